@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace ipujax::engine {
+
+/// One array handed to, or expected from, a host callback. Row-major, contiguous.
+struct HostArray {
+  std::string dtype;  ///< JAX's name: "float32", "bfloat16", ...
+  std::span<const std::int64_t> shape;
+  void* data;
+};
+
+/// How a program calls back into the host. Implemented by the plugin (which knows Python);
+/// `call` blocks until the results are written and throws what the callback raised.
+class HostCallbacks {
+ public:
+  virtual ~HostCallbacks() = default;
+  virtual void call(const std::string& id, std::span<const HostArray> arguments,
+                    std::span<const HostArray> results) = 0;
+};
+
+}  // namespace ipujax::engine

@@ -1,0 +1,120 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/Step.hpp"
+
+namespace ipujax::engine {
+
+/// One program parameter or result as JAX sees it.
+struct TensorSpec {
+  std::string dtype;  ///< JAX's name: "float32", "bfloat16", "bool", ..., "token"
+  std::vector<std::int64_t> shape;
+  std::uint64_t bytes = 0;
+};
+
+/// What a caller must know to run an image.
+struct Signature {
+  std::string name;
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  /// For each output: the input whose memory it may take over (donation), or -1.
+  std::vector<std::int32_t> output_alias;
+  bool has_host_callbacks = false;
+};
+
+enum class BufferKind : std::uint8_t {
+  kArena,        ///< at `offset` of the session's arena
+  kConstant,     ///< at `offset` of the image's constants, never written
+  kInput,        ///< the caller's input `input`, never written
+  kOutput,       ///< the caller's output `output`
+  kInputOutput,  ///< starts as input `input`, ends as output `output`
+};
+
+struct BufferDesc {
+  BufferKind kind = BufferKind::kArena;
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t input = 0;
+  std::uint32_t output = 0;
+};
+
+enum class NodeKind : std::uint8_t {
+  kSequence,     ///< children in order
+  kStep,         ///< steps[value]
+  kRepeat,       ///< child 0, `value` times
+  kRepeatWhile,  ///< child 0 = condition, then predicate, child 1 = body; `value` = 1 while true
+  kIf,           ///< predicate; child 0 = then, child 1 = else
+  kSwitch,       ///< predicate = selector; cases in `selectors`; last child = default
+  kError,        ///< predicate (optional): throw debug's text when it is true
+};
+
+/// The program tree, flattened: node 0 is the root, children are indices.
+struct Node {
+  NodeKind kind = NodeKind::kSequence;
+  std::uint64_t value = 0;
+  std::vector<std::uint32_t> children;
+  std::vector<std::int64_t> selectors;
+  OperandDesc predicate;
+};
+
+struct DebugEntry {
+  std::string name;    ///< "jit(f)/dot_general"
+  std::string source;  ///< "train.py:31", or empty
+};
+
+/// Size and placement of one tensor on the tiles, for the memory account.
+struct TensorAccount {
+  std::uint32_t debug = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t worst_tile_bytes = 0;
+};
+
+/// The memory account of the whole program, in bytes of tile memory.
+struct MemoryAccount {
+  std::uint64_t tile_capacity = 0;
+  std::uint32_t worst_tile = 0;
+  std::uint64_t worst_tile_bytes = 0;  ///< peak over the program, everything counted
+  std::uint64_t always_live_bytes = 0;  ///< all tiles: parameters, results, constants
+  std::uint64_t peak_live_bytes = 0;    ///< all tiles: most that is live at one time
+  std::uint64_t vertex_state_bytes = 0;
+  std::uint64_t code_bytes = 0;
+  std::vector<TensorAccount> largest;  ///< at the peak, on the worst tile, largest first
+  bool fits() const { return worst_tile_bytes <= tile_capacity; }
+};
+
+/// A compiled program: flat, immutable, serialisable, free of Python. Shared by sessions.
+struct Image {
+  Signature signature;
+  std::vector<BufferDesc> buffers;
+  std::vector<StepDesc> steps;
+  std::vector<Node> nodes;
+  std::vector<DebugEntry> debug;
+  std::uint64_t arena_bytes = 0;
+  std::vector<std::byte> constants;
+  MemoryAccount memory;
+  double clock_hz = 0;
+  std::uint32_t num_tiles = 0;
+  std::string stablehlo;  ///< the module's text, for as_text()
+  std::string fingerprint;
+
+  /// The account of one run: the sum over the steps, loops with a known count multiplied.
+  Cost cost() const;
+
+  /// Sealed bytes: magic, format and ipujax version, checksum, contents.
+  std::string serialise() const;
+  /// Throws ImageError (cut short, altered, another version) and never reads out of bounds.
+  static std::shared_ptr<const Image> deserialise(std::span<const std::byte> bytes);
+};
+
+class ImageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace ipujax::engine

@@ -1,0 +1,65 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/Step.hpp"
+#include "engine/ThreadPool.hpp"
+
+namespace ipujax::engine {
+
+class HostCallbacks;
+
+/// What a kernel may use while it runs; owned by the session, one per run.
+struct RunContext {
+  ThreadPool& pool;
+  HostCallbacks* callbacks = nullptr;  ///< null where the program was run without a host
+};
+
+/// The host implementation of one step, made once when a session loads an executable and then run
+/// many times. `run` must be const and re-entrant. pointers[i] is operand i's element at index 0.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
+};
+
+using KernelFactory = std::unique_ptr<Kernel> (*)(const StepDesc& step);
+
+/// Registers a kernel under a name that is part of the executable format ("popops.reduce").
+/// A second registration of a name throws.
+class KernelRegistry {
+ public:
+  static KernelRegistry& instance();
+  void add(std::string name, KernelFactory factory);
+  std::unique_ptr<Kernel> make(const StepDesc& step) const;  ///< throws for an unknown name
+
+ private:
+  struct Impl;
+  KernelRegistry();
+  std::shared_ptr<Impl> impl_;
+};
+
+/// At namespace scope: `const RegisterKernel kReduce{"popops.reduce", makeReduce};`
+struct RegisterKernel {
+  RegisterKernel(const char* name, KernelFactory factory) {
+    KernelRegistry::instance().add(name, factory);
+  }
+};
+
+/// Wraps a lambda `void(RunContext&, std::span<std::byte* const>)` as a kernel.
+template <typename F>
+std::unique_ptr<Kernel> kernelOf(F f) {
+  struct Lambda final : Kernel {
+    explicit Lambda(F g) : fn(std::move(g)) {}
+    void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+      fn(context, pointers);
+    }
+    F fn;
+  };
+  return std::make_unique<Lambda>(std::move(f));
+}
+
+}  // namespace ipujax::engine

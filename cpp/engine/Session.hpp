@@ -1,0 +1,46 @@
+#pragma once
+#include <memory>
+#include <span>
+
+#include "engine/Image.hpp"
+
+namespace ipujax::engine {
+
+class HostCallbacks;
+
+/// The scratch memory of one device. Programs on one device run one at a time and keep nothing
+/// between runs, so all sessions of a device share one arena that grows to the largest need.
+class DeviceMemory {
+ public:
+  DeviceMemory();
+  ~DeviceMemory();
+  std::byte* arena(std::uint64_t bytes);  ///< at least `bytes`, 64-byte aligned
+  std::uint64_t bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// An image made ready to run on one device: kernels built, pointers resolved. Holding it takes
+/// no lock; the caller guarantees that sessions sharing a DeviceMemory do not run at one time.
+class Session {
+ public:
+  Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory);
+  ~Session();
+
+  const Image& image() const;
+  /// inputs[i] and outputs[j] are row-major host arrays, 64-byte aligned, that outlive the call.
+  /// An aliased output may be the same pointer as its input (updated in place) or a different one
+  /// (the input is then copied first and left untouched). Throws what a step throws.
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs,
+           HostCallbacks* callbacks = nullptr);
+  /// Set from any thread: the run in progress stops at the next loop iteration and throws.
+  void cancel();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ipujax::engine
