@@ -1,0 +1,70 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "poplar/StringRef.hpp"
+
+namespace poplar {
+
+/// A set of vertices that run in parallel between two syncs.
+class ComputeSet {
+ public:
+  ComputeSet() = default;
+  explicit ComputeSet(unsigned id) : id_(id) {}
+  unsigned getId() const { return id_; }
+  friend bool operator==(const ComputeSet&, const ComputeSet&) = default;
+
+ private:
+  unsigned id_ = ~0u;
+};
+
+/// A program kept once and called from many places.
+class Function {
+ public:
+  Function() = default;
+  explicit Function(unsigned id) : id_(id) {}
+  unsigned getId() const { return id_; }
+  friend bool operator==(const Function&, const Function&) = default;
+
+ private:
+  unsigned id_ = ~0u;
+};
+
+class FieldRef;
+
+/// One vertex instance.
+class VertexRef {
+ public:
+  VertexRef() = default;
+  explicit VertexRef(unsigned id) : id_(id) {}
+  unsigned getId() const { return id_; }
+  FieldRef operator[](StringRef field) const;
+
+ private:
+  unsigned id_ = ~0u;
+};
+
+/// A field of a vertex, or one element of a field that is a list.
+class FieldRef {
+ public:
+  FieldRef() = default;
+  FieldRef(VertexRef vertex, std::string name) : vertex(vertex), name(std::move(name)) {}
+  FieldRef operator[](std::size_t i) const {
+    FieldRef element = *this;
+    element.index = i;
+    element.indexed = true;
+    return element;
+  }
+  bool isIndexed() const { return indexed; }
+  std::size_t getIndex() const { return index; }
+
+  VertexRef vertex;
+  std::string name;
+  std::size_t index = 0;
+  bool indexed = false;
+};
+
+inline FieldRef VertexRef::operator[](StringRef field) const { return {*this, std::string(field)}; }
+
+}  // namespace poplar

@@ -1,0 +1,30 @@
+#pragma once
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace poplar {
+
+/// Options by name, all values text: {{"partialsType", "half"}, {"availableMemoryProportion", "0.3"}}.
+class OptionFlags {
+ public:
+  using OptionFlag = std::pair<const std::string, std::string>;
+  using iterator = std::map<std::string, std::string>::const_iterator;
+
+  OptionFlags() = default;
+  OptionFlags(std::initializer_list<OptionFlag> initial) : options_(initial) {}
+  void set(const std::string& option, const std::string& value) { options_[option] = value; }
+  void set(std::initializer_list<OptionFlag> initial) {
+    for (const auto& [option, value] : initial) options_[option] = value;
+  }
+  const std::string& at(const std::string& option) const { return options_.at(option); }
+  void clear() { options_.clear(); }
+  iterator begin() const { return options_.begin(); }
+  iterator end() const { return options_.end(); }
+
+ private:
+  std::map<std::string, std::string> options_;
+};
+
+}  // namespace poplar

@@ -1,0 +1,92 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "poplar/ArrayRef.hpp"
+#include "poplar/Interval.hpp"
+#include "poplar/Type.hpp"
+
+namespace poplar {
+
+class Graph;
+class GraphImpl;
+struct View;
+
+/// A view over elements of the graph's variables: shape, type, and where each element is.
+/// Copying a Tensor copies the view, never data. All members that return a Tensor are free.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// For the library: a tensor over `view`. Users get tensors from a Graph.
+  Tensor(GraphImpl* graph, std::shared_ptr<const View> view);
+
+  bool valid() const { return view_ != nullptr; }
+  Type elementType() const;
+  unsigned rank() const { return static_cast<unsigned>(shape().size()); }
+  const std::vector<std::size_t>& shape() const;
+  std::size_t dim(unsigned i) const;
+  std::size_t numElements() const;
+
+  Tensor operator[](std::size_t i) const&;
+  Tensor index(ArrayRef<std::size_t> indices) const;
+  Tensor slice(std::size_t begin, std::size_t end, unsigned dimension = 0) const;
+  Tensor slice(const Interval& region, unsigned dimension = 0) const {
+    return slice(region.begin(), region.end(), dimension);
+  }
+  Tensor slice(ArrayRef<std::size_t> begin, ArrayRef<std::size_t> end) const;
+  std::vector<Tensor> slices(ArrayRef<Interval> intervals, unsigned dimension = 0) const;
+  Tensor subSample(unsigned stride, unsigned dimension) const;
+  Tensor reshape(ArrayRef<std::size_t> shape) const;
+  Tensor reshapePartial(unsigned beginIndex, unsigned endIndex,
+                        ArrayRef<std::size_t> newDims) const;
+  Tensor flatten() const;
+  Tensor flatten(unsigned dimBegin, unsigned dimEnd) const;
+  Tensor dimShuffle(ArrayRef<unsigned> permutation) const;
+  Tensor dimShufflePartial(ArrayRef<unsigned> source, ArrayRef<unsigned> destination) const;
+  Tensor dimRoll(unsigned dimIdx, unsigned newIdx = 0) const;
+  Tensor transpose() const;
+  Tensor reverse(unsigned dimension) const;
+  Tensor broadcast(unsigned n, unsigned dimension) const;
+  void broadcastToMatch(ArrayRef<std::size_t> shape);  ///< numpy rules, in place on the view
+  Tensor expand(ArrayRef<std::size_t> indices) const;
+  Tensor squeeze(ArrayRef<std::size_t> indices) const;
+  Tensor squeeze() const;
+  Tensor reinterpret(const Type& type) const;  ///< same size of element only
+
+  bool isContiguous() const;       ///< one run of one variable, row-major
+  bool isParallelWriteable() const;  ///< no element appears twice
+  bool containsAliases() const { return !isParallelWriteable(); }
+  bool containsConstant() const;
+  bool intersectsWith(const Tensor& other) const;  ///< may share an element (conservative)
+  /// The elements as maximal runs of consecutive memory, in the tensor's row-major order.
+  std::vector<Interval> getContiguousRegions() const;
+
+  std::string shapeToString() const;
+  std::string getDebugStr() const;
+  bool operator==(const Tensor& o) const;
+  bool operator!=(const Tensor& o) const { return !(*this == o); }
+
+  /// For the library.
+  const std::shared_ptr<const View>& view() const { return view_; }
+  GraphImpl* graphImpl() const { return graph_; }
+
+ private:
+  const View& v() const;
+  Tensor with(View view) const;
+  GraphImpl* graph_ = nullptr;
+  std::shared_ptr<const View> view_;
+};
+
+std::ostream& operator<<(std::ostream& os, const Tensor& tensor);
+
+/// Joins along an existing dimension.
+Tensor concat(ArrayRef<Tensor> ts, unsigned dimension = 0);
+Tensor concat(const Tensor& first, const Tensor& second, unsigned dimension = 0);
+/// Appends one slice: second has one dimension less.
+Tensor append(const Tensor& first, const Tensor& second, unsigned dimension);
+Tensor append(const Tensor& first, const Tensor& second);
+
+}  // namespace poplar

@@ -1,0 +1,7 @@
+#pragma once
+
+namespace poplar {
+
+enum class VariableMappingMethod { NONE, LINEAR };
+
+}  // namespace poplar

@@ -1,0 +1,20 @@
+#pragma once
+#include "poplar/Graph.hpp"
+#include "poplar/Tensor.hpp"
+
+namespace poputil {
+
+/// Spreads the elements evenly, in order, over the graph's tiles: each tile gets a multiple of
+/// grainSize elements and, while there are enough, at least minElementsPerTile.
+poplar::Graph::TileToTensorMapping calcLinearTileMapping(const poplar::Graph& graph,
+                                                         poplar::ArrayRef<std::size_t> shape,
+                                                         unsigned minElementsPerTile,
+                                                         unsigned grainSize);
+poplar::Graph::TileToTensorMapping calcLinearTileMapping(const poplar::Graph& graph,
+                                                         const poplar::Tensor& t);
+void mapTensorLinearly(poplar::Graph& graph, const poplar::Tensor& t, unsigned minElementsPerTile,
+                       unsigned grainSize);
+/// At least 128 bytes a tile, in grains of a vector.
+void mapTensorLinearly(poplar::Graph& graph, const poplar::Tensor& t);
+
+}  // namespace poputil
