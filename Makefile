@@ -1,0 +1,94 @@
+# `make` alone prints the targets. `make demo` and `make test` do all set-up on a fresh machine.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+BUILD ?= build/release
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  if $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; \
+  then echo $$p; exit; fi; done; echo python3)
+CXX ?= c++
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+PY := $(VENV)/bin/python
+CMAKE := $(VENV)/bin/cmake
+SETUP := $(VENV)/.set-up
+CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+PYTEST := $(PY) -m pytest
+CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp')
+
+# configure <folder> <more options>: only where it was not done; cmake itself sees later changes
+define configure
+[ -f $(1)/build.ninja ] || $(CMAKE) -S . -B $(1) -G Ninja -DCMAKE_CXX_COMPILER=$(CXX) \
+  -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja -DPython_EXECUTABLE=$(abspath $(PY)) $(CACHE) \
+  -Dpybind11_DIR=$$($(PY) -m pybind11 --cmakedir) -DIPUJAX_BUILD_TESTS=ON $(2)
+endef
+
+.PHONY: help setup build demo test tiny cpp bench lint format types docs asan tsan wheel clean
+
+help: ## print this
+	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
+	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | \
+	  while IFS='|' read -r name what; do printf '%-10s %s\n' "$$name" "$$what"; done
+
+setup: $(SETUP) ## make .venv with everything from PyPI that building and testing needs
+
+$(SETUP): pyproject.toml tools/dev_environment.py
+	@tools/check_toolchain.sh $(PYTHON) $(CXX)
+	[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --upgrade 'pip>=24'
+	$(PY) tools/dev_environment.py requirements > $(VENV)/requirements.txt
+	$(PY) -m pip install -q -r $(VENV)/requirements.txt
+	$(PY) tools/dev_environment.py link
+	@touch $@
+
+build: $(SETUP) ## build the extension into ipujax/_poplar
+	@$(call configure,$(BUILD))
+	@$(CMAKE) --build $(BUILD) -j $(JOBS) --target _poplar
+	@$(CMAKE) --install $(BUILD) --prefix . > $(BUILD)/install.log
+
+demo: build ## train a network on handwritten digits on the IPU Model
+	$(PY) examples/models/digits_mlp.py
+
+test: build cpp ## all tests, of C++ and of Python
+	$(PYTEST)
+
+tiny: build ## end-to-end smoke test, under 20 s
+	$(PYTEST) -m tiny
+
+cpp: $(SETUP) ## build the C++ tests (pytest runs them)
+	@$(call configure,$(BUILD))
+	@$(CMAKE) --build $(BUILD) -j $(JOBS)
+
+bench: build ## measure against JAX's CPU backend; fails where a bound is missed
+	$(PY) -m ipujax bench
+
+lint: $(SETUP) ## check style: ruff, clang-format
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
+
+format: $(SETUP) ## rewrite files in the project's style
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/clang-format -i $(CXX_FILES)
+
+types: $(SETUP) ## check Python types
+	$(VENV)/bin/mypy
+
+docs: build ## write generated pages anew and check links and examples
+	$(PY) -m ipujax.config > docs/options.md
+	$(PYTEST) -q tests/docs
+
+asan: $(SETUP) ## C++ tests and smoke test under address and undefined-behaviour sanitizers
+	tools/sanitize.sh address,undefined build/asan $(PY)
+
+tsan: $(SETUP) ## C++ threading tests under the thread sanitizer
+	tools/sanitize.sh thread build/tsan $(PY)
+
+wheel: $(SETUP) ## build the wheel into dist/
+	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
+
+clean: ## remove what was built, keep .venv
+	rm -rf build dist ipujax/_poplar/*.so .pytest_cache .mypy_cache .ruff_cache

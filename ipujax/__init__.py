@@ -1,0 +1,10 @@
+"""JAX on Graphcore IPUs: `import jax` is enough, this package is found by its entry point."""
+
+from ipujax.config import IPUConfig as IPUConfig
+from ipujax.errors import ConfigError as ConfigError
+from ipujax.errors import IpuError as IpuError
+from ipujax.errors import OutOfMemoryError as OutOfMemoryError
+from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
+from ipujax.errors import UnsupportedOpError as UnsupportedOpError
+
+__version__ = "0.1.0"

@@ -1,0 +1,288 @@
+"""All options of ipujax: one frozen tree, each option with its help, default, and allowed values.
+
+Three ways set an option, the later winning: the default here, its environment variable, and (for
+options of `CompileConfig`) `jax.jit(f, compiler_options={"ipu_<name>": value})` for one function.
+`docs/options.md` is generated from this file by `python -m ipujax.config`.
+
+Names JAX_IPU_* are those that users of Graphcore's experimental JAX for IPU know
+(graphcore-research/jax-experimental, README, "Useful JAX backend flags").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ipujax.errors import ConfigError
+
+Value = str | int | float | bool
+PER_CALL_PREFIX = "ipu_"
+
+
+def option(
+    default: Value,
+    help: str,
+    env: str,
+    allowed: tuple[Value, ...] = (),
+    bounds: tuple[float, float] | None = None,
+    check: Callable[[Any], str | None] | None = None,
+) -> Any:
+    """A dataclass field that carries all that is known of the option."""
+    metadata = {"help": help, "env": env, "allowed": allowed, "bounds": bounds, "check": check}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The figures of one kind of IPU that JAX devices report and costs rest on."""
+
+    clock_hz: int
+    bytes_per_tile: int
+    num_tiles: int
+
+
+#: GC200 1.33 GHz and Bow 1.85 GHz: MLPerf Training v1.1 and v2.0 system files (Graphcore);
+#: 638,976 bytes: Poplar's out-of-memory message; 1,472 tiles: datasheets.
+MACHINES = {
+    "gc200": Machine(clock_hz=1_330_000_000, bytes_per_tile=638_976, num_tiles=1472),
+    "bow": Machine(clock_hz=1_850_000_000, bytes_per_tile=638_976, num_tiles=1472),
+}
+
+
+def _check_visible_devices(text: str) -> str | None:
+    if not text:
+        return None
+    ids = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in ids) or len(set(ids)) != len(ids):
+        return "a comma-separated list of different device numbers, such as 0,1"
+    return None
+
+
+def _check_dump_dir(text: str) -> str | None:
+    if not text:
+        return None
+    path = Path(text)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"a folder that can be made ({error.strerror or error})"
+    return None if os.access(path, os.W_OK | os.X_OK) else "a folder that can be written to"
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """Which IPUs the platform has. Read when JAX creates the backend."""
+
+    use_model: bool = option(
+        True,
+        "Run on the IPU Model. The only target of a build without the Poplar SDK.",
+        "JAX_IPU_USE_MODEL",
+    )
+    machine: str = option(
+        "gc200", "Kind of IPU that the model counts for.", "IPUJAX_MACHINE", tuple(MACHINES)
+    )
+    device_count: int = option(
+        4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, 1024)
+    )
+    visible_devices: str = option(
+        "",
+        "Comma-separated IPU numbers to make JAX devices of, instead of a count.",
+        "JAX_IPU_VISIBLE_DEVICES",
+        check=_check_visible_devices,
+    )
+    ipus_per_device: int = option(
+        1, "IPUs that one JAX device is made of.", "JAX_IPU_IPUS_PER_DEVICE", bounds=(1, 64)
+    )
+    num_tiles: int = option(
+        1472, "Tiles of each IPU of the model.", "JAX_IPU_MODEL_NUM_TILES", bounds=(1, 1472)
+    )
+
+    @property
+    def num_devices(self) -> int:
+        """JAX devices: as many as are visible, or `device_count`."""
+        return len(self.visible_devices.split(",")) if self.visible_devices else self.device_count
+
+
+@dataclass(frozen=True)
+class CompileConfig:
+    """How programs are compiled. Each option can be set for one function too."""
+
+    out_of_memory: str = option(
+        "log",
+        "What to do with a program that does not fit a tile: log it and run, or refuse it.",
+        "IPUJAX_OUT_OF_MEMORY",
+        ("log", "error"),
+    )
+    dump_dir: str = option(
+        "",
+        "Folder into which each compiler stage writes what it made; empty writes nothing.",
+        "IPUJAX_DUMP_DIR",
+        check=_check_dump_dir,
+    )
+    partials_type: str = option(
+        "float",
+        "Type in which float16 matmuls and convolutions sum their partials.",
+        "IPUJAX_PARTIALS_TYPE",
+        ("float", "half"),
+    )
+    available_memory_proportion: float = option(
+        0.6,
+        "Part of tile memory that one matmul or convolution may use for temporaries.",
+        "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
+        bounds=(0.0, 1.0),
+    )
+
+
+@dataclass(frozen=True)
+class IPUConfig:
+    """The whole tree."""
+
+    machine: MachineConfig = MachineConfig()
+    compile: CompileConfig = CompileConfig()
+
+
+def _shown(spec: dataclasses.Field[Any]) -> str:
+    allowed, bounds = spec.metadata["allowed"], spec.metadata["bounds"]
+    if allowed:
+        return "one of " + ", ".join(str(value) for value in allowed)
+    if isinstance(spec.default, bool):
+        return "true or false"
+    if bounds:
+        kind = "a whole number" if isinstance(spec.default, int) else "a number"
+        return f"{kind} from {bounds[0]} to {bounds[1]}"
+    return "text"
+
+
+def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
+    """The value in the option's type; ValueError when it cannot be."""
+    if isinstance(spec.default, bool):
+        known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+        return known[str(value).strip().lower()]
+    if isinstance(spec.default, int):
+        if isinstance(value, (bool, float)):
+            raise ValueError
+        return int(str(value))
+    if isinstance(spec.default, float):
+        if isinstance(value, bool):
+            raise ValueError
+        return float(str(value))
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError
+    return os.fspath(value)
+
+
+def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
+    """Converts and checks one value; `where` is how the user wrote the option."""
+
+    def refused(needs: str) -> ConfigError:
+        return ConfigError(
+            f"[config] {where} needs {needs}; got {value!r}. "
+            f"Do set it so, or leave it out for the default {spec.default!r}."
+        )
+
+    try:
+        parsed = _convert(spec, value)
+    except (KeyError, ValueError):
+        raise refused(_shown(spec)) from None
+    allowed, bounds = spec.metadata["allowed"], spec.metadata["bounds"]
+    if (allowed and parsed not in allowed) or (
+        bounds and not bounds[0] <= parsed <= bounds[1]  # type: ignore[operator]
+    ):
+        raise refused(_shown(spec))
+    complaint = spec.metadata["check"] and spec.metadata["check"](parsed)
+    if complaint:
+        raise refused(complaint)
+    return parsed
+
+
+def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
+    """The defaults, overridden by environment variables.
+
+    Raises:
+        ConfigError: a variable has a value that its option does not allow.
+    """
+    environment = os.environ if environment is None else environment
+    tree = IPUConfig()
+    for room in fields(tree):
+        section = getattr(tree, room.name)
+        changes = {
+            spec.name: _parse(spec, environment[spec.metadata["env"]], spec.metadata["env"])
+            for spec in fields(section)
+            if environment.get(spec.metadata["env"], "") != ""
+        }
+        tree = replace(tree, **{room.name: replace(section, **changes)})
+    _check_together(tree.machine)
+    return tree
+
+
+def _check_together(machine: MachineConfig) -> None:
+    if not machine.use_model:
+        raise ConfigError(
+            "[config] JAX_IPU_USE_MODEL=false needs a build against the Poplar SDK; got a build "
+            "of the IPU Model. Do unset it, or build with -DIPUJAX_POPLAR_SDK=<dir>."
+        )
+
+
+def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) -> CompileConfig:
+    """One function's options on top of `config`.
+
+    Args:
+        options: what `jax.jit(..., compiler_options=...)` was given; names start with `ipu_`.
+    Raises:
+        ConfigError: an unknown name, or a value that the option does not allow.
+    """
+    known = {PER_CALL_PREFIX + spec.name: spec for spec in fields(config)}
+    changes = {}
+    for name, value in options.items():
+        if name not in known:
+            raise ConfigError(
+                f"[config] compiler_options needs names out of {', '.join(sorted(known))}; "
+                f"got {name!r}. Do take one of these."
+            )
+        changes[known[name].name] = _parse(known[name], value, f"compiler_options[{name!r}]")
+    return replace(config, **changes)  # type: ignore[arg-type]
+
+
+def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
+    """What the PJRT client is created with: plain values by name."""
+    kind = MACHINES[config.machine.machine]
+    return {
+        "machine": config.machine.machine,
+        "device_count": config.machine.num_devices,
+        "ipus_per_device": config.machine.ipus_per_device,
+        "num_tiles": config.machine.num_tiles,
+        "bytes_per_tile": kind.bytes_per_tile,
+        "clock_hz": kind.clock_hz,
+        "is_ipu_model": config.machine.use_model,
+    }
+
+
+def table() -> str:
+    """The options as a Markdown page."""
+    lines = [
+        "# Options",
+        "",
+        "Generated by `python -m ipujax.config > docs/options.md`. Environment variables override the",
+        "default; options of the second table can be set for one function too:",
+        '`jax.jit(f, compiler_options={"ipu_out_of_memory": "error"})`.',
+    ]
+    titles = {"machine": "Machine (read when JAX creates the backend)", "compile": "Compiler"}
+    for room in fields(IPUConfig):
+        lines += ["", f"## {titles[room.name]}", ""]
+        lines += ["| option | environment variable | default | value | what |", "|---|---|---|---|---|"]
+        for spec in fields(getattr(IPUConfig(), room.name)):
+            name = (PER_CALL_PREFIX if room.name == "compile" else "") + spec.name
+            default = f"`{spec.default}`" if spec.default != "" else "(empty)"
+            lines.append(
+                f"| `{name}` | `{spec.metadata['env']}` | {default} | {_shown(spec)} "
+                f"| {spec.metadata['help']} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

@@ -1,0 +1,90 @@
+"""Every error ipujax raises on purpose, with the PJRT status code that it becomes in JAX.
+
+Messages read `[where] needs X; got Y. Do Z.`: where in the pipeline, what was expected, what came, what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class PjrtCode:
+    """Status codes of the PJRT C API (absl's numbering), as far as ipujax uses them."""
+
+    INVALID_ARGUMENT = 3
+    NOT_FOUND = 5
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+
+
+class IpuError(Exception):
+    """Base of all errors of ipujax. `pjrt_code` is the status that JAX users see."""
+
+    pjrt_code: int = PjrtCode.INTERNAL
+
+
+class ConfigError(IpuError, ValueError):
+    """An option has an unknown name or a value that is not allowed."""
+
+    pjrt_code = PjrtCode.INVALID_ARGUMENT
+
+
+class VersionError(IpuError):
+    """The installed jax or jaxlib is not of a series that this ipujax was tested with."""
+
+    pjrt_code = PjrtCode.FAILED_PRECONDITION
+
+
+class InvalidProgramError(IpuError):
+    """The program handed to the compiler is malformed: not something a user of JAX can write."""
+
+    pjrt_code = PjrtCode.INVALID_ARGUMENT
+
+
+class VerifyError(IpuError):
+    """A compiler stage left something that the next one may not receive: a bug in ipujax."""
+
+    pjrt_code = PjrtCode.INTERNAL
+
+
+class UnsupportedOpError(IpuError):
+    """The program uses ops that ipujax cannot lower. Lists all of them at once.
+
+    Args:
+        found: one `(op, reason, source)` for each such op; `source` may be empty.
+    """
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
+
+    def __init__(self, found: Iterable[tuple[str, str, str]]):
+        self.found = tuple(found)
+        lines = [
+            f"  {op}: {reason}" + (f" (at {source})" if source else "")
+            for op, reason, source in self.found
+        ]
+        super().__init__(
+            f"[compile] needs ops that have a rule; got {len(self.found)} that have none:\n"
+            + "\n".join(lines)
+            + "\nDo rewrite these lines with supported ops, or keep them off the IPU with"
+            " jax.jit(..., device=...) or jax.pure_callback."
+        )
+
+
+class UnsupportedDtypeError(IpuError):
+    """The program computes in a dtype that an IPU does not have, such as float64."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
+
+
+class OutOfMemoryError(IpuError, MemoryError):
+    """The program needs more memory on a tile than a tile has (`out_of_memory="error"`)."""
+
+    pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
+
+
+class CallbackError(IpuError):
+    """A host callback of a running program is unknown, or returned what it must not."""
+
+    pjrt_code = PjrtCode.INTERNAL

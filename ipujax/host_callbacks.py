@@ -1,0 +1,128 @@
+"""Python functions that a running program calls back: `pure_callback`, `io_callback`, `debug.print`.
+
+At lowering, `register` gives the function an id that stands in the program. When the engine comes to that
+step it calls `run(id, arguments)` with the GIL held. An exception in the function becomes the error of the
+program's outputs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipujax.errors import CallbackError
+
+#: Released callbacks that are still kept, for programs that were in flight when their owner died.
+_KEPT_AFTER_RELEASE = 256
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Shapes and dtypes of the arrays that a callback must return."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype, ...]
+
+
+class Handle:
+    """Keeps one callback registered for as long as somebody holds it (JAX's executable does)."""
+
+    def __init__(self, callback_id: str):
+        self.callback_id = callback_id
+
+
+class _Registry:
+    """Callbacks by id. Needs no lock: each change is one atomic operation on a dict."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, tuple[Callable[..., Sequence[object]], Signature]] = {}
+        self._released: OrderedDict[str, tuple[Callable[..., Sequence[object]], Signature]] = (
+            OrderedDict()
+        )
+        self._counter = itertools.count()
+        # Ids of another process must not resolve here: executables can be saved and loaded.
+        self._process = uuid.uuid4().hex
+
+    def add(self, function: Callable[..., Sequence[object]], signature: Signature) -> Handle:
+        callback_id = f"{self._process}-{next(self._counter)}"
+        self._live[callback_id] = (function, signature)
+        handle = Handle(callback_id)
+        weakref.finalize(handle, self._release, callback_id)
+        return handle
+
+    def _release(self, callback_id: str) -> None:
+        entry = self._live.pop(callback_id, None)
+        if entry is not None:
+            self._released[callback_id] = entry
+            while len(self._released) > _KEPT_AFTER_RELEASE:
+                self._released.popitem(last=False)
+
+    def get(self, callback_id: str) -> tuple[Callable[..., Sequence[object]], Signature]:
+        entry = self._live.get(callback_id) or self._released.get(callback_id)
+        if entry is None:
+            raise CallbackError(
+                f"[host callback] needs a function of this process; got id {callback_id!r}, which is "
+                "not registered. Do not load a saved executable that calls back into Python: jit "
+                "the function again."
+            )
+        return entry
+
+
+_registry = _Registry()
+
+
+def register(
+    function: Callable[..., Sequence[object]],
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[np.dtype],
+) -> Handle:
+    """Registers `function` and says what it must return; the handle keeps it registered."""
+    signature = Signature(
+        tuple(tuple(shape) for shape in shapes), tuple(np.dtype(dtype) for dtype in dtypes)
+    )
+    return _registry.add(function, signature)
+
+
+def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Calls the function of that id; the engine's entry into Python.
+
+    Args:
+        arguments: row-major arrays; they may be views of the engine's memory and are copied.
+    Returns:
+        Row-major arrays of exactly the promised shapes and dtypes.
+    Raises:
+        CallbackError: the id is unknown, or the results are not what the program was compiled for.
+        Exception: whatever the function raises.
+    """
+    function, signature = _registry.get(callback_id)
+    results = function(*(np.array(argument) for argument in arguments))
+    if len(results) != len(signature.shapes):
+        raise CallbackError(
+            f"[host callback] needs {len(signature.shapes)} results; got {len(results)}. "
+            "Do return as many arrays as result_shape_dtypes names."
+        )
+    return tuple(
+        _checked(index, result, shape, dtype)
+        for index, (result, shape, dtype) in enumerate(
+            zip(results, signature.shapes, signature.dtypes, strict=True)
+        )
+    )
+
+
+def _checked(
+    index: int, result: object, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
+    array = np.asarray(result)
+    if array.shape != shape or array.dtype != dtype:
+        raise CallbackError(
+            f"[host callback] needs result {index} of shape {shape} and dtype {dtype}; "
+            f"got shape {array.shape} and dtype {array.dtype}. "
+            "Do return what result_shape_dtypes promises."
+        )
+    return np.ascontiguousarray(array).reshape(shape)

@@ -1,0 +1,173 @@
+"""The only file that touches what JAX does not promise to keep: one function for each dependence.
+
+Everything here was tried with the series in `TESTED`; another one is refused at load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+from jax.interpreters import mlir
+
+from ipujax import host_callbacks
+from ipujax.errors import VersionError
+
+PLATFORM = "ipu"
+CALLBACK_TARGET = "ipu_python_callback"
+#: Series of jax and jaxlib whose private parts this file knows.
+TESTED = ((0, 10),)
+
+
+def check_versions(jax_version: str | None = None, jaxlib_version: str | None = None) -> None:
+    """Refuses a jax or jaxlib of a series that was not tested.
+
+    Raises:
+        VersionError: names what is installed, and what works.
+    """
+    for name, version in (
+        ("jax", jax_version or jax.__version__),
+        ("jaxlib", jaxlib_version or jaxlib.__version__),
+    ):
+        series = tuple(int(part) for part in version.split(".")[:2])
+        if series not in TESTED:
+            works = " or ".join(".".join(map(str, tested)) + ".x" for tested in TESTED)
+            raise VersionError(
+                f"[plugin] needs {name} {works}; got {name} {version}. "
+                f'Do pip install "jax~={".".join(map(str, TESTED[-1]))}.0" '
+                f'"jaxlib~={".".join(map(str, TESTED[-1]))}.0".'
+            )
+
+
+def register_platform(library_path: str, options: Callable[[], dict[str, Any]]) -> None:
+    """Makes the plugin's library the platform "ipu", the default where it is installed."""
+    from jax._src import xla_bridge
+
+    # Without its name here JAX warns on first use that the platform is experimental.
+    xla_bridge._nonexperimental_plugins.add(PLATFORM)
+    xla_bridge.register_plugin(PLATFORM, priority=500, library_path=library_path, options=options)
+
+
+def is_registered() -> bool:
+    """Whether JAX already knows the platform: it may load an entry point more than once."""
+    from jax._src import xla_bridge
+
+    return PLATFORM in xla_bridge._backend_factories
+
+
+def allow_donation() -> None:
+    """JAX drops donation on platforms that are not in this list."""
+    from jax._src.interpreters import mlir as private_mlir
+
+    if PLATFORM not in private_mlir._platforms_with_donation:
+        private_mlir._platforms_with_donation.append(PLATFORM)
+
+
+def allow_persistent_cache(options_key: Callable[[], str]) -> None:
+    """JAX uses its compilation cache only on platforms that it lists; adds ours.
+
+    Args:
+        options_key: text that changes with anything that changes what the compiler makes.
+    """
+    from jax._src import cache_key, compilation_cache
+
+    others = compilation_cache.is_cache_used
+    other_key = cache_key.custom_hook
+
+    def is_cache_used(backend: Any) -> bool:
+        if backend.platform == PLATFORM:
+            return bool(compilation_cache._is_cache_enabled())
+        return bool(others(backend))
+
+    def custom_key() -> str:
+        return str(other_key()) + hashlib.sha256(options_key().encode()).hexdigest()
+
+    compilation_cache.is_cache_used = is_cache_used
+    cache_key.custom_hook = custom_key
+
+
+def allow_callbacks() -> None:
+    """Lowers every kind of Python callback to a custom call with the callback's id.
+
+    `pure_callback`, `io_callback` and checkify reach `emit_python_callback`, which refuses unknown platforms;
+    `debug.print` and `debug.callback` have rules for named platforms only.
+    """
+    from jax._src import callback, debugging
+
+    others = callback.emit_python_callback
+
+    def emit(ctx: Any, function: Any, token: Any, *args: Any, **kwargs: Any) -> Any:
+        if tuple(ctx.module_context.platforms) == (PLATFORM,):
+            return _emit_callback(ctx, function, token, *args, **kwargs)
+        return others(ctx, function, token, *args, **kwargs)
+
+    callback.emit_python_callback = emit
+    # Not cacheable: two uses of one callback must not share an id's lifetime.
+    mlir.register_lowering(
+        debugging.debug_callback_p,
+        debugging.debug_callback_lowering,
+        platform=PLATFORM,
+        cacheable=False,
+    )
+    mlir.register_lowering(
+        debugging.debug_print_p,
+        debugging.debug_print_lowering_rule,
+        platform=PLATFORM,
+        cacheable=False,
+    )
+
+
+def _emit_callback(
+    ctx: Any,
+    function: Callable[..., Sequence[object]],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[Any],
+    result_avals: Sequence[Any],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[Sequence[Any], Any, Any]:
+    """`custom_call @ipu_python_callback(token?, operands)`; same contract as JAX's own function."""
+    from jax._src import dtypes
+    from jax._src.interpreters import mlir as private_mlir
+
+    del operand_avals, returns_token, partitioned
+
+    def canonical(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
+        # Python literals and lists are allowed as results; JAX gives them its default dtypes.
+        return tuple(dtypes.canonicalize_value(np.asarray(a)) for a in function(*arguments))
+
+    handle = host_callbacks.register(
+        canonical,
+        [aval.shape for aval in result_avals],
+        [aval.dtype for aval in result_avals],
+    )
+    # The first keeps it for JAX's executable, the second keeps it out of the persistent cache.
+    ctx.module_context.add_keepalive(handle)
+    ctx.module_context.add_host_callback(canonical)
+
+    result_types = [mlir.aval_to_ir_type(aval) for aval in result_avals]
+    if token is not None:
+        operands = [token, *operands]
+        result_types = [mlir.token_type(), *result_types]
+    call = private_mlir.custom_call(
+        CALLBACK_TARGET,
+        result_types=result_types,
+        operands=operands,
+        backend_config=handle.callback_id,
+        has_side_effect=has_side_effect,
+    )
+    # JAX's sharding has no entry for the token; the verifier refuses a wrong count.
+    if sharding is not None and token is None:
+        private_mlir.set_sharding(ctx.module_context, call, sharding)
+    results = list(call.results)
+    if token is not None:
+        token, *results = results
+    return results, token, handle

@@ -1,0 +1,63 @@
+"""What JAX loads through the entry point `jax_plugins`: makes the platform "ipu" known.
+
+`initialize` never raises: where the platform cannot be offered (another jax series, the extension not
+built) it logs one line that says why and what to do, and JAX goes on without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ipujax import config, host_callbacks, jax_compat
+from ipujax.errors import IpuError
+from ipujax.types import PlatformConfig
+
+logger = logging.getLogger("ipujax")
+
+
+def initialize() -> None:
+    """Registers the platform, once; called by JAX before it makes its backends."""
+    if jax_compat.is_registered():
+        return
+    try:
+        jax_compat.check_versions()
+        _register()
+    except IpuError as error:
+        logger.warning("ipujax is not available: %s", error)
+    except ImportError as error:
+        logger.warning(
+            "ipujax is not available: [plugin] needs its built extension; got: %s. "
+            "Do run make build in the source tree, or install the wheel.",
+            error,
+        )
+
+
+def _register() -> None:
+    from ipujax._poplar import _poplar
+
+    _poplar.set_compile_callback(_compile)
+    _poplar.set_host_callback(host_callbacks.run)
+    jax_compat.register_platform(_poplar.__file__, _client_options)
+    jax_compat.allow_donation()
+    jax_compat.allow_callbacks()
+    jax_compat.allow_persistent_cache(_options_key)
+
+
+def _client_options() -> dict[str, Any]:
+    """Read each time a client is made, so that `clear_backends()` takes a changed environment."""
+    return dict(config.platform_options(config.from_environment()))
+
+
+def _options_key() -> str:
+    """Everything but the program that a compiled program depends on, for JAX's cache key."""
+    from ipujax import __version__
+
+    return repr((__version__, config.from_environment()))
+
+
+def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
+    """The compile callback; the import waits until there is something to compile."""
+    from ipujax.compiler.compile import compile_module
+
+    return compile_module(code, options, dict(platform))

@@ -1,0 +1,72 @@
+"""Makes a development environment out of pyproject.toml; called by the Makefile.
+
+`requirements` prints what pip shall install. `link` makes the running Python import ipujax from this
+source tree: a .pth file, and the metadata with the entry point by which JAX finds the plugin. An editable
+install of pip would do the same, but build the extension a second time.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def requirements() -> str:
+    """Run-time, build and all optional requirements, one per line."""
+    config = project()
+    wanted = config["project"]["dependencies"] + config["build-system"]["requires"]
+    for extra in config["project"]["optional-dependencies"].values():
+        wanted += extra
+    return "\n".join(dict.fromkeys(wanted))
+
+
+def link(site_packages: Path) -> None:
+    """Writes the .pth file and the .dist-info folder into `site_packages`."""
+    config = project()["project"]
+    info = site_packages / f"{config['name']}-{config['version']}.dist-info"
+    for old in site_packages.glob(f"{config['name']}-*.dist-info/*"):
+        old.unlink()
+    info.mkdir(exist_ok=True)
+    metadata = [
+        "Metadata-Version: 2.1",
+        f"Name: {config['name']}",
+        f"Version: {config['version']}",
+        f"Requires-Python: {config['requires-python']}",
+        *(f"Requires-Dist: {requirement}" for requirement in config["dependencies"]),
+    ]
+    groups = {"jax_plugins": config["entry-points"]["jax_plugins"]}
+    groups["console_scripts"] = config["scripts"]
+    entry_points = [
+        line
+        for group, entries in groups.items()
+        for line in (f"[{group}]", *(f"{name} = {target}" for name, target in entries.items()), "")
+    ]
+    pth = site_packages / f"{config['name']}.pth"
+    written = {
+        pth: f"{ROOT}\n",
+        info / "METADATA": "\n".join(metadata) + "\n",
+        info / "entry_points.txt": "\n".join(entry_points),
+        info / "INSTALLER": "ipujax-make\n",
+        info / "WHEEL": "Wheel-Version: 1.0\nGenerator: ipujax\nRoot-Is-Purelib: false\n",
+    }
+    for path, text in written.items():
+        path.write_text(text)
+    record = "".join(f"{path.relative_to(site_packages)},,\n" for path in written)
+    (info / "RECORD").write_text(f"{record}{info.name}/RECORD,,\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["requirements"]:
+        print(requirements())
+    elif sys.argv[1:] == ["link"]:
+        link(Path(sysconfig.get_paths()["platlib"]))
+    else:
+        sys.exit("usage: dev_environment.py requirements | link")

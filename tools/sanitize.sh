@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Builds C++ tests (and, for address, the extension) with a sanitizer and runs them.
+# Usage: tools/sanitize.sh <sanitizers> <build folder> <python>
+set -euo pipefail
+sanitizers=$1
+build=$2
+python=$3
+bin=$(dirname "$python")
+compiler=${CXX:-c++}
+root=$PWD
+extension=OFF
+[ "${sanitizers%%,*}" = address ] && extension=ON
+
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+"$bin/cmake" -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_MAKE_PROGRAM="$root/$bin/ninja" \
+  -DPython_EXECUTABLE="$root/$python" "${launcher[@]}" \
+  -Dpybind11_DIR="$("$python" -m pybind11 --cmakedir)" \
+  -DIPUJAX_SANITIZE="$sanitizers" -DIPUJAX_BUILD_TESTS=ON -DIPUJAX_BUILD_EXTENSION=$extension
+"$bin/cmake" --build "$build" -j "${JOBS:-$(nproc)}"
+
+# OpenBLAS's own threads are not instrumented, and Python never frees what it keeps to its end.
+export OPENBLAS_NUM_THREADS=1
+export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1
+export IPUJAX_CPP_TESTS="$root/$build/tests"
+"$python" -m pytest tests/test_cpp.py
+
+if [ $extension = ON ]; then
+  tree="$root/$build/tree"
+  rm -rf "$tree" && mkdir -p "$tree"
+  cp -r ipujax "$tree/ipujax"
+  rm -f "$tree"/ipujax/_poplar/*.so
+  "$bin/cmake" --install "$build" --prefix "$tree" >/dev/null
+  LD_PRELOAD="$("$compiler" -print-file-name=libasan.so) $("$compiler" -print-file-name=libstdc++.so)" \
+    PYTHONPATH="$tree" "$python" -m pytest -m tiny --ignore=tests/test_cpp.py
+fi
