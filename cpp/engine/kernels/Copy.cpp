@@ -1,0 +1,266 @@
+#include "engine/kernels/Copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "engine/Kernel.hpp"
+#include "engine/Planning.hpp"
+#include "engine/simd/Transpose.hpp"
+#include "poplar/exceptions.hpp"
+
+namespace ipujax::engine {
+namespace simd {
+
+static const CopyKernels& copyKernels() {
+  static const CopyKernels& picked = IPUJAX_PICK(kCopyKernels);
+  return picked;
+}
+
+}  // namespace simd
+namespace {
+
+constexpr std::size_t kMaxRank = 32;
+// Below this a second thread costs more than it saves (one wake-up is a few microseconds).
+constexpr std::int64_t kParallelBytes = 256 * 1024;
+
+std::size_t log2Of(std::int64_t size) {
+  return static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(size)));
+}
+
+template <std::size_t kBytes>
+void fixedRows(const std::byte* src, std::byte* dst, const CopyDim& rows) {
+  for (std::int64_t r = 0; r < rows.n; ++r, src += rows.src, dst += rows.dst) {
+    std::memcpy(dst, src, kBytes);
+  }
+}
+
+void copyRows(const std::byte* src, std::byte* dst, const CopyDim& rows, std::size_t bytes) {
+  switch (bytes) {
+    case 12:
+      return fixedRows<12>(src, dst, rows);
+    case 16:
+      return fixedRows<16>(src, dst, rows);
+    case 32:
+      return fixedRows<32>(src, dst, rows);
+    case 64:
+      return fixedRows<64>(src, dst, rows);
+    default:
+      for (std::int64_t r = 0; r < rows.n; ++r, src += rows.src, dst += rows.dst) {
+        std::memcpy(dst, src, bytes);
+      }
+  }
+}
+
+class CopyKernel final : public Kernel {
+ public:
+  explicit CopyKernel(StridedCopy copy) : copy_(std::move(copy)) {}
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+    copy_.run(context.pool, pointers[0], pointers[1]);
+  }
+
+ private:
+  StridedCopy copy_;
+};
+
+std::unique_ptr<Kernel> makeCopy(const StepDesc& step) {
+  if (step.operands.size() != 2 || step.operands[0].shape != step.operands[1].shape ||
+      step.operands[0].type != step.operands[1].type) {
+    throw poplar::poplar_error(
+        "[engine.copy] needs two operands of one shape and type; got others. Rebuild the program.");
+  }
+  const auto& src = step.operands[0];
+  const auto& dst = step.operands[1];
+  return std::make_unique<CopyKernel>(
+      StridedCopy(sizeOf(src.type), src.shape, src.strides, dst.strides));
+}
+
+const RegisterKernel kCopy{"engine.copy", makeCopy};
+
+}  // namespace
+
+StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
+                         std::span<const std::int64_t> src_strides,
+                         std::span<const std::int64_t> dst_strides) {
+  if (shape.size() != src_strides.size() || shape.size() != dst_strides.size() ||
+      shape.size() > kMaxRank) {
+    throw poplar::poplar_error(
+        "[engine.copy] needs one stride per dimension, rank at most 32; got " +
+        std::to_string(shape.size()) + " dimensions, " + std::to_string(src_strides.size()) +
+        " and " + std::to_string(dst_strides.size()) + " strides.");
+  }
+  if (!std::has_single_bit(element_bytes) || element_bytes > 8) {
+    throw poplar::poplar_error("[engine.copy] needs elements of 1, 2, 4 or 8 bytes; got " +
+                               std::to_string(element_bytes) + ".");
+  }
+  element_ = static_cast<std::int64_t>(element_bytes);
+  bytes_ = element_;
+  for (auto n : shape) bytes_ *= n;
+  if (bytes_ == 0) return;
+  order(element_bytes, shape, src_strides, dst_strides);
+  merge();
+  chooseInner();
+}
+
+void StridedCopy::order(std::size_t element_bytes, std::span<const std::int64_t> shape,
+                        std::span<const std::int64_t> src, std::span<const std::int64_t> dst) {
+  const auto size = static_cast<std::int64_t>(element_bytes);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    CopyDim dim{shape[i], src[i] * size, dst[i] * size};
+    if (dim.dst < 0) {  // walk it the other way
+      src_offset_ += (dim.n - 1) * dim.src;
+      dst_offset_ += (dim.n - 1) * dim.dst;
+      dim.src = -dim.src;
+      dim.dst = -dim.dst;
+    }
+    dims_.push_back(dim);
+  }
+  std::stable_sort(dims_.begin(), dims_.end(),
+                   [](const CopyDim& a, const CopyDim& b) { return a.dst > b.dst; });
+}
+
+void StridedCopy::merge() {
+  std::vector<CopyDim> merged;
+  for (const CopyDim& dim : dims_) {
+    if (!merged.empty() && merged.back().dst == dim.dst * dim.n &&
+        merged.back().src == dim.src * dim.n) {
+      merged.back() = {merged.back().n * dim.n, dim.src, dim.dst};
+    } else {
+      merged.push_back(dim);
+    }
+  }
+  dims_ = std::move(merged);
+  // A short contiguous run is one wider element: pairs of floats transpose as 8-byte elements.
+  if (dims_.size() > 1) {
+    const CopyDim last = dims_.back();
+    const std::int64_t run = last.n * element_;
+    if (last.src == element_ && last.dst == element_ && run <= 8 &&
+        std::has_single_bit(static_cast<std::uint64_t>(run))) {
+      element_ = run;
+      dims_.pop_back();
+    }
+  }
+}
+
+void StridedCopy::chooseInner() {
+  while (dims_.size() < 2) dims_.insert(dims_.begin(), CopyDim{});
+  const CopyDim inner = dims_.back();
+  const auto rows = dims_.end() - 2;
+  if (inner.n == 1 || (inner.src == element_ && inner.dst == element_)) {
+    inner_ = dims_.size() == 2 && rows->n == 1 ? Inner::kRun : Inner::kRows;
+    return;
+  }
+  if (inner.src == 0 && inner.dst == element_) {
+    inner_ = Inner::kFill;
+    return;
+  }
+  inner_ = Inner::kStrided;
+  if (inner.dst != element_ || inner.n < 4) return;
+  for (auto it = dims_.begin(); it != dims_.end() - 1; ++it) {
+    if (it->src != element_ || it->n < 4) continue;
+    std::rotate(it, it + 1, dims_.end() - 1);  // the source's contiguous dimension becomes `rows`
+    inner_ = Inner::kTranspose;
+    return;
+  }
+}
+
+void StridedCopy::runInner(const std::byte* src, std::byte* dst, const CopyDim& rows,
+                           const CopyDim& inner) const {
+  switch (inner_) {
+    case Inner::kNothing:
+      return;
+    case Inner::kRun:
+    case Inner::kRows:
+      if (rows.n == 1) {
+        std::memcpy(dst, src, static_cast<std::size_t>(inner.n * element_));
+      } else {
+        copyRows(src, dst, rows, static_cast<std::size_t>(inner.n * element_));
+      }
+      return;
+    case Inner::kFill:
+      return simd::copyKernels().fill[log2Of(element_)](src, dst, rows.n, inner.n, rows.src,
+                                                        rows.dst);
+    case Inner::kTranspose:
+      return simd::copyKernels().transpose[log2Of(element_)](src, dst, rows.n, inner.n, inner.src,
+                                                             rows.dst);
+    case Inner::kStrided:
+      return simd::copyKernels().strided[log2Of(element_)](src, dst, rows.n, inner.n, rows.src,
+                                                           inner.src, rows.dst, inner.dst);
+  }
+}
+
+void StridedCopy::runDims(const std::byte* src, std::byte* dst, const CopyDim* dims) const {
+  const std::size_t outer = dims_.size() - 2;
+  const CopyDim& rows = dims[outer];
+  const CopyDim& inner = dims[outer + 1];
+  if (outer == 0) return runInner(src, dst, rows, inner);
+  std::array<std::int64_t, kMaxRank> index;
+  std::fill_n(index.begin(), outer, 0);
+  for (;;) {
+    runInner(src, dst, rows, inner);
+    std::size_t d = outer;
+    for (;;) {
+      if (d-- == 0) return;
+      src += dims[d].src;
+      dst += dims[d].dst;
+      if (++index[d] < dims[d].n) break;
+      src -= dims[d].src * dims[d].n;
+      dst -= dims[d].dst * dims[d].n;
+      index[d] = 0;
+    }
+  }
+}
+
+void StridedCopy::run(const std::byte* src, std::byte* dst) const {
+  if (inner_ == Inner::kNothing || (src == dst && inner_ == Inner::kRun)) return;
+  runDims(src + src_offset_, dst + dst_offset_, dims_.data());
+}
+
+void StridedCopy::run(ThreadPool& pool, const std::byte* src, std::byte* dst) const {
+  if (bytes_ < kParallelBytes) return run(src, dst);
+  std::size_t split = 0;
+  for (std::size_t i = 1; i < dims_.size(); ++i) {
+    if (dims_[i].n > 2 * dims_[split].n) split = i;
+  }
+  const std::int64_t bytes_each = std::max<std::int64_t>(1, bytes_ / dims_[split].n);
+  const std::int64_t grain = std::max<std::int64_t>(1, kParallelBytes / 2 / bytes_each);
+  pool.parallelFor(dims_[split].n, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::array<CopyDim, kMaxRank + 2> dims;
+    std::copy(dims_.begin(), dims_.end(), dims.begin());
+    dims[split].n = end - begin;
+    runDims(src + src_offset_ + begin * dims[split].src,
+            dst + dst_offset_ + begin * dims[split].dst, dims.data());
+  });
+}
+
+void stridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
+                 const std::byte* src, std::span<const std::int64_t> src_strides, std::byte* dst,
+                 std::span<const std::int64_t> dst_strides, ThreadPool* pool) {
+  const StridedCopy copy(element_bytes, shape, src_strides, dst_strides);
+  if (pool) {
+    copy.run(*pool, src, dst);
+  } else {
+    copy.run(src, dst);
+  }
+}
+
+Cost copyCost(const poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst) {
+  Cost cost;
+  const auto& target = graph.getTarget();
+  const Exchange exchange = exchangeBetween(graph, src, dst);
+  if (exchange.bytes > 0) addExchange(cost, target, exchange);
+  if (exchange.bytes > 0 && src.isContiguous() && dst.isContiguous()) return cost;
+  // poplar::Target: getMemcpyBytesPerCycle, one 64-bit load and store a cycle.
+  const Placement placed = placementOf(graph, dst);
+  if (placed.elements == 0) return cost;
+  const std::uint64_t bytes = placed.max_elements_per_tile * target.getTypeSize(dst.elementType());
+  addComputeSet(cost, target, static_cast<double>(ceilDiv(bytes, target.getMemcpyBytesPerCycle())),
+                placed.tiles_used);
+  return cost;
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,64 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/Cost.hpp"
+#include "engine/ThreadPool.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Tensor.hpp"
+
+namespace ipujax::engine {
+
+/// One dimension of a copy: extent and byte strides on both sides.
+struct CopyDim {
+  std::int64_t n = 1;
+  std::int64_t src = 0;
+  std::int64_t dst = 0;
+};
+
+/// A planned copy between two strided views of one shape: dimensions ordered by the destination,
+/// merged, and the innermost ones given to a run, fill, transpose or strided kernel. Immutable
+/// after construction; `run` allocates nothing. The views must not overlap unless they are equal.
+class StridedCopy {
+ public:
+  /// Strides are in elements; 0 broadcasts (source), negative reverses. Throws poplar_error for
+  /// ranks that differ and for element sizes other than 1, 2, 4 and 8.
+  StridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
+              std::span<const std::int64_t> src_strides, std::span<const std::int64_t> dst_strides);
+
+  /// src and dst point at the element at index 0, 0, ...
+  void run(const std::byte* src, std::byte* dst) const;
+  void run(ThreadPool& pool, const std::byte* src, std::byte* dst) const;
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  enum class Inner : std::uint8_t { kNothing, kRun, kRows, kFill, kTranspose, kStrided };
+  void order(std::size_t element_bytes, std::span<const std::int64_t> shape,
+             std::span<const std::int64_t> src, std::span<const std::int64_t> dst);
+  void merge();
+  void chooseInner();
+  void runDims(const std::byte* src, std::byte* dst, const CopyDim* dims) const;
+  void runInner(const std::byte* src, std::byte* dst, const CopyDim& rows,
+                const CopyDim& inner) const;
+
+  std::vector<CopyDim> dims_;  ///< outermost first; the last two are the inner kernel's
+  std::int64_t src_offset_ = 0;
+  std::int64_t dst_offset_ = 0;
+  std::int64_t element_ = 1;
+  std::int64_t bytes_ = 0;
+  Inner inner_ = Inner::kNothing;
+};
+
+/// The same without a kept plan, for copies that happen once.
+void stridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
+                 const std::byte* src, std::span<const std::int64_t> src_strides, std::byte* dst,
+                 std::span<const std::int64_t> dst_strides, ThreadPool* pool = nullptr);
+
+/// What copying src to dst costs: exchange where their mappings differ, and a copy on the tile
+/// where they do not or where the elements must be rearranged. Step "engine.copy": operands (src,
+/// dst).
+Cost copyCost(const poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst);
+
+}  // namespace ipujax::engine
