@@ -144,6 +144,7 @@ const CopyKernels kCopyKernels = {
     {transpose<std::uint8_t>, transpose<std::uint16_t>, transpose<std::uint32_t>,
      transpose<std::uint64_t>},
     {strided<std::uint8_t>, strided<std::uint16_t>, strided<std::uint32_t>, strided<std::uint64_t>},
+    {fill<std::uint8_t>, fill<std::uint16_t>, fill<std::uint32_t>, fill<std::uint64_t>},
 };
 
 }  // namespace IPUJAX_ISA_NAMESPACE
