@@ -1,0 +1,197 @@
+#include "popops/Expr.hpp"
+
+#include <array>
+#include <sstream>
+#include <unordered_set>
+
+#include "poplar/exceptions.hpp"
+
+namespace popops::expr {
+
+namespace {
+using ipujax::engine::expr::Op;
+
+bool sameNode(const Node& a, const Node& b) {
+  return a.kind == b.kind && a.op == b.op && a.type == b.type && a.immediate == b.immediate &&
+         a.is_real == b.is_real && (a.real == b.real || (a.real != a.real && b.real != b.real)) &&
+         a.integer == b.integer && a.args.size() == b.args.size();
+}
+
+void print(std::ostream& os, const Node& node, int depth) {
+  if (depth > 64) {
+    os << "...";
+    return;
+  }
+  if (node.kind == Node::Kind::kPlaceHolder) {
+    os << "_" << node.immediate;
+  } else if (node.kind == Node::Kind::kConst) {
+    if (node.is_real)
+      os << node.real;
+    else
+      os << node.integer;
+  } else {
+    os << nameOf(node.op) << "(";
+    for (std::size_t i = 0; i < node.args.size(); ++i) {
+      if (i) os << ", ";
+      print(os, *node.args[i], depth + 1);
+    }
+    os << ")";
+  }
+}
+}  // namespace
+
+Node::~Node() {
+  std::vector<NodeRef> pending = std::move(args);
+  while (!pending.empty()) {
+    NodeRef last = std::move(pending.back());
+    pending.pop_back();
+    if (last && last.use_count() == 1 && !last->args.empty()) {
+      auto& children = const_cast<Node&>(*last).args;
+      for (auto& child : children) pending.push_back(std::move(child));
+      children.clear();
+    }
+  }
+}
+
+NodeRef makeOp(Op op, std::vector<NodeRef> args, poplar::Type type, std::int64_t immediate) {
+  auto node = std::make_shared<Node>();
+  node->op = op;
+  node->type = type;
+  node->immediate = immediate;
+  node->args = std::move(args);
+  return node;
+}
+
+bool Expr::deepEquals(const Expr& other) const {
+  std::vector<std::pair<const Node*, const Node*>> pending{{node_.get(), other.node_.get()}};
+  std::unordered_set<std::size_t> seen;
+  while (!pending.empty()) {
+    const auto [a, b] = pending.back();
+    pending.pop_back();
+    if (a == b) continue;
+    if (!sameNode(*a, *b)) return false;
+    const auto key = reinterpret_cast<std::size_t>(a) * 31 + reinterpret_cast<std::size_t>(b);
+    if (!seen.insert(key).second) continue;
+    for (std::size_t i = 0; i < a->args.size(); ++i)
+      pending.emplace_back(a->args[i].get(), b->args[i].get());
+  }
+  return true;
+}
+
+std::string Expr::toString() const {
+  std::ostringstream os;
+  print(os, *node_, 0);
+  return os.str();
+}
+
+NodeRef Const::makeReal(poplar::Type type, double value, bool fixed) {
+  auto node = std::make_shared<Node>();
+  node->kind = Node::Kind::kConst;
+  node->type = type;
+  node->is_real = true;
+  node->fixed_type = fixed;
+  node->real = value;
+  return node;
+}
+
+NodeRef Const::makeInteger(poplar::Type type, std::int64_t value, bool fixed) {
+  auto node = std::make_shared<Node>();
+  node->kind = Node::Kind::kConst;
+  node->type = type;
+  node->fixed_type = fixed;
+  node->integer = value;
+  return node;
+}
+
+namespace {
+NodeRef makePlaceHolder(unsigned index) {
+  if (index == 0)
+    throw poplar::poplar_error("[popops::expr::PlaceHolder] needs an index from 1; got 0.");
+  auto node = std::make_shared<Node>();
+  node->kind = Node::Kind::kPlaceHolder;
+  node->immediate = index;
+  return node;
+}
+}  // namespace
+
+PlaceHolder::PlaceHolder(unsigned index) : Expr(makePlaceHolder(index)) {}
+Cast::Cast(const Expr& a, poplar::Type type) : Expr(makeOp(Op::kCast, {a.node()}, type)) {}
+UnaryOp::UnaryOp(UnaryOpType type, const Expr& a) : Expr(makeOp(engineOp(type), {a.node()})) {}
+BinaryOp::BinaryOp(BinaryOpType type, const Expr& a, const Expr& b)
+    : Expr(makeOp(engineOp(type), {a.node(), b.node()})) {}
+TernaryOp::TernaryOp(TernaryOpType type, const Expr& a, const Expr& b, const Expr& c)
+    : Expr(makeOp(engineOp(type), {a.node(), b.node(), c.node()})) {}
+
+Op engineOp(UnaryOpType type) {
+  static constexpr std::array kOps{Op::kAbs,
+                                   Op::kAsin,
+                                   Op::kBitwiseNot,
+                                   Op::kCbrt,
+                                   Op::kCeil,
+                                   Op::kCos,
+                                   Op::kCountLeadingZeros,
+                                   Op::kErf,
+                                   Op::kExp,
+                                   Op::kExp2,
+                                   Op::kExpm1,
+                                   Op::kFloor,
+                                   Op::kGeluErf,
+                                   Op::kInverse,
+                                   Op::kIsFinite,
+                                   Op::kIsInf,
+                                   Op::kIsNan,
+                                   Op::kLog,
+                                   Op::kLog1p,
+                                   Op::kLogicalNot,
+                                   Op::kNearbyInt,
+                                   Op::kNegate,
+                                   Op::kPopcount,
+                                   Op::kRelu,
+                                   Op::kRound,
+                                   Op::kRsqrt,
+                                   Op::kSigmoid,
+                                   Op::kSignum,
+                                   Op::kSin,
+                                   Op::kSqrt,
+                                   Op::kSquare,
+                                   Op::kTan,
+                                   Op::kTanh,
+                                   Op::kTrunc};
+  static_assert(kOps.size() == static_cast<std::size_t>(UnaryOpType::TRUNC) + 1);
+  return kOps[static_cast<std::size_t>(type)];
+}
+
+Op engineOp(BinaryOpType type) {
+  static constexpr std::array kOps{Op::kAdd,
+                                   Op::kAtan2,
+                                   Op::kBitwiseAnd,
+                                   Op::kBitwiseOr,
+                                   Op::kBitwiseXnor,
+                                   Op::kBitwiseXor,
+                                   Op::kDivide,
+                                   Op::kEqual,
+                                   Op::kGreaterThan,
+                                   Op::kGreaterThanEqual,
+                                   Op::kInvStdDevToVariance,
+                                   Op::kLessThan,
+                                   Op::kLessThanEqual,
+                                   Op::kLogicalAnd,
+                                   Op::kLogicalOr,
+                                   Op::kMaximum,
+                                   Op::kMinimum,
+                                   Op::kMultiply,
+                                   Op::kNotEqual,
+                                   Op::kPower,
+                                   Op::kRemainder,
+                                   Op::kShiftLeft,
+                                   Op::kShiftRight,
+                                   Op::kShiftRightSignExtend,
+                                   Op::kSubtract,
+                                   Op::kVarianceToInvStdDev};
+  static_assert(kOps.size() == static_cast<std::size_t>(BinaryOpType::VARIANCE_TO_INV_STD_DEV) + 1);
+  return kOps[static_cast<std::size_t>(type)];
+}
+
+Op engineOp(TernaryOpType type) { return type == TernaryOpType::CLAMP ? Op::kClamp : Op::kSelect; }
+
+}  // namespace popops::expr

@@ -1,0 +1,236 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine/expr/ExprOp.hpp"
+#include "poplar/Type.hpp"
+#include "popops/ExprOp.hpp"
+
+/// Expressions over the elements of tensors, applied with popops::map:
+/// `map(graph, Tanh(_1 * 2.0f + _2), {a, b}, prog)`.
+namespace popops::expr {
+
+/// What an expression is made of. Immutable and shared: an expression used twice is one node, so
+/// a graph of expressions never grows into a tree.
+struct Node {
+  enum class Kind : std::uint8_t { kPlaceHolder, kConst, kOp };
+  Kind kind = Kind::kOp;
+  ipujax::engine::expr::Op op = ipujax::engine::expr::Op::kConstant;
+  poplar::Type type;           ///< of a constant; result of a cast or bitcast
+  std::int64_t immediate = 0;  ///< placeholder: its index from 1; reduce precision: its bits
+  bool is_real = false;        ///< constant: its value is `real`, else `integer`
+  bool fixed_type = false;     ///< constant: never takes the type of what it stands beside
+  double real = 0;
+  std::int64_t integer = 0;
+  std::vector<std::shared_ptr<const Node>> args;
+
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node();  ///< frees deep expressions without recursion
+};
+using NodeRef = std::shared_ptr<const Node>;
+
+/// Base of all expressions; a handle, cheap to copy.
+class Expr {
+ public:
+  virtual ~Expr() = default;
+  Expr(const Expr&) = default;
+  Expr& operator=(const Expr&) = default;
+  std::unique_ptr<Expr> clone() const { return std::unique_ptr<Expr>(new Expr(*this)); }
+  bool deepEquals(const Expr& other) const;
+  std::string toString() const;
+
+  /// For the library.
+  explicit Expr(NodeRef node) : node_(std::move(node)) {}
+  const NodeRef& node() const { return node_; }
+
+ protected:
+  NodeRef node_;
+};
+
+/// Any expression, for building dynamically where the outermost class may change.
+class Any : public Expr {
+ public:
+  Any(const Expr& expr) : Expr(expr) {}  // NOLINT: implicit as in the SDK
+};
+
+/// For the library: an operation of the engine over operands.
+NodeRef makeOp(ipujax::engine::expr::Op op, std::vector<NodeRef> args, poplar::Type type = {},
+               std::int64_t immediate = 0);
+
+/// A constant. Beside an operand of another type it takes that type (value-converting).
+class Const : public Expr {
+ public:
+  template <typename T>
+  requires std::is_arithmetic_v<T> Const(T x)
+      : Expr(make(x, typeOf<T>())) {}  // NOLINT: implicit as in the SDK
+  template <typename T>
+  requires std::is_arithmetic_v<T> Const(poplar::Type type, T x) : Expr(make(x, type, true)) {}
+
+  poplar::Type getType() const { return node_->type; }
+
+ private:
+  template <typename T>
+  static poplar::Type typeOf() {
+    if constexpr (std::is_floating_point_v<T>)
+      return poplar::FLOAT;
+    else
+      return poplar::equivalent_device_type<T>::value;
+  }
+  template <typename T>
+  static NodeRef make(T x, poplar::Type type, bool fixed = false) {
+    if constexpr (std::is_floating_point_v<T>)
+      return makeReal(type, static_cast<double>(x), fixed);
+    else
+      return makeInteger(type, static_cast<std::int64_t>(x), fixed);
+  }
+  static NodeRef makeReal(poplar::Type type, double value, bool fixed);
+  static NodeRef makeInteger(poplar::Type type, std::int64_t value, bool fixed);
+};
+
+class ConstHalf : public Const {
+ public:
+  explicit ConstHalf(float x) : Const(poplar::HALF, x) {}
+};
+inline ConstHalf operator""_half(long double x) { return ConstHalf(static_cast<float>(x)); }
+
+/// The n-th tensor handed to map, from 1.
+class PlaceHolder : public Expr {
+ public:
+  explicit PlaceHolder(unsigned index);
+  unsigned getIndex() const { return static_cast<unsigned>(node_->immediate); }
+};
+
+inline const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8), _9(9), _10(10),
+    _11(11), _12(12), _13(13), _14(14), _15(15), _16(16), _17(17), _18(18), _19(19), _20(20);
+
+class Cast : public Expr {
+ public:
+  Cast(const Expr& a, poplar::Type type);
+};
+
+class UnaryOp : public Expr {
+ public:
+  UnaryOp(UnaryOpType type, const Expr& a);
+};
+class BinaryOp : public Expr {
+ public:
+  BinaryOp(BinaryOpType type, const Expr& a, const Expr& b);
+};
+class TernaryOp : public Expr {
+ public:
+  TernaryOp(TernaryOpType type, const Expr& a, const Expr& b, const Expr& c);
+};
+
+ipujax::engine::expr::Op engineOp(UnaryOpType type);
+ipujax::engine::expr::Op engineOp(BinaryOpType type);
+ipujax::engine::expr::Op engineOp(TernaryOpType type);
+
+#define IPUJAX_UNARY(Name, TYPE)                                    \
+  class Name : public UnaryOp {                                     \
+   public:                                                          \
+    explicit Name(const Expr& a) : UnaryOp(UnaryOpType::TYPE, a) {} \
+  };
+IPUJAX_UNARY(Abs, ABSOLUTE)
+IPUJAX_UNARY(Asin, ASIN)
+IPUJAX_UNARY(BitwiseNot, BITWISE_NOT)
+IPUJAX_UNARY(Cbrt, CBRT)
+IPUJAX_UNARY(Ceil, CEIL)
+IPUJAX_UNARY(Cos, COS)
+IPUJAX_UNARY(Clz, COUNT_LEADING_ZEROS)
+IPUJAX_UNARY(Erf, ERF)
+IPUJAX_UNARY(Exp, EXPONENT)
+IPUJAX_UNARY(Exp2, EXPONENT2)
+IPUJAX_UNARY(Expm1, EXPONENT_MINUS_ONE)
+IPUJAX_UNARY(Floor, FLOOR)
+IPUJAX_UNARY(GeluErf, GELU_ERF)
+IPUJAX_UNARY(Inv, INVERSE)
+IPUJAX_UNARY(IsFinite, IS_FINITE)
+IPUJAX_UNARY(IsInf, IS_INF)
+IPUJAX_UNARY(IsNaN, IS_NAN)
+IPUJAX_UNARY(Log, LOGARITHM)
+IPUJAX_UNARY(Log1p, LOGARITHM_ONE_PLUS)
+IPUJAX_UNARY(Not, LOGICAL_NOT)
+IPUJAX_UNARY(NearbyInt, NEARBY_INT)
+IPUJAX_UNARY(Neg, NEGATE)
+IPUJAX_UNARY(Popcount, POPCOUNT)
+IPUJAX_UNARY(Relu, RELU)
+IPUJAX_UNARY(Round, ROUND)
+IPUJAX_UNARY(Rsqrt, RSQRT)
+IPUJAX_UNARY(Sigmoid, SIGMOID)
+IPUJAX_UNARY(Signum, SIGNUM)
+IPUJAX_UNARY(Sin, SIN)
+IPUJAX_UNARY(Sqrt, SQRT)
+IPUJAX_UNARY(Square, SQUARE)
+IPUJAX_UNARY(Tan, TAN)
+IPUJAX_UNARY(Tanh, TANH)
+IPUJAX_UNARY(Trunc, TRUNC)
+#undef IPUJAX_UNARY
+
+#define IPUJAX_BINARY(Name, TYPE)                                              \
+  class Name : public BinaryOp {                                               \
+   public:                                                                     \
+    Name(const Expr& a, const Expr& b) : BinaryOp(BinaryOpType::TYPE, a, b) {} \
+  };
+#define IPUJAX_BINARY_SYMBOL(Name, TYPE, symbol)                                     \
+  IPUJAX_BINARY(Name, TYPE)                                                          \
+  inline Name operator symbol(const Expr& a, const Expr& b) { return Name(a, b); }   \
+  template <typename T>                                                              \
+  requires std::is_arithmetic_v<T> Name operator symbol(const T& a, const Expr& b) { \
+    return Name(Const(a), b);                                                        \
+  }                                                                                  \
+  template <typename T>                                                              \
+  requires std::is_arithmetic_v<T> Name operator symbol(const Expr& a, const T& b) { \
+    return Name(a, Const(b));                                                        \
+  }
+IPUJAX_BINARY_SYMBOL(Add, ADD, +)
+IPUJAX_BINARY(Atan2, ATAN2)
+IPUJAX_BINARY_SYMBOL(BitwiseAnd, BITWISE_AND, &)
+IPUJAX_BINARY_SYMBOL(BitwiseOr, BITWISE_OR, |)
+IPUJAX_BINARY(BitwiseXnor, BITWISE_XNOR)
+IPUJAX_BINARY_SYMBOL(BitwiseXor, BITWISE_XOR, ^)
+IPUJAX_BINARY_SYMBOL(Divide, DIVIDE, /)
+IPUJAX_BINARY_SYMBOL(Equal, EQUAL, ==)
+IPUJAX_BINARY_SYMBOL(Gt, GREATER_THAN, >)
+IPUJAX_BINARY_SYMBOL(Gte, GREATER_THAN_EQUAL, >=)
+IPUJAX_BINARY(InvStdDevToVariance, INV_STD_DEV_TO_VARIANCE)
+IPUJAX_BINARY_SYMBOL(Lt, LESS_THAN, <)
+IPUJAX_BINARY_SYMBOL(Lte, LESS_THAN_EQUAL, <=)
+IPUJAX_BINARY_SYMBOL(And, LOGICAL_AND, &&)
+IPUJAX_BINARY_SYMBOL(Or, LOGICAL_OR, ||)
+IPUJAX_BINARY(Max, MAXIMUM)
+IPUJAX_BINARY(Min, MINIMUM)
+IPUJAX_BINARY_SYMBOL(Mul, MULTIPLY, *)
+IPUJAX_BINARY_SYMBOL(NotEqual, NOT_EQUAL, !=)
+IPUJAX_BINARY(Pow, POWER)
+IPUJAX_BINARY_SYMBOL(Rem, REMAINDER, %)
+IPUJAX_BINARY_SYMBOL(Shl, SHIFT_LEFT, <<)
+IPUJAX_BINARY_SYMBOL(Shr, SHIFT_RIGHT, >>)
+IPUJAX_BINARY(ShrSE, SHIFT_RIGHT_SIGN_EXTEND)
+IPUJAX_BINARY_SYMBOL(Sub, SUBTRACT, -)
+IPUJAX_BINARY(VarianceToInvStdDev, VARIANCE_TO_INV_STD_DEV)
+#undef IPUJAX_BINARY_SYMBOL
+#undef IPUJAX_BINARY
+
+inline Neg operator-(const Expr& a) { return Neg(a); }
+inline Not operator!(const Expr& a) { return Not(a); }
+inline BitwiseNot operator~(const Expr& a) { return BitwiseNot(a); }
+
+/// Select(ifTrue, ifFalse, predicate).
+class Select : public TernaryOp {
+ public:
+  Select(const Expr& a, const Expr& b, const Expr& c) : TernaryOp(TernaryOpType::SELECT, a, b, c) {}
+};
+/// Clamp(value, lowest, highest).
+class Clamp : public TernaryOp {
+ public:
+  Clamp(const Expr& a, const Expr& b, const Expr& c) : TernaryOp(TernaryOpType::CLAMP, a, b, c) {}
+};
+
+}  // namespace popops::expr
