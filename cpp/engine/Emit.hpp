@@ -30,6 +30,10 @@ struct StepSpec {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> in_place;
 };
 
+/// Appends the copy src -> dst (same shape and type, any views) to a Sequence node.
+void appendCopy(poplar::GraphImpl& graph, poplar::ProgramNode& sequence, const poplar::Tensor& src,
+                const poplar::Tensor& dst, const poplar::DebugContext& debugContext);
+
 void emit(poplar::Graph& graph, poplar::program::Sequence& prog, StepSpec spec,
           const poplar::DebugContext& debugContext);
 

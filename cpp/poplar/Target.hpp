@@ -67,6 +67,8 @@ class Target {
   unsigned getMaxIPUSyncDelay() const { return machine_->sync_cycles; }
   unsigned getGlobalSyncCycles() const { return machine_->global_sync_cycles; }
   double getTileClockFrequency() const { return machine_->clock_hz; }
+  /// For the library: the same machine with another number of IPUs and tiles.
+  Target withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const;
   std::size_t getTypeSize(const Type& type) const { return engineSize(type); }
   std::size_t getAtomicStoreGranularity() const { return 4; }
 

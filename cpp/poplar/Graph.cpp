@@ -1,0 +1,401 @@
+#include "poplar/Graph.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "engine/Half.hpp"
+#include "poplar/GraphImpl.hpp"
+#include "poplar/Vertices.hpp"
+
+namespace poplar {
+namespace {
+
+using ipujax::engine::ElementType;
+using ipujax::engine::sizeOf;
+
+std::size_t product(ArrayRef<std::size_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+}
+
+/// Reads one host value; integers keep all 64 bits, reals become double.
+struct HostValue {
+  double real = 0;
+  std::int64_t integer = 0;
+  bool is_real = false;
+};
+
+template <class T>
+T load(const void* p, std::size_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(p) + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+HostValue readHost(Type host, const void* values, std::size_t i) {
+  const auto integer = [](auto v) {
+    return HostValue{static_cast<double>(v), static_cast<std::int64_t>(v), false};
+  };
+  switch (host.element()) {
+    case ElementType::kBool: return integer(load<std::uint8_t>(values, i) != 0);
+    case ElementType::kInt8: return integer(load<std::int8_t>(values, i));
+    case ElementType::kUInt8: return integer(load<std::uint8_t>(values, i));
+    case ElementType::kInt16: return integer(load<std::int16_t>(values, i));
+    case ElementType::kUInt16: return integer(load<std::uint16_t>(values, i));
+    case ElementType::kInt32: return integer(load<std::int32_t>(values, i));
+    case ElementType::kUInt32: return integer(load<std::uint32_t>(values, i));
+    case ElementType::kInt64: return integer(load<std::int64_t>(values, i));
+    case ElementType::kUInt64: return integer(load<std::uint64_t>(values, i));
+    case ElementType::kFloat: {
+      const double v = load<float>(values, i);
+      return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
+    }
+    case ElementType::kHalf: {
+      const double v = ipujax::engine::halfToFloat(load<std::uint16_t>(values, i));
+      return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
+    }
+    case ElementType::kDouble: break;
+  }
+  throw type_error("[Graph::addConstant] has no host type " + host.toString());
+}
+
+template <class T>
+void store(std::byte* p, std::size_t i, T value) {
+  std::memcpy(p + i * sizeof(T), &value, sizeof(T));
+}
+
+void writeDevice(Type type, std::byte* p, std::size_t i, const HostValue& v) {
+  switch (type.element()) {
+    case ElementType::kBool: return store<std::uint8_t>(p, i, v.real != 0);
+    case ElementType::kInt8:
+    case ElementType::kUInt8: return store(p, i, static_cast<std::uint8_t>(v.integer));
+    case ElementType::kInt16:
+    case ElementType::kUInt16: return store(p, i, static_cast<std::uint16_t>(v.integer));
+    case ElementType::kInt32:
+    case ElementType::kUInt32: return store(p, i, static_cast<std::uint32_t>(v.integer));
+    case ElementType::kInt64:
+    case ElementType::kUInt64: return store(p, i, v.integer);
+    case ElementType::kFloat: return store(p, i, static_cast<float>(v.real));
+    case ElementType::kHalf:
+      return store(p, i, ipujax::engine::floatToHalf(static_cast<float>(v.real)));
+    case ElementType::kDouble: break;
+  }
+  throw type_error("[Graph::addConstant] has no device type " + type.toString());
+}
+
+}  // namespace
+
+GraphImpl::GraphImpl(Target t) : target(std::move(t)), all_tiles(target.getNumTiles()) {
+  std::iota(all_tiles.begin(), all_tiles.end(), 0u);
+}
+GraphImpl::~GraphImpl() = default;
+
+std::uint32_t GraphImpl::addVariable(Type type, std::uint64_t elements, TileMapPtr map,
+                                     const DebugContext& debug) {
+  variables.push_back({type, elements, debug, std::move(map), false, {}});
+  return static_cast<std::uint32_t>(variables.size() - 1);
+}
+
+TileMapPtr GraphImpl::linearMap(Type type, std::uint64_t elements) {
+  const std::size_t bytes = sizeOf(type.element());
+  auto& map = linear_maps_[{bytes, elements}];
+  if (!map) map = linearTileMap(elements, all_tiles, 128 / bytes, std::max<std::size_t>(8 / bytes, 1));
+  return map;
+}
+
+Tensor GraphImpl::addLinear(Type type, std::vector<std::size_t> shape, const DebugContext& debug) {
+  const std::uint64_t elements = product(shape);
+  const auto id = addVariable(type, elements, linearMap(type, elements), debug);
+  return {this, std::make_shared<const View>(wholeVariable(id, type, std::move(shape)))};
+}
+
+Graph::Graph() : Graph(Target()) {}
+Graph::Graph(const Target& target) : impl_(std::make_shared<GraphImpl>(target)), target_(target) {}
+Graph::Graph(const Device& device) : Graph(device.getTarget()) {}
+Graph::Graph(std::shared_ptr<GraphImpl> impl, Target target, std::vector<unsigned> tiles)
+    : impl_(std::move(impl)), target_(std::move(target)), tiles_(std::move(tiles)) {}
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
+const Target& Graph::getTarget() const { return target_; }
+const std::vector<unsigned>& Graph::physicalTiles() const {
+  return tiles_.empty() ? impl_->all_tiles : tiles_;
+}
+
+Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
+                          const DebugContext& debugContext) {
+  const std::size_t n = product(shape);
+  const auto id = impl_->addVariable(type, n, unmapped(n), debugContext);
+  return {impl_.get(),
+          std::make_shared<const View>(wholeVariable(id, type, shape.cloneAsVector()))};
+}
+
+Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
+                          VariableMappingMethod mapping, const DebugContext& debugContext) {
+  Tensor t = addVariable(type, shape, debugContext);
+  if (mapping == VariableMappingMethod::LINEAR) {
+    auto& variable = impl_->variables[t.view()->variable];
+    const std::size_t bytes = sizeOf(type.element());
+    variable.map = tiles_.empty() ? impl_->linearMap(type, variable.elements)
+                                  : linearTileMap(variable.elements, tiles_, 128 / bytes,
+                                                  std::max<std::size_t>(8 / bytes, 1));
+  }
+  return t;
+}
+
+Tensor Graph::addConstantFrom(Type host, const void* values, std::size_t n, Type type,
+                              ArrayRef<std::size_t> shape, const DebugContext& debugContext) {
+  Tensor t = addVariable(type, shape, VariableMappingMethod::LINEAR, debugContext);
+  setInitialFrom(host, values, n, t);
+  impl_->variables[t.view()->variable].is_constant = true;
+  return t;
+}
+
+Tensor Graph::addConstantHalf(const Type& type, ArrayRef<std::size_t> shape,
+                              const std::uint16_t* values, const DebugContext& debugContext) {
+  return addConstantFrom(HALF, values, product(shape), type, shape, debugContext);
+}
+
+void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t) {
+  const View& view = *t.view();
+  const std::size_t elements = t.numElements();
+  if (n != 1 && n != elements) {
+    throw tensor_creation_error("[Graph] needs 1 or " + std::to_string(elements) +
+                                " initial values for shape " + t.shapeToString() + "; got " +
+                                std::to_string(n));
+  }
+  if (!view.isStrided())
+    throw tensor_creation_error("[Graph::setInitialValue] needs a tensor of one variable");
+  auto& variable = impl_->variables[view.variable];
+  const std::size_t bytes = sizeOf(variable.type.element());
+  if (variable.values.empty()) variable.values.resize(variable.elements * bytes);
+  if (n == elements && host == variable.type && view.isContiguous()) {
+    if (n > 0)
+      std::memcpy(variable.values.data() + view.offset * static_cast<std::int64_t>(bytes), values,
+                  n * bytes);
+    return;
+  }
+  std::size_t i = 0;
+  forEachRun(view, [&](std::uint32_t, std::int64_t begin, std::size_t length) {
+    for (std::size_t k = 0; k < length; ++k, ++i) {
+      writeDevice(variable.type, variable.values.data(), static_cast<std::size_t>(begin) + k,
+                  readHost(host, values, n == 1 ? 0 : i));
+    }
+  });
+}
+
+Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
+                    TensorCloneMethod) {
+  const View& view = *t.view();
+  Tensor result = addVariable(type, t.shape(), VariableMappingMethod::LINEAR, debugContext);
+  if (view.isContiguous() && impl_->variables[view.variable].elements == t.numElements() &&
+      impl_->variables[view.variable].map->complete) {
+    impl_->variables[result.view()->variable].map = impl_->variables[view.variable].map;
+  }
+  return result;
+}
+
+Tensor Graph::clone(const Tensor& t, const DebugContext& debugContext, TensorCloneMethod method) {
+  return clone(t.elementType(), t, debugContext, method);
+}
+
+void Graph::setTileMapping(const Tensor& t, unsigned tileNum) {
+  const auto& tiles = physicalTiles();
+  if (tileNum >= tiles.size()) {
+    throw invalid_tile_mapping("[Graph::setTileMapping] needs a tile below " +
+                               std::to_string(tiles.size()) + "; got " + std::to_string(tileNum));
+  }
+  forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    auto& map = impl_->variables[variable].map;
+    map = withRegion(map, static_cast<std::uint64_t>(begin),
+                     static_cast<std::uint64_t>(begin) + length, tiles[tileNum]);
+  });
+}
+
+void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) {
+  const auto& tiles = physicalTiles();
+  if (mapping.size() > tiles.size()) {
+    throw invalid_tile_mapping("[Graph::setTileMapping] needs at most " +
+                               std::to_string(tiles.size()) + " tiles; got " +
+                               std::to_string(mapping.size()));
+  }
+  const View& view = *t.view();
+  if (view.isContiguous() && impl_->variables[view.variable].elements == t.numElements()) {
+    std::vector<TileMap::Region> regions;
+    std::size_t covered = 0;
+    for (std::size_t tile = 0; tile < mapping.size(); ++tile) {
+      for (const auto& interval : mapping[tile]) {
+        if (interval.size() == 0) continue;
+        regions.push_back({interval.begin(), tiles[tile]});
+        covered += interval.size();
+      }
+    }
+    std::sort(regions.begin(), regions.end(),
+              [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    if (covered == t.numElements()) {
+      impl_->variables[view.variable].map = tileMapOf(covered, std::move(regions));
+      return;
+    }
+  }
+  const Tensor flat = t.flatten();
+  for (std::size_t tile = 0; tile < mapping.size(); ++tile) {
+    for (const auto& interval : mapping[tile])
+      setTileMapping(flat.slice(interval), static_cast<unsigned>(tile));
+  }
+}
+
+Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete) const {
+  const auto& tiles = physicalTiles();
+  std::vector<unsigned> virtual_tile(impl_->all_tiles.size(), ~0u);
+  for (unsigned i = 0; i < tiles.size(); ++i) virtual_tile[tiles[i]] = i;
+  TileToTensorMapping mapping(tiles.size());
+  bool complete = true;
+  std::size_t position = 0;
+  forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    const TileMap& map = *impl_->variables[variable].map;
+    auto at = static_cast<std::uint64_t>(begin);
+    const std::uint64_t end = at + length;
+    while (at < end) {
+      const auto next = std::upper_bound(map.regions.begin(), map.regions.end(), at,
+                                         [](std::uint64_t value, const TileMap::Region& region) {
+                                           return value < region.begin;
+                                         });
+      const std::uint64_t stop =
+          next == map.regions.end() ? end : std::min<std::uint64_t>(end, next->begin);
+      const std::uint32_t tile = std::prev(next)->tile;
+      if (tile == TileMap::kUnmapped || virtual_tile[tile] == ~0u) {
+        complete = false;
+      } else {
+        auto& intervals = mapping[virtual_tile[tile]];
+        if (!intervals.empty() && intervals.back().upper == position) {
+          intervals.back().upper += stop - at;
+        } else {
+          intervals.emplace_back(position, position + (stop - at));
+        }
+      }
+      position += stop - at;
+      at = stop;
+    }
+  });
+  if (isComplete) *isComplete = complete;
+  return mapping;
+}
+
+Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireComplete) const {
+  bool complete = false;
+  auto mapping = getTileMapping(t, &complete);
+  if (requireComplete && !complete) {
+    throw invalid_tile_mapping("[Graph::getTileMapping] needs every element of '" +
+                               t.getDebugStr() + "' mapped to a tile of this graph");
+  }
+  return mapping;
+}
+
+std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
+    const Tensor& t, ArrayRef<Interval> regions) const {
+  struct Run {
+    std::uint64_t memory;
+    Interval interval;
+  };
+  std::vector<Run> runs;
+  const View flat = reshapeView(*t.view(), {t.numElements()});
+  for (const auto& region : regions) {
+    std::size_t position = region.begin();
+    forEachRun(flat, region.begin(), region.size(),
+               [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+                 runs.push_back({(std::uint64_t{variable} << 40) + static_cast<std::uint64_t>(begin),
+                                 {position, position + length}});
+                 position += length;
+               });
+  }
+  std::sort(runs.begin(), runs.end(),
+            [](const Run& a, const Run& b) { return a.memory < b.memory; });
+  std::vector<std::vector<Interval>> result;
+  std::uint64_t end = ~std::uint64_t{0};
+  for (const auto& run : runs) {
+    if (run.memory != end) result.emplace_back();
+    auto& group = result.back();
+    if (!group.empty() && group.back().upper == run.interval.lower) {
+      group.back().upper = run.interval.upper;
+    } else {
+      group.push_back(run.interval);
+    }
+    end = run.memory + run.interval.size();
+  }
+  return result;
+}
+
+DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& elementType,
+                                      std::size_t numElements, ReplicatedStreamMode,
+                                      const OptionFlags&) {
+  impl_->streams.emplace_back(static_cast<std::uint32_t>(impl_->streams.size()),
+                              std::string(handle), elementType, numElements,
+                              DataStreamType::HostToDeviceFIFO);
+  return impl_->streams.back();
+}
+
+DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
+                                      std::size_t numElements, const OptionFlags&) {
+  impl_->streams.emplace_back(static_cast<std::uint32_t>(impl_->streams.size()),
+                              std::string(handle), elementType, numElements,
+                              DataStreamType::DeviceToHostFIFO);
+  return impl_->streams.back();
+}
+
+void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
+  if (!impl_->host_writes.emplace(std::string(handle), t).second)
+    throw poplar_error("[Graph::createHostWrite] handle '" + std::string(handle) + "' exists");
+}
+
+void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
+  if (!impl_->host_reads.emplace(std::string(handle), t).second)
+    throw poplar_error("[Graph::createHostRead] handle '" + std::string(handle) + "' exists");
+}
+
+Function Graph::addFunction(const program::Program& program) {
+  impl_->functions.push_back(program.node());
+  return Function(static_cast<unsigned>(impl_->functions.size() - 1));
+}
+
+Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {
+  const unsigned per_ipu = target_.getTilesPerIPU();
+  if (numTilesPerIPU == 0 || numTilesPerIPU > per_ipu)
+    throw poplar_error("[Graph::createVirtualGraph] needs 1 to " + std::to_string(per_ipu) +
+                       " tiles per IPU; got " + std::to_string(numTilesPerIPU));
+  std::vector<unsigned> tiles(numTilesPerIPU);
+  std::iota(tiles.begin(), tiles.end(), 0u);
+  return createVirtualGraph(tiles);
+}
+
+Graph Graph::createVirtualGraph(unsigned lowerTile, unsigned upperTile) {
+  const auto& mine = physicalTiles();
+  if (lowerTile >= upperTile || upperTile > mine.size())
+    throw poplar_error("[Graph::createVirtualGraph] needs lower < upper <= " +
+                       std::to_string(mine.size()) + "; got " + std::to_string(lowerTile) + ", " +
+                       std::to_string(upperTile));
+  return Graph(impl_, target_.withTiles(1, upperTile - lowerTile),
+               {mine.begin() + lowerTile, mine.begin() + upperTile});
+}
+
+Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
+  const auto& mine = physicalTiles();
+  const unsigned per_ipu = target_.getTilesPerIPU();
+  std::vector<unsigned> tiles;
+  for (unsigned ipu = 0; ipu < target_.getNumIPUs(); ++ipu) {
+    for (unsigned tile : perIPUTiles) {
+      if (tile >= per_ipu)
+        throw poplar_error("[Graph::createVirtualGraph] needs tiles below " +
+                           std::to_string(per_ipu) + "; got " + std::to_string(tile));
+      tiles.push_back(mine[ipu * per_ipu + tile]);
+    }
+  }
+  return Graph(impl_, target_.withTiles(target_.getNumIPUs(),
+                                        static_cast<unsigned>(perIPUTiles.size())),
+               std::move(tiles));
+}
+
+Graph Graph::getTopLevelGraph() { return Graph(impl_, impl_->target, {}); }
+
+}  // namespace poplar

@@ -1,0 +1,156 @@
+#include "poplar/Program.hpp"
+
+#include "engine/Emit.hpp"
+#include "poplar/GraphImpl.hpp"
+#include "poplar/ProgramNode.hpp"
+#include "poplar/exceptions.hpp"
+
+namespace poplar::program {
+namespace {
+
+ProgramNodePtr makeNode(ProgramKind kind, const DebugContext& debug) {
+  auto node = std::make_shared<ProgramNode>();
+  node->kind = kind;
+  node->debug = debug;
+  return node;
+}
+
+const ProgramNodePtr& nodeOf(const Program& program) {
+  static const ProgramNodePtr kEmpty = makeNode(ProgramKind::kSequence, {});
+  return program.node() ? program.node() : kEmpty;
+}
+
+void needScalar(const Tensor& tensor, const char* where) {
+  if (!tensor.valid() || tensor.numElements() != 1) {
+    throw poplar_error(std::string("[") + where + "] needs a tensor of one element; got " +
+                       (tensor.valid() ? tensor.shapeToString() : "none"));
+  }
+}
+
+ProgramNodePtr streamNode(ProgramKind kind, const DataStream& stream, const Tensor& tensor,
+                          const DebugContext& debug) {
+  if (stream.numElements() != tensor.numElements() || stream.elementType() != tensor.elementType()) {
+    throw poplar_error("[Copy] stream '" + stream.handle() + "' needs " +
+                       std::to_string(stream.numElements()) + " elements of " +
+                       stream.elementType().toString() + "; got " + tensor.shapeToString() +
+                       " of " + tensor.elementType().toString());
+  }
+  auto node = makeNode(kind, debug);
+  node->tensor = tensor;
+  node->ids = {stream.id()};
+  return node;
+}
+
+ProgramNodePtr whileNode(bool go_on, const Program& cond, const Tensor& predicate,
+                         const Program& body, const DebugContext& debug) {
+  needScalar(predicate, "RepeatWhile");
+  auto node = makeNode(ProgramKind::kWhile, debug);
+  node->count = go_on ? 1 : 0;
+  node->tensor = predicate;
+  node->children = {nodeOf(cond), nodeOf(body)};
+  return node;
+}
+
+}  // namespace
+
+bool Program::isEmpty() const {
+  return !node_ || (node_->kind == ProgramKind::kSequence && node_->children.empty());
+}
+
+Sequence::Sequence(const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {}
+
+Sequence::Sequence(std::initializer_list<Program> programs, const DebugContext& debugContext)
+    : Sequence(debugContext) {
+  for (const auto& program : programs) add(program);
+}
+
+void Sequence::add(const Program& program) { node_->children.push_back(nodeOf(program)); }
+
+Execute::Execute(ComputeSet cs, const DebugContext& debugContext)
+    : Execute(std::vector<ComputeSet>{cs}, debugContext) {}
+
+Execute::Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kExecute, debugContext)) {
+  for (const auto& set : cs) node_->ids.push_back(set.getId());
+}
+
+Copy::Copy(Tensor src, Tensor dst, bool, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {
+  if (src.numElements() != dst.numElements() || src.elementType() != dst.elementType()) {
+    throw poplar_error("[Copy] needs as many elements of one type; got " + src.shapeToString() +
+                       " of " + src.elementType().toString() + " and " + dst.shapeToString() +
+                       " of " + dst.elementType().toString());
+  }
+  if (src.shape() != dst.shape()) src = src.reshape(dst.shape());
+  ipujax::engine::appendCopy(*dst.graphImpl(), *node_, src, dst, debugContext);
+}
+
+Copy::Copy(DataStream stream, Tensor dst, bool, const DebugContext& debugContext)
+    : Program(streamNode(ProgramKind::kStreamIn, stream, dst, debugContext)) {}
+
+Copy::Copy(Tensor src, DataStream stream, bool, const DebugContext& debugContext)
+    : Program(streamNode(ProgramKind::kStreamOut, stream, src, debugContext)) {}
+
+Repeat::Repeat(unsigned count, const Program& prog, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kRepeat, debugContext)) {
+  node_->count = count;
+  node_->children = {nodeOf(prog)};
+}
+
+RepeatWhileTrue::RepeatWhileTrue(const Program& cond, Tensor predicate, const Program& body,
+                                 const DebugContext& debugContext)
+    : Program(whileNode(true, cond, predicate, body, debugContext)) {}
+
+RepeatWhileFalse::RepeatWhileFalse(const Program& cond, Tensor predicate, const Program& body,
+                                   const DebugContext& debugContext)
+    : Program(whileNode(false, cond, predicate, body, debugContext)) {}
+
+If::If(Tensor predicate, const Program& trueBody, const Program& falseBody,
+       const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kIf, debugContext)) {
+  needScalar(predicate, "If");
+  node_->tensor = predicate;
+  node_->children = {nodeOf(trueBody), nodeOf(falseBody)};
+}
+
+Switch::Switch(Tensor control, const std::vector<std::pair<std::int32_t, Program>>& cases,
+               const Program& defaultCase, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSwitch, debugContext)) {
+  needScalar(control, "Switch");
+  node_->tensor = control;
+  for (const auto& [selector, program] : cases) {
+    node_->selectors.push_back(selector);
+    node_->children.push_back(nodeOf(program));
+  }
+  node_->children.push_back(nodeOf(defaultCase));
+}
+
+Switch::Switch(Tensor control, const std::vector<std::pair<std::int32_t, Program>>& cases,
+               const DebugContext& debugContext)
+    : Switch(control, cases, Sequence(), debugContext) {}
+
+Call::Call(Function f, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kCall, debugContext)) {
+  node_->ids = {f.getId()};
+}
+
+PrintTensor::PrintTensor(Tensor t, const DebugContext& debugContext)
+    : PrintTensor(t.getDebugStr(), t, debugContext) {}
+
+PrintTensor::PrintTensor(StringRef title, Tensor t, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kPrint, debugContext)) {
+  node_->text = std::string(title);
+  node_->tensor = t;
+}
+
+Sync::Sync(SyncType, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {}
+
+ErrorProgram::ErrorProgram(StringRef message, Tensor t, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kError, debugContext)) {
+  node_->text = std::string(message);
+  node_->tensor = t;
+}
+
+}  // namespace poplar::program

@@ -1,0 +1,363 @@
+#include "poplar/Tensor.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+#include "poplar/GraphImpl.hpp"
+#include "poplar/View.hpp"
+#include "poplar/exceptions.hpp"
+
+namespace poplar {
+namespace {
+
+std::string shapeText(const std::vector<std::size_t>& shape) {
+  std::ostringstream os;
+  os << "{";
+  for (std::size_t i = 0; i < shape.size(); ++i) os << (i ? "," : "") << shape[i];
+  os << "}";
+  return os.str();
+}
+
+std::size_t product(const std::vector<std::size_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+}
+
+void checkDim(const View& view, unsigned dimension, const char* where) {
+  if (dimension >= view.shape.size()) {
+    throw index_error(std::string("[") + where + "] needs a dimension of a tensor of shape " +
+                      shapeText(view.shape) + "; got " + std::to_string(dimension));
+  }
+}
+
+}  // namespace
+
+Tensor::Tensor(GraphImpl* graph, std::shared_ptr<const View> view)
+    : graph_(graph), view_(std::move(view)) {}
+
+const View& Tensor::v() const {
+  if (!view_) throw poplar_error("[Tensor] needs a tensor of a graph; got an empty Tensor");
+  return *view_;
+}
+
+Tensor Tensor::with(View view) const {
+  return {graph_, std::make_shared<const View>(std::move(view))};
+}
+
+Type Tensor::elementType() const { return v().type; }
+const std::vector<std::size_t>& Tensor::shape() const { return v().shape; }
+std::size_t Tensor::numElements() const { return v().numElements(); }
+
+std::size_t Tensor::dim(unsigned i) const {
+  checkDim(v(), i, "Tensor::dim");
+  return v().shape[i];
+}
+
+Tensor Tensor::operator[](std::size_t i) const& {
+  return slice(i, i + 1, 0).squeeze(std::vector<std::size_t>{0});
+}
+
+Tensor Tensor::index(ArrayRef<std::size_t> indices) const {
+  Tensor result = *this;
+  for (std::size_t i : indices) result = result[i];
+  return result;
+}
+
+Tensor Tensor::slice(std::size_t begin, std::size_t end, unsigned dimension) const {
+  checkDim(v(), dimension, "Tensor::slice");
+  if (begin > end || end > v().shape[dimension]) {
+    throw index_error("[Tensor::slice] needs begin <= end <= " +
+                      std::to_string(v().shape[dimension]) + " in dimension " +
+                      std::to_string(dimension) + " of shape " + shapeText(v().shape) + "; got " +
+                      std::to_string(begin) + ", " + std::to_string(end));
+  }
+  return with(sliceView(v(), dimension, begin, end));
+}
+
+Tensor Tensor::slice(ArrayRef<std::size_t> begin, ArrayRef<std::size_t> end) const {
+  if (begin.size() != end.size() || begin.size() > v().shape.size())
+    throw index_error("[Tensor::slice] needs one begin and end per dimension");
+  Tensor result = *this;
+  for (std::size_t i = 0; i < begin.size(); ++i) {
+    if (begin[i] != 0 || end[i] != v().shape[i])
+      result = result.slice(begin[i], end[i], static_cast<unsigned>(i));
+  }
+  return result;
+}
+
+std::vector<Tensor> Tensor::slices(ArrayRef<Interval> intervals, unsigned dimension) const {
+  std::vector<Tensor> result;
+  for (const auto& interval : intervals) result.push_back(slice(interval, dimension));
+  return result;
+}
+
+Tensor Tensor::subSample(unsigned stride, unsigned dimension) const {
+  checkDim(v(), dimension, "Tensor::subSample");
+  if (stride == 0) throw index_error("[Tensor::subSample] needs a stride of at least 1; got 0");
+  View view = v();
+  view.shape[dimension] = (view.shape[dimension] + stride - 1) / stride;
+  view.strides[dimension] *= stride;
+  return with(simplifyView(std::move(view)));
+}
+
+Tensor Tensor::reshape(ArrayRef<std::size_t> shape) const {
+  std::vector<std::size_t> target = shape.cloneAsVector();
+  if (product(target) != numElements()) {
+    throw poplar_error("[Tensor::reshape] needs a shape of " + std::to_string(numElements()) +
+                       " elements for " + shapeText(v().shape) + "; got " + shapeText(target));
+  }
+  return with(reshapeView(v(), std::move(target)));
+}
+
+Tensor Tensor::reshapePartial(unsigned beginIndex, unsigned endIndex,
+                              ArrayRef<std::size_t> newDims) const {
+  const auto& old = v().shape;
+  if (beginIndex > endIndex || endIndex > old.size())
+    throw index_error("[Tensor::reshapePartial] needs a range of dimensions");
+  std::vector<std::size_t> shape(old.begin(), old.begin() + beginIndex);
+  shape.insert(shape.end(), newDims.begin(), newDims.end());
+  shape.insert(shape.end(), old.begin() + endIndex, old.end());
+  return reshape(shape);
+}
+
+Tensor Tensor::flatten() const { return reshape(std::vector<std::size_t>{numElements()}); }
+
+Tensor Tensor::flatten(unsigned dimBegin, unsigned dimEnd) const {
+  const auto& old = v().shape;
+  if (dimBegin > dimEnd || dimEnd > old.size())
+    throw index_error("[Tensor::flatten] needs a range of dimensions");
+  const std::vector<std::size_t> middle(old.begin() + dimBegin, old.begin() + dimEnd);
+  return reshapePartial(dimBegin, dimEnd, std::vector<std::size_t>{product(middle)});
+}
+
+Tensor Tensor::dimShuffle(ArrayRef<unsigned> permutation) const {
+  std::vector<unsigned> sorted = permutation.cloneAsVector();
+  std::sort(sorted.begin(), sorted.end());
+  bool valid = sorted.size() == v().shape.size();
+  for (std::size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == i;
+  if (!valid) {
+    throw poplar_error("[Tensor::dimShuffle] needs a permutation of the dimensions of " +
+                       shapeText(v().shape));
+  }
+  return with(permuteView(v(), permutation.cloneAsVector()));
+}
+
+Tensor Tensor::dimShufflePartial(ArrayRef<unsigned> source, ArrayRef<unsigned> destination) const {
+  if (source.size() != destination.size())
+    throw poplar_error("[Tensor::dimShufflePartial] needs as many sources as destinations");
+  const std::size_t rank = v().shape.size();
+  std::vector<unsigned> permutation(rank, ~0u);
+  std::vector<bool> taken(rank, false);
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    checkDim(v(), source[i], "Tensor::dimShufflePartial");
+    checkDim(v(), destination[i], "Tensor::dimShufflePartial");
+    permutation[destination[i]] = source[i];
+    taken[source[i]] = true;
+  }
+  unsigned next = 0;
+  for (auto& dimension : permutation) {
+    if (dimension != ~0u) continue;
+    while (taken[next]) ++next;
+    dimension = next++;
+  }
+  return dimShuffle(permutation);
+}
+
+Tensor Tensor::dimRoll(unsigned dimIdx, unsigned newIdx) const {
+  return dimShufflePartial(std::vector<unsigned>{dimIdx}, std::vector<unsigned>{newIdx});
+}
+
+Tensor Tensor::transpose() const {
+  if (rank() != 2)
+    throw poplar_error("[Tensor::transpose] needs a matrix; got " + shapeText(v().shape));
+  return dimShuffle(std::vector<unsigned>{1, 0});
+}
+
+Tensor Tensor::reverse(unsigned dimension) const {
+  checkDim(v(), dimension, "Tensor::reverse");
+  View view = v();
+  if (view.shape[dimension] > 0) {
+    view.offset += static_cast<std::int64_t>(view.shape[dimension] - 1) * view.strides[dimension];
+    view.strides[dimension] = -view.strides[dimension];
+  }
+  return with(std::move(view));
+}
+
+Tensor Tensor::broadcast(unsigned n, unsigned dimension) const {
+  checkDim(v(), dimension, "Tensor::broadcast");
+  View view = v();
+  if (view.shape[dimension] == 1) {
+    view.shape[dimension] = n;
+    view.strides[dimension] = 0;
+    return with(std::move(view));
+  }
+  std::vector<std::size_t> shape = view.shape;
+  shape[dimension] *= n;
+  view.shape.insert(view.shape.begin() + dimension, n);
+  view.strides.insert(view.strides.begin() + dimension, 0);
+  return with(reshapeView(view, std::move(shape)));
+}
+
+void Tensor::broadcastToMatch(ArrayRef<std::size_t> shape) {
+  if (rank() > shape.size())
+    throw poplar_error("[Tensor::broadcastToMatch] needs a rank of at most " +
+                       std::to_string(shape.size()) + "; got " + shapeText(v().shape));
+  View view = v();
+  const std::size_t missing = shape.size() - view.shape.size();
+  view.shape.insert(view.shape.begin(), missing, 1);
+  view.strides.insert(view.strides.begin(), missing, 0);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (view.shape[i] == shape[i]) continue;
+    if (view.shape[i] != 1)
+      throw poplar_error("[Tensor::broadcastToMatch] needs " + shapeText(v().shape) +
+                         " to broadcast to " + shapeText(shape.cloneAsVector()));
+    view.shape[i] = shape[i];
+    view.strides[i] = 0;
+  }
+  *this = with(std::move(view));
+}
+
+Tensor Tensor::expand(ArrayRef<std::size_t> indices) const {
+  std::vector<std::size_t> at = indices.cloneAsVector();
+  std::sort(at.rbegin(), at.rend());
+  View view = v();
+  for (std::size_t i : at) {
+    if (i > view.shape.size()) throw index_error("[Tensor::expand] index past the last dimension");
+    view.shape.insert(view.shape.begin() + static_cast<std::ptrdiff_t>(i), 1);
+    view.strides.insert(view.strides.begin() + static_cast<std::ptrdiff_t>(i), 0);
+  }
+  return with(std::move(view));
+}
+
+Tensor Tensor::squeeze(ArrayRef<std::size_t> indices) const {
+  std::vector<std::size_t> at = indices.cloneAsVector();
+  std::sort(at.rbegin(), at.rend());
+  View view = v();
+  for (std::size_t i : at) {
+    if (i >= view.shape.size() || view.shape[i] != 1)
+      throw poplar_error("[Tensor::squeeze] needs dimensions of size 1 of " + shapeText(v().shape) +
+                         "; got " + std::to_string(i));
+    view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
+    view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return with(std::move(view));
+}
+
+Tensor Tensor::squeeze() const {
+  std::vector<std::size_t> ones;
+  for (std::size_t i = 0; i < shape().size(); ++i) {
+    if (shape()[i] == 1) ones.push_back(i);
+  }
+  return squeeze(ones);
+}
+
+Tensor Tensor::reinterpret(const Type& type) const {
+  if (ipujax::engine::sizeOf(type.element()) != ipujax::engine::sizeOf(v().type.element())) {
+    throw type_error("[Tensor::reinterpret] needs a type of the same size as " +
+                     v().type.toString() + "; got " + type.toString());
+  }
+  View view = v();
+  view.type = type;
+  return with(std::move(view));
+}
+
+bool Tensor::isContiguous() const { return v().isContiguous(); }
+
+bool Tensor::isParallelWriteable() const {
+  std::vector<std::pair<std::uint64_t, std::size_t>> runs;
+  forEachRun(v(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    runs.emplace_back((std::uint64_t{variable} << 40) + static_cast<std::uint64_t>(begin), length);
+  });
+  std::sort(runs.begin(), runs.end());
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    if (runs[i - 1].first + runs[i - 1].second > runs[i].first) return false;
+  }
+  return true;
+}
+
+bool Tensor::containsConstant() const {
+  bool found = false;
+  forEachRun(v(), [&](std::uint32_t variable, std::int64_t, std::size_t) {
+    found = found || graph_->variables[variable].is_constant;
+  });
+  return found;
+}
+
+bool Tensor::intersectsWith(const Tensor& other) const {
+  std::vector<bool> mine;
+  forEachRun(v(), [&](std::uint32_t variable, std::int64_t, std::size_t) {
+    if (mine.size() <= variable) mine.resize(variable + 1);
+    mine[variable] = true;
+  });
+  bool found = false;
+  forEachRun(other.v(), [&](std::uint32_t variable, std::int64_t, std::size_t) {
+    found = found || (variable < mine.size() && mine[variable]);
+  });
+  return found;
+}
+
+std::vector<Interval> Tensor::getContiguousRegions() const {
+  std::vector<Interval> regions;
+  std::size_t position = 0;
+  std::uint32_t last_variable = ~0u;
+  std::int64_t last_end = -1;
+  forEachRun(v(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    if (variable == last_variable && begin == last_end) {
+      regions.back().upper += length;
+    } else {
+      regions.emplace_back(position, position + length);
+    }
+    position += length;
+    last_variable = variable;
+    last_end = begin + static_cast<std::int64_t>(length);
+  });
+  return regions;
+}
+
+std::string Tensor::shapeToString() const { return shapeText(v().shape); }
+
+std::string Tensor::getDebugStr() const {
+  return v().isStrided() ? graph_->variables[v().variable].debug.getPathName() : "";
+}
+
+bool Tensor::operator==(const Tensor& o) const {
+  if (!view_ || !o.view_) return view_ == o.view_;
+  const View& a = v();
+  const View& b = o.v();
+  return a.type == b.type && a.shape == b.shape && a.strides == b.strides &&
+         a.offset == b.offset && a.pieces == b.pieces && (a.pieces || a.variable == b.variable);
+}
+
+std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {
+  return os << tensor.elementType() << " " << tensor.shapeToString();
+}
+
+Tensor concat(ArrayRef<Tensor> ts, unsigned dimension) {
+  if (ts.empty()) throw poplar_error("[concat] needs at least one tensor; got none");
+  std::vector<View> views;
+  for (const auto& t : ts) {
+    bool match = t.elementType() == ts[0].elementType() && t.rank() == ts[0].rank() &&
+                 dimension < t.rank();
+    for (unsigned i = 0; match && i < t.rank(); ++i)
+      match = i == dimension || t.dim(i) == ts[0].dim(i);
+    if (!match) {
+      throw poplar_error("[concat] needs tensors of one type and shape but for dimension " +
+                         std::to_string(dimension) + "; got " + ts[0].shapeToString() + " and " +
+                         t.shapeToString());
+    }
+    views.push_back(*t.view());
+  }
+  return {ts[0].graphImpl(), std::make_shared<const View>(concatViews(views, dimension))};
+}
+
+Tensor concat(const Tensor& first, const Tensor& second, unsigned dimension) {
+  return concat(std::vector<Tensor>{first, second}, dimension);
+}
+
+Tensor append(const Tensor& first, const Tensor& second, unsigned dimension) {
+  return concat(first, second.expand(std::vector<std::size_t>{dimension}), dimension);
+}
+
+Tensor append(const Tensor& first, const Tensor& second) { return append(first, second, 0); }
+
+}  // namespace poplar
