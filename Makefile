@@ -78,7 +78,7 @@ types: $(SETUP) ## check Python types
 	$(VENV)/bin/mypy
 
 docs: build ## write generated pages anew and check links and examples
-	$(PY) -m ipujax.config > docs/options.md
+	$(PY) -m ipujax options > docs/options.md
 	$(PYTEST) -q tests/docs
 
 asan: $(SETUP) ## C++ tests and smoke test under address and undefined-behaviour sanitizers

@@ -1,6 +1,7 @@
 """Every error ipujax raises on purpose, with the PJRT status code that it becomes in JAX.
 
-Messages read `[where] needs X; got Y. Do Z.`: where in the pipeline, what was expected, what came, what to do.
+Messages read `[where] needs X; got Y. Do Z.`: where in the pipeline, what was expected, what came,
+what to do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Python functions that a running program calls back: `pure_callback`, `io_callback`, `debug.print`.
+"""Python functions that a running program calls back: `pure_callback`, `debug.print` ...
 
-At lowering, `register` gives the function an id that stands in the program. When the engine comes to that
-step it calls `run(id, arguments)` with the GIL held. An exception in the function becomes the error of the
-program's outputs.
+At lowering, `register` gives the function an id that stands in the program. When the engine comes
+to that step it calls `run(id, arguments)` with the GIL held. An exception in the function becomes
+the error of the program's outputs.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class _Registry:
         entry = self._live.get(callback_id) or self._released.get(callback_id)
         if entry is None:
             raise CallbackError(
-                f"[host callback] needs a function of this process; got id {callback_id!r}, which is "
-                "not registered. Do not load a saved executable that calls back into Python: jit "
+                f"[host callback] needs a function of this process; got {callback_id!r}, "
+                "which is not registered. Do not load a saved executable that calls back: jit "
                 "the function again."
             )
         return entry
@@ -115,9 +115,7 @@ def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, 
     )
 
 
-def _checked(
-    index: int, result: object, shape: tuple[int, ...], dtype: np.dtype
-) -> np.ndarray:
+def _checked(index: int, result: object, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     array = np.asarray(result)
     if array.shape != shape or array.dtype != dtype:
         raise CallbackError(

@@ -93,8 +93,8 @@ def allow_persistent_cache(options_key: Callable[[], str]) -> None:
 def allow_callbacks() -> None:
     """Lowers every kind of Python callback to a custom call with the callback's id.
 
-    `pure_callback`, `io_callback` and checkify reach `emit_python_callback`, which refuses unknown platforms;
-    `debug.print` and `debug.callback` have rules for named platforms only.
+    `pure_callback`, `io_callback` and checkify reach `emit_python_callback`, which refuses unknown
+    platforms; `debug.print` and `debug.callback` have rules for named platforms only.
     """
     from jax._src import callback, debugging
 
@@ -171,3 +171,33 @@ def _emit_callback(
     if token is not None:
         token, *results = results
     return results, token, handle
+
+
+def deserialize_artifact(code: bytes) -> Any:
+    """The MLIR module of a StableHLO portable artifact, in a context of its own.
+
+    JAX's context has all dialects that a program may hold registered; there is no public way to make one.
+    """
+    from jax._src.interpreters import mlir as private_mlir
+    from jaxlib.mlir.dialects import stablehlo
+
+    return stablehlo.deserialize_portable_artifact(private_mlir.make_ir_context(), code)
+
+
+def serialize_artifact(lowered: Any) -> bytes:
+    """What the plugin would be handed for `jax.jit(f).lower(...)`: for tests and measurements."""
+    from jax._src.interpreters import mlir as private_mlir
+    from jaxlib import _jax
+    from jaxlib.mlir.dialects import stablehlo
+
+    bytecode = private_mlir.module_to_bytecode(lowered.compiler_ir())
+    return bytes(
+        _jax.mlir.serialize_portable_artifact(bytecode, stablehlo.get_current_version(), True)
+    )
+
+
+def read_compile_options(options: bytes) -> Any:
+    """The CompileOptionsProto that JAX sends with a program, parsed by jaxlib's own class."""
+    from jaxlib import _jax
+
+    return _jax.CompileOptions.ParseFromString(options)

@@ -1,7 +1,7 @@
 """What JAX loads through the entry point `jax_plugins`: makes the platform "ipu" known.
 
-`initialize` never raises: where the platform cannot be offered (another jax series, the extension not
-built) it logs one line that says why and what to do, and JAX goes on without it.
+`initialize` never raises: where the platform cannot be offered (another jax series, the extension
+not built) it logs one line that says why and what to do, and JAX goes on without it.
 """
 
 from __future__ import annotations
@@ -60,4 +60,5 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
     """The compile callback; the import waits until there is something to compile."""
     from ipujax.compiler.compile import compile_module
 
-    return compile_module(code, options, dict(platform))
+    executable: bytes = compile_module(code, options, dict(platform))
+    return executable

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-#: What the PJRT client was created with: facts of the machine, by name (see `config.platform_options`).
+#: What the PJRT client was created with: facts of the machine, by name (see
+#: `config.platform_options`).
 PlatformConfig: TypeAlias = Mapping[str, str | int | float | bool]
 
 #: Turns a StableHLO artifact and serialised compile options into an executable's bytes.

@@ -1,4 +1,4 @@
-"""Trains a multi-layer perceptron on handwritten digits; ends with its test accuracy, at least 97 %.
+"""Trains a multi-layer perceptron on handwritten digits to a test accuracy of at least 97 %.
 
 Run: python examples/models/digits_mlp.py
 """

@@ -1,7 +1,8 @@
 """Trains a small transformer on the letters of a bundled story, its layers run by one scan.
 
-Runs the same 50 steps on the default device and on JAX's CPU backend, and ends with the largest relative
-difference of the two loss curves, which must stay within float32 rounding over that many steps.
+Runs the same 50 steps on the default device and on JAX's CPU backend, and ends with the largest
+relative difference of the two loss curves, which must stay within float32 rounding over that many
+steps.
 
 Run: python examples/models/transformer.py
 """

@@ -1,0 +1,132 @@
+"""Measures ipujax against JAX's CPU backend, by turns in one process, and prints each ratio.
+
+Ends with exit code 1 where a bound is missed. Times are medians; a machine that does nothing else
+gives steadier ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from ipujax.cli.measure.row import Row, seconds
+
+if TYPE_CHECKING:
+    import jax
+
+    from ipujax.cli.measure.timing import RunMany
+
+#: Name of the row, program in `measure.programs`, largest allowed ratio to the CPU backend.
+TIMED = (
+    ("call: x + 1 on 4 floats", "add_one", 1.3),
+    ("call and NumPy result", "add_one_to_numpy", 2.0),
+    ("compile 1,000 ops", "compile_thousand_ops", 0.5),
+    ("elementwise chain, 1M floats", "elementwise", 1.3),
+    ("matmul 1024 x 1024 float32", "matmul", 1.3),
+    ("digits MLP step", "digits_mlp", 2.0),
+    ("digits CNN step", "digits_cnn", 2.0),
+    ("transformer step", "transformer", 2.0),
+)
+SCAN_LENGTHS = (100, 1_000, 10_000)
+SCAN_BOUND = 1.5
+MEMORY_BOUND = 1.5
+#: Bytes that 10,000 calls may leave behind: one page of the allocator's arenas, not a leak per
+#: call.
+GROWTH_BOUND_BYTES = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="few samples: a minute, less steady")
+    parser.add_argument("--all", action="store_true", help="many samples: the steadiest figures")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
+    parser.add_argument("--only", default="", help="only rows whose name holds this text")
+
+
+def _ratio(
+    program: Callable[[jax.Device], RunMany], name: str, bound: float, rounds: int, sample: float
+) -> Row:
+    import jax
+
+    from ipujax.cli.measure.timing import interleave
+
+    on_ipu, on_cpu = (program(jax.devices(platform)[0]) for platform in ("ipu", "cpu"))
+    ipu, cpu = interleave(on_ipu, on_cpu, rounds, sample)
+    return Row(name, ipu / cpu, bound, f"ipu {seconds(ipu)}, cpu {seconds(cpu)}")
+
+
+def _scan(rounds: int, sample: float) -> Row:
+    """The dearest step of a stacking scan over the cheapest, over lengths a hundredfold apart."""
+    import jax
+
+    from ipujax.cli.measure.programs import stacking_scan
+    from ipujax.cli.measure.timing import interleave
+
+    device = jax.devices("ipu")[0]
+    per_step = []
+    for length in SCAN_LENGTHS:
+        run = stacking_scan(device, length)
+        per_step.append(min(interleave(run, run, rounds, sample)) / length)
+    shown = ", ".join(
+        f"{length:,}: {seconds(each)}" for length, each in zip(SCAN_LENGTHS, per_step, strict=True)
+    )
+    # A short scan carries the cost of its call; what must not happen is a step that grows dearer.
+    return Row("scan that stacks, per step", max(per_step) / min(per_step), SCAN_BOUND, shown)
+
+
+def _host_memory() -> Iterator[Row]:
+    from ipujax.cli.measure.host_memory import measure
+
+    ipu, cpu = measure("ipu"), measure("cpu")
+    yield Row(
+        "host memory of transformer step",
+        ipu.step_bytes / cpu.step_bytes,
+        MEMORY_BOUND,
+        f"ipu {ipu.step_bytes / 2**20:.1f} MiB, cpu {cpu.step_bytes / 2**20:.1f} MiB",
+    )
+    yield Row(
+        "growth over 10,000 calls, MiB",
+        ipu.growth_bytes / 2**20,
+        GROWTH_BOUND_BYTES / 2**20,
+        f"{ipu.growth_bytes:,} bytes",
+    )
+
+
+def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
+    from ipujax.cli.measure import programs
+
+    rounds, sample = (3, 0.05) if arguments.quick else (25, 0.2) if arguments.all else (9, 0.15)
+    wanted = arguments.only.lower()
+    for name, program, bound in TIMED:
+        if wanted in name.lower():
+            yield _ratio(getattr(programs, program), name, bound, rounds, sample)
+    if wanted in "scan that stacks, per step":
+        yield _scan(rounds, sample)
+    if wanted in "host memory of transformer step, growth over 10,000 calls":
+        yield from _host_memory()
+    if wanted in "cycles amp scaled_add add":
+        from ipujax.cli.measure.published import rows
+
+        yield from rows()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints each row as soon as it is measured."""
+    missed = []
+    if not arguments.json:
+        print(f"{'':5}{'what':34}{'value':>8}{'bound':>8}  detail")
+    for row in _rows(arguments):
+        if not row.passed:
+            missed.append(row.name)
+        if arguments.json:
+            print(json.dumps({**asdict(row), "passed": row.passed}))
+        else:
+            verdict = "ok" if row.passed else "MISS"
+            print(f"{verdict:5}{row.name:34}{row.value:8.3g}{row.bound:8.3g}  {row.detail}")
+        sys.stdout.flush()
+    if not arguments.json:
+        print("all within bounds" if not missed else f"missed: {', '.join(missed)}")
+    return 1 if missed else 0

@@ -1,0 +1,44 @@
+"""Lists the IPUs that JAX sees, with what each is made of."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+ATTRIBUTES = ("num_ipus", "num_tiles", "bytes_per_tile", "clock_hz", "is_ipu_model")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def describe() -> list[dict[str, Any]]:
+    """One dictionary for each device of the platform "ipu"."""
+    import jax
+
+    return [
+        {
+            "id": device.id,
+            "kind": device.device_kind,
+            "process": device.process_index,
+            **{name: getattr(device, name) for name in ATTRIBUTES},
+        }
+        for device in jax.devices("ipu")
+    ]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    found = describe()
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for device in found:
+        memory = device["num_tiles"] * device["bytes_per_tile"]
+        where = "IPU Model" if device["is_ipu_model"] else "hardware"
+        print(
+            f"ipu:{device['id']}  {device['kind']}  {device['num_ipus']} IPU, "
+            f"{device['num_tiles']} tiles  {memory / 2**20:.0f} MiB  "
+            f"{device['clock_hz'] / 1e9:.2f} GHz  {where}"
+        )
+    return 0

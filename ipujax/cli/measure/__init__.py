@@ -1,0 +1,1 @@
+"""What `python -m ipujax bench` measures: programs, timing, host memory, cycle counts."""

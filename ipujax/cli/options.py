@@ -1,0 +1,17 @@
+"""Prints every option as a Markdown page: docs/options.md is this page."""
+
+from __future__ import annotations
+
+import argparse
+
+from ipujax import config
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    del parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    del arguments
+    print(config.table(), end="")
+    return 0

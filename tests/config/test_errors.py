@@ -1,0 +1,31 @@
+"""Error types carry the status code that JAX shows, and texts that help."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from ipujax import errors
+
+
+def _error_types() -> list[type[errors.IpuError]]:
+    members = inspect.getmembers(errors, inspect.isclass)
+    return [kind for _, kind in members if issubclass(kind, errors.IpuError)]
+
+
+@pytest.mark.parametrize("kind", _error_types(), ids=lambda kind: kind.__name__)
+def test_every_error_has_a_status_code(kind: type[errors.IpuError]):
+    codes = {v for k, v in vars(errors.PjrtCode).items() if not k.startswith("_")}
+    assert kind.pjrt_code in codes
+
+
+def test_unsupported_ops_are_listed_all_at_once():
+    error = errors.UnsupportedOpError(
+        [("stablehlo.fft", "no rule yet", "train.py:31"), ("stablehlo.cholesky", "no rule yet", "")]
+    )
+    assert error.found[0] == ("stablehlo.fft", "no rule yet", "train.py:31")
+    text = str(error)
+    assert "got 2 that have none" in text
+    assert "stablehlo.fft: no rule yet (at train.py:31)" in text
+    assert "stablehlo.cholesky: no rule yet\n" in text

@@ -1,0 +1,40 @@
+"""Plumbing for all tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Inherited settings must not decide what the tests see.
+for name in [n for n in os.environ if n.startswith(("IPUJAX_", "JAX_IPU_"))]:
+    if name != "IPUJAX_CPP_TESTS":
+        del os.environ[name]
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run_python() -> RunPython:
+    """Runs Python code in a process of its own, with a changed environment."""
+
+    def run(
+        *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            env={**os.environ, **(env or {})},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
