@@ -1,0 +1,70 @@
+"""One line on the terminal while a long compile runs: seconds, and the stage it is in.
+
+Draws nothing when standard error is not a terminal, and nothing for compiles under two seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_QUIET_SECONDS = 2.0
+_REFRESH_SECONDS = 0.2
+_BAR_CELLS = 20
+
+
+class CompileProgress:
+    """State of one compile, written by the compiling thread and drawn by another."""
+
+    def __init__(self, stages: tuple[str, ...]):
+        self._stages = stages
+        self._stage = stages[0] if stages else ""
+        self._done = threading.Event()
+        self._started = time.monotonic()
+
+    def stage(self, name: str) -> None:
+        """Says that the compile has come to that stage."""
+        self._stage = name
+
+    def line(self) -> str:
+        """What is drawn."""
+        position = self._stages.index(self._stage) if self._stage in self._stages else 0
+        cells = round(_BAR_CELLS * position / max(len(self._stages), 1))
+        bar = "#" * cells + "." * (_BAR_CELLS - cells)
+        return f"compiling [{bar}] {self._stage} {time.monotonic() - self._started:.0f} s"
+
+    def finish(self) -> None:
+        self._done.set()
+
+    def draw(self) -> None:
+        """Redraws until finished, then wipes the line."""
+        if self._done.wait(_QUIET_SECONDS):
+            return
+        while True:
+            print(f"\r\x1b[K{self.line()}", end="", file=sys.stderr, flush=True)
+            if self._done.wait(_REFRESH_SECONDS):
+                break
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def compile_progress(stages: tuple[str, ...]) -> Iterator[CompileProgress]:
+    """Shows progress for the time of the `with` block.
+
+    Args:
+        stages: names of all stages, in order.
+    """
+    progress = CompileProgress(stages)
+    drawer = None
+    if sys.stderr is not None and sys.stderr.isatty():
+        drawer = threading.Thread(target=progress.draw, name="ipujax-progress", daemon=True)
+        drawer.start()
+    try:
+        yield progress
+    finally:
+        progress.finish()
+        if drawer is not None:
+            drawer.join()

@@ -1,0 +1,47 @@
+"""The line that a long compile draws on a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+import time
+
+import pytest
+
+from ipujax import compile_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch) -> Terminal:
+    monkeypatch.setattr(compile_progress, "_QUIET_SECONDS", 0.02)
+    monkeypatch.setattr(compile_progress, "_REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    return stream
+
+
+def test_a_long_compile_draws_its_stage_and_wipes_the_line(terminal: Terminal):
+    with compile_progress.compile_progress(("ingest", "lower")) as progress:
+        progress.stage("lower")
+        time.sleep(0.1)
+    assert "compiling [##########..........] lower 0 s" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_a_short_compile_draws_nothing(terminal: Terminal):
+    with compile_progress.compile_progress(("ingest",)):
+        pass
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_is_drawn_where_there_is_no_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    before = threading.active_count()
+    with compile_progress.compile_progress(("ingest",)):
+        assert threading.active_count() == before
+    assert stream.getvalue() == ""
