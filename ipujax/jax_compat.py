@@ -176,7 +176,8 @@ def _emit_callback(
 def deserialize_artifact(code: bytes) -> Any:
     """The MLIR module of a StableHLO portable artifact, in a context of its own.
 
-    JAX's context has all dialects that a program may hold registered; there is no public way to make one.
+    JAX's context has all dialects that a program may hold registered; there is no public way to
+    make one.
     """
     from jax._src.interpreters import mlir as private_mlir
     from jaxlib.mlir.dialects import stablehlo

@@ -17,15 +17,16 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch) -> Terminal:
+def use_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Called in the test itself: pytest sets its own standard error after fixtures ran."""
     monkeypatch.setattr(compile_progress, "_QUIET_SECONDS", 0.02)
     monkeypatch.setattr(compile_progress, "_REFRESH_SECONDS", 0.01)
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     return stream
 
 
-def test_a_long_compile_draws_its_stage_and_wipes_the_line(terminal: Terminal):
+def test_a_long_compile_draws_its_stage_and_wipes_the_line(monkeypatch):
+    terminal = use_terminal(monkeypatch)
     with compile_progress.compile_progress(("ingest", "lower")) as progress:
         progress.stage("lower")
         time.sleep(0.1)
@@ -33,7 +34,8 @@ def test_a_long_compile_draws_its_stage_and_wipes_the_line(terminal: Terminal):
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
-def test_a_short_compile_draws_nothing(terminal: Terminal):
+def test_a_short_compile_draws_nothing(monkeypatch):
+    terminal = use_terminal(monkeypatch)
     with compile_progress.compile_progress(("ingest",)):
         pass
     assert terminal.getvalue() == ""
