@@ -88,6 +88,13 @@ struct MemoryAccount {
   bool fits() const { return worst_tile_bytes <= tile_capacity; }
 };
 
+/// A host stream that was not bound to an input or output.
+struct StreamSpec {
+  std::string handle;
+  std::uint64_t bytes = 0;
+  bool to_device = true;
+};
+
 /// A compiled program: flat, immutable, serialisable, free of Python. Shared by sessions.
 struct Image {
   Signature signature;
@@ -95,6 +102,8 @@ struct Image {
   std::vector<StepDesc> steps;
   std::vector<Node> nodes;
   std::vector<DebugEntry> debug;
+  std::vector<StreamSpec> streams;
+  std::vector<std::string> entry_points;  ///< cases of a root Switch over input 0, if any
   std::uint64_t arena_bytes = 0;
   std::vector<std::byte> constants;
   MemoryAccount memory;

@@ -12,10 +12,19 @@ namespace ipujax::engine {
 
 class HostCallbacks;
 
+/// The host's end of a program's streams; each copy of a stream moves the next block.
+class HostStreams {
+ public:
+  virtual ~HostStreams() = default;
+  virtual void read(std::uint32_t stream, void* device, std::uint64_t bytes) = 0;
+  virtual void write(std::uint32_t stream, const void* device, std::uint64_t bytes) = 0;
+};
+
 /// What a kernel may use while it runs; owned by the session, one per run.
 struct RunContext {
   ThreadPool& pool;
   HostCallbacks* callbacks = nullptr;  ///< null where the program was run without a host
+  HostStreams* streams = nullptr;
 };
 
 /// The host implementation of one step, made once when a session loads an executable and then run

@@ -7,6 +7,7 @@
 namespace ipujax::engine {
 
 class HostCallbacks;
+class HostStreams;
 
 /// The scratch memory of one device. Programs on one device run one at a time and keep nothing
 /// between runs, so all sessions of a device share one arena that grows to the largest need.
@@ -34,7 +35,7 @@ class Session {
   /// An aliased output may be the same pointer as its input (updated in place) or a different one
   /// (the input is then copied first and left untouched). Throws what a step throws.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs,
-           HostCallbacks* callbacks = nullptr);
+           HostCallbacks* callbacks = nullptr, HostStreams* streams = nullptr);
   /// Set from any thread: the run in progress stops at the next loop iteration and throws.
   void cancel();
 

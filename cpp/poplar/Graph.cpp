@@ -396,6 +396,8 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
                std::move(tiles));
 }
 
+Graph Graph::of(GraphImpl& impl) { return Graph(impl.shared_from_this(), impl.target, {}); }
+
 Graph Graph::getTopLevelGraph() { return Graph(impl_, impl_->target, {}); }
 
 }  // namespace poplar

@@ -140,6 +140,7 @@ class Graph {
 
   /// For the library.
   GraphImpl& impl() const { return *impl_; }
+  static Graph of(GraphImpl& impl);  ///< the top-level graph again
   const std::vector<unsigned>& physicalTiles() const;  ///< of this (virtual) graph, by its tile
 
  private:

@@ -28,7 +28,7 @@ struct Variable {
 
 /// What a Graph and its virtual graphs share. Tensors point here; it outlives none of them, so a
 /// Tensor must not be used after its Graph is gone (as in the SDK). Not thread-safe.
-class GraphImpl {
+class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
  public:
   explicit GraphImpl(Target target);
   ~GraphImpl();

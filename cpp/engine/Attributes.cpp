@@ -1,0 +1,70 @@
+#include "engine/Attributes.hpp"
+
+#include <stdexcept>
+
+#include "engine/Serial.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+template <class T>
+const T& as(const Attributes::Value& value, std::string_view name, const char* type) {
+  if (const T* typed = std::get_if<T>(&value)) return *typed;
+  throw std::invalid_argument("[Attributes] '" + std::string(name) + "' needs to be " + type);
+}
+
+}  // namespace
+
+Attributes& Attributes::set(std::string name, Value value) {
+  values_.insert_or_assign(std::move(name), std::move(value));
+  return *this;
+}
+
+bool Attributes::has(std::string_view name) const { return values_.find(name) != values_.end(); }
+
+const Attributes::Value& Attributes::find(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end())
+    throw std::invalid_argument("[Attributes] needs '" + std::string(name) + "'; it is absent");
+  return found->second;
+}
+
+std::int64_t Attributes::integer(std::string_view name) const {
+  return as<std::int64_t>(find(name), name, "an integer");
+}
+double Attributes::real(std::string_view name) const {
+  return as<double>(find(name), name, "a real");
+}
+const std::string& Attributes::text(std::string_view name) const {
+  return as<std::string>(find(name), name, "text");
+}
+const Attributes::Integers& Attributes::integers(std::string_view name) const {
+  return as<Integers>(find(name), name, "a list of integers");
+}
+
+void Attributes::write(Writer& writer) const {
+  writer.put<std::uint64_t>(values_.size());
+  for (const auto& [name, value] : values_) {
+    writer.put(name);
+    writer.put(static_cast<std::uint8_t>(value.index()));
+    std::visit([&](const auto& v) { writer.put(v); }, value);
+  }
+}
+
+Attributes Attributes::read(Reader& reader) {
+  Attributes attributes;
+  const auto size = reader.count(2);
+  for (std::uint64_t i = 0; i < size; ++i) {
+    std::string name = reader.text();
+    switch (reader.get<std::uint8_t>()) {
+      case 0: attributes.set(std::move(name), reader.get<std::int64_t>()); break;
+      case 1: attributes.set(std::move(name), reader.get<double>()); break;
+      case 2: attributes.set(std::move(name), reader.text()); break;
+      case 3: attributes.set(std::move(name), reader.list<std::int64_t>()); break;
+      default: throw std::out_of_range("an attribute has an unknown type");
+    }
+  }
+  return attributes;
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,333 @@
+#include "engine/Image.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "engine/Serial.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
+constexpr std::uint32_t kFormat = 1;  // raise with every change of what follows
+
+/// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
+std::uint64_t checksum(const void* data, std::size_t size) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  std::uint64_t h[4] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu, 0x165667b19e3779f9u, size};
+  const auto mix = [](std::uint64_t& state, std::uint64_t word) {
+    state = std::rotl((state ^ word) * 0xff51afd7ed558ccdu, 31);
+  };
+  std::size_t i = 0;
+  for (; i + 32 <= size; i += 32) {
+    std::uint64_t words[4];
+    std::memcpy(words, p + i, 32);
+    for (int k = 0; k < 4; ++k) mix(h[k], words[k]);
+  }
+  for (; i < size; ++i) mix(h[i % 4], p[i] + 1u);
+  for (int k = 1; k < 4; ++k) mix(h[0], h[k]);
+  return h[0] ^ h[0] >> 29;
+}
+
+void write(Writer& w, const TensorSpec& spec) {
+  w.put(spec.dtype);
+  w.put(spec.shape);
+  w.put(spec.bytes);
+}
+
+TensorSpec readTensorSpec(Reader& r) {
+  TensorSpec spec;
+  spec.dtype = r.text();
+  spec.shape = r.list<std::int64_t>();
+  spec.bytes = r.get<std::uint64_t>();
+  return spec;
+}
+
+void write(Writer& w, const OperandDesc& o) {
+  w.put(o.buffer);
+  w.put(o.type);
+  w.put(o.access);
+  w.put(o.offset);
+  w.put(o.shape);
+  w.put(o.strides);
+}
+
+OperandDesc readOperand(Reader& r) {
+  OperandDesc o;
+  o.buffer = r.get<std::uint32_t>();
+  o.type = r.get<ElementType>();
+  o.access = r.get<Access>();
+  o.offset = r.get<std::int64_t>();
+  o.shape = r.list<std::int64_t>();
+  o.strides = r.list<std::int64_t>();
+  if (o.shape.size() != o.strides.size() || sizeOf(o.type) == 0)
+    throw std::out_of_range("an operand is malformed");
+  return o;
+}
+
+void write(Writer& w, const StepDesc& step) {
+  w.put(step.kernel);
+  w.put<std::uint64_t>(step.operands.size());
+  for (const auto& operand : step.operands) write(w, operand);
+  step.attributes.write(w);
+  w.put(step.cost);
+  w.put(step.debug);
+}
+
+StepDesc readStep(Reader& r) {
+  StepDesc step;
+  step.kernel = r.text();
+  step.operands.resize(r.count(16));
+  for (auto& operand : step.operands) operand = readOperand(r);
+  step.attributes = Attributes::read(r);
+  step.cost = r.getStruct<Cost>();
+  step.debug = r.get<std::uint32_t>();
+  return step;
+}
+
+void write(Writer& w, const Node& node) {
+  w.put(node.kind);
+  w.put(node.value);
+  w.put(node.children);
+  w.put(node.selectors);
+  write(w, node.predicate);
+}
+
+Node readNode(Reader& r) {
+  Node node;
+  node.kind = r.get<NodeKind>();
+  node.value = r.get<std::uint64_t>();
+  node.children = r.list<std::uint32_t>();
+  node.selectors = r.list<std::int64_t>();
+  node.predicate = readOperand(r);
+  return node;
+}
+
+void write(Writer& w, const Signature& s) {
+  w.put(s.name);
+  for (const auto* specs : {&s.inputs, &s.outputs}) {
+    w.put<std::uint64_t>(specs->size());
+    for (const auto& spec : *specs) write(w, spec);
+  }
+  w.put(s.output_alias);
+  w.put(s.has_host_callbacks);
+}
+
+Signature readSignature(Reader& r) {
+  Signature s;
+  s.name = r.text();
+  for (auto* specs : {&s.inputs, &s.outputs}) {
+    specs->resize(r.count(16));
+    for (auto& spec : *specs) spec = readTensorSpec(r);
+  }
+  s.output_alias = r.list<std::int32_t>();
+  s.has_host_callbacks = r.get<bool>();
+  return s;
+}
+
+void write(Writer& w, const MemoryAccount& m) {
+  w.put(m.tile_capacity);
+  w.put(m.worst_tile);
+  w.put(m.worst_tile_bytes);
+  w.put(m.always_live_bytes);
+  w.put(m.peak_live_bytes);
+  w.put(m.vertex_state_bytes);
+  w.put(m.code_bytes);
+  w.put<std::uint64_t>(m.largest.size());
+  for (const auto& tensor : m.largest) w.put(tensor);
+}
+
+MemoryAccount readMemory(Reader& r) {
+  MemoryAccount m;
+  m.tile_capacity = r.get<std::uint64_t>();
+  m.worst_tile = r.get<std::uint32_t>();
+  m.worst_tile_bytes = r.get<std::uint64_t>();
+  m.always_live_bytes = r.get<std::uint64_t>();
+  m.peak_live_bytes = r.get<std::uint64_t>();
+  m.vertex_state_bytes = r.get<std::uint64_t>();
+  m.code_bytes = r.get<std::uint64_t>();
+  m.largest.resize(r.count(sizeof(TensorAccount)));
+  for (auto& tensor : m.largest) tensor = r.getStruct<TensorAccount>();
+  return m;
+}
+
+/// What a session relies on without looking again.
+void checkReferences(const Image& image) {
+  const auto need = [](bool ok, const char* what) {
+    if (!ok) throw std::out_of_range(what);
+  };
+  const auto operand = [&](const OperandDesc& o) {
+    need(o.buffer < image.buffers.size(), "an operand names no buffer");
+  };
+  for (const auto& step : image.steps) {
+    for (const auto& o : step.operands) operand(o);
+    need(step.debug < image.debug.size(), "a step names no debug entry");
+  }
+  need(!image.nodes.empty(), "the program is empty");
+  for (std::size_t i = 0; i < image.nodes.size(); ++i) {
+    const Node& node = image.nodes[i];
+    need(node.kind != NodeKind::kStep || node.value < image.steps.size(), "a node names no step");
+    for (const auto child : node.children) {
+      need(child < image.nodes.size() && child > i, "a node names a child that cannot be");
+    }
+    const bool conditional = node.kind == NodeKind::kRepeatWhile || node.kind == NodeKind::kIf;
+    need(!conditional || node.children.size() == 2, "a node has a wrong number of children");
+    need(node.kind != NodeKind::kRepeat || node.children.size() == 1, "a loop has no body");
+    need(node.kind != NodeKind::kSwitch || node.children.size() == node.selectors.size() + 1,
+         "a switch has a wrong number of cases");
+    if (conditional || node.kind == NodeKind::kSwitch) operand(node.predicate);
+  }
+  for (const auto& buffer : image.buffers) {
+    const bool reads = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kInputOutput;
+    const bool writes =
+        buffer.kind == BufferKind::kOutput || buffer.kind == BufferKind::kInputOutput;
+    need(!reads || buffer.input < image.signature.inputs.size(), "a buffer names no input");
+    need(!writes || buffer.output < image.signature.outputs.size(), "a buffer names no output");
+    need(buffer.kind != BufferKind::kArena || buffer.offset + buffer.bytes <= image.arena_bytes,
+         "a buffer lies outside the arena");
+    need(buffer.kind != BufferKind::kConstant ||
+             buffer.offset + buffer.bytes <= image.constants.size(),
+         "a constant lies outside the constants");
+  }
+  need(image.signature.output_alias.size() == image.signature.outputs.size(),
+       "the aliases do not match the outputs");
+}
+
+void writeContents(Writer& w, const Image& image) {
+  write(w, image.signature);
+  w.put<std::uint64_t>(image.buffers.size());
+  for (const auto& buffer : image.buffers) w.put(buffer);
+  w.put<std::uint64_t>(image.steps.size());
+  for (const auto& step : image.steps) write(w, step);
+  w.put<std::uint64_t>(image.nodes.size());
+  for (const auto& node : image.nodes) write(w, node);
+  w.put<std::uint64_t>(image.debug.size());
+  for (const auto& entry : image.debug) {
+    w.put(entry.name);
+    w.put(entry.source);
+  }
+  w.put<std::uint64_t>(image.streams.size());
+  for (const auto& stream : image.streams) {
+    w.put(stream.handle);
+    w.put(stream.bytes);
+    w.put(stream.to_device);
+  }
+  w.put<std::uint64_t>(image.entry_points.size());
+  for (const auto& name : image.entry_points) w.put(name);
+  w.put(image.arena_bytes);
+  w.put<std::uint64_t>(image.constants.size());
+  w.raw(image.constants.data(), image.constants.size());
+  write(w, image.memory);
+  w.put(image.clock_hz);
+  w.put(image.num_tiles);
+  w.put(image.stablehlo);
+  w.put(image.fingerprint);
+}
+
+std::shared_ptr<Image> readContents(Reader& r) {
+  auto image = std::make_shared<Image>();
+  image->signature = readSignature(r);
+  image->buffers.resize(r.count(sizeof(BufferDesc)));
+  for (auto& buffer : image->buffers) buffer = r.getStruct<BufferDesc>();
+  image->steps.resize(r.count(32));
+  for (auto& step : image->steps) step = readStep(r);
+  image->nodes.resize(r.count(16));
+  for (auto& node : image->nodes) node = readNode(r);
+  image->debug.resize(r.count(16));
+  for (auto& entry : image->debug) {
+    entry.name = r.text();
+    entry.source = r.text();
+  }
+  image->streams.resize(r.count(16));
+  for (auto& stream : image->streams) {
+    stream.handle = r.text();
+    stream.bytes = r.get<std::uint64_t>();
+    stream.to_device = r.get<bool>();
+  }
+  image->entry_points.resize(r.count(8));
+  for (auto& name : image->entry_points) name = r.text();
+  image->arena_bytes = r.get<std::uint64_t>();
+  const auto constant_bytes = r.count(1);
+  const std::byte* constants = r.take(constant_bytes);
+  image->constants.assign(constants, constants + constant_bytes);
+  image->memory = readMemory(r);
+  image->clock_hz = r.get<double>();
+  image->num_tiles = r.get<std::uint32_t>();
+  image->stablehlo = r.text();
+  image->fingerprint = r.text();
+  if (!r.atEnd()) throw std::out_of_range("bytes follow the end");
+  checkReferences(*image);
+  return image;
+}
+
+Cost costOf(const Image& image, std::uint32_t index) {
+  const Node& node = image.nodes[index];
+  if (node.kind == NodeKind::kStep) return image.steps[node.value].cost;
+  Cost total;
+  if (node.kind == NodeKind::kIf || node.kind == NodeKind::kSwitch) {
+    // Only one branch runs; the account takes the dearest.
+    for (const auto child : node.children) {
+      const Cost cost = costOf(image, child);
+      if (cost.cycles() > total.cycles()) total = cost;
+    }
+    return total;
+  }
+  for (const auto child : node.children) total += costOf(image, child);
+  if (node.kind == NodeKind::kRepeat) {
+    const auto n = static_cast<double>(node.value);
+    total.compute_cycles *= n;
+    total.mean_compute_cycles *= n;
+    total.exchange_cycles *= n;
+    total.sync_cycles *= n;
+    total.exchange_bytes *= n;
+    total.flops *= n;
+  }
+  return total;
+}
+
+}  // namespace
+
+Cost Image::cost() const { return costOf(*this, 0); }
+
+std::string Image::serialise() const {
+  Writer contents;
+  writeContents(contents, *this);
+  const std::string body = contents.take();
+  Writer sealed;
+  sealed.raw(kMagic, sizeof(kMagic));
+  sealed.put(kFormat);
+  sealed.put(std::string(IPUJAX_VERSION));
+  sealed.put<std::uint64_t>(body.size());
+  sealed.put(checksum(body.data(), body.size()));
+  sealed.raw(body.data(), body.size());
+  return sealed.take();
+}
+
+std::shared_ptr<const Image> Image::deserialise(std::span<const std::byte> bytes) {
+  try {
+    Reader r(bytes);
+    if (std::memcmp(r.take(sizeof(kMagic)), kMagic, sizeof(kMagic)) != 0)
+      throw ImageError("[Executable] needs an ipujax executable; got other bytes");
+    const auto format = r.get<std::uint32_t>();
+    const std::string version = r.text();
+    if (format != kFormat || version != IPUJAX_VERSION) {
+      throw ImageError("[Executable] needs one made by ipujax " IPUJAX_VERSION "; got " + version +
+                       ". Compile it again.");
+    }
+    const auto size = r.get<std::uint64_t>();
+    const auto sum = r.get<std::uint64_t>();
+    const std::byte* body = r.take(size);
+    if (!r.atEnd() || checksum(body, size) != sum)
+      throw ImageError("[Executable] the checksum does not match: the bytes were altered. "
+                       "Compile it again.");
+    Reader contents({body, size});
+    return readContents(contents);
+  } catch (const ImageError&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw ImageError(std::string("[Executable] cannot be read: ") + e.what() +
+                     ". Compile it again.");
+  }
+}
+
+}  // namespace ipujax::engine

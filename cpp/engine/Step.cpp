@@ -1,0 +1,48 @@
+#include "engine/Step.hpp"
+
+#include <algorithm>
+
+namespace ipujax::engine {
+
+const char* nameOf(ElementType type) {
+  switch (type) {
+    case ElementType::kBool: return "bool";
+    case ElementType::kInt8: return "signed char";
+    case ElementType::kUInt8: return "unsigned char";
+    case ElementType::kInt16: return "short";
+    case ElementType::kUInt16: return "unsigned short";
+    case ElementType::kInt32: return "int";
+    case ElementType::kUInt32: return "unsigned int";
+    case ElementType::kInt64: return "longlong";
+    case ElementType::kUInt64: return "unsigned longlong";
+    case ElementType::kHalf: return "half";
+    case ElementType::kFloat: return "float";
+    case ElementType::kDouble: return "double";
+  }
+  return "unknown";
+}
+
+bool OperandDesc::isContiguous() const {
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+Cost& Cost::operator+=(const Cost& other) {
+  compute_cycles += other.compute_cycles;
+  mean_compute_cycles += other.mean_compute_cycles;
+  exchange_cycles += other.exchange_cycles;
+  sync_cycles += other.sync_cycles;
+  exchange_bytes += other.exchange_bytes;
+  flops += other.flops;
+  temporary_bytes = std::max(temporary_bytes, other.temporary_bytes);
+  vertex_state_bytes += other.vertex_state_bytes;
+  code_bytes = std::max(code_bytes, other.code_bytes);
+  return *this;
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,152 @@
+#include "engine/ThreadPool.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ipujax::engine {
+namespace {
+
+thread_local bool inside_parallel = false;
+
+int availableCpus() {
+  if (const char* text = std::getenv("IPUJAX_NUM_THREADS")) {
+    const int n = std::atoi(text);
+    if (n >= 1) return n;
+  }
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(CPU_COUNT(&set), 1);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// One parallelFor: chunks are handed out by `next`; each chunk's bounds do not depend on who runs it.
+struct Job {
+  RangeFn fn;
+  std::int64_t n;
+  std::int64_t chunk;
+  std::atomic<std::int64_t> next{0};
+  std::exception_ptr error{};
+  std::mutex error_mutex{};
+
+  void work() {
+    inside_parallel = true;
+    for (;;) {
+      const std::int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= n) break;
+      try {
+        fn(begin, std::min(begin + chunk, n));
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+      }
+    }
+    inside_parallel = false;
+  }
+};
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::atomic<std::uint64_t> generation{0};
+  Job* job = nullptr;  // guarded by mutex; non-null while it takes helpers
+  std::atomic<int> busy_helpers{0};
+  bool stop = false;  // guarded by mutex
+  std::mutex caller;  // held by the parallelFor that owns the workers
+  pid_t owner = getpid();
+
+  void workerLoop() {
+    std::uint64_t seen = 0;
+    for (;;) {
+      for (int spin = 0; spin < 2000 && generation.load(std::memory_order_acquire) == seen; ++spin)
+        pause();
+      Job* mine = nullptr;
+      {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return stop || generation.load() != seen; });
+        if (stop) return;
+        seen = generation.load();
+        mine = job;
+        if (mine) busy_helpers.fetch_add(1);
+      }
+      if (!mine) continue;
+      mine->work();
+      busy_helpers.fetch_sub(1, std::memory_order_release);
+    }
+  }
+};
+
+ThreadPool::ThreadPool() : impl_(std::make_unique<Impl>()) {
+  for (int i = 1; i < availableCpus(); ++i)
+    impl_->threads.emplace_back([impl = impl_.get()] { impl->workerLoop(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stop = true;
+  }
+  impl_->wake.notify_all();
+  for (auto& thread : impl_->threads) thread.join();
+}
+
+ThreadPool& ThreadPool::shared() {
+  // Never destroyed: worker threads may still be needed by programs in flight at exit.
+  static std::atomic<ThreadPool*> pool{new ThreadPool};
+  ThreadPool* current = pool.load(std::memory_order_acquire);
+  if (current->impl_->owner != getpid()) {
+    // A forked child has no workers; it makes its own and leaves the parent's object alone.
+    auto* fresh = new ThreadPool;
+    if (pool.compare_exchange_strong(current, fresh)) return *fresh;
+    delete fresh;
+    return *pool.load();
+  }
+  return *current;
+}
+
+int ThreadPool::numThreads() const { return static_cast<int>(impl_->threads.size()) + 1; }
+
+void ThreadPool::parallelFor(std::int64_t n, std::int64_t grain, RangeFn fn) {
+  if (n <= 0) return;
+  grain = std::max<std::int64_t>(grain, 1);
+  std::unique_lock owner(impl_->caller, std::defer_lock);
+  if (n <= grain || impl_->threads.empty() || inside_parallel || !owner.try_lock()) {
+    fn(0, n);
+    return;
+  }
+  const std::int64_t parts = 4 * numThreads();
+  Job job{fn, n, std::max(grain, (n + parts - 1) / parts)};
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->job = &job;
+    impl_->generation.fetch_add(1, std::memory_order_release);
+  }
+  impl_->wake.notify_all();
+  job.work();
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->job = nullptr;
+  }
+  for (int spin = 0; impl_->busy_helpers.load(std::memory_order_acquire) != 0; ++spin) {
+    spin < 10000 ? pause() : std::this_thread::yield();
+  }
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+}  // namespace ipujax::engine
