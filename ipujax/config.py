@@ -249,6 +249,7 @@ def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
     """What the PJRT client is created with: plain values by name."""
     kind = MACHINES[config.machine.machine]
     return {
+        "machine": config.machine.machine,
         "device_kind": kind.device_kind,
         "device_count": config.machine.num_devices,
         "ipus_per_device": config.machine.ipus_per_device,

@@ -17,6 +17,7 @@ def test_defaults_are_one_m2000_of_the_model():
     tree = config.from_environment({})
     assert tree == config.IPUConfig()
     assert config.platform_options(tree) == {
+        "machine": "gc200",
         "device_kind": "IPU Mk2 (GC200) Model",
         "device_count": 4,
         "ipus_per_device": 1,

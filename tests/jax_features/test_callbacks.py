@@ -1,0 +1,157 @@
+"""Python functions called from programs on the IPU."""
+
+from __future__ import annotations
+
+import gc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import checkify, io_callback
+
+
+def shape_of(x) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+@pytest.mark.tiny
+def test_pure_callback():
+    x = np.array([3.0, 1.0, 2.0], np.float32)
+    f = jax.jit(lambda x: jax.pure_callback(np.sort, shape_of(x), x) * 10)
+    np.testing.assert_array_equal(f(x), [10.0, 20.0, 30.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16, np.int8, np.uint32, np.bool_])
+def test_pure_callback_keeps_dtypes(dtype):
+    seen = []
+
+    def host(x):
+        seen.append(x.dtype)
+        return x
+
+    x = np.array([[1, 0], [1, 1]]).astype(dtype)
+    result = jax.jit(lambda x: jax.pure_callback(host, shape_of(x), x))(x)
+    assert result.dtype == seen[0] == x.dtype
+    np.testing.assert_array_equal(np.asarray(result), x)
+
+
+def test_vmap_of_pure_callback():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    def row(r):
+        out = jax.ShapeDtypeStruct((), np.float32)
+        return jax.pure_callback(np.sum, out, r, vmap_method="sequential")
+
+    np.testing.assert_array_equal(jax.jit(jax.vmap(row))(x), x.sum(1))
+
+
+def test_ordered_io_callbacks_run_in_order():
+    seen = []
+
+    @jax.jit
+    def f(x):
+        for i in range(5):
+            io_callback(lambda v, i=i: seen.append((i, float(v))), None, x + i, ordered=True)
+        return x * 2
+
+    for _ in range(3):
+        jax.block_until_ready(f(1.0))
+    jax.effects_barrier()
+    assert seen == [(i, 1.0 + i) for i in range(5)] * 3
+
+
+def test_io_callback_in_a_scan():
+    seen = []
+
+    def body(carry, _):
+        io_callback(lambda v: seen.append(int(v)), None, carry, ordered=True)
+        return carry + 1, None
+
+    jax.block_until_ready(jax.jit(lambda c: jax.lax.scan(body, c, None, 4))(jnp.int32(0)))
+    jax.effects_barrier()
+    assert seen == [0, 1, 2, 3]
+
+
+def test_debug_print(capsys):
+    @jax.jit
+    def f(x):
+        jax.debug.print("x is {x}, in order {y}", x=x[0], y=x.sum(), ordered=True)
+        jax.debug.print("again {x}", x=x[1])
+        return x
+
+    jax.block_until_ready(f(jnp.array([1.0, 2.0])))
+    jax.effects_barrier()
+    shown = capsys.readouterr().out
+    assert "x is 1.0, in order 3.0" in shown
+    assert "again 2.0" in shown
+
+
+def test_checkify():
+    def f(x):
+        checkify.check(x > 0, "x is {x}", x=x)
+        return jnp.sqrt(x)
+
+    checked = jax.jit(checkify.checkify(f))
+    error, value = checked(jnp.float32(4))
+    assert (error.get(), float(value)) == (None, 2.0)
+    error, _ = checked(jnp.float32(-1))
+    assert "x is -1.0" in error.get()
+
+
+def test_an_exception_reaches_the_caller_and_later_calls_work(caplog):
+    fail = [True]
+
+    def host(x):
+        if fail[0]:
+            raise ValueError("no luck today")
+        return x
+
+    f = jax.jit(lambda x: jax.pure_callback(host, shape_of(x), x) + 1)
+    x = np.ones(2, np.float32)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no luck today"):
+        jax.block_until_ready(f(x))
+    fail[0] = False
+    np.testing.assert_array_equal(f(x), [2.0, 2.0])
+
+
+def test_a_wrong_result_shape_is_refused(caplog):
+    f = jax.jit(lambda x: jax.pure_callback(lambda x: x[:1], shape_of(x), x))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="shape"):
+        jax.block_until_ready(f(np.ones(2, np.float32)))
+
+
+def test_arguments_may_be_kept_by_the_callback():
+    kept = []
+    f = jax.jit(lambda x: jax.pure_callback(lambda v: (kept.append(v), v)[1], shape_of(x), x))
+    for value in (1.0, 2.0):
+        jax.block_until_ready(f(np.full(3, value, np.float32)))
+    gc.collect()
+    np.testing.assert_array_equal(np.asarray(kept[0]), [1, 1, 1])
+
+
+def test_jax_inside_a_callback_runs():
+    def host(x):
+        return np.asarray(jax.jit(jnp.cos)(np.asarray(x)))
+
+    x = np.ones(3, np.float32)
+    f = jax.jit(lambda x: jax.pure_callback(host, shape_of(x), x))
+    np.testing.assert_allclose(f(x), np.cos(x), rtol=1e-6)
+
+
+def test_callbacks_of_dead_functions_are_let_go():
+    from ipujax import host_callbacks
+
+    def once(n):
+        f = jax.jit(lambda x: jax.pure_callback(lambda v: v + n, shape_of(x), x))
+        return float(f(jnp.float32(0)))
+
+    once(0)
+    jax.clear_caches()
+    gc.collect()
+    before = len(host_callbacks._registry._live)
+    for n in range(5):
+        assert once(n) == n
+    jax.clear_caches()
+    gc.collect()
+    assert len(host_callbacks._registry._live) <= before + 1
