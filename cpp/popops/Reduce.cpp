@@ -1,0 +1,221 @@
+#include "popops/Reduce.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "engine/Emit.hpp"
+#include "engine/Kernel.hpp"
+#include "engine/Planning.hpp"
+#include "engine/simd/VectorOps.hpp"
+#include "poplar/exceptions.hpp"
+#include "popops/ReduceCost.hpp"
+#include "popops/ReduceLoops.hpp"
+#include "poputil/TileMapping.hpp"
+
+namespace popops {
+
+namespace {
+
+namespace engine = ipujax::engine;
+using engine::ElementType;
+using engine::reduction::Loops;
+using engine::reduction::Reducer;
+using engine::reduction::Scratch;
+
+constexpr std::int64_t kBlock = 4096;
+
+Reducer reducerOf(Operation op) {
+  constexpr std::array kReducers{Reducer::kAdd, Reducer::kMultiply,  Reducer::kMinimum,
+                                 Reducer::kMaximum, Reducer::kAnd,   Reducer::kOr,
+                                 Reducer::kSquareAdd, Reducer::kLogAdd};
+  return kReducers[static_cast<int>(op)];
+}
+
+/// Accumulators to the output: initial value, scale, update, conversion, a block at a time.
+class Finish {
+ public:
+  explicit Finish(const engine::StepDesc& step, const Loops& loops)
+      : loops_(loops),
+        out_(step.operands[1].type),
+        update_(step.attributes.integer("update") != 0),
+        scale_(step.attributes.integer("scale")),
+        init_(step.attributes.integer("init")) {}
+
+  bool isPlain() const { return out_ == loops_.acc && !update_ && scale_ < 0; }
+  void init(std::byte* acc, std::int64_t n, std::span<std::byte* const> pointers) const {
+    if (init_ < 0) return;
+    std::uint64_t bits = 0;
+    if (out_ == ElementType::kHalf) {
+      std::uint16_t half;
+      std::memcpy(&half, pointers[init_], 2);
+      const float value = engine::simd::halfToFloat(half);
+      std::memcpy(&bits, &value, 4);
+    } else {
+      std::memcpy(&bits, pointers[init_], sizeOf(loops_.acc));
+    }
+    if (bits == loops_.identity) return;
+    alignas(64) std::array<std::byte, 64 * 8> block;
+    engine::simd::fill(block.data(), &bits, sizeOf(loops_.acc), 64);
+    for (std::int64_t i = 0; i < n; i += 64) {
+      loops_.merge(block.data(), acc + i * sizeOf(loops_.acc), std::min<std::int64_t>(64, n - i));
+    }
+  }
+  /// Only where not isPlain: accumulators are float, the output float or half.
+  void store(float* acc, std::byte* out, std::int64_t n,
+             std::span<std::byte* const> pointers) const {
+    if (scale_ >= 0) {
+      float scale;
+      std::memcpy(&scale, pointers[scale_], sizeof scale);
+      for (std::int64_t i = 0; i < n; ++i) acc[i] *= scale;
+    }
+    if (out_ == ElementType::kFloat) {
+      float* values = reinterpret_cast<float*>(out);
+      for (std::int64_t i = 0; i < n; ++i) values[i] = update_ ? values[i] + acc[i] : acc[i];
+      return;
+    }
+    std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(out);
+    if (update_) {
+      for (std::int64_t i = 0; i < n; ++i) acc[i] += engine::simd::halfToFloat(halves[i]);
+    }
+    engine::simd::floatToHalf(acc, halves, n);
+  }
+
+ private:
+  const Loops& loops_;
+  ElementType out_;
+  bool update_;
+  std::int64_t scale_;  ///< operand, or -1
+  std::int64_t init_;   ///< operand, or -1
+};
+
+std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
+  const auto& in = step.operands[0];
+  const auto reducer = static_cast<Reducer>(step.attributes.integer("reducer"));
+  const Loops& loops = *engine::reduction::loopsFor(reducer, in.type);
+  const bool rounds = loops.acc == ElementType::kFloat &&
+                      (reducer == Reducer::kAdd || reducer == Reducer::kSquareAdd);
+  engine::reduction::StridedReduce plan(loops, rounds, in.type, in.shape, in.strides,
+                                        step.attributes.integers("dims"));
+  Finish finish(step, loops);
+  return engine::kernelOf([plan = std::move(plan), finish](
+                              engine::RunContext& context, std::span<std::byte* const> pointers) {
+    const std::int64_t n = plan.numOutputs();
+    if (finish.isPlain()) {
+      plan.run(context.pool, pointers[0], pointers[1]);
+      finish.init(pointers[1], n, pointers);
+      return;
+    }
+    float* acc =
+        reinterpret_cast<float*>(engine::reduction::threadScratch(Scratch::kOperands, n * 4 + 64));
+    plan.run(context.pool, pointers[0], reinterpret_cast<std::byte*>(acc));
+    finish.init(reinterpret_cast<std::byte*>(acc), n, pointers);
+    finish.store(acc, pointers[1], n, pointers);
+  });
+}
+const engine::RegisterKernel kReduce{"popops.reduce", makeReduce};
+
+[[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
+  throw poplar::poplar_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);
+}
+
+std::vector<std::size_t> keptShape(const poplar::Tensor& in, const std::vector<std::size_t>& dims) {
+  std::set<std::size_t> reduced;
+  for (std::size_t d : dims) {
+    if (d >= in.rank()) {
+      refuse("dimensions below " + std::to_string(in.rank()), std::to_string(d),
+             "Reduce existing dimensions.");
+    }
+    if (!reduced.insert(d).second) {
+      refuse("each dimension once", std::to_string(d) + " twice", "Name it once.");
+    }
+  }
+  std::vector<std::size_t> shape;
+  for (std::size_t d = 0; d < in.rank(); ++d) {
+    if (!reduced.contains(d)) shape.push_back(in.dim(static_cast<unsigned>(d)));
+  }
+  return shape;
+}
+
+void checkTypes(const poplar::Tensor& in, const poplar::Type& out, const ReduceParams& params) {
+  const poplar::Type type = in.elementType();
+  const bool floating = type == poplar::FLOAT || type == poplar::HALF;
+  const bool logical = params.op == Operation::LOGICAL_AND || params.op == Operation::LOGICAL_OR;
+  if (logical && type != poplar::BOOL) {
+    refuse("BOOL for logical operations", type.toString(), "Compare with zero first.");
+  }
+  if (!engine::reduction::loopsFor(reducerOf(params.op), type.element())) {
+    refuse("an operation that exists for its type", type.toString(), "Cast the input.");
+  }
+  const bool out_floating = out == poplar::FLOAT || out == poplar::HALF;
+  if (out != type && !(floating && out_floating)) {
+    refuse("an output of the input's type, or both floating", out.toString(), "Cast the result.");
+  }
+  const bool adds = params.op == Operation::ADD || params.op == Operation::SQUARE_ADD;
+  if ((params.update || params.useScale) && !(adds && floating)) {
+    refuse("ADD or SQUARE_ADD of floating elements for update and scale", type.toString(),
+           "Add the result in a step of its own.");
+  }
+  if (params.useScale &&
+      (params.scale.elementType() != poplar::FLOAT || params.scale.numElements() != 1)) {
+    refuse("a FLOAT scalar as scale", params.scale.elementType().toString(), "Cast it.");
+  }
+}
+
+}  // namespace
+
+void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                      const poplar::OptionFlags&) {
+  checkTypes(in, out.elementType(), params);
+  const auto shape = keptShape(in, dims);
+  if (!std::equal(shape.begin(), shape.end(), out.shape().begin(), out.shape().end())) {
+    refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
+  }
+  const Reducer reducer = reducerOf(params.op);
+  engine::StepSpec spec;
+  spec.kernel = "popops.reduce";
+  const auto access = params.update ? engine::Access::kReadWrite : engine::Access::kWrite;
+  spec.operands = {{in, engine::Access::kRead, false}, {out, access, true}};
+  if (params.useScale) spec.operands.push_back({params.scale, engine::Access::kRead, true});
+  spec.attributes.set("reducer", static_cast<std::int64_t>(reducer))
+      .set("dims", engine::Attributes::Integers(dims.begin(), dims.end()))
+      .set("update", std::int64_t{params.update})
+      .set("scale", std::int64_t{params.useScale ? 2 : -1})
+      .set("init", std::int64_t{-1});
+  const poplar::Target& target = graph.getTarget();
+  const Loops& loops = *engine::reduction::loopsFor(reducer, in.elementType().element());
+  auto rate = engine::reduction::rateOf(target, in.elementType());
+  // poplibs CycleEstimationFunctions.cpp: log-add 13 cycles per 4 halves, 23 per 2 floats.
+  if (params.op == Operation::LOG_ADD) {
+    rate.cycles_per_vector = in.elementType() == poplar::HALF ? 13 : 23;
+  }
+  spec.cost = engine::reduction::costOf(graph, in, dims, out, sizeOf(loops.acc), rate);
+  engine::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
+}
+
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& outType,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                      const poplar::OptionFlags& options) {
+  checkTypes(in, outType, params);
+  if (params.update) {
+    refuse("no update where the output is new", "update", "Use reduceWithOutput.");
+  }
+  poplar::Tensor out =
+      graph.addVariable(outType, keptShape(in, dims), {debugContext, "reduced"});
+  poputil::mapTensorLinearly(graph, out);
+  reduceWithOutput(graph, in, out, dims, params, prog, debugContext, options);
+  return out;
+}
+
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                      const poplar::OptionFlags& options) {
+  return reduce(graph, in, in.elementType(), dims, std::move(params), prog, debugContext, options);
+}
+
+}  // namespace popops

@@ -1,0 +1,47 @@
+#pragma once
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+#include "popops/Operation.hpp"
+
+namespace popops {
+
+/// How to reduce. With `update` the result is added to the output; with a scale (a FLOAT scalar)
+/// it is multiplied first. Both only for ADD and SQUARE_ADD.
+struct ReduceParams {
+  ReduceParams() = default;
+  ReduceParams(popops::Operation op, bool update = false) : op(op), update(update) {}  // NOLINT
+  ReduceParams(popops::Operation op, bool update, poplar::Tensor scale)
+      : op(op), update(update), useScale(true), scale(std::move(scale)) {}
+
+  popops::Operation op = Operation::ADD;
+  bool update = false;
+  bool useScale = false;
+  poplar::Tensor scale;
+};
+
+/// Reduces `in` over `dims`; the result has the other dimensions, in order. Integers wrap; half is
+/// accumulated in float and rounded once; MIN and MAX propagate NaN. No element to reduce gives
+/// the operation's identity. Cost: poplibs ReductionPlan.cpp and CycleEstimationFunctions.cpp.
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in,
+                      const poplar::Type& outType, const std::vector<std::size_t>& dims,
+                      ReduceParams params, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& options = {});
+/// The result has the type of `in`.
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& options = {});
+/// Writes (or, with params.update, adds to) `out`.
+void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& options = {});
+
+}  // namespace popops

@@ -1,0 +1,17 @@
+#include "popops/ReduceKernels.hpp"
+
+namespace ipujax::engine::reduction {
+
+std::string nameOf(Reducer reducer) {
+  static const char* const names[] = {"add", "multiply", "minimum",   "maximum", "and",
+                                      "or",  "xor",      "squareAdd", "logAdd"};
+  return names[static_cast<int>(reducer)];
+}
+
+const Loops* loopsFor(Reducer reducer, ElementType input) {
+  static const LoopTable& table = IPUJAX_PICK(loopTable());
+  const Loops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(input)];
+  return loops.row ? &loops : nullptr;
+}
+
+}  // namespace ipujax::engine::reduction

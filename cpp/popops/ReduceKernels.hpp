@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "engine/ElementType.hpp"
+#include "engine/simd/Isa.hpp"
+
+/// The vector loops every reduction of the model is made of: popops::reduce, windows, pooling.
+namespace ipujax::engine::reduction {
+
+/// The combinations that have loops of their own. The numbers are part of the executable format.
+/// kAnd, kOr, kXor: bitwise on integers, logical on kBool. kMinimum, kMaximum propagate NaN.
+enum class Reducer : std::uint8_t {
+  kAdd,
+  kMultiply,
+  kMinimum,
+  kMaximum,
+  kAnd,
+  kOr,
+  kXor,
+  kSquareAdd,
+  kLogAdd,
+};
+constexpr int kNumReducers = 9;
+std::string nameOf(Reducer reducer);
+
+/// Loops over one input type. Accumulators are of type `acc`: float for kHalf and kFloat, else the
+/// input's own. The order of combination depends on the sizes only, never on the CPU or threads.
+struct Loops {
+  ElementType acc = ElementType::kFloat;
+  std::uint64_t identity = 0;  ///< bits of the value that changes nothing
+  /// *acc = op(*acc, combination of x[0..n)), float sums pairwise.
+  void (*row)(const void* x, std::int64_t n, void* acc) = nullptr;
+  /// acc[c] = op(acc[c], x[r * row_stride + c]) for all r, c.
+  void (*column)(const void* x, std::int64_t row_stride, std::int64_t rows, void* acc,
+                 std::int64_t columns) = nullptr;
+  /// acc[k] = op(acc[k], x[k * stride]).
+  void (*accumulate)(const void* x, std::int64_t stride, void* acc, std::int64_t n) = nullptr;
+  /// acc[k] = op(acc[k], other[k]), both accumulators.
+  void (*merge)(const void* other, void* acc, std::int64_t n) = nullptr;
+  /// values[k] = op(values[0], ..., values[k]): accumulators, in place.
+  void (*scan)(void* values, std::int64_t n) = nullptr;
+};
+
+/// All loops of one instruction set, by reducer and input type; `row` is null where there are none.
+struct LoopTable {
+  Loops loops[kNumReducers][12];
+};
+IPUJAX_DECLARE_SIMD(const LoopTable& loopTable())
+
+/// Null where the reducer has no meaning for the type (kLogAdd of integers, kAnd of floats).
+const Loops* loopsFor(Reducer reducer, ElementType input);
+
+}  // namespace ipujax::engine::reduction

@@ -1,0 +1,514 @@
+#include "popops/ReduceKernels.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#if defined(__AVX512F__) || defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#define FORCE_INLINE inline __attribute__((always_inline))
+
+namespace ipujax::engine::reduction {
+namespace IPUJAX_ISA_NAMESPACE {
+namespace {
+
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(64)));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+template <class T>
+constexpr int kLanes = 64 / static_cast<int>(sizeof(T));
+constexpr std::int64_t kPairwiseBlock = 4096;
+
+struct Half {
+  std::uint16_t bits;
+};
+
+FORCE_INLINE float toFloat(Half h) {
+#if defined(__F16C__)
+  return _cvtsh_ss(h.bits);
+#else
+  const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000u) << 16;
+  const std::uint32_t rest = h.bits & 0x7fffu;
+  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+  const float magnitude = std::bit_cast<float>(rest << 13) * 0x1p112f;
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+#endif
+}
+
+/// How elements of `In` become accumulators.
+template <class In>
+struct Input {
+  using Acc = In;
+  static FORCE_INLINE void load(const In* p, Vector<In>& v) { std::memcpy(&v, p, sizeof v); }
+  static FORCE_INLINE Acc one(const In* p) { return *p; }
+};
+template <>
+struct Input<Half> {
+  using Acc = float;
+  static FORCE_INLINE void load(const Half* p, Vector<float>& v) {
+#if defined(__AVX512F__)
+    const __m512 wide =
+        _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    std::memcpy(&v, &wide, sizeof v);
+#else
+    for (int i = 0; i < 16; ++i) v[i] = toFloat(p[i]);
+#endif
+  }
+  static FORCE_INLINE float one(const Half* p) { return toFloat(*p); }
+};
+
+template <class T>
+struct ScalarOf {
+  using type = std::remove_cvref_t<decltype(std::declval<T>()[0])>;
+};
+template <class T>
+  requires std::is_arithmetic_v<T>
+struct ScalarOf<T> {
+  using type = T;
+};
+template <class V>
+constexpr bool kIsFloat = std::is_floating_point_v<typename ScalarOf<V>::type>;
+
+struct Add {
+  static constexpr bool kRounds = true;
+  template <class V>
+  static FORCE_INLINE void pre(V&) {}
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    a = static_cast<V>(a + b);
+  }
+  template <class T>
+  static T identity() {
+    return T(0);
+  }
+};
+struct SquareAdd : Add {
+  template <class V>
+  static FORCE_INLINE void pre(V& v) {
+    if constexpr (std::is_integral_v<V> && sizeof(V) < 4) {
+      v = static_cast<V>(static_cast<unsigned>(v) * static_cast<unsigned>(v));
+    } else {
+      v = v * v;
+    }
+  }
+};
+struct Exact {
+  static constexpr bool kRounds = false;
+  template <class V>
+  static FORCE_INLINE void pre(V&) {}
+};
+struct Multiply : Exact {
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    if constexpr (std::is_integral_v<V> && sizeof(V) < 4) {
+      a = static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
+    } else {
+      a = a * b;
+    }
+  }
+  template <class T>
+  static T identity() {
+    return T(1);
+  }
+};
+struct Minimum : Exact {
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    if constexpr (kIsFloat<V>) {
+      a = ((a < b) | (a != a)) ? a : b;
+    } else {
+      a = a < b ? a : b;
+    }
+  }
+  template <class T>
+  static T identity() {
+    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
+    return std::numeric_limits<T>::max();
+  }
+};
+struct Maximum : Exact {
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    if constexpr (kIsFloat<V>) {
+      a = ((a > b) | (a != a)) ? a : b;
+    } else {
+      a = a > b ? a : b;
+    }
+  }
+  template <class T>
+  static T identity() {
+    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+    return std::numeric_limits<T>::lowest();
+  }
+};
+struct And : Exact {
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    a = static_cast<V>(a & b);
+  }
+  template <class T>
+  static T identity() {
+    return static_cast<T>(~T(0));
+  }
+};
+struct Or : Exact {
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    a = static_cast<V>(a | b);
+  }
+  template <class T>
+  static T identity() {
+    return T(0);
+  }
+};
+struct Xor : Exact {
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    a = static_cast<V>(a ^ b);
+  }
+  template <class T>
+  static T identity() {
+    return T(0);
+  }
+};
+struct LogAdd : Exact {
+  static float scalar(float a, float b) {
+    const float high = a > b || a != a ? a : b;
+    const float low = a > b || a != a ? b : a;
+    if (high == -std::numeric_limits<float>::infinity()) return high;
+    if (high == std::numeric_limits<float>::infinity()) return high + (low != low ? low : 0.0f);
+    return high + std::log1p(std::exp(low - high));
+  }
+  template <class V>
+  static FORCE_INLINE void into(V& a, const V& b) {
+    if constexpr (std::is_arithmetic_v<V>) {
+      a = scalar(a, b);
+    } else {
+      for (int i = 0; i < kLanes<float>; ++i) a[i] = scalar(a[i], b[i]);
+    }
+  }
+  template <class T>
+  static T identity() {
+    return -std::numeric_limits<T>::infinity();
+  }
+};
+
+/// a = op(a, element or vector at p).
+template <class In, class Op, class A>
+FORCE_INLINE void take(A& a, const In* p) {
+  if constexpr (std::is_arithmetic_v<A>) {
+    A v = Input<In>::one(p);
+    Op::pre(v);
+    Op::into(a, v);
+  } else {
+    A v;
+    Input<In>::load(p, v);
+    Op::pre(v);
+    Op::into(a, v);
+  }
+}
+
+template <class In, class Op, class A>
+FORCE_INLINE void first(A& a, const In* p) {
+  Input<In>::load(p, a);
+  Op::pre(a);
+}
+
+template <class In, class Op, class Acc = typename Input<In>::Acc>
+Acc rowBlock(const In* x, std::int64_t n) {
+  constexpr int kL = kLanes<Acc>;
+  const Acc identity = Op::template identity<Acc>();
+  std::int64_t i = 0;
+  if (n < kL) {
+    Acc r = identity;
+    for (; i < n; ++i) take<In, Op>(r, x + i);
+    return r;
+  }
+  Vector<Acc> a0 = Vector<Acc>{} + identity;
+  Vector<Acc> a1 = a0;
+  Vector<Acc> a2 = a0;
+  Vector<Acc> a3 = a0;
+  for (; i + 4 * kL <= n; i += 4 * kL) {
+    take<In, Op>(a0, x + i);
+    take<In, Op>(a1, x + i + kL);
+    take<In, Op>(a2, x + i + 2 * kL);
+    take<In, Op>(a3, x + i + 3 * kL);
+  }
+  for (; i + kL <= n; i += kL) take<In, Op>(a0, x + i);
+  Op::into(a0, a1);
+  Op::into(a2, a3);
+  Op::into(a0, a2);
+  Acc lanes[kL];
+  std::memcpy(lanes, &a0, sizeof lanes);
+  for (int j = 0; i < n; ++i, ++j) take<In, Op>(lanes[j], x + i);
+  for (int width = kL / 2; width > 0; width /= 2) {
+    for (int j = 0; j < width; ++j) Op::into(lanes[j], lanes[j + width]);
+  }
+  return lanes[0];
+}
+
+template <class In, class Op, class Acc = typename Input<In>::Acc>
+Acc pairwise(const In* x, std::int64_t n) {
+  if (n <= kPairwiseBlock) return rowBlock<In, Op>(x, n);
+  const std::int64_t blocks = (n + kPairwiseBlock - 1) / kPairwiseBlock;
+  const std::int64_t left = blocks / 2 * kPairwiseBlock;
+  Acc a = pairwise<In, Op>(x, left);
+  Op::into(a, pairwise<In, Op>(x + left, n - left));
+  return a;
+}
+
+template <class In, class Op>
+void row(const void* x, std::int64_t n, void* acc) {
+  using Acc = typename Input<In>::Acc;
+  const In* in = static_cast<const In*>(x);
+  Acc* a = static_cast<Acc*>(acc);
+  if constexpr (Op::kRounds && std::is_floating_point_v<Acc>) {
+    Op::into(*a, pairwise<In, Op>(in, n));
+  } else {
+    Op::into(*a, rowBlock<In, Op>(in, n));
+  }
+}
+
+/// Up to four vectors of columns, held in registers over all rows.
+template <class In, class Op, int kVectors>
+FORCE_INLINE void columnRegisters(const In* x, std::int64_t row_stride, std::int64_t rows,
+                                  typename Input<In>::Acc* acc) {
+  using Acc = typename Input<In>::Acc;
+  constexpr int kL = kLanes<Acc>;
+  Vector<Acc> a[kVectors];
+  std::memcpy(a, acc, sizeof a);
+  for (std::int64_t r = 0; r < rows; ++r, x += row_stride) {
+    for (int v = 0; v < kVectors; ++v) take<In, Op>(a[v], x + v * kL);
+  }
+  std::memcpy(acc, a, sizeof a);
+}
+
+template <class In, class Op>
+void columnTail(const In* x, std::int64_t row_stride, std::int64_t rows,
+                typename Input<In>::Acc* acc, std::int64_t columns) {
+  for (std::int64_t r = 0; r < rows; ++r, x += row_stride) {
+    for (std::int64_t c = 0; c < columns; ++c) take<In, Op>(acc[c], x + c);
+  }
+}
+
+/// Eight rows at a time, so that memory is read in long runs. Returns the columns done.
+template <class In, class Op>
+std::int64_t columnStreams(const In* x, std::int64_t s, std::int64_t rows,
+                           typename Input<In>::Acc* acc, std::int64_t columns) {
+  using Acc = typename Input<In>::Acc;
+  constexpr int kL = kLanes<Acc>;
+  const std::int64_t whole = columns / kL * kL;
+  std::int64_t r = 0;
+  for (; r + 8 <= rows; r += 8, x += 8 * s) {
+    for (std::int64_t c = 0; c < whole; c += kL) {
+      const In* p = x + c;
+      Vector<Acc> a;
+      Vector<Acc> b[4];
+      std::memcpy(&a, acc + c, sizeof a);
+      for (int i = 0; i < 4; ++i) {
+        first<In, Op>(b[i], p + i * s);
+        take<In, Op>(b[i], p + (i + 4) * s);
+      }
+      Op::into(b[0], b[1]);
+      Op::into(b[2], b[3]);
+      Op::into(b[0], b[2]);
+      Op::into(a, b[0]);
+      std::memcpy(acc + c, &a, sizeof a);
+    }
+  }
+  for (; r < rows; ++r, x += s) {
+    for (std::int64_t c = 0; c < whole; c += kL) {
+      Vector<Acc> a;
+      std::memcpy(&a, acc + c, sizeof a);
+      take<In, Op>(a, x + c);
+      std::memcpy(acc + c, &a, sizeof a);
+    }
+  }
+  return whole;
+}
+
+template <class In, class Op>
+void column(const void* xv, std::int64_t row_stride, std::int64_t rows, void* accv,
+            std::int64_t columns) {
+  using Acc = typename Input<In>::Acc;
+  constexpr int kL = kLanes<Acc>;
+  const In* x = static_cast<const In*>(xv);
+  Acc* acc = static_cast<Acc*>(accv);
+  std::int64_t c = 0;
+  if (columns > 4 * kL) {
+    c = columnStreams<In, Op>(x, row_stride, rows, acc, columns);
+  } else if (columns == 4 * kL) {
+    columnRegisters<In, Op, 4>(x, row_stride, rows, acc);
+    return;
+  } else {
+    if (columns >= 2 * kL) {
+      columnRegisters<In, Op, 2>(x, row_stride, rows, acc);
+      c = 2 * kL;
+    }
+    if (columns - c >= kL) {
+      columnRegisters<In, Op, 1>(x + c, row_stride, rows, acc + c);
+      c += kL;
+    }
+  }
+  if (c < columns) columnTail<In, Op>(x + c, row_stride, rows, acc + c, columns - c);
+}
+
+template <class In, class Op>
+void accumulate(const void* xv, std::int64_t stride, void* accv, std::int64_t n) {
+  using Acc = typename Input<In>::Acc;
+  constexpr int kL = kLanes<Acc>;
+  const In* x = static_cast<const In*>(xv);
+  Acc* acc = static_cast<Acc*>(accv);
+  std::int64_t k = 0;
+  if (stride == 1) {
+    for (; k + kL <= n; k += kL) {
+      Vector<Acc> a;
+      std::memcpy(&a, acc + k, sizeof a);
+      take<In, Op>(a, x + k);
+      std::memcpy(acc + k, &a, sizeof a);
+    }
+  }
+  for (; k < n; ++k) take<In, Op>(acc[k], x + k * stride);
+}
+
+template <class Acc, class Op>
+void merge(const void* other, void* accv, std::int64_t n) {
+  constexpr int kL = kLanes<Acc>;
+  const Acc* x = static_cast<const Acc*>(other);
+  Acc* acc = static_cast<Acc*>(accv);
+  std::int64_t k = 0;
+  for (; k + kL <= n; k += kL) {
+    Vector<Acc> a;
+    Vector<Acc> b;
+    std::memcpy(&a, acc + k, sizeof a);
+    std::memcpy(&b, x + k, sizeof b);
+    Op::into(a, b);
+    std::memcpy(acc + k, &a, sizeof a);
+  }
+  for (; k < n; ++k) Op::into(acc[k], x[k]);
+}
+
+/// v[k] = op(carry, v[k]).
+template <class Acc, class Op>
+void carryInto(Acc carry, Acc* v, std::int64_t n) {
+  for (std::int64_t k = 0; k < n; ++k) {
+    Acc a = carry;
+    Op::into(a, v[k]);
+    v[k] = a;
+  }
+}
+
+template <class Acc, class Op>
+void scanPlain(Acc* v, std::int64_t n) {
+  for (std::int64_t k = 1; k < n; ++k) carryInto<Acc, Op>(v[k - 1], v + k, 1);
+}
+
+template <class Acc, class Op>
+void scanBlock(Acc* v, std::int64_t n) {
+  if (n <= 64) return scanPlain<Acc, Op>(v, n);
+  const std::int64_t left = (n + 127) / 128 * 64;
+  scanBlock<Acc, Op>(v, left);
+  scanBlock<Acc, Op>(v + left, n - left);
+  carryInto<Acc, Op>(v[left - 1], v + left, n - left);
+}
+
+template <class Acc, class Op>
+void scan(void* values, std::int64_t n) {
+  Acc* v = static_cast<Acc*>(values);
+  if constexpr (Op::kRounds && std::is_floating_point_v<Acc>) {
+    for (std::int64_t begin = 0; begin < n; begin += kPairwiseBlock) {
+      const std::int64_t size = std::min(n - begin, kPairwiseBlock);
+      scanBlock<Acc, Op>(v + begin, size);
+      if (begin > 0) carryInto<Acc, Op>(v[begin - 1], v + begin, size);
+    }
+  } else {
+    scanPlain<Acc, Op>(v, n);
+  }
+}
+
+template <class In, class Op>
+Loops loopsOf(ElementType acc) {
+  using Acc = typename Input<In>::Acc;
+  Loops loops;
+  loops.acc = acc;
+  const Acc identity = Op::template identity<Acc>();
+  std::memcpy(&loops.identity, &identity, sizeof identity);
+  loops.row = row<In, Op>;
+  loops.column = column<In, Op>;
+  loops.accumulate = accumulate<In, Op>;
+  loops.merge = merge<Acc, Op>;
+  loops.scan = scan<Acc, Op>;
+  return loops;
+}
+
+Loops& slot(LoopTable& table, Reducer reducer, ElementType type) {
+  return table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
+}
+
+template <class In>
+void addFloats(LoopTable& table, ElementType type) {
+  constexpr ElementType kAcc = ElementType::kFloat;
+  slot(table, Reducer::kAdd, type) = loopsOf<In, Add>(kAcc);
+  slot(table, Reducer::kMultiply, type) = loopsOf<In, Multiply>(kAcc);
+  slot(table, Reducer::kMinimum, type) = loopsOf<In, Minimum>(kAcc);
+  slot(table, Reducer::kMaximum, type) = loopsOf<In, Maximum>(kAcc);
+  slot(table, Reducer::kSquareAdd, type) = loopsOf<In, SquareAdd>(kAcc);
+  slot(table, Reducer::kLogAdd, type) = loopsOf<In, LogAdd>(kAcc);
+}
+
+template <class Signed, class Unsigned>
+void addIntegers(LoopTable& table, ElementType signed_type, ElementType unsigned_type) {
+  for (ElementType type : {signed_type, unsigned_type}) {
+    slot(table, Reducer::kAdd, type) = loopsOf<Unsigned, Add>(type);
+    slot(table, Reducer::kMultiply, type) = loopsOf<Unsigned, Multiply>(type);
+    slot(table, Reducer::kAnd, type) = loopsOf<Unsigned, And>(type);
+    slot(table, Reducer::kOr, type) = loopsOf<Unsigned, Or>(type);
+    slot(table, Reducer::kXor, type) = loopsOf<Unsigned, Xor>(type);
+    slot(table, Reducer::kSquareAdd, type) = loopsOf<Unsigned, SquareAdd>(type);
+  }
+  slot(table, Reducer::kMinimum, signed_type) = loopsOf<Signed, Minimum>(signed_type);
+  slot(table, Reducer::kMaximum, signed_type) = loopsOf<Signed, Maximum>(signed_type);
+  slot(table, Reducer::kMinimum, unsigned_type) = loopsOf<Unsigned, Minimum>(unsigned_type);
+  slot(table, Reducer::kMaximum, unsigned_type) = loopsOf<Unsigned, Maximum>(unsigned_type);
+}
+
+void addBool(LoopTable& table) {
+  constexpr ElementType kType = ElementType::kBool;
+  Loops all = loopsOf<std::uint8_t, And>(kType);
+  all.identity = 1;
+  const Loops any = loopsOf<std::uint8_t, Or>(kType);
+  for (Reducer r : {Reducer::kAnd, Reducer::kMultiply, Reducer::kMinimum}) {
+    slot(table, r, kType) = all;
+  }
+  for (Reducer r : {Reducer::kOr, Reducer::kAdd, Reducer::kMaximum}) slot(table, r, kType) = any;
+  slot(table, Reducer::kXor, kType) = loopsOf<std::uint8_t, Xor>(kType);
+}
+
+LoopTable makeTable() {
+  LoopTable table;
+  addFloats<float>(table, ElementType::kFloat);
+  addFloats<Half>(table, ElementType::kHalf);
+  addIntegers<std::int8_t, std::uint8_t>(table, ElementType::kInt8, ElementType::kUInt8);
+  addIntegers<std::int16_t, std::uint16_t>(table, ElementType::kInt16, ElementType::kUInt16);
+  addIntegers<std::int32_t, std::uint32_t>(table, ElementType::kInt32, ElementType::kUInt32);
+  addIntegers<std::int64_t, std::uint64_t>(table, ElementType::kInt64, ElementType::kUInt64);
+  addBool(table);
+  return table;
+}
+
+}  // namespace
+
+const LoopTable& loopTable() {
+  static const LoopTable table = makeTable();
+  return table;
+}
+
+}  // namespace IPUJAX_ISA_NAMESPACE
+}  // namespace ipujax::engine::reduction

@@ -1,0 +1,83 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/ThreadPool.hpp"
+#include "popops/ReduceKernels.hpp"
+
+namespace ipujax::engine::reduction {
+
+/// Memory that belongs to the calling thread and only grows, one block per purpose; what is in it
+/// stays until the same purpose asks again on the same thread.
+enum class Scratch : std::uint8_t { kPartials, kAccumulators, kBlock, kOperands, kCount };
+std::byte* threadScratch(Scratch purpose, std::size_t bytes);
+
+/// Extent and element strides of one loop.
+struct LoopDim {
+  std::int64_t n = 1;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
+/// Walks nested loops (outermost first) and keeps the two element offsets.
+class Odometer {
+ public:
+  Odometer(std::span<const LoopDim> dims, std::int64_t position);
+  void next();
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+
+ private:
+  static constexpr int kMaxRank = 32;
+  std::span<const LoopDim> dims_;
+  std::int64_t index_[kMaxRank] = {};
+};
+
+/// Merges loops that are one run and orders them by falling input stride; strides of the input
+/// become positive (out_offset and in_offset move to the new first element).
+void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int64_t& out_offset);
+std::int64_t volumeOf(std::span<const LoopDim> dims);
+
+/// One reducer over some dimensions of a strided view, planned once. The result is an array of
+/// accumulators, row-major over the kept dimensions. What it computes depends on the shape and
+/// strides only, not on the number of threads.
+class StridedReduce {
+ public:
+  StridedReduce(const Loops& loops, bool rounds, ElementType input,
+                std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
+                std::span<const std::int64_t> reduced_dims);
+  std::int64_t numOutputs() const { return outputs_; }
+  /// result: numOutputs() accumulators; fully written.
+  void run(ThreadPool& pool, const std::byte* in, std::byte* result) const;
+
+ private:
+  void plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced);
+  void runPart(ThreadPool& pool, const std::byte* in, std::byte* result, std::int64_t begin,
+               std::int64_t end) const;
+  void runTasks(const std::byte* in, std::byte* result, std::int64_t part_begin,
+                std::int64_t part_end, std::int64_t begin, std::int64_t end) const;
+  void rowTask(const std::byte* in, std::byte* acc, std::int64_t begin, std::int64_t end) const;
+  void columnTask(const std::byte* in, std::byte* result, std::int64_t columns,
+                  std::int64_t begin, std::int64_t end) const;
+  void fillIdentity(std::byte* acc, std::int64_t n) const;
+
+  const Loops* loops_;
+  bool rounds_;
+  std::size_t in_bytes_;
+  std::size_t acc_bytes_;
+  std::int64_t outputs_ = 1;
+  std::int64_t in_offset_ = 0;
+  std::int64_t out_offset_ = 0;
+  bool columns_ = false;           ///< the innermost loop is a kept dimension
+  LoopDim inner_;                  ///< columns, or the reduced run of one output
+  LoopDim run_;                    ///< the innermost reduced loop: rows, or the same as inner_
+  std::vector<LoopDim> tasks_;     ///< kept loops outside
+  std::vector<LoopDim> reduced_;   ///< reduced loops outside run_
+  std::int64_t column_blocks_ = 1;
+  std::int64_t reduced_total_ = 1;  ///< volume of reduced_ times run_.n
+  std::int64_t parts_ = 1;          ///< the reduced range in this many parts
+};
+
+}  // namespace ipujax::engine::reduction
