@@ -153,7 +153,7 @@ def _emit_callback(
     ctx.module_context.add_keepalive(handle)
     ctx.module_context.add_host_callback(canonical)
 
-    result_types = [mlir.aval_to_ir_type(aval) for aval in result_avals]
+    result_types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals]
     if token is not None:
         operands = [token, *operands]
         result_types = [mlir.token_type(), *result_types]
