@@ -1,0 +1,58 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "device.hpp"
+#include "event.hpp"
+#include "shape.hpp"
+#include "storage.hpp"
+
+namespace ipujax::plugin {
+
+/// An array on a device. Owned by jaxlib; its memory is shared with what is in flight. A buffer
+/// whose ready event failed is poisoned: the failure flows to whatever uses it.
+class Buffer final : public PJRT_Buffer {
+ public:
+  Buffer(Device& device, std::shared_ptr<const Shape> shape, Ref<Storage> storage,
+         Ref<Event> ready);
+
+  Device& device() const { return device_; }
+  const Shape& shape() const { return *shape_; }
+  const std::shared_ptr<const Shape>& sharedShape() const { return shape_; }
+  const Ref<Event>& ready() const { return ready_; }
+  bool isDeleted() const { return deleted_.load(std::memory_order_acquire); }
+
+  Ref<Storage> storage() const;  ///< throws once deleted
+  /// The same, held against being overwritten until `unhold`: for readers outside the queue.
+  Ref<Storage> holdStorage() const;
+  /// Deletes the buffer and tells whether a program may take its memory over.
+  bool donate();
+  void markDeleted();
+
+  /// External references: views in the host's hands that keep the memory even after deletion.
+  void addExternalReference();
+  void dropExternalReference();
+  void* externalPointer() const;
+
+  /// The launch that last took this buffer as an argument; guarded by the client's submit mutex.
+  std::uint64_t last_launch = 0;
+
+ private:
+  [[noreturn]] static void failDeleted();
+
+  Device& device_;
+  const std::shared_ptr<const Shape> shape_;
+  const Ref<Event> ready_;
+  mutable std::mutex mutex_;  // guards what follows
+  Ref<Storage> storage_;
+  std::int64_t external_references_ = 0;
+  std::atomic<bool> deleted_{false};
+};
+
+namespace buffer {
+void bind(PJRT_Api& api);
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,57 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "platform_config.hpp"
+#include "topology.hpp"
+
+namespace ipujax::plugin {
+
+/// All devices of a process and what it knows of the others'. Owned by jaxlib; one at a time is
+/// usual, but a new one may be made before the last array of an old one is gone.
+class Client final : public PJRT_Client {
+ public:
+  explicit Client(PlatformConfig config);
+  ~Client();
+
+  const PlatformConfig& config() const { return config_; }
+  const std::string& version() const { return topology_.version(); }
+  Topology& topology() { return topology_; }
+  const std::vector<PJRT_Device*>& devices() const { return handles_; }
+  const std::vector<PJRT_Device*>& addressableDevices() const { return addressable_; }
+  const std::vector<PJRT_Memory*>& addressableMemories() const { return memories_; }
+  Device& deviceById(int id) const;       ///< throws for an unknown id
+  Device& deviceByLocalId(int id) const;  ///< throws for an unknown id
+
+  /// Held while a call takes its arguments and gets its places in the queues: all devices see
+  /// calls in the same order, and an argument cannot be donated between being taken and queued.
+  std::mutex& submitMutex() { return submit_mutex_; }
+  std::uint64_t nextLaunch() { return ++launches_; }  ///< under the submit mutex
+
+  /// Where a program with host callbacks is queued, waits until the queue has run.
+  void drainHostCallbacks();
+  void close();  ///< ends the devices' threads
+
+  /// Calls `visit` for every client there is, which stays alive meanwhile.
+  static void forEach(const std::function<void(Client&)>& visit);
+
+ private:
+  const PlatformConfig config_;
+  Topology topology_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<PJRT_Device*> handles_;
+  std::vector<PJRT_Device*> addressable_;
+  std::vector<PJRT_Memory*> memories_;
+  std::mutex submit_mutex_;
+  std::uint64_t launches_ = 0;
+};
+
+namespace client {
+void bind(PJRT_Api& api);
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ipujax::plugin {
+
+/// Which devices run a program: one row per replica, one column per partition.
+struct DeviceAssignment {
+  int num_replicas = 1;
+  int num_partitions = 1;
+  std::vector<int> device_ids;  ///< [replica * num_partitions + partition]
+
+  /// As xla.DeviceAssignmentProto.
+  std::string serialise() const;
+};
+
+/// Reads the device assignment out of a serialised xla.CompileOptionsProto. Without one the
+/// program runs on `default_device`.
+DeviceAssignment readDeviceAssignment(std::string_view compile_options, int default_device);
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,235 @@
+#include "compiler_bridge.hpp"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "client.hpp"
+#include "failure.hpp"
+#include "shape.hpp"
+
+namespace py = pybind11;
+
+namespace ipujax::plugin {
+namespace {
+
+/// Python objects that live as long as the process: they are never released, because jaxlib may
+/// call in after the interpreter is gone. The functions are guarded by the GIL.
+struct PythonState {
+  py::object compile;
+  py::object host_callback;
+  std::mutex mutex;  // guards what follows, which is read without the GIL
+  std::vector<std::int64_t> stablehlo_version;
+};
+
+PythonState& state() {
+  static auto* const instance = std::make_unique<PythonState>().release();
+  return *instance;
+}
+
+void requireInterpreter() {
+  if (!Py_IsInitialized()) {
+    throw PluginError(PJRT_Error_Code_CANCELLED,
+                      "[ipu plugin] needs Python to compile or call back; the interpreter has "
+                      "ended.");
+  }
+}
+
+std::string textOf(py::handle value) { return py::cast<std::string>(py::str(value)); }
+
+/// The whole traceback: an exception the compiler did not mean to raise is a bug to report.
+std::string tracebackOf(const py::error_already_set& error) {
+  const auto lines = py::module_::import("traceback")
+                         .attr("format_exception")(error.type(), error.value(), error.trace());
+  return textOf(py::str("").attr("join")(lines));
+}
+
+PJRT_Error_Code codeOf(const py::error_already_set& error) {
+  if (error.matches(PyExc_KeyboardInterrupt)) return PJRT_Error_Code_CANCELLED;
+  if (error.matches(PyExc_MemoryError)) return PJRT_Error_Code_RESOURCE_EXHAUSTED;
+  if (error.matches(PyExc_NotImplementedError)) return PJRT_Error_Code_UNIMPLEMENTED;
+  if (error.matches(PyExc_ValueError) || error.matches(PyExc_TypeError)) {
+    return PJRT_Error_Code_INVALID_ARGUMENT;
+  }
+  return PJRT_Error_Code_INTERNAL;
+}
+
+/// With the GIL held. An exception with `pjrt_code` speaks for itself; others get their type's
+/// name, and the traceback where `with_traceback`.
+FailurePtr failureOf(const py::error_already_set& error, bool with_traceback) noexcept {
+  try {
+    const auto message = textOf(error.value());
+    if (py::hasattr(error.value(), "pjrt_code")) {
+      const auto code = py::cast<int>(error.value().attr("pjrt_code"));
+      return makeFailure(static_cast<PJRT_Error_Code>(code), message);
+    }
+    const auto code = codeOf(error);
+    auto text = textOf(error.type().attr("__name__")) + ": " + message;
+    if (with_traceback && code == PJRT_Error_Code_INTERNAL) text += "\n" + tracebackOf(error);
+    return makeFailure(code, std::move(text));
+  } catch (...) {
+    return makeFailure(PJRT_Error_Code_INTERNAL,
+                       "[ipu plugin] got a Python exception that cannot be shown.");
+  }
+}
+
+/// Runs `function` under the GIL and turns Python's exceptions into the plugin's. The exception
+/// object ends while the GIL is still held.
+template <typename Function>
+auto withPython(bool with_traceback, Function function) {
+  requireInterpreter();
+  const py::gil_scoped_acquire gil;
+  FailurePtr failure;
+  try {
+    return function();
+  } catch (const py::error_already_set& error) {
+    failure = failureOf(error, with_traceback);
+  }
+  throw PluginError(failure);
+}
+
+py::dict toDict(const Options& options) {
+  py::dict dict;
+  for (const auto& [name, option] : options) {
+    std::visit([&](const auto& value) { dict[py::str(name)] = py::cast(value); }, option);
+  }
+  return dict;
+}
+
+py::tuple shapeOf(const engine::HostArray& array) {
+  py::tuple shape(array.shape.size());
+  for (std::size_t i = 0; i < array.shape.size(); ++i) shape[i] = py::int_(array.shape[i]);
+  return shape;
+}
+
+std::size_t bytesOf(const engine::HostArray& array) {
+  return Shape(elementInfo(array.dtype).type, {array.shape.begin(), array.shape.end()}).bytes;
+}
+
+/// Writes what Python returned, one bytes-like object per result.
+void storeResults(const std::string& id, const py::sequence& values,
+                  std::span<const engine::HostArray> results) {
+  if (values.size() != results.size()) {
+    failInvalidArgument("[ipu host callback] " + id + " needs to return " +
+                        std::to_string(results.size()) + " arrays; got " +
+                        std::to_string(values.size()) + ".");
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto view = py::cast<py::buffer>(values[i]).request();
+    const auto bytes = bytesOf(results[i]);
+    const auto got = static_cast<std::size_t>(view.size * view.itemsize);
+    if (got != bytes) {
+      failInvalidArgument("[ipu host callback] result " + std::to_string(i) + " of " + id +
+                          " needs " + std::to_string(bytes) + " bytes; got " + std::to_string(got) +
+                          ". Return the shape and dtype you declared.");
+    }
+    if (bytes > 0) std::memcpy(results[i].data, view.ptr, bytes);
+  }
+}
+
+class PythonHostCallbacks final : public engine::HostCallbacks {
+ public:
+  void call(const std::string& id, std::span<const engine::HostArray> arguments,
+            std::span<const engine::HostArray> results) override {
+    withPython(false, [&] {
+      if (!state().host_callback) {
+        failInvalidArgument("[ipu host callback] needs a handler; none was set. Import ipujax.");
+      }
+      py::list inputs;
+      for (const auto& array : arguments) {
+        inputs.append(
+            py::make_tuple(array.dtype, shapeOf(array),
+                           py::bytes(static_cast<const char*>(array.data), bytesOf(array))));
+      }
+      py::list outputs;
+      for (const auto& array : results) {
+        outputs.append(py::make_tuple(array.dtype, shapeOf(array)));
+      }
+      storeResults(id, state().host_callback(id, inputs, outputs), results);
+    });
+  }
+};
+
+/// Before the interpreter goes away: lets programs that call into Python end, then ends all
+/// others. What runs after this runs in the thread that asks for it.
+void shutDown() {
+  const py::gil_scoped_release no_gil;
+  Client::forEach([](Client& client) {
+    client.drainHostCallbacks();
+    client.close();
+  });
+}
+
+py::dict statsOf(const Device& device) {
+  const auto& counters = device.runtime()->counters;
+  py::dict stats;
+  stats["id"] = device.id();
+  stats["inline_runs"] = counters.inline_runs.load();
+  stats["queued_runs"] = counters.queued_runs.load();
+  stats["nested_runs"] = counters.nested_runs.load();
+  stats["inputs_without_copy"] = counters.inputs_without_copy.load();
+  stats["inputs_copied"] = counters.inputs_copied.load();
+  stats["donated_in_place"] = counters.donated_in_place.load();
+  stats["donated_copied"] = counters.donated_copied.load();
+  stats["bytes_in_use"] = device.runtime()->use->bytes.load();
+  return stats;
+}
+
+/// Of the addressable devices of the newest client.
+py::list deviceStats() {
+  py::list all;
+  Client::forEach([&](Client& client) {
+    all = py::list();
+    for (auto* device : client.addressableDevices()) {
+      all.append(statsOf(*static_cast<Device*>(device)));
+    }
+  });
+  return all;
+}
+
+}  // namespace
+
+std::string bridge::compile(std::string_view code, std::string_view options,
+                            const Options& platform) {
+  return withPython(true, [&] {
+    if (!state().compile) {
+      throw PluginError(PJRT_Error_Code_FAILED_PRECONDITION,
+                        "[ipu compile] needs the compiler; none was set. Let JAX find the plugin "
+                        "by its entry point.");
+    }
+    const py::bytes image =
+        state().compile(py::bytes(code.data(), code.size()),
+                        py::bytes(options.data(), options.size()), toDict(platform));
+    return static_cast<std::string>(image);
+  });
+}
+
+engine::HostCallbacks& bridge::hostCallbacks() {
+  static PythonHostCallbacks instance;
+  return instance;
+}
+
+std::vector<std::int64_t> bridge::stablehloVersion() {
+  const std::lock_guard lock(state().mutex);
+  return state().stablehlo_version;
+}
+
+void bindPlugin(py::module_& module) {
+  module.def("set_compile_callback",
+             [](py::object function) { state().compile = std::move(function); });
+  module.def("set_host_callback",
+             [](py::object function) { state().host_callback = std::move(function); });
+  module.def("set_stablehlo_version", [](std::vector<std::int64_t> version) {
+    const std::lock_guard lock(state().mutex);
+    state().stablehlo_version = std::move(version);
+  });
+  module.def("device_stats", deviceStats);
+  py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/HostCallbacks.hpp"
+#include "named_values.hpp"
+
+namespace pybind11 {
+class module_;
+}
+
+namespace ipujax::plugin {
+
+/// The plugin's half of the Python extension: adds set_compile_callback, set_host_callback,
+/// set_stablehlo_version and device_stats to the module.
+void bindPlugin(pybind11::module_& module);
+
+/// The only way from the plugin to Python. Each call takes the GIL itself and may be made from any
+/// thread that holds no lock of the plugin.
+namespace bridge {
+
+/// Runs the compiler: portable artifact and CompileOptionsProto in, sealed engine::Image out.
+std::string compile(std::string_view code, std::string_view options, const Options& platform);
+
+/// Calls the user's Python functions from inside a running program.
+engine::HostCallbacks& hostCallbacks();
+
+/// The version of StableHLO that Python's dialect reads; empty until it was set.
+std::vector<std::int64_t> stablehloVersion();
+
+}  // namespace bridge
+}  // namespace ipujax::plugin

@@ -1,0 +1,101 @@
+#include "device.hpp"
+
+#include "handle.hpp"
+
+namespace ipujax::plugin {
+
+Device::Device(int id, int process_index, int local_id, const PlatformConfig& config)
+    : description_(id, process_index, config),
+      local_id_(local_id),
+      bytes_limit_(config.deviceBytes()),
+      memory_(id, *this, memory::kDeviceKind),
+      memory_handle_(&memory_),
+      runtime_(std::make_shared<DeviceRuntime>()) {}
+
+Device::~Device() { close(); }
+
+void Device::close() {
+  {
+    const std::lock_guard lock(runtime_->running_mutex);
+    if (runtime_->running) runtime_->running->cancel();
+  }
+  queue_.close();
+  transfers_.close();
+}
+
+namespace {
+
+void getDescription(PJRT_Device_GetDescription_Args& args) {
+  args.device_description = &object<Device>(args.device).description();
+}
+
+void isAddressable(PJRT_Device_IsAddressable_Args& args) {
+  args.is_addressable = object<Device>(args.device).isAddressable();
+}
+
+void localHardwareId(PJRT_Device_LocalHardwareId_Args& args) {
+  args.local_hardware_id = object<Device>(args.device).localId();
+}
+
+void addressableMemories(PJRT_Device_AddressableMemories_Args& args) {
+  const auto& device = object<Device>(args.device);
+  args.memories = device.memories();
+  args.num_memories = 1;
+}
+
+void defaultMemory(PJRT_Device_DefaultMemory_Args& args) {
+  args.memory = &object<Device>(args.device).memory();
+}
+
+/// Tile memory as the model sees it: arrays count with their bytes, the limit is all tiles'.
+void memoryStats(PJRT_Device_MemoryStats_Args& args) {
+  const auto& device = object<Device>(args.device);
+  const auto& use = *device.runtime()->use;
+  args.bytes_in_use = use.bytes.load(std::memory_order_relaxed);
+  args.peak_bytes_in_use = use.peak_bytes.load(std::memory_order_relaxed);
+  args.peak_bytes_in_use_is_set = true;
+  args.num_allocs = use.allocations.load(std::memory_order_relaxed);
+  args.num_allocs_is_set = true;
+  args.largest_alloc_size = use.largest_bytes.load(std::memory_order_relaxed);
+  args.largest_alloc_size_is_set = true;
+  args.bytes_limit = device.bytesLimit();
+  args.bytes_limit_is_set = true;
+  args.bytes_reserved_is_set = false;
+  args.peak_bytes_reserved_is_set = false;
+  args.bytes_reservable_limit_is_set = false;
+  args.largest_free_block_bytes_is_set = false;
+  args.pool_bytes_is_set = false;
+  args.peak_pool_bytes_is_set = false;
+}
+
+void clearMemoryStats(PJRT_Device_ClearMemoryStats_Args& args) {
+  auto& use = *object<Device>(args.device).runtime()->use;
+  use.peak_bytes.store(use.bytes.load());
+  use.allocations.store(0);
+  use.largest_bytes.store(0);
+}
+
+void deleteNothing(PJRT_Device_Attributes*) {}  // the device owns them; null is not allowed
+
+void getAttributes(PJRT_Device_GetAttributes_Args& args) {
+  const auto& values = object<Device>(args.device).description().attributes();
+  args.attributes = values.data();
+  args.num_attributes = values.size();
+  args.device_attributes = nullptr;
+  args.attributes_deleter = deleteNothing;
+}
+
+}  // namespace
+
+void device::bind(PJRT_Api& api) {
+  api.PJRT_Device_GetDescription = guarded<getDescription>;
+  api.PJRT_Device_IsAddressable = guarded<isAddressable>;
+  api.PJRT_Device_LocalHardwareId = guarded<localHardwareId>;
+  api.PJRT_Device_AddressableMemories = guarded<addressableMemories>;
+  api.PJRT_Device_DefaultMemory = guarded<defaultMemory>;
+  api.PJRT_Device_MemoryStats = guarded<memoryStats>;
+  api.PJRT_Device_ClearMemoryStats = guarded<clearMemoryStats>;
+  api.PJRT_Device_GetAttributes = guarded<getAttributes>;
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,71 @@
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "device_description.hpp"
+#include "engine/Session.hpp"
+#include "memory.hpp"
+#include "storage.hpp"
+#include "work_queue.hpp"
+
+namespace ipujax::plugin {
+
+/// What a device did so far; read by tests and the benchmark.
+struct DeviceCounters {
+  std::atomic<std::int64_t> inline_runs{0};
+  std::atomic<std::int64_t> queued_runs{0};
+  std::atomic<std::int64_t> nested_runs{0};
+  std::atomic<std::int64_t> inputs_without_copy{0};
+  std::atomic<std::int64_t> inputs_copied{0};
+  std::atomic<std::int64_t> donated_in_place{0};
+  std::atomic<std::int64_t> donated_copied{0};
+};
+
+/// What running programs on a device needs. Launches share it, so that a program in flight when
+/// its client goes away ends well.
+struct DeviceRuntime {
+  std::shared_ptr<engine::DeviceMemory> scratch = std::make_shared<engine::DeviceMemory>();
+  std::shared_ptr<MemoryUse> use = std::make_shared<MemoryUse>();
+  DeviceCounters counters;
+  std::atomic<int> queued_with_callbacks{0};  ///< programs that wait or run
+  std::mutex run_mutex;      ///< held while a program runs here: programs share the scratch
+  std::mutex running_mutex;  ///< guards running
+  std::shared_ptr<engine::Session> running;  ///< on the queue's thread, to be cancelled at close
+};
+
+/// A group of IPUs that runs one program at a time. Owned by its client.
+class Device final : public PJRT_Device {
+ public:
+  Device(int id, int process_index, int local_id, const PlatformConfig& config);
+  ~Device();
+
+  DeviceDescription& description() { return description_; }
+  int id() const { return description_.id(); }
+  bool isAddressable() const { return local_id_ >= 0; }
+  int localId() const { return local_id_; }
+  Memory& memory() { return memory_; }
+  PJRT_Memory* const* memories() const { return &memory_handle_; }
+  std::int64_t bytesLimit() const { return bytes_limit_; }
+  const std::shared_ptr<DeviceRuntime>& runtime() const { return runtime_; }
+  WorkQueue& queue() { return queue_; }          ///< programs
+  WorkQueue& transfers() { return transfers_; }  ///< large copies to the host
+  /// Cancels what runs, fails what waits, ends the thread. Later launches run in the caller.
+  void close();
+
+ private:
+  DeviceDescription description_;
+  const int local_id_;  // -1: a device of another process
+  const std::int64_t bytes_limit_;
+  Memory memory_;
+  PJRT_Memory* memory_handle_;
+  std::shared_ptr<DeviceRuntime> runtime_;
+  WorkQueue transfers_;
+  WorkQueue queue_;
+};
+
+namespace device {
+void bind(PJRT_Api& api);
+}
+
+}  // namespace ipujax::plugin

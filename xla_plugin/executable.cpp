@@ -1,0 +1,245 @@
+#include "executable.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "handle.hpp"
+#include "memory.hpp"
+
+namespace ipujax::plugin {
+namespace {
+
+// Before a program was timed: few steps on little data and no loop end within microseconds.
+constexpr std::size_t kShortSteps = 32;
+constexpr std::uint64_t kShortBytes = std::uint64_t{1} << 18;
+
+std::uint64_t totalBytes(const std::vector<engine::TensorSpec>& tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), std::uint64_t{0},
+                         [](auto sum, const auto& tensor) { return sum + tensor.bytes; });
+}
+
+bool looksShort(const engine::Image& image) {
+  const bool loops = std::ranges::any_of(image.nodes, [](const engine::Node& node) {
+    return node.kind == engine::NodeKind::kRepeat || node.kind == engine::NodeKind::kRepeatWhile;
+  });
+  return !loops && image.steps.size() <= kShortSteps &&
+         totalBytes(image.signature.inputs) + totalBytes(image.signature.outputs) +
+                 image.arena_bytes <=
+             kShortBytes;
+}
+
+/// The first names are the ones XLA's own backends use, so that tools find them.
+Options costsOf(const engine::Image& image) {
+  const auto cost = image.cost();
+  const auto moved = static_cast<double>(totalBytes(image.signature.inputs) +
+                                         totalBytes(image.signature.outputs)) +
+                     cost.exchange_bytes;
+  const double seconds = image.clock_hz > 0 ? cost.cycles() / image.clock_hz : 0;
+  const auto real = [](double value) { return static_cast<float>(value); };
+  return {{"flops", real(cost.flops)},
+          {"bytes accessed", real(moved)},
+          {"optimal_seconds", real(seconds)},
+          {"seconds", real(seconds)},
+          {"cycles", real(cost.cycles())},
+          {"compute cycles", real(cost.compute_cycles)},
+          {"exchange cycles", real(cost.exchange_cycles)},
+          {"sync cycles", real(cost.sync_cycles)},
+          {"exchange bytes", real(cost.exchange_bytes)},
+          {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
+}
+
+}  // namespace
+
+Program::Program(std::shared_ptr<const engine::Image> image)
+    : image_(std::move(image)), looks_short_(plugin::looksShort(*image_)) {
+  const auto& signature = image_->signature;
+  for (const auto& output : signature.outputs) {
+    const bool token = output.dtype == "token";
+    outputs_.push_back(std::make_shared<const Shape>(
+        elementInfo(output.dtype).type, token ? std::vector<std::int64_t>{} : output.shape));
+    if (!token && outputs_.back()->bytes != output.bytes) {
+      failInvalidArgument("[ipu executable] needs " + std::to_string(outputs_.back()->bytes) +
+                          " bytes for a " + output.dtype + " result; got " +
+                          std::to_string(output.bytes) + ".");
+    }
+  }
+  donated_.resize(signature.inputs.size());
+  for (const auto input : signature.output_alias) {
+    if (input >= 0) donated_.at(static_cast<std::size_t>(input)) = true;
+  }
+}
+
+std::shared_ptr<const Program> Program::open(std::string_view sealed) {
+  return std::make_shared<const Program>(
+      engine::Image::deserialise(std::as_bytes(std::span(sealed.data(), sealed.size()))));
+}
+
+Executable::Executable(std::shared_ptr<const Program> program, int num_replicas, int num_partitions)
+    : program_(std::move(program)),
+      num_replicas_(static_cast<std::size_t>(num_replicas)),
+      num_partitions_(static_cast<std::size_t>(num_partitions)),
+      costs_(costsOf(*program_->image())) {
+  const auto& signature = program_->signature();
+  const auto count = std::max(signature.inputs.size(), signature.outputs.size());
+  memory_kinds.assign(count, memory::kDeviceKind);
+  memory_kind_sizes.assign(count, std::strlen(memory::kDeviceKind));
+  for (const auto& shape : program_->outputs()) {
+    output_types.push_back(shape->type);
+    output_ranks.push_back(shape->dims.size());
+    output_dims.insert(output_dims.end(), shape->dims.begin(), shape->dims.end());
+  }
+}
+
+namespace {
+
+void destroy(PJRT_Executable_Destroy_Args& args) { adopt<Executable>(args.executable).reset(); }
+
+void name(PJRT_Executable_Name_Args& args) {
+  const auto& text = object<Executable>(args.executable).program().signature().name;
+  args.executable_name = text.data();
+  args.executable_name_size = text.size();
+}
+
+void numReplicas(PJRT_Executable_NumReplicas_Args& args) {
+  args.num_replicas = object<Executable>(args.executable).numReplicas();
+}
+
+void numPartitions(PJRT_Executable_NumPartitions_Args& args) {
+  args.num_partitions = object<Executable>(args.executable).numPartitions();
+}
+
+void numOutputs(PJRT_Executable_NumOutputs_Args& args) {
+  args.num_outputs = object<Executable>(args.executable).program().outputs().size();
+}
+
+void sizeOfGeneratedCode(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
+  args.size_in_bytes =
+      static_cast<std::int64_t>(object<Executable>(args.executable).image().memory.code_bytes);
+}
+
+void getCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
+  const auto& costs = object<Executable>(args.executable).costs();
+  args.num_properties = costs.size();
+  args.properties = costs.data();
+}
+
+/// Device figures are of tile memory, host figures are what the model takes on this machine.
+void getCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
+  const auto& image = object<Executable>(args.executable).image();
+  const auto& signature = image.signature;
+  const auto& account = image.memory;
+  std::uint64_t alias_bytes = 0;
+  for (std::size_t i = 0; i < signature.output_alias.size(); ++i) {
+    if (signature.output_alias[i] >= 0) alias_bytes += signature.outputs[i].bytes;
+  }
+  const auto bytes = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+  args.generated_code_size_in_bytes = bytes(account.code_bytes);
+  args.argument_size_in_bytes = bytes(totalBytes(signature.inputs));
+  args.output_size_in_bytes = bytes(totalBytes(signature.outputs));
+  args.alias_size_in_bytes = bytes(alias_bytes);
+  args.temp_size_in_bytes =
+      bytes(account.peak_live_bytes - std::min(account.peak_live_bytes, account.always_live_bytes));
+  args.host_generated_code_size_in_bytes = 0;
+  args.host_argument_size_in_bytes = 0;
+  args.host_output_size_in_bytes = 0;
+  args.host_alias_size_in_bytes = 0;
+  args.host_temp_size_in_bytes = bytes(image.arena_bytes);
+  args.peak_memory_in_bytes = bytes(account.peak_live_bytes);
+  args.total_size_in_bytes = bytes(account.peak_live_bytes);
+  args.total_allocation_bytes = bytes(account.peak_live_bytes);
+  args.indefinite_allocations = 0;
+  args.peak_unpadded_heap_bytes = bytes(account.peak_live_bytes);
+}
+
+void outputElementTypes(PJRT_Executable_OutputElementTypes_Args& args) {
+  auto& types = object<Executable>(args.executable).output_types;
+  args.output_types = types.data();
+  args.num_output_types = types.size();
+}
+
+void outputDimensions(PJRT_Executable_OutputDimensions_Args& args) {
+  const auto& executable = object<Executable>(args.executable);
+  args.num_outputs = executable.output_ranks.size();
+  args.dims = executable.output_dims.data();
+  args.dim_sizes = executable.output_ranks.data();
+}
+
+void outputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args& args) {
+  const auto& executable = object<Executable>(args.executable);
+  args.num_outputs = executable.program().outputs().size();
+  args.memory_kinds = executable.memory_kinds.data();
+  args.memory_kind_sizes = executable.memory_kind_sizes.data();
+}
+
+void parameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
+  const auto& executable = object<Executable>(args.executable);
+  args.num_parameters = executable.program().signature().inputs.size();
+  args.memory_kinds = executable.memory_kinds.data();
+  args.memory_kind_sizes = executable.memory_kind_sizes.data();
+}
+
+/// Called twice: for the size, then with room for the code.
+void optimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
+  const auto& text = object<Executable>(args.executable).image().stablehlo;
+  static constexpr std::string_view kFormat = "mlir";
+  args.program->format = kFormat.data();
+  args.program->format_size = kFormat.size();
+  if (args.program->code) {
+    if (args.program->code_size < text.size()) {
+      failInvalidArgument("[ipu executable] needs room for " + std::to_string(text.size()) +
+                          " bytes of program; got " + std::to_string(args.program->code_size) +
+                          ".");
+    }
+    std::memcpy(args.program->code, text.data(), text.size());
+  }
+  args.program->code_size = text.size();
+}
+
+struct Serialised final : PJRT_SerializedExecutable {
+  std::string bytes;
+};
+
+void destroySerialised(PJRT_SerializedExecutable* serialised) {
+  adopt<Serialised>(serialised).reset();
+}
+
+void serialize(PJRT_Executable_Serialize_Args& args) {
+  auto serialised = std::make_unique<Serialised>();
+  serialised->bytes = object<Executable>(args.executable).image().serialise();
+  args.serialized_bytes = serialised->bytes.data();
+  args.serialized_bytes_size = serialised->bytes.size();
+  args.serialized_executable = release(std::move(serialised));
+  args.serialized_executable_deleter = destroySerialised;
+}
+
+void fingerprint(PJRT_Executable_Fingerprint_Args& args) {
+  const auto& text = object<Executable>(args.executable).image().fingerprint;
+  args.executable_fingerprint = text.data();
+  args.executable_fingerprint_size = text.size();
+}
+
+}  // namespace
+
+void executable::bind(PJRT_Api& api) {
+  api.PJRT_Executable_Destroy = guarded<destroy>;
+  api.PJRT_Executable_Name = guarded<name>;
+  api.PJRT_Executable_NumReplicas = guarded<numReplicas>;
+  api.PJRT_Executable_NumPartitions = guarded<numPartitions>;
+  api.PJRT_Executable_NumOutputs = guarded<numOutputs>;
+  api.PJRT_Executable_SizeOfGeneratedCodeInBytes = guarded<sizeOfGeneratedCode>;
+  api.PJRT_Executable_GetCostAnalysis = guarded<getCostAnalysis>;
+  api.PJRT_Executable_GetCompiledMemoryStats = guarded<getCompiledMemoryStats>;
+  api.PJRT_Executable_OutputElementTypes = guarded<outputElementTypes>;
+  api.PJRT_Executable_OutputDimensions = guarded<outputDimensions>;
+  api.PJRT_Executable_OutputMemoryKinds = guarded<outputMemoryKinds>;
+  api.PJRT_Executable_ParameterMemoryKinds = guarded<parameterMemoryKinds>;
+  api.PJRT_Executable_OptimizedProgram = guarded<optimizedProgram>;
+  api.PJRT_Executable_Serialize = guarded<serialize>;
+  api.PJRT_Executable_Fingerprint = guarded<fingerprint>;
+}
+
+}  // namespace ipujax::plugin

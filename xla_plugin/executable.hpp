@@ -1,0 +1,63 @@
+#pragma once
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "engine/Image.hpp"
+#include "named_values.hpp"
+#include "shape.hpp"
+
+namespace ipujax::plugin {
+
+/// A compiled program and everything about it that can be known beforehand. Immutable; shared by
+/// the executables and launches that use it.
+class Program {
+ public:
+  explicit Program(std::shared_ptr<const engine::Image> image);
+  static std::shared_ptr<const Program> open(std::string_view sealed);  ///< throws ImageError
+
+  const std::shared_ptr<const engine::Image>& image() const { return image_; }
+  const engine::Signature& signature() const { return image_->signature; }
+  const std::vector<std::shared_ptr<const Shape>>& outputs() const { return outputs_; }
+  /// For each input: may an output take over its memory?
+  const std::vector<bool>& donated() const { return donated_; }
+  /// Small enough to run in the caller before it was ever timed.
+  bool looksShort() const { return looks_short_; }
+
+ private:
+  std::shared_ptr<const engine::Image> image_;
+  std::vector<std::shared_ptr<const Shape>> outputs_;
+  std::vector<bool> donated_;
+  bool looks_short_;
+};
+
+/// What JAX asks about a program, whether or not it is loaded. Owned by jaxlib.
+class Executable final : public PJRT_Executable {
+ public:
+  Executable(std::shared_ptr<const Program> program, int num_replicas, int num_partitions);
+
+  const Program& program() const { return *program_; }
+  const engine::Image& image() const { return *program_->image(); }
+  std::size_t numReplicas() const { return num_replicas_; }
+  std::size_t numPartitions() const { return num_partitions_; }
+  const NamedValues& costs() const { return costs_; }
+
+  // Arrays that entries point into, one element per output or, for the kinds, input.
+  std::vector<const char*> memory_kinds;
+  std::vector<std::size_t> memory_kind_sizes;
+  std::vector<PJRT_Buffer_Type> output_types;
+  std::vector<std::int64_t> output_dims;
+  std::vector<std::size_t> output_ranks;
+
+ private:
+  std::shared_ptr<const Program> program_;
+  std::size_t num_replicas_;
+  std::size_t num_partitions_;
+  NamedValues costs_;
+};
+
+namespace executable {
+void bind(PJRT_Api& api);
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,39 @@
+#include "failure.hpp"
+
+#include <new>
+#include <utility>
+
+#include "engine/Image.hpp"
+
+namespace ipujax::plugin {
+
+FailurePtr makeFailure(PJRT_Error_Code code, std::string message) {
+  return std::make_shared<Failure>(Failure{code, std::move(message)});
+}
+
+FailurePtr currentFailure() noexcept {
+  try {
+    throw;
+  } catch (const PluginError& error) {
+    return error.failure();
+  } catch (const engine::ImageError& error) {
+    return makeFailure(PJRT_Error_Code_DATA_LOSS, error.what());
+  } catch (const std::bad_alloc&) {
+    return makeFailure(PJRT_Error_Code_RESOURCE_EXHAUSTED,
+                       "[ipu plugin] needs more host memory than the system gives. Use smaller "
+                       "arrays or delete some.");
+  } catch (const std::invalid_argument& error) {
+    return makeFailure(PJRT_Error_Code_INVALID_ARGUMENT, error.what());
+  } catch (const std::exception& error) {
+    return makeFailure(PJRT_Error_Code_INTERNAL, error.what());
+  } catch (...) {
+    return makeFailure(PJRT_Error_Code_UNKNOWN,
+                       "[ipu plugin] got an exception of unknown type. Please report it.");
+  }
+}
+
+void failInvalidArgument(const std::string& message) {
+  throw PluginError(PJRT_Error_Code_INVALID_ARGUMENT, message);
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,209 @@
+#include "host_transfer.hpp"
+
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "buffer.hpp"
+#include "handle.hpp"
+#include "strided_copy.hpp"
+
+namespace ipujax::plugin {
+namespace {
+
+/// Below this a copy costs less than keeping the host's array alive.
+constexpr std::size_t kZeroCopyBytes = 4096;
+/// Up to this a copy to the host is made at once, although the caller holds the GIL.
+constexpr std::size_t kInlineCopyBytes = std::size_t{1} << 20;
+
+using Strides = std::vector<std::int64_t>;
+
+/// Byte strides of a host array in PJRT's description; row-major when there is none.
+Strides stridesOf(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape) {
+  Strides strides(shape.dims.size());
+  if (!layout) {
+    rowMajorStrides(shape.dims, shape.element_bytes, strides);
+  } else if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
+    if (layout->strides.num_byte_strides != strides.size()) {
+      failInvalidArgument("[ipu transfer] needs one stride per dimension of the host array.");
+    }
+    strides.assign(layout->strides.byte_strides,
+                   layout->strides.byte_strides + layout->strides.num_byte_strides);
+  } else {
+    if (layout->tiled.num_tiles != 0 || layout->tiled.minor_to_major_size != strides.size()) {
+      throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
+                        "[ipu transfer] needs an untiled host array; got a tiled layout. "
+                        "Use the default layout.");
+    }
+    denseStrides(shape.dims, {layout->tiled.minor_to_major, strides.size()}, shape.element_bytes,
+                 strides);
+  }
+  return strides;
+}
+
+Device& targetOf(PJRT_Memory* memory, PJRT_Device* device) {
+  return memory ? object<Memory>(memory).device() : object<Device>(device);
+}
+
+bool mayKeepHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, const Shape& shape,
+                      std::span<const std::int64_t> strides) {
+  const bool allowed = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
+                       args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
+  return allowed && shape.bytes >= kZeroCopyBytes &&
+         reinterpret_cast<std::uintptr_t>(args.data) % HostAllocator::kAlignment == 0 &&
+         isRowMajor(shape.dims, strides, shape.element_bytes);
+}
+
+/// Copies inside the call, whatever the semantics: the user may change the array right after.
+void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
+  auto& device = targetOf(args.memory, args.device);
+  const auto shape = std::make_shared<const Shape>(
+      args.type, std::vector<std::int64_t>(args.dims, args.dims + args.num_dims));
+  if (args.device_layout &&
+      !isRowMajor(shape->dims, stridesOf(args.device_layout, *shape), shape->element_bytes)) {
+    throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
+                      "[ipu transfer] needs the row-major device layout; got another. "
+                      "The compiler chooses layouts on the tiles.");
+  }
+  Strides strides(args.num_dims);
+  if (args.byte_strides) {
+    strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);
+  } else {
+    rowMajorStrides(shape->dims, shape->element_bytes, strides);
+  }
+  const auto& runtime = *device.runtime();
+  auto done = Event::ready();
+  Ref<Storage> storage;
+  if (mayKeepHostArray(args, *shape, strides)) {
+    done = Event::pending();
+    storage = makeRef<Storage>(args.data, shape->bytes, done, runtime.use);
+    device.runtime()->counters.inputs_without_copy.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    storage = makeRef<Storage>(shape->bytes, runtime.use);
+    Strides dense(args.num_dims);
+    rowMajorStrides(shape->dims, shape->element_bytes, dense);
+    stridedCopy(storage->data(), dense, static_cast<const std::byte*>(args.data), strides,
+                shape->dims, shape->element_bytes);
+    device.runtime()->counters.inputs_copied.fetch_add(1, std::memory_order_relaxed);
+  }
+  args.buffer =
+      release(std::make_unique<Buffer>(device, shape, std::move(storage), Event::ready()));
+  args.done_with_host_buffer = event::give(std::move(done));
+}
+
+/// One array on its way to the host. Holds the source against being overwritten meanwhile.
+class HostCopy final : public Task {
+ public:
+  HostCopy(const Buffer& buffer, std::byte* to, Strides to_strides, Ref<Event> done)
+      : shape_(buffer.sharedShape()),
+        from_(buffer.holdStorage()),
+        to_(to),
+        to_strides_(std::move(to_strides)),
+        done_(std::move(done)) {}
+  ~HostCopy() override {
+    if (from_) from_->unhold();
+  }
+
+  void run() noexcept override {
+    FailurePtr failure;
+    try {
+      copy();
+    } catch (...) {
+      failure = currentFailure();
+    }
+    fail(failure);
+  }
+
+  void fail(const FailurePtr& failure) noexcept override {
+    from_->unhold();
+    from_ = Ref<Storage>();
+    done_->set(failure);
+  }
+
+ private:
+  void copy() {
+    if (isRowMajor(shape_->dims, to_strides_, shape_->element_bytes)) {
+      std::memcpy(to_, from_->data(), shape_->bytes);
+      return;
+    }
+    Strides dense(shape_->dims.size());
+    rowMajorStrides(shape_->dims, shape_->element_bytes, dense);
+    stridedCopy(to_, to_strides_, from_->data(), dense, shape_->dims, shape_->element_bytes);
+  }
+
+  const std::shared_ptr<const Shape> shape_;
+  Ref<Storage> from_;
+  std::byte* const to_;
+  const Strides to_strides_;
+  const Ref<Event> done_;
+};
+
+/// Entered with the GIL held: waits for nothing.
+void toHost(PJRT_Buffer_ToHostBuffer_Args& args) {
+  const auto& source = object<Buffer>(args.src);
+  const auto& shape = source.shape();
+  if (!args.dst) {
+    args.dst_size = shape.bytes;
+    return;
+  }
+  if (args.dst_size < shape.bytes) {
+    failInvalidArgument("[ipu transfer] needs " + std::to_string(shape.bytes) +
+                        " bytes of host memory; got " + std::to_string(args.dst_size) + ".");
+  }
+  auto done = Event::pending();
+  auto copy = std::make_shared<std::unique_ptr<Task>>(std::make_unique<HostCopy>(
+      source, static_cast<std::byte*>(args.dst), stridesOf(args.host_layout, shape), done));
+  auto& transfers = source.device().transfers();
+  const bool large = shape.bytes > kInlineCopyBytes;
+  source.ready()->then([copy, large, &transfers](const FailurePtr& failure) {
+    auto task = std::move(*copy);
+    if (failure) return task->fail(failure);
+    if (large) task = transfers.push(std::move(task));
+    if (task) task->run();
+  });
+  args.event = event::give(std::move(done));
+}
+
+/// A new buffer on `target` with the contents of `source`, now or when they are there.
+PJRT_Buffer* copyTo(const Buffer& source, Device& target) {
+  const auto bytes = source.shape().bytes;
+  auto from = source.holdStorage();
+  auto to = makeRef<Storage>(bytes, target.runtime()->use);
+  auto copy = [from, to, bytes] {
+    std::memcpy(to->data(), from->data(), bytes);
+    from->unhold();
+  };
+  auto ready = Event::ready();
+  if (source.ready()->isReady() && !source.ready()->failure()) {
+    copy();
+  } else {
+    ready = Event::pending();
+    source.ready()->then([copy, from, ready](const FailurePtr& failure) {
+      failure ? from->unhold() : copy();
+      ready->set(failure);
+    });
+  }
+  return release(std::make_unique<Buffer>(target, source.sharedShape(), to, ready));
+}
+
+void copyToMemory(PJRT_Buffer_CopyToMemory_Args& args) {
+  args.dst_buffer = copyTo(object<Buffer>(args.buffer), object<Memory>(args.dst_memory).device());
+}
+
+void copyToDevice(PJRT_Buffer_CopyToDevice_Args& args) {
+  args.dst_buffer = copyTo(object<Buffer>(args.buffer), object<Device>(args.dst_device));
+}
+
+}  // namespace
+
+void host_transfer::bind(PJRT_Api& api) {
+  api.PJRT_Client_BufferFromHostBuffer = guarded<fromHost>;
+  api.PJRT_Buffer_ToHostBuffer = guarded<toHost>;
+  api.PJRT_Buffer_CopyToMemory = guarded<copyToMemory>;
+  api.PJRT_Buffer_CopyToDevice = guarded<copyToDevice>;
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,99 @@
+#include "platform_config.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "failure.hpp"
+
+namespace ipujax::plugin {
+namespace {
+
+constexpr const char* kTypeNames[] = {"a string", "an integer", "a list of integers", "a float",
+                                      "a bool"};
+
+[[noreturn]] void failOption(const std::string& name, const std::string& needs,
+                             const std::string& got) {
+  failInvalidArgument("[ipu options] " + name + " needs " + needs + "; got " + got +
+                      ". Correct the option or the environment variable that sets it.");
+}
+
+std::string describe(const OptionValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  if (const auto* real = std::get_if<float>(&value)) return std::to_string(*real);
+  if (const auto* text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
+  return kTypeNames[value.index()];
+}
+
+void readInteger(const Options& options, const std::string& name, std::int64_t low,
+                 std::int64_t high, std::int64_t& into) {
+  const auto found = options.find(name);
+  if (found == options.end()) return;
+  const auto* value = std::get_if<std::int64_t>(&found->second);
+  if (!value || *value < low || *value > high) {
+    failOption(name, "an integer from " + std::to_string(low) + " to " + std::to_string(high),
+               describe(found->second));
+  }
+  into = *value;
+}
+
+void readPositive(const Options& options, const std::string& name, double& into) {
+  const auto found = options.find(name);
+  if (found == options.end()) return;
+  double value = 0;
+  if (const auto* real = std::get_if<float>(&found->second)) value = *real;
+  if (const auto* integer = std::get_if<std::int64_t>(&found->second)) {
+    value = static_cast<double>(*integer);
+  }
+  if (!(value > 0) || !std::isfinite(value)) {
+    failOption(name, "a number above 0", describe(found->second));
+  }
+  into = value;
+}
+
+void readText(const Options& options, const std::string& name, std::string& into) {
+  const auto found = options.find(name);
+  if (found == options.end()) return;
+  const auto* value = std::get_if<std::string>(&found->second);
+  if (!value || value->empty()) failOption(name, "a name", describe(found->second));
+  into = *value;
+}
+
+}  // namespace
+
+PlatformConfig PlatformConfig::fromOptions(Options given) {
+  PlatformConfig config;
+  readInteger(given, "device_count", 1, 4096, config.device_count);
+  readInteger(given, "ipus_per_device", 1, 256, config.ipus_per_device);
+  readInteger(given, "num_tiles", 1, 1472, config.num_tiles);
+  readInteger(given, "bytes_per_tile", 1024, std::int64_t{1} << 40, config.bytes_per_tile);
+  readPositive(given, "clock_hz", config.clock_hz);
+  readText(given, "device_kind", config.device_kind);
+  readInteger(given, "num_nodes", 1, 65536, config.num_nodes);
+  readInteger(given, "node_id", 0, config.num_nodes - 1, config.node_id);
+  config.options = std::move(given);
+  config.options.insert_or_assign("device_count", config.device_count);
+  config.options.insert_or_assign("ipus_per_device", config.ipus_per_device);
+  config.options.insert_or_assign("num_tiles", config.num_tiles);
+  config.options.insert_or_assign("bytes_per_tile", config.bytes_per_tile);
+  config.options.try_emplace("clock_hz", static_cast<float>(config.clock_hz));
+  config.options.insert_or_assign("device_kind", config.device_kind);
+  return config;
+}
+
+std::string PlatformConfig::version() const {
+  return "ipujax " IPUJAX_VERSION " IPU Model; ipus_per_device=" + std::to_string(ipus_per_device) +
+         " num_tiles=" + std::to_string(num_tiles) +
+         " bytes_per_tile=" + std::to_string(bytes_per_tile) +
+         " clock_hz=" + std::to_string(clock_hz);
+}
+
+Options PlatformConfig::deviceAttributes() const {
+  return {{"num_ipus", ipus_per_device},
+          {"num_tiles", ipus_per_device * num_tiles},
+          {"tiles_per_ipu", num_tiles},
+          {"bytes_per_tile", bytes_per_tile},
+          {"clock_hz", static_cast<float>(clock_hz)},
+          {"is_ipu_model", true}};
+}
+
+}  // namespace ipujax::plugin

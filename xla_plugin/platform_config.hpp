@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "named_values.hpp"
+
+namespace ipujax::plugin {
+
+/// What the client's create options say about the machine. Checked: a wrong value is an error with
+/// the option's name. Options without meaning here are kept for the compiler.
+struct PlatformConfig {
+  std::int64_t device_count = 4;  ///< one IPU-M2000: four IPUs
+  std::int64_t ipus_per_device = 1;
+  std::int64_t num_tiles = 1472;             ///< of one IPU; Graphcore Mk2 (GC200)
+  std::int64_t bytes_per_tile = 624 * 1024;  ///< Graphcore: "IPU Programmer's Guide", Mk2
+  double clock_hz = 1.33e9;                  ///< Graphcore: Mk2 (GC200) data sheet
+  std::string device_kind = "IPU Mk2 (GC200) Model";
+  std::int64_t node_id = 0;    ///< this process, set by jax.distributed
+  std::int64_t num_nodes = 1;  ///< all processes
+  Options options;             ///< as given, and the values above under their names
+
+  static PlatformConfig fromOptions(Options options);
+
+  std::int64_t deviceBytes() const { return ipus_per_device * num_tiles * bytes_per_tile; }
+  /// Names what the compiled code depends on; part of the key of JAX's compilation cache.
+  std::string version() const;
+  /// The attributes of every device.
+  Options deviceAttributes() const;
+};
+
+inline constexpr std::string_view kPlatformName = "ipu";
+
+}  // namespace ipujax::plugin

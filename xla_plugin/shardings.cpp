@@ -1,0 +1,34 @@
+#include "shardings.hpp"
+
+#include "executable.hpp"
+#include "handle.hpp"
+
+namespace ipujax::plugin {
+namespace {
+
+// Programs run on one device so far, where JAX needs no sharding: null says so.
+
+void parameterShardings(PJRT_Shardings_PJRT_Executable_ParameterShardings_Args& args) {
+  args.num_parameters = object<Executable>(args.executable).program().signature().inputs.size();
+  args.shardings = nullptr;
+  args.sharding_sizes = nullptr;
+}
+
+void outputShardings(PJRT_Shardings_PJRT_Executable_OutputShardings_Args& args) {
+  args.num_outputs = object<Executable>(args.executable).program().outputs().size();
+  args.shardings = nullptr;
+  args.sharding_sizes = nullptr;
+}
+
+}  // namespace
+
+PJRT_Extension_Base* shardings::extension() {
+  static PJRT_Shardings_Extension instance{.base = {.struct_size = sizeof(PJRT_Shardings_Extension),
+                                                    .type = PJRT_Extension_Type_Shardings,
+                                                    .next = nullptr},
+                                           .parameter_shardings = guarded<parameterShardings>,
+                                           .output_shardings = guarded<outputShardings>};
+  return &instance.base;
+}
+
+}  // namespace ipujax::plugin

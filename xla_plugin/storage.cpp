@@ -1,0 +1,49 @@
+#include "storage.hpp"
+
+#include <utility>
+
+namespace ipujax::plugin {
+namespace {
+
+void raise(std::atomic<std::int64_t>& maximum, std::int64_t value) {
+  auto seen = maximum.load(std::memory_order_relaxed);
+  while (seen < value && !maximum.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+void MemoryUse::add(std::int64_t amount) {
+  const auto now = bytes.fetch_add(amount, std::memory_order_relaxed) + amount;
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  raise(peak_bytes, now);
+  raise(largest_bytes, amount);
+}
+
+Storage::Storage(std::size_t bytes, std::shared_ptr<MemoryUse> use)
+    : bytes_(bytes), use_(std::move(use)) {
+  const auto block = HostAllocator::shared().allocate(bytes);
+  data_ = block.data;
+  capacity_ = block.capacity;
+  use_->add(static_cast<std::int64_t>(bytes_));
+}
+
+Storage::Storage(const void* host_data, std::size_t bytes, Ref<Event> host_done,
+                 std::shared_ptr<MemoryUse> use)
+    : data_(static_cast<std::byte*>(const_cast<void*>(host_data))),
+      bytes_(bytes),
+      host_done_(std::move(host_done)),
+      use_(std::move(use)) {
+  use_->add(static_cast<std::int64_t>(bytes_));
+}
+
+Storage::~Storage() {
+  use_->remove(static_cast<std::int64_t>(bytes_));
+  if (host_done_) {
+    host_done_->set();
+  } else {
+    HostAllocator::shared().free({data_, capacity_});
+  }
+}
+
+}  // namespace ipujax::plugin

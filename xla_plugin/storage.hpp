@@ -1,0 +1,52 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "event.hpp"
+#include "host_allocator.hpp"
+#include "ref.hpp"
+
+namespace ipujax::plugin {
+
+/// What the buffers of one device take, in bytes. Shared by the device and every storage, since a
+/// buffer may outlive its client.
+struct MemoryUse {
+  std::atomic<std::int64_t> bytes{0};
+  std::atomic<std::int64_t> peak_bytes{0};
+  std::atomic<std::int64_t> allocations{0};
+  std::atomic<std::int64_t> largest_bytes{0};
+
+  void add(std::int64_t amount);
+  void remove(std::int64_t amount) { bytes.fetch_sub(amount, std::memory_order_relaxed); }
+};
+
+/// The memory behind a buffer: a block of ours, or the host array it was made from. Buffers,
+/// launches and copies in flight share it; the last one to let go returns it.
+class Storage final : public Counted {
+ public:
+  Storage(std::size_t bytes, std::shared_ptr<MemoryUse> use);
+  /// Memory of the host, never written; `host_done` is set when the last user lets go.
+  Storage(const void* host_data, std::size_t bytes, Ref<Event> host_done,
+          std::shared_ptr<MemoryUse> use);
+  ~Storage();
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+  /// A hold is a reader outside the device's queue: a view in the host's hands or a copy to it.
+  void hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
+  void unhold() { holds_.fetch_sub(1, std::memory_order_release); }
+  /// True when a program may write here: ours, and nobody outside the queue reads it.
+  bool mayOverwrite() const { return !host_done_ && holds_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  std::byte* data_;
+  std::size_t bytes_;
+  std::size_t capacity_ = 0;  // of the allocator's block; 0 for the host's memory
+  std::atomic<std::int32_t> holds_{0};
+  Ref<Event> host_done_;
+  std::shared_ptr<MemoryUse> use_;
+};
+
+}  // namespace ipujax::plugin

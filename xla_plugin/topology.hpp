@@ -1,0 +1,32 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device_description.hpp"
+#include "platform_config.hpp"
+
+namespace ipujax::plugin {
+
+/// The devices there are, without a client: what ahead-of-time compilation needs to know.
+class Topology final : public PJRT_TopologyDescription {
+ public:
+  explicit Topology(const PlatformConfig& config);
+
+  const std::string& version() const { return version_; }
+  const std::vector<PJRT_DeviceDescription*>& descriptions() const { return handles_; }
+  const NamedValues& attributes() const { return attributes_; }
+  std::uint64_t fingerprint() const;
+
+ private:
+  const std::string version_;
+  std::vector<std::unique_ptr<DeviceDescription>> descriptions_;
+  std::vector<PJRT_DeviceDescription*> handles_;
+  NamedValues attributes_;
+};
+
+namespace topology {
+void bind(PJRT_Api& api);
+}
+
+}  // namespace ipujax::plugin

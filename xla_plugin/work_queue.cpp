@@ -1,0 +1,105 @@
+#include "work_queue.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace ipujax::plugin {
+namespace {
+thread_local bool on_worker_thread = false;
+}
+
+/// Shared by the queue and its thread, which may outlive the queue if it had to be detached.
+struct WorkQueue::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::unique_ptr<Task>> waiting;
+  std::atomic<std::size_t> unfinished{0};  // waiting and running; changes under the mutex
+  bool closed = false;
+  pid_t process = 0;  // where the thread lives; 0 before it starts
+  std::thread thread;
+};
+
+WorkQueue::WorkQueue() : state_(std::make_shared<State>()) {}
+
+WorkQueue::~WorkQueue() { close(); }
+
+bool WorkQueue::onWorkerThread() { return on_worker_thread; }
+
+bool WorkQueue::idle() const { return state_->unfinished.load(std::memory_order_acquire) == 0; }
+
+void WorkQueue::ensureThread() {
+  if (state_->process != 0) return;
+  state_->process = getpid();
+  state_->thread = std::thread([state = state_] { work(state); });
+}
+
+std::unique_ptr<Task> WorkQueue::push(std::unique_ptr<Task> task) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    const bool foreign = state_->process != 0 && state_->process != getpid();
+    if (state_->closed || foreign) return task;
+    ensureThread();
+    state_->waiting.push_back(std::move(task));
+    state_->unfinished.fetch_add(1, std::memory_order_release);
+  }
+  state_->changed.notify_all();
+  return nullptr;
+}
+
+void WorkQueue::work(const std::shared_ptr<State>& state) {
+  on_worker_thread = true;
+  std::unique_lock lock(state->mutex);
+  while (true) {
+    state->changed.wait(lock, [&] { return state->closed || !state->waiting.empty(); });
+    if (state->waiting.empty()) return;
+    auto task = std::move(state->waiting.front());
+    state->waiting.pop_front();
+    lock.unlock();
+    task->run();
+    task.reset();
+    lock.lock();
+    state->unfinished.fetch_sub(1, std::memory_order_release);
+    state->changed.notify_all();
+  }
+}
+
+void WorkQueue::drain() { waitUntilAtMost(0); }
+
+void WorkQueue::waitUntilAtMost(std::size_t count) {
+  if (state_->unfinished.load(std::memory_order_acquire) <= count || on_worker_thread) return;
+  std::unique_lock lock(state_->mutex);
+  if (state_->process != getpid()) return;
+  state_->changed.wait(lock, [&] { return state_->unfinished.load() <= count; });
+}
+
+void WorkQueue::close() {
+  std::deque<std::unique_ptr<Task>> dropped;
+  std::thread thread;
+  bool foreign = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    foreign = state_->process != 0 && state_->process != getpid();
+    dropped.swap(state_->waiting);
+    state_->unfinished.fetch_sub(dropped.size(), std::memory_order_release);
+    thread.swap(state_->thread);
+  }
+  state_->changed.notify_all();
+  const auto closed = makeFailure(PJRT_Error_Code_CANCELLED,
+                                  "[ipu device] was closed before the program could run.");
+  for (auto& task : dropped) task->fail(closed);
+  if (!thread.joinable()) return;
+  if (foreign || thread.get_id() == std::this_thread::get_id()) {
+    thread.detach();
+  } else {
+    thread.join();
+  }
+}
+
+}  // namespace ipujax::plugin

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+
+#include "failure.hpp"
+
+namespace ipujax::plugin {
+
+/// Something to run later, exactly once: either `run` or `fail` is called, then it is destroyed.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual void run() noexcept = 0;
+  virtual void fail(const FailurePtr& failure) noexcept = 0;
+};
+
+/// Tasks in order, on a thread of their own that starts with the first task. In a forked child,
+/// where that thread does not exist, and after `close`, the caller of `push` has to run the task.
+class WorkQueue {
+ public:
+  WorkQueue();
+  ~WorkQueue();  ///< closes
+
+  /// Null when the task was queued; else the task, for the caller to run once it holds no lock.
+  [[nodiscard]] std::unique_ptr<Task> push(std::unique_ptr<Task> task);
+  bool idle() const;  ///< nothing waits or runs
+  void drain();       ///< until everything pushed so far has run; never with the GIL held
+  /// Blocks while more than `count` tasks wait, so that a fast caller cannot flood memory.
+  void waitUntilAtMost(std::size_t count);
+  /// Fails what waits, waits for what runs, ends the thread. From that thread it only detaches.
+  void close();
+
+  static bool onWorkerThread();  ///< is this thread the worker of some queue?
+
+ private:
+  struct State;
+  static void work(const std::shared_ptr<State>& state);
+  void ensureThread();
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace ipujax::plugin
