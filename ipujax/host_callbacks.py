@@ -1,8 +1,8 @@
 """Python functions that a running program calls back: `pure_callback`, `debug.print` ...
 
 At lowering, `register` gives the function an id that stands in the program. When the engine comes
-to that step it calls `run(id, arguments)` with the GIL held. An exception in the function becomes
-the error of the program's outputs.
+to that step it calls `call` with the GIL held, arrays given and taken as bytes. An exception in the
+function becomes the error of the program's outputs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import ml_dtypes  # noqa: F401 (gives NumPy the names bfloat16, float8_e5m2 ...)
 import numpy as np
 
 from ipujax.errors import CallbackError
+
+Shape = tuple[int, ...]
 
 #: Released callbacks that are still kept, for programs that were in flight when their owner died.
 _KEPT_AFTER_RELEASE = 256
@@ -26,7 +29,7 @@ _KEPT_AFTER_RELEASE = 256
 class Signature:
     """Shapes and dtypes of the arrays that a callback must return."""
 
-    shapes: tuple[tuple[int, ...], ...]
+    shapes: tuple[Shape, ...]
     dtypes: tuple[np.dtype, ...]
 
 
@@ -90,10 +93,8 @@ def register(
 
 
 def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Calls the function of that id; the engine's entry into Python.
+    """Calls the function of that id.
 
-    Args:
-        arguments: row-major arrays; they may be views of the engine's memory and are copied.
     Returns:
         Row-major arrays of exactly the promised shapes and dtypes.
     Raises:
@@ -101,7 +102,7 @@ def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, 
         Exception: whatever the function raises.
     """
     function, signature = _registry.get(callback_id)
-    results = function(*(np.array(argument) for argument in arguments))
+    results = function(*arguments)
     if len(results) != len(signature.shapes):
         raise CallbackError(
             f"[host callback] needs {len(signature.shapes)} results; got {len(results)}. "
@@ -113,6 +114,23 @@ def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, 
             zip(results, signature.shapes, signature.dtypes, strict=True)
         )
     )
+
+
+def call(
+    callback_id: str, inputs: Sequence[tuple[str, Shape, bytes]], outputs: Sequence[object]
+) -> list[bytes]:
+    """The plugin's entry: as `run`, on bytes, since bfloat16 has no place in the buffer protocol.
+
+    Args:
+        inputs: dtype name, shape and elements of each argument. The function sees them read-only
+            and may keep them.
+        outputs: dtype name and shape of each result; `run` holds results to what was registered.
+    """
+    del outputs
+    arguments = [
+        np.frombuffer(elements, np.dtype(dtype)).reshape(shape) for dtype, shape, elements in inputs
+    ]
+    return [result.tobytes() for result in run(callback_id, arguments)]
 
 
 def _checked(index: int, result: object, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -173,6 +173,13 @@ def _emit_callback(
     return results, token, handle
 
 
+def stablehlo_version() -> list[int]:
+    """The newest StableHLO that this jaxlib reads; it asks plugins and then writes no older one."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    return [int(part) for part in stablehlo.get_current_version().split(".")]
+
+
 def deserialize_artifact(code: bytes) -> Any:
     """The MLIR module of a StableHLO portable artifact, in a context of its own.
 

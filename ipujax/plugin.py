@@ -37,7 +37,8 @@ def _register() -> None:
     from ipujax._poplar import _poplar
 
     _poplar.set_compile_callback(_compile)
-    _poplar.set_host_callback(host_callbacks.run)
+    _poplar.set_host_callback(host_callbacks.call)
+    _poplar.set_stablehlo_version(jax_compat.stablehlo_version())
     jax_compat.register_platform(_poplar.__file__, _client_options)
     jax_compat.allow_donation()
     jax_compat.allow_callbacks()

@@ -17,6 +17,9 @@ for name in [n for n in os.environ if n.startswith(("IPUJAX_", "JAX_IPU_"))]:
     if name != "IPUJAX_CPP_TESTS":
         del os.environ[name]
 
+# The compiler's closer checks between its stages are always on in tests.
+os.environ["IPUJAX_VERIFY"] = "1"
+
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

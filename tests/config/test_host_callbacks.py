@@ -13,14 +13,16 @@ from ipujax.errors import CallbackError
 FLOAT = np.dtype(np.float32)
 
 
-def test_run_calls_the_function_with_copies():
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int8"])
+@pytest.mark.parametrize("shape", [(3,), (), (2, 0)])
+def test_the_plugin_calls_on_bytes(dtype: str, shape: tuple[int, ...]):
     kept = []
-    handle = host_callbacks.register(lambda x: (kept.append(x), x + 1)[1:], [(3,)], [FLOAT])
-    engine_memory = np.zeros(3, np.float32)
-    (result,) = host_callbacks.run(handle.callback_id, [engine_memory])
-    engine_memory[:] = 7
-    np.testing.assert_array_equal(result, [1, 1, 1])
-    np.testing.assert_array_equal(kept[0], [0, 0, 0])
+    handle = host_callbacks.register(lambda x: (kept.append(x), x)[1:], [shape], [np.dtype(dtype)])
+    elements = np.ones(shape, dtype).tobytes()
+    result = host_callbacks.call(handle.callback_id, [(dtype, shape, elements)], [(dtype, shape)])
+    assert result == [elements]
+    assert (kept[0].dtype, kept[0].shape) == (np.dtype(dtype), shape)
+    assert not kept[0].flags.writeable
 
 
 def test_results_are_row_major():

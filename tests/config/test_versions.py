@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
+import ipujax
 from ipujax import jax_compat, plugin
 from ipujax.errors import VersionError
 
@@ -43,3 +47,10 @@ def test_initialize_twice_registers_once(monkeypatch):
     plugin.initialize()
     plugin.initialize()
     assert calls == [1]
+
+
+def test_the_version_is_the_same_everywhere():
+    root = Path(__file__).resolve().parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    (cmake,) = re.findall(r'IPUJAX_VERSION "([\d.]+)"', (root / "CMakeLists.txt").read_text())
+    assert project["version"] == ipujax.__version__ == cmake
