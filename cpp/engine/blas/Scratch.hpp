@@ -1,0 +1,14 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace ipujax::engine::blas {
+
+/// Who uses a thread's scratch memory; two users that live at one time on a thread differ here.
+enum class ScratchUse : std::uint8_t { kShared, kLeft, kRight, kResult, kRow, kImage, kCount };
+
+/// At least `count` floats of this thread's own memory, 64-byte aligned, kept for reuse and valid
+/// until the same use asks for more.
+float* scratch(ScratchUse use, std::int64_t count);
+
+}  // namespace ipujax::engine::blas
