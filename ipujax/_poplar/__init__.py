@@ -1,1 +1,1 @@
-"""The built extension `_poplar`: the Poplar API bound to Python, and the PJRT plugin, in one library."""
+"""The built extension `_poplar`: the Poplar API in Python and the PJRT plugin, in one library."""
