@@ -1,8 +1,8 @@
 #pragma once
 
 /// Run-time choice between the copies of a `*.simd.cpp` file. Such a file is compiled once for each
-/// instruction set with IPUJAX_ISA defined, puts everything in `IPUJAX_ISA_NAMESPACE`, and exports a
-/// table of functions; a plain .cpp picks one with IPUJAX_PICK(namespace::table).
+/// instruction set with IPUJAX_ISA defined, puts everything in `IPUJAX_ISA_NAMESPACE`, and exports
+/// a table of functions; a plain .cpp picks one with IPUJAX_PICK(namespace::table).
 #ifdef IPUJAX_ISA
 #define IPUJAX_ISA_NAMESPACE IPUJAX_ISA
 #endif
@@ -17,16 +17,24 @@ Isa isa();
 }  // namespace ipujax::engine
 
 #ifdef IPUJAX_X86
-#define IPUJAX_DECLARE_SIMD(declaration)  \
-  namespace baseline { declaration; }     \
-  namespace avx2 { declaration; }         \
-  namespace avx512 { declaration; }
-#define IPUJAX_PICK(name)                                                        \
-  (::ipujax::engine::isa() == ::ipujax::engine::Isa::kAvx512  ? avx512::name     \
-   : ::ipujax::engine::isa() == ::ipujax::engine::Isa::kAvx2 ? avx2::name       \
-                                                              : baseline::name)
+#define IPUJAX_DECLARE_SIMD(declaration) \
+  namespace baseline {                   \
+  declaration;                           \
+  }                                      \
+  namespace avx2 {                       \
+  declaration;                           \
+  }                                      \
+  namespace avx512 {                     \
+  declaration;                           \
+  }
+#define IPUJAX_PICK(name)                                                   \
+  (::ipujax::engine::isa() == ::ipujax::engine::Isa::kAvx512 ? avx512::name \
+   : ::ipujax::engine::isa() == ::ipujax::engine::Isa::kAvx2 ? avx2::name   \
+                                                             : baseline::name)
 #else
 #define IPUJAX_DECLARE_SIMD(declaration) \
-  namespace baseline { declaration; }
+  namespace baseline {                   \
+  declaration;                           \
+  }
 #define IPUJAX_PICK(name) (baseline::name)
 #endif

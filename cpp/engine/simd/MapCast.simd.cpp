@@ -1,0 +1,185 @@
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "engine/simd/HalfMath.hpp"
+#include "engine/simd/MapLoops.hpp"
+
+/// Conversions between types. From float to an integer: truncates, saturates, NaN gives 0.
+namespace ipujax::engine::simd {
+namespace IPUJAX_ISA_NAMESPACE {
+namespace {
+
+#define IPUJAX_FN __attribute__((always_inline))
+
+template <class From, class To>
+struct Convert {
+  IPUJAX_FN To operator()(From x) const {
+    if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
+      // The bounds are exact in float: 0 or minus a power of two, and a power of two.
+      constexpr float kLow = static_cast<float>(std::numeric_limits<To>::min());
+      constexpr float kHigh =
+          2.0f * static_cast<float>(static_cast<To>(std::numeric_limits<To>::max() / 2 + 1));
+      return x != x       ? To(0)
+             : x <= kLow  ? std::numeric_limits<To>::min()
+             : x >= kHigh ? std::numeric_limits<To>::max()
+                          : static_cast<To>(x);
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+};
+template <class From>
+struct ToBool {
+  IPUJAX_FN std::uint8_t operator()(From x) const { return x != From(0); }
+};
+
+template <class From>
+MapFn castFrom(ElementType to) {
+  switch (to) {
+    case ElementType::kBool:
+      return unary<ToBool<From>, From, std::uint8_t>();
+    case ElementType::kInt8:
+      return unary<Convert<From, std::int8_t>, From, std::int8_t>();
+    case ElementType::kUInt8:
+      return unary<Convert<From, std::uint8_t>, From, std::uint8_t>();
+    case ElementType::kInt16:
+      return unary<Convert<From, std::int16_t>, From, std::int16_t>();
+    case ElementType::kUInt16:
+      return unary<Convert<From, std::uint16_t>, From, std::uint16_t>();
+    case ElementType::kInt32:
+      return unary<Convert<From, std::int32_t>, From, std::int32_t>();
+    case ElementType::kUInt32:
+      return unary<Convert<From, std::uint32_t>, From, std::uint32_t>();
+    case ElementType::kInt64:
+      return unary<Convert<From, std::int64_t>, From, std::int64_t>();
+    case ElementType::kUInt64:
+      return unary<Convert<From, std::uint64_t>, From, std::uint64_t>();
+    case ElementType::kFloat:
+      return unary<Convert<From, float>, From, float>();
+    default:
+      return nullptr;
+  }
+}
+
+template <int kBytes>
+void copyLoop(Any a, Any, Any, void* out, std::int64_t n, std::int64_t) {
+  if (a != out) std::memcpy(out, a, static_cast<std::size_t>(n) * kBytes);
+}
+
+struct FromBFloat16 {
+  IPUJAX_FN float operator()(std::uint16_t x) const {
+    return floatOf(static_cast<std::uint32_t>(x) << 16);
+  }
+};
+struct ToBFloat16 {
+  IPUJAX_FN std::uint16_t operator()(float x) const {
+    return static_cast<std::uint16_t>(bfloat16RoundedBits(x) >> 16);
+  }
+};
+struct RoundToBFloat16 {
+  IPUJAX_FN float operator()(float x) const { return floatOf(bfloat16RoundedBits(x)); }
+};
+
+/// Rounds the bits of an IEEE type with kMantissa and kExponent bits to fewer of each; what falls
+/// below the new normal range becomes zero, above it infinity; NaN stays.
+template <int kMantissa, int kExponent>
+IPUJAX_FN inline std::uint32_t reduceBits(std::uint32_t x, int exponent, int mantissa) {
+  constexpr std::uint32_t kExponentMask = ((1u << kExponent) - 1u) << kMantissa;
+  constexpr std::uint32_t kSign = 1u << (kMantissa + kExponent);
+  constexpr std::uint32_t kBias = (1u << (kExponent - 1)) - 1u;
+  const std::uint32_t original = x;
+  if (mantissa < kMantissa) {
+    const std::uint32_t last = 1u << (kMantissa - mantissa);
+    x += (last >> 1) - 1u + ((x >> (kMantissa - mantissa)) & 1u);
+    x &= ~(last - 1u);
+  }
+  if (exponent < kExponent) {
+    const std::uint32_t bias = (1u << (exponent - 1)) - 1u;
+    const std::uint32_t at = x & kExponentMask;
+    const std::uint32_t sign = x & kSign;
+    x = at > ((kBias + bias) << kMantissa) ? (sign | kExponentMask) : x;
+    x = at <= ((kBias - bias) << kMantissa) ? sign : x;
+  }
+  const bool nan = (original & ~kSign) > kExponentMask;
+  return nan ? original : x;
+}
+
+void reduceFloat(Any a, Any, Any, void* out, std::int64_t n, std::int64_t immediate) {
+  const auto* x = static_cast<const float*>(a);
+  auto* o = static_cast<float*>(out);
+  const int exponent = static_cast<int>(immediate / 256);
+  const int mantissa = static_cast<int>(immediate % 256);
+  IPUJAX_IVDEP
+  for (std::int64_t k = 0; k < n; ++k)
+    o[k] = floatOf(reduceBits<23, 8>(bitsOf(x[k]), exponent, mantissa));
+}
+void reduceHalf(Any a, Any, Any, void* out, std::int64_t n, std::int64_t immediate) {
+  const auto* x = static_cast<const float*>(a);
+  auto* o = static_cast<float*>(out);
+  const int exponent = static_cast<int>(immediate / 256);
+  const int mantissa = static_cast<int>(immediate % 256);
+  IPUJAX_IVDEP
+  for (std::int64_t k = 0; k < n; ++k) {
+    const std::uint32_t bits = reduceBits<10, 5>(floatToHalfBits(x[k]), exponent, mantissa);
+    o[k] = halfBitsToFloat(static_cast<std::uint16_t>(bits));
+  }
+}
+}  // namespace
+
+MapFn findCast(ElementType from, ElementType to) {
+  switch (from) {
+    case ElementType::kBool:
+    case ElementType::kUInt8:
+      return castFrom<std::uint8_t>(to);
+    case ElementType::kInt8:
+      return castFrom<std::int8_t>(to);
+    case ElementType::kInt16:
+      return castFrom<std::int16_t>(to);
+    case ElementType::kUInt16:
+      return castFrom<std::uint16_t>(to);
+    case ElementType::kInt32:
+      return castFrom<std::int32_t>(to);
+    case ElementType::kUInt32:
+      return castFrom<std::uint32_t>(to);
+    case ElementType::kInt64:
+      return castFrom<std::int64_t>(to);
+    case ElementType::kUInt64:
+      return castFrom<std::uint64_t>(to);
+    case ElementType::kFloat:
+      return castFrom<float>(to);
+    default:
+      return nullptr;
+  }
+}
+
+/// Conversions that look at bits; `operand` may be kHalf to say what a float block stands for.
+MapFn findBits(expr::Op op, ElementType operand) {
+  using expr::Op;
+  switch (op) {
+    case Op::kFromBFloat16:
+      return unary<FromBFloat16, std::uint16_t, float>();
+    case Op::kToBFloat16:
+      return unary<ToBFloat16, float, std::uint16_t>();
+    case Op::kRoundToBFloat16:
+      return unary<RoundToBFloat16, float>();
+    case Op::kReducePrecision:
+      return operand == ElementType::kHalf ? reduceHalf : reduceFloat;
+    case Op::kBitcast:
+      switch (sizeOf(operand)) {
+        case 1:
+          return copyLoop<1>;
+        case 2:
+          return copyLoop<2>;
+        case 4:
+          return copyLoop<4>;
+        default:
+          return copyLoop<8>;
+      }
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace IPUJAX_ISA_NAMESPACE
+}  // namespace ipujax::engine::simd

@@ -1,0 +1,39 @@
+#include "engine/simd/MapOps.hpp"
+
+#include "engine/simd/Isa.hpp"
+
+namespace ipujax::engine::simd {
+
+IPUJAX_DECLARE_SIMD(MapFn findFloatUnary(expr::Op))
+IPUJAX_DECLARE_SIMD(MapFn findFloatBinary(expr::Op, unsigned))
+IPUJAX_DECLARE_SIMD(MapFn findMath(expr::Op, unsigned))
+IPUJAX_DECLARE_SIMD(MapFn findInteger(expr::Op, ElementType, unsigned))
+IPUJAX_DECLARE_SIMD(MapFn findSelect(unsigned, unsigned))
+IPUJAX_DECLARE_SIMD(MapFn findCast(ElementType, ElementType))
+IPUJAX_DECLARE_SIMD(MapFn findBits(expr::Op, ElementType))
+
+MapFn findMap(const MapKey& key) {
+  using expr::Op;
+  const ElementType operand = blockType(key.operand);
+  switch (key.op) {
+    case Op::kSelect:
+      return IPUJAX_PICK(findSelect)(static_cast<unsigned>(sizeOf(operand)), key.scalars);
+    case Op::kCast:
+      return IPUJAX_PICK(findCast)(operand, blockType(key.result));
+    case Op::kBitcast:
+      return IPUJAX_PICK(findBits)(key.op, operand);
+    case Op::kFromBFloat16:
+    case Op::kToBFloat16:
+    case Op::kRoundToBFloat16:
+    case Op::kReducePrecision:
+      return IPUJAX_PICK(findBits)(key.op, key.operand);
+    default:
+      break;
+  }
+  if (operand != ElementType::kFloat) return IPUJAX_PICK(findInteger)(key.op, operand, key.scalars);
+  if (MapFn fn = IPUJAX_PICK(findFloatUnary)(key.op)) return fn;
+  if (MapFn fn = IPUJAX_PICK(findFloatBinary)(key.op, key.scalars)) return fn;
+  return IPUJAX_PICK(findMath)(key.op, key.scalars);
+}
+
+}  // namespace ipujax::engine::simd
