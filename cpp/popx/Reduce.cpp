@@ -1,0 +1,151 @@
+#include "popx/Reduce.hpp"
+
+#include <algorithm>
+
+#include "engine/Emit.hpp"
+#include "poplar/exceptions.hpp"
+#include "popops/ReduceCost.hpp"
+#include "popops/ReduceLoops.hpp"
+#include "poputil/TileMapping.hpp"
+#include "popx/ExprCompile.hpp"
+#include "popx/ReduceBody.hpp"
+
+namespace popx {
+
+namespace engine = ipujax::engine;
+using engine::expr::ExprProgram;
+using engine::expr::Op;
+using engine::reduction::Reducer;
+using poplar::Tensor;
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& where, const std::string& needs,
+                         const std::string& got, const std::string& fix) {
+  throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got + ". " + fix);
+}
+
+std::vector<std::size_t> keptShape(const Tensor& in, const std::vector<std::size_t>& dims) {
+  std::vector<bool> reduced(in.rank());
+  for (std::size_t d : dims) {
+    if (d >= in.rank() || reduced[d]) {
+      refuse("popx::reduce", "dimensions below " + std::to_string(in.rank()) + ", each once",
+             std::to_string(d), "Check the dimensions.");
+    }
+    reduced[d] = true;
+  }
+  std::vector<std::size_t> shape;
+  for (unsigned d = 0; d < in.rank(); ++d) {
+    if (!reduced[d]) shape.push_back(in.dim(d));
+  }
+  return shape;
+}
+
+/// Worker cycles of a body that popc would inline: one instruction an operation, load and store.
+engine::reduction::VertexRate bodyRate(const ExprProgram& body) {
+  engine::reduction::VertexRate rate;
+  rate.vector = 1;
+  rate.cycles_per_vector =
+      static_cast<double>(body.instructions().size() + body.numInputs() / 2 + 1);
+  return rate;
+}
+
+}  // namespace
+
+std::optional<Reducer> namedReducer(const ExprProgram& body) {
+  constexpr std::pair<Op, Reducer> kNames[] = {
+      {Op::kAdd, Reducer::kAdd},         {Op::kMultiply, Reducer::kMultiply},
+      {Op::kMinimum, Reducer::kMinimum}, {Op::kMaximum, Reducer::kMaximum},
+      {Op::kBitwiseAnd, Reducer::kAnd},  {Op::kBitwiseOr, Reducer::kOr},
+      {Op::kBitwiseXor, Reducer::kXor}};
+  if (body.numInputs() != 2 || body.numOutputs() != 1) return std::nullopt;
+  const engine::ElementType type = body.typeOf(0);
+  const auto known = [&](Reducer r) -> std::optional<Reducer> {
+    if (engine::reduction::loopsFor(r, type)) return r;
+    return std::nullopt;
+  };
+  for (const auto& [op, reducer] : kNames) {
+    if (body.isBinary(op)) return known(reducer);
+  }
+  if (type == engine::ElementType::kBool) {
+    if (body.isBinary(Op::kLogicalAnd)) return known(Reducer::kAnd);
+    if (body.isBinary(Op::kLogicalOr)) return known(Reducer::kOr);
+    if (body.isBinary(Op::kNotEqual)) return known(Reducer::kXor);
+  }
+  return std::nullopt;
+}
+
+ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>& body,
+                        const std::vector<Tensor>& values, const std::vector<Tensor>& inits) {
+  const std::size_t k = values.size();
+  if (k == 0 || k > TurnBuffers::kMaxValues || body.size() != k || inits.size() != k) {
+    refuse(where, "1 to 16 tensors with one initial value and one expression each",
+           std::to_string(k) + ", " + std::to_string(inits.size()) + " and " +
+               std::to_string(body.size()),
+           "Pass as many of each.");
+  }
+  std::vector<poplar::Type> types;
+  for (int side = 0; side < 2; ++side) {
+    for (std::size_t i = 0; i < k; ++i) {
+      const poplar::Type type = values[i].elementType();
+      if (values[i].shape() != values[0].shape() || inits[i].numElements() != 1 ||
+          inits[i].elementType() != type) {
+        refuse(where, "tensors of one shape and scalar initial values of their types",
+               values[i].shapeToString() + " " + type.toString() + ", " +
+                   inits[i].shapeToString() + " " + inits[i].elementType().toString(),
+               "Reshape or cast.");
+      }
+      types.push_back(type);
+    }
+  }
+  ExprProgram program = compileExpr(body, types);
+  const auto results = program.outputTypes();
+  for (std::size_t i = 0; i < k; ++i) {
+    if (results[i] != types[i].element()) {
+      refuse(where, "expressions of their accumulators' types",
+             poplar::Type(results[i]).toString() + " for " + types[i].toString(),
+             "Cast inside the expression.");
+    }
+  }
+  return program;
+}
+
+std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
+                           const std::vector<Tensor>& inits,
+                           const std::vector<popops::expr::Expr>& body,
+                           const std::vector<std::size_t>& dims, poplar::program::Sequence& prog,
+                           const poplar::DebugContext& debugContext) {
+  const ExprProgram program = compileBody("popx::reduce", body, ins, inits);
+  const auto shape = keptShape(ins[0], dims);
+  const auto named = namedReducer(program);
+  engine::StepSpec spec;
+  std::vector<Tensor> outs;
+  std::size_t partial_bytes = 0;
+  for (const Tensor& in : ins) {
+    spec.operands.push_back({in, engine::Access::kRead, false});
+    outs.push_back(graph.addVariable(in.elementType(), shape, {debugContext, "reduced"}));
+    poputil::mapTensorLinearly(graph, outs.back());
+    partial_bytes += graph.getTarget().getTypeSize(in.elementType());
+  }
+  for (const Tensor& out : outs) spec.operands.push_back({out, engine::Access::kWrite, true});
+  for (const Tensor& init : inits) spec.operands.push_back({init, engine::Access::kRead, true});
+  spec.attributes.set("dims", engine::Attributes::Integers(dims.begin(), dims.end()));
+  auto rate = bodyRate(program);
+  if (named) {
+    spec.kernel = "popops.reduce";
+    spec.attributes.set("reducer", static_cast<std::int64_t>(*named))
+        .set("update", std::int64_t{0})
+        .set("scale", std::int64_t{-1})
+        .set("init", std::int64_t{2});
+    rate = engine::reduction::rateOf(graph.getTarget(), ins[0].elementType());
+    if (ins[0].elementType() == poplar::HALF) partial_bytes = 4;
+  } else {
+    spec.kernel = "popx.reduce";
+    spec.attributes.set("expr", program.toIntegers());
+  }
+  spec.cost = engine::reduction::costOf(graph, ins[0], dims, outs[0], partial_bytes, rate);
+  engine::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
+  return outs;
+}
+
+}  // namespace popx

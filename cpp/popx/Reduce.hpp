@@ -1,0 +1,35 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "engine/expr/ExprProgram.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+#include "popops/Expr.hpp"
+#include "popops/ReduceKernels.hpp"
+
+namespace popx {
+
+/// Reduces several tensors of one shape together over `dims`, as XLA's reduce does. `body` has one
+/// expression per tensor: placeholders 1..k are the accumulators (the earlier elements), k+1..2k
+/// the new values; it must be associative. Each init (a scalar) is applied once, first. Returns
+/// one tensor per input, with the dimensions that are kept. On hardware: popops::reduce where the
+/// body is one of its operations, else a codelet with the body inlined, in the same two stages.
+std::vector<poplar::Tensor> reduce(poplar::Graph& graph, const std::vector<poplar::Tensor>& ins,
+                                   const std::vector<poplar::Tensor>& inits,
+                                   const std::vector<popops::expr::Expr>& body,
+                                   const std::vector<std::size_t>& dims,
+                                   poplar::program::Sequence& prog,
+                                   const poplar::DebugContext& debugContext = {});
+
+/// For the library: the named reducer a body of one value is, if it is one.
+std::optional<ipujax::engine::reduction::Reducer> namedReducer(
+    const ipujax::engine::expr::ExprProgram& body);
+/// For the library: compiles a body over k values and checks what it returns.
+ipujax::engine::expr::ExprProgram compileBody(const char* where,
+                                              const std::vector<popops::expr::Expr>& body,
+                                              const std::vector<poplar::Tensor>& values,
+                                              const std::vector<poplar::Tensor>& inits);
+
+}  // namespace popx

@@ -1,0 +1,62 @@
+#include "popx/ReduceBody.hpp"
+
+#include <cstring>
+
+#include "engine/simd/VectorOps.hpp"
+
+namespace popx {
+
+using ipujax::engine::expr::ExprProgram;
+
+ReduceBody::ReduceBody(const ExprProgram& program) : evaluator_(program) {
+  for (auto type : program.outputTypes()) bytes_.push_back(sizeOf(type));
+}
+
+void ReduceBody::apply(const std::byte* const* a, const std::byte* const* b,
+                       std::byte* const* out, std::int64_t n, std::byte* scratch) const {
+  const std::byte* inputs[2 * TurnBuffers::kMaxValues];
+  const std::size_t k = numValues();
+  for (std::size_t i = 0; i < k; ++i) {
+    inputs[i] = a[i];
+    inputs[k + i] = b[i];
+  }
+  evaluator_.runBlock(inputs, out, n, scratch);
+}
+
+std::size_t TurnBuffers::bytesFor(const ReduceBody& body, std::int64_t lanes) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < body.numValues(); ++i) {
+    bytes += 2 * ((body.bytes(i) * static_cast<std::size_t>(lanes) + 63) / 64 * 64);
+  }
+  return bytes;
+}
+
+TurnBuffers::TurnBuffers(const ReduceBody& body, std::int64_t lanes, std::byte* memory) {
+  for (auto& blocks : blocks_) {
+    for (std::size_t i = 0; i < body.numValues(); ++i) {
+      blocks[i] = memory;
+      memory += (body.bytes(i) * static_cast<std::size_t>(lanes) + 63) / 64 * 64;
+    }
+  }
+}
+
+void foldLanes(const ReduceBody& body, TurnBuffers& values, std::byte* const* left,
+               std::byte* const* right, std::int64_t n, std::byte* scratch) {
+  namespace simd = ipujax::engine::simd;
+  while (n > 1) {
+    const std::int64_t pairs = n / 2;
+    for (std::size_t i = 0; i < body.numValues(); ++i) {
+      const std::size_t size = body.bytes(i);
+      simd::gatherStrided(values.now()[i], 2, left[i], size, pairs);
+      simd::gatherStrided(values.now()[i] + size, 2, right[i], size, pairs);
+      if (n % 2 != 0) {
+        std::memcpy(values.next()[i] + pairs * size, values.now()[i] + (n - 1) * size, size);
+      }
+    }
+    body.apply(left, right, values.next(), pairs, scratch);
+    values.flip();
+    n = pairs + n % 2;
+  }
+}
+
+}  // namespace popx
