@@ -1,0 +1,149 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "engine/Step.hpp"
+
+namespace ipujax::engine {
+
+/// The windows of a large array that start indices choose, one for each element of the batch: what
+/// gathers, scatters, and dynamic slices and updates walk over.
+///
+/// Canonical shapes: indices [batch..., K], small [batch..., window...]. Attributes:
+///   "window"   the large array's dimension for each window dimension
+///   "map"      the large array's dimension for each of the K indices
+///   "batching" the large array's dimension that walks with each batch dimension, or -1
+///   "sizes"    the window's extent in each dimension of the large array
+///   "clamp"    1: start indices are clamped so that the window lies inside; 0: windows that do
+///              not lie inside are skipped
+class Windows {
+ public:
+  Windows(const OperandDesc& large, const OperandDesc& indices, const OperandDesc& small,
+          const Attributes& attributes);
+
+  std::int64_t count() const { return count_; }
+  std::int64_t windowElements() const { return window_elements_; }
+  /// Extents and element strides of the window, on both sides.
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  const std::vector<std::int64_t>& largeStrides() const { return large_strides_; }
+  const std::vector<std::int64_t>& smallStrides() const { return small_strides_; }
+  /// Windows with different start indices never overlap.
+  bool disjoint() const { return disjoint_; }
+  /// Number of different start positions (batching dimensions not counted).
+  std::int64_t numStarts() const { return num_starts_; }
+
+  /// fn(large byte offset, small byte offset, start number) for the windows [begin, end), in order.
+  template <class F>
+  void forEach(const std::byte* indices, std::int64_t begin, std::int64_t end, const F& fn) const {
+    switch (index_type_) {
+      case ElementType::kInt8:
+        return walk<std::int8_t>(indices, begin, end, fn);
+      case ElementType::kBool:
+      case ElementType::kUInt8:
+        return walk<std::uint8_t>(indices, begin, end, fn);
+      case ElementType::kInt16:
+        return walk<std::int16_t>(indices, begin, end, fn);
+      case ElementType::kUInt16:
+        return walk<std::uint16_t>(indices, begin, end, fn);
+      case ElementType::kInt32:
+        return walk<std::int32_t>(indices, begin, end, fn);
+      case ElementType::kUInt32:
+        return walk<std::uint32_t>(indices, begin, end, fn);
+      case ElementType::kInt64:
+        return walk<std::int64_t>(indices, begin, end, fn);
+      default:
+        return walk<std::uint64_t>(indices, begin, end, fn);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMaxRank = 32;
+  struct Batch {
+    std::int64_t n, index, large, small;  ///< extent; bytes
+  };
+  struct Index {
+    std::int64_t at;      ///< bytes from the first of the window's indices
+    std::int64_t limit;   ///< largest start that lies inside; negative: none does
+    std::int64_t stride;  ///< bytes of the large array per index
+    std::int64_t number;  ///< start numbers per index
+  };
+
+  void addBatch(const Batch& batch);
+
+  template <class I>
+  static std::int64_t read(const std::byte* p) {
+    I value;
+    std::memcpy(&value, p, sizeof(I));
+    if constexpr (sizeof(I) == 8 && std::numeric_limits<I>::min() == 0) {
+      if (value > static_cast<I>(std::numeric_limits<std::int64_t>::max())) {
+        return std::numeric_limits<std::int64_t>::max();
+      }
+    }
+    return static_cast<std::int64_t>(value);
+  }
+
+  template <class I, class F>
+  void one(const std::byte* indices, std::int64_t large, std::int64_t small, const F& fn) const {
+    std::int64_t number = 0;
+    for (const Index& index : indices_) {
+      std::int64_t start = read<I>(indices + index.at);
+      if (clamp_) {
+        start = std::clamp<std::int64_t>(start, 0, index.limit);
+      } else if (start < 0 || start > index.limit) {
+        return;
+      }
+      large += start * index.stride;
+      number += start * index.number;
+    }
+    fn(large, small, number);
+  }
+
+  template <class I, class F>
+  void walk(const std::byte* indices, std::int64_t begin, std::int64_t end, const F& fn) const {
+    if (begin >= end || never_) return;
+    const std::size_t rank = batch_.size();
+    std::array<std::int64_t, kMaxRank> at;
+    std::int64_t large = 0;
+    std::int64_t small = 0;
+    std::int64_t rest = begin;
+    for (std::size_t d = rank; d-- > 0;) {
+      at[d] = rest % batch_[d].n;
+      rest /= batch_[d].n;
+      indices += at[d] * batch_[d].index;
+      large += at[d] * batch_[d].large;
+      small += at[d] * batch_[d].small;
+    }
+    for (std::int64_t i = begin;;) {
+      one<I>(indices, large, small, fn);
+      if (++i == end) return;
+      for (std::size_t d = rank; d-- > 0;) {
+        indices += batch_[d].index;
+        large += batch_[d].large;
+        small += batch_[d].small;
+        if (++at[d] < batch_[d].n) break;
+        indices -= batch_[d].index * batch_[d].n;
+        large -= batch_[d].large * batch_[d].n;
+        small -= batch_[d].small * batch_[d].n;
+        at[d] = 0;
+      }
+    }
+  }
+
+  std::vector<Batch> batch_;
+  std::vector<Index> indices_;
+  std::vector<std::int64_t> shape_, large_strides_, small_strides_;
+  std::int64_t count_ = 1;
+  std::int64_t window_elements_ = 1;
+  std::int64_t num_starts_ = 1;
+  ElementType index_type_ = ElementType::kInt32;
+  bool clamp_ = true;
+  bool never_ = false;  ///< the window is larger than the array, or empty
+  bool disjoint_ = true;
+};
+
+}  // namespace ipujax::engine

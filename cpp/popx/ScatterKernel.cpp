@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/Half.hpp"
+#include "engine/Kernel.hpp"
+#include "engine/expr/ExprProgram.hpp"
+#include "engine/kernels/Copy.hpp"
+#include "engine/kernels/CopyCombine.hpp"
+#include "engine/kernels/CopyWindows.hpp"
+#include "poplar/exceptions.hpp"
+
+/// The host kernels of popx::scatter and of popops' dynamic and multi updates.
+/// Operands: n operands (read-write), indices, n updates, and for "scaled_add" the factor.
+namespace popx {
+namespace {
+
+using ipujax::engine::CombineFn;
+using ipujax::engine::CopyDim;
+using ipujax::engine::ElementType;
+using ipujax::engine::Kernel;
+using ipujax::engine::OperandDesc;
+using ipujax::engine::RunContext;
+using ipujax::engine::sizeOf;
+using ipujax::engine::StepDesc;
+using ipujax::engine::StridedCopy;
+using ipujax::engine::Windows;
+using ipujax::engine::expr::ExprEvaluator;
+using ipujax::engine::expr::ExprProgram;
+
+using Pointers = std::span<std::byte* const>;
+
+constexpr std::int64_t kParallelBytes = 256 * 1024;
+constexpr std::int64_t kBytesPerWindow = 32;
+constexpr std::size_t kMaxRank = 32;
+
+/// Walks a window as runs: fn(update byte offset, operand byte offset, CopyDim of the run). Runs go
+/// along the operand's smallest stride. src is the update, dst the operand.
+class WindowRuns {
+ public:
+  WindowRuns(const Windows& windows, std::int64_t small_bytes, std::int64_t large_bytes) {
+    for (std::size_t i = 0; i < windows.shape().size(); ++i) {
+      if (windows.shape()[i] == 1) continue;
+      dims_.push_back({windows.shape()[i], windows.smallStrides()[i] * small_bytes,
+                       windows.largeStrides()[i] * large_bytes});
+    }
+    std::stable_sort(dims_.begin(), dims_.end(), [](const CopyDim& a, const CopyDim& b) {
+      return std::abs(a.dst) > std::abs(b.dst);
+    });
+    std::vector<CopyDim> merged;
+    for (const CopyDim& dim : dims_) {
+      if (!merged.empty() && merged.back().dst == dim.dst * dim.n &&
+          merged.back().src == dim.src * dim.n) {
+        merged.back() = {merged.back().n * dim.n, dim.src, dim.dst};
+      } else {
+        merged.push_back(dim);
+      }
+    }
+    dims_ = std::move(merged);
+    if (dims_.empty()) dims_.push_back({1, small_bytes, large_bytes});
+  }
+
+  template <class F>
+  void forEach(const F& fn) const {
+    const std::size_t outer = dims_.size() - 1;
+    const CopyDim& run = dims_.back();
+    if (outer == 0) return fn(0, 0, run);
+    std::array<std::int64_t, kMaxRank> at{};
+    std::int64_t src = 0;
+    std::int64_t dst = 0;
+    for (;;) {
+      fn(src, dst, run);
+      std::size_t d = outer;
+      for (;;) {
+        if (d-- == 0) return;
+        src += dims_[d].src;
+        dst += dims_[d].dst;
+        if (++at[d] < dims_[d].n) break;
+        src -= dims_[d].src * dims_[d].n;
+        dst -= dims_[d].dst * dims_[d].n;
+        at[d] = 0;
+      }
+    }
+  }
+
+ private:
+  std::vector<CopyDim> dims_;
+};
+
+/// Runs `window(operand offset, update offset)` for all windows: in order on one thread, or, where
+/// windows with different starts are disjoint, each start always on the same thread, in order.
+template <class F>
+void inOrder(RunContext& context, const Windows& windows, const std::byte* indices,
+             std::int64_t window_bytes, const F& window) {
+  const std::int64_t n = windows.count();
+  const std::int64_t threads = context.pool.numThreads();
+  const bool parallel = windows.disjoint() && windows.numStarts() >= threads && threads > 1 &&
+                        n * (window_bytes + kBytesPerWindow) >= kParallelBytes;
+  if (!parallel) {
+    windows.forEach(indices, 0, n, [&](std::int64_t large, std::int64_t small, std::int64_t) {
+      window(large, small);
+    });
+    return;
+  }
+  context.pool.parallelFor(threads, 1, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = windows.numStarts() / threads * begin;
+    const std::int64_t last =
+        end == threads ? windows.numStarts() : windows.numStarts() / threads * end;
+    windows.forEach(indices, 0, n, [&](std::int64_t large, std::int64_t small, std::int64_t start) {
+      if (start >= first && start < last) window(large, small);
+    });
+  });
+}
+
+class ReplaceKernel final : public Kernel {
+ public:
+  ReplaceKernel(const StepDesc& step, const Windows& windows)
+      : windows_(windows),
+        copy_(sizeOf(step.operands[0].type), windows_.shape(), windows_.smallStrides(),
+              windows_.largeStrides()) {}
+
+  void run(RunContext& context, Pointers p) const override {
+    if (windows_.count() == 1 && copy_.bytes() >= kParallelBytes) {
+      windows_.forEach(p[1], 0, 1, [&](std::int64_t large, std::int64_t small, std::int64_t) {
+        copy_.run(context.pool, p[2] + small, p[0] + large);
+      });
+      return;
+    }
+    inOrder(context, windows_, p[1], copy_.bytes(),
+            [&](std::int64_t large, std::int64_t small) { copy_.run(p[2] + small, p[0] + large); });
+  }
+
+ private:
+  Windows windows_;
+  StridedCopy copy_;
+};
+
+float readScale(ElementType type, const std::byte* p) {
+  if (type == ElementType::kHalf) {
+    std::uint16_t half;
+    std::memcpy(&half, p, sizeof(half));
+    return ipujax::engine::halfToFloat(half);
+  }
+  if (type == ElementType::kFloat) {
+    float value;
+    std::memcpy(&value, p, sizeof(value));
+    return value;
+  }
+  std::int32_t value = 0;
+  std::memcpy(&value, p, sizeof(value));
+  return static_cast<float>(value);
+}
+
+class CombineKernel final : public Kernel {
+ public:
+  CombineKernel(const StepDesc& step, const Windows& windows, CombineFn fn, bool scaled)
+      : windows_(windows),
+        runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type)),
+              static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
+        fn_(fn),
+        bytes_(windows_.windowElements() *
+               static_cast<std::int64_t>(sizeOf(step.operands[0].type))) {
+    if (scaled) scale_type_ = step.operands[3].type;
+  }
+
+  void run(RunContext& context, Pointers p) const override {
+    const float scale = scale_type_ ? readScale(*scale_type_, p[3]) : 1.0f;
+    inOrder(context, windows_, p[1], 2 * bytes_, [&](std::int64_t large, std::int64_t small) {
+      std::byte* dst = p[0] + large;
+      const std::byte* src = p[2] + small;
+      runs_.forEach([&](std::int64_t s, std::int64_t d, const CopyDim& run) {
+        fn_(dst + d, src + s, run.n, run.dst, run.src, scale);
+      });
+    });
+  }
+
+ private:
+  Windows windows_;
+  WindowRuns runs_;
+  CombineFn fn_;
+  std::int64_t bytes_;
+  std::optional<ElementType> scale_type_;
+};
+
+void copyRun(std::size_t size, const std::byte* src, std::int64_t src_stride, std::byte* dst,
+             std::int64_t dst_stride, std::int64_t n) {
+  const auto bytes = static_cast<std::int64_t>(size);
+  if (src_stride == bytes && dst_stride == bytes) {
+    std::memcpy(dst, src, static_cast<std::size_t>(n) * size);
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+    std::memcpy(dst + i * dst_stride, src + i * src_stride, size);
+}
+
+/// Any body. Elements are staged in blocks, across windows where indices are known to be unique.
+/// With several operands all arrays are row-major and offsets scale by the element size.
+class ExprKernel final : public Kernel {
+ public:
+  ExprKernel(const StepDesc& step, const Windows& windows, const ExprProgram& program, bool unique)
+      : windows_(windows),
+        runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type)),
+              static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
+        evaluator_(program),
+        num_(step.operands.size() / 2),
+        unique_(unique && windows_.disjoint()) {
+    for (std::size_t i = 0; i < num_; ++i) {
+      const auto& operand = step.operands[i];
+      const auto& update = step.operands[num_ + 1 + i];
+      if (num_ > 1 && (!operand.isContiguous() || !update.isContiguous())) {
+        throw poplar::poplar_error(
+            "[popx.scatter] needs row-major operands where there are several; got strided ones. "
+            "Rebuild the program.");
+      }
+      sizes_.push_back(sizeOf(operand.type));
+    }
+  }
+
+  void run(RunContext&, Pointers p) const override {
+    Stage stage(*this, p);
+    windows_.forEach(p[num_], 0, windows_.count(),
+                     [&](std::int64_t large, std::int64_t small, std::int64_t) {
+                       runs_.forEach([&](std::int64_t s, std::int64_t d, const CopyDim& run) {
+                         stage.add(large + d, small + s, run);
+                       });
+                       if (!unique_) stage.flush();
+                     });
+    stage.flush();
+  }
+
+ private:
+  static constexpr std::int64_t kBlock = ExprEvaluator::kBlock;
+
+  struct Segment {
+    std::int64_t large, at, n, stride;
+  };
+
+  class Stage {
+   public:
+    Stage(const ExprKernel& kernel, Pointers pointers) : k_(kernel), p_(pointers) {
+      thread_local std::vector<std::byte> memory;
+      memory.resize(3 * k_.num_ * kBlock * 8);
+      for (std::size_t i = 0; i < 2 * k_.num_; ++i) in_.push_back(memory.data() + i * kBlock * 8);
+      for (std::size_t i = 0; i < k_.num_; ++i)
+        out_.push_back(in_[0] + (2 * k_.num_ + i) * kBlock * 8);
+      ins_.assign(in_.begin(), in_.end());
+    }
+
+    void add(std::int64_t large, std::int64_t small, const CopyDim& run) {
+      for (std::int64_t done = 0; done < run.n;) {
+        const std::int64_t n = std::min(run.n - done, kBlock - used_);
+        load(large + done * run.dst, small + done * run.src, run, n);
+        segments_[num_segments_++] = {large + done * run.dst, used_, n, run.dst};
+        used_ += n;
+        done += n;
+        if (used_ == kBlock) flush();
+      }
+    }
+
+    void flush() {
+      if (used_ == 0) return;
+      k_.evaluator_.run(ins_, out_, used_);
+      for (std::size_t i = 0; i < k_.num_; ++i) {
+        const auto size = static_cast<std::int64_t>(k_.sizes_[i]);
+        for (std::size_t s = 0; s < num_segments_; ++s) {
+          const Segment& g = segments_[s];
+          copyRun(k_.sizes_[i], out_[i] + g.at * size, size, p_[i] + scaled(g.large, i),
+                  scaled(g.stride, i), g.n);
+        }
+      }
+      used_ = 0;
+      num_segments_ = 0;
+    }
+
+   private:
+    std::int64_t scaled(std::int64_t bytes, std::size_t i) const {
+      return bytes / static_cast<std::int64_t>(k_.sizes_[0]) *
+             static_cast<std::int64_t>(k_.sizes_[i]);
+    }
+    void load(std::int64_t large, std::int64_t small, const CopyDim& run, std::int64_t n) {
+      for (std::size_t i = 0; i < k_.num_; ++i) {
+        const auto size = static_cast<std::int64_t>(k_.sizes_[i]);
+        copyRun(k_.sizes_[i], p_[i] + scaled(large, i), scaled(run.dst, i), in_[i] + used_ * size,
+                size, n);
+        copyRun(k_.sizes_[i], p_[k_.num_ + 1 + i] + scaled(small, i), scaled(run.src, i),
+                in_[k_.num_ + i] + used_ * size, size, n);
+      }
+    }
+
+    const ExprKernel& k_;
+    Pointers p_;
+    std::vector<std::byte*> in_, out_;
+    std::vector<const std::byte*> ins_;
+    std::array<Segment, kBlock> segments_;
+    std::size_t num_segments_ = 0;
+    std::int64_t used_ = 0;
+  };
+
+  Windows windows_;
+  WindowRuns runs_;
+  ExprEvaluator evaluator_;
+  std::size_t num_;
+  bool unique_;
+  std::vector<std::size_t> sizes_;
+};
+
+std::unique_ptr<Kernel> makeScatter(const StepDesc& step) {
+  const std::string& body = step.attributes.text("body");
+  const bool scaled = body == "scaled_add";
+  const std::size_t num = (step.operands.size() - (scaled ? 1 : 0)) / 2;
+  if (step.operands.size() != 2 * num + 1 + (scaled ? 1 : 0) || num == 0) {
+    throw poplar::poplar_error(
+        "[popx.scatter] needs n operands, indices and n updates; got another number of operands. "
+        "Rebuild the program.");
+  }
+  for (std::size_t i = 0; i < num; ++i) {
+    if (step.operands[i].type != step.operands[num + 1 + i].type) {
+      throw poplar::poplar_error(
+          "[popx.scatter] needs updates of their operand's type; got another. Cast them first.");
+    }
+  }
+  const Windows windows(step.operands[0], step.operands[num], step.operands[num + 1],
+                        step.attributes);
+  if (num == 1 && body == "replace") return std::make_unique<ReplaceKernel>(step, windows);
+  if (body == "expr") {
+    return std::make_unique<ExprKernel>(step, windows,
+                                        ExprProgram::fromIntegers(step.attributes.integers("expr")),
+                                        step.attributes.integer("unique") != 0);
+  }
+  if (num != 1) {
+    throw poplar::poplar_error(
+        "[popx.scatter] needs an expression as the body of several operands; got '" + body +
+        "'. Give one.");
+  }
+  const CombineFn fn = combineFn(ipujax::engine::combineByName(body), step.operands[0].type);
+  return std::make_unique<CombineKernel>(step, windows, fn, scaled);
+}
+
+const ipujax::engine::RegisterKernel kScatter{"popx.scatter", makeScatter};
+const ipujax::engine::RegisterKernel kDynamicUpdate{"popops.dynamic_update", makeScatter};
+const ipujax::engine::RegisterKernel kMultiUpdate{"popops.multi_update", makeScatter};
+
+}  // namespace
+}  // namespace popx
