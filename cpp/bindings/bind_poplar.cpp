@@ -1,0 +1,224 @@
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include "bindings/bindings.hpp"
+#include "poplar/DebugContext.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/GraphImpl.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Target.hpp"
+#include "poputil/TileMapping.hpp"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::Tensor;
+using poplar::Type;
+using Shape = std::vector<std::size_t>;
+
+namespace {
+
+void bindTypes(py::module_& m) {
+  py::class_<Type>(m, "Type")
+      .def("__repr__", &Type::toString)
+      .def("__eq__", [](Type a, Type b) { return a == b; })
+      .def("__hash__", [](Type a) { return static_cast<int>(a.element()); });
+  const std::pair<const char*, Type> types[] = {{"BOOL", poplar::BOOL},
+                                                {"CHAR", poplar::CHAR},
+                                                {"SIGNED_CHAR", poplar::SIGNED_CHAR},
+                                                {"UNSIGNED_CHAR", poplar::UNSIGNED_CHAR},
+                                                {"SHORT", poplar::SHORT},
+                                                {"UNSIGNED_SHORT", poplar::UNSIGNED_SHORT},
+                                                {"INT", poplar::INT},
+                                                {"UNSIGNED_INT", poplar::UNSIGNED_INT},
+                                                {"LONGLONG", poplar::LONGLONG},
+                                                {"UNSIGNED_LONGLONG", poplar::UNSIGNED_LONGLONG},
+                                                {"HALF", poplar::HALF},
+                                                {"FLOAT", poplar::FLOAT}};
+  for (const auto& [name, type] : types) m.attr(name) = type;
+
+  py::class_<DebugContext>(m, "DebugContext")
+      .def(py::init([](std::string name, std::string source) {
+             return DebugContext(std::move(name)).withSource(std::move(source));
+           }),
+           "name"_a = "", "source"_a = "")
+      .def_property_readonly("name", &DebugContext::getPathName)
+      .def_property_readonly("source", &DebugContext::source);
+  py::implicitly_convertible<py::str, DebugContext>();
+
+  py::class_<poplar::Target>(m, "Target")
+      .def("getNumIPUs", &poplar::Target::getNumIPUs)
+      .def("getNumTiles", &poplar::Target::getNumTiles)
+      .def("getTilesPerIPU", &poplar::Target::getTilesPerIPU)
+      .def("getBytesPerTile", &poplar::Target::getBytesPerTile)
+      .def("getTileClockFrequency", &poplar::Target::getTileClockFrequency);
+  m.def(
+      "createModelTarget",
+      [](const std::string& machine, unsigned num_ipus, unsigned tiles_per_ipu) {
+        return poplar::Target::createIPUTarget(num_ipus, tiles_per_ipu, machine);
+      },
+      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a);
+}
+
+void bindTensor(py::module_& m) {
+  py::class_<Tensor>(m, "Tensor")
+      .def("elementType", &Tensor::elementType)
+      .def("rank", &Tensor::rank)
+      .def_property_readonly("shape", [](const Tensor& t) { return t.shape(); })
+      .def("dim", &Tensor::dim)
+      .def("numElements", &Tensor::numElements)
+      .def("__getitem__", [](const Tensor& t, std::size_t i) { return t[i]; })
+      .def("slice",
+           [](const Tensor& t, std::size_t begin, std::size_t end, unsigned dimension) {
+             return t.slice(begin, end, dimension);
+           },
+           "begin"_a, "end"_a, "dimension"_a = 0)
+      .def("slice", [](const Tensor& t, const Shape& begin, const Shape& end) {
+        return t.slice(begin, end);
+      })
+      .def("subSample", &Tensor::subSample)
+      .def("reshape", [](const Tensor& t, const Shape& shape) { return t.reshape(shape); })
+      .def("flatten", [](const Tensor& t) { return t.flatten(); })
+      .def("dimShuffle",
+           [](const Tensor& t, const std::vector<unsigned>& p) { return t.dimShuffle(p); })
+      .def("transpose", &Tensor::transpose)
+      .def("reverse", &Tensor::reverse)
+      .def("broadcast", &Tensor::broadcast)
+      .def("broadcastToMatch",
+           [](Tensor t, const Shape& shape) {
+             t.broadcastToMatch(shape);
+             return t;
+           })
+      .def("expand", [](const Tensor& t, const Shape& at) { return t.expand(at); })
+      .def("squeeze", [](const Tensor& t, const Shape& at) { return t.squeeze(at); })
+      .def("reinterpret", &Tensor::reinterpret)
+      .def("isContiguous", &Tensor::isContiguous)
+      .def("__repr__", [](const Tensor& t) {
+        return "Tensor(" + t.elementType().toString() + " " + t.shapeToString() + ")";
+      });
+  m.def("concat",
+        [](const std::vector<Tensor>& ts, unsigned dimension) {
+          return poplar::concat(ts, dimension);
+        },
+        "tensors"_a, "dimension"_a = 0);
+}
+
+Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::buffer& buffer,
+                        const DebugContext& debug) {
+  const py::buffer_info info = buffer.request();
+  Tensor t = graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debug);
+  auto& variable = graph.impl().variables[t.view()->variable];
+  const std::size_t bytes = t.numElements() * graph.getTarget().getTypeSize(type);
+  if (static_cast<std::size_t>(info.size * info.itemsize) != bytes) {
+    throw poplar::tensor_creation_error("[addConstantBytes] needs " + std::to_string(bytes) +
+                                        " bytes; got " +
+                                        std::to_string(info.size * info.itemsize));
+  }
+  const auto* data = static_cast<const std::byte*>(info.ptr);
+  variable.values.assign(data, data + bytes);
+  variable.is_constant = true;
+  return t;
+}
+
+void bindGraph(py::module_& m) {
+  py::class_<poplar::DataStream>(m, "DataStream");
+  py::class_<poplar::Function>(m, "Function");
+  py::class_<Graph>(m, "Graph")
+      .def(py::init<const poplar::Target&>())
+      .def("getTarget", &Graph::getTarget)
+      .def("addVariable",
+           [](Graph& g, Type type, const Shape& shape, const DebugContext& debug) {
+             return g.addVariable(type, shape, debug);
+           },
+           "type"_a, "shape"_a, "debug"_a = DebugContext())
+      .def("addConstantBytes", &addConstantBytes, "type"_a, "shape"_a, "buffer"_a,
+           "debug"_a = DebugContext())
+      .def("clone",
+           [](Graph& g, const Tensor& t, const DebugContext& debug) { return g.clone(t, debug); },
+           "tensor"_a, "debug"_a = DebugContext())
+      .def("setTileMapping",
+           [](Graph& g, const Tensor& t, unsigned tile) { g.setTileMapping(t, tile); })
+      .def("getTileMapping",
+           [](const Graph& g, const Tensor& t) {
+             std::vector<std::vector<std::pair<std::size_t, std::size_t>>> result;
+             for (const auto& intervals : g.getTileMapping(t)) {
+               result.emplace_back();
+               for (const auto& i : intervals) result.back().emplace_back(i.begin(), i.end());
+             }
+             return result;
+           })
+      .def("addHostToDeviceFIFO",
+           [](Graph& g, const std::string& handle, Type type, std::size_t n) {
+             return g.addHostToDeviceFIFO(handle, type, n);
+           })
+      .def("addDeviceToHostFIFO",
+           [](Graph& g, const std::string& handle, Type type, std::size_t n) {
+             return g.addDeviceToHostFIFO(handle, type, n);
+           })
+      .def("addFunction", &Graph::addFunction);
+  auto poputil = m.def_submodule("poputil");
+  poputil.def("mapTensorLinearly",
+              [](Graph& g, const Tensor& t) { poputil::mapTensorLinearly(g, t); });
+}
+
+void bindPrograms(py::module_& m) {
+  namespace program = poplar::program;
+  auto p = m.def_submodule("program");
+  using program::Program;
+  const auto none = DebugContext();
+  py::class_<Program>(p, "Program").def("isEmpty", &Program::isEmpty);
+  py::class_<program::Sequence, Program>(p, "Sequence")
+      .def(py::init<const DebugContext&>(), "debug"_a = none)
+      .def("add", &program::Sequence::add);
+  py::class_<program::Copy, Program>(p, "Copy")
+      .def(py::init([](const Tensor& src, const Tensor& dst, const DebugContext& debug) {
+             return program::Copy(src, dst, false, debug);
+           }),
+           "src"_a, "dst"_a, "debug"_a = none)
+      .def(py::init([](const poplar::DataStream& src, const Tensor& dst, const DebugContext& debug) {
+             return program::Copy(src, dst, false, debug);
+           }),
+           "src"_a, "dst"_a, "debug"_a = none)
+      .def(py::init([](const Tensor& src, const poplar::DataStream& dst, const DebugContext& debug) {
+             return program::Copy(src, dst, false, debug);
+           }),
+           "src"_a, "dst"_a, "debug"_a = none);
+  py::class_<program::Repeat, Program>(p, "Repeat")
+      .def(py::init<unsigned, const Program&, const DebugContext&>(), "count"_a, "body"_a,
+           "debug"_a = none);
+  py::class_<program::RepeatWhileTrue, Program>(p, "RepeatWhileTrue")
+      .def(py::init<const Program&, Tensor, const Program&, const DebugContext&>(), "cond"_a,
+           "predicate"_a, "body"_a, "debug"_a = none);
+  py::class_<program::If, Program>(p, "If")
+      .def(py::init<Tensor, const Program&, const Program&, const DebugContext&>(), "predicate"_a,
+           "true_body"_a, "false_body"_a, "debug"_a = none);
+  py::class_<program::Switch, Program>(p, "Switch")
+      .def(py::init<Tensor, const std::vector<std::pair<std::int32_t, Program>>&, const Program&,
+                    const DebugContext&>(),
+           "control"_a, "cases"_a, "default"_a, "debug"_a = none);
+  py::class_<program::Call, Program>(p, "Call")
+      .def(py::init<poplar::Function, const DebugContext&>(), "function"_a, "debug"_a = none);
+  py::class_<program::PrintTensor, Program>(p, "PrintTensor")
+      .def(py::init([](const std::string& title, const Tensor& t) {
+        return program::PrintTensor(title, t);
+      }));
+  py::class_<program::ErrorProgram, Program>(p, "ErrorProgram")
+      .def(py::init([](const std::string& message, const Tensor& t, const DebugContext& debug) {
+             return program::ErrorProgram(message, t, debug);
+           }),
+           "message"_a, "tensor"_a, "debug"_a = none);
+}
+
+}  // namespace
+
+void bindPoplar(py::module_& m) {
+  auto poplar = m.def_submodule("poplar");
+  py::register_exception<poplar::poplar_error>(poplar, "poplar_error", PyExc_RuntimeError);
+  py::register_exception<poplar::graph_memory_allocation_error>(
+      poplar, "graph_memory_allocation_error", poplar.attr("poplar_error").ptr());
+  bindTypes(poplar);
+  bindTensor(poplar);
+  bindGraph(poplar);
+  bindPrograms(poplar);
+}

@@ -1,0 +1,10 @@
+#pragma once
+#include <pybind11/pybind11.h>
+
+/// One function for each bind_<library>.cpp, in the order they must run.
+void bindPoplar(pybind11::module_& m);
+void bindExpr(pybind11::module_& m);
+void bindReduce(pybind11::module_& m);
+void bindMove(pybind11::module_& m);
+void bindPoplin(pybind11::module_& m);
+void bindEngine(pybind11::module_& m);

@@ -1,0 +1,14 @@
+#include "bindings/bindings.hpp"
+#include "compiler_bridge.hpp"
+
+/// The Python extension `ipujax._poplar._poplar`. The same shared object is the PJRT plugin.
+PYBIND11_MODULE(_poplar, m) {
+  m.attr("version") = IPUJAX_VERSION;
+  bindPoplar(m);
+  bindExpr(m);
+  bindReduce(m);
+  bindMove(m);
+  bindPoplin(m);
+  bindEngine(m);
+  ipujax::plugin::bindPlugin(m);
+}

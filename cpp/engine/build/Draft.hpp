@@ -1,0 +1,84 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/Image.hpp"
+#include "poplar/GraphImpl.hpp"
+
+/// How a graph and its programs become an Image: flatten, find live ranges, drop copies, place.
+namespace ipujax::engine::build {
+
+/// One storage that the program uses; at first one for each variable of the graph, later one for
+/// several variables that may share memory. Operands name storages while a Draft is built.
+struct Storage {
+  std::uint32_t variable = 0;
+  std::uint64_t bytes = 0;
+  std::int32_t input = -1;   ///< signature input it is bound to
+  std::int32_t output = -1;  ///< signature output it is bound to
+  bool constant = false;
+  bool persistent = false;  ///< keeps its value between runs
+};
+
+/// When steps run, as a tree. Positions number the step occurrences of the whole program in order;
+/// a predicate takes a position of its own. [begin, end) is what the node spans.
+struct Span {
+  enum class Kind : std::uint8_t { kLeaf, kSequence, kRepeat, kWhile, kBranches };
+  Kind kind = Kind::kSequence;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  bool runs_at_least_once = true;  ///< of a kRepeat
+  std::vector<Span> children;      ///< kWhile: condition with predicate, body
+};
+
+enum class AccessKind : std::uint8_t { kRead, kWriteAll, kWriteSome };
+
+struct StorageAccess {
+  std::uint32_t position = 0;
+  AccessKind kind = AccessKind::kRead;
+};
+
+/// Live time of a storage, in half positions: a step at p reads at 2p and writes at 2p + 1.
+struct Segment {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  ///< inclusive
+};
+
+struct Occurrence {
+  std::int64_t step = -1;  ///< index into the image's steps, or -1 for a predicate
+};
+
+struct Draft {
+  const poplar::GraphImpl* graph = nullptr;
+  Image image;
+  std::vector<Storage> storages;
+  std::vector<Occurrence> occurrences;  ///< by position
+  Span root;
+  std::vector<std::vector<StorageAccess>> accesses;  ///< by storage, sorted by position
+  std::vector<std::vector<Segment>> live;            ///< by storage, sorted
+  std::vector<std::uint32_t> merged_into;            ///< by storage; itself where it stands alone
+  std::vector<bool> step_removed;
+
+  std::uint32_t find(std::uint32_t storage) const {
+    while (merged_into[storage] != storage) storage = merged_into[storage];
+    return storage;
+  }
+};
+
+/// Whether host streams become inputs and outputs of the signature, in the order of their streams.
+struct FlattenOptions {
+  bool bind_streams = true;
+  std::vector<bool> persistent;  ///< by variable; may be shorter
+  std::int32_t selector = -1;    ///< variable that is bound to input 0
+};
+
+void flatten(Draft& draft, poplar::GraphImpl& graph, const poplar::ProgramNode& root,
+             const FlattenOptions& options);
+void findLiveRanges(Draft& draft);
+void removeCopies(Draft& draft);
+/// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
+void placeStorages(Draft& draft);
+void accountMemory(Draft& draft);
+
+}  // namespace ipujax::engine::build

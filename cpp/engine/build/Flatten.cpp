@@ -1,0 +1,362 @@
+#include <map>
+#include <stdexcept>
+
+#include "engine/build/Draft.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Vertices.hpp"
+#include "poplar/exceptions.hpp"
+
+namespace ipujax::engine::build {
+namespace {
+
+using poplar::DebugContext;
+using poplar::ProgramKind;
+using poplar::ProgramNode;
+using poplar::Tensor;
+using poplar::View;
+
+constexpr int kMaxCallDepth = 200;
+
+class Flattener {
+ public:
+  Flattener(Draft& draft, poplar::GraphImpl& graph, const FlattenOptions& options)
+      : draft_(draft), graph_(graph), options_(options) {
+    draft_.graph = &graph;
+    for (std::uint32_t v = 0; v < graph.variables.size(); ++v) addStorage(v);
+    if (options.selector >= 0)
+      draft_.storages[static_cast<std::size_t>(options.selector)].input = 0;
+    if (options.bind_streams) countSlots();
+  }
+
+  void run(const ProgramNode& root) {
+    const std::uint32_t index = addNode(NodeKind::kSequence);
+    Span span{Span::Kind::kSequence, 0, 0, true, {}};
+    addInto(root, index, span, true);
+    close(span);
+    draft_.root = std::move(span);
+    for (const auto& [storage, position] : leaves_at_) {
+      for (const auto& access : draft_.accesses[storage]) {
+        if (access.kind != AccessKind::kRead && access.position >= position)
+          throw poplar::poplar_error("[Copy] a result is written after it was streamed out");
+      }
+    }
+  }
+
+ private:
+  void addStorage(std::uint32_t v) {
+    const auto& variable = graph_.variables[v];
+    Storage storage;
+    storage.variable = v;
+    storage.bytes = variable.elements * sizeOf(variable.type.element());
+    storage.constant = variable.is_constant;
+    storage.persistent = v < options_.persistent.size() && options_.persistent[v];
+    draft_.storages.push_back(storage);
+    draft_.accesses.emplace_back();
+  }
+
+  void countSlots() {
+    slot_.resize(graph_.streams.size());
+    std::int32_t inputs = 0;
+    std::int32_t outputs = 0;
+    for (const auto& stream : graph_.streams) {
+      const bool in = stream.type() == poplar::DataStreamType::HostToDeviceFIFO;
+      slot_[stream.id()] = in ? inputs++ : outputs++;
+    }
+  }
+
+  std::uint32_t addNode(NodeKind kind) {
+    draft_.image.nodes.emplace_back().kind = kind;
+    return static_cast<std::uint32_t>(draft_.image.nodes.size() - 1);
+  }
+
+  std::uint32_t debugOf(const DebugContext& debug) {
+    const auto key = std::make_pair(debug.getPathName(), debug.source());
+    const auto [found, fresh] = debug_.emplace(key, draft_.image.debug.size());
+    if (fresh) draft_.image.debug.push_back({key.first, key.second});
+    return found->second;
+  }
+
+  std::uint32_t now() const { return static_cast<std::uint32_t>(draft_.occurrences.size()); }
+  void open(Span& span) { span.begin = now(); }
+  void close(Span& span) { span.end = now(); }
+
+  OperandDesc operand(const View& view, Access access) {
+    OperandDesc o;
+    o.buffer = view.variable;
+    o.type = view.type.element();
+    o.access = access;
+    o.offset = view.offset;
+    o.shape.assign(view.shape.begin(), view.shape.end());
+    o.strides = view.strides;
+    return o;
+  }
+
+  bool coversVariable(const View& view) const {
+    if (!view.isStrided() || view.numElements() != graph_.variables[view.variable].elements)
+      return false;
+    for (std::size_t i = 0; i < view.shape.size(); ++i) {
+      if (view.strides[i] == 0 && view.shape[i] > 1) return false;
+    }
+    return true;
+  }
+
+  void note(const View& view, Access access, std::uint32_t position) {
+    if (access != Access::kWrite)
+      draft_.accesses[view.variable].push_back({position, AccessKind::kRead});
+    if (access != Access::kRead) {
+      const bool all = access == Access::kWrite && coversVariable(view);
+      draft_.accesses[view.variable].push_back(
+          {position, all ? AccessKind::kWriteAll : AccessKind::kWriteSome});
+    }
+  }
+
+  void addInto(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
+    switch (node.kind) {
+      case ProgramKind::kSequence:
+        for (const auto& child : node.children) addInto(*child, parent, span, top);
+        return;
+      case ProgramKind::kStep: return addStep(node, parent, span);
+      case ProgramKind::kStreamIn: return addStreamIn(node, parent, span, top);
+      case ProgramKind::kStreamOut: return addStreamOut(node, parent, span, top);
+      case ProgramKind::kExecute:
+        for (const auto& step : poplar::lowerComputeSets(graph_, node)) {
+          while (draft_.storages.size() < graph_.variables.size())
+            addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
+          addInto(*step, parent, span, false);
+        }
+        return;
+      case ProgramKind::kCall: return addCall(node, parent, span);
+      case ProgramKind::kRepeat: return addRepeat(node, parent, span);
+      case ProgramKind::kWhile: return addWhile(node, parent, span);
+      case ProgramKind::kIf:
+      case ProgramKind::kSwitch: return addBranches(node, parent, span);
+      case ProgramKind::kPrint: {
+        addGathered(node, "engine.print", parent, span);
+        return;
+      }
+      case ProgramKind::kError: {
+        const std::uint32_t index = addNode(NodeKind::kError);
+        draft_.image.nodes[parent].children.push_back(index);
+        draft_.image.nodes[index].value = debugOf(DebugContext(node.text));
+        return;
+      }
+    }
+  }
+
+  /// The step of `node`, once however often it occurs.
+  std::uint64_t stepOf(const ProgramNode& node) {
+    const auto [found, fresh] = steps_.emplace(&node, draft_.image.steps.size());
+    if (!fresh) return found->second;
+    StepDesc step;
+    step.kernel = node.step.kernel;
+    for (const auto& o : node.step.operands) step.operands.push_back(operand(*o.view, o.access));
+    step.attributes = node.step.attributes;
+    step.cost = node.step.cost;
+    step.in_place = node.step.in_place;
+    step.debug = debugOf(node.debug);
+    draft_.image.steps.push_back(std::move(step));
+    return found->second;
+  }
+
+  void addStep(const ProgramNode& node, std::uint32_t parent, Span& span) {
+    const std::uint64_t step = stepOf(node);
+    const std::uint32_t index = addNode(NodeKind::kStep);
+    draft_.image.nodes[index].value = step;
+    draft_.image.nodes[parent].children.push_back(index);
+    const std::uint32_t position = now();
+    draft_.occurrences.push_back({static_cast<std::int64_t>(step)});
+    span.children.push_back({Span::Kind::kLeaf, position, position + 1, true, {}});
+    // Reads come first: a step that reads and writes one storage needs the old value.
+    for (const auto& o : node.step.operands) {
+      if (o.access != Access::kWrite) note(*o.view, Access::kRead, position);
+    }
+    for (const auto& o : node.step.operands) {
+      if (o.access == Access::kRead) continue;
+      note(*o.view, o.access == Access::kReadWrite ? Access::kReadWrite : Access::kWrite, position);
+    }
+  }
+
+  /// A step over the node's tensor made contiguous; keeps the nodes it makes alive.
+  void addGathered(const ProgramNode& node, const char* kernel, std::uint32_t parent, Span& span) {
+    auto step = std::make_shared<ProgramNode>();
+    step->kind = ProgramKind::kStep;
+    step->step.kernel = kernel;
+    step->step.attributes.set("title", node.text);
+    step->step.operands = {{contiguous(node.tensor, parent, span).view(), Access::kRead}};
+    step->debug = node.debug;
+    keep_.push_back(step);
+    addInto(*step, parent, span, false);
+  }
+
+  Tensor contiguous(const Tensor& tensor, std::uint32_t parent, Span& span) {
+    if (tensor.isContiguous()) return tensor;
+    const Tensor copy = graph_.addLinear(tensor.elementType(), tensor.shape(), "contiguous");
+    addStorage(copy.view()->variable);
+    addCopy(tensor, copy, parent, span);
+    return copy;
+  }
+
+  void addCopy(const Tensor& src, const Tensor& dst, std::uint32_t parent, Span& span) {
+    const poplar::program::Copy copy(src, dst);
+    while (draft_.storages.size() < graph_.variables.size())
+      addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
+    keep_.push_back(copy.node());
+    addInto(*copy.node(), parent, span, false);
+  }
+
+  bool isWhole(const Tensor& tensor) const {
+    const View& view = *tensor.view();
+    return view.isContiguous() && view.offset == 0 && coversVariable(view);
+  }
+
+  void addStreamIn(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
+    if (!options_.bind_streams) return addStreamStep(node, true, parent, span);
+    const std::int32_t slot = slot_[node.ids[0]];
+    const View& view = *node.tensor.view();
+    const bool direct = top && isWhole(node.tensor) && draft_.accesses[view.variable].empty() &&
+                        draft_.storages[view.variable].input < 0;
+    if (direct) {
+      draft_.storages[view.variable].input = slot;
+      return;
+    }
+    const Tensor landing =
+        graph_.addLinear(node.tensor.elementType(), node.tensor.shape(), node.debug);
+    addStorage(landing.view()->variable);
+    draft_.storages[landing.view()->variable].input = slot;
+    addCopy(landing, node.tensor, parent, span);
+  }
+
+  void addStreamOut(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
+    if (!options_.bind_streams) return addStreamStep(node, false, parent, span);
+    const std::int32_t slot = slot_[node.ids[0]];
+    Storage& storage = draft_.storages[node.tensor.view()->variable];
+    const bool direct = top && isWhole(node.tensor) && storage.output < 0 && !storage.constant &&
+                        (storage.input < 0 || mayAlias(slot, storage.input));
+    if (direct) {
+      storage.output = slot;
+      leaves_at_.emplace_back(node.tensor.view()->variable, now());
+      return;
+    }
+    const Tensor leaving =
+        graph_.addLinear(node.tensor.elementType(), node.tensor.shape(), node.debug);
+    addStorage(leaving.view()->variable);
+    draft_.storages[leaving.view()->variable].output = slot;
+    addCopy(node.tensor, leaving, parent, span);
+  }
+
+  bool mayAlias(std::int32_t output, std::int32_t input) const {
+    const auto& alias = draft_.image.signature.output_alias;
+    return static_cast<std::size_t>(output) < alias.size() &&
+           alias[static_cast<std::size_t>(output)] == input;
+  }
+
+  void addStreamStep(const ProgramNode& node, bool in, std::uint32_t parent, Span& span) {
+    auto step = std::make_shared<ProgramNode>();
+    step->kind = ProgramKind::kStep;
+    step->debug = node.debug;
+    step->step.kernel = in ? "engine.stream_in" : "engine.stream_out";
+    step->step.attributes.set("stream", static_cast<std::int64_t>(node.ids[0]));
+    keep_.push_back(step);
+    if (in && !node.tensor.isContiguous()) {
+      const Tensor landing =
+          graph_.addLinear(node.tensor.elementType(), node.tensor.shape(), node.debug);
+      addStorage(landing.view()->variable);
+      step->step.operands = {{landing.view(), Access::kWrite}};
+      addInto(*step, parent, span, false);
+      addCopy(landing, node.tensor, parent, span);
+      return;
+    }
+    const Tensor tensor = in ? node.tensor : contiguous(node.tensor, parent, span);
+    step->step.operands = {{tensor.view(), in ? Access::kWrite : Access::kRead}};
+    addInto(*step, parent, span, false);
+  }
+
+  void addCall(const ProgramNode& node, std::uint32_t parent, Span& span) {
+    if (node.ids[0] >= graph_.functions.size())
+      throw poplar::poplar_error("[Call] needs a function of this graph");
+    if (++depth_ > kMaxCallDepth)
+      throw poplar::graph_recursion_error("[Call] functions must not call themselves");
+    addInto(*graph_.functions[node.ids[0]], parent, span, false);
+    --depth_;
+  }
+
+  void addRepeat(const ProgramNode& node, std::uint32_t parent, Span& span) {
+    if (node.count == 0) return;
+    const std::uint32_t index = addNode(NodeKind::kRepeat);
+    draft_.image.nodes[parent].children.push_back(index);
+    draft_.image.nodes[index].value = node.count;
+    Span loop{Span::Kind::kRepeat, now(), 0, true, {}};
+    loop.children.push_back(addBody(*node.children[0], index));
+    close(loop);
+    span.children.push_back(std::move(loop));
+  }
+
+  void addWhile(const ProgramNode& node, std::uint32_t parent, Span& span) {
+    const std::uint32_t index = addNode(NodeKind::kRepeatWhile);
+    draft_.image.nodes[parent].children.push_back(index);
+    draft_.image.nodes[index].value = node.count;
+    Span loop{Span::Kind::kWhile, now(), 0, true, {}};
+    Span condition = addBody(*node.children[0], index);
+    addPredicate(node, index, condition);
+    loop.children.push_back(std::move(condition));
+    loop.children.push_back(addBody(*node.children[1], index));
+    close(loop);
+    span.children.push_back(std::move(loop));
+  }
+
+  void addBranches(const ProgramNode& node, std::uint32_t parent, Span& span) {
+    const std::uint32_t index =
+        addNode(node.kind == ProgramKind::kIf ? NodeKind::kIf : NodeKind::kSwitch);
+    draft_.image.nodes[parent].children.push_back(index);
+    draft_.image.nodes[index].selectors = node.selectors;
+    addPredicate(node, index, span);
+    Span branches{Span::Kind::kBranches, now(), 0, true, {}};
+    for (const auto& child : node.children) branches.children.push_back(addBody(*child, index));
+    close(branches);
+    span.children.push_back(std::move(branches));
+  }
+
+  Span addBody(const ProgramNode& body, std::uint32_t parent) {
+    const std::uint32_t index = addNode(NodeKind::kSequence);
+    draft_.image.nodes[parent].children.push_back(index);
+    Span span{Span::Kind::kSequence, now(), 0, true, {}};
+    addInto(body, index, span, false);
+    close(span);
+    return span;
+  }
+
+  void addPredicate(const ProgramNode& node, std::uint32_t index, Span& span) {
+    const View& view = *node.tensor.view();
+    if (!view.isStrided()) throw poplar::poplar_error("[Program] needs a predicate in one variable");
+    draft_.image.nodes[index].predicate = operand(view, Access::kRead);
+    const std::uint32_t position = now();
+    draft_.occurrences.push_back({-1});
+    span.children.push_back({Span::Kind::kLeaf, position, position + 1, true, {}});
+    span.end = now();
+    note(view, Access::kRead, position);
+  }
+
+  Draft& draft_;
+  poplar::GraphImpl& graph_;
+  const FlattenOptions& options_;
+  std::vector<std::int32_t> slot_;
+  std::map<std::pair<std::string, std::string>, std::uint32_t> debug_;
+  std::map<const ProgramNode*, std::uint64_t> steps_;
+  std::vector<poplar::ProgramNodePtr> keep_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_at_;  ///< (storage, position)
+  int depth_ = 0;
+};
+
+}  // namespace
+
+void flatten(Draft& draft, poplar::GraphImpl& graph, const poplar::ProgramNode& root,
+             const FlattenOptions& options) {
+  Flattener(draft, graph, options).run(root);
+  const auto n = static_cast<std::uint32_t>(draft.storages.size());
+  draft.merged_into.resize(n);
+  for (std::uint32_t i = 0; i < n; ++i) draft.merged_into[i] = i;
+  draft.step_removed.assign(draft.image.steps.size(), false);
+  if (draft.image.debug.empty()) draft.image.debug.emplace_back();
+}
+
+}  // namespace ipujax::engine::build

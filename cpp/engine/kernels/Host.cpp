@@ -1,0 +1,99 @@
+#include <cstdio>
+#include <stdexcept>
+
+#include "engine/Half.hpp"
+#include "engine/Kernel.hpp"
+
+/// Steps that talk to the host: streams that are not bound to memory, and printing.
+namespace ipujax::engine {
+namespace {
+
+std::uint64_t bytesOf(const OperandDesc& o) {
+  return static_cast<std::uint64_t>(o.numElements()) * sizeOf(o.type);
+}
+
+HostStreams& streamsOf(RunContext& context) {
+  if (!context.streams)
+    throw std::runtime_error("[stream] needs a host that serves streams; there is none");
+  return *context.streams;
+}
+
+std::unique_ptr<Kernel> makeStreamIn(const StepDesc& step) {
+  const auto stream = static_cast<std::uint32_t>(step.attributes.integer("stream"));
+  return kernelOf([stream, bytes = bytesOf(step.operands[0])](
+                      RunContext& context, std::span<std::byte* const> pointers) {
+    streamsOf(context).read(stream, pointers[0], bytes);
+  });
+}
+
+std::unique_ptr<Kernel> makeStreamOut(const StepDesc& step) {
+  const auto stream = static_cast<std::uint32_t>(step.attributes.integer("stream"));
+  return kernelOf([stream, bytes = bytesOf(step.operands[0])](
+                      RunContext& context, std::span<std::byte* const> pointers) {
+    streamsOf(context).write(stream, pointers[0], bytes);
+  });
+}
+
+template <class T>
+T load(const std::byte* p) {
+  T value;
+  __builtin_memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+std::string textOf(ElementType type, const std::byte* p) {
+  switch (type) {
+    case ElementType::kBool: return load<std::uint8_t>(p) ? "1" : "0";
+    case ElementType::kInt8: return std::to_string(load<std::int8_t>(p));
+    case ElementType::kUInt8: return std::to_string(load<std::uint8_t>(p));
+    case ElementType::kInt16: return std::to_string(load<std::int16_t>(p));
+    case ElementType::kUInt16: return std::to_string(load<std::uint16_t>(p));
+    case ElementType::kInt32: return std::to_string(load<std::int32_t>(p));
+    case ElementType::kUInt32: return std::to_string(load<std::uint32_t>(p));
+    case ElementType::kInt64: return std::to_string(load<std::int64_t>(p));
+    case ElementType::kUInt64: return std::to_string(load<std::uint64_t>(p));
+    case ElementType::kHalf: return std::to_string(halfToFloat(load<std::uint16_t>(p)));
+    case ElementType::kFloat: return std::to_string(load<float>(p));
+    case ElementType::kDouble: return std::to_string(load<double>(p));
+  }
+  return "?";
+}
+
+/// Poplar prints nested brackets to stderr.
+std::unique_ptr<Kernel> makePrint(const StepDesc& step) {
+  return kernelOf([o = step.operands[0], title = step.attributes.text("title")](
+                      RunContext&, std::span<std::byte* const> pointers) {
+    std::string text = title + ": ";
+    const std::int64_t n = o.numElements();
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::int64_t block = 1;
+      std::string opening;
+      for (std::size_t d = o.shape.size(); d-- > 0;) {
+        block *= o.shape[d];
+        if (i % block == 0) opening += "[";
+      }
+      text += opening + textOf(o.type, pointers[0] + i * static_cast<std::int64_t>(sizeOf(o.type)));
+      block = 1;
+      std::string closing;
+      for (std::size_t d = o.shape.size(); d-- > 0;) {
+        block *= o.shape[d];
+        if ((i + 1) % block == 0) closing += "]";
+      }
+      text += closing + (i + 1 < n ? ", " : "");
+    }
+    std::fprintf(stderr, "%s\n", text.c_str());
+  });
+}
+
+/// A step that only costs: what the tiles do where the host has nothing to do.
+std::unique_ptr<Kernel> makeAccount(const StepDesc&) {
+  return kernelOf([](RunContext&, std::span<std::byte* const>) {});
+}
+
+const RegisterKernel kStreamIn{"engine.stream_in", makeStreamIn};
+const RegisterKernel kStreamOut{"engine.stream_out", makeStreamOut};
+const RegisterKernel kPrint{"engine.print", makePrint};
+const RegisterKernel kAccount{"engine.account", makeAccount};
+
+}  // namespace
+}  // namespace ipujax::engine

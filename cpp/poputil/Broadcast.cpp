@@ -1,0 +1,43 @@
+#include "poputil/Broadcast.hpp"
+
+#include <algorithm>
+
+#include "poplar/exceptions.hpp"
+
+namespace poputil {
+namespace {
+
+std::vector<std::size_t> commonShape(const std::vector<std::size_t>& a,
+                                     const std::vector<std::size_t>& b) {
+  std::vector<std::size_t> shape(std::max(a.size(), b.size()), 1);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::size_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::size_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      throw poplar::poplar_error("[broadcastToMatch] needs sizes that agree or are 1; got " +
+                                 std::to_string(x) + " and " + std::to_string(y));
+    shape[shape.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return shape;
+}
+
+}  // namespace
+
+void broadcastToMatch(poplar::Tensor& a, poplar::ArrayRef<std::size_t> shape) {
+  a.broadcastToMatch(shape);
+}
+
+void broadcastToMatch(poplar::Tensor& a, poplar::Tensor& b) {
+  const auto shape = commonShape(a.shape(), b.shape());
+  a.broadcastToMatch(shape);
+  b.broadcastToMatch(shape);
+}
+
+void broadcastToMatch(poplar::Tensor& a, poplar::Tensor& b, poplar::Tensor& c) {
+  const auto shape = commonShape(commonShape(a.shape(), b.shape()), c.shape());
+  a.broadcastToMatch(shape);
+  b.broadcastToMatch(shape);
+  c.broadcastToMatch(shape);
+}
+
+}  // namespace poputil
