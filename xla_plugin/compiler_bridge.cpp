@@ -25,6 +25,7 @@ struct PythonState {
   py::object host_callback;
   std::mutex mutex;  // guards what follows, which is read without the GIL
   std::vector<std::int64_t> stablehlo_version;
+  std::atomic<bool> shows_program_text{true};
 };
 
 PythonState& state() {
@@ -214,6 +215,8 @@ engine::HostCallbacks& bridge::hostCallbacks() {
   return instance;
 }
 
+bool bridge::showsProgramText() { return state().shows_program_text.load(); }
+
 std::vector<std::int64_t> bridge::stablehloVersion() {
   const std::lock_guard lock(state().mutex);
   return state().stablehlo_version;
@@ -228,6 +231,7 @@ void bindPlugin(py::module_& module) {
     const std::lock_guard lock(state().mutex);
     state().stablehlo_version = std::move(version);
   });
+  module.def("show_program_text", [](bool show) { state().shows_program_text.store(show); });
   module.def("device_stats", deviceStats);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }

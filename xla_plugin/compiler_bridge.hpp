@@ -14,7 +14,7 @@ class module_;
 namespace ipujax::plugin {
 
 /// The plugin's half of the Python extension: adds set_compile_callback, set_host_callback,
-/// set_stablehlo_version and device_stats to the module.
+/// set_stablehlo_version, show_program_text and device_stats to the module.
 void bindPlugin(pybind11::module_& module);
 
 /// The only way from the plugin to Python. Each call takes the GIL itself and may be made from any
@@ -26,6 +26,10 @@ std::string compile(std::string_view code, std::string_view options, const Optio
 
 /// Calls the user's Python functions from inside a running program.
 engine::HostCallbacks& hostCallbacks();
+
+/// Whether jaxlib gets the text of programs. It asks for every program it compiles, only to learn
+/// the layouts that it would assume anyhow, and parsing takes longer than our compilation.
+bool showsProgramText();
 
 /// The version of StableHLO that Python's dialect reads; empty until it was set.
 std::vector<std::int64_t> stablehloVersion();

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler_bridge.hpp"
 #include "handle.hpp"
 #include "memory.hpp"
 
@@ -185,6 +186,10 @@ void parameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
 /// Called twice: for the size, then with room for the code.
 void optimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
   const auto& text = object<Executable>(args.executable).image().stablehlo;
+  if (text.empty() || !bridge::showsProgramText()) {
+    throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
+                      "[ipu executable] shows the text of its program only when asked to.");
+  }
   static constexpr std::string_view kFormat = "mlir";
   args.program->format = kFormat.data();
   args.program->format_size = kFormat.size();

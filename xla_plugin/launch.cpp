@@ -36,9 +36,10 @@ bool Replica::isShort() const {
   return late < 0 ? program->looksShort() : late <= kShortMicroseconds;
 }
 
+/// The shorter of the last two runs counts, so that one hiccup of the host changes nothing.
 void Replica::timed(float us) {
-  const float late = microseconds.load(std::memory_order_relaxed);
-  microseconds.store(std::max(us, 0.7F * late), std::memory_order_relaxed);
+  const float last = last_microseconds.exchange(us, std::memory_order_relaxed);
+  microseconds.store(last < 0 ? us : std::min(us, last), std::memory_order_relaxed);
 }
 
 Launch::Launch(std::shared_ptr<Replica> replica) : replica_(std::move(replica)) {}

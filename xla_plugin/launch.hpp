@@ -18,8 +18,8 @@ struct Replica {
   Device& device;
   const std::shared_ptr<DeviceRuntime> runtime;
   const std::shared_ptr<engine::Session> session;
-  /// Of late runs: rises at once, falls slowly. Negative until the first run.
-  std::atomic<float> microseconds{-1};
+  std::atomic<float> microseconds{-1};  ///< what a run takes; negative until the first
+  std::atomic<float> last_microseconds{-1};
 
   bool isShort() const;
   void timed(float us);

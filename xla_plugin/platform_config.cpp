@@ -88,12 +88,13 @@ std::string PlatformConfig::version() const {
 }
 
 Options PlatformConfig::deviceAttributes() const {
+  // jaxlib aborts on attributes that are neither text nor integers.
   return {{"num_ipus", ipus_per_device},
           {"num_tiles", ipus_per_device * num_tiles},
           {"tiles_per_ipu", num_tiles},
           {"bytes_per_tile", bytes_per_tile},
-          {"clock_hz", static_cast<float>(clock_hz)},
-          {"is_ipu_model", true}};
+          {"clock_hz", static_cast<std::int64_t>(clock_hz)},
+          {"is_ipu_model", std::int64_t{1}}};
 }
 
 }  // namespace ipujax::plugin
