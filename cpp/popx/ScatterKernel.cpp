@@ -137,7 +137,7 @@ class ReplaceKernel final : public Kernel {
   StridedCopy copy_;
 };
 
-float readScale(ElementType type, const std::byte* p) {
+double readScale(ElementType type, const std::byte* p) {
   if (type == ElementType::kHalf) {
     std::uint16_t half;
     std::memcpy(&half, p, sizeof(half));
@@ -148,9 +148,10 @@ float readScale(ElementType type, const std::byte* p) {
     std::memcpy(&value, p, sizeof(value));
     return value;
   }
-  std::int32_t value = 0;
-  std::memcpy(&value, p, sizeof(value));
-  return static_cast<float>(value);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, p, sizeof(bits));
+  return type == ElementType::kUInt32 ? static_cast<double>(bits)
+                                      : static_cast<double>(static_cast<std::int32_t>(bits));
 }
 
 class CombineKernel final : public Kernel {
@@ -162,11 +163,17 @@ class CombineKernel final : public Kernel {
         fn_(fn),
         bytes_(windows_.windowElements() *
                static_cast<std::int64_t>(sizeOf(step.operands[0].type))) {
-    if (scaled) scale_type_ = step.operands[3].type;
+    if (!scaled) return;
+    scale_type_ = step.operands[3].type;
+    if (*scale_type_ != ElementType::kHalf && sizeOf(*scale_type_) != 4) {
+      throw poplar::poplar_error(
+          "[popops::multiUpdateAdd] needs a scale of HALF, FLOAT, INT or UNSIGNED_INT; got another "
+          "type. Cast it first.");
+    }
   }
 
   void run(RunContext& context, Pointers p) const override {
-    const float scale = scale_type_ ? readScale(*scale_type_, p[3]) : 1.0f;
+    const double scale = scale_type_ ? readScale(*scale_type_, p[3]) : 1.0;
     inOrder(context, windows_, p[1], 2 * bytes_, [&](std::int64_t large, std::int64_t small) {
       std::byte* dst = p[0] + large;
       const std::byte* src = p[2] + small;

@@ -18,7 +18,7 @@ Combine combineByName(std::string_view name);
 
 /// Strides are in bytes. `scale` is used by kScaledAdd only: dst + scale * src.
 using CombineFn = void (*)(std::byte* dst, const std::byte* src, std::int64_t n,
-                           std::int64_t dst_stride, std::int64_t src_stride, float scale);
+                           std::int64_t dst_stride, std::int64_t src_stride, double scale);
 
 /// Throws poplar_error for and/or of floating-point types and for kDouble.
 CombineFn combineFn(Combine op, ElementType type);

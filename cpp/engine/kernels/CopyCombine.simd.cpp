@@ -57,7 +57,7 @@ inline void store(std::byte* p, typename Compute<T>::Type value) {
 
 // Integers wrap, as two's complement does; NaN wins in minimum and maximum.
 template <Combine kOp, class C>
-inline C combine(C a, C b, [[maybe_unused]] float scale) {
+inline C combine(C a, C b, [[maybe_unused]] double scale) {
   using U = std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>;
   using Wide = std::conditional_t<(sizeof(C) < 4), unsigned, typename U::type>;
   if constexpr (kOp == Combine::kAdd) {
@@ -81,7 +81,7 @@ inline C combine(C a, C b, [[maybe_unused]] float scale) {
 
 template <Combine kOp, class T>
 void run(std::byte* dst, const std::byte* src, std::int64_t n, std::int64_t dst_stride,
-         std::int64_t src_stride, float scale) {
+         std::int64_t src_stride, double scale) {
   constexpr std::int64_t kSize = sizeof(T);
   if (dst_stride == kSize && src_stride == kSize) {
     for (std::int64_t i = 0; i < n; ++i) {

@@ -1,0 +1,299 @@
+#include "popops/DynamicSlice.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <ostream>
+#include <string>
+
+#include "poplar/exceptions.hpp"
+#include "poputil/TileMapping.hpp"
+#include "popx/Gather.hpp"
+#include "popx/Scatter.hpp"
+#include "popx/WindowCost.hpp"
+
+// The host kernels are popx's gather and scatter kernels: a dynamic slice is a gather of one
+// window.
+namespace popops {
+namespace {
+
+using Dims = std::vector<std::size_t>;
+using poplar::Tensor;
+
+[[noreturn]] void refuse(const char* function, const std::string& needs, const Tensor& t,
+                         const Tensor& offsets) {
+  throw poplar::poplar_error(std::string("[popops::") + function + "] needs " + needs + "; got t " +
+                             t.shapeToString() + ", offsets " + offsets.shapeToString() + ".");
+}
+
+void check(const char* function, const Tensor& t, const Tensor& offsets, const Dims& dims,
+           const Dims& sizes) {
+  if (dims.size() != sizes.size()) refuse(function, "one size per sliced dimension", t, offsets);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] >= t.rank() || sizes[i] > t.dim(static_cast<unsigned>(dims[i])))
+      refuse(function, "sliced dimensions and sizes within t", t, offsets);
+    if (std::count(dims.begin(), dims.end(), dims[i]) != 1)
+      refuse(function, "each sliced dimension once", t, offsets);
+  }
+}
+
+Dims sliceShape(const std::vector<std::size_t>& shape, const Dims& dims, const Dims& sizes) {
+  Dims result = shape;
+  for (std::size_t i = 0; i < dims.size(); ++i) result[dims[i]] = sizes[i];
+  return result;
+}
+
+popx::WindowSpec windowSpec(const Tensor& t, const Dims& dims, const Dims& sizes, bool multiple,
+                            bool clamp) {
+  popx::WindowSpec spec;
+  const Dims shape = sliceShape(t.shape(), dims, sizes);
+  spec.sizes.assign(shape.begin(), shape.end());
+  spec.window.resize(shape.size());
+  std::iota(spec.window.begin(), spec.window.end(), 0);
+  spec.map.assign(dims.begin(), dims.end());
+  if (multiple) spec.batching = {-1};
+  spec.clamp = clamp;
+  return spec;
+}
+
+std::uint64_t numSlots(const Tensor& t, const Dims& dims, const Dims& sizes) {
+  std::uint64_t slots = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    slots *= t.dim(static_cast<unsigned>(dims[i])) - sizes[i] + 1;
+  return slots;
+}
+
+/// The offsets as [K]; where there is a copy for each tile, [K, tiles], the first one is read.
+Tensor offsetVector(const char* function, const Tensor& t, const Tensor& offset, const Dims& dims) {
+  if (offset.rank() == 0 && dims.size() == 1) return offset.expand({0});
+  if (offset.rank() == 2 && offset.dim(0) == dims.size() && offset.dim(1) > 0)
+    return offset.slice(0, 1, 1).squeeze({1});
+  if (offset.rank() != 1 || offset.dim(0) != dims.size())
+    refuse(function, "one offset per sliced dimension", t, offset);
+  return offset;
+}
+
+Tensor offsetRows(const char* function, const Tensor& t, const Tensor& offsets, const Dims& dims) {
+  if (offsets.rank() == 1 && dims.size() == 1) return offsets.expand({1});
+  if (offsets.rank() != 2 || offsets.dim(1) != dims.size())
+    refuse(function, "offsets of shape [n, number of sliced dimensions]", t, offsets);
+  return offsets;
+}
+
+popx::SliceProblem problemOf(const Tensor& t, const Dims& dims, const Dims& sizes,
+                             std::size_t lookups) {
+  popx::SliceProblem problem;
+  for (auto d : sliceShape(t.shape(), dims, sizes)) problem.elements *= d;
+  problem.rows = problem.elements ? t.numElements() / problem.elements : 0;
+  problem.lookups = lookups;
+  problem.coordinates = dims.size();
+  return problem;
+}
+
+void update(const char* function, poplar::Graph& graph, const Tensor& t, const Tensor& s,
+            const Tensor& offsets, const Tensor* scale, const Dims& dims, const Dims& sizes,
+            const char* body, poplar::program::Sequence& prog,
+            const poplar::DebugContext& debugContext) {
+  check(function, t, offsets, dims, sizes);
+  const Tensor rows = offsetRows(function, t, offsets, dims);
+  Dims expected = sliceShape(t.shape(), dims, sizes);
+  expected.insert(expected.begin(), rows.dim(0));
+  if (s.shape() != expected) refuse(function, "slices of shape [n, slice's shape]", t, offsets);
+  auto problem = problemOf(t, dims, sizes, rows.dim(0));
+  const bool accumulates = std::string(body) != "replace";
+  problem.work = accumulates ? popx::SliceWork::kAccumulate : popx::SliceWork::kWrite;
+  popx::scatterWindows(graph, "popops.multi_update", {t}, rows, {s}, scale,
+                       windowSpec(t, dims, sizes, true, false), body, false,
+                       popx::sliceCost(graph, t, s, problem), prog, debugContext);
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& o, const SlicePlan& p) {
+  return o << "SlicePlan(" << p.entries_ << " entries of " << p.output_ << ", " << p.lookups_
+           << " lookups)";
+}
+
+Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, const Dims& shape,
+                             const Dims& dims, const Dims& /*sizes*/, std::size_t minGrainSize,
+                             const poplar::DebugContext& debugContext) {
+  // The sliced dimensions innermost, so that the linear mapping spreads each slice alike.
+  std::vector<unsigned> order, back(shape.size());
+  for (unsigned d = 0; d < shape.size(); ++d) {
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
+  }
+  std::size_t sliced = 1;
+  for (auto d : dims) {
+    if (d >= shape.size() || std::count(dims.begin(), dims.end(), d) != 1) {
+      throw poplar::poplar_error(
+          "[popops::createSliceableTensor] needs each sliced dimension once and within the shape; "
+          "got dimension " +
+          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) + " shape.");
+    }
+    order.push_back(static_cast<unsigned>(d));
+    sliced *= shape[d];
+  }
+  Dims stored;
+  for (unsigned i = 0; i < order.size(); ++i) {
+    stored.push_back(shape[order[i]]);
+    back[order[i]] = i;
+  }
+  const Tensor t = graph.addVariable(type, stored, debugContext);
+  const auto vector = static_cast<unsigned>(graph.getTarget().getVectorWidth(type));
+  const auto grain = static_cast<unsigned>(std::max<std::size_t>(1, sliced));
+  const auto least = static_cast<unsigned>(std::max<std::size_t>(minGrainSize, vector)) * grain;
+  poputil::mapTensorLinearly(graph, t, least, grain);
+  return t.dimShuffle(back);
+}
+
+Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, const Dims& shape,
+                             const Dims& /*dims*/, const Dims& /*sizes*/, const SlicePlan& /*plan*/,
+                             const poplar::OptionFlags& /*options*/,
+                             const poplar::DebugContext& debugContext) {
+  const Tensor t = graph.addVariable(type, shape, debugContext);
+  poputil::mapTensorLinearly(graph, t);
+  return t;
+}
+
+Tensor createSliceTensor(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
+                         std::size_t numIndices, const poplar::DebugContext& debugContext) {
+  return createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes, numIndices, {}, {},
+                           debugContext);
+}
+
+Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type, const Dims& shape,
+                         const Dims& dims, const Dims& sizes, std::size_t numIndices,
+                         const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
+                         const poplar::DebugContext& debugContext) {
+  Dims result = sliceShape(shape, dims, sizes);
+  result.insert(result.begin(), numIndices);
+  const Tensor t = graph.addVariable(type, result, debugContext);
+  poputil::mapTensorLinearly(graph, t);
+  return t;
+}
+
+Tensor createIndicesTensor(poplar::Graph& graph, const Dims& dims, std::size_t numIndices,
+                           const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
+                           const poplar::DebugContext& debugContext) {
+  const Tensor t = graph.addVariable(poplar::UNSIGNED_INT, {numIndices, dims.size()}, debugContext);
+  poputil::mapTensorLinearly(graph, t);
+  return t;
+}
+
+Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const Tensor& s, const Dims& dims,
+                                      const Dims& numSlices,
+                                      const poplar::DebugContext& debugContext) {
+  Dims shape = s.shape();
+  for (std::size_t i = 0; i < dims.size(); ++i) shape.at(dims[i]) *= numSlices.at(i);
+  return createSliceableTensor(graph, s.elementType(), shape, dims, {}, 0, debugContext);
+}
+
+void dynamicSliceWithOutput(poplar::Graph& graph, const Tensor& output, const Tensor& t,
+                            const Tensor& offset, const Dims& dims, const Dims& sizes,
+                            poplar::program::Sequence& prog,
+                            const poplar::DebugContext& debugContext,
+                            const poplar::OptionFlags& /*options*/) {
+  check("dynamicSlice", t, offset, dims, sizes);
+  const Tensor starts = offsetVector("dynamicSlice", t, offset, dims);
+  if (output.shape() != sliceShape(t.shape(), dims, sizes))
+    refuse("dynamicSlice", "an output of the slice's shape", t, offset);
+  popx::gatherWindows(graph, "popops.dynamic_slice", t, starts, output,
+                      windowSpec(t, dims, sizes, false, true),
+                      popx::dynamicSliceCost(graph, output, numSlots(t, dims, sizes), dims.size()),
+                      prog, debugContext);
+}
+
+Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset, const Dims& dims,
+                    const Dims& sizes, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
+  check("dynamicSlice", t, offset, dims, sizes);
+  const Tensor out =
+      graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes), debugContext);
+  poputil::mapTensorLinearly(graph, out);
+  dynamicSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext, options);
+  return out;
+}
+
+poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph& graph, const Tensor& t,
+                                                   const Dims& dims, const Dims& sizes) {
+  Tensor slice = t;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    slice = slice.slice(0, sizes.at(i), static_cast<unsigned>(dims[i]));
+  return graph.getTileMapping(slice);
+}
+
+void dynamicUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offset,
+                   const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
+                   const poplar::DebugContext& debugContext,
+                   const poplar::OptionFlags& /*options*/) {
+  check("dynamicUpdate", t, offset, dims, sizes);
+  const Tensor starts = offsetVector("dynamicUpdate", t, offset, dims);
+  if (s.shape() != sliceShape(t.shape(), dims, sizes))
+    refuse("dynamicUpdate", "an update of the slice's shape", t, offset);
+  popx::scatterWindows(graph, "popops.dynamic_update", {t}, starts, {s}, nullptr,
+                       windowSpec(t, dims, sizes, false, true), "replace", true,
+                       popx::dynamicSliceCost(graph, s, numSlots(t, dims, sizes), dims.size()),
+                       prog, debugContext);
+}
+
+Tensor multiSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offsets, const Dims& dims,
+                  const Dims& sizes, poplar::program::Sequence& prog, const SlicePlan& plan,
+                  const poplar::OptionFlags& options, const poplar::DebugContext& debugContext) {
+  check("multiSlice", t, offsets, dims, sizes);
+  const Tensor rows = offsetRows("multiSlice", t, offsets, dims);
+  const Tensor out = createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes, rows.dim(0),
+                                       plan, options, debugContext);
+  popx::gatherWindows(
+      graph, "popops.multi_slice", t, rows, out, windowSpec(t, dims, sizes, true, true),
+      popx::sliceCost(graph, t, out, problemOf(t, dims, sizes, rows.dim(0))), prog, debugContext);
+  return out;
+}
+
+void multiUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
+                 const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
+                 const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
+                 const poplar::DebugContext& debugContext) {
+  update("multiUpdate", graph, t, s, offsets, nullptr, dims, sizes, "replace", prog, debugContext);
+}
+
+void multiUpdateAdd(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
+                    const Tensor& scale, const Dims& dims, const Dims& sizes,
+                    poplar::program::Sequence& prog, const SlicePlan& /*plan*/,
+                    const poplar::OptionFlags& /*options*/,
+                    const poplar::DebugContext& debugContext) {
+  const bool half_by_float =
+      t.elementType() == poplar::HALF && scale.elementType() == poplar::FLOAT;
+  if (scale.numElements() != 1 || (scale.elementType() != t.elementType() && !half_by_float)) {
+    refuse("multiUpdateAdd", "a scale of one element of t's type (or FLOAT where t is HALF)", t,
+           offsets);
+  }
+  const Tensor factor = scale.reshape({});
+  update("multiUpdateAdd", graph, t, s, offsets, &factor, dims, sizes, "scaled_add", prog,
+         debugContext);
+}
+
+void multiUpdateMax(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
+                    const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
+                    const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
+                    const poplar::DebugContext& debugContext) {
+  update("multiUpdateMax", graph, t, s, offsets, nullptr, dims, sizes, "max", prog, debugContext);
+}
+
+SlicePlan embedding::plan(const poplar::Graph& /*graph*/, const poplar::Type& /*dataType*/,
+                          std::size_t numEntries, std::size_t outputSize,
+                          const std::vector<std::size_t>& numLookups,
+                          const poplar::OptionFlags& options) {
+  static const char* const kKnown[] = {"usedForSlice",        "usedForUpdate",
+                                       "operationForUpdate",  "availableMemoryProportion",
+                                       "indicesDistribution", "planMinimisationTarget",
+                                       "indicesAreSorted",    "partialType"};
+  for (const auto& [name, value] : options) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
+      throw poplar::invalid_option("[popops::embedding::plan] has no option '" + std::string(name) +
+                                   "'. See the header for those it has.");
+    }
+  }
+  return {numEntries, outputSize,
+          std::accumulate(numLookups.begin(), numLookups.end(), std::size_t{0})};
+}
+
+}  // namespace popops

@@ -1,0 +1,137 @@
+#pragma once
+#include <cstddef>
+#include <iosfwd>
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+
+namespace popops {
+
+/// How a slice or update of a table is spread over tiles. In the model the plan is chosen again
+/// where it is used, from the tensors; the object keeps what it was made for.
+class SlicePlan {
+ public:
+  SlicePlan() = default;
+  SlicePlan(std::size_t numEntries, std::size_t outputSize, std::size_t numLookups)
+      : entries_(numEntries), output_(outputSize), lookups_(numLookups) {}
+  std::size_t numEntries() const { return entries_; }
+  friend bool operator==(const SlicePlan&, const SlicePlan&) = default;
+  friend auto operator<=>(const SlicePlan&, const SlicePlan&) = default;
+  friend std::ostream& operator<<(std::ostream& o, const SlicePlan& p);
+
+ private:
+  std::size_t entries_ = 0;
+  std::size_t output_ = 0;
+  std::size_t lookups_ = 0;
+};
+
+/// A tensor to be sliced in `dims`: each slice is spread over as many tiles as its size allows, so
+/// that slicing needs no exchange.
+poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type,
+                                     const std::vector<std::size_t>& shape,
+                                     const std::vector<std::size_t>& dims,
+                                     const std::vector<std::size_t>& sizes,
+                                     std::size_t minGrainSize = 0,
+                                     const poplar::DebugContext& debugContext = {});
+/// The same for multiSlice and multiUpdate with a plan: whole rows, spread evenly.
+poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type,
+                                     const std::vector<std::size_t>& shape,
+                                     const std::vector<std::size_t>& dims,
+                                     const std::vector<std::size_t>& sizes, const SlicePlan& plan,
+                                     const poplar::OptionFlags& options,
+                                     const poplar::DebugContext& debugContext = {});
+
+/// Slices of `t`: shape [numIndices, t's shape with `sizes` in `dims`].
+poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Tensor& t,
+                                 const std::vector<std::size_t>& dims,
+                                 const std::vector<std::size_t>& sizes, std::size_t numIndices,
+                                 const poplar::DebugContext& debugContext = {});
+poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type,
+                                 const std::vector<std::size_t>& shape,
+                                 const std::vector<std::size_t>& dims,
+                                 const std::vector<std::size_t>& sizes, std::size_t numIndices,
+                                 const SlicePlan& plan, const poplar::OptionFlags& options,
+                                 const poplar::DebugContext& debugContext = {});
+
+/// UNSIGNED_INT indices of shape [numIndices, dims.size()].
+poplar::Tensor createIndicesTensor(poplar::Graph& graph, const std::vector<std::size_t>& dims,
+                                   std::size_t numIndices, const SlicePlan& plan,
+                                   const poplar::OptionFlags& options,
+                                   const poplar::DebugContext& debugContext = {});
+
+/// A tensor of which `s` is one slice: numSlices[i] slices in dims[i], mapped as `s` is.
+poplar::Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const poplar::Tensor& s,
+                                              const std::vector<std::size_t>& dims,
+                                              const std::vector<std::size_t>& numSlices,
+                                              const poplar::DebugContext& debugContext = {});
+
+/// The part of `t` at `offset` (one integer per dim of `dims`), of extent `sizes` there and whole
+/// in the other dimensions. Offsets are clamped so that the slice lies inside (as XLA asks; the
+/// SDK leaves others undefined).
+poplar::Tensor dynamicSlice(poplar::Graph& graph, const poplar::Tensor& t,
+                            const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
+                            const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                            const poplar::DebugContext& debugContext = {},
+                            const poplar::OptionFlags& options = {});
+void dynamicSliceWithOutput(poplar::Graph& graph, const poplar::Tensor& output,
+                            const poplar::Tensor& t, const poplar::Tensor& offset,
+                            const std::vector<std::size_t>& dims,
+                            const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                            const poplar::DebugContext& debugContext = {},
+                            const poplar::OptionFlags& options = {});
+
+poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph& graph, const poplar::Tensor& t,
+                                                   const std::vector<std::size_t>& dims,
+                                                   const std::vector<std::size_t>& sizes);
+
+/// Writes `s` over the part of `t` at `offset`, in place. Offsets are clamped.
+void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                   const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
+                   const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                   const poplar::DebugContext& debugContext = {},
+                   const poplar::OptionFlags& options = {});
+
+/// One slice of `t` for each row of `offsets` [n, dims.size()]: shape [n, slice's shape]. Offsets
+/// are clamped.
+poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t,
+                          const poplar::Tensor& offsets, const std::vector<std::size_t>& dims,
+                          const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                          const SlicePlan& plan, const poplar::OptionFlags& options,
+                          const poplar::DebugContext& debugContext = {});
+
+/// t[offsets[i]] = s[i], in order; slices that do not lie inside are skipped.
+void multiUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                 const poplar::Tensor& offsets, const std::vector<std::size_t>& dims,
+                 const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                 const SlicePlan& plan, const poplar::OptionFlags& options,
+                 const poplar::DebugContext& debugContext = {});
+
+/// t[offsets[i]] += scale * s[i]; skips like multiUpdate. `scale`: one element, of t's type, or
+/// FLOAT where t is HALF.
+void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                    const poplar::Tensor& offsets, const poplar::Tensor& scale,
+                    const std::vector<std::size_t>& dims, const std::vector<std::size_t>& sizes,
+                    poplar::program::Sequence& prog, const SlicePlan& plan,
+                    const poplar::OptionFlags& options,
+                    const poplar::DebugContext& debugContext = {});
+
+/// t[offsets[i]] = max(t[offsets[i]], s[i]); skips like multiUpdate.
+void multiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                    const poplar::Tensor& offsets, const std::vector<std::size_t>& dims,
+                    const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                    const SlicePlan& plan, const poplar::OptionFlags& options,
+                    const poplar::DebugContext& debugContext = {});
+
+namespace embedding {
+
+/// A plan for lookups in, and updates of, a table of numEntries rows of outputSize elements.
+/// Options: usedForSlice, usedForUpdate, operationForUpdate, availableMemoryProportion,
+/// indicesDistribution, planMinimisationTarget, indicesAreSorted; others throw invalid_option.
+SlicePlan plan(const poplar::Graph& graph, const poplar::Type& dataType, std::size_t numEntries,
+               std::size_t outputSize, const std::vector<std::size_t>& numLookups,
+               const poplar::OptionFlags& options);
+
+}  // namespace embedding
+}  // namespace popops

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+
+namespace popops {
+
+struct GatherParams {
+  /// Suggested most elements on a tile; the model's linear mappings are always balanced.
+  std::size_t maxElementsPerTile = 65535;
+
+  GatherParams() = default;
+  GatherParams(std::size_t maxElementsPerTile)  // NOLINT: implicit as in the SDK
+      : maxElementsPerTile(maxElementsPerTile) {}
+};
+
+/// A tensor to gather from along `axis`: whole slices, spread evenly.
+poplar::Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
+                                 const std::vector<std::size_t>& operandShape, unsigned axis,
+                                 GatherParams params = {},
+                                 const poplar::DebugContext& debugContext = {});
+
+/// Slices of depth 1 of `input` along `axis`: shape indices.shape() with input's other dimensions
+/// around it (numpy's take). Indices are clamped.
+poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& input,
+                      const poplar::Tensor& indices, unsigned axis, poplar::program::Sequence& prog,
+                      GatherParams params, const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& optionFlags = {});
+
+/// A tensor to gather slices of sliceSizes from.
+poplar::Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
+                                 const std::vector<std::size_t>& inputShape,
+                                 const std::vector<std::size_t>& sliceSizes,
+                                 std::vector<unsigned> startIndexMap,
+                                 const poplar::DebugContext& debugContext = {});
+
+/// XLA's gather without batching dimensions; see popx::gather. Start indices are clamped.
+poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& input,
+                      const poplar::Tensor& indices, std::size_t indexVectorDim,
+                      const std::vector<std::size_t>& offsetDims,
+                      const std::vector<std::size_t>& sliceSizes,
+                      const std::vector<std::size_t>& collapsedSliceDims,
+                      const std::vector<unsigned>& startIndexMap, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& optionFlags = {});
+
+}  // namespace popops

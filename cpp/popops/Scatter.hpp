@@ -1,0 +1,20 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+
+namespace popops {
+
+/// Writes windows of `updates` into `operand`, in place, at the start indices: XLA's scatter
+/// without batching dimensions; see popx::scatter, which also takes update computations.
+void scatter(poplar::Graph& graph, const poplar::Tensor& operand, const poplar::Tensor& indices,
+             const poplar::Tensor& updates, std::size_t indexVectorDim,
+             std::vector<unsigned> updateWindowDims, std::vector<std::size_t> insertWindowDims,
+             std::vector<unsigned> scatterDimsToOperandDims, poplar::program::Sequence& prog,
+             const poplar::DebugContext& debugContext = {},
+             const poplar::OptionFlags& optionFlags = {});
+
+}  // namespace popops
