@@ -1,0 +1,130 @@
+#include "poplin/ConvGroups.hpp"
+
+#include <algorithm>
+
+#include "engine/ThreadPool.hpp"
+#include "engine/blas/Pack.hpp"
+#include "engine/blas/Scratch.hpp"
+#include "poplin/ConvSubproblem.hpp"
+
+/// For many groups of few channels (depthwise): vectors run along the groups.
+namespace poplin::host {
+namespace {
+
+namespace blas = ipujax::engine::blas;
+using blas::ScratchUse;
+
+constexpr std::int64_t kTaskWork = 1 << 16;
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+/// Outputs of one line whose input by kernel element k lies inside.
+Range inside(const Subproblem& p, int axis, std::int64_t k) {
+  const std::int64_t shift = k * p.dilation[axis] - p.padding[axis];
+  const std::int64_t stride = p.stride[axis];
+  const std::int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+  const std::int64_t last = p.input[axis] - 1 - shift;
+  const std::int64_t end = last < 0 ? 0 : last / stride + 1;
+  return {std::min(begin, p.output[axis]), std::clamp<std::int64_t>(end, 0, p.output[axis])};
+}
+
+class Groups {
+ public:
+  Groups(const Subproblem& p)
+      : p_(p), line_(IPUJAX_PICK(groupLine)), direct_in_(p.in.isFloat() && p.in.group == 1) {}
+
+  void run(ipujax::engine::ThreadPool& pool) const {
+    const std::int64_t pairs = p_.in_channels * p_.out_channels;
+    float* weights = blas::scratch(ScratchUse::kShared, p_.taps() * pairs * p_.groups);
+    const std::int64_t rows = p_.taps() * pairs;
+    pool.parallelFor(rows, (1 << 14) / p_.groups + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) packRow(r, weights + r * p_.groups);
+    });
+    const std::int64_t lines = p_.batch * p_.out_channels * p_.output[0] * p_.output[1];
+    const std::int64_t work = p_.taps() * p_.in_channels * p_.groups * p_.output[2];
+    pool.parallelFor(lines, kTaskWork / std::max<std::int64_t>(work, 1) + 1,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       for (std::int64_t i = begin; i < end; ++i) outputLine(i, weights);
+                     });
+  }
+
+ private:
+  /// Weights as [co][ci][kd][kh][kw][group].
+  void packRow(std::int64_t r, float* out) const {
+    const auto& w = p_.weights;
+    const auto& k = p_.kernel;
+    const std::int64_t x = r % k[2], h = r / k[2] % k[1], d = r / (k[2] * k[1]) % k[0];
+    const std::int64_t channels = r / p_.taps();
+    const std::int64_t offset = channels / p_.in_channels * w.batch +
+                                channels % p_.in_channels * w.channel + d * w.space[0] +
+                                h * w.space[1] + x * w.space[2];
+    blas::loadRow(w.data, w.type, offset, w.group, p_.groups, out);
+  }
+
+  void outputLine(std::int64_t index, const float* weights) const {
+    const auto& o = p_.output;
+    const std::int64_t oh = index % o[1], od = index / o[1] % o[0];
+    const std::int64_t co = index / (o[1] * o[0]) % p_.out_channels;
+    const std::int64_t n = index / (o[1] * o[0] * p_.out_channels);
+    const std::int64_t groups = p_.groups;
+    float* sums = blas::scratch(ScratchUse::kResult, o[2] * groups);
+    std::fill(sums, sums + o[2] * groups, 0.0f);
+    const std::int64_t taps = p_.taps();
+    for (std::int64_t ci = 0; ci < p_.in_channels; ++ci)
+      for (std::int64_t kd = 0; kd < p_.kernel[0]; ++kd)
+        for (std::int64_t kh = 0; kh < p_.kernel[1]; ++kh) {
+          const std::int64_t id = od * p_.stride[0] + kd * p_.dilation[0] - p_.padding[0];
+          const std::int64_t ih = oh * p_.stride[1] + kh * p_.dilation[1] - p_.padding[1];
+          if (id < 0 || id >= p_.input[0] || ih < 0 || ih >= p_.input[1]) continue;
+          const std::int64_t base = n * p_.in.batch + ci * p_.in.channel + id * p_.in.space[0] +
+                                    ih * p_.in.space[1];
+          const float* w = weights + ((co * p_.in_channels + ci) * taps +
+                                      (kd * p_.kernel[1] + kh) * p_.kernel[2]) * groups;
+          kernelRow(base, w, sums);
+          if (p_.half_partials) blas::roundToHalf(sums, o[2] * groups);
+        }
+    const std::int64_t first = n * p_.out.batch + co * p_.out.channel + od * p_.out.space[0] +
+                               oh * p_.out.space[1];
+    for (std::int64_t x = 0; x < o[2]; ++x)
+      blas::storeRow(sums + x * groups, p_.out.data, p_.out.type, first + x * p_.out.space[2],
+                     p_.out.group, groups);
+  }
+
+  void kernelRow(std::int64_t base, const float* weights, float* sums) const {
+    const auto& in = p_.in;
+    const float* line = nullptr;
+    std::int64_t pixel = in.space[2];
+    if (direct_in_) {
+      line = static_cast<const float*>(in.data) + base;
+    } else {
+      float* copy = blas::scratch(ScratchUse::kImage, p_.input[2] * p_.groups);
+      for (std::int64_t x = 0; x < p_.input[2]; ++x)
+        blas::loadRow(in.data, in.type, base + x * in.space[2], in.group, p_.groups,
+                      copy + x * p_.groups);
+      line = copy;
+      pixel = p_.groups;
+    }
+    for (std::int64_t kw = 0; kw < p_.kernel[2]; ++kw) {
+      const Range range = inside(p_, 2, kw);
+      if (range.begin >= range.end) continue;
+      const std::int64_t first =
+          range.begin * p_.stride[2] + kw * p_.dilation[2] - p_.padding[2];
+      line_(sums + range.begin * p_.groups, line + first * pixel, p_.stride[2] * pixel,
+            weights + kw * p_.groups, p_.groups, range.end - range.begin);
+    }
+  }
+
+  const Subproblem& p_;
+  GroupLineFn line_;
+  bool direct_in_;
+};
+
+}  // namespace
+
+void runAlongGroups(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
+  Groups(problem).run(pool);
+}
+
+}  // namespace poplin::host
