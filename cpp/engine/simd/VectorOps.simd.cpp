@@ -314,7 +314,8 @@ bool accumulateHalfToFloat(Reduction op, float* acc, const std::uint16_t* in, st
   for (std::int64_t begin = 0; begin < n; begin += 512) {
     const std::int64_t m = n - begin < 512 ? n - begin : 512;
     halfToFloat(in + begin, block, m);
-    if (!accumulate(op, ElementType::kFloat, acc + begin, block, m)) return false;
+    if (!IPUJAX_ISA_NAMESPACE::accumulate(op, ElementType::kFloat, acc + begin, block, m))
+      return false;
   }
   return true;
 }
