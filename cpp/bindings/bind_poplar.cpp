@@ -94,6 +94,8 @@ void bindTensor(py::module_& m) {
       .def("squeeze", [](const Tensor& t, const Shape& at) { return t.squeeze(at); })
       .def("reinterpret", &Tensor::reinterpret)
       .def("isContiguous", &Tensor::isContiguous)
+      .def("intersectsWith", &Tensor::intersectsWith)
+      .def("__eq__", [](const Tensor& a, const Tensor& b) { return a == b; })
       .def("__repr__", [](const Tensor& t) {
         return "Tensor(" + t.elementType().toString() + " " + t.shapeToString() + ")";
       });
