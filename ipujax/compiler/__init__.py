@@ -1,0 +1,1 @@
+"""From a StableHLO artifact to a sealed executable: `compile.compile_module`."""

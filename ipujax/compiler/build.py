@@ -1,0 +1,28 @@
+"""Stage 8: allocation, plans, costs and the verdict whether it fits: the sealed executable."""
+
+from __future__ import annotations
+
+from ipujax.compiler.ingest import Request
+from ipujax.compiler.lower import Lowered
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.errors import OutOfMemoryError
+
+
+def build(lowered: Lowered, request: Request) -> bytes:
+    """The executable's bytes.
+
+    Raises:
+        OutOfMemoryError: it does not fit a tile, and `out_of_memory="error"`.
+    """
+    text = request.module.operation.get_asm(enable_debug_info=False)
+    try:
+        image = ipu.engine.buildImage(
+            lowered.graph,
+            lowered.program,
+            lowered.signature,
+            text,
+            request.options.out_of_memory == "error",
+        )
+    except ipu.poplar.graph_memory_allocation_error as error:
+        raise OutOfMemoryError(str(error)) from error
+    return bytes(image)

@@ -1,0 +1,100 @@
+"""The compiler: a StableHLO artifact in, a sealed executable out. One stage per line."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ipujax.compiler import ir
+from ipujax.compiler.build import build
+from ipujax.compiler.dump import Dump
+from ipujax.compiler.fuse import fuse
+from ipujax.compiler.ingest import ingest
+from ipujax.compiler.lower import lower, refuse_unsupported
+from ipujax.compiler.normalise import normalise
+from ipujax.compiler.partition import partition
+from ipujax.compiler.place import place
+from ipujax.compiler.schedule import schedule
+from ipujax.compiler.verify import verify
+from ipujax.types import PlatformConfig
+
+
+def compile_module(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
+    """Compiles one program.
+
+    Args:
+        code: a StableHLO portable artifact.
+        options: a serialised xla.CompileOptionsProto; may be empty.
+        platform: what the PJRT client was created with (`config.platform_options`).
+    Returns:
+        The executable: bytes that need no compiler and no Python to run.
+    Raises:
+        IpuError: of the type that says what is wrong with the program or its options.
+    """
+    with _without_collections():
+        request = ingest(code, options, platform)
+        dump = Dump(request.options.dump_dir, request.name)
+        dump.write("1_ingest", lambda: str(request.module))
+        request = partition(request)
+        dump.write("2_partition", lambda: str(request.module))
+        program = normalise(request)
+        program = refuse_unsupported(program)
+        _check(program, "3_normalise", dump)
+        program = place(program)
+        _check(program, "4_place", dump)
+        program = fuse(program)
+        _check(program, "5_fuse", dump)
+        program = schedule(program)
+        _check(program, "6_schedule", dump)
+        lowered = lower(program, request)
+        dump.write("7_lower", lambda: f"{lowered.signature}\n")
+        executable = build(lowered, request)
+        dump.write("8_build", lambda: _described(executable))
+    return executable
+
+
+def _check(program: ir.Program, stage: str, dump: Dump) -> None:
+    dump.write(stage, lambda: ir.to_text(program))
+    verify(program, stage)
+
+
+def _described(executable: bytes) -> str:
+    """The steps that will run and what each costs, one per line."""
+    from ipujax.compiler.rules import poplar as ipu
+
+    image = ipu.engine.inspectImage(executable)
+    steps = image.pop("steps")
+    lines = [f"{key}: {image[key]}" for key in image if key != "buffers"]
+    for step in steps:
+        shapes = ", ".join(f"b{o['buffer']}{o['shape']}" for o in step["operands"])
+        where = f"{step['name']} {step['source']}"
+        lines.append(f"{step['kernel']}({shapes}) {step['cost']['cycles']:.0f} cycles  {where}")
+    return "\n".join(lines) + "\n"
+
+
+_lock = threading.Lock()
+_compiling = 0
+_collector_was_on = False
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keeps Python's cycle collector out of the way: a compile makes many objects and few cycles.
+
+    Several threads may compile at once; the last one out turns it on again.
+    """
+    global _compiling, _collector_was_on
+    with _lock:
+        if _compiling == 0:
+            _collector_was_on = gc.isenabled()
+            gc.disable()
+        _compiling += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _compiling -= 1
+            if _compiling == 0 and _collector_was_on:
+                gc.enable()

@@ -1,0 +1,72 @@
+"""The element types of programs: what StableHLO calls them, what JAX calls them, how a tile holds them.
+
+bfloat16 has no place on a tile: it is computed as float32, rounded to bfloat16 after each op, and stored as
+its 16 bits (UNSIGNED_SHORT) where a program receives or returns it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Dtype:
+    """One element type that can be compiled."""
+
+    name: str  #: StableHLO's: "f32"
+    jax_name: str  #: JAX's: "float32"
+    numpy: np.dtype
+    poplar: str  #: name of Poplar's type while computing
+    stored: str  #: name of Poplar's type at the program's boundary
+    size: int  #: bytes at the program's boundary
+    kind: str  #: "f" float, "i" signed, "u" unsigned, "b" bool
+
+    @property
+    def held_numpy(self) -> np.dtype:
+        """The numpy type of a constant as a tile holds it."""
+        return np.dtype(np.float32) if self.name == "bf16" else self.numpy
+
+
+def _row(name: str, numpy: object, poplar: str, kind: str, stored: str = "") -> Dtype:
+    dtype = np.dtype(numpy)  # type: ignore[call-overload]
+    return Dtype(name, dtype.name, dtype, poplar, stored or poplar, dtype.itemsize, kind)
+
+
+DTYPES: dict[str, Dtype] = {
+    row.name: row
+    for row in (
+        _row("f32", np.float32, "FLOAT", "f"),
+        _row("f16", np.float16, "HALF", "f"),
+        _row("bf16", ml_dtypes.bfloat16, "FLOAT", "f", stored="UNSIGNED_SHORT"),
+        _row("i8", np.int8, "CHAR", "i"),
+        _row("i16", np.int16, "SHORT", "i"),
+        _row("i32", np.int32, "INT", "i"),
+        _row("ui8", np.uint8, "UNSIGNED_CHAR", "u"),
+        _row("ui16", np.uint16, "UNSIGNED_SHORT", "u"),
+        _row("ui32", np.uint32, "UNSIGNED_INT", "u"),
+        _row("i1", np.bool_, "BOOL", "b"),
+    )
+}
+
+TOKEN = "token"
+
+#: Why a type that programs may name cannot be compiled.
+REFUSED = {
+    "f64": "an IPU has no 64-bit floating point; use float32, or leave jax_enable_x64 off",
+    "i64": "an IPU has no 64-bit integers; use int32, or leave jax_enable_x64 off",
+    "ui64": "an IPU has no 64-bit integers; use uint32, or leave jax_enable_x64 off",
+    "complex<f32>": "complex64 has no rules yet; carry real and imaginary parts apart",
+    "complex<f64>": "an IPU has no 64-bit floating point; carry float32 parts apart",
+}
+
+
+def refusal_of(name: str) -> str:
+    """The reason why the type of that StableHLO name is refused."""
+    if name in REFUSED:
+        return REFUSED[name]
+    if name.startswith("f8") or name.startswith("f4") or name.startswith("f6"):
+        return "an Mk2 IPU has no 8-bit or smaller floating point; use float16 or bfloat16"
+    return "it has no rules; convert it to an 8-bit or wider type on the host"

@@ -1,0 +1,35 @@
+"""Writes what each stage made into a folder, for people."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+_count = itertools.count()
+
+
+class Dump:
+    """One compilation's files: `0003_jit_f.2_normalise.txt`. Without a folder it does nothing."""
+
+    def __init__(self, folder: str, name: str):
+        self._folder = Path(folder) if folder else None
+        if self._folder is not None:
+            self._prefix = f"{next(_count):04d}_{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:80]}"
+
+    def write(self, stage: str, text: Callable[[], str]) -> None:
+        """Writes one stage. A folder that cannot be written warns once and the compile goes on."""
+        if self._folder is None:
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            (self._folder / f"{self._prefix}.{stage}.txt").write_text(text(), encoding="utf-8")
+        except OSError as error:
+            warnings.warn(
+                f"[dump] needs a folder it can write to; got {self._folder}: {error.strerror}. "
+                "Do set IPUJAX_DUMP_DIR to another one; the compile goes on without dumps.",
+                stacklevel=2,
+            )
+            self._folder = None

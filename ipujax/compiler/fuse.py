@@ -1,0 +1,210 @@
+"""Stage 5: elementwise ops of one shape become one op, lowered to one pass over the elements.
+
+Before:  %1 = multiply(%a, %b)                  After:  %1, %2 = fused(%a, %b) {body=[multiply, tanh]}
+         %2 = tanh(%1)                                  %3 = reduce(%1)
+         %3 = reduce(%1)
+Two clusters may become one if no path leads from one to the other through an op of neither: the fused op
+runs as a whole, so such a path would make it wait for itself.
+"""
+
+from __future__ import annotations
+
+from ipujax.compiler.ir import Block, Op, Program, Value, captured
+from ipujax.compiler.rules.elementwise import ELEMENTWISE
+
+#: Longer bodies need more registers than a block of elements leaves in the first-level cache.
+MAX_BODY = 192
+MAX_OPERANDS = 40
+
+
+def fuse(program: Program) -> Program:
+    """Fuses in every block where steps are run; bodies of reductions, sorts and scatters stay."""
+    for block in blocks_run(program.main):
+        _fuse_block(block)
+    return program
+
+
+def blocks_run(block: Block) -> list[Block]:
+    """Blocks that are lowered to programs, not those that are functions of single elements."""
+    found = [block]
+    for op in block.ops:
+        if op.name in ("while", "case", "if"):
+            for region in op.regions:
+                found.extend(blocks_run(region))
+    return found
+
+
+class _Clusters:
+    """Sets of op indices, with the transitive dependences between them as bit sets."""
+
+    def __init__(self, block: Block):
+        self.ops = block.ops
+        count = len(block.ops)
+        self.parent = list(range(count))
+        self.members: list[list[int]] = [[i] for i in range(count)]
+        self.direct: list[set[int]] = [set() for _ in range(count)]
+        self.users: list[set[int]] = [set() for _ in range(count)]
+        self.reached = [0] * count  #: bit i: (transitively) needs what op i belongs to
+        self.where = {value: i for i, op in enumerate(block.ops) for value in op.results}
+        self.operands: list[set[Value]] = [
+            {v for v in op.operands if not v.is_splat} if op.name in ELEMENTWISE else set()
+            for op in block.ops
+        ]
+        for index, op in enumerate(block.ops):
+            inputs = op.operands
+            if op.regions:
+                inputs = inputs + [v for region in op.regions for v in captured(region)]
+            bits = 0
+            for value in inputs:
+                producer = self.where.get(value)
+                if producer is not None:
+                    self.direct[index].add(producer)
+                    self.users[producer].add(index)
+                    bits |= self.reached[producer] | (1 << producer)
+            self.reached[index] = bits
+
+    def find(self, index: int) -> int:
+        parent = self.parent
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    def may_merge(self, a: int, b: int) -> bool:
+        """No cluster that one of them directly needs may itself need the other."""
+        both = (1 << a) | (1 << b)
+        find = self.find
+        for cluster in (a, b):
+            for needed in self.direct[cluster]:
+                root = find(needed)
+                if root != a and root != b and self.reached[root] & both:
+                    return False
+        return True
+
+    def _operands_of(self, a: int, b: int) -> set[Value]:
+        """What both together take from outside."""
+        where, find = self.where, self.find
+        return {
+            value
+            for value in self.operands[a] | self.operands[b]
+            if value not in where or find(where[value]) not in (a, b)
+        }
+
+    def num_operands(self, a: int, b: int) -> int:
+        return len(self._operands_of(a, b))
+
+    def merge(self, a: int, b: int) -> int:
+        self.operands[a] = self.operands[b] = self._operands_of(a, b)
+        if len(self.members[a]) < len(self.members[b]):
+            a, b = b, a
+        self.parent[b] = a
+        self.members[a] += self.members[b]
+        self.direct[a] |= self.direct[b]
+        self.users[a] |= self.users[b]
+        both = (1 << a) | (1 << b)
+        self.reached[a] = (self.reached[a] | self.reached[b]) & ~both
+        self._spread(a, both)
+        return a
+
+    def _spread(self, start: int, both: int) -> None:
+        """What needs the merged cluster now needs all that it needs. Roots carry the bits."""
+        find, reached = self.find, self.reached
+        pending = [start]
+        while pending:
+            source = pending.pop()
+            bits = reached[source] | (1 << source) | both
+            for user in self.users[source]:
+                root = find(user)
+                if root not in (start, source) and reached[root] | bits != reached[root]:
+                    reached[root] |= bits
+                    pending.append(root)
+
+
+def _fuse_block(block: Block) -> None:
+    ops = block.ops
+    clusters = _Clusters(block)
+    shapes = [op.results[0].shape if op.name in ELEMENTWISE else None for op in ops]
+    for index, op in enumerate(ops):
+        shape = shapes[index]
+        if shape is None:
+            continue
+        for value in op.operands:
+            producer = clusters.where.get(value)
+            if producer is None or shapes[producer] != shape:
+                continue
+            a, b = clusters.find(producer), clusters.find(index)
+            if a == b or len(clusters.members[a]) + len(clusters.members[b]) > MAX_BODY:
+                continue
+            if clusters.may_merge(a, b) and clusters.num_operands(a, b) <= MAX_OPERANDS:
+                clusters.merge(a, b)
+    _rebuild(block, clusters)
+
+
+def _rebuild(block: Block, clusters: _Clusters) -> None:
+    """Replaces the ops of each cluster by one fused op and puts all in an order that works."""
+    ops = block.ops
+    outside_uses = _used_outside(block, clusters)
+    by_root: dict[int, Op] = {}
+    for index, op in enumerate(ops):
+        root = clusters.find(index)
+        if op.name not in ELEMENTWISE:
+            by_root[root] = op
+        elif root not in by_root:
+            members = sorted(clusters.members[root])
+            by_root[root] = _fused([ops[i] for i in members], outside_uses)
+    block.ops = _topological(by_root, clusters)
+
+
+def _used_outside(block: Block, clusters: _Clusters) -> set[Value]:
+    """Values that are used by the block's results or by an op of another cluster."""
+    used = set(block.results)
+    for index, op in enumerate(block.ops):
+        root = clusters.find(index)
+        inputs = op.operands
+        if op.regions:
+            inputs = inputs + [v for region in op.regions for v in captured(region)]
+        for value in inputs:
+            producer = clusters.where.get(value)
+            if producer is not None and clusters.find(producer) != root:
+                used.add(value)
+    return used
+
+
+def _fused(body: list[Op], outside_uses: set[Value]) -> Op:
+    inside = {op.results[0] for op in body}
+    operands: dict[Value, None] = {}
+    for op in body:
+        for value in op.operands:
+            if value not in inside and not value.is_splat:
+                operands[value] = None
+    fused = Op("fused", list(operands), {"body": body}, body[-1].source)
+    for op in body:
+        value = op.results[0]
+        if value in outside_uses:
+            # The value keeps its op inside the body by position only; outside it is the fused op's.
+            fused.results.append(value)
+    for index, value in enumerate(fused.results):
+        value.op, value.index = fused, index
+    return fused
+
+
+def _topological(by_root: dict[int, Op], clusters: _Clusters) -> list[Op]:
+    """Keeps the original order as far as the fused ops allow."""
+    find = clusters.find
+    order: list[Op] = []
+    done: set[int] = set()
+    for start in sorted(by_root, key=lambda root: max(clusters.members[root])):
+        stack = [start]
+        while stack:
+            root = stack[-1]
+            if root in done:
+                stack.pop()
+                continue
+            waiting = {find(i) for i in clusters.direct[root]} - done - {root}
+            if waiting:
+                stack.extend(sorted(waiting, reverse=True))
+                continue
+            stack.pop()
+            done.add(root)
+            order.append(by_root[root])
+    return order

@@ -1,0 +1,62 @@
+"""Stage 1: the bytes that the plugin was handed become an MLIR module and a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ipujax import config, jax_compat
+from ipujax.errors import InvalidProgramError
+from ipujax.types import PlatformConfig
+
+
+@dataclass(slots=True)
+class Request:
+    """One program to compile and how the caller wants it."""
+
+    module: Any  #: the MLIR module; owns its context
+    name: str
+    options: config.CompileConfig
+    num_replicas: int
+    num_partitions: int
+    machine: str
+    ipus_per_device: int
+    num_tiles: int
+
+
+def ingest(code: bytes, options: bytes, platform: PlatformConfig) -> Request:
+    """Reads a StableHLO portable artifact and a serialised CompileOptionsProto.
+
+    Raises:
+        InvalidProgramError: the code is no such artifact.
+        ConfigError: an option of `jax.jit(..., compiler_options=...)` is unknown or not allowed.
+    """
+    try:
+        module = jax_compat.deserialize_artifact(bytes(code))
+    except Exception as error:  # the bindings raise more than one type
+        raise InvalidProgramError(
+            f"[ingest] needs a StableHLO portable artifact; got {len(code)} bytes that are none: "
+            f"{error}. Do hand over what jax.jit or jax.export made."
+        ) from error
+    num_replicas = num_partitions = 1
+    overrides: dict[str, object] = {}
+    if options:
+        decoded = jax_compat.read_compile_options(bytes(options))
+        num_replicas, num_partitions = decoded.num_replicas, decoded.num_partitions
+        overrides = dict(decoded.env_option_overrides)
+    settings = config.with_compiler_options(config.from_environment().compile, overrides)
+    return Request(
+        module=module,
+        name=_module_name(module),
+        options=settings,
+        num_replicas=num_replicas,
+        num_partitions=num_partitions,
+        machine=str(platform.get("machine", "gc200")),
+        ipus_per_device=int(platform.get("ipus_per_device", 1)),
+        num_tiles=int(platform.get("num_tiles", 1472)),
+    )
+
+
+def _module_name(module: Any) -> str:
+    attributes = module.operation.attributes
+    return attributes["sym_name"].value if "sym_name" in attributes else "main"

@@ -1,0 +1,238 @@
+"""The compiler's own program: what stages 3 to 7 read and change.
+
+Blocks of ops in order; each op takes and gives values; a region of an op is a block that may use any
+value of the blocks around it. A constant is a value without an op. Light on purpose: a program of 1,000
+ops is read once from MLIR into this, and every pass after it costs microseconds per op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ipujax.compiler.dtypes import DTYPES, TOKEN
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an op comes from."""
+
+    name: str = ""  #: "jit(f)/layer/dot_general"
+    line: str = ""  #: "train.py:31"
+
+
+NO_SOURCE = Source()
+
+
+class Value:
+    """One array of the program, produced by `op` (result `index`), a block's argument, or a constant.
+
+    `const` holds a constant's elements: an array of `shape`, with all strides 0 for a splat.
+    """
+
+    __slots__ = ("const", "dtype", "index", "op", "shape")
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: str,
+        op: Op | None = None,
+        index: int = 0,
+        const: np.ndarray | None = None,
+    ):
+        self.shape = shape
+        self.dtype = dtype
+        self.op = op
+        self.index = index
+        self.const = const
+
+    @property
+    def num_elements(self) -> int:
+        count = 1
+        for dim in self.shape:
+            count *= dim
+        return count
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes while computing; a token has none."""
+        if self.dtype == TOKEN:
+            return 0
+        return self.num_elements * DTYPES[self.dtype].held_numpy.itemsize
+
+    @property
+    def is_splat(self) -> bool:
+        """Whether it is a constant with one element, or the same element everywhere."""
+        const = self.const
+        return const is not None and (const.size == 1 or not any(const.strides))
+
+    def __repr__(self) -> str:
+        text = "x".join(map(str, (*self.shape, self.dtype)))
+        return f"<{text}{' const' if self.const is not None else ''}>"
+
+
+class Op:
+    """One operation. `name` is StableHLO's without the prefix, or the compiler's own ("fused")."""
+
+    __slots__ = ("attrs", "name", "operands", "regions", "results", "source")
+
+    def __init__(
+        self,
+        name: str,
+        operands: list[Value],
+        attrs: dict[str, Any],
+        source: Source = NO_SOURCE,
+        regions: list[Block] | None = None,
+    ):
+        self.name = name
+        self.operands = operands
+        self.attrs = attrs
+        self.source = source
+        self.regions = regions or []
+        self.results: list[Value] = []
+
+    def add_result(self, shape: Shape, dtype: str) -> Value:
+        value = Value(shape, dtype, self, len(self.results))
+        self.results.append(value)
+        return value
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Ops in order, with the arguments they may use and the values the block hands back."""
+
+    args: list[Value] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Parameter:
+    """What the caller promised for one argument of the program."""
+
+    name: str = ""
+    donated: bool = False
+    alias: int | None = None  #: the result that takes over its memory
+    memory_kind: str = "device"
+
+
+@dataclass(slots=True)
+class Program:
+    """A whole program for one device."""
+
+    name: str
+    main: Block
+    parameters: list[Parameter]
+    result_sources: list[Source] = field(default_factory=list)
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def output_alias(self) -> list[int]:
+        """For each result the parameter whose memory it takes over, or -1."""
+        alias = [-1] * len(self.main.results)
+        for index, parameter in enumerate(self.parameters):
+            if parameter.alias is not None:
+                alias[parameter.alias] = index
+        return alias
+
+
+def constant(array: np.ndarray, dtype: str) -> Value:
+    """A constant value; `array` has the dtype's numpy type."""
+    return Value(array.shape, dtype, const=array)
+
+
+def splat(scalar: np.ndarray, shape: Shape, dtype: str) -> Value:
+    """A constant with the one element of `scalar` everywhere."""
+    return Value(shape, dtype, const=np.broadcast_to(scalar.reshape(()), shape))
+
+
+def walk_blocks(block: Block) -> Iterator[Block]:
+    """The block and all blocks inside it, outermost first."""
+    yield block
+    for op in block.ops:
+        for region in op.regions:
+            yield from walk_blocks(region)
+
+
+def walk_ops(block: Block) -> Iterator[Op]:
+    """All ops, those of regions after their op."""
+    for op in block.ops:
+        yield op
+        for region in op.regions:
+            yield from walk_ops(region)
+
+
+def captured(block: Block) -> list[Value]:
+    """Values of surrounding blocks that the block or its regions use, each once; no constants."""
+    own: set[Value] = set()
+    found: dict[Value, None] = {}
+
+    def visit(inner: Block) -> None:
+        own.update(inner.args)
+        for op in inner.ops:
+            for value in op.operands:
+                if value.const is None and value not in own:
+                    found[value] = None
+            for region in op.regions:
+                visit(region)
+            own.update(op.results)
+        for value in inner.results:
+            if value.const is None and value not in own:
+                found[value] = None
+
+    visit(block)
+    return list(found)
+
+
+def inputs_of(op: Op) -> list[Value]:
+    """All values the op needs, those its regions capture included; no constants."""
+    found = {value: None for value in op.operands if value.const is None}
+    for region in op.regions:
+        for value in captured(region):
+            found[value] = None
+    return list(found)
+
+
+def to_text(program: Program) -> str:
+    """The program for people: one op per line."""
+    names: dict[Value, str] = {}
+
+    def name(value: Value) -> str:
+        if value.const is not None:
+            if value.is_splat:
+                scalar = value.const.reshape(-1)[0] if value.const.size else "empty"
+                return f"{scalar}:{value.dtype}"
+            return f"const{value!r}"
+        return names.setdefault(value, f"%{len(names)}")
+
+    def shown(key: str, item: object) -> str:
+        if isinstance(item, Op):
+            return item.name
+        if isinstance(item, list) and item and isinstance(item[0], Op):
+            return f"{key}=[" + ", ".join(op.name for op in item) + "]"
+        return f"{key}={item}"
+
+    lines: list[str] = []
+
+    def write(block: Block, depth: int) -> None:
+        pad = "  " * depth
+        arguments = ", ".join(f"{name(a)}: {a!r}" for a in block.args)
+        lines.append(f"{pad}({arguments})")
+        for op in block.ops:
+            left = ", ".join(f"{name(r)}: {r!r}" for r in op.results)
+            attrs = ", ".join(shown(k, v) for k, v in op.attrs.items() if not k.startswith("_"))
+            right = ", ".join(name(v) for v in op.operands)
+            where = f"  // {op.source.name} {op.source.line}" if op.source.name else ""
+            lines.append(f"{pad}  {left} = {op.name}({right}) {{{attrs}}}{where}")
+            for region in op.regions:
+                write(region, depth + 2)
+        lines.append(f"{pad}  return {', '.join(name(v) for v in block.results)}")
+
+    lines.append(f"program {program.name} alias={program.output_alias}")
+    write(program.main, 0)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,153 @@
+"""Stage 7: the scheduled program becomes a Poplar graph and its control program.
+
+Each argument is a variable filled from its own stream at the start, each result a variable copied to its own
+stream at the end: the engine binds both to the caller's arrays. A donated argument's variable ends as the
+result that takes it over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ipujax.compiler.rules as rules  # noqa: F401  (registers every rule)
+from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.fuse import blocks_run
+from ipujax.compiler.ingest import Request
+from ipujax.compiler.ir import Op, Program, Value
+from ipujax.compiler.mapping import map_parameters
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.custom_call import from_stored, refusal, to_stored
+from ipujax.compiler.rules.registry import REFUSED, RULES
+from ipujax.errors import UnsupportedOpError
+
+
+@dataclass(slots=True)
+class Lowered:
+    """A graph with its program, and what its callers must know."""
+
+    graph: Any
+    program: Any
+    signature: dict[str, Any]
+
+
+def refuse_unsupported(program: Program) -> Program:
+    """Raises UnsupportedOpError with every op of the program that has no rule."""
+    found = []
+    for block in blocks_run(program.main):
+        for op in block.ops:
+            reason = _refusal(op)
+            if reason is not None:
+                found.append((_shown_name(op), reason, op.source.line))
+    if found:
+        raise UnsupportedOpError(found)
+    return program
+
+
+def _shown_name(op: Op) -> str:
+    if op.name == "custom_call":
+        return f"custom_call @{op.attrs['call_target_name']}"
+    return op.name
+
+
+def _refusal(op: Op) -> str | None:
+    if op.name == "custom_call":
+        return refusal(op)
+    if op.name in RULES:
+        return None
+    return REFUSED.get(op.name, "it is not known")
+
+
+def lower(program: Program, request: Request) -> Lowered:
+    """Makes the graph, runs every op's rule, and connects the streams."""
+    target = ipu.poplar.createModelTarget(
+        request.machine, request.ipus_per_device, request.num_tiles
+    )
+    graph = ipu.poplar.Graph(target)
+    main = ipu.poplar.program.Sequence(program.name)
+    builder = Builder(graph, main, request.options)
+    arguments = _read_arguments(builder, program)
+    results = builder.lower(program.main)
+    _write_results(builder, program, arguments, results)
+    return Lowered(graph, main, _signature(program, builder))
+
+
+def _read_arguments(builder: Builder, program: Program) -> list[Any]:
+    """The variable of each argument as callers see it; None for tokens."""
+    mapped = map_parameters(builder, program)
+    variables = []
+    for index, value in enumerate(program.main.args):
+        if value.dtype == TOKEN:
+            variables.append(None)
+            continue
+        debug = f"argument{index}"
+        type_ = builder.stored_types[value.dtype]
+        variable = mapped.get(value)
+        if variable is None:
+            variable = builder.variable(type_, value.shape, debug)
+        stream = builder.graph.addHostToDeviceFIFO(f"in{index}", type_, value.num_elements)
+        builder.copy(stream, variable, debug)
+        variables.append(variable)
+    for value, variable in zip(program.main.args, variables, strict=True):
+        if variable is not None:
+            builder.tensors[value] = from_stored(builder, variable, value.dtype, "argument")
+    return variables
+
+
+def _write_results(
+    builder: Builder, program: Program, arguments: list[Any], results: list[Any]
+) -> None:
+    """Results of donated arguments go through the argument's variable, after all have been read.
+
+    So a result that still looks at another donated argument is put aside first.
+    """
+    values, alias = program.main.results, program.output_alias
+    stored = [
+        None if tensor is None else to_stored(builder, tensor, value.dtype, f"result{j}")
+        for j, (tensor, value) in enumerate(zip(results, values, strict=True))
+    ]
+    taken_over = [arguments[i] for i in alias if i >= 0]
+    for j, tensor in enumerate(stored):
+        if tensor is None:
+            continue
+        own = arguments[alias[j]] if alias[j] >= 0 else None
+        if own is None or any(tensor.intersectsWith(v) for v in taken_over if v is not own):
+            if own is None or tensor != own:
+                stored[j] = builder.materialise(tensor, f"result{j}")
+    for j, value in enumerate(values):
+        tensor = stored[j]
+        if tensor is None:
+            continue
+        if alias[j] >= 0 and tensor != arguments[alias[j]]:
+            if tensor.intersectsWith(arguments[alias[j]]):
+                tensor = builder.materialise(tensor, f"result{j}")
+            builder.copy(tensor, arguments[alias[j]], f"result{j}")
+        if alias[j] >= 0:
+            tensor = arguments[alias[j]]
+        type_ = builder.stored_types[value.dtype]
+        stream = builder.graph.addDeviceToHostFIFO(f"out{j}", type_, value.num_elements)
+        builder.copy(tensor, stream, f"result{j}")
+
+
+def _signature(program: Program, builder: Builder) -> dict[str, Any]:
+    return {
+        "name": program.name,
+        "inputs": [_spec(value) for value in program.main.args],
+        "outputs": [_spec(value) for value in program.main.results],
+        "output_alias": program.output_alias,
+        "has_host_callbacks": builder.has_host_callbacks,
+    }
+
+
+def _spec(value: Value) -> dict[str, Any]:
+    if value.dtype == TOKEN:
+        return {"dtype": TOKEN, "shape": [], "bytes": 0}
+    row = DTYPES[value.dtype]
+    return {
+        "dtype": row.jax_name,
+        "shape": list(value.shape),
+        "bytes": value.num_elements * row.size,
+    }
+
+

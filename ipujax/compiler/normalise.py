@@ -1,0 +1,29 @@
+"""Stage 3: the MLIR module becomes the compiler's program, in its simplest form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ipujax.compiler.ingest import Request
+from ipujax.compiler.ir import Program
+from ipujax.compiler.passes.loops import simplify_loops
+from ipujax.compiler.passes.narrow import narrow
+from ipujax.compiler.passes.share import share
+from ipujax.compiler.passes.simplify import simplify
+from ipujax.compiler.reader import read_program
+from ipujax.compiler.rules.registry import RULES
+
+#: In order; each is program -> program.
+PASSES: tuple[Callable[[Program], Program], ...] = (narrow, simplify, share, simplify_loops)
+
+
+def normalise(request: Request) -> Program:
+    """Reads the module and runs all passes.
+
+    Raises:
+        UnsupportedDtypeError: an op computes in a dtype that an IPU does not have.
+    """
+    program = read_program(request.module, request.name, has_rule=RULES.__contains__)
+    for run in PASSES:
+        program = run(program)
+    return program

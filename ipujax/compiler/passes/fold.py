@@ -1,0 +1,98 @@
+"""Elementwise ops on small constants, computed with NumPy: only ops that NumPy rounds as an IPU does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Op, Value, constant, splat
+
+MAX_ELEMENTS = 64
+
+_COMPARE: dict[str, Callable[..., np.ndarray]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+#: Ops that round at most once, by IEEE's rules, in every dtype.
+_EXACT: dict[str, Callable[..., np.ndarray]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "negate": np.negative,
+    "abs": np.abs,
+}
+_INTEGER: dict[str, Callable[..., np.ndarray]] = {
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+}
+#: By less than the width; more than that NumPy leaves open.
+_SHIFTS: dict[str, Callable[..., np.ndarray]] = {
+    "shift_left": np.left_shift,
+    "shift_right_logical": np.right_shift,
+}
+
+
+def fold_elementwise(op: Op) -> list[Value] | None:
+    """The constant that an op on constants gives, or None where it is not computed here."""
+    for operand in op.operands:
+        if operand.const is None:
+            return None
+    if not op.operands or len(op.results) != 1:
+        return None
+    result = op.results[0]
+    if result.dtype not in DTYPES:
+        return None
+    arrays = [operand.const for operand in op.operands]
+    all_splat = all(operand.is_splat for operand in op.operands)
+    if result.num_elements == 0 or not (all_splat or result.num_elements <= MAX_ELEMENTS):
+        return None
+    if all_splat:
+        arrays = [array.flat[0:1].reshape(()) for array in arrays if array is not None]
+    with np.errstate(all="ignore"):
+        folded = _compute(op, arrays)  # type: ignore[arg-type]
+    if folded is None:
+        return None
+    folded = np.asarray(folded).astype(DTYPES[result.dtype].numpy, copy=False)
+    if all_splat:
+        return [splat(folded, result.shape, result.dtype)]
+    return [constant(np.broadcast_to(folded, result.shape), result.dtype)]
+
+
+def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
+    name, dtype = op.name, op.operands[0].dtype
+    kind = DTYPES[dtype].kind
+    if name == "convert":
+        return _convert(arrays[0], kind, op.results[0].dtype)
+    if name == "compare":
+        if op.attrs.get("compare_type") == "TOTALORDER":
+            return None
+        return _COMPARE[op.attrs["comparison_direction"]](*arrays)
+    if name == "select":
+        return np.where(*arrays)
+    if kind in "fiu" and name in _EXACT:
+        return _EXACT[name](*arrays)
+    if kind in "iub" and name in _INTEGER:
+        return _INTEGER[name](*arrays)
+    if kind == "u" and name in _SHIFTS and np.all(arrays[1] < 8 * arrays[0].itemsize):
+        return _SHIFTS[name](*arrays)
+    return None
+
+
+def _convert(array: np.ndarray, kind: str, to: str) -> np.ndarray | None:
+    """Float to integer differs between machines where out of range, so it is left to the device."""
+    if kind == "f" and DTYPES[to].kind in "iu":
+        return None
+    if DTYPES[to].kind == "b":
+        return array != 0
+    return array.astype(DTYPES[to].numpy)

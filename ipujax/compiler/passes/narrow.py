@@ -1,0 +1,154 @@
+"""Makes dtypes legal: small unsigned 64-bit numbers become 32-bit ones, all other illegal types are refused.
+
+jax.random counts the elements of an array in 64 bits and splits the count into two words:
+Before:  %1: ui64 = iota()                                  After:  %1: ui32 = iota()
+         %2: ui64 = shift_right_logical(%1, 32:ui64)                %4: ui32 = 0
+         %3: ui32 = convert(%1)                                     (uses of %3 use %1)
+         %4: ui32 = convert(%2)
+This holds where no number can reach 2**32, which the largest value of each op proves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ipujax.compiler.dtypes import DTYPES, TOKEN, refusal_of
+from ipujax.compiler.ir import Block, Op, Program, Value, splat
+from ipujax.errors import UnsupportedDtypeError
+
+_WORD = 1 << 32
+
+
+def narrow(program: Program) -> Program:
+    """Rewrites the program.
+
+    Raises:
+        UnsupportedDtypeError: names each op that computes in a type an IPU does not have.
+    """
+    illegal = _illegal_values(program.main)
+    if not illegal:
+        return program
+    if any(value.dtype == "ui64" for value in illegal):
+        _Narrower().block(program.main)
+        illegal = _illegal_values(program.main)
+    if illegal:
+        raise _refusal(illegal)
+    return program
+
+
+def _illegal_values(block: Block) -> dict[Value, Op | None]:
+    """Each value of an illegal type with the op that makes it, or that takes it as a constant."""
+    found: dict[Value, Op | None] = {}
+
+    def visit(inner: Block) -> None:
+        for value in inner.args:
+            if value.dtype not in DTYPES and value.dtype != TOKEN:
+                found[value] = None
+        for op in inner.ops:
+            for value in op.operands:
+                if value.const is not None and value.dtype not in DTYPES:
+                    found.setdefault(value, op)
+            for value in op.results:
+                if value.dtype not in DTYPES and value.dtype != TOKEN:
+                    found[value] = op
+            for region in op.regions:
+                visit(region)
+        for value in inner.results:
+            if value.dtype not in DTYPES and value.dtype != TOKEN:
+                found.setdefault(value, None)
+
+    visit(block)
+    return found
+
+
+class _Narrower:
+    """Walks the program once; `largest` is known for the 64-bit values that fit 32 bits."""
+
+    def __init__(self) -> None:
+        self.largest: dict[Value, int] = {}
+        self.replaced: dict[Value, Value] = {}
+
+    def block(self, block: Block) -> None:
+        kept = []
+        for op in block.ops:
+            op.operands = [self._operand(value) for value in op.operands]
+            if not self._drops(op):
+                kept.append(op)
+            for region in op.regions:
+                self.block(region)
+        block.ops = kept
+        block.results = [self.replaced.get(value, value) for value in block.results]
+
+    def _operand(self, value: Value) -> Value:
+        value = self.replaced.get(value, value)
+        if value.dtype == "ui64" and value.const is not None and value.const.size:
+            top = int(value.const.max())
+            if top < _WORD:
+                small = Value(value.shape, "ui32", const=value.const.astype(np.uint32))
+                if value.is_splat:
+                    small = splat(small.const.flat[0:1], value.shape, "ui32")  # type: ignore[union-attr]
+                self.largest[small] = top
+                self.replaced[value] = small
+                return small
+        return value
+
+    def _drops(self, op: Op) -> bool:
+        """Narrows the op where it is known to fit; true where its result is another value."""
+        result = op.results[0] if op.results else None
+        if result is None or (result.dtype != "ui64" and op.name != "convert"):
+            return False
+        if op.name == "convert":
+            (source,) = op.operands
+            if source in self.largest and result.dtype in ("ui32", "ui64"):
+                self.replaced[result] = source
+                return True
+            return False
+        top = self._largest_of(op)
+        if top is None or top >= _WORD:
+            return False
+        if top == 0 and op.name == "shift_right_logical":
+            zero = splat(np.zeros((), np.uint32), result.shape, "ui32")
+            self.largest[zero] = 0
+            self.replaced[result] = zero
+            return True
+        result.dtype = "ui32"
+        self.largest[result] = top
+        return False
+
+    def _largest_of(self, op: Op) -> int | None:
+        tops = [self.largest.get(value) for value in op.operands]
+        if any(top is None for top in tops):
+            return None
+        known = [top for top in tops if top is not None]
+        if op.name == "iota":
+            return max(0, op.results[0].shape[op.attrs["iota_dimension"]] - 1)
+        if op.name in ("broadcast_in_dim", "reshape", "transpose", "slice"):
+            return known[0]
+        if op.name == "add":
+            return known[0] + known[1]
+        if op.name == "multiply":
+            return known[0] * known[1]
+        if op.name == "shift_right_logical" and _is_one_number(op.operands[1]):
+            return known[0] >> known[1]
+        return None
+
+
+def _is_one_number(value: Value) -> bool:
+    """A constant, or one seen in every element."""
+    while value.op is not None and value.op.name == "broadcast_in_dim":
+        value = value.op.operands[0]
+    return value.is_splat
+
+
+def _refusal(illegal: dict[Value, Op | None]) -> UnsupportedDtypeError:
+    lines: dict[str, None] = {}
+    for value, op in illegal.items():
+        where = f" (at {op.source.line})" if op is not None and op.source.line else ""
+        name = op.name if op is not None else "an argument or result"
+        lines[f"  {name} in {value.dtype}{where}"] = None
+    known = ", ".join(row.jax_name for row in DTYPES.values())
+    reasons = dict.fromkeys(f"{v.dtype}: {refusal_of(v.dtype)}" for v in illegal)
+    return UnsupportedDtypeError(
+        f"[normalise] needs dtypes that an IPU computes in ({known}); got {len(lines)} uses of "
+        "others:\n" + "\n".join(lines) + "\nDo note " + "; ".join(reasons) + "."
+    )

@@ -1,0 +1,257 @@
+"""MLIR module -> the compiler's program: the first half of stage 3.
+
+Reads each op once. Calls and composites without a rule of their own are read in place of the call; what
+only renames values (barriers, shardings, collectives over one device) leaves no op behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ipujax.compiler.attributes import Attributes, elements
+from ipujax.compiler.dtypes import TOKEN
+from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value
+from ipujax.compiler.sources import Sources
+from ipujax.errors import InvalidProgramError
+
+#: Ops whose results are their operands: on one device they change no number.
+RENAMES = frozenset(
+    {
+        "sdy.sharding_constraint",
+        "sdy.reshard",
+        "sdy.propagation_barrier",
+        # Over a group of one device each of these hands its operand on.
+        "stablehlo.all_reduce",
+        "stablehlo.all_gather",
+        "stablehlo.reduce_scatter",
+        "stablehlo.all_to_all",
+        "stablehlo.collective_broadcast",
+        "stablehlo.cross-replica-sum",
+    }
+)
+RENAMING_CALLS = frozenset(
+    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"}
+)
+SKIPPED = frozenset({"sdy.mesh", "sdy.sharding_group"})
+TERMINATORS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
+DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
+
+#: 64-bit state of a random generator is two 32-bit words to an IPU (new last dimension).
+WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_generator"})
+
+Environment = dict[Any, Value]
+
+
+class Reader:
+    """Reads one module. `has_rule` says which composites stay ops."""
+
+    def __init__(self, module: Any, name: str, has_rule: Callable[[str], bool]):
+        self._name = name
+        self._has_rule = has_rule
+        self._functions: dict[str, Any] = {}
+        for op in module.body.operations:
+            operation = op.operation
+            if operation.name == "func.func":
+                self._functions[operation.attributes["sym_name"].value] = operation
+        self._attributes = Attributes()
+        self._sources = Sources()
+        self._types: dict[Any, tuple[Shape, str]] = {}
+        self._calls_open: list[str] = []
+        self._call_sources: list[Source] = [NO_SOURCE]
+        self._special = self._make_special()
+
+    def _make_special(self) -> dict[str, Callable[[Any, Environment, Block], None]]:
+        special: dict[str, Callable[[Any, Environment, Block], None]] = {
+            "func.call": self._read_call,
+            "stablehlo.composite": self._read_composite,
+            "stablehlo.constant": self._read_constant,
+            "stablehlo.custom_call": self._read_custom_call,
+            "sdy.manual_computation": self._read_manual,
+        }
+        special.update(dict.fromkeys(RENAMES, self._read_rename))
+        special.update(dict.fromkeys(SKIPPED, lambda op, env, block: None))
+        special.update(dict.fromkeys(TERMINATORS, self._read_terminator))
+        special.update(dict.fromkeys(DEVICE_IDS, self._read_device_id))
+        return special
+
+    def read(self) -> Program:
+        """The program of `main`, with the dtypes it was written in."""
+        main = self._functions.get("main")
+        if main is None:
+            raise InvalidProgramError(
+                f"[read] needs a function @main; got {sorted(self._functions)}. Do export it whole."
+            )
+        entry = main.regions[0].blocks[0]
+        block = Block()
+        env: Environment = {}
+        for argument in entry.arguments:
+            shape, dtype = self._type(argument.type)
+            env[argument] = Value(shape, dtype)
+            block.args.append(env[argument])
+        self._read_block(entry, env, block)
+        return Program(
+            name=self._name,
+            main=block,
+            parameters=self._read_parameters(main, len(block.args)),
+        )
+
+    # Ops -----------------------------------------------------------------------------------------
+
+    def _read_block(self, mlir_block: Any, env: Environment, block: Block) -> None:
+        special = self._special
+        for op in mlir_block.operations:
+            operation = op.operation
+            name = operation.name
+            handler = special.get(name)
+            if handler is not None:
+                handler(operation, env, block)
+            else:
+                self._read_op(operation, name, env, block)
+
+    def _read_op(self, operation: Any, name: str, env: Environment, block: Block) -> Op:
+        op = Op(
+            name[10:] if name.startswith("stablehlo.") else name,
+            [env[value] for value in operation.operands],
+            self._attributes.of(operation),
+            self._sources.of(operation, self._call_sources[-1]),
+        )
+        for result in operation.results:
+            shape, dtype = self._type(result.type)
+            if dtype == "ui64" and name in WORD_PAIR_OPS:
+                shape, dtype = (*shape, 2), "ui32"
+            env[result] = op.add_result(shape, dtype)
+        for region in operation.regions:
+            op.regions.append(self._read_region(region, env))
+        block.ops.append(op)
+        return op
+
+    def _read_region(self, region: Any, env: Environment) -> Block:
+        inner = Block()
+        if not len(region.blocks):
+            return inner
+        mlir_block = region.blocks[0]
+        for argument in mlir_block.arguments:
+            shape, dtype = self._type(argument.type)
+            env[argument] = Value(shape, dtype)
+            inner.args.append(env[argument])
+        self._read_block(mlir_block, env, inner)
+        return inner
+
+    def _read_terminator(self, operation: Any, env: Environment, block: Block) -> None:
+        block.results = [env[value] for value in operation.operands]
+
+    def _read_rename(self, operation: Any, env: Environment, block: Block) -> None:
+        for result, operand in zip(operation.results, operation.operands, strict=True):
+            env[result] = env[operand]
+
+    def _read_device_id(self, operation: Any, env: Environment, block: Block) -> None:
+        env[operation.results[0]] = Value((), "ui32", const=np.zeros((), np.uint32))
+
+    def _read_constant(self, operation: Any, env: Environment, block: Block) -> None:
+        result = operation.results[0]
+        shape, dtype = self._type(result.type)
+        env[result] = Value(shape, dtype, const=elements(operation.attributes["value"]))
+
+    def _read_call(self, operation: Any, env: Environment, block: Block) -> None:
+        callee = operation.attributes["callee"].value
+        self._inline(callee, operation, env, block)
+
+    def _read_composite(self, operation: Any, env: Environment, block: Block) -> None:
+        attributes = operation.attributes
+        name = attributes["name"].value
+        if self._has_rule(name):
+            op = self._read_op(operation, name, env, block)
+            op.attrs.update(op.attrs.pop("composite_attributes", {}))
+        else:
+            self._inline(attributes["decomposition"].value, operation, env, block)
+
+    def _read_custom_call(self, operation: Any, env: Environment, block: Block) -> None:
+        target = operation.attributes["call_target_name"].value
+        if target in RENAMING_CALLS or target.startswith("xla.sdy."):
+            self._read_rename(operation, env, block)
+        else:
+            self._read_op(operation, "stablehlo.custom_call", env, block)
+
+    def _read_manual(self, operation: Any, env: Environment, block: Block) -> None:
+        """A manual computation over one device is its body."""
+        body = operation.regions[0].blocks[0]
+        self._splice(body, list(operation.operands), operation, env, block)
+
+    def _inline(self, callee: str, call: Any, env: Environment, block: Block) -> None:
+        if callee in self._calls_open:
+            raise InvalidProgramError(
+                f"[read] needs functions that do not call themselves; got @{callee}. "
+                "Do write the recursion as lax.while_loop."
+            )
+        function = self._functions.get(callee)
+        if function is None:
+            raise InvalidProgramError(f"[read] needs @{callee}; got a module without. Do export it.")
+        self._calls_open.append(callee)
+        self._call_sources.append(self._sources.of(call, self._call_sources[-1]))
+        inner: Environment = {}
+        self._splice(
+            function.regions[0].blocks[0], list(call.operands), call, env, block, inner
+        )
+        self._call_sources.pop()
+        self._calls_open.pop()
+
+    def _splice(
+        self,
+        body: Any,
+        operands: Sequence[Any],
+        call: Any,
+        env: Environment,
+        block: Block,
+        inner: Environment | None = None,
+    ) -> None:
+        """Reads `body` in the caller's place; a function sees nothing of its caller (`inner`)."""
+        scope = env if inner is None else inner
+        for argument, operand in zip(body.arguments, operands, strict=True):
+            scope[argument] = env[operand]
+        outer_results, block.results = block.results, []
+        self._read_block(body, scope, block)
+        for result, value in zip(call.results, block.results, strict=True):
+            env[result] = value
+        block.results = outer_results
+
+    # Types ---------------------------------------------------------------------------------------
+
+    def _type(self, mlir_type: Any) -> tuple[Shape, str]:
+        known = self._types.get(mlir_type)
+        if known is None:
+            known = self._types[mlir_type] = self._read_type(mlir_type)
+        return known
+
+    def _read_type(self, mlir_type: Any) -> tuple[Shape, str]:
+        shape = getattr(mlir_type, "shape", None)
+        if shape is None:
+            return (), TOKEN if "token" in str(mlir_type) else str(mlir_type)
+        if any(dim < 0 for dim in shape):
+            raise InvalidProgramError(
+                f"[read] needs static shapes; got {mlir_type}. Do call with concrete shapes."
+            )
+        return tuple(shape), str(mlir_type.element_type)
+
+    # Signature -----------------------------------------------------------------------------------
+
+    def _read_parameters(self, main: Any, count: int) -> list[Parameter]:
+        parameters = [Parameter() for _ in range(count)]
+        if "arg_attrs" not in main.attributes:
+            return parameters
+        for parameter, dictionary in zip(parameters, main.attributes["arg_attrs"], strict=True):
+            for item in dictionary:
+                if item.name == "tf.aliasing_output":
+                    parameter.donated, parameter.alias = True, item.attr.value
+                elif item.name == "jax.buffer_donor":
+                    parameter.donated = True
+                elif item.name == "mhlo.memory_kind":
+                    parameter.memory_kind = item.attr.value
+        return parameters
+
+
+def read_program(module: Any, name: str, has_rule: Callable[[str], bool]) -> Program:
+    """Reads `module` into a program; see `Reader`."""
+    return Reader(module, name, has_rule).read()

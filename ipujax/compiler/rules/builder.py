@@ -1,0 +1,138 @@
+"""What a rule works with: the graph, the program it adds to, and the tensor of every value so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Block, Op, Shape, Source, Value
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.registry import RULES
+from ipujax.config import CompileConfig
+
+#: Constants of at most so many bytes are made once per program, not once per value.
+_SHARED_CONSTANT_BYTES = 1024
+
+
+class Builder:
+    """Lowers blocks into the graph. `program` is the Sequence that rules add to."""
+
+    def __init__(self, graph: Any, program: Any, options: CompileConfig):
+        self.graph = graph
+        self.program = program
+        self.options = options
+        self.tensors: dict[Value, Any] = {}
+        self.has_host_callbacks = False
+        self._constants: dict[Any, Any] = {}
+        self._debug: dict[Source, Any] = {}
+        poplar = ipu.poplar
+        self.types = {name: getattr(poplar, row.poplar) for name, row in DTYPES.items()}
+        self.stored_types = {name: getattr(poplar, row.stored) for name, row in DTYPES.items()}
+
+    # Values --------------------------------------------------------------------------------------
+
+    def tensor(self, value: Value) -> Any:
+        """The value's tensor; constants are made when first asked for."""
+        found = self.tensors.get(value)
+        if found is None:
+            found = self.tensors[value] = self._constant(value)
+        return found
+
+    def operands(self, op: Op) -> list[Any]:
+        return [self.tensor(value) for value in op.operands]
+
+    def type_of(self, value: Value) -> Any:
+        """The Poplar type in which the value is computed."""
+        return self.types[value.dtype]
+
+    def _constant(self, value: Value) -> Any:
+        const = value.const
+        if const is None:
+            raise AssertionError(f"{value!r} has no tensor yet")
+        row = DTYPES[value.dtype]
+        one = value.is_splat and const.size > 0
+        array = const.flat[0:1] if one else const
+        array = np.ascontiguousarray(array.astype(row.held_numpy, copy=False))
+        shape: Shape = (1,) if one else value.shape
+        data = array.tobytes()
+        key = (value.dtype, shape, data) if len(data) <= _SHARED_CONSTANT_BYTES else value
+        tensor = self._constants.get(key)
+        if tensor is None:
+            type_ = self.types[value.dtype]
+            tensor = self.graph.addConstantBytes(type_, list(shape), data, "constant")
+            self._constants[key] = tensor
+        if not one:
+            return tensor
+        return broadcast_to(tensor.reshape([1] * len(value.shape)), value.shape)
+
+    # Program -------------------------------------------------------------------------------------
+
+    def debug(self, op: Op) -> Any:
+        """Name and source line of the op, for accounts and errors."""
+        source = op.source
+        context = self._debug.get(source)
+        if context is None:
+            name = source.name or op.name
+            context = self._debug[source] = ipu.poplar.DebugContext(name, source.line)
+        return context
+
+    def variable(self, type_: Any, shape: Sequence[int], debug: Any) -> Any:
+        """A fresh variable, spread over all tiles."""
+        tensor = self.graph.addVariable(type_, list(shape), debug)
+        ipu.poplar.poputil.mapTensorLinearly(self.graph, tensor)
+        return tensor
+
+    def copy(self, source: Any, target: Any, debug: Any) -> None:
+        self.program.add(ipu.poplar.program.Copy(source, target, debug))
+
+    def materialise(self, tensor: Any, debug: Any) -> Any:
+        """A fresh variable with the tensor's elements."""
+        variable = self.variable(tensor.elementType(), tensor.shape, debug)
+        self.copy(tensor, variable, debug)
+        return variable
+
+    def map(self, expressions: list[Any], tensors: list[Any], debug: Any) -> list[Any]:
+        return list(ipu.popx.map(self.graph, expressions, tensors, self.program, debug))
+
+    def round_bfloat16(self, op: Op, tensors: Sequence[Any]) -> list[Any]:
+        """Rounds the results that are bfloat16: for ops that compute in float32."""
+        rounded = []
+        for value, tensor in zip(op.results, tensors, strict=True):
+            if value.dtype == "bf16":
+                place = ipu.popops.expr.PlaceHolder(1)
+                expression = ipu.popx.expr.RoundToBFloat16(place)
+                (tensor,) = self.map([expression], [tensor], self.debug(op))
+            rounded.append(tensor)
+        return rounded
+
+    # Blocks --------------------------------------------------------------------------------------
+
+    def lower(self, block: Block) -> list[Any]:
+        """Adds the block's ops to the program; gives the tensors of its results."""
+        tensors = self.tensors
+        for op in block.ops:
+            made = RULES[op.name](self, op)
+            for value, tensor in zip(op.results, made, strict=True):
+                tensors[value] = tensor
+        return [self.tensor(value) if value.dtype != "token" else None for value in block.results]
+
+    @contextmanager
+    def inside(self, program: Any) -> Iterator[None]:
+        """Rules add to `program` for a while: a loop's body, a branch."""
+        outer, self.program = self.program, program
+        try:
+            yield
+        finally:
+            self.program = outer
+
+
+def broadcast_to(tensor: Any, shape: Shape) -> Any:
+    """A view with dimensions of size 1 repeated; `tensor` has the rank of `shape`."""
+    for dim, (have, want) in enumerate(zip(tensor.shape, shape, strict=True)):
+        if have != want:
+            tensor = tensor.broadcast(want, dim)
+    return tensor

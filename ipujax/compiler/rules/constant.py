@@ -1,0 +1,34 @@
+"""iota: the one constant that reaches the device as an op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Op
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder, broadcast_to
+from ipujax.compiler.rules.registry import rule
+
+
+@rule("iota")
+def iota(builder: Builder, op: Op) -> Sequence[Any]:
+    """A line of whole numbers, seen in every row of the result."""
+    result, axis = op.results[0], op.attrs["iota_dimension"]
+    length, debug = result.shape[axis], builder.debug(op)
+    poplar = ipu.poplar
+    is_native = DTYPES[result.dtype].poplar in ("INT", "UNSIGNED_INT")
+    type_ = builder.type_of(result) if is_native else poplar.INT
+    line = builder.variable(type_, [length], debug)
+    ipu.popops.iota(builder.graph, line, 0, builder.program, debug)
+    if not is_native:
+        e = ipu.popops.expr
+        (line,) = builder.map([e.Cast(e.PlaceHolder(1), builder.type_of(result))], [line], debug)
+        if result.dtype == "bf16":
+            op_line = Op("iota", [], {}, op.source)
+            op_line.add_result((length,), "bf16")
+            (line,) = builder.round_bfloat16(op_line, [line])
+    expanded = [1] * len(result.shape)
+    expanded[axis] = length
+    return [broadcast_to(line.reshape(expanded), result.shape)]

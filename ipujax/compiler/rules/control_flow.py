@@ -1,0 +1,116 @@
+"""Loops and branches. What they carry and give are variables; every change of one is a plain copy.
+
+The engine makes copies between whole variables cost nothing where their lifetimes allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax.compiler.dtypes import TOKEN
+from ipujax.compiler.ir import Block, Op, Value
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.registry import rule
+
+
+@rule("while")
+def while_loop(builder: Builder, op: Op) -> Sequence[Any]:
+    """Repeat where the number of iterations is known, else RepeatWhileTrue."""
+    cond, body = op.regions
+    debug = builder.debug(op)
+    carries = [_variable(builder, value, debug) for value in op.results]
+    for value, carry in zip(op.operands, carries, strict=True):
+        if carry is not None:
+            builder.copy(builder.tensor(value), carry, debug)
+    program = ipu.poplar.program
+    for arguments in (cond.args, body.args):
+        builder.tensors.update(zip(arguments, carries, strict=False))
+    body_program = program.Sequence(debug)
+    with builder.inside(body_program):
+        _copy_together(builder, builder.lower(body), carries, debug)
+    if "trip_count" in op.attrs:
+        builder.program.add(program.Repeat(op.attrs["trip_count"], body_program, debug))
+        return carries
+    cond_program = program.Sequence(debug)
+    with builder.inside(cond_program):
+        (predicate,) = builder.lower(cond)
+        # A predicate of its own: what the condition gives may be a view or a constant.
+        flag = builder.variable(ipu.poplar.BOOL, [], debug)
+        builder.copy(predicate.reshape([]), flag, debug)
+    builder.program.add(program.RepeatWhileTrue(cond_program, flag, body_program, debug))
+    return carries
+
+
+@rule("case")
+def case(builder: Builder, op: Op) -> Sequence[Any]:
+    """Switch; an index outside takes the last branch, as in StableHLO."""
+    debug, program = builder.debug(op), ipu.poplar.program
+    results = [_variable(builder, value, debug) for value in op.results]
+    branches = [_branch(builder, region, results, debug) for region in op.regions]
+    index = builder.tensor(op.operands[0]).reshape([])
+    numbered = list(enumerate(branches[:-1]))
+    builder.program.add(program.Switch(index, numbered, branches[-1], debug))
+    return results
+
+
+@rule("if")
+def if_else(builder: Builder, op: Op) -> Sequence[Any]:
+    debug, program = builder.debug(op), ipu.poplar.program
+    results = [_variable(builder, value, debug) for value in op.results]
+    on_true, on_false = (_branch(builder, region, results, debug) for region in op.regions)
+    predicate = builder.tensor(op.operands[0]).reshape([])
+    builder.program.add(program.If(predicate, on_true, on_false, debug))
+    return results
+
+
+@rule("create_token", "after_all")
+def token(builder: Builder, op: Op) -> Sequence[Any]:
+    """Tokens only order effects, which the schedule keeps in order; they have no bytes."""
+    return [None]
+
+
+def _variable(builder: Builder, value: Value, debug: Any) -> Any:
+    if value.dtype == TOKEN:
+        return None
+    return builder.variable(builder.type_of(value), value.shape, debug)
+
+
+def _branch(builder: Builder, region: Block, results: list[Any], debug: Any) -> Any:
+    branch = ipu.poplar.program.Sequence(debug)
+    with builder.inside(branch):
+        for source, target in zip(builder.lower(region), results, strict=True):
+            if target is not None:
+                builder.copy(source, target, debug)
+    return branch
+
+
+def _copy_together(
+    builder: Builder, sources: Sequence[Any], targets: Sequence[Any], debug: Any
+) -> None:
+    """All targets take their sources' values as they were before any of the copies.
+
+    A copy waits until no other source still reads its target; where copies wait for each other
+    (a swap), one of the sources is put aside first.
+    """
+    pending = [
+        (source, target)
+        for source, target in zip(sources, targets, strict=True)
+        if target is not None and source != target
+    ]
+    while pending:
+        free = None
+        for index, (_, target) in enumerate(pending):
+            others = (pair[0] for j, pair in enumerate(pending) if j != index)
+            if not any(other.intersectsWith(target) for other in others):
+                free = index
+                break
+        if free is None:
+            source, target = pending[0]
+            pending[0] = (builder.materialise(source, debug), target)
+            continue
+        source, target = pending.pop(free)
+        if source.intersectsWith(target):
+            source = builder.materialise(source, debug)
+        builder.copy(source, target, debug)

@@ -1,0 +1,67 @@
+"""Custom calls: callbacks into Python. Other targets are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.ir import Op
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.registry import rule
+from ipujax.jax_compat import CALLBACK_TARGET
+
+#: Why a known target of JAX's is refused.
+REFUSED_TARGETS = {
+    "Qr": "QR has no rule yet; do it on the host with jax.pure_callback",
+    "ProductOfElementaryHouseholderReflectors": "QR has no rule yet; do it on the host",
+    "ApproxTopK": "approximate top-k is for TPUs; use jax.lax.top_k",
+}
+
+
+def refusal(op: Op) -> str | None:
+    """Why this custom call cannot be lowered, or None where it can."""
+    target = op.attrs["call_target_name"]
+    if target == CALLBACK_TARGET:
+        return None
+    return REFUSED_TARGETS.get(target, f"no codelet is registered for the target {target!r}")
+
+
+@rule("custom_call")
+def custom_call(builder: Builder, op: Op) -> Sequence[Any]:
+    """Copies the operands to the host, runs the Python function, copies its results back."""
+    debug = builder.debug(op)
+    values = [value for value in op.operands if value.dtype != TOKEN]
+    results = [value for value in op.results if value.dtype != TOKEN]
+    callback_id = op.attrs["backend_config"]
+    outputs = [builder.variable(builder.stored_types[v.dtype], v.shape, debug) for v in results]
+    ipu.popx.hostCallback(
+        builder.graph,
+        callback_id,
+        [to_stored(builder, builder.tensor(value), value.dtype, debug) for value in values],
+        [DTYPES[value.dtype].jax_name for value in values],
+        outputs,
+        [DTYPES[value.dtype].jax_name for value in results],
+        builder.program,
+        debug,
+    )
+    builder.has_host_callbacks = True
+    held = iter([from_stored(builder, t, v.dtype, debug) for t, v in zip(outputs, results, strict=True)])
+    return [None if value.dtype == TOKEN else next(held) for value in op.results]
+
+
+def to_stored(builder: Builder, tensor: Any, dtype: str, debug: Any) -> Any:
+    """The tensor as the program's callers see it: bfloat16 as its bits."""
+    if dtype != "bf16":
+        return tensor
+    expression = ipu.popx.expr.ToBFloat16(ipu.popops.expr.PlaceHolder(1))
+    return builder.map([expression], [tensor], debug)[0]
+
+
+def from_stored(builder: Builder, tensor: Any, dtype: str, debug: Any) -> Any:
+    """The inverse of `to_stored`."""
+    if dtype != "bf16":
+        return tensor
+    expression = ipu.popx.expr.FromBFloat16(ipu.popops.expr.PlaceHolder(1))
+    return builder.map([expression], [tensor], debug)[0]

@@ -1,0 +1,302 @@
+"""Elementwise ops: rows of a table, built into the expression of one fused map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Block, Op, Value
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder, broadcast_to
+from ipujax.compiler.rules.registry import rule
+from ipujax.errors import UnsupportedOpError
+
+Expr = Any
+Build = Callable[[Op, Sequence[Expr]], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one op is built. `exact`: on bfloat16 operands the result needs no rounding."""
+
+    build: Build
+    exact: bool = False
+
+
+def _popops(name: str) -> Expr:
+    return getattr(ipu.popops.expr, name)
+
+
+def _call(name: str) -> Build:
+    """The expression class of that name in popops, else in popx."""
+    known: list[Any] = []
+
+    def build(op: Op, args: Sequence[Expr]) -> Expr:
+        if not known:
+            known.append(getattr(ipu.popops.expr, name, None) or getattr(ipu.popx.expr, name))
+        return known[0](*args)
+
+    return build
+
+
+def _by_kind(**names: str) -> Build:
+    """The expression by the kind of the first operand: `b` bool, `f` float, `i` or `u` integer."""
+    builds = {kind: _call(name) for kind, name in names.items()}
+    default = builds.get("other")
+
+    def build(op: Op, args: Sequence[Expr]) -> Expr:
+        kind = DTYPES[op.operands[0].dtype].kind
+        chosen = builds.get(kind, default)
+        if chosen is None:
+            raise AssertionError(f"{op.name} of {op.operands[0]!r}")
+        return chosen(op, args)
+
+    return build
+
+
+def _type(dtype: str) -> Any:
+    return getattr(ipu.poplar, DTYPES[dtype].poplar)
+
+
+def typed_constant(value: Value) -> Expr:
+    """A splat constant as an expression of its own type."""
+    assert value.const is not None
+    scalar = value.const.flat[0]
+    plain = float(scalar) if DTYPES[value.dtype].kind == "f" else int(scalar)
+    return _popops("Const")(_type(value.dtype), plain)
+
+
+def _convert(op: Op, args: Sequence[Expr]) -> Expr:
+    (x,) = args
+    source, target = op.operands[0].dtype, op.results[0].dtype
+    if target == "i1":
+        return _popops("NotEqual")(x, _popops("Const")(_type(source), 0))
+    if _type(source) != _type(target):
+        x = _popops("Cast")(x, _type(target))
+    if target == "bf16" and source not in ("bf16", "i8", "ui8", "i1"):
+        x = ipu.popx.expr.RoundToBFloat16(x)
+    return x
+
+
+_COMPARE = {"EQ": "Equal", "NE": "NotEqual", "LT": "Lt", "LE": "Lte", "GT": "Gt", "GE": "Gte"}
+#: The integer type of equal size, and how far its sign bit is from the right.
+_BITS = {"f32": ("INT", 31), "bf16": ("INT", 31), "f16": ("SHORT", 15)}
+
+
+def _compare(op: Op, args: Sequence[Expr]) -> Expr:
+    if op.attrs.get("compare_type") == "TOTALORDER":
+        args = [_total_order(op.operands[0].dtype, x) for x in args]
+    return _popops(_COMPARE[op.attrs["comparison_direction"]])(*args)
+
+
+def _total_order(dtype: str, x: Expr) -> Expr:
+    """An integer that orders as the float does: -NaN < -inf < ... < -0 < 0 < ... < NaN."""
+    if dtype not in _BITS:
+        return x
+    name, shift = _BITS[dtype]
+    integer = getattr(ipu.poplar, name)
+    const = _popops("Const")
+    bits = ipu.popx.expr.Bitcast(x, integer)
+    sign = _popops("ShrSE")(bits, const(integer, shift))
+    flip = _popops("BitwiseAnd")(sign, const(integer, (1 << shift) - 1))
+    return _popops("BitwiseXor")(bits, flip)
+
+
+def _select(op: Op, args: Sequence[Expr]) -> Expr:
+    predicate, on_true, on_false = args
+    return _popops("Select")(on_true, on_false, predicate)
+
+
+def _clamp(op: Op, args: Sequence[Expr]) -> Expr:
+    low, x, high = args
+    return _popops("Clamp")(x, low, high)
+
+
+def _reduce_precision(op: Op, args: Sequence[Expr]) -> Expr:
+    return ipu.popx.expr.ReducePrecision(
+        args[0], op.attrs["exponent_bits"], op.attrs["mantissa_bits"]
+    )
+
+
+def _bitcast(op: Op, args: Sequence[Expr]) -> Expr:
+    source, target = op.operands[0].dtype, op.results[0].dtype
+    (x,) = args
+    if source == "bf16":
+        x = ipu.popx.expr.ToBFloat16(x)
+    if target == "bf16":
+        if source not in ("bf16", "ui16"):
+            x = ipu.popx.expr.Bitcast(x, ipu.poplar.UNSIGNED_SHORT)
+        return ipu.popx.expr.FromBFloat16(x)
+    if source == "bf16" and target == "ui16":
+        return x
+    return ipu.popx.expr.Bitcast(x, _type(target))
+
+
+#: Every op that is computed element by element: name -> row.
+ELEMENTWISE: dict[str, Row] = {
+    # Conversions.
+    "bitcast": Row(_bitcast, exact=True),  # a bitcast_convert between types of one size
+    "convert": Row(_convert, exact=True),
+    "reduce_precision": Row(_reduce_precision),
+    # One operand.
+    "abs": Row(_call("Abs"), exact=True),
+    "cbrt": Row(_call("Cbrt")),
+    "ceil": Row(_call("Ceil"), exact=True),
+    "cosine": Row(_call("Cos")),
+    "count_leading_zeros": Row(_call("Clz")),
+    "exponential": Row(_call("Exp")),
+    "exponential_minus_one": Row(_call("Expm1")),
+    "floor": Row(_call("Floor"), exact=True),
+    "is_finite": Row(_call("IsFinite"), exact=True),
+    "log": Row(_call("Log")),
+    "log_plus_one": Row(_call("Log1p")),
+    "logistic": Row(_call("Sigmoid")),
+    "negate": Row(_call("Neg"), exact=True),
+    "not": Row(_by_kind(b="Not", other="BitwiseNot")),
+    "popcnt": Row(_call("Popcount")),
+    "round_nearest_afz": Row(_call("Round"), exact=True),
+    "round_nearest_even": Row(_call("NearbyInt"), exact=True),
+    "rsqrt": Row(_call("Rsqrt")),
+    "sign": Row(_call("Signum"), exact=True),
+    "sine": Row(_call("Sin")),
+    "sqrt": Row(_call("Sqrt")),
+    "tan": Row(_call("Tan")),
+    "tanh": Row(_call("Tanh")),
+    # One operand, arriving as composites.
+    "chlo.acos": Row(_call("Acos")),
+    "chlo.acosh": Row(_call("Acosh")),
+    "chlo.asin": Row(_call("Asin")),
+    "chlo.asinh": Row(_call("Asinh")),
+    "chlo.atan": Row(_call("Atan")),
+    "chlo.atanh": Row(_call("Atanh")),
+    "chlo.cosh": Row(_call("Cosh")),
+    "chlo.erf": Row(_call("Erf")),
+    "chlo.erf_inv": Row(_call("ErfInv")),
+    "chlo.erfc": Row(_call("Erfc")),
+    "chlo.lgamma": Row(_call("LogGamma")),
+    "chlo.sinh": Row(_call("Sinh")),
+    "chlo.square": Row(_call("Square")),
+    "chlo.tan": Row(_call("Tan")),
+    # Two operands.
+    "add": Row(_by_kind(b="Or", other="Add")),
+    "and": Row(_by_kind(b="And", other="BitwiseAnd")),
+    "atan2": Row(_call("Atan2")),
+    "compare": Row(_compare, exact=True),
+    "divide": Row(_call("Divide")),
+    "maximum": Row(_by_kind(b="Or", other="Max"), exact=True),
+    "minimum": Row(_by_kind(b="And", other="Min"), exact=True),
+    "multiply": Row(_by_kind(b="And", other="Mul")),
+    "or": Row(_by_kind(b="Or", other="BitwiseOr")),
+    "power": Row(_call("Pow")),
+    "remainder": Row(_call("Rem"), exact=True),
+    "shift_left": Row(_call("Shl")),
+    "shift_right_arithmetic": Row(_call("ShrSE")),
+    "shift_right_logical": Row(_call("Shr")),
+    "subtract": Row(_call("Sub")),
+    "xor": Row(_by_kind(b="NotEqual", other="BitwiseXor")),
+    # Three operands.
+    "clamp": Row(_clamp, exact=True),
+    "select": Row(_select, exact=True),
+}
+
+def build(op: Op, args: Sequence[Expr]) -> Expr:
+    """The op's expression over its operands' expressions, rounded to the result's precision."""
+    row = ELEMENTWISE[op.name]
+    expression = row.build(op, args)
+    if op.results[0].dtype == "bf16" and not row.exact:
+        expression = ipu.popx.expr.RoundToBFloat16(expression)
+    return expression
+
+
+def build_all(ops: Sequence[Op], known: dict[Value, Expr]) -> dict[Value, Expr]:
+    """Expressions of all ops, in order; `known` holds what their operands start from."""
+    for op in ops:
+        args = []
+        for value in op.operands:
+            expression = known.get(value)
+            if expression is None:
+                expression = known[value] = typed_constant(value)
+            args.append(expression)
+        known[op.results[0]] = build(op, args)
+    return known
+
+
+def body_expressions(block: Block, op: Op) -> list[Expr]:
+    """A region over single elements (of a reduction, a sort, a scatter) as expressions.
+
+    Placeholder n is the block's n-th argument.
+
+    Raises:
+        UnsupportedOpError: the region does more than arithmetic on its arguments.
+    """
+    _check_body(block, op)
+    place = _popops("PlaceHolder")
+    known = {argument: place(i + 1) for i, argument in enumerate(block.args)}
+    build_all(block.ops, known)
+    return [
+        known[value] if value in known else typed_constant(value) for value in block.results
+    ]
+
+
+def _check_body(block: Block, op: Op) -> None:
+    own = set(block.args)
+    found = []
+    for inner in block.ops:
+        if inner.name not in ELEMENTWISE:
+            reason = f"the body of {op.name} may only compute on its elements"
+            found.append((inner.name, reason, inner.source.line))
+        for value in inner.operands:
+            if value not in own and not value.is_splat:
+                reason = "it uses an array of outside; pass it as an operand"
+                found.append((f"body of {op.name}", reason, inner.source.line or op.source.line))
+        own.update(inner.results)
+    if found:
+        raise UnsupportedOpError(found)
+
+
+def binary_name(block: Block) -> str | None:
+    """The op's name where the block is just `op(arg 0, arg 1)` (in any order) of one result."""
+    if len(block.ops) != 1 or len(block.args) != 2 or len(block.results) != 1:
+        return None
+    (inner,) = block.ops
+    if block.results[0] is not inner.results[0] or set(inner.operands) != set(block.args):
+        return None
+    return inner.name
+
+
+def _lower_fused(builder: Builder, op: Op) -> Sequence[Any]:
+    body: list[Op] = op.attrs["body"]
+    shape = body[0].results[0].shape
+    place = _popops("PlaceHolder")
+    known: dict[Value, Expr] = {}
+    tensors = []
+    for value in op.operands:
+        tensor = builder.tensor(value)
+        if value.shape != shape:
+            tensor = broadcast_to(tensor.reshape([1] * len(shape)), shape)
+        tensors.append(tensor)
+        known[value] = place(len(tensors))
+    if not tensors:
+        # A map takes its shape from a tensor; the op works on constants alone.
+        value = body[0].operands[0]
+        tensors = [broadcast_to(builder.tensor(value).reshape([1] * len(shape)), shape)] if (
+            value.shape != shape
+        ) else [builder.tensor(value)]
+        known[value] = place(1)
+    build_all(body, known)
+    expressions = [known[value] for value in op.results]
+    return builder.map(expressions, tensors, builder.debug(op))
+
+
+def _lower_single(builder: Builder, op: Op) -> Sequence[Any]:
+    """An op that was not fused: lowered as a fused op of one."""
+    operands = list(dict.fromkeys(value for value in op.operands if not value.is_splat))
+    single = Op("fused", operands, {"body": [op]}, op.source)
+    single.results = op.results
+    return _lower_fused(builder, single)
+
+
+rule("fused")(_lower_fused)
+rule(*ELEMENTWISE)(_lower_single)

@@ -1,0 +1,119 @@
+"""The one registry of rules, keyed by the op's name, and the table of ops that are refused."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ipujax.compiler.ir import Op
+
+#: A rule gives one tensor for each result of the op.
+Rule = Callable[[Any, Op], Sequence[Any]]
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a function `(builder, op) -> tensors` for ops of these names.
+
+    Raises:
+        TypeError: a name has a rule already, is in the table of refusals, or the signature is another.
+    """
+
+    def register(function: Rule) -> Rule:
+        parameters = list(inspect.signature(function).parameters)
+        if parameters != ["builder", "op"]:
+            raise TypeError(
+                f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
+                f"({', '.join(parameters)}). Do take these two."
+            )
+        for name in names:
+            if name in RULES or name in REFUSED:
+                raise TypeError(
+                    f"[rules] needs one entry per op; got a second one for {name!r} in "
+                    f"{function.__module__}. Do take one of them out."
+                )
+            RULES[name] = function
+        return function
+
+    return register
+
+
+_SEVERAL_DEVICES = "programs over several devices are not lowered yet"
+_COMPLEX = "complex numbers have no rules yet; carry real and imaginary parts apart"
+_DYNAMIC = "shapes must be known when compiling; an IPU program has fixed shapes"
+_QUANTISED = "quantised types have no place on an IPU; use int8 and scale yourself"
+_LINALG = "factorisations have no rules yet; do them on the host with jax.pure_callback"
+_OLD = "JAX never makes it; it is left from older front ends"
+_HOST = "the host is reached with io_callback and jax.debug, not with in- and outfeeds"
+
+#: Ops that are refused, each with the reason that users are told.
+REFUSED: dict[str, str] = {
+    "async_done": _SEVERAL_DEVICES,
+    "async_start": _SEVERAL_DEVICES,
+    "batch_norm_grad": _OLD,
+    "batch_norm_inference": _OLD,
+    "batch_norm_training": _OLD,
+    "broadcast": _OLD,
+    "cholesky": _LINALG,
+    "collective_permute": _SEVERAL_DEVICES,
+    "complex": _COMPLEX,
+    "dot": _OLD,
+    "dynamic_broadcast_in_dim": _DYNAMIC,
+    "dynamic_conv": _DYNAMIC,
+    "dynamic_gather": _DYNAMIC,
+    "dynamic_iota": _DYNAMIC,
+    "dynamic_pad": _DYNAMIC,
+    "dynamic_reshape": _DYNAMIC,
+    "einsum": _OLD,
+    "fft": "Fourier transforms have no rule yet; use a matrix product with the DFT matrix",
+    "get_dimension_size": _DYNAMIC,
+    "get_tuple_element": _OLD,
+    "imag": _COMPLEX,
+    "infeed": _HOST,
+    "map": _OLD,
+    "outfeed": _HOST,
+    "real": _COMPLEX,
+    "real_dynamic_slice": _DYNAMIC,
+    "recv": _HOST,
+    "rng": "it has no fixed result; use jax.random",
+    "send": _HOST,
+    "set_dimension_size": _DYNAMIC,
+    "torch_index_select": _OLD,
+    "triangular_solve": _LINALG,
+    "tuple": _OLD,
+    "unary_einsum": _OLD,
+    "uniform_dequantize": _QUANTISED,
+    "uniform_quantize": _QUANTISED,
+}
+#: Ops that the reader takes away, so that no rule ever sees them.
+READ_AWAY = frozenset(
+    {
+        "all_gather",
+        "all_reduce",
+        "all_to_all",
+        "collective_broadcast",
+        "composite",
+        "constant",
+        "cross-replica-sum",
+        "partition_id",
+        "reduce_scatter",
+        "replica_id",
+        "return",
+    }
+)
+
+
+def op_table() -> str:
+    """The generated page docs/ops.md: every op of the dialect, and how it is treated."""
+    lines = ["| op | lowered by |", "|---|---|"]
+    for name in sorted({*RULES, *REFUSED, *READ_AWAY}):
+        if name in RULES:
+            module = RULES[name].__module__.rpartition(".")[2]
+            lines.append(f"| `{name}` | rules/{module}.py |")
+        elif name in REFUSED:
+            lines.append(f"| `{name}` | refused: {REFUSED[name]} |")
+        else:
+            lines.append(f"| `{name}` | the reader: it leaves no op on one device |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,148 @@
+"""Ops that only move elements: free views, or one copy where elements come together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Op
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder, broadcast_to
+from ipujax.compiler.rules.registry import rule
+
+
+@rule("reshape")
+def reshape(builder: Builder, op: Op) -> Sequence[Any]:
+    return [builder.tensor(op.operands[0]).reshape(list(op.results[0].shape))]
+
+
+@rule("optimization_barrier")
+def optimization_barrier(builder: Builder, op: Op) -> Sequence[Any]:
+    """Keeps values apart for the compiler; the elements are the same."""
+    return [builder.tensor(v) if v.dtype != "token" else None for v in op.operands]
+
+
+@rule("transpose")
+def transpose(builder: Builder, op: Op) -> Sequence[Any]:
+    return [builder.tensor(op.operands[0]).dimShuffle(list(op.attrs["permutation"]))]
+
+
+@rule("broadcast_in_dim")
+def broadcast_in_dim(builder: Builder, op: Op) -> Sequence[Any]:
+    """Dimensions in the order of the result, size 1 where it has new ones, then repeated."""
+    tensor, shape = builder.tensor(op.operands[0]), op.results[0].shape
+    dims = op.attrs["broadcast_dimensions"]
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    if order != list(range(len(dims))):
+        tensor = tensor.dimShuffle(order)
+    expanded = [1] * len(shape)
+    for axis, dim in enumerate(dims):
+        expanded[dim] = op.operands[0].shape[axis]
+    return [broadcast_to(tensor.reshape(expanded), shape)]
+
+
+@rule("reverse")
+def reverse(builder: Builder, op: Op) -> Sequence[Any]:
+    tensor = builder.tensor(op.operands[0])
+    for dim in op.attrs["dimensions"]:
+        tensor = tensor.reverse(dim)
+    return [tensor]
+
+
+@rule("concatenate")
+def concatenate(builder: Builder, op: Op) -> Sequence[Any]:
+    """Each part is copied to its place: readers then see one array."""
+    result, axis, debug = op.results[0], op.attrs["dimension"], builder.debug(op)
+    whole = builder.variable(builder.type_of(result), result.shape, debug)
+    begin = 0
+    for value in op.operands:
+        end = begin + value.shape[axis]
+        builder.copy(builder.tensor(value), whole.slice(begin, end, axis), debug)
+        begin = end
+    return [whole]
+
+
+@rule("pad")
+def pad(builder: Builder, op: Op) -> Sequence[Any]:
+    tensor, value = builder.operands(op)
+    attrs = op.attrs
+    padded = ipu.popx.pad(
+        builder.graph,
+        tensor,
+        list(attrs["edge_padding_low"]),
+        list(attrs["edge_padding_high"]),
+        list(attrs["interior_padding"]),
+        value,
+        builder.program,
+        builder.debug(op),
+    )
+    return [padded]
+
+
+@rule("bitcast_convert")
+def bitcast_convert(builder: Builder, op: Op) -> Sequence[Any]:
+    """Between sizes: a wide element is the sum of its shifted narrow ones, lowest first."""
+    source, target = op.operands[0], op.results[0]
+    (tensor,) = builder.operands(op)
+    wide, narrow = (source, target) if len(source.shape) < len(target.shape) else (target, source)
+    if target is narrow:
+        return [_split(builder, op, tensor, wide.dtype, narrow.dtype)]
+    return [_join(builder, op, tensor, wide.dtype, narrow.dtype)]
+
+
+_UNSIGNED = {1: "ui8", 2: "ui16", 4: "ui32"}
+
+
+def _to_bits(dtype: str, x: Any) -> Any:
+    """The element as an unsigned integer of its size."""
+    bits = _UNSIGNED[DTYPES[dtype].size]
+    if dtype == bits:
+        return x
+    if dtype == "bf16":
+        return ipu.popx.expr.ToBFloat16(x)
+    return ipu.popx.expr.Bitcast(x, getattr(ipu.poplar, DTYPES[bits].poplar))
+
+
+def _from_bits(dtype: str, x: Any) -> Any:
+    if dtype == _UNSIGNED[DTYPES[dtype].size]:
+        return x
+    if dtype == "bf16":
+        return ipu.popx.expr.FromBFloat16(x)
+    return ipu.popx.expr.Bitcast(x, getattr(ipu.poplar, DTYPES[dtype].poplar))
+
+
+def _split(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any:
+    e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
+    size = DTYPES[narrow].size
+    narrow_bits = getattr(poplar, DTYPES[_UNSIGNED[size]].poplar)
+    bits = e.Cast(_to_bits(wide, e.PlaceHolder(1)), poplar.UNSIGNED_INT)
+    mask = e.Const(poplar.UNSIGNED_INT, (1 << 8 * size) - 1)
+    parts = []
+    for index in range(DTYPES[wide].size // size):
+        shifted = e.Shr(bits, e.Const(poplar.UNSIGNED_INT, 8 * size * index))
+        part = e.Cast(e.BitwiseAnd(shifted, mask), narrow_bits)
+        parts.append(_from_bits(narrow, part))
+    result = op.results[0]
+    whole = builder.variable(builder.type_of(result), result.shape, debug)
+    axis = len(result.shape) - 1
+    for index, part in enumerate(builder.map(parts, [tensor], debug)):
+        target = whole.slice(index, index + 1, axis).squeeze([axis])
+        builder.copy(part, target, debug)
+    return whole
+
+
+def _join(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any:
+    e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
+    size, axis = DTYPES[narrow].size, len(op.operands[0].shape) - 1
+    views, whole = [], None
+    for index in range(op.operands[0].shape[axis]):
+        views.append(tensor.slice(index, index + 1, axis).squeeze([axis]))
+        bits = e.Cast(_to_bits(narrow, e.PlaceHolder(index + 1)), poplar.UNSIGNED_INT)
+        shifted = e.Shl(bits, e.Const(poplar.UNSIGNED_INT, 8 * size * index))
+        whole = shifted if whole is None else e.BitwiseOr(whole, shifted)
+    if DTYPES[wide].size < 4:
+        bits_type = DTYPES[_UNSIGNED[DTYPES[wide].size]].poplar
+        whole = e.Cast(whole, getattr(poplar, bits_type))
+    (joined,) = builder.map([_from_bits(wide, whole)], views, debug)
+    return joined

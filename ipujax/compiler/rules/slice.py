@@ -1,0 +1,113 @@
+"""Slices: known at compile time (views), and at run time (dynamicSlice, dynamicUpdate)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax.compiler.ir import Op, Value
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.registry import rule
+
+
+@rule("slice")
+def slice_static(builder: Builder, op: Op) -> Sequence[Any]:
+    """A view; strides are every n-th element."""
+    attrs = op.attrs
+    tensor = builder.tensor(op.operands[0]).slice(
+        list(attrs["start_indices"]), list(attrs["limit_indices"])
+    )
+    for dim, stride in enumerate(attrs["strides"]):
+        if stride != 1:
+            tensor = tensor.subSample(stride, dim)
+    return [tensor]
+
+
+@rule("dynamic_slice")
+def dynamic_slice(builder: Builder, op: Op) -> Sequence[Any]:
+    """Starts are clamped so that the slice lies inside."""
+    operand, starts = op.operands[0], op.operands[1:]
+    sizes = op.attrs["slice_sizes"]
+    tensor = builder.tensor(operand)
+    tensor, dims, offsets = _known_starts(builder, operand, starts, sizes, tensor)
+    if not dims:
+        return [tensor]
+    indices = _offsets(builder, operand, dims, offsets, sizes, op)
+    debug = builder.debug(op)
+    return [
+        ipu.popops.dynamicSlice(
+            builder.graph, tensor, indices, dims, [sizes[d] for d in dims], builder.program, debug
+        )
+    ]
+
+
+@rule("dynamic_update_slice")
+def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[Any]:
+    """A copy of the operand, changed in place; the copy is free where the operand dies here."""
+    operand, update = op.operands[:2]
+    debug, sizes = builder.debug(op), update.shape
+    whole = builder.materialise(builder.tensor(operand), debug)
+    target, dims, offsets = _known_starts(builder, operand, op.operands[2:], sizes, whole)
+    if not dims:
+        builder.copy(builder.tensor(update), target, debug)
+        return [whole]
+    indices = _offsets(builder, operand, dims, offsets, sizes, op)
+    ipu.popops.dynamicUpdate(
+        builder.graph,
+        target,
+        builder.tensor(update),
+        indices,
+        dims,
+        [sizes[d] for d in dims],
+        builder.program,
+        debug,
+    )
+    return [whole]
+
+
+def _known_starts(
+    builder: Builder, operand: Value, starts: list[Value], sizes: Sequence[int], tensor: Any
+) -> tuple[Any, list[int], list[Value]]:
+    """Slices where starts are constants; gives the view, and the dims and starts that are left."""
+    dims, offsets = [], []
+    for dim, start in enumerate(starts):
+        whole, part = operand.shape[dim], sizes[dim]
+        if whole == part:
+            continue
+        if start.const is not None:
+            begin = min(max(int(start.const), 0), whole - part)
+            tensor = tensor.slice(begin, begin + part, dim)
+        else:
+            dims.append(dim)
+            offsets.append(start)
+    return tensor, dims, offsets
+
+
+def _offsets(
+    builder: Builder,
+    operand: Value,
+    dims: list[int],
+    offsets: list[Value],
+    sizes: Sequence[int],
+    op: Op,
+) -> Any:
+    """Starts as one UNSIGNED_INT vector, clamped to where the slice lies inside."""
+    e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
+    clamped = []
+    for dim, start in zip(dims, offsets, strict=True):
+        type_ = builder.type_of(start)
+        last = operand.shape[dim] - sizes[dim]
+        place = e.PlaceHolder(1)
+        if type_ not in (poplar.INT, poplar.UNSIGNED_INT):
+            type_, place = poplar.INT, e.Cast(place, poplar.INT)
+        inside = e.Min(e.Max(place, e.Const(type_, 0)), e.Const(type_, last))
+        if type_ != poplar.UNSIGNED_INT:
+            inside = e.Cast(inside, poplar.UNSIGNED_INT)
+        clamped += builder.map([inside], [builder.tensor(start).reshape([1])], debug)
+    if len(clamped) == 1:
+        return clamped[0]
+    vector = builder.variable(poplar.UNSIGNED_INT, [len(clamped)], debug)
+    for index, offset in enumerate(clamped):
+        builder.copy(offset, vector.slice(index, index + 1, 0), debug)
+    return vector

@@ -1,0 +1,35 @@
+"""sort with any comparator, and top_k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax.compiler.ir import Op
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.elementwise import body_expressions
+from ipujax.compiler.rules.registry import rule
+
+
+@rule("sort")
+def sort(builder: Builder, op: Op) -> Sequence[Any]:
+    """Sorts arrays together; the comparator says whether the first elements come before the second."""
+    return ipu.popx.sort(
+        builder.graph,
+        builder.operands(op),
+        body_expressions(op.regions[0], op)[0],
+        op.attrs["dimension"],
+        bool(op.attrs.get("is_stable", False)),
+        builder.program,
+        builder.debug(op),
+    )
+
+
+@rule("chlo.top_k")
+def top_k(builder: Builder, op: Op) -> Sequence[Any]:
+    """The k largest of the last dimension, largest first, and where they were."""
+    (tensor,) = builder.operands(op)
+    return ipu.popx.topK(
+        builder.graph, tensor, op.attrs["k"], builder.program, builder.debug(op)
+    )

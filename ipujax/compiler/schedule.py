@@ -1,0 +1,204 @@
+"""Stage 6: the order in which the ops of each block run.
+
+Chooses between the user's own order and one made greedily for low liveness, by the bytes that are live at
+the worst moment. In both an op that overwrites a value (an update of a slice, the next value of a loop's
+carry, the new value of a donated argument) comes after all that still read it, where nothing forbids that:
+then it can be done in place. Same program, same order: ties go to the user's order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from ipujax.compiler.fuse import blocks_run
+from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of
+from ipujax.compiler.passes.loops import has_effect
+
+#: Ops whose result is another view of the first operand's memory.
+VIEWS = frozenset({"reshape", "transpose", "broadcast_in_dim", "slice", "reverse"})
+#: Ops whose result is their first operand, changed in some places.
+UPDATES = frozenset({"dynamic_update_slice", "scatter"})
+#: The user's order is kept unless another one needs less than this part of its memory.
+WORTHWHILE = 0.95
+
+
+def schedule(program: Program) -> Program:
+    """Orders every block that is lowered to a program."""
+    main = program.main
+    for block in blocks_run(main):
+        if block is main:
+            ties = [
+                (main.args[argument], main.results[result])
+                for result, argument in enumerate(program.output_alias)
+                if argument >= 0
+            ]
+        else:
+            ties = list(zip(block.args, block.results, strict=False))
+        if len(block.ops) > 1:
+            block.ops = _Scheduler(block, ties).best()
+    return program
+
+
+class _Scheduler:
+    """One block's dependences and sizes. `ties` are (old, new) values that share memory if they can."""
+
+    def __init__(self, block: Block, ties: Iterable[tuple[Value, Value]]):
+        self.block = block
+        self.ops = block.ops
+        self.where = {value: i for i, op in enumerate(self.ops) for value in op.results}
+        self.needs: list[set[int]] = []
+        self.users: list[set[int]] = [set() for _ in self.ops]
+        self.reached: list[int] = []
+        self.root: dict[Value, Value] = {}
+        self.readers: dict[Value, set[int]] = {}
+        self.inputs: list[list[Value]] = []
+        self._connect()
+        self._order_effects()
+        self._order_updates(ties)
+
+    def _connect(self) -> None:
+        for index, op in enumerate(self.ops):
+            inputs = inputs_of(op)
+            is_view = op.name in VIEWS
+            roots = [self.root.get(value, value) for value in inputs]
+            needs: set[int] = set()
+            bits = 0
+            for value, root in zip(inputs, roots, strict=True):
+                producer = self.where.get(value)
+                if producer is not None:
+                    needs.add(producer)
+                    self.users[producer].add(index)
+                    bits |= self.reached[producer] | (1 << producer)
+                if not is_view:
+                    self.readers.setdefault(root, set()).add(index)
+            if is_view and roots:
+                self.root[op.results[0]] = roots[0]
+            self.needs.append(needs)
+            self.reached.append(bits)
+            self.inputs.append(roots)
+
+    def _order_effects(self) -> None:
+        last = None
+        for index, op in enumerate(self.ops):
+            if has_effect(op):
+                if last is not None:
+                    self._before(last, index)
+                last = index
+
+    def _order_updates(self, ties: Iterable[tuple[Value, Value]]) -> None:
+        for index, op in enumerate(self.ops):
+            if op.name in UPDATES:
+                old = op.operands[0]
+                self._after_readers(index, self.root.get(old, old))
+        for old, new in ties:
+            producer = self.where.get(self.root.get(new, new))
+            if producer is not None:
+                self._after_readers(producer, old)
+
+    def _after_readers(self, writer: int, value: Value) -> None:
+        for reader in self.readers.get(value, ()):
+            if reader != writer and not self.reached[reader] >> writer & 1:
+                self._before(reader, writer)
+
+    def _before(self, first: int, second: int) -> None:
+        if first in self.needs[second]:
+            return
+        self.needs[second].add(first)
+        self.users[first].add(second)
+        pending = [(second, self.reached[first] | (1 << first))]
+        while pending:
+            index, bits = pending.pop()
+            if self.reached[index] | bits != self.reached[index]:
+                self.reached[index] |= bits
+                pending.extend((user, self.reached[index]) for user in self.users[index])
+
+    # Orders --------------------------------------------------------------------------------------
+
+    def best(self) -> list[Op]:
+        own = self._in_own_order()
+        greedy = self._greedily()
+        chosen = own
+        if self._peak_bytes(greedy) < WORTHWHILE * self._peak_bytes(own):
+            chosen = greedy
+        return [self.ops[index] for index in chosen]
+
+    def _in_own_order(self) -> list[int]:
+        waiting = [len(needs) for needs in self.needs]
+        ready = [index for index, count in enumerate(waiting) if count == 0]
+        order = []
+        while ready:
+            index = heapq.heappop(ready)
+            order.append(index)
+            for user in self.users[index]:
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    heapq.heappush(ready, user)
+        return order
+
+    def _allocated(self, index: int) -> int:
+        op = self.ops[index]
+        return 0 if op.name in VIEWS else sum(value.size_bytes for value in op.results)
+
+    def _uses(self) -> dict[Value, set[int]]:
+        """For each root value of this block the ops that still need it; results are needed for ever."""
+        uses: dict[Value, set[int]] = {}
+        for index, roots in enumerate(self.inputs):
+            for root in roots:
+                if root in self.where:
+                    uses.setdefault(root, set()).add(index)
+        for value in self.block.results:
+            uses.setdefault(self.root.get(value, value), set()).add(-1)
+        return uses
+
+    def _peak_bytes(self, order: list[int]) -> int:
+        uses = self._uses()
+        live = peak = 0
+        for index in order:
+            live += self._allocated(index)
+            peak = max(peak, live)
+            for root in set(self.inputs[index]):
+                left = uses.get(root)
+                if left is not None:
+                    left.discard(index)
+                    if not left:
+                        live -= root.size_bytes
+        return peak
+
+    def _greedily(self) -> list[int]:
+        """Always the ready op that adds the fewest bytes; among equals the user's first."""
+        uses = self._uses()
+        allocated = [self._allocated(index) for index in range(len(self.ops))]
+        waiting = [len(needs) for needs in self.needs]
+
+        def added(index: int) -> int:
+            freed = 0
+            for root in set(self.inputs[index]):
+                left = uses.get(root)
+                if left is not None and len(left) == 1:
+                    freed += root.size_bytes
+            return allocated[index] - freed
+
+        ready = [(added(i), i) for i, count in enumerate(waiting) if count == 0]
+        heapq.heapify(ready)
+        done = [False] * len(self.ops)
+        order = []
+        while ready:
+            _, index = heapq.heappop(ready)
+            if done[index]:
+                continue
+            done[index] = True
+            order.append(index)
+            for root in set(self.inputs[index]):
+                left = uses.get(root)
+                if left is not None:
+                    left.discard(index)
+                    if len(left) == 1:
+                        (last,) = left
+                        if last >= 0 and waiting[last] == 0:
+                            heapq.heappush(ready, (added(last), last))
+            for user in self.users[index]:
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    heapq.heappush(ready, (added(user), user))
+        return order

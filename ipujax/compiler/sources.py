@@ -1,0 +1,44 @@
+"""Locations of MLIR ops as (name, source line), read once per distinct location."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ipujax.compiler.ir import NO_SOURCE, Source
+
+# JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
+# innermost frame of the user's code.
+_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
+_NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
+
+
+class Sources:
+    """Reads locations of one module."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Source] = {}
+        self._called: dict[tuple[Source, Source], Source] = {}
+
+    def of(self, operation: Any, caller: Source = NO_SOURCE) -> Source:
+        """The op's own name and line; what a function leaves out is its caller's."""
+        attribute = operation.location.attr
+        source = self._known.get(attribute)
+        if source is None:
+            source = self._known[attribute] = _parse(str(attribute))
+        if caller is NO_SOURCE or source.line:
+            return source
+        key = (source, caller)
+        called = self._called.get(key)
+        if called is None:
+            name = f"{caller.name}/{source.name}" if source.name else caller.name
+            called = self._called[key] = Source(name, caller.line)
+        return called
+
+
+def _parse(text: str) -> Source:
+    file = _FILE.search(text)
+    line = f"{file[1].rpartition('/')[2]}:{file[2]}" if file else ""
+    named = _NAME.match(text)
+    name = named[1] if named and not (file and file.start(1) == named.start(1)) else ""
+    return Source(name, line) if name or line else NO_SOURCE

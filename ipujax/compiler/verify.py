@@ -1,0 +1,82 @@
+"""What may exist between stages. A failure is a bug in ipujax, never the user's.
+
+`check_structure` is cheap (one walk) and always on; `check_shapes` looks closer and runs where
+IPUJAX_VERIFY is set, as in the tests.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.ir import Block, Op, Program, Value
+from ipujax.errors import VerifyError
+
+#: Ops of which the compiler relies on all operands and results having one shape.
+_SAME_SHAPE = frozenset({"add", "subtract", "multiply", "divide", "negate", "exponential", "tanh"})
+
+
+def verify(program: Program, stage: str) -> None:
+    """Raises VerifyError naming `stage` where the program is not well formed."""
+    check_structure(program, stage)
+    if os.environ.get("IPUJAX_VERIFY"):
+        check_shapes(program, stage)
+
+
+def check_structure(program: Program, stage: str) -> None:
+    """Every value is defined before it is used, and each op knows its results."""
+    _check_block(program.main, set(), stage)
+    if len(program.parameters) != len(program.main.args):
+        raise _broken(stage, "one parameter per argument", f"{len(program.parameters)}")
+
+
+def _check_block(block: Block, outside: set[Value], stage: str) -> None:
+    defined = outside | set(block.args)
+    for op in block.ops:
+        for value in op.operands:
+            if value.const is None and value not in defined:
+                raise _broken(stage, "operands defined before use", f"{value!r} in {op.name}", op)
+        for region in op.regions:
+            _check_block(region, defined, stage)
+        for index, result in enumerate(op.results):
+            if result.op is not op or result.index != index:
+                raise _broken(stage, "results that know their op", op.name, op)
+            if result in defined:
+                raise _broken(stage, "values defined once", f"{result!r} by {op.name}", op)
+        defined.update(op.results)
+    for value in block.results:
+        if value.const is None and value not in defined:
+            raise _broken(stage, "block results that are defined", f"{value!r}")
+
+
+def check_shapes(program: Program, stage: str) -> None:
+    """Dtypes are legal, constants have their dtype, elementwise shapes agree."""
+
+    def check(block: Block) -> None:
+        for op in block.ops:
+            for value in (*op.operands, *op.results):
+                _check_value(value, op, stage)
+            if op.name in _SAME_SHAPE and len({v.shape for v in (*op.operands, *op.results)}) > 1:
+                raise _broken(stage, "equal shapes", f"{op.name} of {op.operands}", op)
+            for region in op.regions:
+                check(region)
+
+    check(program.main)
+
+
+def _check_value(value: Value, op: Op, stage: str) -> None:
+    if value.dtype != TOKEN and value.dtype not in DTYPES:
+        raise _broken(stage, "legal dtypes", f"{value!r} in {op.name}", op)
+    const = value.const
+    if const is None:
+        return
+    if const.shape != value.shape or const.dtype != DTYPES[value.dtype].numpy:
+        raise _broken(stage, f"a constant {value!r}", f"{const.shape} {const.dtype}", op)
+
+
+def _broken(stage: str, needs: str, got: str, op: Op | None = None) -> VerifyError:
+    where = f" at {op.source.name} {op.source.line}" if op is not None else ""
+    return VerifyError(
+        f"[verify after {stage}] needs {needs}; got {got}{where}. "
+        "Do report this program: it is a bug in ipujax."
+    )
