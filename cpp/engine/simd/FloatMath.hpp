@@ -156,8 +156,7 @@ IPUJAX_INLINE float tanhFloat(float x) {
 
 IPUJAX_INLINE float sigmoidFloat(float x) {
   const float e = expFloat(-absOf(x));
-  const float s = 1.0f / (1.0f + e);
-  return x < 0.0f ? e * s : s;
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
 IPUJAX_INLINE float erfFloat(float x) {

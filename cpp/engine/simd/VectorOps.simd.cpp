@@ -24,7 +24,8 @@ void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
 #if defined(__AVX512F__)
   for (; k + 16 <= n; k += 16)
     _mm512_storeu_ps(out + k,
-                     _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + k))));
+                     _mm512_maskz_cvtph_ps(
+                         0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + k))));
 #elif defined(__F16C__)
   for (; k + 8 <= n; k += 8)
     _mm256_storeu_ps(out + k,
@@ -37,8 +38,9 @@ void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n) {
   std::int64_t k = 0;
 #if defined(__AVX512F__)
   for (; k + 16 <= n; k += 16)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + k),
-                        _mm512_cvtps_ph(_mm512_loadu_ps(in + k), _MM_FROUND_TO_NEAREST_INT));
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(out + k),
+        _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(in + k), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__F16C__)
   for (; k + 8 <= n; k += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + k),
@@ -51,8 +53,10 @@ void roundToHalf(float* values, std::int64_t n) {
   std::int64_t k = 0;
 #if defined(__AVX512F__)
   for (; k + 16 <= n; k += 16)
-    _mm512_storeu_ps(values + k, _mm512_cvtph_ps(_mm512_cvtps_ph(_mm512_loadu_ps(values + k),
-                                                                 _MM_FROUND_TO_NEAREST_INT)));
+    _mm512_storeu_ps(
+        values + k,
+        _mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(values + k),
+                                                            _MM_FROUND_TO_NEAREST_INT)));
 #elif defined(__F16C__)
   for (; k + 8 <= n; k += 8)
     _mm256_storeu_ps(values + k, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(values + k),
