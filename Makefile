@@ -79,6 +79,7 @@ types: $(SETUP) ## check Python types
 
 docs: build ## write generated pages anew and check links and examples
 	$(PY) -m ipujax options > docs/options.md
+	$(PY) -m ipujax ops > docs/ops.md
 	$(PYTEST) -q tests/docs
 
 asan: $(SETUP) ## C++ tests and smoke test under address and undefined-behaviour sanitizers

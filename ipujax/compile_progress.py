@@ -21,17 +21,17 @@ class CompileProgress:
 
     def __init__(self, stages: tuple[str, ...]):
         self._stages = stages
-        self._stage = stages[0] if stages else ""
+        self._stage = ""
         self._done = threading.Event()
         self._started = time.monotonic()
 
     def stage(self, name: str) -> None:
-        """Says that the compile has come to that stage."""
+        """Says that the compile has done that stage."""
         self._stage = name
 
     def line(self) -> str:
         """What is drawn."""
-        position = self._stages.index(self._stage) if self._stage in self._stages else 0
+        position = self._stages.index(self._stage) + 1 if self._stage in self._stages else 0
         cells = round(_BAR_CELLS * position / max(len(self._stages), 1))
         bar = "#" * cells + "." * (_BAR_CELLS - cells)
         return f"compiling [{bar}] {self._stage} {time.monotonic() - self._started:.0f} s"

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from ipujax import config, host_callbacks, jax_compat
+from ipujax.compile_progress import compile_progress
 from ipujax.errors import IpuError
 from ipujax.types import PlatformConfig
 
@@ -59,7 +60,7 @@ def _options_key() -> str:
 
 def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
     """The compile callback; the import waits until there is something to compile."""
-    from ipujax.compiler.compile import compile_module
+    from ipujax.compiler.compile import STAGES, compile_module
 
-    executable: bytes = compile_module(code, options, dict(platform))
-    return executable
+    with compile_progress(STAGES) as progress:
+        return compile_module(code, options, dict(platform), progress.stage)

@@ -14,6 +14,7 @@ from ipujax.errors import IpuError
 WORDS = {
     "doctor": "say what is installed, what was found, and whether it works",
     "devices": "list the IPUs that JAX sees",
+    "ops": "print how each op of StableHLO is lowered, or why it is refused",
     "options": "print every option with its environment variable, default and values",
     "bench": "measure against JAX's CPU backend and against published cycle counts",
 }

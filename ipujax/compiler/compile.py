@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ipujax.compiler import ir
@@ -21,13 +21,31 @@ from ipujax.compiler.verify import verify
 from ipujax.types import PlatformConfig
 
 
-def compile_module(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
+STAGES = (
+    "1_ingest",
+    "2_partition",
+    "3_normalise",
+    "4_place",
+    "5_fuse",
+    "6_schedule",
+    "7_lower",
+    "8_build",
+)
+
+
+def compile_module(
+    code: bytes,
+    options: bytes,
+    platform: PlatformConfig,
+    on_stage: Callable[[str], None] | None = None,
+) -> bytes:
     """Compiles one program.
 
     Args:
         code: a StableHLO portable artifact.
         options: a serialised xla.CompileOptionsProto; may be empty.
         platform: what the PJRT client was created with (`config.platform_options`).
+        on_stage: told the name of each stage of `STAGES` when it is done.
     Returns:
         The executable: bytes that need no compiler and no Python to run.
     Raises:
@@ -35,7 +53,7 @@ def compile_module(code: bytes, options: bytes, platform: PlatformConfig) -> byt
     """
     with _without_collections():
         request = ingest(code, options, platform)
-        dump = Dump(request.options.dump_dir, request.name)
+        dump = Dump(request.options.dump_dir, request.name, on_stage)
         dump.write("1_ingest", lambda: str(request.module))
         request = partition(request)
         dump.write("2_partition", lambda: str(request.module))

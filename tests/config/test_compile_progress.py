@@ -28,9 +28,9 @@ def use_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_a_long_compile_draws_its_stage_and_wipes_the_line(monkeypatch):
     terminal = use_terminal(monkeypatch)
     with compile_progress.compile_progress(("ingest", "lower")) as progress:
-        progress.stage("lower")
+        progress.stage("ingest")
         time.sleep(0.1)
-    assert "compiling [##########..........] lower 0 s" in terminal.getvalue()
+    assert "compiling [##########..........] ingest 0 s" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 

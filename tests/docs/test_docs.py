@@ -58,3 +58,9 @@ def test_every_public_name_is_documented():
     assert names
     page = (ROOT / "docs" / "api.md").read_text()
     assert [name for name in names if f"`ipujax.{name}`" not in page] == []
+
+
+def test_the_ops_page_is_up_to_date():
+    from ipujax.cli import ops
+
+    assert (ROOT / "docs" / "ops.md").read_text() == ops.page(), "run make docs"

@@ -25,7 +25,7 @@ import ipujax.compiler.compile as compiler
 from ipujax import plugin
 compiles = []
 real = compiler.compile_module
-compiler.compile_module = lambda *a: (compiles.append(1), real(*a))[1]
+compiler.compile_module = lambda *a, **k: (compiles.append(1), real(*a, **k))[1]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     x = jax.device_put(np.arange(4, dtype=np.float32))
