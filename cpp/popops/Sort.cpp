@@ -1,0 +1,33 @@
+#include "popops/Sort.hpp"
+
+#include "popx/Sort.hpp"
+
+namespace popops {
+
+using poplar::Tensor;
+
+Tensor sort(poplar::Graph& graph, const Tensor& t, unsigned dim, poplar::program::Sequence& prog,
+            const poplar::DebugContext& debugContext) {
+  return popx::sort(graph, {t}, dim, std::vector<popx::SortKey>{{}}, prog, debugContext)[0];
+}
+
+void sortInPlace(poplar::Graph& graph, const Tensor& t, unsigned dim,
+                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  prog.add(poplar::program::Copy(sort(graph, t, dim, prog, debugContext), t, false, debugContext));
+}
+
+Tensor sortKeyValue(poplar::Graph& graph, const Tensor& k, const Tensor& v, unsigned dim,
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  return popx::sort(graph, {k, v}, dim, std::vector<popx::SortKey>{{}}, prog, debugContext)[1];
+}
+
+void sortKeyValueInPlace(poplar::Graph& graph, const Tensor& k, const Tensor& v, unsigned dim,
+                         poplar::program::Sequence& prog,
+                         const poplar::DebugContext& debugContext) {
+  const auto sorted =
+      popx::sort(graph, {k, v}, dim, std::vector<popx::SortKey>{{}}, prog, debugContext);
+  prog.add(poplar::program::Copy(sorted[0], k, false, debugContext));
+  prog.add(poplar::program::Copy(sorted[1], v, false, debugContext));
+}
+
+}  // namespace popops

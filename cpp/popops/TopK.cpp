@@ -1,0 +1,252 @@
+#include "popops/TopK.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/Emit.hpp"
+#include "engine/Kernel.hpp"
+#include "engine/Planning.hpp"
+#include "poplar/exceptions.hpp"
+#include "popops/ReduceLoops.hpp"
+#include "poputil/TileMapping.hpp"
+#include "popx/Sort.hpp"
+#include "popx/SortKeys.hpp"
+
+namespace popops {
+
+namespace {
+
+namespace engine = ipujax::engine;
+using engine::ElementType;
+using engine::reduction::LoopDim;
+using engine::reduction::Odometer;
+using engine::reduction::Scratch;
+using engine::reduction::threadScratch;
+
+/// Operands: keys, selected keys (contiguous), then optionally indices (contiguous), or values and
+/// selected values (contiguous).
+class TopKKernel {
+ public:
+  explicit TopKKernel(const engine::StepDesc& step);
+  void run(engine::RunContext& context, std::span<std::byte* const> pointers) const;
+
+ private:
+  void select(const std::byte* row, std::uint64_t* best) const;
+  std::uint64_t* selectLong(const std::uint32_t* keys, std::uint64_t* buffer) const;
+
+  ElementType type_;
+  popx::SortKey key_;
+  bool reversed_;
+  std::int64_t k_;
+  std::int64_t n_;
+  std::int64_t stride_;
+  std::int64_t rows_ = 1;
+  std::vector<LoopDim> row_dims_;
+  bool indices_;
+  bool values_;
+  std::vector<LoopDim> value_dims_;
+  std::int64_t value_stride_ = 0;
+  std::size_t value_bytes_ = 0;
+};
+
+TopKKernel::TopKKernel(const engine::StepDesc& step)
+    : type_(step.operands[0].type),
+      reversed_(step.attributes.integer("reversed") != 0),
+      k_(step.attributes.integer("k")),
+      indices_(step.attributes.text("extra") == "indices"),
+      values_(step.attributes.text("extra") == "values") {
+  const auto& in = step.operands[0];
+  key_.descending = step.attributes.integer("largest") != 0;
+  key_.order = popx::FloatOrder::kTotal;
+  n_ = in.shape.back();
+  stride_ = in.strides.back();
+  for (std::size_t d = 0; d + 1 < in.shape.size(); ++d) {
+    row_dims_.push_back({in.shape[d], in.strides[d], 0});
+    if (values_) value_dims_.push_back({in.shape[d], step.operands[2].strides[d], 0});
+  }
+  rows_ = engine::reduction::volumeOf(row_dims_);
+  if (values_) {
+    value_stride_ = step.operands[2].strides.back();
+    value_bytes_ = sizeOf(step.operands[2].type);
+  }
+}
+
+/// A candidate must beat the worst of the best 2k seen; the buffer is cut to k when it is full.
+std::uint64_t* TopKKernel::selectLong(const std::uint32_t* keys, std::uint64_t* buffer) const {
+  const std::int64_t capacity = 2 * k_ + 256;
+  std::int64_t size = 0;
+  std::uint64_t limit = ~std::uint64_t{0};
+  constexpr std::int64_t kChunk = 16;
+  for (std::int64_t begin = 0; begin < n_; begin += kChunk) {
+    const std::int64_t end = std::min(n_, begin + kChunk);
+    const auto limit_key = static_cast<std::uint32_t>(limit >> 32);
+    bool any = false;
+    for (std::int64_t i = begin; i < end; ++i) any |= keys[i] <= limit_key;
+    if (!any) continue;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::uint64_t candidate =
+          static_cast<std::uint64_t>(keys[i]) << 32 | static_cast<std::uint32_t>(i);
+      if (candidate < limit) buffer[size++] = candidate;
+    }
+    if (size + kChunk > capacity) {
+      std::nth_element(buffer, buffer + k_ - 1, buffer + size);
+      size = k_;
+      limit = buffer[k_ - 1];
+    }
+  }
+  std::nth_element(buffer, buffer + k_ - 1, buffer + size);
+  return buffer;
+}
+
+void TopKKernel::select(const std::byte* row, std::uint64_t* best) const {
+  const auto n = static_cast<std::size_t>(n_);
+  std::uint32_t* keys =
+      reinterpret_cast<std::uint32_t*>(threadScratch(Scratch::kOperands, n * 4 + 64));
+  popx::mapKeys32(row, stride_, type_, key_, keys, n_);
+  std::uint64_t* packed =
+      reinterpret_cast<std::uint64_t*>(threadScratch(Scratch::kAccumulators, n * 16 + 8192));
+  if (n_ > 4 * k_ + 512) {
+    selectLong(keys, packed);
+    std::sort(packed, packed + k_);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) packed[i] = static_cast<std::uint64_t>(keys[i]) << 32 | i;
+    if (n_ > 1024) {
+      popx::radixSort(packed, packed + n, n_, 32, static_cast<int>(8 * sizeOf(type_)));
+    } else {
+      std::partial_sort(packed, packed + k_, packed + n);
+    }
+  }
+  std::memcpy(best, packed, static_cast<std::size_t>(k_) * sizeof *best);
+}
+
+void TopKKernel::run(engine::RunContext& context, std::span<std::byte* const> p) const {
+  if (k_ == 0 || rows_ == 0) return;
+  const std::size_t bytes = sizeOf(type_);
+  const std::int64_t grain = std::max<std::int64_t>(1, 4096 / n_);
+  context.pool.parallelFor(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::uint64_t* best = reinterpret_cast<std::uint64_t*>(
+        threadScratch(Scratch::kPartials, static_cast<std::size_t>(k_) * 8 + 64));
+    for (std::int64_t r = begin; r < end; ++r) {
+      const std::byte* row = p[0] + Odometer(row_dims_, r).in * static_cast<std::int64_t>(bytes);
+      const std::byte* values =
+          values_ ? p[2] + Odometer(value_dims_, r).in * static_cast<std::int64_t>(value_bytes_)
+                  : nullptr;
+      select(row, best);
+      for (std::int64_t j = 0; j < k_; ++j) {
+        const std::int64_t slot = r * k_ + (reversed_ ? k_ - 1 - j : j);
+        const auto index = static_cast<std::uint32_t>(best[j]);
+        std::memcpy(p[1] + slot * static_cast<std::int64_t>(bytes),
+                    row + index * stride_ * static_cast<std::int64_t>(bytes), bytes);
+        if (indices_) std::memcpy(p[2] + slot * 4, &index, 4);
+        if (values_) {
+          const auto size = static_cast<std::int64_t>(value_bytes_);
+          std::memcpy(p[3] + slot * size, values + index * value_stride_ * size, value_bytes_);
+        }
+      }
+    }
+  });
+}
+
+std::unique_ptr<engine::Kernel> makeTopK(const engine::StepDesc& step) {
+  return engine::kernelOf([kernel = TopKKernel(step)](engine::RunContext& context,
+                                                      std::span<std::byte* const> pointers) {
+    kernel.run(context, pointers);
+  });
+}
+const engine::RegisterKernel kTopK{"popops.topk", makeTopK};
+
+[[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
+  throw poplar::poplar_error("[popops::topK] needs " + needs + "; got " + got + ". " + fix);
+}
+
+void check(const poplar::Tensor& t, const TopKParams& params) {
+  if (t.rank() == 0) refuse("a tensor of rank 1 or more", t.shapeToString(), "Expand it.");
+  const std::size_t n = t.dim(t.rank() - 1);
+  if (params.k > n) {
+    refuse("k of at most the last dimension, " + std::to_string(n), std::to_string(params.k),
+           "Ask for fewer.");
+  }
+  if (sizeOf(t.elementType().element()) > 4) {
+    refuse("elements of at most 32 bits", t.elementType().toString(), "Cast them.");
+  }
+}
+
+/// The selected elements, and what `extra` asks for: "", "indices" or "values".
+std::pair<poplar::Tensor, poplar::Tensor> emitTopK(
+    poplar::Graph& graph, poplar::program::Sequence& prog, const poplar::Tensor& keys,
+    const poplar::Tensor* values, const std::string& extra, const TopKParams& params,
+    const poplar::DebugContext& debugContext) {
+  check(keys, params);
+  auto shape = keys.shape();
+  const std::size_t n = shape.back();
+  shape.back() = params.k;
+  poplar::Tensor selected =
+      graph.addVariable(keys.elementType(), shape, {debugContext, "topK/keys"});
+  poputil::mapTensorLinearly(graph, selected);
+  engine::StepSpec spec;
+  spec.kernel = "popops.topk";
+  spec.operands = {{keys, engine::Access::kRead, false}, {selected, engine::Access::kWrite, true}};
+  poplar::Tensor second;
+  std::size_t bytes = graph.getTarget().getTypeSize(keys.elementType());
+  if (!extra.empty()) {
+    const poplar::Type type = values ? values->elementType() : poplar::UNSIGNED_INT;
+    second = graph.addVariable(type, shape, {debugContext, "topK/" + extra});
+    poputil::mapTensorLinearly(graph, second);
+    if (values) spec.operands.push_back({*values, engine::Access::kRead, false});
+    spec.operands.push_back({second, engine::Access::kWrite, true});
+    bytes += graph.getTarget().getTypeSize(type);
+  }
+  // Unsorted results may come in any order; sorted ones best first, or last.
+  const bool best_first = params.largest == (params.sortOrder != SortOrder::ASCENDING);
+  const bool reversed = params.sortOrder != SortOrder::NONE && !best_first;
+  spec.attributes.set("k", std::int64_t{params.k})
+      .set("largest", std::int64_t{params.largest})
+      .set("reversed", std::int64_t{reversed})
+      .set("extra", extra);
+  const std::uint64_t rows = n == 0 ? 0 : keys.numElements() / n;
+  spec.cost = popx::bitonicCost(graph, rows, n, params.k, bytes, extra.empty() ? 13 : 17);
+  engine::emit(graph, prog, std::move(spec), {debugContext, "topK"});
+  return {selected, second};
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& os, const TopKParams& p) {
+  return os << "{k=" << p.k << ", largest=" << (p.largest ? "true" : "false")
+            << ", sortOrder=" << p.sortOrder << ", stableSort=" << (p.stableSort ? "true" : "false")
+            << "}";
+}
+
+poplar::Tensor createTopKInput(poplar::Graph& graph, const poplar::Type& type,
+                               const std::vector<std::size_t>& shape, const TopKParams&,
+                               const poplar::DebugContext& debugContext) {
+  poplar::Tensor t = graph.addVariable(type, shape, {debugContext, "topK/input"});
+  poputil::mapTensorLinearly(graph, t);
+  return t;
+}
+
+poplar::Tensor topK(poplar::Graph& graph, poplar::program::Sequence& prog, const poplar::Tensor& t,
+                    const TopKParams& params, const poplar::DebugContext& debugContext) {
+  return emitTopK(graph, prog, t, nullptr, "", params, debugContext).first;
+}
+
+std::pair<poplar::Tensor, poplar::Tensor> topKKeyValue(poplar::Graph& graph,
+                                                       poplar::program::Sequence& prog,
+                                                       const poplar::Tensor& keys,
+                                                       const poplar::Tensor& values,
+                                                       const TopKParams& params,
+                                                       const poplar::DebugContext& debugContext) {
+  if (values.shape() != keys.shape()) {
+    refuse("values of the keys' shape " + keys.shapeToString(), values.shapeToString(),
+           "Broadcast them.");
+  }
+  return emitTopK(graph, prog, keys, &values, "values", params, debugContext);
+}
+
+std::pair<poplar::Tensor, poplar::Tensor> topKWithPermutation(
+    poplar::Graph& graph, poplar::program::Sequence& prog, const poplar::Tensor& t,
+    const TopKParams& params, const poplar::DebugContext& debugContext) {
+  return emitTopK(graph, prog, t, nullptr, "indices", params, debugContext);
+}
+
+}  // namespace popops
