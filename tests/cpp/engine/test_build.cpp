@@ -1,0 +1,232 @@
+#include <algorithm>
+
+#include "Check.hpp"
+#include "engine/Image.hpp"
+#include "engine/Session.hpp"
+#include "engine/build/Build.hpp"
+#include "poplar/Graph.hpp"
+#include "popops/ElementWise.hpp"
+
+using namespace poplar;
+using namespace poplar::program;
+namespace engine = ipujax::engine;
+
+namespace {
+
+constexpr std::size_t kN = 1000;
+
+struct Built {
+  Graph graph{Target()};
+  Sequence prog;
+  engine::BuildOptions options;
+
+  Tensor input(const char* name) {
+    const Tensor t = graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, name);
+    prog.add(Copy(graph.addHostToDeviceFIFO(name, FLOAT, kN), t));
+    options.signature.inputs.push_back({"float32", {kN}, 4 * kN});
+    return t;
+  }
+  void output(const Tensor& t, int alias = -1) {
+    prog.add(Copy(t, graph.addDeviceToHostFIFO("out", FLOAT, kN)));
+    options.signature.outputs.push_back({"float32", {kN}, 4 * kN});
+    options.signature.output_alias.push_back(alias);
+  }
+  std::shared_ptr<const engine::Image> build() {
+    return engine::buildImage(graph, prog, options);
+  }
+};
+
+std::size_t copies(const engine::Image& image) {
+  return static_cast<std::size_t>(
+      std::count_if(image.steps.begin(), image.steps.end(),
+                    [](const auto& step) { return step.kernel == "engine.copy"; }));
+}
+
+std::vector<float> filled(float value) { return std::vector<float>(kN, value); }
+
+void run(const std::shared_ptr<const engine::Image>& image, std::vector<const void*> inputs,
+         std::vector<void*> outputs) {
+  engine::Session session(image, std::make_shared<engine::DeviceMemory>());
+  session.run(inputs, outputs);
+}
+
+}  // namespace
+
+TEST(inputs_and_outputs_are_bound_without_copies) {
+  Built b;
+  const Tensor x = b.input("x");
+  b.output(popops::add(b.graph, x, x, b.prog));
+  const auto image = b.build();
+  CHECK_EQ(copies(*image), 0u);
+  CHECK_EQ(image->arena_bytes, 0u);
+  const auto in = filled(2);
+  auto out = filled(0);
+  run(image, {in.data()}, {out.data()});
+  CHECK_EQ(out[kN - 1], 4.0f);
+}
+
+TEST(a_donated_parameter_is_updated_in_place) {
+  Built b;
+  const Tensor p = b.input("p");
+  const Tensor g = b.input("g");
+  b.prog.add(Copy(popops::sub(b.graph, p, g, b.prog), p));
+  b.output(p, 0);
+  const auto image = b.build();
+  CHECK_EQ(copies(*image), 0u);
+  CHECK_EQ(image->arena_bytes, 0u);
+  auto param = filled(5);
+  const auto grad = filled(2);
+  run(image, {param.data(), grad.data()}, {param.data()});
+  CHECK_EQ(param[0], 3.0f);
+}
+
+TEST(a_donated_parameter_that_is_kept_stays_unharmed) {
+  Built b;
+  const Tensor p = b.input("p");
+  b.prog.add(Copy(popops::add(b.graph, p, p, b.prog), p));
+  b.output(p, 0);
+  const auto param = filled(5);
+  auto out = filled(0);
+  run(b.build(), {param.data()}, {out.data()});
+  CHECK_EQ(param[0], 5.0f);
+  CHECK_EQ(out[0], 10.0f);
+}
+
+TEST(a_late_reader_of_a_donated_parameter_sees_the_old_value) {
+  Built b;
+  const Tensor p = b.input("p");
+  const Tensor twice = popops::add(b.graph, p, p, b.prog);
+  const Tensor square = popops::mul(b.graph, p, p, b.prog);
+  b.prog.add(Copy(twice, p));
+  b.output(p, 0);
+  b.output(square);
+  auto param = filled(3);
+  auto other = filled(0);
+  run(b.build(), {param.data()}, {param.data(), other.data()});
+  CHECK_EQ(param[0], 6.0f);
+  CHECK_EQ(other[0], 9.0f);
+}
+
+TEST(a_result_that_is_a_parameter_is_copied) {
+  Built b;
+  const Tensor x = b.input("x");
+  b.output(x);
+  const auto in = filled(7);
+  auto out = filled(0);
+  const auto image = b.build();
+  CHECK_EQ(copies(*image), 1u);
+  run(image, {in.data()}, {out.data()});
+  CHECK_EQ(out[kN / 2], 7.0f);
+}
+
+TEST(one_tensor_as_two_results) {
+  Built b;
+  const Tensor x = b.input("x");
+  const Tensor y = popops::add(b.graph, x, x, b.prog);
+  b.output(y);
+  b.output(y);
+  const auto in = filled(1);
+  auto first = filled(0);
+  auto second = filled(0);
+  run(b.build(), {in.data()}, {first.data(), second.data()});
+  CHECK_EQ(first[3], 2.0f);
+  CHECK_EQ(second[3], 2.0f);
+}
+
+TEST(a_loop_carry_is_updated_in_place) {
+  Built b;
+  const Tensor x = b.input("x");
+  const Tensor c = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "c");
+  b.prog.add(Copy(x, c));
+  Sequence body;
+  body.add(Copy(popops::add(b.graph, c, x, body), c));
+  b.prog.add(Repeat(4, body));
+  b.output(c);
+  const auto image = b.build();
+  CHECK_EQ(copies(*image), 1u);
+  CHECK_EQ(image->arena_bytes, 0u);
+  const auto in = filled(1);
+  auto out = filled(0);
+  run(image, {in.data()}, {out.data()});
+  CHECK_EQ(out[0], 5.0f);
+}
+
+TEST(swapped_carries_are_not_merged_wrongly) {
+  Built b;
+  const Tensor x = b.input("x");
+  const Tensor y = b.input("y");
+  const auto variable = [&](const char* name) {
+    return b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, name);
+  };
+  const Tensor p = variable("p");
+  const Tensor q = variable("q");
+  const Tensor keep = variable("keep");
+  b.prog.add(Copy(x, p));
+  b.prog.add(Copy(y, q));
+  Sequence body;
+  body.add(Copy(p, keep));
+  body.add(Copy(q, p));
+  body.add(Copy(keep, q));
+  b.prog.add(Repeat(3, body));
+  b.output(p);
+  b.output(q);
+  const auto a = filled(1);
+  const auto c = filled(2);
+  auto first = filled(0);
+  auto second = filled(0);
+  run(b.build(), {a.data(), c.data()}, {first.data(), second.data()});
+  CHECK_EQ(first[0], 2.0f);
+  CHECK_EQ(second[0], 1.0f);
+}
+
+TEST(both_branches_may_write_the_result) {
+  Built b;
+  const Tensor x = b.input("x");
+  const Tensor zero = b.graph.addConstant<float>(FLOAT, {}, 0.0f);
+  const Tensor out = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "out");
+  const Tensor positive = popops::gt(b.graph, x[0], zero, b.prog);
+  Sequence yes;
+  yes.add(Copy(popops::add(b.graph, x, x, yes), out));
+  Sequence no;
+  const Tensor square = popops::mul(b.graph, x, x, no);
+  no.add(Copy(popops::add(b.graph, square, square, no), out));
+  b.prog.add(If(positive, yes, no));
+  b.output(out);
+  const auto image = b.build();
+  for (const float value : {3.0f, -3.0f}) {
+    const auto in = filled(value);
+    auto got = filled(0);
+    run(image, {in.data()}, {got.data()});
+    CHECK_EQ(got[9], value > 0 ? 6.0f : 18.0f);
+  }
+}
+
+TEST(memory_is_shared_by_values_that_do_not_live_together) {
+  Built b;
+  Tensor t = b.input("x");
+  for (int i = 0; i < 20; ++i) {
+    const Tensor sum = popops::add(b.graph, t, t, b.prog);
+    t = popops::mul(b.graph, sum, t, b.prog);
+  }
+  b.output(t);
+  const auto image = b.build();
+  CHECK(image->arena_bytes <= 3 * 4 * 1024);
+  CHECK(image->memory.peak_live_bytes >= 4 * 4 * kN);
+  CHECK(image->memory.worst_tile_bytes < image->memory.tile_capacity);
+}
+
+TEST(the_account_multiplies_counted_loops) {
+  const auto cycles = [](unsigned count) {
+    Built b;
+    const Tensor x = b.input("x");
+    const Tensor c = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "c");
+    b.prog.add(Copy(x, c));
+    Sequence body;
+    body.add(Copy(popops::add(b.graph, c, x, body), c));
+    b.prog.add(Repeat(count, body));
+    b.output(c);
+    return b.build()->cost().cycles();
+  };
+  CHECK(cycles(10) > 0);
+  CHECK_NEAR(cycles(30) - cycles(20), cycles(20) - cycles(10), 1e-6);
+}

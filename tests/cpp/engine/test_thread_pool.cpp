@@ -1,0 +1,80 @@
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Check.hpp"
+#include "engine/ThreadPool.hpp"
+
+using ipujax::engine::ThreadPool;
+
+namespace {
+
+std::int64_t sumTo(std::int64_t n, std::int64_t grain) {
+  std::atomic<std::int64_t> total{0};
+  ThreadPool::shared().parallelFor(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t sum = 0;
+    for (std::int64_t i = begin; i < end; ++i) sum += i;
+    total += sum;
+  });
+  return total;
+}
+
+}  // namespace
+
+TEST(every_index_is_visited_once) {
+  for (const std::int64_t n : {0, 1, 2, 7, 1000, 100003}) {
+    for (const std::int64_t grain : {1, 3, 1000}) CHECK_EQ(sumTo(n, grain), n * (n - 1) / 2);
+  }
+}
+
+TEST(nested_loops_run_inline) {
+  std::atomic<int> inner{0};
+  ThreadPool::shared().parallelFor(64, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      ThreadPool::shared().parallelFor(10, 1, [&](std::int64_t b, std::int64_t e) {
+        inner += static_cast<int>(e - b);
+      });
+    }
+  });
+  CHECK_EQ(inner.load(), 640);
+}
+
+TEST(many_callers_at_once) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) wrong += sumTo(1000 + i, 10) != (1000 + i) * (999 + i) / 2;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK_EQ(wrong.load(), 0);
+}
+
+TEST(an_exception_reaches_the_caller_and_the_pool_lives_on) {
+  const auto fail = [] {
+    ThreadPool::shared().parallelFor(1000, 1, [](std::int64_t begin, std::int64_t) {
+      if (begin > 500) throw std::runtime_error("chunk failed");
+    });
+  };
+  CHECK_THROWS(fail(), "chunk failed");
+  CHECK_EQ(sumTo(1000, 1), 499500);
+}
+
+// ThreadSanitizer refuses threads in a forked child; every other build runs this.
+#ifndef __SANITIZE_THREAD__
+TEST(a_forked_child_computes_too) {
+  CHECK_EQ(sumTo(1000, 1), 499500);
+  const pid_t child = fork();
+  if (child == 0) _exit(sumTo(100000, 10) == 100000ll * 99999 / 2 ? 0 : 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK_EQ(WEXITSTATUS(status), 0);
+}
+#endif
