@@ -1,0 +1,70 @@
+"""The two-way gate: every op of the dialect has a rule or a reason, and every rule was run."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+from jaxlib.mlir.dialects import stablehlo
+
+import ipujax.compiler.rules  # noqa: F401
+from ipujax import jax_compat
+from ipujax.compiler import ir
+from ipujax.compiler.passes.simplify import simplify
+from ipujax.compiler.reader import read_program
+from ipujax.compiler.rules.registry import READ_AWAY, REFUSED, RULES, op_table, rule
+from tests.ops.test_cases import CASES, prepared
+
+#: Names that the compiler makes itself; no program holds them.
+OWN = {"fused", "bitcast"}
+#: Rules for what JAX only makes inside larger programs; their tests are in the plugin's suite.
+TESTED_ELSEWHERE = {"custom_call", "create_token", "after_all", "if"}
+
+
+def dialect_ops() -> set[str]:
+    classes = [getattr(stablehlo, name) for name in dir(stablehlo) if name.endswith("Op")]
+    names = {c.OPERATION_NAME for c in classes if hasattr(c, "OPERATION_NAME")}
+    return {name.removeprefix("stablehlo.") for name in names}
+
+
+def test_each_op_of_the_dialect_is_registered_or_refused_with_a_reason() -> None:
+    known = set(RULES) | set(REFUSED) | READ_AWAY
+    assert dialect_ops() - known == set()
+    own = {name for name in known if not name.startswith("chlo.")} - OWN
+    assert own - dialect_ops() == set()
+    assert all(len(reason) > 10 for reason in REFUSED.values())
+
+
+def test_no_op_stands_in_two_tables() -> None:
+    assert not set(RULES) & set(REFUSED)
+    assert not READ_AWAY & set(RULES)
+
+
+def test_each_registered_op_was_run() -> None:
+    seen: set[str] = set()
+    for case in CASES:
+        for run in case.runs:
+            f, args = prepared(case, run)
+            lowered = jax.jit(f).trace(*args).lower(lowering_platforms=("ipu",))
+            module = jax_compat.deserialize_artifact(jax_compat.serialize_artifact(lowered))
+            program = read_program(module, case.name, RULES.__contains__)
+            seen |= {op.name for op in ir.walk_ops(program.main)}
+            simplify(program)
+            seen |= {op.name for op in ir.walk_ops(program.main)}
+    missing = set(RULES) - seen - TESTED_ELSEWHERE - {"fused"}
+    assert missing == set()
+
+
+def test_second_registration_raises() -> None:
+    with pytest.raises(TypeError, match="one entry per op; got a second one for 'add'"):
+        rule("add")(lambda builder, op: [])
+
+
+def test_wrong_signature_raises() -> None:
+    with pytest.raises(TypeError, match=r"parameters \(builder, op\)"):
+        rule("new_op")(lambda graph: [])
+
+
+def test_op_table_names_every_op() -> None:
+    table = op_table()
+    for name in dialect_ops():
+        assert f"`{name}`" in table
