@@ -48,6 +48,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::string, Tensor> host_writes;
   std::map<std::string, Tensor> host_reads;
   std::shared_ptr<VertexStore> vertices;
+  std::map<std::string, Tensor> hidden;  ///< libraries' own state, e.g. poprand's seeds
 
  private:
   std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;

@@ -146,7 +146,7 @@ poplar::Tensor pad(poplar::Graph& graph, const poplar::Tensor& t, const poplar::
       placed = placed.slice(from, from + span, d);
       if (step[d] > 1) placed = placed.subSample(static_cast<unsigned>(step[d]), d);
     }
-    spec.cost += copyCost(graph, kept, placed);
+    spec.cost += ipujax::engine::copyCost(graph, kept, placed);
   }
   ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
   return out;

@@ -1,0 +1,68 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+
+/// Random tensors. `seed`: null, or two UNSIGNED_INT; then the numbers depend on the seed, on
+/// seedModifier and on the element's index only (on hardware also on the tile mapping), so a call
+/// with the same seed repeats them. Without a seed they come from the generator that setSeed sets,
+/// which moves on with every call. The model generates with Philox4x32, not with the IPU's own
+/// generator: distributions are the same, numbers are not. `reference` gives shape and mapping.
+namespace poprand {
+
+/// Each element of `input` is kept with keepProbability and scaled, or 0.
+poplar::Tensor dropout(poplar::Graph& graph, const poplar::Tensor* seed, std::uint32_t seedModifier,
+                       const poplar::Tensor& input, const poplar::Tensor& reference,
+                       double keepProbability, double scale, poplar::program::Sequence& prog,
+                       const poplar::DebugContext& debugContext = {});
+poplar::Tensor dropout(poplar::Graph& graph, const poplar::Tensor* seed, std::uint32_t seedModifier,
+                       const poplar::Tensor& input, const poplar::Tensor& reference,
+                       double keepProbability, double scale, bool outputClonesRef,
+                       poplar::program::Sequence& prog,
+                       const poplar::DebugContext& debugContext = {});
+
+/// One choice for each element of `reference`, which broadcasts to `input`'s shape.
+poplar::Tensor shapedDropout(poplar::Graph& graph, const poplar::Tensor* seed,
+                             std::uint32_t seedModifier, const poplar::Tensor& input,
+                             const poplar::Tensor& reference, double keepProbability, double scale,
+                             poplar::program::Sequence& prog,
+                             const poplar::DebugContext& debugContext = {});
+
+/// FLOAT or HALF in [minVal, maxVal], or INT or UNSIGNED_INT in minVal .. maxVal, both included.
+poplar::Tensor uniform(poplar::Graph& graph, const poplar::Tensor* seed, std::uint32_t seedModifier,
+                       const poplar::Tensor& reference, const poplar::Type& outType, double minVal,
+                       double maxVal, poplar::program::Sequence& prog,
+                       const poplar::DebugContext& debugContext = {});
+
+/// base ** uniform(log minVal, log maxVal); 1 <= minVal < maxVal.
+poplar::Tensor logUniform(poplar::Graph& graph, const poplar::Tensor* seed,
+                          std::uint32_t seedModifier, const poplar::Tensor& reference,
+                          const poplar::Type& outType, double minVal, double maxVal,
+                          poplar::program::Sequence& prog, double base = M_E,
+                          const poplar::DebugContext& debugContext = {});
+
+/// 1 with probability `prob`, else 0.
+poplar::Tensor bernoulli(poplar::Graph& graph, const poplar::Tensor* seed,
+                         std::uint32_t seedModifier, const poplar::Tensor& reference,
+                         const poplar::Type& outType, double prob, poplar::program::Sequence& prog,
+                         const poplar::DebugContext& debugContext = {});
+
+poplar::Tensor normal(poplar::Graph& graph, const poplar::Tensor* seed, std::uint32_t seedModifier,
+                      const poplar::Tensor& reference, const poplar::Type& outType, double mean,
+                      double stdDev, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {});
+
+/// Normal, drawn again where it is further than alpha * stdDev from the mean.
+poplar::Tensor truncatedNormal(poplar::Graph& graph, const poplar::Tensor* seed,
+                               std::uint32_t seedModifier, const poplar::Tensor& reference,
+                               const poplar::Type& outType, double mean, double stdDev,
+                               double alpha, poplar::program::Sequence& prog,
+                               const poplar::DebugContext& debugContext = {});
+
+/// Seeds the generators of all tiles from two UNSIGNED_INT.
+void setSeed(poplar::Graph& graph, const poplar::Tensor& masterSeed, std::uint32_t seedModifier,
+             poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
+
+}  // namespace poprand

@@ -1,0 +1,267 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numbers>
+#include <vector>
+
+#include "engine/Half.hpp"
+#include "engine/Kernel.hpp"
+#include "poplar/exceptions.hpp"
+#include "poprand/CounterBits.hpp"
+
+/// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
+/// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
+namespace poprand {
+namespace {
+
+using ipujax::engine::ElementType;
+using ipujax::engine::Kernel;
+using ipujax::engine::RunContext;
+using ipujax::engine::StepDesc;
+
+constexpr std::int64_t kCounters = 128;  // at a time: 512 elements
+constexpr std::int64_t kParallelCounters = 8 * 1024;
+
+double unit(std::uint32_t bits) { return (bits >> 8) * 0x1p-24; }  // [0, 1)
+
+/// Where the numbers of one run come from.
+struct Stream {
+  std::uint32_t key[2];
+  std::uint64_t high;
+
+  void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n, std::uint32_t retry) const {
+    counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0], key[1]);
+  }
+};
+
+Stream openStream(std::byte* seed, bool hidden, std::uint32_t modifier) {
+  std::uint32_t words[4] = {0, 0, 0, 0};
+  std::memcpy(words, seed, hidden ? 16 : 8);
+  const std::uint64_t call = words[3];
+  if (hidden) {
+    modifier = words[2];
+    ++words[3];
+    std::memcpy(seed, words, sizeof(words));
+  }
+  return {{words[0], words[1]}, std::uint64_t{modifier} << 32 | call};
+}
+
+/// The distributions: value of one element from its word (and its block's four words).
+struct Uniform {
+  double low, range;
+  double operator()(const std::uint32_t* block, int i) const {
+    return low + range * unit(block[i]);
+  }
+};
+
+struct UniformInteger {
+  std::int64_t low;
+  std::uint64_t count;  ///< 1 .. 2^32
+  std::int64_t operator()(const std::uint32_t* block, int i) const {
+    return low + static_cast<std::int64_t>(std::uint64_t{block[i]} * count >> 32);
+  }
+};
+
+struct Bernoulli {
+  std::uint64_t threshold;  ///< prob * 2^32
+  double operator()(const std::uint32_t* block, int i) const { return block[i] < threshold; }
+};
+
+struct LogUniform {
+  double low, range, low_value, high_value;
+  double operator()(const std::uint32_t* block, int i) const {
+    return std::clamp(std::exp(low + range * unit(block[i])), low_value, high_value);
+  }
+};
+
+/// Box and Muller: words 2 k and 2 k + 1 make elements 2 k and 2 k + 1.
+struct Normal {
+  double mean, deviation;
+  double operator()(const std::uint32_t* block, int i) const {
+    return mean + deviation * standard(block, i);
+  }
+  static double standard(const std::uint32_t* block, int i) {
+    const double u = (block[i & 2] + 1.0) * 0x1p-32;  // (0, 1]
+    const double angle = 2 * std::numbers::pi * (block[(i & 2) + 1] * 0x1p-32);
+    return std::sqrt(-2 * std::log(u)) * (i & 1 ? std::sin(angle) : std::cos(angle));
+  }
+};
+
+void store(ElementType type, std::byte* out, std::int64_t i, double value) {
+  if (type == ElementType::kHalf) {
+    const std::uint16_t half = ipujax::engine::floatToHalf(static_cast<float>(value));
+    std::memcpy(out + 2 * i, &half, 2);
+  } else if (type == ElementType::kFloat) {
+    const auto single = static_cast<float>(value);
+    std::memcpy(out + 4 * i, &single, 4);
+  } else {
+    const auto integer = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
+    std::memcpy(out + 4 * i, &integer, 4);
+  }
+}
+
+double load(ElementType type, const std::byte* in, std::int64_t i) {
+  if (type == ElementType::kHalf) {
+    std::uint16_t half;
+    std::memcpy(&half, in + 2 * i, 2);
+    return ipujax::engine::halfToFloat(half);
+  }
+  float single;
+  std::memcpy(&single, in + 4 * i, 4);
+  return single;
+}
+
+/// Runs fn(first element, four words of each block, number of elements) over all elements.
+template <class F>
+void eachBlock(RunContext& context, const Stream& stream, std::int64_t elements, const F& fn) {
+  const std::int64_t counters = (elements + 3) / 4;
+  context.pool.parallelFor(counters, kParallelCounters, [&](std::int64_t begin, std::int64_t end) {
+    std::uint32_t words[4 * kCounters];
+    for (std::int64_t at = begin; at < end; at += kCounters) {
+      const std::int64_t n = std::min(kCounters, end - at);
+      stream.words(words, static_cast<std::uint64_t>(at), n, 0);
+      fn(4 * at, words, std::min(4 * n, elements - 4 * at));
+    }
+  });
+}
+
+struct Common {
+  explicit Common(const StepDesc& step)
+      : type(step.operands[1].type),
+        elements(step.operands[1].numElements()),
+        modifier(static_cast<std::uint32_t>(step.attributes.integer("modifier"))),
+        hidden(step.operands[0].numElements() == 4) {}
+  ElementType type;
+  std::int64_t elements;
+  std::uint32_t modifier;
+  bool hidden;
+};
+
+template <class Distribution>
+std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
+  return ipujax::engine::kernelOf(
+      [common = Common(step), value](RunContext& context, std::span<std::byte* const> p) {
+        const Stream stream = openStream(p[0], common.hidden, common.modifier);
+        eachBlock(context, stream, common.elements,
+                  [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
+                    for (std::int64_t i = 0; i < n; ++i) {
+                      store(common.type, p[1], first + i,
+                            static_cast<double>(value(words + (i & ~3), static_cast<int>(i & 3))));
+                    }
+                  });
+      });
+}
+
+std::unique_ptr<Kernel> makeTruncated(const StepDesc& step, double mean, double deviation,
+                                      double alpha) {
+  constexpr std::uint32_t kTries = 64;
+  return ipujax::engine::kernelOf([common = Common(step), mean, deviation, alpha](
+                                      RunContext& context, std::span<std::byte* const> p) {
+    const Stream stream = openStream(p[0], common.hidden, common.modifier);
+    eachBlock(context, stream, common.elements,
+              [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
+                for (std::int64_t i = 0; i < n; ++i) {
+                  double z = Normal::standard(words + (i & ~3), static_cast<int>(i & 3));
+                  std::uint32_t again[4];
+                  for (std::uint32_t r = 1; std::abs(z) > alpha && r < kTries; ++r) {
+                    stream.words(again, static_cast<std::uint64_t>((first + i) / 4), 1, r);
+                    z = Normal::standard(again, static_cast<int>(i & 3));
+                  }
+                  store(common.type, p[1], first + i,
+                        mean + deviation * std::clamp(z, -alpha, alpha));
+                }
+              });
+  });
+}
+
+std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
+  const auto& kind = step.attributes.text("kind");
+  const double a = step.attributes.real("a");
+  const double b = step.attributes.real("b");
+  const bool integer =
+      sizeOf(step.operands[1].type) == 4 && step.operands[1].type != ElementType::kFloat;
+  if (kind == "uniform" && integer) {
+    return fillWith(
+        step, UniformInteger{static_cast<std::int64_t>(a), static_cast<std::uint64_t>(b - a + 1)});
+  }
+  if (kind == "uniform") return fillWith(step, Uniform{a, b - a});
+  if (kind == "log_uniform") {
+    return fillWith(step, LogUniform{std::log(a), std::log(b) - std::log(a), a, b});
+  }
+  if (kind == "bernoulli") {
+    return fillWith(step, Bernoulli{static_cast<std::uint64_t>(std::ldexp(a, 32))});
+  }
+  if (kind == "normal") return fillWith(step, Normal{a, b});
+  if (kind == "truncated_normal") return makeTruncated(step, a, b, step.attributes.real("alpha"));
+  throw poplar::poplar_error("[poprand] has no distribution '" + kind + "'. Rebuild the program.");
+}
+
+/// Operands: seed, output, input. Kept elements are input * scale, rounded once.
+std::unique_ptr<Kernel> makeDropout(const StepDesc& step) {
+  const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
+  const double scale = step.attributes.real("scale");
+  return ipujax::engine::kernelOf([common = Common(step), threshold, scale](
+                                      RunContext& context, std::span<std::byte* const> p) {
+    const Stream stream = openStream(p[0], common.hidden, common.modifier);
+    eachBlock(context, stream, common.elements,
+              [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
+                for (std::int64_t i = 0; i < n; ++i) {
+                  const double kept =
+                      words[i] < threshold ? load(common.type, p[2], first + i) * scale : 0.0;
+                  store(common.type, p[1], first + i, kept);
+                }
+              });
+  });
+}
+
+/// One choice for each element of a mask that broadcasts to the input: "mask_shape" has the input's
+/// rank, with 1 where it broadcasts.
+std::unique_ptr<Kernel> makeShapedDropout(const StepDesc& step) {
+  std::vector<std::int64_t> strides(step.operands[1].shape.size(), 0);
+  const auto shape = step.operands[1].shape;
+  const auto& mask = step.attributes.integers("mask_shape");
+  std::int64_t count = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (mask.at(d) != 1) strides[d] = count;
+    count *= mask[d];
+  }
+  const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
+  const double scale = step.attributes.real("scale");
+  return ipujax::engine::kernelOf([common = Common(step), shape, strides, count, threshold, scale](
+                                      RunContext&, std::span<std::byte* const> p) {
+    const Stream stream = openStream(p[0], common.hidden, common.modifier);
+    std::vector<std::uint32_t> words(static_cast<std::size_t>((count + 3) / 4 * 4));
+    stream.words(words.data(), 0, (count + 3) / 4, 0);
+    std::vector<std::int64_t> at(shape.size(), 0);
+    std::int64_t m = 0;
+    for (std::int64_t i = 0; i < common.elements; ++i) {
+      const bool keep = words[static_cast<std::size_t>(m)] < threshold;
+      store(common.type, p[1], i, keep ? load(common.type, p[2], i) * scale : 0.0);
+      for (std::size_t d = shape.size(); d-- > 0;) {
+        m += strides[d];
+        if (++at[d] < shape[d]) break;
+        m -= strides[d] * shape[d];
+        at[d] = 0;
+      }
+    }
+  });
+}
+
+/// Operands: the user's seed, the hidden generator (write).
+std::unique_ptr<Kernel> makeSetSeed(const StepDesc& step) {
+  const auto modifier = static_cast<std::uint32_t>(step.attributes.integer("modifier"));
+  return ipujax::engine::kernelOf([modifier](RunContext&, std::span<std::byte* const> p) {
+    std::uint32_t words[4] = {0, 0, modifier, 0};
+    std::memcpy(words, p[0], 8);
+    std::memcpy(p[1], words, sizeof(words));
+  });
+}
+
+const ipujax::engine::RegisterKernel kGenerate{"poprand.generate", makeGenerate};
+const ipujax::engine::RegisterKernel kDropout{"poprand.dropout", makeDropout};
+const ipujax::engine::RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout};
+const ipujax::engine::RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed};
+
+}  // namespace
+}  // namespace poprand
