@@ -156,6 +156,27 @@ bool ExprProgram::isInput(std::size_t input) const {
   return outputs_.size() == 1 && outputs_[0] == static_cast<std::int32_t>(input);
 }
 
+ExprProgram ExprProgram::withoutUnusedInputs(std::vector<std::size_t>& kept) const {
+  ExprProgram p;
+  kept.clear();
+  std::vector<std::int32_t> renamed(inputs_.size() + instructions_.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!usesInput(i)) continue;
+    renamed[i] = static_cast<std::int32_t>(kept.size());
+    kept.push_back(i);
+    p.inputs_.push_back(inputs_[i]);
+  }
+  const auto dropped = static_cast<std::int32_t>(inputs_.size() - kept.size());
+  for (std::size_t k = inputs_.size(); k < renamed.size(); ++k)
+    renamed[k] = static_cast<std::int32_t>(k) - dropped;
+  p.instructions_ = instructions_;
+  for (auto& i : p.instructions_)
+    for (auto& a : i.args)
+      if (a >= 0) a = renamed[static_cast<std::size_t>(a)];
+  for (auto v : outputs_) p.outputs_.push_back(renamed[static_cast<std::size_t>(v)]);
+  return p;
+}
+
 Attributes::Integers ExprProgram::toIntegers() const {
   Attributes::Integers out{kFormat, static_cast<std::int64_t>(inputs_.size()),
                            static_cast<std::int64_t>(instructions_.size()),

@@ -45,6 +45,9 @@ class ExprProgram {
   /// True where output 0 is input `input`, unchanged, and there are no other outputs.
   bool isInput(std::size_t input) const;
 
+  /// The same program without the inputs it does not use; `kept` gets the old numbers of the rest.
+  ExprProgram withoutUnusedInputs(std::vector<std::size_t>& kept) const;
+
   /// As a step's attribute: `attributes.set("expr", program.toIntegers())`.
   Attributes::Integers toIntegers() const;
   static ExprProgram fromIntegers(const Attributes::Integers& integers);
