@@ -1,0 +1,224 @@
+#include <pybind11/stl.h>
+
+#include "bindings/bindings.hpp"
+#include "popops/DynamicSlice.hpp"
+#include "popops/Gather.hpp"
+#include "popops/OneHot.hpp"
+#include "popops/SelectScalarFromRows.hpp"
+#include "poprand/RandomGen.hpp"
+#include "popx/ExprCompile.hpp"
+#include "popx/Gather.hpp"
+#include "popx/HostCallback.hpp"
+#include "popx/Pad.hpp"
+#include "popx/Random.hpp"
+#include "popx/Scatter.hpp"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+using Shape = std::vector<std::size_t>;
+
+namespace {
+
+py::module_ submodule(py::module_& m, const char* name) {
+  if (py::hasattr(m, name)) return m.attr(name);
+  return m.def_submodule(name);
+}
+
+void bindSlices(py::module_ m) {
+  const DebugContext none;
+  m.def(
+      "dynamicSlice",
+      [](Graph& graph, const Tensor& t, const Tensor& offset, const Shape& dims, const Shape& sizes,
+         Sequence& prog, const DebugContext& debug) {
+        return popops::dynamicSlice(graph, t, offset, dims, sizes, prog, debug);
+      },
+      "graph"_a, "t"_a, "offset"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+  m.def(
+      "dynamicUpdate",
+      [](Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offset, const Shape& dims,
+         const Shape& sizes, Sequence& prog, const DebugContext& debug) {
+        popops::dynamicUpdate(graph, t, s, offset, dims, sizes, prog, debug);
+      },
+      "graph"_a, "t"_a, "s"_a, "offset"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+  m.def(
+      "multiSlice",
+      [](Graph& graph, const Tensor& t, const Tensor& offsets, const Shape& dims,
+         const Shape& sizes, Sequence& prog, const DebugContext& debug) {
+        return popops::multiSlice(graph, t, offsets, dims, sizes, prog, {}, {}, debug);
+      },
+      "graph"_a, "t"_a, "offsets"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+  m.def(
+      "multiUpdate",
+      [](Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets, const Shape& dims,
+         const Shape& sizes, Sequence& prog, const DebugContext& debug) {
+        popops::multiUpdate(graph, t, s, offsets, dims, sizes, prog, {}, {}, debug);
+      },
+      "graph"_a, "t"_a, "s"_a, "offsets"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+  m.def(
+      "multiUpdateAdd",
+      [](Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets, const Tensor& scale,
+         const Shape& dims, const Shape& sizes, Sequence& prog, const DebugContext& debug) {
+        popops::multiUpdateAdd(graph, t, s, offsets, scale, dims, sizes, prog, {}, {}, debug);
+      },
+      "graph"_a, "t"_a, "s"_a, "offsets"_a, "scale"_a, "dims"_a, "sizes"_a, "prog"_a,
+      "debug"_a = none);
+  m.def(
+      "createSliceableTensor",
+      [](Graph& graph, const Type& type, const Shape& shape, const Shape& dims, const Shape& sizes,
+         std::size_t grain, const DebugContext& debug) {
+        return popops::createSliceableTensor(graph, type, shape, dims, sizes, grain, debug);
+      },
+      "graph"_a, "type"_a, "shape"_a, "dims"_a, "sizes"_a, "min_grain_size"_a = 0,
+      "debug"_a = none);
+  m.def("selectScalarFromRows", &popops::selectScalarFromRows, "graph"_a, "params"_a, "indices"_a,
+        "prog"_a, "debug"_a = none);
+  m.def(
+      "encodeOneHot",
+      [](Graph& graph, const Tensor& indices, const Tensor& encoded, Sequence& prog,
+         const DebugContext& debug) { popops::encodeOneHot(graph, indices, encoded, prog, debug); },
+      "graph"_a, "indices"_a, "encoded"_a, "prog"_a, "debug"_a = none);
+}
+
+void bindGather(py::module_ m) {
+  using popx::GatherDims;
+  py::class_<GatherDims>(m, "GatherDims")
+      .def(py::init<>())
+      .def_readwrite("offset_dims", &GatherDims::offset_dims)
+      .def_readwrite("collapsed_slice_dims", &GatherDims::collapsed_slice_dims)
+      .def_readwrite("operand_batching_dims", &GatherDims::operand_batching_dims)
+      .def_readwrite("start_indices_batching_dims", &GatherDims::start_indices_batching_dims)
+      .def_readwrite("start_index_map", &GatherDims::start_index_map)
+      .def_readwrite("index_vector_dim", &GatherDims::index_vector_dim)
+      .def_readwrite("slice_sizes", &GatherDims::slice_sizes);
+  m.def("gather", &popx::gather, "graph"_a, "operand"_a, "indices"_a, "dims"_a, "prog"_a,
+        "debug"_a = DebugContext());
+}
+
+void bindScatter(py::module_ m) {
+  using popx::ScatterDims;
+  py::class_<ScatterDims>(m, "ScatterDims")
+      .def(py::init<>())
+      .def_readwrite("update_window_dims", &ScatterDims::update_window_dims)
+      .def_readwrite("inserted_window_dims", &ScatterDims::inserted_window_dims)
+      .def_readwrite("input_batching_dims", &ScatterDims::input_batching_dims)
+      .def_readwrite("scatter_indices_batching_dims", &ScatterDims::scatter_indices_batching_dims)
+      .def_readwrite("scatter_dims_to_operand_dims", &ScatterDims::scatter_dims_to_operand_dims)
+      .def_readwrite("index_vector_dim", &ScatterDims::index_vector_dim)
+      .def_readwrite("unique_indices", &ScatterDims::unique_indices)
+      .def_readwrite("indices_are_sorted", &ScatterDims::indices_are_sorted);
+  m.def(
+      "scatter",
+      [](Graph& graph, const std::vector<Tensor>& operands, const Tensor& indices,
+         const std::vector<Tensor>& updates, const ScatterDims& dims, const std::string& body,
+         Sequence& prog, const DebugContext& debug) {
+        popx::scatter(graph, operands, indices, updates, dims, body, prog, debug);
+      },
+      "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a,
+      "debug"_a = DebugContext());
+  m.def(
+      "scatter",
+      [](Graph& graph, const std::vector<Tensor>& operands, const Tensor& indices,
+         const std::vector<Tensor>& updates, const ScatterDims& dims,
+         const std::vector<popops::expr::Expr>& body, Sequence& prog, const DebugContext& debug) {
+        std::vector<Type> types;
+        for (const auto& t : operands) types.push_back(t.elementType());
+        for (const auto& t : updates) types.push_back(t.elementType());
+        popx::scatter(graph, operands, indices, updates, dims,
+                      popx::ScatterBody(popx::compileExpr(body, types)), prog, debug);
+      },
+      "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a,
+      "debug"_a = DebugContext());
+}
+
+void bindOthers(py::module_ m) {
+  m.def("pad", &popx::pad, "graph"_a, "t"_a, "value"_a, "low"_a, "high"_a, "interior"_a, "prog"_a,
+        "debug"_a = DebugContext());
+  m.def("rngBitGenerator", &popx::rngBitGenerator, "graph"_a, "state"_a, "algorithm"_a, "shape"_a,
+        "type"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "hostCallback",
+      [](Graph& graph, const std::string& id, const std::vector<Tensor>& operands,
+         const std::vector<std::string>& dtypes,
+         const std::vector<std::pair<std::string, Shape>>& results, Sequence& prog,
+         const DebugContext& debug) {
+        std::vector<popx::CallbackResult> wanted;
+        for (const auto& [dtype, shape] : results) wanted.push_back({dtype, shape});
+        return popx::hostCallback(graph, id, operands, dtypes, wanted, prog, debug);
+      },
+      "graph"_a, "id"_a, "operands"_a, "dtypes"_a, "results"_a, "prog"_a,
+      "debug"_a = DebugContext());
+}
+
+using MaybeSeed = std::optional<Tensor>;
+
+const Tensor* pointerTo(const MaybeSeed& seed) { return seed ? &*seed : nullptr; }
+
+void bindRandom(py::module_ m) {
+  const DebugContext none;
+  m.def(
+      "uniform",
+      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
+         const Type& type, double low, double high, Sequence& prog, const DebugContext& debug) {
+        return poprand::uniform(graph, pointerTo(seed), modifier, reference, type, low, high, prog,
+                                debug);
+      },
+      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "min_val"_a, "max_val"_a,
+      "prog"_a, "debug"_a = none);
+  m.def(
+      "normal",
+      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
+         const Type& type, double mean, double deviation, Sequence& prog,
+         const DebugContext& debug) {
+        return poprand::normal(graph, pointerTo(seed), modifier, reference, type, mean, deviation,
+                               prog, debug);
+      },
+      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "mean"_a, "std_dev"_a,
+      "prog"_a, "debug"_a = none);
+  m.def(
+      "truncatedNormal",
+      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
+         const Type& type, double mean, double deviation, double alpha, Sequence& prog,
+         const DebugContext& debug) {
+        return poprand::truncatedNormal(graph, pointerTo(seed), modifier, reference, type, mean,
+                                        deviation, alpha, prog, debug);
+      },
+      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "mean"_a, "std_dev"_a,
+      "alpha"_a, "prog"_a, "debug"_a = none);
+  m.def(
+      "bernoulli",
+      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
+         const Type& type, double prob, Sequence& prog, const DebugContext& debug) {
+        return poprand::bernoulli(graph, pointerTo(seed), modifier, reference, type, prob, prog,
+                                  debug);
+      },
+      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "prob"_a, "prog"_a,
+      "debug"_a = none);
+  m.def(
+      "dropout",
+      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& input,
+         const Tensor& reference, double keep, double scale, Sequence& prog,
+         const DebugContext& debug) {
+        return poprand::dropout(graph, pointerTo(seed), modifier, input, reference, keep, scale,
+                                prog, debug);
+      },
+      "graph"_a, "seed"_a, "seed_modifier"_a, "input"_a, "reference"_a, "keep_probability"_a,
+      "scale"_a, "prog"_a, "debug"_a = none);
+  m.def("setSeed", &poprand::setSeed, "graph"_a, "master_seed"_a, "seed_modifier"_a, "prog"_a,
+        "debug"_a = none);
+}
+
+}  // namespace
+
+void bindMove(py::module_& m) {
+  bindSlices(submodule(m, "popops"));
+  const py::module_ popx = submodule(m, "popx");
+  bindGather(popx);
+  bindScatter(popx);
+  bindOthers(popx);
+  bindRandom(submodule(m, "poprand"));
+}
