@@ -1,0 +1,11 @@
+#pragma once
+#include <memory>
+
+#include "engine/Kernel.hpp"
+
+namespace poplin::host {
+
+/// "poplin.matmul" for integers: exact modulo the output type's range.
+std::unique_ptr<ipujax::engine::Kernel> makeIntegerProduct(const ipujax::engine::StepDesc& step);
+
+}  // namespace poplin::host

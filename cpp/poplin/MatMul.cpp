@@ -1,0 +1,255 @@
+#include "poplin/MatMul.hpp"
+
+#include <ostream>
+#include <sstream>
+#include <string>
+
+#include "engine/Emit.hpp"
+#include "poplin/Placing.hpp"
+#include "poplin/PlanOptions.hpp"
+#include "poplin/PlanningCacheImpl.hpp"
+
+namespace poplin {
+namespace {
+
+using ipujax::engine::Access;
+using ipujax::engine::ElementType;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::OptionFlags;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+using Shape = std::vector<std::size_t>;
+
+std::string text(const Shape& shape) {
+  std::ostringstream os;
+  os << "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) os << (i ? ", " : "") << shape[i];
+  os << "]";
+  return os.str();
+}
+
+void checkShapes(const char* where, const Shape& a, const Shape& b, std::size_t rank) {
+  const bool agree = a.size() == rank && b.size() == rank && a[rank - 1] == b[rank - 2] &&
+                     (rank == 2 || a[0] == b[0]);
+  if (agree) return;
+  const std::string wanted = rank == 2 ? "A [M, K] and B [K, N]" : "A [G, M, K] and B [G, K, N]";
+  throw poplar::poplar_error(std::string("[poplin::") + where + "] needs " + wanted + "; got " +
+                             text(a) + " and " + text(b) + ". Reshape the operands.");
+}
+
+bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
+
+void checkTypes(const char* where, Type a, Type b, Type out) {
+  const auto fits = [](Type t) { return isFloating(t) || sizeOf(t.element()) <= 4; };
+  const bool same = a == b || (isFloating(a) && isFloating(b));
+  if (same && fits(a) && fits(out) && isFloating(a) == isFloating(out)) return;
+  throw poplar::type_error(std::string("[poplin::") + where +
+                           "] needs FLOAT or HALF throughout, or integers of at most 32 bits; got " +
+                           a.toString() + " x " + b.toString() + " -> " + out.toString() +
+                           ". Cast the operands.");
+}
+
+Shape grouped(const Shape& shape) {
+  return shape.size() == 3 ? shape : Shape{1, shape[0], shape[1]};
+}
+
+plan::Problem problemOf(Type in, Type out, const Shape& a, const Shape& b,
+                        const PlanOptions& options) {
+  const Shape lhs = grouped(a), rhs = grouped(b);
+  plan::Problem p;
+  p.groups = lhs[0];
+  p.rows = p.row_length = lhs[1];
+  p.in_channels = lhs[2];
+  p.out_channels = rhs[2];
+  p.input_elements = lhs[1] * lhs[2];
+  p.in_type = in.element();
+  p.out_type = out.element();
+  options.apply(p);
+  return p;
+}
+
+Tensor asGroups(const Tensor& t) { return t.rank() == 3 ? t : t.expand({0}); }
+
+/// What all four public products do; `out` is written, or added to.
+void addProduct(Graph& graph, const Tensor& a, const Tensor& b,
+                const Tensor& out, const plan::Plan& plan, Sequence& prog, double scale,
+                bool accumulate, const DebugContext& debugContext) {
+  ipujax::engine::StepSpec spec;
+  spec.kernel = "poplin.matmul";
+  spec.operands = {{asGroups(a), Access::kRead, false},
+                   {asGroups(b), Access::kRead, false},
+                   {asGroups(out), accumulate ? Access::kReadWrite : Access::kWrite, false}};
+  spec.attributes.set("half_block", static_cast<std::int64_t>(plan.chain));
+  spec.attributes.set("scale", scale);
+  spec.attributes.set("accumulate", std::int64_t{accumulate});
+  spec.cost = plan.cost;
+  addRearrangement(spec.cost, graph, a, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles);
+  addRearrangement(spec.cost, graph, b, plan.weight_elements_per_tile, plan.weight_move_bytes,
+                   plan.tiles);
+  if (accumulate) {  // popops scaledAdd on what each tile holds of C
+    const double elements = static_cast<double>(plan.out_elements_per_tile);
+    ipujax::engine::addComputeSet(spec.cost, graph.getTarget(), 80 + 3 * elements / 2, plan.tiles);
+    spec.cost.flops += 2 * static_cast<double>(out.numElements());
+  }
+  ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
+}
+
+Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& a, const Tensor& b,
+               Sequence& prog, Type out_type, const DebugContext& debugContext,
+               const OptionFlags& flags, PlanningCache* cache) {
+  checkShapes(where, a.shape(), b.shape(), rank);
+  checkTypes(where, a.elementType(), b.elementType(), out_type);
+  const PlanOptions options = PlanOptions::read(flags, where);
+  const plan::Plan plan =
+      planFor(problemOf(a.elementType(), out_type, a.shape(), b.shape(), options),
+              graph.getTarget(), cache);
+  Shape shape = a.shape();
+  shape.back() = b.shape().back();
+  Tensor out = graph.addVariable(out_type, shape, debugContext);
+  placeAsPlanned(graph, out, plan.out_elements_per_tile);
+  addProduct(graph, a, b, out, plan, prog, 1.0, false, debugContext);
+  return out;
+}
+
+void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor& c, float k,
+                 const Tensor& a, const Tensor& b, Sequence& prog,
+                 const DebugContext& debugContext, const OptionFlags& flags,
+                 PlanningCache* cache) {
+  checkShapes(where, a.shape(), b.shape(), rank);
+  checkTypes(where, a.elementType(), b.elementType(), c.elementType());
+  Shape shape = a.shape();
+  shape.back() = b.shape().back();
+  if (c.shape() != shape)
+    throw poplar::poplar_error(std::string("[poplin::") + where + "] needs C of shape " +
+                               text(shape) + "; got " + text(c.shape()) + ".");
+  if (!isFloating(c.elementType()))
+    throw poplar::type_error(std::string("[poplin::") + where +
+                             "] needs FLOAT or HALF; got " + c.elementType().toString() +
+                             ". Multiply and add instead.");
+  const PlanOptions options = PlanOptions::read(flags, where);
+  const plan::Plan plan =
+      planFor(problemOf(a.elementType(), c.elementType(), a.shape(), b.shape(), options),
+              graph.getTarget(), cache);
+  addProduct(graph, a, b, c, plan, prog, static_cast<double>(k), true, debugContext);
+}
+
+Tensor input(Graph& graph, const char* where, std::size_t rank, bool lhs, Type in, Type out,
+             const Shape& a, const Shape& b, const DebugContext& debugContext,
+             const OptionFlags& flags, PlanningCache* cache) {
+  checkShapes(where, a, b, rank);
+  checkTypes(where, in, in, out);
+  const PlanOptions options = PlanOptions::read(flags, where);
+  const plan::Plan plan = planFor(problemOf(in, out, a, b, options), graph.getTarget(), cache);
+  Tensor t = graph.addVariable(in, lhs ? a : b, debugContext);
+  placeAsPlanned(graph, t, lhs ? plan.in_elements_per_tile : plan.weight_elements_per_tile);
+  return t;
+}
+
+void report(std::ostream& out, const Graph& graph, const char* where, std::size_t rank, Type in,
+            Type out_type, const Shape& a, const Shape& b, const OptionFlags& flags,
+            PlanningCache* cache) {
+  checkShapes(where, a, b, rank);
+  const PlanOptions options = PlanOptions::read(flags, where);
+  out << planFor(problemOf(in, out_type, a, b, options), graph.getTarget(), cache).report() << "\n";
+}
+
+}  // namespace
+
+Tensor matMul(Graph& graph, const Tensor& A, const Tensor& B, Sequence& prog,
+              const Type& outputType, const DebugContext& debugContext,
+              const OptionFlags& options, PlanningCache* cache) {
+  return product(graph, "matMul", 2, A, B, prog, outputType, debugContext, options, cache);
+}
+
+Tensor matMul(Graph& graph, const Tensor& A, const Tensor& B, Sequence& prog,
+              const DebugContext& debugContext, const OptionFlags& options,
+              PlanningCache* cache) {
+  return matMul(graph, A, B, prog, A.elementType(), debugContext, options, cache);
+}
+
+Tensor matMulGrouped(Graph& graph, const Tensor& A, const Tensor& B, Sequence& prog,
+                     const Type& outputType, const DebugContext& debugContext,
+                     const OptionFlags& options, PlanningCache* cache) {
+  return product(graph, "matMulGrouped", 3, A, B, prog, outputType, debugContext, options, cache);
+}
+
+void matMulAcc(Graph& graph, const Tensor& C, float k, const Tensor& A, const Tensor& B,
+               Sequence& prog, const DebugContext& debugContext, const OptionFlags& options,
+               PlanningCache* cache) {
+  accumulated(graph, "matMulAcc", 2, C, k, A, B, prog, debugContext, options, cache);
+}
+
+void matMulGroupedAcc(Graph& graph, const Tensor& C, float k, const Tensor& A, const Tensor& B,
+                      Sequence& prog, const DebugContext& debugContext,
+                      const OptionFlags& options, PlanningCache* cache) {
+  accumulated(graph, "matMulGroupedAcc", 3, C, k, A, B, prog, debugContext, options, cache);
+}
+
+Tensor createMatMulInputLHS(Graph& graph, const Type& inputType, const Type& outputType,
+                            const Shape& aShape, const Shape& bShape,
+                            const DebugContext& debugContext, const OptionFlags& options,
+                            PlanningCache* cache) {
+  return input(graph, "createMatMulInputLHS", 2, true, inputType, outputType, aShape, bShape,
+               debugContext, options, cache);
+}
+
+Tensor createMatMulInputLHS(Graph& graph, const Type& dataType, const Shape& aShape,
+                            const Shape& bShape, const DebugContext& debugContext,
+                            const OptionFlags& options, PlanningCache* cache) {
+  return createMatMulInputLHS(graph, dataType, dataType, aShape, bShape, debugContext, options,
+                              cache);
+}
+
+Tensor createMatMulInputRHS(Graph& graph, const Type& inputType, const Type& outputType,
+                            const Shape& aShape, const Shape& bShape,
+                            const DebugContext& debugContext, const OptionFlags& options,
+                            PlanningCache* cache) {
+  return input(graph, "createMatMulInputRHS", 2, false, inputType, outputType, aShape, bShape,
+               debugContext, options, cache);
+}
+
+Tensor createMatMulInputRHS(Graph& graph, const Type& dataType, const Shape& aShape,
+                            const Shape& bShape, const DebugContext& debugContext,
+                            const OptionFlags& options, PlanningCache* cache) {
+  return createMatMulInputRHS(graph, dataType, dataType, aShape, bShape, debugContext, options,
+                              cache);
+}
+
+Tensor createMatMulGroupedInputLHS(Graph& graph, const Type& inputType, const Type& outputType,
+                                   const Shape& aShape, const Shape& bShape,
+                                   const DebugContext& debugContext, const OptionFlags& options,
+                                   PlanningCache* cache) {
+  return input(graph, "createMatMulGroupedInputLHS", 3, true, inputType, outputType, aShape,
+               bShape, debugContext, options, cache);
+}
+
+Tensor createMatMulGroupedInputRHS(Graph& graph, const Type& inputType, const Type& outputType,
+                                   const Shape& aShape, const Shape& bShape,
+                                   const DebugContext& debugContext, const OptionFlags& options,
+                                   PlanningCache* cache) {
+  return input(graph, "createMatMulGroupedInputRHS", 3, false, inputType, outputType, aShape,
+               bShape, debugContext, options, cache);
+}
+
+void matMulReportPlan(std::ostream& out, const Graph& graph, const Type& inputType,
+                      const Type& outputType, const Shape& aShape, const Shape& bShape,
+                      const OptionFlags& options, PlanningCache* cache) {
+  report(out, graph, "matMulReportPlan", 2, inputType, outputType, aShape, bShape, options, cache);
+}
+
+void matMulGroupedReportPlan(std::ostream& out, const Graph& graph, const Type& inputType,
+                             const Type& outputType, const Shape& aShape, const Shape& bShape,
+                             const OptionFlags& options, PlanningCache* cache) {
+  report(out, graph, "matMulGroupedReportPlan", 3, inputType, outputType, aShape, bShape, options,
+         cache);
+}
+
+double matMulCycles(const poplar::Target& target, std::size_t m, std::size_t k, std::size_t n,
+                    const Type& type, const OptionFlags& options) {
+  const PlanOptions read = PlanOptions::read(options, "matMulCycles");
+  return plan::makePlan(problemOf(type, type, {m, k}, {k, n}, read), target).cost.cycles();
+}
+
+}  // namespace poplin
