@@ -20,7 +20,19 @@ from ipujax.compiler.schedule import schedule
 from ipujax.compiler.verify import verify
 from ipujax.types import PlatformConfig
 
+STAGES = (
+    "1_ingest",
+    "2_partition",
+    "3_normalise",
+    "4_place",
+    "5_fuse",
+    "6_schedule",
+    "7_lower",
+    "8_build",
+)
 
+
+#: The names of the stages, in order.
 STAGES = (
     "1_ingest",
     "2_partition",
@@ -37,7 +49,7 @@ def compile_module(
     code: bytes,
     options: bytes,
     platform: PlatformConfig,
-    on_stage: Callable[[str], None] | None = None,
+    at_stage: Callable[[str], None] = lambda stage: None,
 ) -> bytes:
     """Compiles one program.
 
@@ -45,29 +57,36 @@ def compile_module(
         code: a StableHLO portable artifact.
         options: a serialised xla.CompileOptionsProto; may be empty.
         platform: what the PJRT client was created with (`config.platform_options`).
-        on_stage: told the name of each stage of `STAGES` when it is done.
+        at_stage: called with each stage's name as it begins.
     Returns:
         The executable: bytes that need no compiler and no Python to run.
     Raises:
         IpuError: of the type that says what is wrong with the program or its options.
     """
     with _without_collections():
+        at_stage("1_ingest")
         request = ingest(code, options, platform)
-        dump = Dump(request.options.dump_dir, request.name, on_stage)
+        dump = Dump(request.options.dump_dir, request.name)
         dump.write("1_ingest", lambda: str(request.module))
+        at_stage("2_partition")
         request = partition(request)
         dump.write("2_partition", lambda: str(request.module))
-        program = normalise(request)
-        program = refuse_unsupported(program)
+        at_stage("3_normalise")
+        program = refuse_unsupported(normalise(request))
         _check(program, "3_normalise", dump)
+        at_stage("4_place")
         program = place(program)
         _check(program, "4_place", dump)
+        at_stage("5_fuse")
         program = fuse(program)
         _check(program, "5_fuse", dump)
+        at_stage("6_schedule")
         program = schedule(program)
         _check(program, "6_schedule", dump)
+        at_stage("7_lower")
         lowered = lower(program, request)
         dump.write("7_lower", lambda: f"{lowered.signature}\n")
+        at_stage("8_build")
         executable = build(lowered, request)
         dump.write("8_build", lambda: _described(executable))
     return executable

@@ -15,6 +15,8 @@ from ipujax.compiler.rules.elementwise import ELEMENTWISE
 #: Longer bodies need more registers than a block of elements leaves in the first-level cache.
 MAX_BODY = 192
 MAX_OPERANDS = 40
+#: Ops whose regions are lowered to programs; other regions are functions of single elements.
+CONTROL_FLOW = frozenset({"while", "case", "if"})
 
 
 def fuse(program: Program) -> Program:
@@ -28,7 +30,7 @@ def blocks_run(block: Block) -> list[Block]:
     """Blocks that are lowered to programs, not those that are functions of single elements."""
     found = [block]
     for op in block.ops:
-        if op.name in ("while", "case", "if"):
+        if op.name in CONTROL_FLOW:
             for region in op.regions:
                 found.extend(blocks_run(region))
     return found

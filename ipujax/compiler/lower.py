@@ -12,13 +12,14 @@ from typing import Any
 
 import ipujax.compiler.rules as rules  # noqa: F401  (registers every rule)
 from ipujax.compiler.dtypes import DTYPES, TOKEN
-from ipujax.compiler.fuse import blocks_run
+from ipujax.compiler.fuse import CONTROL_FLOW, blocks_run
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Op, Program, Value
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.custom_call import from_stored, refusal, to_stored
+from ipujax.compiler.rules.elementwise import body_refusals
 from ipujax.compiler.rules.registry import REFUSED, RULES
 from ipujax.errors import UnsupportedOpError
 
@@ -40,6 +41,9 @@ def refuse_unsupported(program: Program) -> Program:
             reason = _refusal(op)
             if reason is not None:
                 found.append((_shown_name(op), reason, op.source.line))
+            if op.name not in CONTROL_FLOW:
+                for region in op.regions:
+                    found += body_refusals(region, op)
     if found:
         raise UnsupportedOpError(found)
     return program
@@ -149,5 +153,3 @@ def _spec(value: Value) -> dict[str, Any]:
         "shape": list(value.shape),
         "bytes": value.num_elements * row.size,
     }
-
-

@@ -6,15 +6,23 @@ from collections.abc import Callable
 
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program
-from ipujax.compiler.passes.loops import simplify_loops
+from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.share import share
 from ipujax.compiler.passes.simplify import simplify
+from ipujax.compiler.passes.unroll import unroll
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
 
 #: In order; each is program -> program.
-PASSES: tuple[Callable[[Program], Program], ...] = (narrow, simplify, share, simplify_loops)
+PASSES: tuple[Callable[[Program], Program], ...] = (
+    narrow,
+    simplify,
+    simplify_loops,
+    unroll,
+    share,
+    drop_dead,
+)
 
 
 def normalise(request: Request) -> Program:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.attributes import Attributes, elements
-from ipujax.compiler.dtypes import TOKEN
+from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value
 from ipujax.compiler.sources import Sources
 from ipujax.errors import InvalidProgramError
@@ -153,7 +153,10 @@ class Reader:
     def _read_constant(self, operation: Any, env: Environment, block: Block) -> None:
         result = operation.results[0]
         shape, dtype = self._type(result.type)
-        env[result] = Value(shape, dtype, const=elements(operation.attributes["value"]))
+        const = elements(operation.attributes["value"])
+        if const.size == 0 and dtype in DTYPES:
+            const = np.zeros(shape, DTYPES[dtype].numpy)
+        env[result] = Value(shape, dtype, const=const)
 
     def _read_call(self, operation: Any, env: Environment, block: Block) -> None:
         callee = operation.attributes["callee"].value
@@ -188,13 +191,13 @@ class Reader:
             )
         function = self._functions.get(callee)
         if function is None:
-            raise InvalidProgramError(f"[read] needs @{callee}; got a module without. Do export it.")
+            raise InvalidProgramError(
+                f"[read] needs @{callee}; got a module without. Do export it."
+            )
         self._calls_open.append(callee)
         self._call_sources.append(self._sources.of(call, self._call_sources[-1]))
         inner: Environment = {}
-        self._splice(
-            function.regions[0].blocks[0], list(call.operands), call, env, block, inner
-        )
+        self._splice(function.regions[0].blocks[0], list(call.operands), call, env, block, inner)
         self._call_sources.pop()
         self._calls_open.pop()
 

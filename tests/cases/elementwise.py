@@ -116,7 +116,13 @@ def _float_cases() -> list[Case]:
         for dtype in FLOATS:
             runs = ALL_RUNS if dtype == "float32" and name != "is_finite" else ("jit",)
             loose = _STEEP.get(name)
-            rtol = loose if dtype == "float16" else 8 * loose if loose and dtype == "bfloat16" else None
+            rtol = (
+                loose
+                if dtype == "float16"
+                else 8 * loose
+                if loose and dtype == "bfloat16"
+                else None
+            )
             args = (array((4, 9), dtype, low, high),)
             cases.append(Case(f"{name}-{dtype}", f, args, runs, rtol=rtol))
     for name, f in _FLOAT_BINARY.items():
@@ -137,8 +143,24 @@ def _float_cases() -> list[Case]:
         for name, f in _COMPARISONS.items():
             cases.append(Case(f"{name}-special-{dtype}", f, (left, right), ("eager", "jit")))
         one = special.astype(dtype_of(dtype))
-        for name in ("abs", "ceil", "exp", "floor", "is_finite", "log", "neg", "round", "sign",
-                     "sqrt", "tanh", "rsqrt", "expm1", "log1p", "erf", "logistic"):  # fmt: skip
+        for name in (
+            "abs",
+            "ceil",
+            "exp",
+            "floor",
+            "is_finite",
+            "log",
+            "neg",
+            "round",
+            "sign",
+            "sqrt",
+            "tanh",
+            "rsqrt",
+            "expm1",
+            "log1p",
+            "erf",
+            "logistic",
+        ):
             cases.append(Case(f"{name}-special-{dtype}", _FLOAT_UNARY[name][0], (one,), ("jit",)))
     return cases
 

@@ -16,7 +16,12 @@ INDICES = np.array([2, 0, 1, 2, 3], "i4")
 
 def _shape_cases() -> list[Case]:
     return [
-        Case("broadcast_in_dim", lambda x: lax.broadcast_in_dim(x, (2, 4, 3, 6), (1, 3)), (X,), ALL_RUNS),
+        Case(
+            "broadcast_in_dim",
+            lambda x: lax.broadcast_in_dim(x, (2, 4, 3, 6), (1, 3)),
+            (X,),
+            ALL_RUNS,
+        ),
         Case("broadcast-size-1", lambda x: x[:, None] + jnp.zeros((4, 3, 6)), (X,), ALL_RUNS),
         Case("reshape", lambda x: jnp.sin(x).reshape(3, 8), (X,), ALL_RUNS),
         Case("reshape-transposed", lambda x: x.T.reshape(8, 3) * 2, (X,), ALL_RUNS),
@@ -32,12 +37,20 @@ def _shape_cases() -> list[Case]:
         Case("roll", lambda x: jnp.roll(x, 2, 1), (X,), ALL_RUNS),
         Case("iota", lambda x: x + lax.broadcasted_iota(jnp.float32, (4, 6), 1), (X,)),
         Case("iota-long", lambda x: x + jnp.arange(5000), (np.int32(3),), ("jit",)),
-        Case("iota-long-bfloat16", lambda x: x + jnp.arange(5000, dtype="bfloat16"),
-             (dtype_of("bfloat16").type(1),), ("jit",), rtol=1e-6),
+        Case(
+            "iota-long-bfloat16",
+            lambda x: x + jnp.arange(5000, dtype="bfloat16"),
+            (dtype_of("bfloat16").type(1),),
+            ("jit",),
+            rtol=1e-6,
+        ),
         Case("constant", lambda x: x * np.arange(24, dtype="f4").reshape(4, 6), (X,)),
         Case("constant-bool", lambda x: jnp.where(np.eye(4, 6, dtype=bool), x, 0), (X,)),
-        Case("constant-bfloat16", lambda x: x * np.arange(6).astype(dtype_of("bfloat16")),
-             (X.astype(dtype_of("bfloat16")),)),
+        Case(
+            "constant-bfloat16",
+            lambda x: x * np.arange(6).astype(dtype_of("bfloat16")),
+            (X.astype(dtype_of("bfloat16")),),
+        ),
         Case("constant-half", lambda x: x * np.arange(6).astype("f2"), (X.astype("f2"),)),
         Case("identity", lambda x: x, (X,)),
         Case("same-twice", lambda x: (x + 1, x + 1, x), (X,)),
@@ -46,49 +59,105 @@ def _shape_cases() -> list[Case]:
         Case("repeat", lambda x: jnp.repeat(x, 3, 0), (X,), ALL_RUNS),
         Case("tile", lambda x: jnp.tile(x, (2, 3)), (X,), ALL_RUNS),
         Case("dot-barrier", lambda x: lax.optimization_barrier(x * 2) + 1, (X,), ("jit", "grad")),
-    ]  # fmt: skip
+    ]
 
 
 def _index_cases() -> list[Case]:
     start = np.int32(2)
     return [
         Case("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 3)), (X, start)),
-        Case("dynamic_slice-clamped", lambda x, i: lax.dynamic_slice(x, (i, i), (2, 3)), (X, np.int32(9))),
-        Case("dynamic_slice-negative", lambda x, i: lax.dynamic_slice(x, (i, i), (2, 3)), (X, np.int32(-3)),
-             ("jit",)),
-        Case("dynamic_slice-grad", lambda x: lax.dynamic_slice(x, (jnp.argmax(x[:, 0]), 1), (1, 3)), (X,),
-             ALL_RUNS),
-        Case("dynamic_update_slice", lambda x, y, i: lax.dynamic_update_slice(x, y, (i, 2)),
-             (X, array((2, 3)), start)),
-        Case("dynamic_update-clamped", lambda x, y, i: lax.dynamic_update_slice(x, y, (i, i)),
-             (X, array((2, 3)), np.int32(7))),
-        Case("dynamic_update-uint8", lambda x, y, i: lax.dynamic_update_slice(x, y, (i, i)),
-             (X, array((2, 3)), np.uint8(1)), ("jit",)),
+        Case(
+            "dynamic_slice-clamped",
+            lambda x, i: lax.dynamic_slice(x, (i, i), (2, 3)),
+            (X, np.int32(9)),
+        ),
+        Case(
+            "dynamic_slice-negative",
+            lambda x, i: lax.dynamic_slice(x, (i, i), (2, 3)),
+            (X, np.int32(-3)),
+            ("jit",),
+        ),
+        Case(
+            "dynamic_slice-grad",
+            lambda x: lax.dynamic_slice(x, (jnp.argmax(x[:, 0]), 1), (1, 3)),
+            (X,),
+            ALL_RUNS,
+        ),
+        Case(
+            "dynamic_update_slice",
+            lambda x, y, i: lax.dynamic_update_slice(x, y, (i, 2)),
+            (X, array((2, 3)), start),
+        ),
+        Case(
+            "dynamic_update-clamped",
+            lambda x, y, i: lax.dynamic_update_slice(x, y, (i, i)),
+            (X, array((2, 3)), np.int32(7)),
+        ),
+        Case(
+            "dynamic_update-uint8",
+            lambda x, y, i: lax.dynamic_update_slice(x, y, (i, i)),
+            (X, array((2, 3)), np.uint8(1)),
+            ("jit",),
+        ),
         Case("index", lambda x, i: x[i], (X, start)),
         Case("index-negative", lambda x: x[-2, 1:-1], (X,), ALL_RUNS),
         Case("take", lambda x, i: jnp.take(x, i, 0), (X, np.array([3, 0, 9, -1], "i4"))),
         Case("take-grad", lambda x: jnp.take(x, INDICES, 0), (X,), ALL_RUNS),
-        Case("take_along_axis", lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1), (X,), ALL_RUNS),
+        Case(
+            "take_along_axis",
+            lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1),
+            (X,),
+            ALL_RUNS,
+        ),
         Case("gather-2d", lambda x: x[INDICES, INDICES[::-1] + 1], (X,), ALL_RUNS),
-        Case("gather-window", lambda x, i: jax.vmap(lambda k: lax.dynamic_slice(x, (k, 0), (2, 4)))(i),
-             (X, np.array([0, 2, 1], "i4"))),
-        Case("gather-fill", lambda x, i: x.at[i].get(mode="fill", fill_value=-1), (X, np.array([1, 8], "i4"))),
+        Case(
+            "gather-window",
+            lambda x, i: jax.vmap(lambda k: lax.dynamic_slice(x, (k, 0), (2, 4)))(i),
+            (X, np.array([0, 2, 1], "i4")),
+        ),
+        Case(
+            "gather-fill",
+            lambda x, i: x.at[i].get(mode="fill", fill_value=-1),
+            (X, np.array([1, 8], "i4")),
+        ),
         Case("gather-bool-mask", lambda x: x[np.array([True, False, True, True])], (X,), ALL_RUNS),
-        Case("scatter-set", lambda x, y: x.at[np.array([2, 0])].set(y), (X, array((2, 6))), ALL_RUNS),
+        Case(
+            "scatter-set", lambda x, y: x.at[np.array([2, 0])].set(y), (X, array((2, 6))), ALL_RUNS
+        ),
         Case("scatter-add", lambda x, y: x.at[INDICES].add(y), (X, array((5, 6))), ALL_RUNS),
-        Case("scatter-mul", lambda x, y: x.at[np.array([1, 3])].multiply(y), (X, array((2, 6))), ALL_RUNS),
+        Case(
+            "scatter-mul",
+            lambda x, y: x.at[np.array([1, 3])].multiply(y),
+            (X, array((2, 6))),
+            ALL_RUNS,
+        ),
         Case("scatter-min", lambda x, y: x.at[INDICES].min(y), (X, array((5, 6)))),
         Case("scatter-max", lambda x, y: x.at[INDICES].max(y), (X, array((5, 6)))),
-        Case("scatter-int", lambda x, i: x.at[i].add(1), (np.zeros(9, "i4"), np.array([1, 1, 20], "i4"))),
+        Case(
+            "scatter-int",
+            lambda x, i: x.at[i].add(1),
+            (np.zeros(9, "i4"), np.array([1, 1, 20], "i4")),
+        ),
         Case("scatter-elements", lambda x: x.at[INDICES, INDICES].add(2.0), (X,), ALL_RUNS),
-        Case("scatter-half", lambda x: x.at[INDICES].add(x[:1].astype(x.dtype)), (X.astype("f2"),), ("jit",)),
-        Case("scatter-bfloat16", lambda x: x.at[INDICES].add(x[:1]), (X.astype(dtype_of("bfloat16")),),
-             ("jit",), rtol=4e-2, atol=4e-2),
+        Case(
+            "scatter-half",
+            lambda x: x.at[INDICES].add(x[:1].astype(x.dtype)),
+            (X.astype("f2"),),
+            ("jit",),
+        ),
+        Case(
+            "scatter-bfloat16",
+            lambda x: x.at[INDICES].add(x[:1]),
+            (X.astype(dtype_of("bfloat16")),),
+            ("jit",),
+            rtol=4e-2,
+            atol=4e-2,
+        ),
         Case("scatter-apply", lambda x: x.at[np.array([0, 2])].apply(jnp.sin), (X,), ("jit",)),
         Case("one_hot", lambda i: jax.nn.one_hot(i, 5), (INDICES,)),
         Case("embedding-grad", lambda x: (x[INDICES] ** 2).sum(1), (X,), ALL_RUNS),
         Case("segment_sum", lambda x: jax.ops.segment_sum(x, INDICES[:4], 5), (X,), ALL_RUNS),
-    ]  # fmt: skip
+    ]
 
 
 def _sort_cases() -> list[Case]:
@@ -106,7 +175,11 @@ def _sort_cases() -> list[Case]:
         Case("sort-bool", jnp.sort, (X > 0,), ("jit",)),
         Case("argsort", lambda x: jnp.argsort(x, 0), (X,)),
         Case("argsort-stable", lambda x: jnp.argsort(x, stable=True), (many,)),
-        Case("sort-pairs", lambda x, y: lax.sort((x, y), num_keys=1), (many, np.arange(37, dtype="f4"))),
+        Case(
+            "sort-pairs",
+            lambda x, y: lax.sort((x, y), num_keys=1),
+            (many, np.arange(37, dtype="f4")),
+        ),
         Case("sort-two-keys", lambda x, y: lax.sort((x, y), num_keys=2), (many, array((37,)))),
         Case("top_k", lambda x: lax.top_k(x, 3), (X,)),
         Case("top_k-special", lambda x: lax.top_k(x, 4), (special,)),
@@ -116,7 +189,7 @@ def _sort_cases() -> list[Case]:
         Case("unique-size", lambda x: jnp.unique(x, size=12, fill_value=99), (many,), ("jit",)),
         Case("searchsorted", jnp.searchsorted, (np.sort(array((16,))), array((5,)))),
         Case("permutation", lambda x: jax.random.permutation(jax.random.key(3), x), (X,), ("jit",)),
-    ]  # fmt: skip
+    ]
 
 
 def _control_cases() -> list[Case]:
@@ -153,41 +226,105 @@ def _control_cases() -> list[Case]:
     flag = np.bool_(True)
     return [
         Case("while", collatz, (np.int32(27),)),
-        Case("fori-dynamic", lambda n, x: lax.fori_loop(0, n, lambda i, c: c * 1.1 + i, x), (np.int32(7), X)),
+        Case(
+            "fori-dynamic",
+            lambda n, x: lax.fori_loop(0, n, lambda i, c: c * 1.1 + i, x),
+            (np.int32(7), X),
+        ),
         Case("fori-zero", lambda x: lax.fori_loop(0, 0, lambda i, c: c * 2, x), (X,)),
-        Case("while-never", lambda x: lax.while_loop(lambda c: c.sum() > 1e9, lambda c: c * 2, x), (X,)),
+        Case(
+            "while-never",
+            lambda x: lax.while_loop(lambda c: c.sum() > 1e9, lambda c: c * 2, x),
+            (X,),
+        ),
         Case("while-swap", swap, (X, X + 1), ALL_RUNS),
         Case("while-rotate", rotate, (X,), ALL_RUNS),
         Case("scan", scan, (X,), ALL_RUNS),
-        Case("scan-reverse", lambda x: lax.scan(lambda c, r: (c + r, c), jnp.zeros(6), x, reverse=True), (X,),
-             ALL_RUNS),
+        Case(
+            "scan-reverse",
+            lambda x: lax.scan(lambda c, r: (c + r, c), jnp.zeros(6), x, reverse=True),
+            (X,),
+            ALL_RUNS,
+        ),
         Case("scan-nested", nested, (X,), ALL_RUNS),
         Case("scan-no-carry", lambda x: lax.map(lambda r: r * r.sum(), x), (X,), ALL_RUNS),
-        Case("scan-length", lambda x: lax.scan(lambda c, _: (c * 2, c), x, None, length=3), (X,), ALL_RUNS),
-        Case("scan-unroll", lambda x: lax.scan(lambda c, r: (c + r, c), jnp.zeros(6), x, unroll=2), (X,)),
-        Case("scan-bfloat16", lambda x: lax.scan(lambda c, r: (c * r + 1, c), x[0], x),
-             (X.astype(dtype_of("bfloat16")),), ("jit",)),
-        Case("scan-remat", lambda x: lax.scan(jax.checkpoint(lambda c, r: (jnp.sin(c * r), c)), x[0], x), (X,),
-             ("jit", "grad")),
+        Case(
+            "scan-length",
+            lambda x: lax.scan(lambda c, _: (c * 2, c), x, None, length=3),
+            (X,),
+            ALL_RUNS,
+        ),
+        Case(
+            "scan-unroll",
+            lambda x: lax.scan(lambda c, r: (c + r, c), jnp.zeros(6), x, unroll=2),
+            (X,),
+        ),
+        Case(
+            "scan-bfloat16",
+            lambda x: lax.scan(lambda c, r: (c * r + 1, c), x[0], x),
+            (X.astype(dtype_of("bfloat16")),),
+            ("jit",),
+        ),
+        Case(
+            "scan-remat",
+            lambda x: lax.scan(jax.checkpoint(lambda c, r: (jnp.sin(c * r), c)), x[0], x),
+            (X,),
+            ("jit", "grad"),
+        ),
         Case("cond", lambda p, x: lax.cond(p, jnp.sin, lambda x: x * 2, x), (flag, X)),
-        Case("cond-false", lambda x: lax.cond(x.sum() > 1e6, jnp.sin, lambda x: x * 2, x), (X,), ALL_RUNS),
-        Case("cond-pair", lambda p, x: lax.cond(p, lambda x: (x, x.sum()), lambda x: (x.T.T, 1.0), x), (flag, X)),
+        Case(
+            "cond-false",
+            lambda x: lax.cond(x.sum() > 1e6, jnp.sin, lambda x: x * 2, x),
+            (X,),
+            ALL_RUNS,
+        ),
+        Case(
+            "cond-pair",
+            lambda p, x: lax.cond(p, lambda x: (x, x.sum()), lambda x: (x.T.T, 1.0), x),
+            (flag, X),
+        ),
         Case("switch-0", branch, (np.int32(0), X)),
         Case("switch-2", branch, (np.int32(2), X)),
         Case("switch-out-of-range", branch, (np.int32(17), X)),
         Case("switch-negative", branch, (np.int32(-4), X)),
-        Case("cond-in-scan", lambda x: lax.scan(
-            lambda c, r: (lax.cond(r[0] > 0, lambda c: c + r, lambda c: c * 0.5, c), c[0]), jnp.ones(6), x),
-             (X,), ALL_RUNS),
-        Case("if-in-while", lambda x: lax.while_loop(
-            lambda s: s[0] < 6,
-            lambda s: (s[0] + 1, lax.cond(s[0] % 2 == 0, lambda v: v + 1, lambda v: v * 2, s[1])), (0, x)), (X,)),
+        Case(
+            "cond-in-scan",
+            lambda x: lax.scan(
+                lambda c, r: (lax.cond(r[0] > 0, lambda c: c + r, lambda c: c * 0.5, c), c[0]),
+                jnp.ones(6),
+                x,
+            ),
+            (X,),
+            ALL_RUNS,
+        ),
+        Case(
+            "if-in-while",
+            lambda x: lax.while_loop(
+                lambda s: s[0] < 6,
+                lambda s: (
+                    s[0] + 1,
+                    lax.cond(s[0] % 2 == 0, lambda v: v + 1, lambda v: v * 2, s[1]),
+                ),
+                (0, x),
+            ),
+            (X,),
+        ),
         Case("remat", jax.checkpoint(lambda x: jnp.sin(jnp.sin(x) * x)), (X,), ("jit", "grad")),
         Case("custom_jvp", lambda x: jax.nn.relu6(x) + jax.nn.elu(x), (X,), ALL_RUNS),
-        Case("jit-in-jit", jax.jit(lambda x: jax.jit(jnp.sin)(x) + jax.jit(jnp.sin)(x * 2)), (X,), ALL_RUNS),
+        Case(
+            "jit-in-jit",
+            jax.jit(lambda x: jax.jit(jnp.sin)(x) + jax.jit(jnp.sin)(x * 2)),
+            (X,),
+            ALL_RUNS,
+        ),
         Case("associative_scan", lambda x: lax.associative_scan(jnp.multiply, x), (X,), ALL_RUNS),
-        Case("associative_scan-axis", lambda x: lax.associative_scan(jnp.add, x, axis=1), (X,), ALL_RUNS),
-    ]  # fmt: skip
+        Case(
+            "associative_scan-axis",
+            lambda x: lax.associative_scan(jnp.add, x, axis=1),
+            (X,),
+            ALL_RUNS,
+        ),
+    ]
 
 
 CASES = _shape_cases() + _index_cases() + _sort_cases() + _control_cases()

@@ -11,9 +11,7 @@ from tests.cases import arithmetic, elementwise, structure
 from tests.cases.case import Case
 
 CASES = elementwise.CASES + structure.CASES + arithmetic.CASES
-RUNS = [
-    pytest.param(case, run, id=f"{case.name}-{run}") for case in CASES for run in case.runs
-]
+RUNS = [pytest.param(case, run, id=f"{case.name}-{run}") for case in CASES for run in case.runs]
 
 
 def weighted_sum(f):
@@ -62,8 +60,6 @@ def test_case(case: Case, run: str) -> None:
         if run == "grad":
             rtol, atol = 4 * rtol, 4 * atol
         if jnp.issubdtype(theirs.dtype, jnp.floating):
-            np.testing.assert_allclose(
-                ours.astype("f8"), theirs.astype("f8"), rtol=rtol, atol=atol
-            )
+            np.testing.assert_allclose(ours.astype("f8"), theirs.astype("f8"), rtol=rtol, atol=atol)
         else:
             np.testing.assert_array_equal(ours, theirs)

@@ -36,7 +36,6 @@ _INTEGER: dict[str, Callable[..., np.ndarray]] = {
     "xor": np.bitwise_xor,
     "not": np.invert,
 }
-#: By less than the width; more than that NumPy leaves open.
 _SHIFTS: dict[str, Callable[..., np.ndarray]] = {
     "shift_left": np.left_shift,
     "shift_right_logical": np.right_shift,
@@ -84,9 +83,18 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
         return _EXACT[name](*arrays)
     if kind in "iub" and name in _INTEGER:
         return _INTEGER[name](*arrays)
-    if kind == "u" and name in _SHIFTS and np.all(arrays[1] < 8 * arrays[0].itemsize):
-        return _SHIFTS[name](*arrays)
+    if kind in "iu" and name in _SHIFTS:
+        return _shift(name, *arrays)
     return None
+
+
+def _shift(name: str, array: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Zeros come in; all bits are gone where the amount, as an unsigned number, is the width or more."""
+    unsigned = np.dtype(f"u{array.itemsize}")
+    bits, amount = array.view(unsigned), by.view(unsigned)
+    width = 8 * array.itemsize
+    shifted = _SHIFTS[name](bits, np.minimum(amount, width - 1))
+    return np.where(amount >= width, 0, shifted).astype(unsigned).view(array.dtype)
 
 
 def _convert(array: np.ndarray, kind: str, to: str) -> np.ndarray | None:

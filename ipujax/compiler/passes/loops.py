@@ -20,8 +20,7 @@ def simplify_loops(program: Program) -> Program:
             if op.name == "while":
                 _count(op)
     _hoist_invariants(program.main, {})
-    drop_dead(program)
-    return program
+    return drop_dead(program)
 
 
 def _hoist_invariants(block: Block, replaced: dict[Value, Value]) -> None:
@@ -83,9 +82,10 @@ def _count(op: Op) -> None:
     cond.ops, cond.results = [], []
 
 
-def drop_dead(program: Program) -> None:
+def drop_dead(program: Program) -> Program:
     """Drops ops, and carries of loops, that no result and no effect needs."""
     _drop_in(program.main, set())
+    return program
 
 
 def has_effect(op: Op) -> bool:

@@ -49,9 +49,7 @@ def _share_in(
     block.results = [_canonical(value, constants, replaced) for value in block.results]
 
 
-def _canonical(
-    value: Value, constants: dict[Any, Value], replaced: dict[Value, Value]
-) -> Value:
+def _canonical(value: Value, constants: dict[Any, Value], replaced: dict[Value, Value]) -> Value:
     const = value.const
     if const is None:
         return replaced.get(value, value)

@@ -71,9 +71,7 @@ def _new_op(name: str, like: Op, operands: list[Value], attrs: dict[str, object]
 
 
 def _foldable(value: Value) -> bool:
-    return value.const is not None and (
-        value.is_splat or value.num_elements <= MAX_FOLDED_ELEMENTS
-    )
+    return value.const is not None and (value.is_splat or value.num_elements <= MAX_FOLDED_ELEMENTS)
 
 
 def _reshape(op: Op) -> list[Value] | None:
@@ -109,7 +107,9 @@ def _broadcast_in_dim(op: Op) -> list[Value] | None:
     return None
 
 
-def _broadcast_array(array: np.ndarray, dims: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
+def _broadcast_array(
+    array: np.ndarray, dims: tuple[int, ...], shape: tuple[int, ...]
+) -> np.ndarray:
     order = np.argsort(dims)
     expanded = [1] * len(shape)
     for axis, dim in enumerate(dims):

@@ -34,20 +34,22 @@ def custom_call(builder: Builder, op: Op) -> Sequence[Any]:
     debug = builder.debug(op)
     values = [value for value in op.operands if value.dtype != TOKEN]
     results = [value for value in op.results if value.dtype != TOKEN]
-    callback_id = op.attrs["backend_config"]
-    outputs = [builder.variable(builder.stored_types[v.dtype], v.shape, debug) for v in results]
-    ipu.popx.hostCallback(
+    written = ipu.popx.hostCallback(
         builder.graph,
-        callback_id,
+        op.attrs["backend_config"],
         [to_stored(builder, builder.tensor(value), value.dtype, debug) for value in values],
         [DTYPES[value.dtype].jax_name for value in values],
-        outputs,
-        [DTYPES[value.dtype].jax_name for value in results],
+        [(DTYPES[value.dtype].jax_name, list(value.shape)) for value in results],
         builder.program,
         debug,
     )
     builder.has_host_callbacks = True
-    held = iter([from_stored(builder, t, v.dtype, debug) for t, v in zip(outputs, results, strict=True)])
+    held = iter(
+        [
+            from_stored(builder, tensor, value.dtype, debug)
+            for tensor, value in zip(written, results, strict=True)
+        ]
+    )
     return [None if value.dtype == TOKEN else next(held) for value in op.results]
 
 

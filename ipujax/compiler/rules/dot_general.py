@@ -97,9 +97,7 @@ def _integer_product(builder: Builder, op: Op, left: Any, right: Any, debug: Any
     (products,) = builder.map([multiply(*factors)], [left, right], debug)
     zero = _zeros(builder, type_, [], debug)
     body = [add(e.PlaceHolder(1), e.PlaceHolder(2))]
-    (total,) = ipu.popx.reduce(
-        builder.graph, [products], [zero], body, [3], builder.program, debug
-    )
+    (total,) = ipu.popx.reduce(builder.graph, [products], [zero], body, [3], builder.program, debug)
     return total
 
 

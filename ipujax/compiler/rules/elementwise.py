@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Block, Op, Value
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder, broadcast_to
+from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
-from ipujax.errors import UnsupportedOpError
 
 Expr = Any
 Build = Callable[[Op, Sequence[Expr]], Expr]
@@ -201,6 +200,7 @@ ELEMENTWISE: dict[str, Row] = {
     "select": Row(_select, exact=True),
 }
 
+
 def build(op: Op, args: Sequence[Expr]) -> Expr:
     """The op's expression over its operands' expressions, rounded to the result's precision."""
     row = ELEMENTWISE[op.name]
@@ -223,47 +223,31 @@ def build_all(ops: Sequence[Op], known: dict[Value, Expr]) -> dict[Value, Expr]:
     return known
 
 
-def body_expressions(block: Block, op: Op) -> list[Expr]:
+def body_expressions(block: Block) -> list[Expr]:
     """A region over single elements (of a reduction, a sort, a scatter) as expressions.
 
-    Placeholder n is the block's n-th argument.
-
-    Raises:
-        UnsupportedOpError: the region does more than arithmetic on its arguments.
+    Placeholder n is the block's n-th argument. `body_refusals` says which regions this holds for.
     """
-    _check_body(block, op)
     place = _popops("PlaceHolder")
     known = {argument: place(i + 1) for i, argument in enumerate(block.args)}
     build_all(block.ops, known)
-    return [
-        known[value] if value in known else typed_constant(value) for value in block.results
-    ]
+    return [known[value] if value in known else typed_constant(value) for value in block.results]
 
 
-def _check_body(block: Block, op: Op) -> None:
+def body_refusals(block: Block, op: Op) -> list[tuple[str, str, str]]:
+    """What of a region is more than arithmetic on its arguments: (op, reason, source line)."""
     own = set(block.args)
     found = []
     for inner in block.ops:
+        line = inner.source.line or op.source.line
         if inner.name not in ELEMENTWISE:
             reason = f"the body of {op.name} may only compute on its elements"
-            found.append((inner.name, reason, inner.source.line))
-        for value in inner.operands:
-            if value not in own and not value.is_splat:
-                reason = "it uses an array of outside; pass it as an operand"
-                found.append((f"body of {op.name}", reason, inner.source.line or op.source.line))
+            found.append((inner.name, reason, line))
+        if any(value not in own and not value.is_splat for value in inner.operands):
+            reason = "it uses an array of outside; pass it as an operand"
+            found.append((f"body of {op.name}", reason, line))
         own.update(inner.results)
-    if found:
-        raise UnsupportedOpError(found)
-
-
-def binary_name(block: Block) -> str | None:
-    """The op's name where the block is just `op(arg 0, arg 1)` (in any order) of one result."""
-    if len(block.ops) != 1 or len(block.args) != 2 or len(block.results) != 1:
-        return None
-    (inner,) = block.ops
-    if block.results[0] is not inner.results[0] or set(inner.operands) != set(block.args):
-        return None
-    return inner.name
+    return found
 
 
 def _lower_fused(builder: Builder, op: Op) -> Sequence[Any]:
@@ -273,17 +257,12 @@ def _lower_fused(builder: Builder, op: Op) -> Sequence[Any]:
     known: dict[Value, Expr] = {}
     tensors = []
     for value in op.operands:
-        tensor = builder.tensor(value)
-        if value.shape != shape:
-            tensor = broadcast_to(tensor.reshape([1] * len(shape)), shape)
-        tensors.append(tensor)
+        tensors.append(builder.tensor(value))  # map broadcasts scalars
         known[value] = place(len(tensors))
     if not tensors:
-        # A map takes its shape from a tensor; the op works on constants alone.
-        value = body[0].operands[0]
-        tensors = [broadcast_to(builder.tensor(value).reshape([1] * len(shape)), shape)] if (
-            value.shape != shape
-        ) else [builder.tensor(value)]
+        # A map takes its shape from a tensor, and this op works on constants alone.
+        value = next(v for op in body for v in op.operands if v.shape == shape)
+        tensors = [builder.tensor(value)]
         known[value] = place(1)
     build_all(body, known)
     expressions = [known[value] for value in op.results]

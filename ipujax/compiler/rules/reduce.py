@@ -21,7 +21,7 @@ def reduce(builder: Builder, op: Op) -> Sequence[Any]:
         builder.graph,
         tensors[:count],
         tensors[count:],
-        body_expressions(op.regions[0], op),
+        body_expressions(op.regions[0]),
         list(op.attrs["dimensions"]),
         builder.program,
         builder.debug(op),
@@ -40,7 +40,7 @@ def reduce_window(builder: Builder, op: Op) -> Sequence[Any]:
         builder.graph,
         tensors[:count],
         tensors[count:],
-        body_expressions(op.regions[0], op),
+        body_expressions(op.regions[0]),
         _window(attrs, rank),
         builder.program,
         builder.debug(op),
@@ -51,8 +51,8 @@ def reduce_window(builder: Builder, op: Op) -> Sequence[Any]:
 def _window(attrs: dict[str, Any], rank: int) -> Any:
     ones = (1,) * rank
     padding = [list(map(int, pair)) for pair in attrs.get("padding", [(0, 0)] * rank)]
-    window = ipu.popx.WindowDims()
-    window.size = list(attrs["window_dimensions"])
+    window = ipu.popx.Window()
+    window.sizes = list(attrs["window_dimensions"])
     window.strides = list(attrs.get("window_strides", ones))
     window.base_dilations = list(attrs.get("base_dilations", ones))
     window.window_dilations = list(attrs.get("window_dilations", ones))
@@ -71,8 +71,8 @@ def select_and_scatter(builder: Builder, op: Op) -> Sequence[Any]:
         operand,
         source,
         init,
-        body_expressions(select, op)[0],
-        body_expressions(scatter, op)[0],
+        body_expressions(select)[0],
+        body_expressions(scatter)[0],
         _window(op.attrs, len(op.operands[0].shape)),
         builder.program,
         builder.debug(op),

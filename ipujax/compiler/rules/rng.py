@@ -10,6 +10,8 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
 
+_ALGORITHMS = {"THREE_FRY": "threefry", "PHILOX": "philox", "DEFAULT": "default"}
+
 
 @rule("rng_bit_generator")
 def rng_bit_generator(builder: Builder, op: Op) -> Sequence[Any]:
@@ -18,11 +20,11 @@ def rng_bit_generator(builder: Builder, op: Op) -> Sequence[Any]:
     bits = op.results[1]
     new_state, random = ipu.popx.rngBitGenerator(
         builder.graph,
-        state,
-        op.attrs["rng_algorithm"],
-        builder.type_of(bits),
+        state.flatten(),
+        _ALGORITHMS[op.attrs["rng_algorithm"]],
         list(bits.shape),
+        builder.type_of(bits),
         builder.program,
         builder.debug(op),
     )
-    return [new_state, random]
+    return [new_state.reshape(list(op.results[0].shape)), random]

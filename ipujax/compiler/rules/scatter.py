@@ -15,7 +15,11 @@ from ipujax.compiler.rules.registry import rule
 @rule("scatter")
 def scatter(builder: Builder, op: Op) -> Sequence[Any]:
     """Copies of the operands, changed in place; a copy is free where the operand dies here."""
-    count, debug, numbers = len(op.results), builder.debug(op), op.attrs["scatter_dimension_numbers"]
+    count, debug, numbers = (
+        len(op.results),
+        builder.debug(op),
+        op.attrs["scatter_dimension_numbers"],
+    )
     tensors = builder.operands(op)
     operands = [builder.materialise(tensor, debug) for tensor in tensors[:count]]
     dims = ipu.popx.ScatterDims()
@@ -33,7 +37,7 @@ def scatter(builder: Builder, op: Op) -> Sequence[Any]:
         tensors[count],
         tensors[count + 1 :],
         dims,
-        body_expressions(op.regions[0], op),
+        body_expressions(op.regions[0]),
         builder.program,
         debug,
     )

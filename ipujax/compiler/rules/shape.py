@@ -70,10 +70,10 @@ def pad(builder: Builder, op: Op) -> Sequence[Any]:
     padded = ipu.popx.pad(
         builder.graph,
         tensor,
+        value,
         list(attrs["edge_padding_low"]),
         list(attrs["edge_padding_high"]),
         list(attrs["interior_padding"]),
-        value,
         builder.program,
         builder.debug(op),
     )

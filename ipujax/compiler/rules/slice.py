@@ -30,10 +30,10 @@ def dynamic_slice(builder: Builder, op: Op) -> Sequence[Any]:
     operand, starts = op.operands[0], op.operands[1:]
     sizes = op.attrs["slice_sizes"]
     tensor = builder.tensor(operand)
-    tensor, dims, offsets = _known_starts(builder, operand, starts, sizes, tensor)
+    tensor, dims, offsets = _known_starts(operand, starts, sizes, tensor)
     if not dims:
         return [tensor]
-    indices = _offsets(builder, operand, dims, offsets, sizes, op)
+    indices = _offsets(builder, offsets, op)
     debug = builder.debug(op)
     return [
         ipu.popops.dynamicSlice(
@@ -48,11 +48,11 @@ def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[Any]:
     operand, update = op.operands[:2]
     debug, sizes = builder.debug(op), update.shape
     whole = builder.materialise(builder.tensor(operand), debug)
-    target, dims, offsets = _known_starts(builder, operand, op.operands[2:], sizes, whole)
+    target, dims, offsets = _known_starts(operand, op.operands[2:], sizes, whole)
     if not dims:
         builder.copy(builder.tensor(update), target, debug)
         return [whole]
-    indices = _offsets(builder, operand, dims, offsets, sizes, op)
+    indices = _offsets(builder, offsets, op)
     ipu.popops.dynamicUpdate(
         builder.graph,
         target,
@@ -67,7 +67,7 @@ def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 def _known_starts(
-    builder: Builder, operand: Value, starts: list[Value], sizes: Sequence[int], tensor: Any
+    operand: Value, starts: list[Value], sizes: Sequence[int], tensor: Any
 ) -> tuple[Any, list[int], list[Value]]:
     """Slices where starts are constants; gives the view, and the dims and starts that are left."""
     dims, offsets = [], []
@@ -84,30 +84,12 @@ def _known_starts(
     return tensor, dims, offsets
 
 
-def _offsets(
-    builder: Builder,
-    operand: Value,
-    dims: list[int],
-    offsets: list[Value],
-    sizes: Sequence[int],
-    op: Op,
-) -> Any:
-    """Starts as one UNSIGNED_INT vector, clamped to where the slice lies inside."""
-    e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
-    clamped = []
-    for dim, start in zip(dims, offsets, strict=True):
-        type_ = builder.type_of(start)
-        last = operand.shape[dim] - sizes[dim]
-        place = e.PlaceHolder(1)
-        if type_ not in (poplar.INT, poplar.UNSIGNED_INT):
-            type_, place = poplar.INT, e.Cast(place, poplar.INT)
-        inside = e.Min(e.Max(place, e.Const(type_, 0)), e.Const(type_, last))
-        if type_ != poplar.UNSIGNED_INT:
-            inside = e.Cast(inside, poplar.UNSIGNED_INT)
-        clamped += builder.map([inside], [builder.tensor(start).reshape([1])], debug)
-    if len(clamped) == 1:
-        return clamped[0]
-    vector = builder.variable(poplar.UNSIGNED_INT, [len(clamped)], debug)
-    for index, offset in enumerate(clamped):
-        builder.copy(offset, vector.slice(index, index + 1, 0), debug)
+def _offsets(builder: Builder, offsets: list[Value], op: Op) -> Any:
+    """Starts as one vector; popops clamps them to where the slice lies inside."""
+    if len(offsets) == 1:
+        return builder.tensor(offsets[0]).reshape([1])
+    debug = builder.debug(op)
+    vector = builder.variable(builder.type_of(offsets[0]), [len(offsets)], debug)
+    for index, offset in enumerate(offsets):
+        builder.copy(builder.tensor(offset).reshape([1]), vector.slice(index, index + 1, 0), debug)
     return vector

@@ -18,7 +18,7 @@ def sort(builder: Builder, op: Op) -> Sequence[Any]:
     return ipu.popx.sort(
         builder.graph,
         builder.operands(op),
-        body_expressions(op.regions[0], op)[0],
+        body_expressions(op.regions[0])[0],
         op.attrs["dimension"],
         bool(op.attrs.get("is_stable", False)),
         builder.program,
@@ -30,6 +30,9 @@ def sort(builder: Builder, op: Op) -> Sequence[Any]:
 def top_k(builder: Builder, op: Op) -> Sequence[Any]:
     """The k largest of the last dimension, largest first, and where they were."""
     (tensor,) = builder.operands(op)
-    return ipu.popx.topK(
-        builder.graph, tensor, op.attrs["k"], builder.program, builder.debug(op)
+    popops = ipu.popops
+    params = popops.TopKParams(op.attrs["k"], True, popops.SortOrder.DESCENDING, True)
+    largest, where = popops.topKWithPermutation(
+        builder.graph, builder.program, tensor, params, builder.debug(op)
     )
+    return [largest, where.reinterpret(builder.type_of(op.results[1]))]
