@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/Planning.hpp"
+#include "poplar/View.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace ipujax::engine::elementwise {
@@ -306,8 +307,20 @@ double vertexCycles(const expr::ExprProgram& program, const std::vector<bool>& s
   return kLaunchCycles + roundUpTo6(20 + workers * worker);
 }
 
+namespace {
+/// One element seen everywhere.
+bool isOneElement(const poplar::Tensor& t) {
+  const poplar::View& view = *t.view();
+  if (t.numElements() < 2 || !view.isStrided()) return false;
+  for (std::size_t d = 0; d < view.shape.size(); ++d)
+    if (view.shape[d] != 1 && view.strides[d] != 0) return false;
+  return true;
+}
+}  // namespace
+
 Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
-            const std::vector<poplar::Tensor>& inputs, const std::vector<poplar::Tensor>& outputs) {
+            const std::vector<poplar::Tensor>& inputs, const std::vector<poplar::Tensor>& outputs,
+            const std::function<double(std::uint64_t)>& cycles) {
   Cost cost;
   const poplar::Tensor& out = outputs.front();
   const std::uint64_t elements = out.numElements();
@@ -316,10 +329,7 @@ Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
   Exchange exchange;
   std::vector<bool> scalar;
   for (const auto& in : inputs) {
-    const bool one =
-        in.numElements() > 1 && !in.flatten().isParallelWriteable() &&
-        in.flatten()[0].broadcast(static_cast<unsigned>(in.numElements()), 0) == in.flatten();
-    scalar.push_back(one);
+    scalar.push_back(isOneElement(in));
     const Exchange moved = exchangeBetween(graph, in, out);
     exchange.bytes += moved.bytes;
     exchange.worst_tile_bytes += moved.worst_tile_bytes;
@@ -327,9 +337,13 @@ Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
   addExchange(cost, target, exchange);
   const Placement place = placementOf(graph, out);
   const unsigned workers = target.getNumWorkerContexts();
-  addComputeSet(cost, target, vertexCycles(program, scalar, place.max_elements_per_tile, workers),
-                place.tiles_used,
-                vertexCycles(program, scalar, ceilDiv(elements, place.tiles_used), workers));
+  const auto on_tile = [&](std::uint64_t n) {
+    if (cycles) return cycles(n);
+    if (inputs.empty()) return fillCycles(program.outputTypes().front(), n, workers);
+    return vertexCycles(program, scalar, n, workers);
+  };
+  addComputeSet(cost, target, on_tile(place.max_elements_per_tile), place.tiles_used,
+                on_tile(ceilDiv(elements, place.tiles_used)));
   std::size_t ops = 0;
   for (const auto& i : program.instructions()) ops += i.op != Op::kConstant;
   cost.flops = static_cast<double>(elements) * static_cast<double>(ops);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,11 @@ double scaledAddCycles(ElementType type, std::uint64_t n, unsigned workers);
 double castCycles(ElementType from, ElementType to, std::uint64_t n, unsigned workers);
 double fillCycles(ElementType type, std::uint64_t n, unsigned workers);
 
-/// Cost of a map: operands come to the output's tiles, then one compute set.
+/// Cost of a map: operands come to the output's tiles, then one compute set. `cycles` replaces the
+/// vertex's cycles for n elements where the work has a vertex of its own.
 Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
-            const std::vector<poplar::Tensor>& inputs, const std::vector<poplar::Tensor>& outputs);
+            const std::vector<poplar::Tensor>& inputs, const std::vector<poplar::Tensor>& outputs,
+            const std::function<double(std::uint64_t)>& cycles = {});
 
 }  // namespace ipujax::engine::elementwise
 

@@ -73,7 +73,8 @@ Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Ten
 }
 
 void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& outputs,
-             poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
+             poplar::program::Sequence& prog, const poplar::DebugContext& debug,
+             const std::function<double(std::uint64_t)>& cycles = {}) {
   StepSpec spec;
   spec.kernel = "popx.map";
   spec.attributes.set("expr", plan.program.toIntegers());
@@ -87,7 +88,8 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
           sizeOf(outputs[j].elementType().element()))
         spec.in_place.emplace_back(i, num_inputs + j);
   }
-  spec.cost = ipujax::engine::elementwise::costOf(graph, plan.program, plan.inputs, outputs);
+  spec.cost =
+      ipujax::engine::elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
   ipujax::engine::emit(graph, prog, std::move(spec), debug);
 }
 }  // namespace
@@ -105,7 +107,8 @@ std::vector<Tensor> map(poplar::Graph& graph, const std::vector<popops::expr::Ex
 
 void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
                     const std::vector<Tensor>& ts, const std::vector<Tensor>& outputs,
-                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                    const std::function<double(std::uint64_t)>& cycles) {
   std::vector<Tensor> all = ts;
   all.insert(all.end(), outputs.begin(), outputs.end());  // constants alone take their shape
   const Plan plan = makePlan(exprs, all);
@@ -120,7 +123,7 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
     if (out.shape() != plan.shape || out.elementType().element() != types[j] ||
         !out.isParallelWriteable())
       throw poplar::poplar_error("[popx::map] needs an output of shape " +
-                                 ts.front().shapeToString() + " and type " +
+                                 all.front().shapeToString() + " and type " +
                                  poplar::Type(types[j]).toString() + " without aliases; got " +
                                  out.shapeToString() + " " + out.elementType().toString() + ".");
     const bool overlaps =
@@ -128,7 +131,7 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
                     [&](const Tensor& in) { return in != out && in.intersectsWith(out); });
     targets.push_back(overlaps ? graph.clone(out, debugContext) : out);
   }
-  emitMap(graph, plan, targets, prog, debugContext);
+  emitMap(graph, plan, targets, prog, debugContext, cycles);
   for (std::size_t j = 0; j < outputs.size(); ++j)
     if (targets[j] != outputs[j])
       prog.add(poplar::program::Copy(targets[j], outputs[j], false, debugContext));

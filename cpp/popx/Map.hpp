@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "poplar/DebugContext.hpp"
@@ -19,10 +20,12 @@ std::vector<poplar::Tensor> map(poplar::Graph& graph, const std::vector<popops::
                                 const poplar::DebugContext& debugContext = {});
 
 /// The same into tensors that are there, each of the common shape and of its expression's type. An
-/// output may be one of `ts`, the same view; any other overlap goes by way of a temporary.
+/// output may be one of `ts`, the same view; any other overlap goes by way of a temporary. `cycles`
+/// gives the tile cycles for n elements of a tile where the work has a vertex of its own.
 void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
                     const std::vector<poplar::Tensor>& ts,
                     const std::vector<poplar::Tensor>& outputs, poplar::program::Sequence& prog,
-                    const poplar::DebugContext& debugContext = {});
+                    const poplar::DebugContext& debugContext = {},
+                    const std::function<double(std::uint64_t)>& cycles = {});
 
 }  // namespace popx

@@ -1,0 +1,29 @@
+#include "popops/ElementWise.hpp"
+
+#include "poplar/exceptions.hpp"
+#include "popx/Map.hpp"
+
+namespace popops {
+
+poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr,
+                   const std::vector<poplar::Tensor>& ts, poplar::program::Sequence& prog,
+                   const poplar::DebugContext& debugContext, const poplar::OptionFlags&) {
+  return popx::map(graph, {expr}, ts, prog, debugContext).front();
+}
+
+void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                const poplar::OptionFlags& options) {
+  if (ts.empty())
+    throw poplar::poplar_error("[popops::mapInPlace] needs at least one tensor; got none.");
+  mapWithOutput(graph, expr, ts, ts.front(), prog, debugContext, options);
+}
+
+void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,
+                   const std::vector<poplar::Tensor>& ts, const poplar::Tensor& out,
+                   poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                   const poplar::OptionFlags&) {
+  popx::mapWithOutputs(graph, {expr}, ts, {out}, prog, debugContext);
+}
+
+}  // namespace popops

@@ -1,0 +1,18 @@
+#include "popops/Fill.hpp"
+
+#include "popops/Zero.hpp"
+#include "popx/Map.hpp"
+
+namespace popops {
+
+void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
+              const expr::Const& value, const poplar::DebugContext& debugContext) {
+  popx::mapWithOutputs(graph, {value}, {}, {t}, prog, debugContext);
+}
+
+void zero(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
+          const poplar::DebugContext& debugContext) {
+  fill(graph, t, prog, 0, debugContext);
+}
+
+}  // namespace popops

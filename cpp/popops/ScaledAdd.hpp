@@ -1,0 +1,37 @@
+#pragma once
+#include "poplar/DebugContext.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+
+namespace popops {
+
+/// A += scaleB * B. B is converted to A's type where it has another.
+void scaledAddTo(poplar::Graph& graph, poplar::Tensor A, poplar::Tensor B, float scaleB,
+                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
+                 const poplar::OptionFlags& options = {});
+/// The scale is an element of a tensor.
+void scaledAddTo(poplar::Graph& graph, poplar::Tensor A, poplar::Tensor B, poplar::Tensor scaleB,
+                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
+                 const poplar::OptionFlags& options = {});
+/// A = scaleA * A + scaleB * B.
+void scaledAddTo(poplar::Graph& graph, poplar::Tensor A, float scaleA, poplar::Tensor B,
+                 float scaleB, poplar::program::Sequence& prog,
+                 const poplar::DebugContext& debugContext = {},
+                 const poplar::OptionFlags& options = {});
+void scaledAddTo(poplar::Graph& graph, poplar::Tensor A, poplar::Tensor scaleA, poplar::Tensor B,
+                 poplar::Tensor scaleB, poplar::program::Sequence& prog,
+                 const poplar::DebugContext& debugContext = {},
+                 const poplar::OptionFlags& options = {});
+
+/// A -= scaleB * B.
+void scaledSubtractFrom(poplar::Graph& graph, poplar::Tensor A, poplar::Tensor B, float scaleB,
+                        poplar::program::Sequence& prog,
+                        const poplar::DebugContext& debugContext = {},
+                        const poplar::OptionFlags& options = {});
+void scaledSubtractFrom(poplar::Graph& graph, poplar::Tensor A, poplar::Tensor B,
+                        poplar::Tensor scaleB, poplar::program::Sequence& prog,
+                        const poplar::DebugContext& debugContext = {},
+                        const poplar::OptionFlags& options = {});
+
+}  // namespace popops
