@@ -33,13 +33,12 @@ engine::Signature signatureOf(const py::dict& d) {
 }
 
 py::dict costDict(const engine::Cost& c) {
-  return py::dict("compute_cycles"_a = c.compute_cycles,
-                  "mean_compute_cycles"_a = c.mean_compute_cycles,
-                  "exchange_cycles"_a = c.exchange_cycles, "sync_cycles"_a = c.sync_cycles,
-                  "exchange_bytes"_a = c.exchange_bytes, "flops"_a = c.flops,
-                  "temporary_bytes"_a = c.temporary_bytes,
-                  "vertex_state_bytes"_a = c.vertex_state_bytes, "code_bytes"_a = c.code_bytes,
-                  "cycles"_a = c.cycles());
+  return py::dict(
+      "compute_cycles"_a = c.compute_cycles, "mean_compute_cycles"_a = c.mean_compute_cycles,
+      "exchange_cycles"_a = c.exchange_cycles, "sync_cycles"_a = c.sync_cycles,
+      "exchange_bytes"_a = c.exchange_bytes, "flops"_a = c.flops,
+      "temporary_bytes"_a = c.temporary_bytes, "vertex_state_bytes"_a = c.vertex_state_bytes,
+      "code_bytes"_a = c.code_bytes, "cycles"_a = c.cycles());
 }
 
 /// What an executable holds, for dumps and tests.
@@ -54,8 +53,7 @@ py::dict inspectImage(const py::bytes& bytes) {
                                "shape"_a = o.shape, "strides"_a = o.strides, "offset"_a = o.offset,
                                "access"_a = static_cast<int>(o.access)));
     steps.append(py::dict("kernel"_a = step.kernel, "operands"_a = operands,
-                          "cost"_a = costDict(step.cost),
-                          "name"_a = image->debug[step.debug].name,
+                          "cost"_a = costDict(step.cost), "name"_a = image->debug[step.debug].name,
                           "source"_a = image->debug[step.debug].source));
   }
   py::list buffers;

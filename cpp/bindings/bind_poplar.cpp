@@ -69,14 +69,14 @@ void bindTensor(py::module_& m) {
       .def("dim", &Tensor::dim)
       .def("numElements", &Tensor::numElements)
       .def("__getitem__", [](const Tensor& t, std::size_t i) { return t[i]; })
-      .def("slice",
-           [](const Tensor& t, std::size_t begin, std::size_t end, unsigned dimension) {
-             return t.slice(begin, end, dimension);
-           },
-           "begin"_a, "end"_a, "dimension"_a = 0)
-      .def("slice", [](const Tensor& t, const Shape& begin, const Shape& end) {
-        return t.slice(begin, end);
-      })
+      .def(
+          "slice",
+          [](const Tensor& t, std::size_t begin, std::size_t end, unsigned dimension) {
+            return t.slice(begin, end, dimension);
+          },
+          "begin"_a, "end"_a, "dimension"_a = 0)
+      .def("slice", [](const Tensor& t, const Shape& begin,
+                       const Shape& end) { return t.slice(begin, end); })
       .def("subSample", &Tensor::subSample)
       .def("reshape", [](const Tensor& t, const Shape& shape) { return t.reshape(shape); })
       .def("flatten", [](const Tensor& t) { return t.flatten(); })
@@ -99,11 +99,12 @@ void bindTensor(py::module_& m) {
       .def("__repr__", [](const Tensor& t) {
         return "Tensor(" + t.elementType().toString() + " " + t.shapeToString() + ")";
       });
-  m.def("concat",
-        [](const std::vector<Tensor>& ts, unsigned dimension) {
-          return poplar::concat(ts, dimension);
-        },
-        "tensors"_a, "dimension"_a = 0);
+  m.def(
+      "concat",
+      [](const std::vector<Tensor>& ts, unsigned dimension) {
+        return poplar::concat(ts, dimension);
+      },
+      "tensors"_a, "dimension"_a = 0);
 }
 
 Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::buffer& buffer,
@@ -114,8 +115,7 @@ Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::b
   const std::size_t bytes = t.numElements() * graph.getTarget().getTypeSize(type);
   if (static_cast<std::size_t>(info.size * info.itemsize) != bytes) {
     throw poplar::tensor_creation_error("[addConstantBytes] needs " + std::to_string(bytes) +
-                                        " bytes; got " +
-                                        std::to_string(info.size * info.itemsize));
+                                        " bytes; got " + std::to_string(info.size * info.itemsize));
   }
   const auto* data = static_cast<const std::byte*>(info.ptr);
   variable.values.assign(data, data + bytes);
@@ -129,16 +129,18 @@ void bindGraph(py::module_& m) {
   py::class_<Graph>(m, "Graph")
       .def(py::init<const poplar::Target&>())
       .def("getTarget", &Graph::getTarget)
-      .def("addVariable",
-           [](Graph& g, Type type, const Shape& shape, const DebugContext& debug) {
-             return g.addVariable(type, shape, debug);
-           },
-           "type"_a, "shape"_a, "debug"_a = DebugContext())
+      .def(
+          "addVariable",
+          [](Graph& g, Type type, const Shape& shape, const DebugContext& debug) {
+            return g.addVariable(type, shape, debug);
+          },
+          "type"_a, "shape"_a, "debug"_a = DebugContext())
       .def("addConstantBytes", &addConstantBytes, "type"_a, "shape"_a, "buffer"_a,
            "debug"_a = DebugContext())
-      .def("clone",
-           [](Graph& g, const Tensor& t, const DebugContext& debug) { return g.clone(t, debug); },
-           "tensor"_a, "debug"_a = DebugContext())
+      .def(
+          "clone",
+          [](Graph& g, const Tensor& t, const DebugContext& debug) { return g.clone(t, debug); },
+          "tensor"_a, "debug"_a = DebugContext())
       .def("setTileMapping",
            [](Graph& g, const Tensor& t, unsigned tile) { g.setTileMapping(t, tile); })
       .def("getTileMapping",
@@ -178,29 +180,31 @@ void bindPrograms(py::module_& m) {
              return program::Copy(src, dst, false, debug);
            }),
            "src"_a, "dst"_a, "debug"_a = none)
-      .def(py::init([](const poplar::DataStream& src, const Tensor& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none)
-      .def(py::init([](const Tensor& src, const poplar::DataStream& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none);
+      .def(
+          py::init([](const poplar::DataStream& src, const Tensor& dst, const DebugContext& debug) {
+            return program::Copy(src, dst, false, debug);
+          }),
+          "src"_a, "dst"_a, "debug"_a = none)
+      .def(
+          py::init([](const Tensor& src, const poplar::DataStream& dst, const DebugContext& debug) {
+            return program::Copy(src, dst, false, debug);
+          }),
+          "src"_a, "dst"_a, "debug"_a = none);
   py::class_<program::Repeat, Program>(p, "Repeat")
       .def(py::init<unsigned, const Program&, const DebugContext&>(), "count"_a, "body"_a,
            "debug"_a = none);
   py::class_<program::RepeatWhileTrue, Program>(p, "RepeatWhileTrue")
       .def(py::init<const Program&, Tensor, const Program&, const DebugContext&>(), "cond"_a,
            "predicate"_a, "body"_a, "debug"_a = none);
-  py::class_<program::If, Program>(p, "If")
-      .def(py::init<Tensor, const Program&, const Program&, const DebugContext&>(), "predicate"_a,
-           "true_body"_a, "false_body"_a, "debug"_a = none);
+  py::class_<program::If, Program>(p, "If").def(
+      py::init<Tensor, const Program&, const Program&, const DebugContext&>(), "predicate"_a,
+      "true_body"_a, "false_body"_a, "debug"_a = none);
   py::class_<program::Switch, Program>(p, "Switch")
       .def(py::init<Tensor, const std::vector<std::pair<std::int32_t, Program>>&, const Program&,
                     const DebugContext&>(),
            "control"_a, "cases"_a, "default"_a, "debug"_a = none);
-  py::class_<program::Call, Program>(p, "Call")
-      .def(py::init<poplar::Function, const DebugContext&>(), "function"_a, "debug"_a = none);
+  py::class_<program::Call, Program>(p, "Call").def(
+      py::init<poplar::Function, const DebugContext&>(), "function"_a, "debug"_a = none);
   py::class_<program::PrintTensor, Program>(p, "PrintTensor")
       .def(py::init([](const std::string& title, const Tensor& t) {
         return program::PrintTensor(title, t);

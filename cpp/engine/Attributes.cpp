@@ -57,11 +57,20 @@ Attributes Attributes::read(Reader& reader) {
   for (std::uint64_t i = 0; i < size; ++i) {
     std::string name = reader.text();
     switch (reader.get<std::uint8_t>()) {
-      case 0: attributes.set(std::move(name), reader.get<std::int64_t>()); break;
-      case 1: attributes.set(std::move(name), reader.get<double>()); break;
-      case 2: attributes.set(std::move(name), reader.text()); break;
-      case 3: attributes.set(std::move(name), reader.list<std::int64_t>()); break;
-      default: throw std::out_of_range("an attribute has an unknown type");
+      case 0:
+        attributes.set(std::move(name), reader.get<std::int64_t>());
+        break;
+      case 1:
+        attributes.set(std::move(name), reader.get<double>());
+        break;
+      case 2:
+        attributes.set(std::move(name), reader.text());
+        break;
+      case 3:
+        attributes.set(std::move(name), reader.list<std::int64_t>());
+        break;
+      default:
+        throw std::out_of_range("an attribute has an unknown type");
     }
   }
   return attributes;

@@ -6,13 +6,13 @@ namespace ipujax::engine {
 /// What one step costs on the modelled IPU. Cycles are tile clock cycles; a step is one or more
 /// compute sets, each preceded by its exchange, so the phases add up. Bytes are bytes.
 struct Cost {
-  double compute_cycles = 0;       ///< slowest tile, launch constants included
-  double mean_compute_cycles = 0;  ///< mean over all tiles of the device (idle tiles count as 0)
-  double exchange_cycles = 0;      ///< slowest tile's receive (or send) time
-  double sync_cycles = 0;          ///< one on-chip sync per compute set and per exchange
-  double exchange_bytes = 0;       ///< total received over all tiles
-  double flops = 0;                ///< arithmetic operations the user asked for
-  std::uint64_t temporary_bytes = 0;     ///< worst tile, while the step runs
+  double compute_cycles = 0;          ///< slowest tile, launch constants included
+  double mean_compute_cycles = 0;     ///< mean over all tiles of the device (idle tiles count as 0)
+  double exchange_cycles = 0;         ///< slowest tile's receive (or send) time
+  double sync_cycles = 0;             ///< one on-chip sync per compute set and per exchange
+  double exchange_bytes = 0;          ///< total received over all tiles
+  double flops = 0;                   ///< arithmetic operations the user asked for
+  std::uint64_t temporary_bytes = 0;  ///< worst tile, while the step runs
   std::uint64_t vertex_state_bytes = 0;  ///< worst tile, always live
   std::uint64_t code_bytes = 0;          ///< per tile, always live; shared by steps of equal kernel
 

@@ -51,9 +51,8 @@ Walk walkInOrder(GraphImpl& graph, const Tensor& pieced, const Tensor& other) {
   const View& view = *pieced.view();
   std::vector<unsigned> order(view.shape.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
-    return view.strides[a] > view.strides[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](unsigned a, unsigned b) { return view.strides[a] > view.strides[b]; });
   Walk walk{tensorOf(graph, poplar::permuteView(view, order)),
             tensorOf(graph, poplar::permuteView(*other.view(), order))};
   const View& ordered = *walk.pieced.view();
@@ -155,7 +154,8 @@ void emit(poplar::Graph& graph, poplar::program::Sequence& prog, StepSpec spec,
   poplar::Step step;
   std::vector<std::pair<Tensor, Tensor>> write_back;
   for (const auto& use : spec.operands) {
-    if (!use.tensor.valid()) throw poplar::poplar_error("[" + spec.kernel + "] got an empty Tensor");
+    if (!use.tensor.valid())
+      throw poplar::poplar_error("[" + spec.kernel + "] got an empty Tensor");
     Tensor tensor = use.tensor;
     if (!suits(use)) {
       tensor = impl.addLinear(use.tensor.elementType(), use.tensor.shape(), debugContext);

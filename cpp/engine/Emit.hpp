@@ -13,8 +13,8 @@
 namespace ipujax::engine {
 
 /// One operand of a step. The kernel sees a strided view; a tensor that is no such view (a concat,
-/// some reshapes), or that is not row-major where `contiguous` is asked for, is copied to (and, when
-/// written, back from) a temporary by emit, and that copy is charged.
+/// some reshapes), or that is not row-major where `contiguous` is asked for, is copied to (and,
+/// when written, back from) a temporary by emit, and that copy is charged.
 struct Use {
   poplar::Tensor tensor;
   Access access = Access::kRead;

@@ -318,8 +318,9 @@ std::shared_ptr<const Image> Image::deserialise(std::span<const std::byte> bytes
     const auto sum = r.get<std::uint64_t>();
     const std::byte* body = r.take(size);
     if (!r.atEnd() || checksum(body, size) != sum)
-      throw ImageError("[Executable] the checksum does not match: the bytes were altered. "
-                       "Compile it again.");
+      throw ImageError(
+          "[Executable] the checksum does not match: the bytes were altered. "
+          "Compile it again.");
     Reader contents({body, size});
     return readContents(contents);
   } catch (const ImageError&) {

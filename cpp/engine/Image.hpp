@@ -79,7 +79,7 @@ struct TensorAccount {
 struct MemoryAccount {
   std::uint64_t tile_capacity = 0;
   std::uint32_t worst_tile = 0;
-  std::uint64_t worst_tile_bytes = 0;  ///< peak over the program, everything counted
+  std::uint64_t worst_tile_bytes = 0;   ///< peak over the program, everything counted
   std::uint64_t always_live_bytes = 0;  ///< all tiles: parameters, results, constants
   std::uint64_t peak_live_bytes = 0;    ///< all tiles: most that is live at one time
   std::uint64_t vertex_state_bytes = 0;

@@ -74,8 +74,8 @@ Placement placementOf(const poplar::Graph& graph, const Tensor& tensor) {
   } else {
     for (const auto& piece : view.pieces->views) {
       const Tensor part(tensor.graphImpl(), std::make_shared<const View>(piece));
-      placement.max_elements_per_tile = std::max(placement.max_elements_per_tile,
-                                                 placementOf(graph, part).max_elements_per_tile);
+      placement.max_elements_per_tile =
+          std::max(placement.max_elements_per_tile, placementOf(graph, part).max_elements_per_tile);
     }
   }
   const std::uint64_t most = std::max<std::uint64_t>(placement.max_elements_per_tile, 1);

@@ -1,6 +1,6 @@
 #pragma once
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <stdexcept>
@@ -14,25 +14,21 @@ namespace ipujax::engine {
 class Writer {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void put(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
-  }
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+  void put(T value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T)); }
   void put(const std::string& text) {
     put<std::uint64_t>(text.size());
     bytes_.append(text);
   }
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void put(const std::vector<T>& values) {
     put<std::uint64_t>(values.size());
     bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
   }
   template <class T>
-    requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
-  void put(const T& value) {
-    raw(&value, sizeof(T));
-  }
+  requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
+  void put(const T& value) { raw(&value, sizeof(T)); }
   void raw(const void* data, std::size_t size) {
     bytes_.append(static_cast<const char*>(data), size);
   }
@@ -49,15 +45,13 @@ class Reader {
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   template <class T>
-    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  T get() {
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T> T get() {
     T value;
     std::memcpy(&value, take(sizeof(T)), sizeof(T));
     return value;
   }
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  T getStruct() {
+  requires std::is_trivially_copyable_v<T> T getStruct() {
     T value;
     std::memcpy(&value, take(sizeof(T)), sizeof(T));
     return value;
@@ -68,8 +62,7 @@ class Reader {
     return {data, size};
   }
   template <class T>
-    requires std::is_arithmetic_v<T>
-  std::vector<T> list() {
+  requires std::is_arithmetic_v<T> std::vector<T> list() {
     const auto size = count(sizeof(T));
     std::vector<T> values(size);
     if (size > 0) std::memcpy(values.data(), take(size * sizeof(T)), size * sizeof(T));

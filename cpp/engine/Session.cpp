@@ -85,7 +85,8 @@ struct Session::Impl {
       const BufferDesc& buffer = image->buffers[b];
       if (buffer.kind == BufferKind::kArena) bases[b] = base + buffer.offset;
     }
-    for (const auto& slot : fixed_slots) pointers[slot.pointer] = bases[slot.buffer] + slot.offset_bytes;
+    for (const auto& slot : fixed_slots)
+      pointers[slot.pointer] = bases[slot.buffer] + slot.offset_bytes;
   }
 
   void bindCaller(std::span<const void* const> inputs, std::span<void* const> outputs) {
@@ -101,7 +102,8 @@ struct Session::Impl {
           std::memcpy(bases[b], inputs[buffer.input], buffer.bytes);
       }
     }
-    for (const auto& slot : bound_slots) pointers[slot.pointer] = bases[slot.buffer] + slot.offset_bytes;
+    for (const auto& slot : bound_slots)
+      pointers[slot.pointer] = bases[slot.buffer] + slot.offset_bytes;
   }
 
   bool predicate(std::uint32_t index) const {
@@ -110,7 +112,8 @@ struct Session::Impl {
 
   std::int64_t selector(std::uint32_t index) const {
     const std::byte* p = pointers[predicate_pointer[index]];
-    if (sizeOf(image->nodes[index].predicate.type) == 1) return *reinterpret_cast<const std::int8_t*>(p);
+    if (sizeOf(image->nodes[index].predicate.type) == 1)
+      return *reinterpret_cast<const std::int8_t*>(p);
     std::int32_t value;
     std::memcpy(&value, p, sizeof(value));
     return value;
@@ -129,8 +132,8 @@ struct Session::Impl {
         return;
       case NodeKind::kStep: {
         const auto first = first_pointer[node.value];
-        kernels[node.value]->run(
-            context, {pointers.data() + first, first_pointer[node.value + 1] - first});
+        kernels[node.value]->run(context,
+                                 {pointers.data() + first, first_pointer[node.value + 1] - first});
         return;
       }
       case NodeKind::kRepeat:
@@ -191,10 +194,10 @@ void Session::run(std::span<const void* const> inputs, std::span<void* const> ou
                   HostCallbacks* callbacks, HostStreams* streams) {
   const Signature& signature = impl_->image->signature;
   if (inputs.size() != signature.inputs.size() || outputs.size() != signature.outputs.size()) {
-    throw std::invalid_argument(
-        "[Session::run] needs " + std::to_string(signature.inputs.size()) + " inputs and " +
-        std::to_string(signature.outputs.size()) + " outputs; got " +
-        std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+    throw std::invalid_argument("[Session::run] needs " + std::to_string(signature.inputs.size()) +
+                                " inputs and " + std::to_string(signature.outputs.size()) +
+                                " outputs; got " + std::to_string(inputs.size()) + " and " +
+                                std::to_string(outputs.size()));
   }
   impl_->bindArena();
   impl_->bindCaller(inputs, outputs);

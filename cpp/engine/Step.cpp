@@ -6,18 +6,30 @@ namespace ipujax::engine {
 
 const char* nameOf(ElementType type) {
   switch (type) {
-    case ElementType::kBool: return "bool";
-    case ElementType::kInt8: return "signed char";
-    case ElementType::kUInt8: return "unsigned char";
-    case ElementType::kInt16: return "short";
-    case ElementType::kUInt16: return "unsigned short";
-    case ElementType::kInt32: return "int";
-    case ElementType::kUInt32: return "unsigned int";
-    case ElementType::kInt64: return "longlong";
-    case ElementType::kUInt64: return "unsigned longlong";
-    case ElementType::kHalf: return "half";
-    case ElementType::kFloat: return "float";
-    case ElementType::kDouble: return "double";
+    case ElementType::kBool:
+      return "bool";
+    case ElementType::kInt8:
+      return "signed char";
+    case ElementType::kUInt8:
+      return "unsigned char";
+    case ElementType::kInt16:
+      return "short";
+    case ElementType::kUInt16:
+      return "unsigned short";
+    case ElementType::kInt32:
+      return "int";
+    case ElementType::kUInt32:
+      return "unsigned int";
+    case ElementType::kInt64:
+      return "longlong";
+    case ElementType::kUInt64:
+      return "unsigned longlong";
+    case ElementType::kHalf:
+      return "half";
+    case ElementType::kFloat:
+      return "float";
+    case ElementType::kDouble:
+      return "double";
   }
   return "unknown";
 }

@@ -31,7 +31,8 @@ struct OperandDesc {
 };
 
 /// One unit of work of a program: which kernel, on which operands, with which parameters, and what
-/// it costs on the IPU. `in_place` lists (read operand, written operand) pairs that may share memory.
+/// it costs on the IPU. `in_place` lists (read operand, written operand) pairs that may share
+/// memory.
 struct StepDesc {
   std::string kernel;
   std::vector<OperandDesc> operands;

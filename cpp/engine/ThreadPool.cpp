@@ -33,7 +33,8 @@ void pause() {
 #endif
 }
 
-/// One parallelFor: chunks are handed out by `next`; each chunk's bounds do not depend on who runs it.
+/// One parallelFor: chunks are handed out by `next`; each chunk's bounds do not depend on who runs
+/// it.
 struct Job {
   RangeFn fn;
   std::int64_t n;

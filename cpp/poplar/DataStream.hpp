@@ -15,7 +15,10 @@ class DataStream {
   DataStream() = default;
   DataStream(std::uint32_t id, std::string handle, Type type, std::size_t elements,
              DataStreamType direction)
-      : id_(id), handle_(std::move(handle)), type_(type), elements_(elements),
+      : id_(id),
+        handle_(std::move(handle)),
+        type_(type),
+        elements_(elements),
         direction_(direction) {}
   const std::string& handle() const { return handle_; }
   std::size_t numElements() const { return elements_; }

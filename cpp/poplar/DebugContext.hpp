@@ -9,8 +9,8 @@ namespace poplar {
 class DebugContext {
  public:
   DebugContext() = default;
-  DebugContext(const char* name) : name_(name) {}         // NOLINT: implicit as in the SDK
-  DebugContext(StringRef name) : name_(name) {}           // NOLINT
+  DebugContext(const char* name) : name_(name) {}             // NOLINT: implicit as in the SDK
+  DebugContext(StringRef name) : name_(name) {}               // NOLINT
   DebugContext(std::string name) : name_(std::move(name)) {}  // NOLINT
   DebugContext(const DebugContext& parent, StringRef name)
       : name_(parent.name_.empty() ? std::string(name) : parent.name_ + "/" + name),

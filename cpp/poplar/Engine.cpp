@@ -101,7 +101,8 @@ class EngineStreams final : public ipujax::engine::HostStreams {
 
 struct Engine::Impl {
   explicit Impl(const Executable& exe)
-      : image(exe.image()), streams(image),
+      : image(exe.image()),
+        streams(image),
         session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {}
 
   void enter(const std::string& name) {
@@ -160,8 +161,10 @@ void Engine::connectStream(StringRef handle, void* begin, void* end) {
                                   std::to_string(impl_->streams.bytesOf(name)) + " bytes; got " +
                                   std::to_string(size));
   }
-  c = {static_cast<std::byte*>(begin), static_cast<std::byte*>(end),
-       static_cast<std::byte*>(begin), {}};
+  c = {static_cast<std::byte*>(begin),
+       static_cast<std::byte*>(end),
+       static_cast<std::byte*>(begin),
+       {}};
 }
 
 void Engine::connectStreamToCallback(StringRef handle, std::function<void(void*)> callback) {

@@ -38,15 +38,24 @@ HostValue readHost(Type host, const void* values, std::size_t i) {
     return HostValue{static_cast<double>(v), static_cast<std::int64_t>(v), false};
   };
   switch (host.element()) {
-    case ElementType::kBool: return integer(load<std::uint8_t>(values, i) != 0);
-    case ElementType::kInt8: return integer(load<std::int8_t>(values, i));
-    case ElementType::kUInt8: return integer(load<std::uint8_t>(values, i));
-    case ElementType::kInt16: return integer(load<std::int16_t>(values, i));
-    case ElementType::kUInt16: return integer(load<std::uint16_t>(values, i));
-    case ElementType::kInt32: return integer(load<std::int32_t>(values, i));
-    case ElementType::kUInt32: return integer(load<std::uint32_t>(values, i));
-    case ElementType::kInt64: return integer(load<std::int64_t>(values, i));
-    case ElementType::kUInt64: return integer(load<std::uint64_t>(values, i));
+    case ElementType::kBool:
+      return integer(load<std::uint8_t>(values, i) != 0);
+    case ElementType::kInt8:
+      return integer(load<std::int8_t>(values, i));
+    case ElementType::kUInt8:
+      return integer(load<std::uint8_t>(values, i));
+    case ElementType::kInt16:
+      return integer(load<std::int16_t>(values, i));
+    case ElementType::kUInt16:
+      return integer(load<std::uint16_t>(values, i));
+    case ElementType::kInt32:
+      return integer(load<std::int32_t>(values, i));
+    case ElementType::kUInt32:
+      return integer(load<std::uint32_t>(values, i));
+    case ElementType::kInt64:
+      return integer(load<std::int64_t>(values, i));
+    case ElementType::kUInt64:
+      return integer(load<std::uint64_t>(values, i));
     case ElementType::kFloat: {
       const double v = load<float>(values, i);
       return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
@@ -55,7 +64,8 @@ HostValue readHost(Type host, const void* values, std::size_t i) {
       const double v = ipujax::engine::halfToFloat(load<std::uint16_t>(values, i));
       return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
     }
-    case ElementType::kDouble: break;
+    case ElementType::kDouble:
+      break;
   }
   throw type_error("[Graph::addConstant] has no host type " + host.toString());
 }
@@ -67,19 +77,26 @@ void store(std::byte* p, std::size_t i, T value) {
 
 void writeDevice(Type type, std::byte* p, std::size_t i, const HostValue& v) {
   switch (type.element()) {
-    case ElementType::kBool: return store<std::uint8_t>(p, i, v.real != 0);
+    case ElementType::kBool:
+      return store<std::uint8_t>(p, i, v.real != 0);
     case ElementType::kInt8:
-    case ElementType::kUInt8: return store(p, i, static_cast<std::uint8_t>(v.integer));
+    case ElementType::kUInt8:
+      return store(p, i, static_cast<std::uint8_t>(v.integer));
     case ElementType::kInt16:
-    case ElementType::kUInt16: return store(p, i, static_cast<std::uint16_t>(v.integer));
+    case ElementType::kUInt16:
+      return store(p, i, static_cast<std::uint16_t>(v.integer));
     case ElementType::kInt32:
-    case ElementType::kUInt32: return store(p, i, static_cast<std::uint32_t>(v.integer));
+    case ElementType::kUInt32:
+      return store(p, i, static_cast<std::uint32_t>(v.integer));
     case ElementType::kInt64:
-    case ElementType::kUInt64: return store(p, i, v.integer);
-    case ElementType::kFloat: return store(p, i, static_cast<float>(v.real));
+    case ElementType::kUInt64:
+      return store(p, i, v.integer);
+    case ElementType::kFloat:
+      return store(p, i, static_cast<float>(v.real));
     case ElementType::kHalf:
       return store(p, i, ipujax::engine::floatToHalf(static_cast<float>(v.real)));
-    case ElementType::kDouble: break;
+    case ElementType::kDouble:
+      break;
   }
   throw type_error("[Graph::addConstant] has no device type " + type.toString());
 }
@@ -100,7 +117,8 @@ std::uint32_t GraphImpl::addVariable(Type type, std::uint64_t elements, TileMapP
 TileMapPtr GraphImpl::linearMap(Type type, std::uint64_t elements) {
   const std::size_t bytes = sizeOf(type.element());
   auto& map = linear_maps_[{bytes, elements}];
-  if (!map) map = linearTileMap(elements, all_tiles, 128 / bytes, std::max<std::size_t>(8 / bytes, 1));
+  if (!map)
+    map = linearTileMap(elements, all_tiles, 128 / bytes, std::max<std::size_t>(8 / bytes, 1));
   return map;
 }
 
@@ -258,10 +276,9 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComple
     auto at = static_cast<std::uint64_t>(begin);
     const std::uint64_t end = at + length;
     while (at < end) {
-      const auto next = std::upper_bound(map.regions.begin(), map.regions.end(), at,
-                                         [](std::uint64_t value, const TileMap::Region& region) {
-                                           return value < region.begin;
-                                         });
+      const auto next = std::upper_bound(
+          map.regions.begin(), map.regions.end(), at,
+          [](std::uint64_t value, const TileMap::Region& region) { return value < region.begin; });
       const std::uint64_t stop =
           next == map.regions.end() ? end : std::min<std::uint64_t>(end, next->begin);
       const std::uint32_t tile = std::prev(next)->tile;
@@ -303,12 +320,13 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
   const View flat = reshapeView(*t.view(), {t.numElements()});
   for (const auto& region : regions) {
     std::size_t position = region.begin();
-    forEachRun(flat, region.begin(), region.size(),
-               [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
-                 runs.push_back({(std::uint64_t{variable} << 40) + static_cast<std::uint64_t>(begin),
-                                 {position, position + length}});
-                 position += length;
-               });
+    forEachRun(
+        flat, region.begin(), region.size(),
+        [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+          runs.push_back({(std::uint64_t{variable} << 40) + static_cast<std::uint64_t>(begin),
+                          {position, position + length}});
+          position += length;
+        });
   }
   std::sort(runs.begin(), runs.end(),
             [](const Run& a, const Run& b) { return a.memory < b.memory; });
@@ -372,9 +390,9 @@ Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {
 Graph Graph::createVirtualGraph(unsigned lowerTile, unsigned upperTile) {
   const auto& mine = physicalTiles();
   if (lowerTile >= upperTile || upperTile > mine.size())
-    throw poplar_error("[Graph::createVirtualGraph] needs lower < upper <= " +
-                       std::to_string(mine.size()) + "; got " + std::to_string(lowerTile) + ", " +
-                       std::to_string(upperTile));
+    throw poplar_error(
+        "[Graph::createVirtualGraph] needs lower < upper <= " + std::to_string(mine.size()) +
+        "; got " + std::to_string(lowerTile) + ", " + std::to_string(upperTile));
   return Graph(impl_, target_.withTiles(1, upperTile - lowerTile),
                {mine.begin() + lowerTile, mine.begin() + upperTile});
 }
@@ -391,8 +409,8 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
       tiles.push_back(mine[ipu * per_ipu + tile]);
     }
   }
-  return Graph(impl_, target_.withTiles(target_.getNumIPUs(),
-                                        static_cast<unsigned>(perIPUTiles.size())),
+  return Graph(impl_,
+               target_.withTiles(target_.getNumIPUs(), static_cast<unsigned>(perIPUTiles.size())),
                std::move(tiles));
 }
 

@@ -102,15 +102,14 @@ class Graph {
   TileToTensorMapping getTileMapping(const Tensor& t, bool* isComplete) const;
 
   /// The contiguous regions of t, sorted by where they lie in memory, merged.
-  std::vector<std::vector<Interval>> getSortedContiguousRegions(
-      const Tensor& t, ArrayRef<Interval> regions) const;
+  std::vector<std::vector<Interval>> getSortedContiguousRegions(const Tensor& t,
+                                                                ArrayRef<Interval> regions) const;
 
-  DataStream addHostToDeviceFIFO(StringRef handle, const Type& elementType,
-                                 std::size_t numElements,
+  DataStream addHostToDeviceFIFO(StringRef handle, const Type& elementType, std::size_t numElements,
                                  ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE,
                                  const OptionFlags& options = {});
-  DataStream addDeviceToHostFIFO(StringRef handle, const Type& elementType,
-                                 std::size_t numElements, const OptionFlags& options = {});
+  DataStream addDeviceToHostFIFO(StringRef handle, const Type& elementType, std::size_t numElements,
+                                 const OptionFlags& options = {});
   void createHostWrite(StringRef handle, const Tensor& t, bool rearrangeOnHost = false);
   void createHostRead(StringRef handle, const Tensor& t, bool rearrangeOnHost = false);
 
@@ -140,7 +139,7 @@ class Graph {
 
   /// For the library.
   GraphImpl& impl() const { return *impl_; }
-  static Graph of(GraphImpl& impl);  ///< the top-level graph again
+  static Graph of(GraphImpl& impl);                    ///< the top-level graph again
   const std::vector<unsigned>& physicalTiles() const;  ///< of this (virtual) graph, by its tile
 
  private:

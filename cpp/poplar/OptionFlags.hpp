@@ -6,7 +6,8 @@
 
 namespace poplar {
 
-/// Options by name, all values text: {{"partialsType", "half"}, {"availableMemoryProportion", "0.3"}}.
+/// Options by name, all values text: {{"partialsType", "half"}, {"availableMemoryProportion",
+/// "0.3"}}.
 class OptionFlags {
  public:
   using OptionFlag = std::pair<const std::string, std::string>;

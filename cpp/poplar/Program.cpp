@@ -29,7 +29,8 @@ void needScalar(const Tensor& tensor, const char* where) {
 
 ProgramNodePtr streamNode(ProgramKind kind, const DataStream& stream, const Tensor& tensor,
                           const DebugContext& debug) {
-  if (stream.numElements() != tensor.numElements() || stream.elementType() != tensor.elementType()) {
+  if (stream.numElements() != tensor.numElements() ||
+      stream.elementType() != tensor.elementType()) {
     throw poplar_error("[Copy] stream '" + stream.handle() + "' needs " +
                        std::to_string(stream.numElements()) + " elements of " +
                        stream.elementType().toString() + "; got " + tensor.shapeToString() +

@@ -8,10 +8,10 @@ namespace poplar {
 class StringRef : public std::string_view {
  public:
   StringRef() = default;
-  StringRef(const char* s) : std::string_view(s ? s : "") {}       // NOLINT: implicit as in the SDK
-  StringRef(const std::string& s) : std::string_view(s) {}         // NOLINT
-  StringRef(std::string_view s) : std::string_view(s) {}           // NOLINT
-  operator std::string() const { return {data(), size()}; }        // NOLINT
+  StringRef(const char* s) : std::string_view(s ? s : "") {}  // NOLINT: implicit as in the SDK
+  StringRef(const std::string& s) : std::string_view(s) {}    // NOLINT
+  StringRef(std::string_view s) : std::string_view(s) {}      // NOLINT
+  operator std::string() const { return {data(), size()}; }   // NOLINT
   std::string cloneAsString() const { return {data(), size()}; }
 };
 

@@ -26,7 +26,8 @@ Machine machineByName(const std::string& name) {
 Target::Target() : Target(Machine{}, 1, TargetType::IPU_MODEL) {}
 
 Target::Target(Machine machine, unsigned numIPUs, TargetType type)
-    : machine_(std::make_shared<const Machine>(std::move(machine))), num_ipus_(numIPUs),
+    : machine_(std::make_shared<const Machine>(std::move(machine))),
+      num_ipus_(numIPUs),
       type_(type) {
   if (numIPUs == 0 || machine_->tiles_per_ipu == 0)
     throw poplar_error("[Target] needs at least one IPU and one tile");
@@ -47,7 +48,8 @@ Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {
 }
 
 unsigned Target::getVectorWidth(const Type& type) const {
-  return std::max<unsigned>(1, machine_->data_path_width / 8 / static_cast<unsigned>(engineSize(type)));
+  return std::max<unsigned>(
+      1, machine_->data_path_width / 8 / static_cast<unsigned>(engineSize(type)));
 }
 
 std::size_t Target::engineSize(const Type& type) { return ipujax::engine::sizeOf(type.element()); }

@@ -66,10 +66,10 @@ Tensor Tensor::index(ArrayRef<std::size_t> indices) const {
 Tensor Tensor::slice(std::size_t begin, std::size_t end, unsigned dimension) const {
   checkDim(v(), dimension, "Tensor::slice");
   if (begin > end || end > v().shape[dimension]) {
-    throw index_error("[Tensor::slice] needs begin <= end <= " +
-                      std::to_string(v().shape[dimension]) + " in dimension " +
-                      std::to_string(dimension) + " of shape " + shapeText(v().shape) + "; got " +
-                      std::to_string(begin) + ", " + std::to_string(end));
+    throw index_error(
+        "[Tensor::slice] needs begin <= end <= " + std::to_string(v().shape[dimension]) +
+        " in dimension " + std::to_string(dimension) + " of shape " + shapeText(v().shape) +
+        "; got " + std::to_string(begin) + ", " + std::to_string(end));
   }
   return with(sliceView(v(), dimension, begin, end));
 }
@@ -324,8 +324,8 @@ bool Tensor::operator==(const Tensor& o) const {
   if (!view_ || !o.view_) return view_ == o.view_;
   const View& a = v();
   const View& b = o.v();
-  return a.type == b.type && a.shape == b.shape && a.strides == b.strides &&
-         a.offset == b.offset && a.pieces == b.pieces && (a.pieces || a.variable == b.variable);
+  return a.type == b.type && a.shape == b.shape && a.strides == b.strides && a.offset == b.offset &&
+         a.pieces == b.pieces && (a.pieces || a.variable == b.variable);
 }
 
 std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {
@@ -336,8 +336,8 @@ Tensor concat(ArrayRef<Tensor> ts, unsigned dimension) {
   if (ts.empty()) throw poplar_error("[concat] needs at least one tensor; got none");
   std::vector<View> views;
   for (const auto& t : ts) {
-    bool match = t.elementType() == ts[0].elementType() && t.rank() == ts[0].rank() &&
-                 dimension < t.rank();
+    bool match =
+        t.elementType() == ts[0].elementType() && t.rank() == ts[0].rank() && dimension < t.rank();
     for (unsigned i = 0; match && i < t.rank(); ++i)
       match = i == dimension || t.dim(i) == ts[0].dim(i);
     if (!match) {

@@ -56,7 +56,7 @@ class Tensor {
   Tensor squeeze() const;
   Tensor reinterpret(const Type& type) const;  ///< same size of element only
 
-  bool isContiguous() const;       ///< one run of one variable, row-major
+  bool isContiguous() const;         ///< one run of one variable, row-major
   bool isParallelWriteable() const;  ///< no element appears twice
   bool containsAliases() const { return !isParallelWriteable(); }
   bool containsConstant() const;

@@ -43,7 +43,8 @@ TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& ti
   const std::uint64_t num_grains = (elements + grain - 1) / grain;
   const std::uint64_t min_grains = std::max<std::uint64_t>((min_per_tile + grain - 1) / grain, 1);
   const std::uint64_t by_minimum = std::max<std::uint64_t>(num_grains / min_grains, 1);
-  const std::uint64_t used = std::min({num_tiles, by_minimum, std::max<std::uint64_t>(num_grains, 1)});
+  const std::uint64_t used =
+      std::min({num_tiles, by_minimum, std::max<std::uint64_t>(num_grains, 1)});
   std::vector<TileMap::Region> regions;
   regions.reserve(used);
   for (std::uint64_t t = 0; t < used && elements > 0; ++t)

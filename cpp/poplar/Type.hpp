@@ -43,9 +43,9 @@ inline constexpr Type FLOAT{ipujax::engine::ElementType::kFloat};
 /// The Type of a host C++ type; specialised for those a constant can be given in.
 template <class T>
 struct equivalent_device_type;
-#define IPUJAX_DEVICE_TYPE(host, device) \
-  template <>                            \
-  struct equivalent_device_type<host> {  \
+#define IPUJAX_DEVICE_TYPE(host, device)  \
+  template <>                             \
+  struct equivalent_device_type<host> {   \
     static constexpr Type value = device; \
   }
 IPUJAX_DEVICE_TYPE(bool, BOOL);

@@ -43,7 +43,8 @@ namespace {
 View joined(std::vector<View> views, Type type, std::vector<std::size_t> shape) {
   auto pieces = std::make_shared<Pieces>();
   pieces->starts.push_back(0);
-  for (const auto& view : views) pieces->starts.push_back(pieces->starts.back() + view.numElements());
+  for (const auto& view : views)
+    pieces->starts.push_back(pieces->starts.back() + view.numElements());
   pieces->views = std::move(views);
   View view = wholeVariable(0, type, std::move(shape));
   view.pieces = std::move(pieces);
@@ -110,8 +111,8 @@ View simplifyView(View view) {
   while (view.pieces && view.numElements() != 0) {
     const auto& starts = view.pieces->starts;
     const Reach reach = reachOf(view);
-    const auto next = std::upper_bound(starts.begin(), starts.end(),
-                                       static_cast<std::size_t>(reach.low));
+    const auto next =
+        std::upper_bound(starts.begin(), starts.end(), static_cast<std::size_t>(reach.low));
     const std::size_t k = static_cast<std::size_t>(next - starts.begin()) - 1;
     if (static_cast<std::size_t>(reach.high) >= starts[k + 1]) return view;
     const View& piece = view.pieces->views[k];
@@ -255,8 +256,6 @@ void forEachRun(const View& view, std::size_t first, std::size_t count, const Ru
   });
 }
 
-void forEachRun(const View& view, const RunFn& fn) {
-  forEachRun(view, 0, view.numElements(), fn);
-}
+void forEachRun(const View& view, const RunFn& fn) { forEachRun(view, 0, view.numElements(), fn); }
 
 }  // namespace poplar

@@ -24,7 +24,7 @@ struct View {
 
   std::size_t numElements() const;
   bool isStrided() const { return pieces == nullptr; }
-  bool isRowMajor() const;    ///< strides are those of a compact row-major array
+  bool isRowMajor() const;  ///< strides are those of a compact row-major array
   bool isContiguous() const { return isStrided() && isRowMajor(); }
 };
 

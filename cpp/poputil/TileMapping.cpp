@@ -45,8 +45,8 @@ void mapTensorLinearly(Graph& graph, const Tensor& t, unsigned minElementsPerTil
   const poplar::View& view = *t.view();
   auto& variables = graph.impl().variables;
   if (view.isContiguous() && variables[view.variable].elements == t.numElements()) {
-    variables[view.variable].map =
-        poplar::linearTileMap(t.numElements(), graph.physicalTiles(), minElementsPerTile, grainSize);
+    variables[view.variable].map = poplar::linearTileMap(t.numElements(), graph.physicalTiles(),
+                                                         minElementsPerTile, grainSize);
     return;
   }
   graph.setTileMapping(t, calcLinearTileMapping(graph, t.shape(), minElementsPerTile, grainSize));

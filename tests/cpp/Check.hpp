@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-/// A small test harness: TEST(name) { CHECK(x); CHECK_EQ(a, b); CHECK_NEAR(a, b, tol); CHECK_THROWS(e, text); }
+/// A small test harness: TEST(name) { CHECK(x); CHECK_EQ(a, b); CHECK_NEAR(a, b, tol);
+/// CHECK_THROWS(e, text); }
 namespace check {
 
 struct Test {
@@ -54,8 +55,8 @@ void throws(F f, const std::string& part, const char* file, int line) {
 
 }  // namespace check
 
-#define TEST(name)                                       \
-  static void name();                                    \
+#define TEST(name)                                           \
+  static void name();                                        \
   static const check::Register register_##name{#name, name}; \
   static void name()
 #define CHECK(x) \

@@ -17,8 +17,7 @@ struct Change {
 /// Sweeps the program in time and keeps the bytes live on each tile.
 class TileSweep {
  public:
-  explicit TileSweep(Draft& draft)
-      : draft_(draft), tiles_(draft.graph->target.getNumTiles(), 0) {}
+  explicit TileSweep(Draft& draft) : draft_(draft), tiles_(draft.graph->target.getNumTiles(), 0) {}
 
   void run() {
     collectChanges();
@@ -61,7 +60,8 @@ class TileSweep {
 
   void apply(std::uint32_t s, bool starts) {
     const auto& variable = variableOf(s);
-    const auto bytes = static_cast<std::int64_t>(sizeOf(variable.type.element())) * (starts ? 1 : -1);
+    const auto bytes =
+        static_cast<std::int64_t>(sizeOf(variable.type.element())) * (starts ? 1 : -1);
     const auto& counts = variable.map->per_tile;
     for (std::size_t t = 0; t < counts.size(); ++t)
       tiles_[t] += bytes * static_cast<std::int64_t>(counts[t]);
@@ -86,8 +86,8 @@ class TileSweep {
       changed_ = false;
     }
     MemoryAccount& memory = draft_.image.memory;
-    memory.peak_live_bytes =
-        std::max(memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
+    memory.peak_live_bytes = std::max(
+        memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
     if (worst_bytes_ + temporary > memory.worst_tile_bytes) {
       memory.worst_tile_bytes = worst_bytes_ + temporary;
       memory.worst_tile = worst_tile_;

@@ -52,8 +52,9 @@ poplar::program::Sequence loadProgram(poplar::Graph& graph) {
     variables[source].is_constant = true;
     variables[source].values = variables[v].values;
     const auto whole = [&](std::uint32_t id) {
-      return poplar::Tensor(&graph.impl(), std::make_shared<const poplar::View>(poplar::wholeVariable(
-                                               id, variables[id].type, {variables[id].elements})));
+      return poplar::Tensor(&graph.impl(),
+                            std::make_shared<const poplar::View>(poplar::wholeVariable(
+                                id, variables[id].type, {variables[id].elements})));
     };
     load.add(poplar::program::Copy(whole(source), whole(v)));
   }

@@ -106,7 +106,8 @@ class Coalescer {
   }
 
   bool sameView(const OperandDesc& a, const OperandDesc& b) const {
-    if (sizeOf(a.type) != sizeOf(b.type) || a.offset != b.offset || a.shape != b.shape) return false;
+    if (sizeOf(a.type) != sizeOf(b.type) || a.offset != b.offset || a.shape != b.shape)
+      return false;
     for (std::size_t i = 0; i < a.shape.size(); ++i) {
       if (a.shape[i] > 1 && a.strides[i] != b.strides[i]) return false;
     }

@@ -56,12 +56,22 @@ class Flattener {
 
   void countSlots() {
     slot_.resize(graph_.streams.size());
-    std::int32_t inputs = 0;
-    std::int32_t outputs = 0;
+    std::size_t inputs = 0;
+    std::size_t outputs = 0;
     for (const auto& stream : graph_.streams) {
       const bool in = stream.type() == poplar::DataStreamType::HostToDeviceFIFO;
-      slot_[stream.id()] = in ? inputs++ : outputs++;
+      const auto& signature = draft_.image.signature;
+      slot_[stream.id()] =
+          nextSlot(in ? signature.inputs : signature.outputs, in ? inputs : outputs);
     }
+  }
+
+  /// Tokens are parameters and results of JAX, but hold nothing and have no stream.
+  static std::int32_t nextSlot(const std::vector<TensorSpec>& specs, std::size_t& next) {
+    while (next < specs.size() && specs[next].dtype == "token") ++next;
+    if (next >= specs.size())
+      throw poplar::poplar_error("[buildImage] more streams than arguments");
+    return static_cast<std::int32_t>(next++);
   }
 
   std::uint32_t addNode(NodeKind kind) {
@@ -115,9 +125,12 @@ class Flattener {
       case ProgramKind::kSequence:
         for (const auto& child : node.children) addInto(*child, parent, span, top);
         return;
-      case ProgramKind::kStep: return addStep(node, parent, span);
-      case ProgramKind::kStreamIn: return addStreamIn(node, parent, span, top);
-      case ProgramKind::kStreamOut: return addStreamOut(node, parent, span, top);
+      case ProgramKind::kStep:
+        return addStep(node, parent, span);
+      case ProgramKind::kStreamIn:
+        return addStreamIn(node, parent, span, top);
+      case ProgramKind::kStreamOut:
+        return addStreamOut(node, parent, span, top);
       case ProgramKind::kExecute:
         for (const auto& step : poplar::lowerComputeSets(graph_, node)) {
           while (draft_.storages.size() < graph_.variables.size())
@@ -125,11 +138,15 @@ class Flattener {
           addInto(*step, parent, span, false);
         }
         return;
-      case ProgramKind::kCall: return addCall(node, parent, span);
-      case ProgramKind::kRepeat: return addRepeat(node, parent, span);
-      case ProgramKind::kWhile: return addWhile(node, parent, span);
+      case ProgramKind::kCall:
+        return addCall(node, parent, span);
+      case ProgramKind::kRepeat:
+        return addRepeat(node, parent, span);
+      case ProgramKind::kWhile:
+        return addWhile(node, parent, span);
       case ProgramKind::kIf:
-      case ProgramKind::kSwitch: return addBranches(node, parent, span);
+      case ProgramKind::kSwitch:
+        return addBranches(node, parent, span);
       case ProgramKind::kPrint: {
         addGathered(node, "engine.print", parent, span);
         return;
@@ -327,7 +344,8 @@ class Flattener {
 
   void addPredicate(const ProgramNode& node, std::uint32_t index, Span& span) {
     const View& view = *node.tensor.view();
-    if (!view.isStrided()) throw poplar::poplar_error("[Program] needs a predicate in one variable");
+    if (!view.isStrided())
+      throw poplar::poplar_error("[Program] needs a predicate in one variable");
     draft_.image.nodes[index].predicate = operand(view, Access::kRead);
     const std::uint32_t position = now();
     draft_.occurrences.push_back({-1});

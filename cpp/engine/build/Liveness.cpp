@@ -18,11 +18,16 @@ class LiveRange {
       return live_out;
     }
     switch (span.kind) {
-      case Span::Kind::kLeaf: return throughLeaf(span, live_out);
-      case Span::Kind::kSequence: return throughSequence(span, live_out);
-      case Span::Kind::kRepeat: return throughRepeat(span, live_out);
-      case Span::Kind::kWhile: return throughWhile(span, live_out);
-      case Span::Kind::kBranches: return throughBranches(span, live_out);
+      case Span::Kind::kLeaf:
+        return throughLeaf(span, live_out);
+      case Span::Kind::kSequence:
+        return throughSequence(span, live_out);
+      case Span::Kind::kRepeat:
+        return throughRepeat(span, live_out);
+      case Span::Kind::kWhile:
+        return throughWhile(span, live_out);
+      case Span::Kind::kBranches:
+        return throughBranches(span, live_out);
     }
     return live_out;
   }
@@ -46,7 +51,7 @@ class LiveRange {
     bool writes_some = false;
     for (auto a = std::lower_bound(
              accesses_.begin(), accesses_.end(), span.begin,
-             [](const StorageAccess& x, std::uint32_t p) { return x.position < p; });
+             [](const StorageAccess&x, std::uint32_t p) { return x.position < p; });
          a != accesses_.end() && a->position == span.begin; ++a) {
       reads |= a->kind == AccessKind::kRead;
       writes_all |= a->kind == AccessKind::kWriteAll;
@@ -64,9 +69,9 @@ class LiveRange {
     std::size_t i = span.children.size();
     while (i > 0) {
       // Skip to the last child with an access; what lies behind it is passed through.
-      const auto past = std::lower_bound(
-          accesses_.begin(), accesses_.end(), end,
-          [](const StorageAccess& a, std::uint32_t p) { return a.position < p; });
+      const auto past =
+          std::lower_bound(accesses_.begin(), accesses_.end(), end,
+                           [](const StorageAccess& a, std::uint32_t p) { return a.position < p; });
       if (past == accesses_.begin() || std::prev(past)->position < span.begin) break;
       const std::uint32_t position = std::prev(past)->position;
       const auto after = std::upper_bound(

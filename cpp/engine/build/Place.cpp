@@ -106,7 +106,8 @@ void placeStorages(Draft& draft) {
       buffer.offset = placeConstant(image, draft.graph->variables[storage.variable].values);
     const auto& live = draft.live[s];
     if (buffer.kind == BufferKind::kArena && !live.empty())
-      blocks.push_back({s, aligned(storage.bytes), live.front().begin & ~std::uint64_t{1}, live.back().end});
+      blocks.push_back(
+          {s, aligned(storage.bytes), live.front().begin & ~std::uint64_t{1}, live.back().end});
     buffer_of[s] = static_cast<std::uint32_t>(image.buffers.size());
     image.buffers.push_back(buffer);
     return buffer_of[s];

@@ -31,9 +31,7 @@ struct Built {
     options.signature.outputs.push_back({"float32", {kN}, 4 * kN});
     options.signature.output_alias.push_back(alias);
   }
-  std::shared_ptr<const engine::Image> build() {
-    return engine::buildImage(graph, prog, options);
-  }
+  std::shared_ptr<const engine::Image> build() { return engine::buildImage(graph, prog, options); }
 };
 
 std::size_t copies(const engine::Image& image) {

@@ -1,11 +1,11 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "Check.hpp"
 #include "engine/ThreadPool.hpp"
@@ -36,9 +36,8 @@ TEST(nested_loops_run_inline) {
   std::atomic<int> inner{0};
   ThreadPool::shared().parallelFor(64, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      ThreadPool::shared().parallelFor(10, 1, [&](std::int64_t b, std::int64_t e) {
-        inner += static_cast<int>(e - b);
-      });
+      ThreadPool::shared().parallelFor(
+          10, 1, [&](std::int64_t b, std::int64_t e) { inner += static_cast<int>(e - b); });
     }
   });
   CHECK_EQ(inner.load(), 640);

@@ -74,7 +74,8 @@ TEST(cut_or_altered_executables_are_told) {
   std::stringstream stream;
   compileGraph(d.graph, {d.prog}).serialize(stream);
   const std::string bytes = stream.str();
-  for (const std::size_t keep : {std::size_t{0}, std::size_t{7}, bytes.size() / 2, bytes.size() - 1}) {
+  for (const std::size_t keep :
+       {std::size_t{0}, std::size_t{7}, bytes.size() / 2, bytes.size() - 1}) {
     std::stringstream cut(bytes.substr(0, keep));
     CHECK_THROWS(Executable::deserialize(cut), "Executable");
   }
