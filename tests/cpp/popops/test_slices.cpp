@@ -1,0 +1,128 @@
+#include "Check.hpp"
+#include "popops/DynamicSlice.hpp"
+#include "popops/OnDevice.hpp"
+#include "popops/OneHot.hpp"
+#include "popops/SelectScalarFromRows.hpp"
+
+using namespace poplar;
+using Floats = std::vector<float>;
+
+TEST(dynamic_slice_and_clamp) {
+  for (const auto& [start, first] : {std::pair{1, 4.0f}, {100, 12.0f}, {-7, 0.0f}}) {
+    OnDevice d;
+    const Tensor t = d.iota({5, 4});
+    const Tensor offset = d.input<int>(INT, {1}, {start});
+    const Tensor s = popops::dynamicSlice(d.graph, t, offset, {0}, {2}, d.prog);
+    CHECK(s.shape() == (std::vector<std::size_t>{2, 4}));
+    const auto values = d.read<float>(s);
+    for (std::size_t i = 0; i < 8; ++i) CHECK_EQ(values[i], first + static_cast<float>(i));
+  }
+}
+
+TEST(dynamic_slice_of_two_dims_in_any_order) {
+  OnDevice d;
+  const Tensor t = d.iota({3, 4, 5});
+  const Tensor offset = d.input<unsigned>(UNSIGNED_INT, {2}, {2, 1});
+  const Tensor s =
+      popops::dynamicSlice(d.graph, t.dimShuffle({2, 1, 0}), offset, {0, 2}, {3, 1}, d.prog);
+  const auto values = d.read<float>(s);
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 4; ++j)
+      CHECK_EQ(values[static_cast<std::size_t>(i * 4 + j)],
+               static_cast<float>(1 * 20 + j * 5 + 2 + i));
+  }
+}
+
+TEST(dynamic_slice_of_nothing) {
+  OnDevice d;
+  const Tensor t = d.iota({5, 4});
+  const Tensor offset = d.input<int>(INT, {1}, {1});
+  const Tensor s = popops::dynamicSlice(d.graph, t, offset, {0}, {0}, d.prog);
+  CHECK_EQ(s.numElements(), 0u);
+  CHECK_EQ(d.read<float>(t)[3], 3.0f);
+}
+
+TEST(dynamic_update_in_place) {
+  OnDevice d;
+  const Tensor t = d.iota({5, 2});
+  const Tensor s = d.input<float>(FLOAT, {2, 2}, {-1, -2, -3, -4});
+  const Tensor offset = d.input<unsigned>(UNSIGNED_INT, {1}, {9});  // clamped to 3
+  popops::dynamicUpdate(d.graph, t, s, offset, {0}, {2}, d.prog);
+  CHECK(d.read<float>(t) == (Floats{0, 1, 2, 3, 4, 5, -1, -2, -3, -4}));
+}
+
+TEST(dynamic_slices_check_their_shapes) {
+  OnDevice d;
+  const Tensor t = d.iota({5, 2});
+  const Tensor offset = d.input<int>(INT, {1}, {0});
+  CHECK_THROWS(popops::dynamicSlice(d.graph, t, offset, {2}, {1}, d.prog), "within t");
+  CHECK_THROWS(popops::dynamicSlice(d.graph, t, offset, {0}, {6}, d.prog), "within t");
+  CHECK_THROWS(popops::dynamicSlice(d.graph, t, offset, {0, 1}, {1, 1}, d.prog), "one offset");
+  CHECK_THROWS(popops::dynamicUpdate(d.graph, t, t, offset, {0}, {1}, d.prog), "slice's shape");
+}
+
+TEST(multi_slice_with_duplicates) {
+  OnDevice d;
+  const Tensor t = d.iota({4, 3});
+  const Tensor offsets = d.input<unsigned>(UNSIGNED_INT, {4, 1}, {2, 0, 2, 9});
+  const Tensor s = popops::multiSlice(d.graph, t, offsets, {0}, {1}, d.prog, {}, {});
+  CHECK(s.shape() == (std::vector<std::size_t>{4, 1, 3}));
+  CHECK(d.read<float>(s) == (Floats{6, 7, 8, 0, 1, 2, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST(multi_update_skips_what_is_outside) {
+  OnDevice d;
+  const Tensor t = d.iota({3, 2});
+  const Tensor s = d.input<float>(FLOAT, {3, 1, 2}, {10, 11, 20, 21, 30, 31});
+  const Tensor offsets = d.input<unsigned>(UNSIGNED_INT, {3, 1}, {2, 3, 2});
+  popops::multiUpdate(d.graph, t, s, offsets, {0}, {1}, d.prog, {}, {});
+  CHECK(d.read<float>(t) == (Floats{0, 1, 2, 3, 30, 31}));
+}
+
+TEST(multi_update_add_scales) {
+  OnDevice d;
+  const Tensor t = d.iota({3, 2});
+  const Tensor s = d.input<float>(FLOAT, {3, 1, 2}, {10, 11, 20, 21, 30, 31});
+  const Tensor offsets = d.input<unsigned>(UNSIGNED_INT, {3, 1}, {2, 3, 2});
+  const Tensor scale = d.input<float>(FLOAT, {}, {0.5f});
+  popops::multiUpdateAdd(d.graph, t, s, offsets, scale, {0}, {1}, d.prog, {}, {});
+  CHECK(d.read<float>(t) == (Floats{0, 1, 2, 3, 24, 26}));
+}
+
+TEST(multi_update_max) {
+  OnDevice d;
+  const Tensor t = d.iota({3, 2});
+  const Tensor s = d.input<float>(FLOAT, {2, 1, 2}, {-1, 9, 3, 1});
+  const Tensor offsets = d.input<unsigned>(UNSIGNED_INT, {2, 1}, {1, 1});
+  popops::multiUpdateMax(d.graph, t, s, offsets, {0}, {1}, d.prog, {}, {});
+  CHECK(d.read<float>(t) == (Floats{0, 1, 3, 9, 4, 5}));
+}
+
+TEST(sliceable_tensor_has_its_shape_and_is_spread) {
+  OnDevice d;
+  const Tensor t = popops::createSliceableTensor(d.graph, FLOAT, {16, 1000}, {0}, {1});
+  CHECK(t.shape() == (std::vector<std::size_t>{16, 1000}));
+  const auto mapping = d.graph.getTileMapping(t[0]);
+  std::size_t used = 0;
+  for (const auto& tile : mapping) used += tile.empty() ? 0 : 1;
+  CHECK(used >= 250);
+}
+
+TEST(select_scalar_from_rows) {
+  OnDevice d;
+  const Tensor t = d.iota({4, 3});
+  const Tensor i = d.input<unsigned>(UNSIGNED_INT, {4}, {2, 0, ~0u, 3});
+  const auto values = d.read<float>(popops::selectScalarFromRows(d.graph, t, i, d.prog));
+  CHECK_EQ(values[0], 2.0f);
+  CHECK_EQ(values[1], 3.0f);
+  CHECK_EQ(values[2], 0.0f);
+  CHECK(std::isnan(values[3]));
+}
+
+TEST(one_hot) {
+  OnDevice d;
+  const Tensor i = d.input<unsigned>(UNSIGNED_INT, {4}, {2, 0, ~0u, 3});
+  const Tensor encoded = d.graph.addVariable(FLOAT, {4, 3}, VariableMappingMethod::LINEAR);
+  popops::encodeOneHot(d.graph, i, encoded, d.prog);
+  CHECK(d.read<float>(encoded) == (Floats{0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
