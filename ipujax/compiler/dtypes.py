@@ -1,7 +1,7 @@
-"""The element types of programs: what StableHLO calls them, what JAX calls them, how a tile holds them.
+"""The element types of programs: StableHLO's names, JAX's names, and how a tile holds them.
 
-bfloat16 has no place on a tile: it is computed as float32, rounded to bfloat16 after each op, and stored as
-its 16 bits (UNSIGNED_SHORT) where a program receives or returns it.
+bfloat16 has no place on a tile: it is computed as float32, rounded to bfloat16 after each op, and
+stored as its 16 bits (UNSIGNED_SHORT) where a program receives or returns it.
 """
 
 from __future__ import annotations
@@ -67,6 +67,6 @@ def refusal_of(name: str) -> str:
     """The reason why the type of that StableHLO name is refused."""
     if name in REFUSED:
         return REFUSED[name]
-    if name.startswith("f8") or name.startswith("f4") or name.startswith("f6"):
+    if name.startswith(("f8", "f6", "f4")):
         return "an Mk2 IPU has no 8-bit or smaller floating point; use float16 or bfloat16"
     return "it has no rules; convert it to an 8-bit or wider type on the host"

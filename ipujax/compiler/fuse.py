@@ -1,10 +1,10 @@
 """Stage 5: elementwise ops of one shape become one op, lowered to one pass over the elements.
 
-Before:  %1 = multiply(%a, %b)                  After:  %1, %2 = fused(%a, %b) {body=[multiply, tanh]}
-         %2 = tanh(%1)                                  %3 = reduce(%1)
+Before:  %1 = multiply(%a, %b)      After:  %1, %2 = fused(%a, %b) {body=[multiply, tanh]}
+         %2 = tanh(%1)                      %3 = reduce(%1)
          %3 = reduce(%1)
-Two clusters may become one if no path leads from one to the other through an op of neither: the fused op
-runs as a whole, so such a path would make it wait for itself.
+Two clusters may become one if no path leads from one to the other through an op of neither: the
+fused op runs as a whole, so such a path would make it wait for itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The compiler's own program: what stages 3 to 7 read and change.
 
-Blocks of ops in order; each op takes and gives values; a region of an op is a block that may use any
-value of the blocks around it. A constant is a value without an op. Light on purpose: a program of 1,000
-ops is read once from MLIR into this, and every pass after it costs microseconds per op.
+Blocks of ops in order; each op takes and gives values; a region of an op is a block that may use
+any value of the blocks around it. A constant is a value without an op. Light on purpose: a program
+of 1,000 ops is read once from MLIR into this, and every pass after it costs microseconds per op.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_SOURCE = Source()
 
 
 class Value:
-    """One array of the program, produced by `op` (result `index`), a block's argument, or a constant.
+    """One array of the program: result `index` of `op`, a block's argument, or a constant.
 
     `const` holds a constant's elements: an array of `shape`, with all strides 0 for a splat.
     """

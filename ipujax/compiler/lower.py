@@ -1,8 +1,8 @@
 """Stage 7: the scheduled program becomes a Poplar graph and its control program.
 
-Each argument is a variable filled from its own stream at the start, each result a variable copied to its own
-stream at the end: the engine binds both to the caller's arrays. A donated argument's variable ends as the
-result that takes it over.
+Each argument is a variable filled from its own stream at the start, each result a variable copied
+to its own stream at the end: the engine binds both to the caller's arrays. A donated argument's
+variable ends as the result that takes it over.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def lower(program: Program, request: Request) -> Lowered:
 def _read_arguments(builder: Builder, program: Program) -> list[Any]:
     """The variable of each argument as callers see it; None for tokens."""
     mapped = map_parameters(builder, program)
-    variables = []
+    variables: list[Any] = []
     for index, value in enumerate(program.main.args):
         if value.dtype == TOKEN:
             variables.append(None)
@@ -117,8 +117,7 @@ def _write_results(
             continue
         own = arguments[alias[j]] if alias[j] >= 0 else None
         if own is None or any(tensor.intersectsWith(v) for v in taken_over if v is not own):
-            if own is None or tensor != own:
-                stored[j] = builder.materialise(tensor, f"result{j}")
+            stored[j] = builder.materialise(tensor, f"result{j}")
     for j, value in enumerate(values):
         tensor = stored[j]
         if tensor is None:

@@ -1,6 +1,7 @@
 """Where arguments lie on the tiles: as the planner of their first consumer wants them.
 
-Only the mapping is taken over: memory stays row-major, so that callers' arrays are bound without a copy.
+Only the mapping is taken over: memory stays row-major, so that callers' arrays are bound without a
+copy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Stage 2: one program for all devices becomes one program per device.
 
-For a single device there is nothing to divide: shardings over meshes of size 1 say nothing, and the reader
-of stage 3 drops them (`sdy.*`). Several devices are refused here until collectives are lowered.
+For a single device there is nothing to divide: shardings over meshes of size 1 say nothing, and the
+reader of stage 3 drops them (`sdy.*`). Several devices are refused here until collectives are
+lowered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stage 4: which IPU and which memory every value of the program lives in.
 
-A device is one virtual graph over its IPUs, and all of its memory is tile memory, so today the only thing to
-decide is what cannot be had: arguments in another memory than the device's are refused.
+A device is one virtual graph over its IPUs, and all of its memory is tile memory, so today the only
+thing to decide is what cannot be had: arguments in another memory than the device's are refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """MLIR module -> the compiler's program: the first half of stage 3.
 
-Reads each op once. Calls and composites without a rule of their own are read in place of the call; what
-only renames values (barriers, shardings, collectives over one device) leaves no op behind.
+Reads each op once. Calls and composites without a rule of their own are read in place of the call;
+what only renames values (barriers, shardings, collectives over one device) leaves no op behind.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Stage 6: the order in which the ops of each block run.
 
-Chooses between the user's own order and one made greedily for low liveness, by the bytes that are live at
-the worst moment. In both an op that overwrites a value (an update of a slice, the next value of a loop's
-carry, the new value of a donated argument) comes after all that still read it, where nothing forbids that:
-then it can be done in place. Same program, same order: ties go to the user's order.
+Chooses between the user's own order and one made greedily for low liveness, by the bytes that are
+live at the worst moment. In both an op that overwrites a value (an update of a slice, the next
+value of a loop's carry, the new value of a donated argument) comes after all that still read it,
+where nothing forbids that: then it can be done in place. Same program, same order: ties go to the
+user's order.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def schedule(program: Program) -> Program:
 
 
 class _Scheduler:
-    """One block's dependences and sizes. `ties` are (old, new) values that share memory if they can."""
+    """One block's dependences and sizes. `ties`: (old, new) values to share memory."""
 
     def __init__(self, block: Block, ties: Iterable[tuple[Value, Value]]):
         self.block = block
@@ -141,7 +142,7 @@ class _Scheduler:
         return 0 if op.name in VIEWS else sum(value.size_bytes for value in op.results)
 
     def _uses(self) -> dict[Value, set[int]]:
-        """For each root value of this block the ops that still need it; results are needed for ever."""
+        """For each root value of the block the ops that need it; results are always needed."""
         uses: dict[Value, set[int]] = {}
         for index, roots in enumerate(self.inputs):
             for root in roots:

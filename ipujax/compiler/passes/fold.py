@@ -1,4 +1,4 @@
-"""Elementwise ops on small constants, computed with NumPy: only ops that NumPy rounds as an IPU does."""
+"""Elementwise ops on small constants, computed with NumPy where it rounds as an IPU does."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
 
 
 def _shift(name: str, array: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Zeros come in; all bits are gone where the amount, as an unsigned number, is the width or more."""
+    """Zeros come in; all bits are gone where the (unsigned) amount is the width or more."""
     unsigned = np.dtype(f"u{array.itemsize}")
     bits, amount = array.view(unsigned), by.view(unsigned)
     width = 8 * array.itemsize

@@ -1,8 +1,11 @@
-"""Makes loops small: what never changes leaves the loop, what nobody reads is dropped, counted loops are counted.
+"""Makes loops small: drops what never changes or is never read, and counts the rounds.
 
-Before:  %r:3 = while(%w, 0, %x) cond { compare LT, %i, 10 }     After:  %r:2 = while(0, %x) {trip_count=10}
-                body { return %w, add(%i, 1), tanh(%x @ %w) }                   body { ... %w of outside ... }
-A loop is counted where its condition is `i < constant`, and i starts at a constant and grows by one.
+Before:  %r:3 = while(%w, 0, %x) cond { compare LT, %i, 10 }
+                body { return %w, add(%i, 1), tanh(%x @ %w) }
+After:   %r:2 = while(0, %x) {trip_count=10}
+                body { return add(%i, 1), tanh(%x @ %w) }    # %w of outside
+A loop is counted where its condition is `i < constant`, and i starts at a constant and grows by
+one.
 """
 
 from __future__ import annotations

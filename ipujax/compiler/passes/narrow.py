@@ -1,4 +1,4 @@
-"""Makes dtypes legal: small unsigned 64-bit numbers become 32-bit ones, all other illegal types are refused.
+"""Makes dtypes legal: small unsigned 64-bit numbers become 32-bit, other types are refused.
 
 jax.random counts the elements of an array in 64 bits and splits the count into two words:
 Before:  %1: ui64 = iota()                                  After:  %1: ui32 = iota()
@@ -84,9 +84,10 @@ class _Narrower:
         if value.dtype == "ui64" and value.const is not None and value.const.size:
             top = int(value.const.max())
             if top < _WORD:
-                small = Value(value.shape, "ui32", const=value.const.astype(np.uint32))
+                words = value.const.astype(np.uint32)
                 if value.is_splat:
-                    small = splat(small.const.flat[0:1], value.shape, "ui32")  # type: ignore[union-attr]
+                    words = np.broadcast_to(words.flat[0], value.shape)
+                small = Value(value.shape, "ui32", const=words)
                 self.largest[small] = top
                 self.replaced[value] = small
                 return small

@@ -3,7 +3,8 @@
 Before:  %1 = exponential(%0)     After:  %1 = exponential(%0)
          %2 = exponential(%0)             %3 = add(%1, %1)
          %3 = add(%1, %2)
-Values behind an optimization_barrier are different values, so what jax.remat recomputes stays apart.
+Values behind an optimization_barrier are different values, so what jax.remat recomputes stays
+apart.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _NEVER = EFFECTS | {"optimization_barrier", "create_token", "after_all"}
 
 
 def share(program: Program) -> Program:
-    """Replaces each op without regions by an earlier equal one of its own or a surrounding block."""
+    """Replaces each op by an earlier equal one of its own or a surrounding block."""
     _share_in(program.main, {}, {}, {})
     return program
 

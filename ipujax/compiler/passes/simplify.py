@@ -4,12 +4,14 @@ Before:  %1 = broadcast_in_dim(0.5:f32) {()}        After:  %2 = multiply(%0, 0.
          %2 = multiply(%0, %1)
          %3 = reshape(%2) to its own shape                  return %2
          return %3
-Float identities are only those that hold for every float: x * 1, x / 1, x - 0, never x + 0 (-0 + 0 is 0).
+Float identities are only those that hold for every float: x * 1, x / 1, x - 0, never x + 0 (-0 + 0
+is 0).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +65,7 @@ class _Rewriter:
 _NEW = "_new"
 
 
-def _new_op(name: str, like: Op, operands: list[Value], attrs: dict[str, object]) -> list[Value]:
+def _new_op(name: str, like: Op, operands: list[Value], attrs: dict[str, Any]) -> list[Value]:
     """An op that takes the place of `like`."""
     op = Op(_NEW, operands, {**attrs, "_name": name}, like.source)
     op.add_result(like.results[0].shape, like.results[0].dtype)
@@ -201,8 +203,6 @@ def _iota(op: Op) -> list[Value] | None:
     if result.num_elements <= 1:
         return [splat(np.zeros((), DTYPES[result.dtype].numpy), result.shape, result.dtype)]
     if length > MAX_FOLDED_ELEMENTS:
-        if len(result.shape) == 1:
-            return None
         return None
     line = constant(np.arange(length).astype(DTYPES[result.dtype].numpy), result.dtype)
     if len(result.shape) == 1:

@@ -1,4 +1,4 @@
-"""What a rule works with: the graph, the program it adds to, and the tensor of every value so far."""
+"""What a rule works with: the graph, its program, and the tensor of every value so far."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ipujax.compiler.rules.registry import rule
 
 @rule("convolution")
 def convolution(builder: Builder, op: Op) -> Sequence[Any]:
-    """Operands are seen as poplin wants them: [batch, channels, field...] and [group, out, in, kernel...]."""
+    """Operands are seen as poplin's: [batch, channels, field...], [group, out, in, kernel...]."""
     numbers, attrs, debug = op.attrs["dimension_numbers"], op.attrs, builder.debug(op)
     data, kernel = builder.operands(op)
     if data.elementType() != kernel.elementType():
@@ -97,10 +97,10 @@ def _params(builder: Builder, op: Op, data: Any, weights: Any) -> Any:
 
 
 def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
-    """(elements cut before dilation, zeros added after it) for XLA's padding, which may be negative.
+    """(elements cut before dilation, zeros added after it) for XLA's padding, maybe negative.
 
-    Between two elements lie `dilation - 1` zeros: where the edge falls among them, one more element is
-    cut and the zeros are put back.
+    Between two elements lie `dilation - 1` zeros: where the edge falls among them, one more element
+    is cut and the zeros are put back.
     """
     if edge >= 0:
         return 0, edge

@@ -18,7 +18,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     """Registers a function `(builder, op) -> tensors` for ops of these names.
 
     Raises:
-        TypeError: a name has a rule already, is in the table of refusals, or the signature is another.
+        TypeError: a name has a rule or a refusal already, or the signature is another.
     """
 
     def register(function: Rule) -> Rule:

@@ -14,7 +14,7 @@ from ipujax.compiler.rules.registry import rule
 
 @rule("sort")
 def sort(builder: Builder, op: Op) -> Sequence[Any]:
-    """Sorts arrays together; the comparator says whether the first elements come before the second."""
+    """Sorts arrays together; the comparator says whether the first element comes first."""
     return ipu.popx.sort(
         builder.graph,
         builder.operands(op),
