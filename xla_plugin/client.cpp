@@ -48,7 +48,7 @@ Client::~Client() {
     const std::lock_guard lock(registry().mutex);
     std::erase(registry().clients, this);
   }
-  close();
+  bridge::withoutGil([this] { close(); });  // the last array may go while Python collects garbage
 }
 
 void Client::forEach(const std::function<void(Client&)>& visit) {

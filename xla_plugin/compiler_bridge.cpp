@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "client.hpp"
@@ -26,6 +27,10 @@ struct PythonState {
   std::mutex mutex;  // guards what follows, which is read without the GIL
   std::vector<std::int64_t> stablehlo_version;
   std::atomic<bool> shows_program_text{true};
+  /// Once the interpreter ends, only the thread that ends it may still be called back: any other
+  /// would be stopped by Python in the middle of our frames.
+  std::atomic<bool> ending{false};
+  std::thread::id main_thread;  // set before `ending`
 };
 
 PythonState& state() {
@@ -137,6 +142,10 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
  public:
   void call(const std::string& id, std::span<const engine::HostArray> arguments,
             std::span<const engine::HostArray> results) override {
+    if (state().ending.load() && std::this_thread::get_id() != state().main_thread) {
+      throw PluginError(PJRT_Error_Code_CANCELLED,
+                        "[ipu host callback] needs Python; the interpreter is ending.");
+    }
     withPython(false, [&] {
       if (!state().host_callback) {
         failInvalidArgument("[ipu host callback] needs a handler; none was set. Import ipujax.");
@@ -160,10 +169,10 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
 /// others. What runs after this runs in the thread that asks for it.
 void shutDown() {
   const py::gil_scoped_release no_gil;
-  Client::forEach([](Client& client) {
-    client.drainHostCallbacks();
-    client.close();
-  });
+  Client::forEach([](Client& client) { client.drainHostCallbacks(); });
+  state().main_thread = std::this_thread::get_id();
+  state().ending.store(true);
+  Client::forEach([](Client& client) { client.close(); });
 }
 
 py::dict statsOf(const Device& device) {
@@ -213,6 +222,15 @@ std::string bridge::compile(std::string_view code, std::string_view options,
 engine::HostCallbacks& bridge::hostCallbacks() {
   static PythonHostCallbacks instance;
   return instance;
+}
+
+void bridge::withoutGil(const std::function<void()>& function) {
+  if (Py_IsInitialized() && PyGILState_Check()) {
+    const py::gil_scoped_release no_gil;
+    function();
+  } else {
+    function();
+  }
 }
 
 bool bridge::showsProgramText() { return state().shows_program_text.load(); }

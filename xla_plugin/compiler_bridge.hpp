@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,10 @@ engine::HostCallbacks& hostCallbacks();
 /// Whether jaxlib gets the text of programs. It asks for every program it compiles, only to learn
 /// the layouts that it would assume anyhow, and parsing takes longer than our compilation.
 bool showsProgramText();
+
+/// Runs `function` with the GIL released, if this thread holds it: to wait for a thread that may
+/// want it.
+void withoutGil(const std::function<void()>& function);
 
 /// The version of StableHLO that Python's dialect reads; empty until it was set.
 std::vector<std::int64_t> stablehloVersion();

@@ -20,6 +20,7 @@ struct WorkQueue::State {
   std::condition_variable changed;
   std::deque<std::unique_ptr<Task>> waiting;
   std::atomic<std::size_t> unfinished{0};  // waiting and running; changes under the mutex
+  std::size_t pushed = 0;
   bool closed = false;
   pid_t process = 0;  // where the thread lives; 0 before it starts
   std::thread thread;
@@ -47,6 +48,7 @@ std::unique_ptr<Task> WorkQueue::push(std::unique_ptr<Task> task) {
     ensureThread();
     state_->waiting.push_back(std::move(task));
     state_->unfinished.fetch_add(1, std::memory_order_release);
+    ++state_->pushed;
   }
   state_->changed.notify_all();
   return nullptr;
@@ -69,7 +71,13 @@ void WorkQueue::work(const std::shared_ptr<State>& state) {
   }
 }
 
-void WorkQueue::drain() { waitUntilAtMost(0); }
+/// What others push meanwhile is not waited for: they may never stop.
+void WorkQueue::drain() {
+  std::unique_lock lock(state_->mutex);
+  if (on_worker_thread || state_->process != getpid()) return;
+  const auto last = state_->pushed;
+  state_->changed.wait(lock, [&] { return state_->pushed - state_->unfinished.load() >= last; });
+}
 
 void WorkQueue::waitUntilAtMost(std::size_t count) {
   if (state_->unfinished.load(std::memory_order_acquire) <= count || on_worker_thread) return;
