@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/Emit.hpp"
+#include "engine/Planning.hpp"
 #include "poplin/Placing.hpp"
 #include "poplin/PlanOptions.hpp"
 #include "poplin/PlanningCacheImpl.hpp"

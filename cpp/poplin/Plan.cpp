@@ -61,6 +61,7 @@ class Model {
  public:
   Model(const Problem& problem, const poplar::Target& target, bool expanded)
       : target_(target), p_(problem), expanded_(expanded) {
+    unexpanded_elements_ = problem.input_elements;
     if (expanded) {
       p_.in_channels *= p_.taps();
       p_.kernel_height = p_.kernel_width = 1;
@@ -231,6 +232,7 @@ class Model {
     plan.chain = p_.half_partials ? s.in * p_.taps() : 0;
     const std::uint64_t tiles = target_.getNumTiles();
     plan.in_elements_per_tile = ceilDiv(s.in_elements, c.out_split);
+    if (expanded_) plan.in_elements_per_tile = ceilDiv(unexpanded_elements_ * p_.groups, tiles);
     plan.weight_elements_per_tile = ceilDiv(s.weight_elements * c.serial, c.row_split);
     plan.out_elements_per_tile = ceilDiv(s.partials * c.serial, c.in_split);
     plan.in_move_bytes = static_cast<double>(plan.in_elements_per_tile * in_size_);
@@ -273,6 +275,7 @@ class Model {
   const poplar::Target& target_;
   Problem p_;
   bool expanded_;
+  std::uint64_t unexpanded_elements_ = 1;
   std::uint64_t in_size_, out_size_, partial_size_;
   double limit_;
 };

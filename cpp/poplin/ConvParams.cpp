@@ -1,0 +1,200 @@
+#include "poplin/ConvParams.hpp"
+
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "poplar/exceptions.hpp"
+
+namespace poplin {
+namespace {
+
+std::size_t transformedSize(const ConvParams::InputTransform& t, std::size_t dim,
+                            std::size_t size) {
+  const std::size_t kept = size - t.truncationLower[dim] - t.truncationUpper[dim];
+  const std::size_t dilated = kept == 0 ? 0 : (kept - 1) * t.dilation[dim] + 1;
+  return dilated + t.paddingLower[dim] + t.paddingUpper[dim];
+}
+
+[[noreturn]] void refuse(const ConvParams& params, const std::string& needs) {
+  std::ostringstream os;
+  os << "[poplin::ConvParams] needs " << needs << "; got " << params << ".";
+  throw poplar::poplar_error(os.str());
+}
+
+template <class T>
+void list(std::ostream& os, const char* name, const std::vector<T>& values) {
+  os << ", " << name << " [";
+  for (std::size_t i = 0; i < values.size(); ++i) os << (i ? ", " : "") << values[i];
+  os << "]";
+}
+
+void write(std::ostream& os, const std::string& name, const ConvParams::InputTransform& t) {
+  if (t == ConvParams::InputTransform(t.dilation.size())) return;
+  list(os, (name + " truncation lower").c_str(), t.truncationLower);
+  list(os, "upper", t.truncationUpper);
+  list(os, "dilation", t.dilation);
+  list(os, "padding lower", t.paddingLower);
+  list(os, "upper", t.paddingUpper);
+  list(os, "flip", t.flip);
+}
+
+}  // namespace
+
+ConvParams::InputTransform::InputTransform(std::size_t size)
+    : truncationLower(size, 0),
+      truncationUpper(size, 0),
+      dilation(size, 1),
+      paddingLower(size, 0),
+      paddingUpper(size, 0),
+      flip(size, false) {}
+
+ConvParams::InputTransform::InputTransform(std::vector<unsigned> truncation_lower,
+                                           std::vector<unsigned> truncation_upper,
+                                           std::vector<unsigned> dilations,
+                                           std::vector<unsigned> padding_lower,
+                                           std::vector<unsigned> padding_upper,
+                                           std::vector<bool> flips)
+    : truncationLower(std::move(truncation_lower)),
+      truncationUpper(std::move(truncation_upper)),
+      dilation(std::move(dilations)),
+      paddingLower(std::move(padding_lower)),
+      paddingUpper(std::move(padding_upper)),
+      flip(std::move(flips)) {}
+
+ConvParams::OutputTransform::OutputTransform(std::size_t size)
+    : truncationLower(size, 0),
+      truncationUpper(size, 0),
+      stride(size, 1),
+      paddingLower(size, 0),
+      paddingUpper(size, 0) {}
+
+ConvParams::OutputTransform::OutputTransform(std::vector<unsigned> truncation_lower,
+                                             std::vector<unsigned> truncation_upper,
+                                             std::vector<unsigned> strides,
+                                             std::vector<unsigned> padding_lower,
+                                             std::vector<unsigned> padding_upper)
+    : truncationLower(std::move(truncation_lower)),
+      truncationUpper(std::move(truncation_upper)),
+      stride(std::move(strides)),
+      paddingLower(std::move(padding_lower)),
+      paddingUpper(std::move(padding_upper)) {}
+
+ConvParams::ConvParams(poplar::Type dataType, std::size_t batch, std::vector<std::size_t> field,
+                       std::vector<std::size_t> kernel, std::size_t inputChannels,
+                       std::size_t outputChannels, std::size_t groups)
+    : ConvParams(dataType, dataType, batch, std::move(field), std::move(kernel), inputChannels,
+                 outputChannels, groups) {}
+
+ConvParams::ConvParams(poplar::Type in, poplar::Type out, std::size_t batch,
+                       std::vector<std::size_t> field, std::vector<std::size_t> kernel,
+                       std::size_t inputChannels, std::size_t outputChannels, std::size_t groups)
+    : inputType(in),
+      outputType(out),
+      batchSize(batch),
+      inputFieldShape(std::move(field)),
+      kernelShape(std::move(kernel)),
+      inputChannelsPerConvGroup(inputChannels),
+      outputChannelsPerConvGroup(outputChannels),
+      numConvGroups(groups),
+      inputTransform(inputFieldShape.size()),
+      kernelTransform(inputFieldShape.size()),
+      outputTransform(inputFieldShape.size()) {
+  validate();
+}
+
+ConvParams::ConvParams(poplar::Type in, poplar::Type out, std::size_t batch,
+                       std::vector<std::size_t> field, std::vector<std::size_t> kernel,
+                       std::size_t inputChannels, std::size_t outputChannels, std::size_t groups,
+                       InputTransform input_transform, InputTransform kernel_transform,
+                       OutputTransform output_transform)
+    : inputType(in),
+      outputType(out),
+      batchSize(batch),
+      inputFieldShape(std::move(field)),
+      kernelShape(std::move(kernel)),
+      inputChannelsPerConvGroup(inputChannels),
+      outputChannelsPerConvGroup(outputChannels),
+      numConvGroups(groups),
+      inputTransform(std::move(input_transform)),
+      kernelTransform(std::move(kernel_transform)),
+      outputTransform(std::move(output_transform)) {
+  validate();
+}
+
+std::size_t ConvParams::getTruncatedInputSize(std::size_t dim) const {
+  return inputFieldShape[dim] - inputTransform.truncationLower[dim] -
+         inputTransform.truncationUpper[dim];
+}
+
+std::size_t ConvParams::getTruncatedKernelSize(std::size_t dim) const {
+  return kernelShape[dim] - kernelTransform.truncationLower[dim] -
+         kernelTransform.truncationUpper[dim];
+}
+
+std::size_t ConvParams::getTransformedInputSize(std::size_t dim) const {
+  return transformedSize(inputTransform, dim, inputFieldShape[dim]);
+}
+
+std::size_t ConvParams::getTransformedKernelSize(std::size_t dim) const {
+  return transformedSize(kernelTransform, dim, kernelShape[dim]);
+}
+
+std::size_t ConvParams::getUntransformedOutputSize(std::size_t dim) const {
+  const std::size_t in = getTransformedInputSize(dim), kernel = getTransformedKernelSize(dim);
+  return in + 1 < kernel ? 0 : in + 1 - kernel;
+}
+
+std::size_t ConvParams::getOutputSize(std::size_t dim) const {
+  const auto& t = outputTransform;
+  const std::size_t full = getUntransformedOutputSize(dim);
+  const std::size_t cut = t.truncationLower[dim] + t.truncationUpper[dim];
+  const std::size_t kept = full <= cut ? 0 : (full - cut + t.stride[dim] - 1) / t.stride[dim];
+  return kept + t.paddingLower[dim] + t.paddingUpper[dim];
+}
+
+std::vector<std::size_t> ConvParams::getOutputFieldShape() const {
+  std::vector<std::size_t> shape;
+  for (std::size_t dim = 0; dim < getNumFieldDims(); ++dim) shape.push_back(getOutputSize(dim));
+  return shape;
+}
+
+void ConvParams::validate() const {
+  const std::size_t dims = inputFieldShape.size();
+  bool sizes = kernelShape.size() == dims;
+  for (const auto* t : {&inputTransform, &kernelTransform})
+    sizes = sizes && t->truncationLower.size() == dims && t->truncationUpper.size() == dims &&
+            t->dilation.size() == dims && t->paddingLower.size() == dims &&
+            t->paddingUpper.size() == dims && t->flip.size() == dims;
+  const auto& o = outputTransform;
+  sizes = sizes && o.truncationLower.size() == dims && o.truncationUpper.size() == dims &&
+          o.stride.size() == dims && o.paddingLower.size() == dims && o.paddingUpper.size() == dims;
+  if (!sizes) refuse(*this, "every list to have one entry per spatial dimension");
+  for (std::size_t d = 0; d < dims; ++d) {
+    if (inputTransform.dilation[d] == 0 || kernelTransform.dilation[d] == 0 || o.stride[d] == 0)
+      refuse(*this, "dilations and strides of at least 1");
+    if (inputTransform.truncationLower[d] + inputTransform.truncationUpper[d] >
+            inputFieldShape[d] ||
+        kernelTransform.truncationLower[d] + kernelTransform.truncationUpper[d] > kernelShape[d])
+      refuse(*this, "truncation within the dimension");
+  }
+}
+
+std::ostream& operator<<(std::ostream& os, const ConvParams& p) {
+  os << "types " << p.inputType << " -> " << p.outputType << ", batch " << p.batchSize
+     << ", groups " << p.numConvGroups << ", channels " << p.inputChannelsPerConvGroup << " -> "
+     << p.outputChannelsPerConvGroup;
+  list(os, "field", p.inputFieldShape);
+  list(os, "kernel", p.kernelShape);
+  write(os, "input", p.inputTransform);
+  write(os, "kernel", p.kernelTransform);
+  list(os, "stride", p.outputTransform.stride);
+  list(os, "output truncation lower", p.outputTransform.truncationLower);
+  list(os, "upper", p.outputTransform.truncationUpper);
+  list(os, "output padding lower", p.outputTransform.paddingLower);
+  list(os, "upper", p.outputTransform.paddingUpper);
+  return os;
+}
+
+}  // namespace poplin

@@ -1,0 +1,96 @@
+#pragma once
+#include <cstddef>
+#include <iosfwd>
+#include <vector>
+
+#include "poplar/Type.hpp"
+
+namespace poplin {
+
+/// The shape of a convolution and what is done to its input, its kernel and its output. Per spatial
+/// dimension: the input and the kernel are truncated, dilated, padded, then flipped; the kernel slides
+/// over the input; the output is truncated, strided, then padded.
+struct ConvParams {
+  struct InputTransform {
+    std::vector<unsigned> truncationLower;
+    std::vector<unsigned> truncationUpper;
+    std::vector<unsigned> dilation;  ///< dilation - 1 zeros between elements
+    std::vector<unsigned> paddingLower;
+    std::vector<unsigned> paddingUpper;
+    std::vector<bool> flip;
+
+    InputTransform() = default;
+    explicit InputTransform(std::size_t size);
+    InputTransform(std::vector<unsigned> truncationLower, std::vector<unsigned> truncationUpper,
+                   std::vector<unsigned> dilation, std::vector<unsigned> paddingLower,
+                   std::vector<unsigned> paddingUpper, std::vector<bool> flip);
+    auto operator<=>(const InputTransform&) const = default;
+  };
+  struct OutputTransform {
+    std::vector<unsigned> truncationLower;
+    std::vector<unsigned> truncationUpper;
+    std::vector<unsigned> stride;
+    std::vector<unsigned> paddingLower;
+    std::vector<unsigned> paddingUpper;
+
+    OutputTransform() = default;
+    explicit OutputTransform(std::size_t size);
+    OutputTransform(std::vector<unsigned> truncationLower, std::vector<unsigned> truncationUpper,
+                    std::vector<unsigned> stride, std::vector<unsigned> paddingLower,
+                    std::vector<unsigned> paddingUpper);
+    auto operator<=>(const OutputTransform&) const = default;
+  };
+
+  poplar::Type inputType;
+  poplar::Type outputType;
+  std::size_t batchSize = 0;
+  std::vector<std::size_t> inputFieldShape;
+  std::vector<std::size_t> kernelShape;
+  std::size_t inputChannelsPerConvGroup = 0;
+  std::size_t outputChannelsPerConvGroup = 0;
+  std::size_t numConvGroups = 0;
+  InputTransform inputTransform;
+  InputTransform kernelTransform;
+  OutputTransform outputTransform;
+
+  ConvParams() = default;
+  ConvParams(poplar::Type dataType, std::size_t batchSize,
+             std::vector<std::size_t> inputFieldShape, std::vector<std::size_t> kernelShape,
+             std::size_t inputChannels, std::size_t outputChannels, std::size_t numConvGroups);
+  ConvParams(poplar::Type inputType, poplar::Type outputType, std::size_t batchSize,
+             std::vector<std::size_t> inputFieldShape, std::vector<std::size_t> kernelShape,
+             std::size_t inputChannels, std::size_t outputChannels, std::size_t numConvGroups);
+  ConvParams(poplar::Type inputType, poplar::Type outputType, std::size_t batchSize,
+             std::vector<std::size_t> inputFieldShape, std::vector<std::size_t> kernelShape,
+             std::size_t inputChannels, std::size_t outputChannels, std::size_t numConvGroups,
+             InputTransform inputTransform, InputTransform kernelTransform,
+             OutputTransform outputTransform);
+
+  std::size_t getNumFieldDims() const { return inputFieldShape.size(); }
+  std::size_t getNumConvGroups() const { return numConvGroups; }
+  std::size_t getBatchSize() const { return batchSize; }
+  std::size_t getNumInputChansPerConvGroup() const { return inputChannelsPerConvGroup; }
+  std::size_t getNumOutputChansPerConvGroup() const { return outputChannelsPerConvGroup; }
+  std::size_t getNumInputChans() const { return inputChannelsPerConvGroup * numConvGroups; }
+  std::size_t getNumOutputChans() const { return outputChannelsPerConvGroup * numConvGroups; }
+  std::size_t getInputSize(std::size_t dim) const { return inputFieldShape[dim]; }
+  const std::vector<std::size_t>& getInputFieldShape() const { return inputFieldShape; }
+  const std::vector<std::size_t>& getKernelShape() const { return kernelShape; }
+  std::size_t getTruncatedInputSize(std::size_t dim) const;
+  std::size_t getTruncatedKernelSize(std::size_t dim) const;
+  /// After truncation, dilation and padding.
+  std::size_t getTransformedInputSize(std::size_t dim) const;
+  std::size_t getTransformedKernelSize(std::size_t dim) const;
+  /// Before the output's truncation, stride and padding.
+  std::size_t getUntransformedOutputSize(std::size_t dim) const;
+  std::size_t getOutputSize(std::size_t dim) const;
+  std::vector<std::size_t> getOutputFieldShape() const;
+
+  /// Throws poplar_error where the parts do not agree.
+  void validate() const;
+  auto operator<=>(const ConvParams&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& os, const ConvParams& params);
+
+}  // namespace poplin

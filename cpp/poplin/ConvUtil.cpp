@@ -1,0 +1,133 @@
+#include "poplin/ConvUtil.hpp"
+
+#include <utility>
+
+namespace poplin {
+namespace {
+
+/// Zeros to put above the dilated gradient of the output so that it covers the whole untransformed
+/// output: what truncation cut off and what the last stride skipped.
+unsigned upperGap(const ConvParams& p, std::size_t d) {
+  const auto& o = p.outputTransform;
+  const std::size_t kept = p.getOutputSize(d) - o.paddingLower[d] - o.paddingUpper[d];
+  const std::size_t covered = o.truncationLower[d] + getDilatedSize(static_cast<unsigned>(kept),
+                                                                     o.stride[d]);
+  const std::size_t full = p.getUntransformedOutputSize(d);
+  return static_cast<unsigned>(full > covered ? full - covered : 0);
+}
+
+}  // namespace
+
+unsigned getDilatedSize(unsigned size, unsigned dilation) {
+  return size == 0 ? 0 : (size - 1) * dilation + 1;
+}
+
+ConvParams getGradientParams(const ConvParams& p) {
+  const std::size_t dims = p.getNumFieldDims();
+  ConvParams::InputTransform in(dims), kernel = p.kernelTransform;
+  ConvParams::OutputTransform out(dims);
+  std::swap(kernel.truncationLower, kernel.truncationUpper);
+  std::swap(kernel.paddingLower, kernel.paddingUpper);
+  for (std::size_t d = 0; d < dims; ++d) {
+    const auto size = static_cast<unsigned>(p.getTransformedKernelSize(d));
+    const unsigned border = size == 0 ? 0 : size - 1;
+    in.truncationLower[d] = p.outputTransform.paddingLower[d];
+    in.truncationUpper[d] = p.outputTransform.paddingUpper[d];
+    in.dilation[d] = p.outputTransform.stride[d];
+    in.paddingLower[d] = p.outputTransform.truncationLower[d] + border;
+    in.paddingUpper[d] = upperGap(p, d) + border;
+    out.truncationLower[d] = p.inputTransform.paddingLower[d];
+    out.truncationUpper[d] = p.inputTransform.paddingUpper[d];
+    out.stride[d] = p.inputTransform.dilation[d];
+    out.paddingLower[d] = p.inputTransform.truncationLower[d];
+    out.paddingUpper[d] = p.inputTransform.truncationUpper[d];
+    if (p.inputTransform.flip[d]) {  // both flipped: the result comes out flipped
+      in.flip[d] = true;
+      kernel.flip[d] = !kernel.flip[d];
+    }
+  }
+  return {p.outputType,
+          p.inputType,
+          p.batchSize,
+          p.getOutputFieldShape(),
+          p.kernelShape,
+          p.outputChannelsPerConvGroup,
+          p.inputChannelsPerConvGroup,
+          p.numConvGroups,
+          in,
+          kernel,
+          out};
+}
+
+ConvParams getWeightUpdateParams(const ConvParams& p) {
+  const std::size_t dims = p.getNumFieldDims();
+  ConvParams::InputTransform in = p.inputTransform, kernel(dims);
+  ConvParams::OutputTransform out(dims);
+  for (std::size_t d = 0; d < dims; ++d) {
+    kernel.truncationLower[d] = p.outputTransform.paddingLower[d];
+    kernel.truncationUpper[d] = p.outputTransform.paddingUpper[d];
+    kernel.dilation[d] = p.outputTransform.stride[d];
+    kernel.paddingLower[d] = p.outputTransform.truncationLower[d];
+    kernel.paddingUpper[d] = upperGap(p, d);
+    out.truncationLower[d] = p.kernelTransform.paddingLower[d];
+    out.truncationUpper[d] = p.kernelTransform.paddingUpper[d];
+    out.stride[d] = p.kernelTransform.dilation[d];
+    out.paddingLower[d] = p.kernelTransform.truncationLower[d];
+    out.paddingUpper[d] = p.kernelTransform.truncationUpper[d];
+    if (p.kernelTransform.flip[d]) {
+      in.flip[d] = !in.flip[d];
+      kernel.flip[d] = true;
+    }
+  }
+  return {p.inputType,
+          p.outputType,
+          p.inputChannelsPerConvGroup,
+          p.inputFieldShape,
+          p.getOutputFieldShape(),
+          p.batchSize,
+          p.outputChannelsPerConvGroup,
+          p.numConvGroups,
+          in,
+          kernel,
+          out};
+}
+
+unsigned getInputIndex(unsigned dim, unsigned out, unsigned kernel, const ConvParams& p) {
+  constexpr unsigned kNone = ~0U;
+  const auto& o = p.outputTransform;
+  const auto& k = p.kernelTransform;
+  const auto& in = p.inputTransform;
+  if (out < o.paddingLower[dim] || out >= p.getOutputSize(dim) - o.paddingUpper[dim]) return kNone;
+  if (kernel < k.truncationLower[dim] ||
+      kernel >= p.kernelShape[dim] - k.truncationUpper[dim])
+    return kNone;
+  std::size_t at = k.paddingLower[dim] + (kernel - k.truncationLower[dim]) * k.dilation[dim];
+  if (k.flip[dim]) at = p.getTransformedKernelSize(dim) - 1 - at;
+  at += o.truncationLower[dim] + (out - o.paddingLower[dim]) * o.stride[dim];
+  if (in.flip[dim]) at = p.getTransformedInputSize(dim) - 1 - at;
+  if (at < in.paddingLower[dim]) return kNone;
+  at -= in.paddingLower[dim];
+  if (at % in.dilation[dim] != 0) return kNone;
+  at /= in.dilation[dim];
+  if (at >= p.getTruncatedInputSize(dim)) return kNone;
+  return static_cast<unsigned>(at) + in.truncationLower[dim];
+}
+
+std::uint64_t getFwdFlops(const ConvParams& p) {
+  std::uint64_t products = 1;
+  for (unsigned d = 0; d < p.getNumFieldDims(); ++d) {
+    std::uint64_t used = 0;
+    const auto outputs = static_cast<unsigned>(p.getOutputSize(d));
+    const auto kernels = static_cast<unsigned>(p.kernelShape[d]);
+    for (unsigned out = 0; out < outputs; ++out)
+      for (unsigned k = 0; k < kernels; ++k) used += getInputIndex(d, out, k, p) != ~0U;
+    products *= used;
+  }
+  return 2 * products * p.batchSize * p.numConvGroups * p.inputChannelsPerConvGroup *
+         p.outputChannelsPerConvGroup;
+}
+
+std::uint64_t getBwdFlops(const ConvParams& params) { return getFwdFlops(params); }
+std::uint64_t getWuFlops(const ConvParams& params) { return getFwdFlops(params); }
+
+}  // namespace poplin

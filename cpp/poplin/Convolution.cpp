@@ -1,0 +1,231 @@
+#include "poplin/Convolution.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <ostream>
+#include <sstream>
+#include <string>
+
+#include "engine/Emit.hpp"
+#include "poplar/View.hpp"
+#include "poplin/ConvGeometry.hpp"
+#include "poplin/Placing.hpp"
+#include "poplin/PlanOptions.hpp"
+#include "poplin/PlanningCacheImpl.hpp"
+
+namespace poplin {
+namespace {
+
+using ipujax::engine::Access;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::OptionFlags;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+using Shape = std::vector<std::size_t>;
+
+std::vector<geometry::AxisTransform> transformsOf(const ConvParams& params) {
+  std::vector<geometry::AxisTransform> axes(params.getNumFieldDims());
+  for (std::size_t d = 0; d < axes.size(); ++d) {
+    const auto side = [d](const ConvParams::InputTransform& t) {
+      return geometry::AxisTransform::Side{t.truncationLower[d], t.truncationUpper[d],
+                                           t.dilation[d],        t.paddingLower[d],
+                                           t.paddingUpper[d],    t.flip[d]};
+    };
+    const auto& o = params.outputTransform;
+    axes[d] = {side(params.inputTransform),
+               side(params.kernelTransform),
+               {o.truncationLower[d], o.truncationUpper[d], o.stride[d], o.paddingLower[d],
+                o.paddingUpper[d]}};
+  }
+  return axes;
+}
+
+plan::Problem problemOf(const ConvParams& params, const PlanOptions& options) {
+  plan::Problem p;
+  p.groups = params.numConvGroups;
+  p.in_channels = params.inputChannelsPerConvGroup;
+  p.out_channels = params.outputChannelsPerConvGroup;
+  p.rows = params.batchSize;
+  p.input_elements = params.batchSize * params.inputChannelsPerConvGroup;
+  const std::size_t dims = params.getNumFieldDims();
+  for (std::size_t d = 0; d < dims; ++d) {
+    p.rows *= params.getOutputSize(d);
+    p.input_elements *= params.getTruncatedInputSize(d);
+    // Inserted zeros are not multiplied: the input is dilated after the convolution.
+    const std::size_t dilation = params.inputTransform.dilation[d];
+    const std::size_t kernel = (params.getTruncatedKernelSize(d) + dilation - 1) / dilation;
+    (d + 1 == dims ? p.kernel_width : p.kernel_height) *= kernel;
+    p.stride = std::max<std::uint64_t>(p.stride, params.outputTransform.stride[d]);
+  }
+  p.row_length = dims == 0 ? p.rows : params.getOutputSize(dims - 1);
+  p.in_type = params.inputType.element();
+  p.out_type = params.outputType.element();
+  options.apply(p);
+  return p;
+}
+
+plan::Plan planOf(const Graph& graph, const ConvParams& params, const OptionFlags& flags,
+                  const char* where, PlanningCache* cache) {
+  params.validate();
+  const PlanOptions options = PlanOptions::read(flags, where);
+  return planFor(problemOf(params, options), graph.getTarget(), cache);
+}
+
+Shape inputShape(const ConvParams& params) {
+  Shape shape{params.batchSize, params.getNumInputChans()};
+  shape.insert(shape.end(), params.inputFieldShape.begin(), params.inputFieldShape.end());
+  return shape;
+}
+
+Shape weightShape(const ConvParams& params) {
+  Shape shape{params.numConvGroups, params.outputChannelsPerConvGroup,
+              params.inputChannelsPerConvGroup};
+  shape.insert(shape.end(), params.kernelShape.begin(), params.kernelShape.end());
+  return shape;
+}
+
+void checkShape(const char* name, const Tensor& t, const Shape& shape, const ConvParams& params) {
+  if (t.shape() == shape) return;
+  std::ostringstream os;
+  os << "[poplin::convolution] needs " << name << " of shape [";
+  for (std::size_t i = 0; i < shape.size(); ++i) os << (i ? ", " : "") << shape[i];
+  os << "]; got " << t.shapeToString() << " (" << params << ").";
+  throw poplar::poplar_error(os.str());
+}
+
+bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
+
+void checkTypes(const Tensor& in, const Tensor& weights, Type out) {
+  const Type a = in.elementType(), b = weights.elementType();
+  const auto fits = [](Type t) { return isFloating(t) || sizeOf(t.element()) <= 4; };
+  const bool same = a == b || (isFloating(a) && isFloating(b));
+  if (same && fits(a) && fits(out) && isFloating(a) == isFloating(out)) return;
+  throw poplar::type_error(
+      "[poplin::convolution] needs FLOAT or HALF throughout, or integers of at most 32 bits; got " +
+      a.toString() + " * " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
+}
+
+/// Which dimension of [N, G, C, field...] is innermost in memory.
+enum class Inner { kBatch, kChannels, kField };
+
+Inner innermost(const Tensor& in) {
+  const poplar::View& view = *in.view();
+  if (!view.isStrided()) return Inner::kField;
+  std::int64_t least = 0;
+  std::size_t dim = in.rank() - 1;
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    const std::int64_t stride = std::abs(view.strides[d]);
+    if (view.shape[d] == 1 || stride == 0) continue;
+    if (least == 0 || stride < least) {
+      least = stride;
+      dim = d;
+    }
+  }
+  return dim == 0 ? Inner::kBatch : dim <= 2 ? Inner::kChannels : Inner::kField;
+}
+
+/// A variable for [N, G, Co, field...] whose memory follows the input's order.
+Tensor makeOutput(Graph& graph, const ConvParams& params, Inner inner,
+                  const DebugContext& debugContext) {
+  const Shape field = params.getOutputFieldShape();
+  Shape logical{params.batchSize, params.numConvGroups, params.outputChannelsPerConvGroup};
+  logical.insert(logical.end(), field.begin(), field.end());
+  std::vector<unsigned> order(logical.size());  // memory order of the logical dimensions
+  std::iota(order.begin(), order.end(), 0u);
+  if (inner == Inner::kChannels) std::rotate(order.begin() + 1, order.begin() + 3, order.end());
+  if (inner == Inner::kBatch) std::rotate(order.begin(), order.begin() + 3, order.end());
+  Shape memory;
+  std::vector<unsigned> back(order.size());
+  for (unsigned i = 0; i < order.size(); ++i) {
+    memory.push_back(logical[order[i]]);
+    back[order[i]] = i;
+  }
+  return graph.addVariable(params.outputType, memory, debugContext).dimShuffle(back);
+}
+
+/// in [N, G, Ci, field...], weights [G, Co, Ci, kernel...] -> [N, G, Co, field...].
+Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
+                const plan::Plan& plan, Sequence& prog, const DebugContext& debugContext) {
+  checkTypes(in, weights, params.outputType);
+  Tensor out = makeOutput(graph, params, innermost(in), debugContext);
+  placeAsPlanned(graph, out, plan.out_elements_per_tile);
+  ipujax::engine::StepSpec spec;
+  spec.kernel = "poplin.convolution";
+  spec.operands = {{in, Access::kRead, false},
+                   {weights, Access::kRead, false},
+                   {out, Access::kWrite, false}};
+  spec.attributes.set("axes", geometry::encode(transformsOf(params)));
+  spec.attributes.set("half_partials", std::int64_t{plan.chain > 0});
+  spec.cost = plan.cost;
+  spec.cost.flops = static_cast<double>(getFwdFlops(params));
+  addRearrangement(spec.cost, graph, in, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles);
+  addRearrangement(spec.cost, graph, weights, plan.weight_elements_per_tile,
+                   plan.weight_move_bytes, plan.tiles);
+  ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
+  return out;
+}
+
+}  // namespace
+
+Tensor createWeights(Graph& graph, const ConvParams& params, const DebugContext& debugContext,
+                     const OptionFlags& options, PlanningCache* cache) {
+  const plan::Plan plan = planOf(graph, params, options, "createWeights", cache);
+  Tensor t = graph.addVariable(params.inputType, weightShape(params), debugContext);
+  placeAsPlanned(graph, t, plan.weight_elements_per_tile);
+  return t;
+}
+
+Tensor createInput(Graph& graph, const ConvParams& params, const DebugContext& debugContext,
+                   const OptionFlags& options, PlanningCache* cache) {
+  const plan::Plan plan = planOf(graph, params, options, "createInput", cache);
+  Tensor t = graph.addVariable(params.inputType, inputShape(params), debugContext);
+  placeAsPlanned(graph, t, plan.in_elements_per_tile);
+  return t;
+}
+
+Tensor convolution(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
+                   bool transposeAndFlipWeights, Sequence& prog, const DebugContext& debugContext,
+                   const OptionFlags& options, PlanningCache* cache) {
+  const plan::Plan plan = planOf(graph, params, options, "convolution", cache);
+  checkShape("input", in, inputShape(params), params);
+  Tensor kernel = weights;
+  if (transposeAndFlipWeights) {
+    kernel = kernel.dimShufflePartial({1, 2}, {2, 1});
+    for (unsigned d = 3; d < kernel.rank(); ++d) kernel = kernel.reverse(d);
+  }
+  checkShape("weights", kernel, weightShape(params), params);
+  const Tensor grouped =
+      in.reshapePartial(1, 2, {params.numConvGroups, params.inputChannelsPerConvGroup});
+  return convolve(graph, grouped, kernel, params, plan, prog, debugContext).flatten(1, 3);
+}
+
+Tensor calculateWeightDeltas(Graph& graph, const Tensor& zDeltas, const Tensor& activations,
+                             const ConvParams& params, Sequence& prog,
+                             const DebugContext& debugContext, const OptionFlags& options,
+                             PlanningCache* cache) {
+  params.validate();
+  const ConvParams update = getWeightUpdateParams(params);
+  const plan::Plan plan = planOf(graph, update, options, "calculateWeightDeltas", cache);
+  checkShape("activations", activations, inputShape(params), params);
+  Shape deltas{params.batchSize, params.getNumOutputChans()};
+  const Shape field = params.getOutputFieldShape();
+  deltas.insert(deltas.end(), field.begin(), field.end());
+  checkShape("zDeltas", zDeltas, deltas, params);
+  const std::size_t groups = params.numConvGroups;
+  const Tensor in = activations
+                        .reshapePartial(1, 2, {groups, params.inputChannelsPerConvGroup})
+                        .dimShufflePartial({0, 2}, {2, 0});
+  const Tensor kernel = zDeltas.reshapePartial(1, 2, {groups, params.outputChannelsPerConvGroup})
+                            .dimShufflePartial({0, 1, 2}, {2, 0, 1});
+  return convolve(graph, in, kernel, update, plan, prog, debugContext)
+      .dimShufflePartial({0, 1, 2}, {2, 0, 1});
+}
+
+void reportPlanInfo(std::ostream& out, const Graph& graph, const ConvParams& params,
+                    const OptionFlags& options, PlanningCache* cache) {
+  out << planOf(graph, params, options, "reportPlanInfo", cache).report() << "\n";
+}
+
+}  // namespace poplin
