@@ -1,0 +1,243 @@
+#include <pybind11/stl.h>
+
+#include "bindings/bindings.hpp"
+#include "popnn/NonLinearity.hpp"
+#include "popops/Cast.hpp"
+#include "popops/ElementWise.hpp"
+#include "popops/ElementWiseCost.hpp"
+#include "popops/Expr.hpp"
+#include "popops/Fill.hpp"
+#include "popops/ScaledAdd.hpp"
+#include "popops/Zero.hpp"
+#include "popx/Map.hpp"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+namespace pe = popops::expr;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+
+namespace {
+
+pe::Const constant(Type type, const py::object& value) {
+  if (py::isinstance<py::float_>(value)) return {type, value.cast<double>()};
+  if (py::isinstance<py::bool_>(value)) return {type, value.cast<bool>()};
+  const py::int_ integer(value);
+  if (type == poplar::UNSIGNED_LONGLONG) return {type, integer.cast<std::uint64_t>()};
+  return {type, integer.cast<std::int64_t>()};
+}
+
+template <class T>
+void unary(py::module_& m, const char* name) {
+  m.def(
+      name, [](const pe::Expr& a) { return pe::Expr(T(a)); }, "a"_a);
+}
+template <class T>
+void binary(py::module_& m, const char* name) {
+  m.def(
+      name, [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(T(a, b)); }, "a"_a, "b"_a);
+}
+
+#define UNARY(ns, Name) unary<ns::Name>(m, #Name)
+#define BINARY(Name) binary<pe::Name>(m, #Name)
+
+void bindUnary(py::module_& m) {
+  UNARY(pe, Abs);
+  UNARY(pe, Asin);
+  UNARY(pe, BitwiseNot);
+  UNARY(pe, Cbrt);
+  UNARY(pe, Ceil);
+  UNARY(pe, Cos);
+  UNARY(pe, Clz);
+  UNARY(pe, Erf);
+  UNARY(pe, Exp);
+  UNARY(pe, Exp2);
+  UNARY(pe, Expm1);
+  UNARY(pe, Floor);
+  UNARY(pe, GeluErf);
+  UNARY(pe, Inv);
+  UNARY(pe, IsFinite);
+  UNARY(pe, IsInf);
+  UNARY(pe, IsNaN);
+  UNARY(pe, Log);
+  UNARY(pe, Log1p);
+  UNARY(pe, Not);
+  UNARY(pe, NearbyInt);
+  UNARY(pe, Neg);
+  UNARY(pe, Popcount);
+  UNARY(pe, Relu);
+  UNARY(pe, Round);
+  UNARY(pe, Rsqrt);
+  UNARY(pe, Sigmoid);
+  UNARY(pe, Signum);
+  UNARY(pe, Sin);
+  UNARY(pe, Sqrt);
+  UNARY(pe, Square);
+  UNARY(pe, Tan);
+  UNARY(pe, Tanh);
+  UNARY(pe, Trunc);
+}
+
+void bindBinary(py::module_& m) {
+  BINARY(Add);
+  BINARY(Atan2);
+  BINARY(BitwiseAnd);
+  BINARY(BitwiseOr);
+  BINARY(BitwiseXnor);
+  BINARY(BitwiseXor);
+  BINARY(Divide);
+  BINARY(Equal);
+  BINARY(Gt);
+  BINARY(Gte);
+  BINARY(InvStdDevToVariance);
+  BINARY(Lt);
+  BINARY(Lte);
+  BINARY(And);
+  BINARY(Or);
+  BINARY(Max);
+  BINARY(Min);
+  BINARY(Mul);
+  BINARY(NotEqual);
+  BINARY(Pow);
+  BINARY(Rem);
+  BINARY(Shl);
+  BINARY(Shr);
+  BINARY(ShrSE);
+  BINARY(Sub);
+  BINARY(VarianceToInvStdDev);
+}
+
+void bindPopopsExpr(py::module_& m) {
+  py::class_<pe::Expr>(m, "Expr")
+      .def("__repr__", &pe::Expr::toString)
+      .def("__add__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a + b); })
+      .def("__sub__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a - b); })
+      .def("__mul__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a * b); })
+      .def("__truediv__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a / b); })
+      .def("__neg__", [](const pe::Expr& a) { return pe::Expr(-a); })
+      .def("deepEquals", &pe::Expr::deepEquals);
+  m.def(
+      "Const", [](Type type, const py::object& value) { return pe::Expr(constant(type, value)); },
+      "type"_a, "value"_a);
+  m.def(
+      "Const", [](double value) { return pe::Expr(pe::Const(value)); }, "value"_a);
+  m.def(
+      "PlaceHolder", [](unsigned index) { return pe::Expr(pe::PlaceHolder(index)); }, "index"_a);
+  m.def(
+      "Cast", [](const pe::Expr& a, Type type) { return pe::Expr(pe::Cast(a, type)); }, "a"_a,
+      "type"_a);
+  bindUnary(m);
+  bindBinary(m);
+  m.def(
+      "Select",
+      [](const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
+        return pe::Expr(pe::Select(a, b, c));
+      },
+      "if_true"_a, "if_false"_a, "predicate"_a);
+  m.def(
+      "Clamp",
+      [](const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
+        return pe::Expr(pe::Clamp(a, b, c));
+      },
+      "value"_a, "lowest"_a, "highest"_a);
+}
+
+void bindPopxExpr(py::module_& m) {
+  UNARY(popx::expr, Acos);
+  UNARY(popx::expr, Acosh);
+  UNARY(popx::expr, Asinh);
+  UNARY(popx::expr, Atan);
+  UNARY(popx::expr, Atanh);
+  UNARY(popx::expr, Cosh);
+  UNARY(popx::expr, Erfc);
+  UNARY(popx::expr, ErfInv);
+  UNARY(popx::expr, LogGamma);
+  UNARY(popx::expr, Sinh);
+  UNARY(popx::expr, FromBFloat16);
+  UNARY(popx::expr, ToBFloat16);
+  UNARY(popx::expr, RoundToBFloat16);
+  UNARY(popx::expr, RoundNearestAfz);
+  UNARY(popx::expr, RoundNearestEven);
+  m.def(
+      "Bitcast",
+      [](const pe::Expr& a, Type type) { return pe::Expr(popx::expr::Bitcast(a, type)); }, "a"_a,
+      "type"_a);
+  m.def(
+      "ReducePrecision",
+      [](const pe::Expr& a, int exponent_bits, int mantissa_bits) {
+        return pe::Expr(popx::expr::ReducePrecision(a, exponent_bits, mantissa_bits));
+      },
+      "a"_a, "exponent_bits"_a, "mantissa_bits"_a);
+}
+
+void bindPopops(py::module_& m) {
+  m.def(
+      "map",
+      [](Graph& graph, const pe::Expr& expr, const std::vector<Tensor>& ts, Sequence& prog,
+         const DebugContext& debug) { return popops::map(graph, expr, ts, prog, debug); },
+      "graph"_a, "expr"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "mapInPlace",
+      [](Graph& graph, const pe::Expr& expr, const std::vector<Tensor>& ts, Sequence& prog,
+         const DebugContext& debug) { popops::mapInPlace(graph, expr, ts, prog, debug); },
+      "graph"_a, "expr"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "add",
+      [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog,
+         const DebugContext& debug) { return popops::add(graph, a, b, prog, debug); },
+      "graph"_a, "a"_a, "b"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "scaledAddTo",
+      [](Graph& graph, const Tensor& a, const Tensor& b, float scale, Sequence& prog,
+         const DebugContext& debug) { popops::scaledAddTo(graph, a, b, scale, prog, debug); },
+      "graph"_a, "a"_a, "b"_a, "scale"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "cast",
+      [](Graph& graph, const Tensor& src, Type type, Sequence& prog, const DebugContext& debug) {
+        return popops::cast(graph, src, type, prog, debug);
+      },
+      "graph"_a, "src"_a, "type"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "fill",
+      [](Graph& graph, const Tensor& t, Sequence& prog, const py::object& value,
+         const DebugContext& debug) {
+        popops::fillWith(graph, t, prog, constant(t.elementType(), value), debug);
+      },
+      "graph"_a, "t"_a, "prog"_a, "value"_a, "debug"_a = DebugContext());
+  m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a);
+  m.attr("timerCycles") = ipujax::engine::elementwise::kTimerCycles;
+}
+
+void bindPopnn(py::module_& m) {
+  py::enum_<popnn::NonLinearityType>(m, "NonLinearityType")
+      .value("SIGMOID", popnn::NonLinearityType::SIGMOID)
+      .value("HARD_SIGMOID", popnn::NonLinearityType::HARD_SIGMOID)
+      .value("RELU", popnn::NonLinearityType::RELU)
+      .value("TANH", popnn::NonLinearityType::TANH)
+      .value("GELU", popnn::NonLinearityType::GELU)
+      .value("GELU_ERF", popnn::NonLinearityType::GELU_ERF)
+      .value("SWISH", popnn::NonLinearityType::SWISH);
+  m.def(
+      "nonLinearity",
+      [](Graph& graph, popnn::NonLinearityType type, const Tensor& t, Sequence& prog,
+         const DebugContext& debug) { return popnn::nonLinearity(graph, type, t, prog, debug); },
+      "graph"_a, "type"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
+}
+}  // namespace
+
+void bindExpr(py::module_& m) {
+  auto popops = m.def_submodule("popops");
+  auto popops_expr = popops.def_submodule("expr");
+  auto popx = m.def_submodule("popx");
+  auto popx_expr = popx.def_submodule("expr");
+  auto popnn = m.def_submodule("popnn");
+  bindPopopsExpr(popops_expr);
+  bindPopxExpr(popx_expr);
+  bindPopops(popops);
+  bindPopnn(popnn);
+  popx.def("map", &popx::map, "graph"_a, "exprs"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+}

@@ -1,0 +1,155 @@
+#include "popnn/NonLinearity.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "engine/Planning.hpp"
+#include "poplar/exceptions.hpp"
+#include "popops/ElementWiseCost.hpp"
+#include "popx/Map.hpp"
+
+namespace popnn {
+
+namespace {
+namespace pe = popops::expr;
+using pe::_1;
+using pe::_2;
+using pe::Const;
+using pe::Expr;
+using poplar::Tensor;
+
+[[noreturn]] void noSuchType(NonLinearityType type) {
+  throw poplar::poplar_error(
+      "[popnn::nonLinearity] needs a non-linearity of single elements; got "
+      "type " +
+      std::to_string(static_cast<int>(type)) +
+      " (softmax). Compose it from popops::reduce and popops::map.");
+}
+
+/// The tanh form of GELU: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+Expr geluArgument(const Expr& x) {
+  return Const(0.7978845608f) * (x + Const(0.044715f) * x * x * x);
+}
+
+Expr forward(NonLinearityType type) {
+  switch (type) {
+    case NonLinearityType::SIGMOID:
+      return pe::Sigmoid(_1);
+    case NonLinearityType::HARD_SIGMOID:
+      return pe::Clamp(_1 * Const(0.2f) + Const(0.5f), Const(0.0f), Const(1.0f));
+    case NonLinearityType::RELU:
+      return pe::Relu(_1);
+    case NonLinearityType::TANH:
+      return pe::Tanh(_1);
+    case NonLinearityType::GELU:
+      return Const(0.5f) * _1 * (Const(1.0f) + pe::Tanh(geluArgument(_1)));
+    case NonLinearityType::GELU_ERF:
+      return pe::GeluErf(_1);
+    case NonLinearityType::SWISH:
+      return _1 * pe::Sigmoid(_1);
+    default:
+      noSuchType(type);
+  }
+}
+
+Expr gradient(NonLinearityType type) {
+  const Expr& act = _1;
+  const Expr& grad = _2;
+  const Const one(1.0f);
+  switch (type) {
+    case NonLinearityType::SIGMOID:
+      return grad * act * (one - act);
+    case NonLinearityType::HARD_SIGMOID:
+      return pe::Select(grad * Const(0.2f), Const(0.0f), act > 0.0f && act < 1.0f);
+    case NonLinearityType::RELU:
+      return pe::Select(grad, Const(0.0f), act > 0.0f);
+    case NonLinearityType::TANH:
+      return grad * (one - act * act);
+    case NonLinearityType::GELU: {
+      const Expr t = pe::Tanh(geluArgument(act));
+      const Expr slope = Const(0.7978845608f) * (one + Const(3 * 0.044715f) * act * act);
+      return grad * (Const(0.5f) * (one + t) + Const(0.5f) * act * (one - t * t) * slope);
+    }
+    case NonLinearityType::GELU_ERF: {
+      const Expr cdf = Const(0.5f) * (one + pe::Erf(act * Const(0.70710678f)));
+      return grad * (cdf + act * Const(0.39894228f) * pe::Exp(Const(-0.5f) * act * act));
+    }
+    case NonLinearityType::SWISH: {
+      const Expr s = pe::Sigmoid(act);
+      return grad * (s + act * s * (one - s));
+    }
+    default:
+      noSuchType(type);
+  }
+}
+
+/// popnn: popnnCycleEstimators.cpp. Cycles of one element, and of one vector in the loop.
+struct Rates {
+  double scalar, vector, gradient;
+};
+Rates ratesOf(NonLinearityType type, bool half) {
+  switch (type) {
+    case NonLinearityType::SIGMOID:
+      return half ? Rates{2, 4, 3} : Rates{5, 10, 3};
+    case NonLinearityType::TANH:
+      return half ? Rates{1, 2, 3} : Rates{5, 10, 3};
+    case NonLinearityType::GELU:
+      return half ? Rates{5, 5, 5} : Rates{10, 10, 10};
+    case NonLinearityType::GELU_ERF:
+      return half ? Rates{15, 15, 15} : Rates{30, 30, 30};
+    case NonLinearityType::SWISH:
+      return half ? Rates{3, 5, 8} : Rates{6, 11, 13};
+    default:
+      return {2, 2, 3};  // relu: our estimate after popops' vertex
+  }
+}
+
+double cyclesOf(NonLinearityType type, bool half, bool backward, unsigned workers,
+                std::uint64_t n) {
+  const Rates rates = ratesOf(type, half);
+  const std::uint64_t width = half ? 4 : 2;
+  const auto vectors = static_cast<double>(ipujax::engine::ceilDiv(n, width * workers));
+  const double rest = n % width != 0 ? rates.scalar : 0;
+  const double loop = std::max(0.0, vectors - 1);
+  const double worker = backward ? 24 + loop * rates.gradient + 1 + rest
+                                 : 20 + rates.scalar + loop * rates.vector + 3 + rest;
+  return ipujax::engine::elementwise::kSupervisorLaunchCycles + 9 + workers * worker;
+}
+
+auto cycles(const poplar::Graph& graph, NonLinearityType type, const Tensor& t, bool backward) {
+  return [=, half = t.elementType() == poplar::HALF,
+          workers = graph.getTarget().getNumWorkerContexts()](std::uint64_t n) {
+    return cyclesOf(type, half, backward, workers, n);
+  };
+}
+}  // namespace
+
+Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, Tensor t,
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                    const poplar::OptionFlags&) {
+  const Expr expression = forward(type);
+  const Tensor out = graph.clone(t, debugContext);
+  popx::mapWithOutputs(graph, {expression}, {t}, {out}, prog, debugContext,
+                       cycles(graph, type, t, false));
+  return out;
+}
+
+void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, Tensor t,
+                         poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                         const poplar::OptionFlags&) {
+  popx::mapWithOutputs(graph, {forward(type)}, {t}, {t}, prog, debugContext,
+                       cycles(graph, type, t, false));
+}
+
+Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type, Tensor act,
+                                 Tensor outGradient, poplar::program::Sequence& prog,
+                                 const poplar::DebugContext& debugContext,
+                                 const poplar::OptionFlags&) {
+  const Expr expression = gradient(type);
+  const Tensor out = graph.clone(outGradient, debugContext);
+  popx::mapWithOutputs(graph, {expression}, {act, outGradient}, {out}, prog, debugContext,
+                       cycles(graph, type, act, true));
+  return out;
+}
+
+}  // namespace popnn
