@@ -1,6 +1,6 @@
-#include <limits>
-
 #include "popx/ReduceArg.hpp"
+
+#include <limits>
 
 namespace popx {
 namespace IPUJAX_ISA_NAMESPACE {
@@ -33,6 +33,7 @@ ArgMatch scan(const void* values, const void* indices, const void* wanted, std::
 
 }  // namespace
 
+extern const ArgTable kArgTable;  // a const is local otherwise
 const ArgTable kArgTable{scan<float>, scan<std::int32_t>};
 
 }  // namespace IPUJAX_ISA_NAMESPACE

@@ -35,8 +35,8 @@ class BodyWindow {
  private:
   BodyWindow(const engine::StepDesc& step, const engine::expr::ExprProgram& program);
   void directBlock(std::span<std::byte* const> p, std::int64_t begin, std::int64_t n) const;
-  void gatherTap(std::span<std::byte* const> p, const std::int64_t* tap,
-                 const std::int64_t* index, std::int64_t n, std::byte* const* out) const;
+  void gatherTap(std::span<std::byte* const> p, const std::int64_t* tap, const std::int64_t* index,
+                 std::int64_t n, std::byte* const* out) const;
   void doublingRow(std::span<std::byte* const> p, std::int64_t row) const;
   void applyLong(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
                  std::int64_t n, std::byte* scratch) const;
@@ -88,8 +88,7 @@ void BodyWindow::run(engine::RunContext& context, std::span<std::byte* const> p)
 
 /// index: [dimension][lane], the outputs' coordinates.
 void BodyWindow::gatherTap(std::span<std::byte* const> p, const std::int64_t* tap,
-                           const std::int64_t* index, std::int64_t n,
-                           std::byte* const* out) const {
+                           const std::int64_t* index, std::int64_t n, std::byte* const* out) const {
   std::int64_t offsets[kLanes];
   for (std::size_t i = 0; i < k_; ++i) {
     std::fill_n(offsets, n, std::int64_t{0});
@@ -213,7 +212,8 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
       for (std::size_t i = 0; i < k_; ++i) {
         const auto size = static_cast<std::int64_t>(body_.bytes(i));
         shifted[i] = table[i] + offset * size;
-        if (offset == 0) std::memcpy(result[i], table[i], static_cast<std::size_t>(positions * size));
+        if (offset == 0)
+          std::memcpy(result[i], table[i], static_cast<std::size_t>(positions * size));
       }
       if (offset > 0) applyLong(result, shifted, result, positions, scratch);
       offset += power;
@@ -225,7 +225,8 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
     }
     applyLong(table, shifted, table, valid, scratch);
   }
-  for (std::size_t i = 0; i < k_; ++i) simd::fill(table[i], p[2 * k_ + i], body_.bytes(i), positions);
+  for (std::size_t i = 0; i < k_; ++i)
+    simd::fill(table[i], p[2 * k_ + i], body_.bytes(i), positions);
   applyLong(table, result, result, positions, scratch);
   for (std::size_t i = 0; i < k_; ++i) {
     const std::int64_t stride = dims_[i][window_].out_stride;

@@ -65,8 +65,6 @@ ExprProgram programOf(const engine::StepDesc& step, const char* name) {
   return ExprProgram::fromIntegers(step.attributes.integers(name));
 }
 
-bool isLeftFirst(const ExprProgram& program) { return program.instructions()[0].args[0] == 0; }
-
 Scatterer::Scatterer(const engine::StepDesc& step)
     : type_(step.operands[0].type),
       bytes_(static_cast<std::int64_t>(sizeOf(type_))),
@@ -76,8 +74,7 @@ Scatterer::Scatterer(const engine::StepDesc& step)
   const Window window = Window::from(step.attributes.integers("window"));
   const ExprProgram select = programOf(step, "select");
   fast_ = type_ == ElementType::kFloat && window.volume() <= kMaxTaps &&
-          (select.isBinary(Op::kGreaterThanEqual) && isLeftFirst(select)) &&
-          programOf(step, "scatter").isBinary(Op::kAdd);
+          select.isBinary(Op::kGreaterThanEqual) && programOf(step, "scatter").isBinary(Op::kAdd);
   const auto dims = windowDims(window, step.operands[0], step.operands[1]);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const std::int64_t stride = step.operands[3].strides[d];
@@ -116,8 +113,7 @@ void Scatterer::run(engine::RunContext& context, std::span<std::byte* const> p) 
   });
 }
 
-void Scatterer::runLanes(std::span<std::byte* const> p, std::int64_t begin,
-                         std::int64_t n) const {
+void Scatterer::runLanes(std::span<std::byte* const> p, std::int64_t begin, std::int64_t n) const {
   Lane lanes[kLanes];
   for (std::int64_t l = 0; l < n; ++l) lanes[l] = laneAt(begin + l);
   if (!fast_) return runGeneral(p, lanes, n);
@@ -199,8 +195,7 @@ void Scatterer::runTyped(std::span<std::byte* const> p, const Lane* lanes, std::
   });
 }
 
-void Scatterer::runGeneral(std::span<std::byte* const> p, const Lane* lanes,
-                           std::int64_t n) const {
+void Scatterer::runGeneral(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const {
   const auto size = static_cast<std::size_t>(bytes_);
   std::byte* memory = threadScratch(Scratch::kBlock, 5 * kLanes * 8);
   std::byte* best = memory;
@@ -256,8 +251,7 @@ std::unique_ptr<engine::Kernel> makeScatterer(const engine::StepDesc& step) {
 }
 const engine::RegisterKernel kScatterer{"popx.select_and_scatter", makeScatterer};
 
-[[noreturn]] void refuse(const std::string& needs, const std::string& got,
-                         const std::string& fix) {
+[[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
   throw poplar::poplar_error("[popx::selectAndScatter] needs " + needs + "; got " + got + ". " +
                              fix);
 }
@@ -266,9 +260,8 @@ const engine::RegisterKernel kScatterer{"popx.select_and_scatter", makeScatterer
 
 poplar::Tensor selectAndScatter(poplar::Graph& graph, const poplar::Tensor& operand,
                                 const poplar::Tensor& source, const poplar::Tensor& init,
-                                const popops::expr::Expr& select,
-                                const popops::expr::Expr& scatter, const Window& window,
-                                poplar::program::Sequence& prog,
+                                const popops::expr::Expr& select, const popops::expr::Expr& scatter,
+                                const Window& window, poplar::program::Sequence& prog,
                                 const poplar::DebugContext& debugContext) {
   window.check("popx::selectAndScatter", operand.rank());
   for (std::size_t d = 0; d < window.rank(); ++d) {
