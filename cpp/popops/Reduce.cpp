@@ -27,8 +27,8 @@ using engine::reduction::Scratch;
 constexpr std::int64_t kBlock = 4096;
 
 Reducer reducerOf(Operation op) {
-  constexpr std::array kReducers{Reducer::kAdd, Reducer::kMultiply,  Reducer::kMinimum,
-                                 Reducer::kMaximum, Reducer::kAnd,   Reducer::kOr,
+  constexpr std::array kReducers{Reducer::kAdd,       Reducer::kMultiply, Reducer::kMinimum,
+                                 Reducer::kMaximum,   Reducer::kAnd,      Reducer::kOr,
                                  Reducer::kSquareAdd, Reducer::kLogAdd};
   return kReducers[static_cast<int>(op)];
 }
@@ -99,8 +99,8 @@ std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
   engine::reduction::StridedReduce plan(loops, rounds, in.type, in.shape, in.strides,
                                         step.attributes.integers("dims"));
   Finish finish(step, loops);
-  return engine::kernelOf([plan = std::move(plan), finish](
-                              engine::RunContext& context, std::span<std::byte* const> pointers) {
+  return engine::kernelOf([plan = std::move(plan), finish](engine::RunContext& context,
+                                                           std::span<std::byte* const> pointers) {
     const std::int64_t n = plan.numOutputs();
     if (finish.isPlain()) {
       plan.run(context.pool, pointers[0], pointers[1]);
@@ -204,8 +204,7 @@ poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const popl
   if (params.update) {
     refuse("no update where the output is new", "update", "Use reduceWithOutput.");
   }
-  poplar::Tensor out =
-      graph.addVariable(outType, keptShape(in, dims), {debugContext, "reduced"});
+  poplar::Tensor out = graph.addVariable(outType, keptShape(in, dims), {debugContext, "reduced"});
   poputil::mapTensorLinearly(graph, out);
   reduceWithOutput(graph, in, out, dims, params, prog, debugContext, options);
   return out;

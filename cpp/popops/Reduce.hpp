@@ -26,9 +26,9 @@ struct ReduceParams {
 /// Reduces `in` over `dims`; the result has the other dimensions, in order. Integers wrap; half is
 /// accumulated in float and rounded once; MIN and MAX propagate NaN. No element to reduce gives
 /// the operation's identity. Cost: poplibs ReductionPlan.cpp and CycleEstimationFunctions.cpp.
-poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in,
-                      const poplar::Type& outType, const std::vector<std::size_t>& dims,
-                      ReduceParams params, poplar::program::Sequence& prog,
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& outType,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {},
                       const poplar::OptionFlags& options = {});
 /// The result has the type of `in`.

@@ -12,7 +12,7 @@ namespace {
 constexpr double kWorkers = 6;
 constexpr double kVertexEntry = 11;     // poplibs MultiVertex supervisor entry
 constexpr double kContiguousBase = 17;  // poplibs CycleEstimationFunctions.cpp, contiguous regions
-constexpr std::uint64_t kCodeBytes = 640;  // our estimate of one reduction vertex's code
+constexpr std::uint64_t kCodeBytes = 640;   // our estimate of one reduction vertex's code
 constexpr std::uint64_t kVertexBytes = 24;  // our estimate: two edges, a count, a strides entry
 
 /// Tile cycles to reduce `elements` on one tile to `outputs`; poplibs CycleEstimationFunctions.cpp.
@@ -55,8 +55,7 @@ Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
   const double out_tiles = std::min<double>(outputs, target.getNumTiles());
   const double outputs_per_tile = std::ceil(outputs / out_tiles);
   const double factor = elements / outputs;
-  const bool contiguous =
-      in.rank() > 0 && std::count(dims.begin(), dims.end(), in.rank() - 1u) > 0;
+  const bool contiguous = in.rank() > 0 && std::count(dims.begin(), dims.end(), in.rank() - 1u) > 0;
 
   Cost direct = none;
   const double gathered = outputs_per_tile * factor;

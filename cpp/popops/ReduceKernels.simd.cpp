@@ -69,7 +69,7 @@ struct ScalarOf {
   using type = std::remove_cvref_t<decltype(std::declval<T>()[0])>;
 };
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 struct ScalarOf<T> {
   using type = T;
 };

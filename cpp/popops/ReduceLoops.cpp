@@ -66,8 +66,7 @@ std::int64_t volumeOf(std::span<const LoopDim> dims) {
   return n;
 }
 
-void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset,
-                   std::int64_t& out_offset) {
+void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int64_t& out_offset) {
   std::erase_if(dims, [](const LoopDim& d) { return d.n == 1; });
   for (LoopDim& d : dims) {
     if (d.in >= 0) continue;
@@ -101,8 +100,8 @@ StridedReduce::StridedReduce(const Loops& loops, bool rounds, ElementType input,
   std::vector<LoopDim> kept;
   std::vector<LoopDim> reduced;
   for (std::size_t d = shape.size(); d-- > 0;) {
-    const bool is_reduced = std::count(reduced_dims.begin(), reduced_dims.end(),
-                                       static_cast<std::int64_t>(d)) > 0;
+    const bool is_reduced =
+        std::count(reduced_dims.begin(), reduced_dims.end(), static_cast<std::int64_t>(d)) > 0;
     if (is_reduced) {
       reduced.insert(reduced.begin(), {shape[d], strides[d], 0});
     } else {

@@ -59,8 +59,8 @@ class StridedReduce {
   void runTasks(const std::byte* in, std::byte* result, std::int64_t part_begin,
                 std::int64_t part_end, std::int64_t begin, std::int64_t end) const;
   void rowTask(const std::byte* in, std::byte* acc, std::int64_t begin, std::int64_t end) const;
-  void columnTask(const std::byte* in, std::byte* result, std::int64_t columns,
-                  std::int64_t begin, std::int64_t end) const;
+  void columnTask(const std::byte* in, std::byte* result, std::int64_t columns, std::int64_t begin,
+                  std::int64_t end) const;
   void fillIdentity(std::byte* acc, std::int64_t n) const;
 
   const Loops* loops_;
@@ -70,11 +70,11 @@ class StridedReduce {
   std::int64_t outputs_ = 1;
   std::int64_t in_offset_ = 0;
   std::int64_t out_offset_ = 0;
-  bool columns_ = false;           ///< the innermost loop is a kept dimension
-  LoopDim inner_;                  ///< columns, or the reduced run of one output
-  LoopDim run_;                    ///< the innermost reduced loop: rows, or the same as inner_
-  std::vector<LoopDim> tasks_;     ///< kept loops outside
-  std::vector<LoopDim> reduced_;   ///< reduced loops outside run_
+  bool columns_ = false;          ///< the innermost loop is a kept dimension
+  LoopDim inner_;                 ///< columns, or the reduced run of one output
+  LoopDim run_;                   ///< the innermost reduced loop: rows, or the same as inner_
+  std::vector<LoopDim> tasks_;    ///< kept loops outside
+  std::vector<LoopDim> reduced_;  ///< reduced loops outside run_
   std::int64_t column_blocks_ = 1;
   std::int64_t reduced_total_ = 1;  ///< volume of reduced_ times run_.n
   std::int64_t parts_ = 1;          ///< the reduced range in this many parts

@@ -20,8 +20,8 @@ using poplar::Tensor;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& where, const std::string& needs,
-                         const std::string& got, const std::string& fix) {
+[[noreturn]] void refuse(const std::string& where, const std::string& needs, const std::string& got,
+                         const std::string& fix) {
   throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got + ". " + fix);
 }
 
@@ -91,8 +91,8 @@ ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>
       if (values[i].shape() != values[0].shape() || inits[i].numElements() != 1 ||
           inits[i].elementType() != type) {
         refuse(where, "tensors of one shape and scalar initial values of their types",
-               values[i].shapeToString() + " " + type.toString() + ", " +
-                   inits[i].shapeToString() + " " + inits[i].elementType().toString(),
+               values[i].shapeToString() + " " + type.toString() + ", " + inits[i].shapeToString() +
+                   " " + inits[i].elementType().toString(),
                "Reshape or cast.");
       }
       types.push_back(type);

@@ -62,12 +62,10 @@ bool isArg(const Matcher& m, const ExprProgram& body, Op better) {
   if (!m.isOp(index, Op::kSelect) || m.arg(index, 0) != 1 || m.arg(index, 1) != 3) return false;
   const std::int32_t keep_value = m.arg(value, 2);
   const std::int32_t keep_index = m.arg(index, 2);
-  const bool with_nan = m.either(keep_value, Op::kLogicalOr, Op::kBitwiseOr,
-                                 [&](std::int32_t a, std::int32_t b) {
-                                   return m.compares(a, better, 0, 2) && m.isNan(b, 0);
-                                 });
-  const bool plain =
-      body.typeOf(0) != ElementType::kFloat && m.compares(keep_value, better, 0, 2);
+  const bool with_nan = m.either(
+      keep_value, Op::kLogicalOr, Op::kBitwiseOr,
+      [&](std::int32_t a, std::int32_t b) { return m.compares(a, better, 0, 2) && m.isNan(b, 0); });
+  const bool plain = body.typeOf(0) != ElementType::kFloat && m.compares(keep_value, better, 0, 2);
   if (!with_nan && !plain) return false;
   return m.either(keep_index, Op::kLogicalOr, Op::kBitwiseOr, [&](std::int32_t a, std::int32_t b) {
     return a == keep_value &&

@@ -12,8 +12,8 @@ ReduceBody::ReduceBody(const ExprProgram& program) : evaluator_(program) {
   for (auto type : program.outputTypes()) bytes_.push_back(sizeOf(type));
 }
 
-void ReduceBody::apply(const std::byte* const* a, const std::byte* const* b,
-                       std::byte* const* out, std::int64_t n, std::byte* scratch) const {
+void ReduceBody::apply(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
+                       std::int64_t n, std::byte* scratch) const {
   const std::byte* inputs[2 * TurnBuffers::kMaxValues];
   const std::size_t k = numValues();
   for (std::size_t i = 0; i < k; ++i) {

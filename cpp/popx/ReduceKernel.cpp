@@ -36,8 +36,8 @@ struct Input {
 class VariadicReduce {
  public:
   explicit VariadicReduce(const engine::StepDesc& step)
-      : VariadicReduce(step, engine::expr::ExprProgram::fromIntegers(
-                                 step.attributes.integers("expr"))) {}
+      : VariadicReduce(step,
+                       engine::expr::ExprProgram::fromIntegers(step.attributes.integers("expr"))) {}
   void run(engine::RunContext& context, std::span<std::byte* const> pointers) const;
 
  private:
@@ -93,8 +93,7 @@ VariadicReduce::VariadicReduce(const engine::StepDesc& step,
     input.bytes = sizeOf(operand.type);
     for (std::size_t d = 0; d < operand.shape.size(); ++d) {
       const LoopDim dim{operand.shape[d], operand.strides[d], 0};
-      const bool reduced =
-          std::count(dims.begin(), dims.end(), static_cast<std::int64_t>(d)) > 0;
+      const bool reduced = std::count(dims.begin(), dims.end(), static_cast<std::int64_t>(d)) > 0;
       (reduced ? input.reduced : input.kept).push_back(dim);
     }
     for (auto* loops : {&input.kept, &input.reduced}) {
@@ -121,8 +120,8 @@ void VariadicReduce::findArg(const engine::expr::ExprProgram& program) {
       arg == ArgReducer::kMaximum ? Reducer::kMaximum : Reducer::kMinimum, type);
 }
 
-void VariadicReduce::applyInit(std::span<std::byte* const> p, Buffers& buffers,
-                               std::int64_t begin, std::int64_t n) const {
+void VariadicReduce::applyInit(std::span<std::byte* const> p, Buffers& buffers, std::int64_t begin,
+                               std::int64_t n) const {
   std::byte* outs[kMax];
   for (std::size_t i = 0; i < k_; ++i) {
     simd::fill(buffers.left()[i], p[2 * k_ + i], inputs_[i].bytes, n);
@@ -297,8 +296,7 @@ void VariadicReduce::foldSegment(std::span<std::byte* const> p, std::int64_t out
                           inputs_[i].bytes, lanes);
     }
     if (t == 0) continue;
-    body_.apply(buffers.turns.now(), buffers.right(), buffers.turns.next(), lanes,
-                buffers.scratch);
+    body_.apply(buffers.turns.now(), buffers.right(), buffers.turns.next(), lanes, buffers.scratch);
     buffers.turns.flip();
   }
   // What is left over comes last, one element to a lane: fewer than there are lanes.
@@ -357,11 +355,10 @@ void VariadicReduce::runArgRows(engine::ThreadPool& pool, std::span<std::byte* c
 }
 
 std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
-  return engine::kernelOf(
-      [plan = VariadicReduce(step)](engine::RunContext& context,
-                                    std::span<std::byte* const> pointers) {
-        plan.run(context, pointers);
-      });
+  return engine::kernelOf([plan = VariadicReduce(step)](engine::RunContext& context,
+                                                        std::span<std::byte* const> pointers) {
+    plan.run(context, pointers);
+  });
 }
 const engine::RegisterKernel kReduce{"popx.reduce", makeReduce};
 

@@ -14,9 +14,8 @@ namespace popx {
 /// taken in row-major order. `window` has no dilations. On hardware: popnn's max pooling gradient.
 poplar::Tensor selectAndScatter(poplar::Graph& graph, const poplar::Tensor& operand,
                                 const poplar::Tensor& source, const poplar::Tensor& init,
-                                const popops::expr::Expr& select,
-                                const popops::expr::Expr& scatter, const Window& window,
-                                poplar::program::Sequence& prog,
+                                const popops::expr::Expr& select, const popops::expr::Expr& scatter,
+                                const Window& window, poplar::program::Sequence& prog,
                                 const poplar::DebugContext& debugContext = {});
 
 }  // namespace popx
