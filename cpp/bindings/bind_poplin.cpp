@@ -1,0 +1,169 @@
+#include <pybind11/stl.h>
+
+#include <map>
+#include <sstream>
+
+#include "bindings/bindings.hpp"
+#include "poplin/Convolution.hpp"
+#include "poplin/MatMul.hpp"
+#include "poplin/VertexCycles.hpp"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+using poplin::ConvParams;
+using poplin::PlanningCache;
+using Shape = std::vector<std::size_t>;
+using Options = std::map<std::string, std::string>;
+
+namespace {
+
+poplar::OptionFlags flags(const Options& options) {
+  poplar::OptionFlags result;
+  for (const auto& [name, value] : options) result.set(name, value);
+  return result;
+}
+
+void bindMatMul(py::module_& m) {
+  const DebugContext none;
+  m.def(
+      "matMul",
+      [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog, const Type& type,
+         const DebugContext& debug, const Options& options, PlanningCache* cache) {
+        return poplin::matMul(graph, a, b, prog, type, debug, flags(options), cache);
+      },
+      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none,
+      "options"_a = Options(), "cache"_a = nullptr);
+  m.def(
+      "matMulGrouped",
+      [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog, const Type& type,
+         const DebugContext& debug, const Options& options, PlanningCache* cache) {
+        return poplin::matMulGrouped(graph, a, b, prog, type, debug, flags(options), cache);
+      },
+      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none,
+      "options"_a = Options(), "cache"_a = nullptr);
+  m.def(
+      "matMulAcc",
+      [](Graph& graph, const Tensor& c, float k, const Tensor& a, const Tensor& b, Sequence& prog,
+         const DebugContext& debug, const Options& options, PlanningCache* cache) {
+        poplin::matMulAcc(graph, c, k, a, b, prog, debug, flags(options), cache);
+      },
+      "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a, "debug"_a = none, "options"_a = Options(),
+      "cache"_a = nullptr);
+  m.def(
+      "matMulGroupedAcc",
+      [](Graph& graph, const Tensor& c, float k, const Tensor& a, const Tensor& b, Sequence& prog,
+         const DebugContext& debug, const Options& options, PlanningCache* cache) {
+        poplin::matMulGroupedAcc(graph, c, k, a, b, prog, debug, flags(options), cache);
+      },
+      "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a, "debug"_a = none, "options"_a = Options(),
+      "cache"_a = nullptr);
+}
+
+using CreateFn = Tensor (*)(Graph&, const Type&, const Type&, const Shape&, const Shape&,
+                            const DebugContext&, const poplar::OptionFlags&, PlanningCache*);
+
+void bindCreate(py::module_& m, const char* name, CreateFn create) {
+  m.def(
+      name,
+      [create](Graph& graph, const Type& in, const Type& out, const Shape& a, const Shape& b,
+               const DebugContext& debug, const Options& options, PlanningCache* cache) {
+        return create(graph, in, out, a, b, debug, flags(options), cache);
+      },
+      "graph"_a, "input_type"_a, "output_type"_a, "a_shape"_a, "b_shape"_a,
+      "debug"_a = DebugContext(), "options"_a = Options(), "cache"_a = nullptr);
+}
+
+void bindConvParams(py::module_& m) {
+  using Unsigned = std::vector<unsigned>;
+  using In = ConvParams::InputTransform;
+  using Out = ConvParams::OutputTransform;
+  py::class_<In>(m, "InputTransform")
+      .def(py::init<std::size_t>())
+      .def(py::init<Unsigned, Unsigned, Unsigned, Unsigned, Unsigned, std::vector<bool>>(),
+           "truncation_lower"_a, "truncation_upper"_a, "dilation"_a, "padding_lower"_a,
+           "padding_upper"_a, "flip"_a);
+  py::class_<Out>(m, "OutputTransform")
+      .def(py::init<std::size_t>())
+      .def(py::init<Unsigned, Unsigned, Unsigned, Unsigned, Unsigned>(), "truncation_lower"_a,
+           "truncation_upper"_a, "stride"_a, "padding_lower"_a, "padding_upper"_a);
+  py::class_<ConvParams>(m, "ConvParams")
+      .def(py::init<Type, Type, std::size_t, Shape, Shape, std::size_t, std::size_t, std::size_t,
+                    In, In, Out>(),
+           "input_type"_a, "output_type"_a, "batch_size"_a, "input_field_shape"_a,
+           "kernel_shape"_a, "input_channels_per_group"_a, "output_channels_per_group"_a,
+           "num_groups"_a, "input_transform"_a, "kernel_transform"_a, "output_transform"_a)
+      .def("getOutputFieldShape", &ConvParams::getOutputFieldShape)
+      .def("__repr__", [](const ConvParams& params) {
+        std::ostringstream os;
+        os << params;
+        return os.str();
+      });
+}
+
+void bindConvolution(py::module_& m) {
+  const DebugContext none;
+  m.def(
+      "createWeights",
+      [](Graph& graph, const ConvParams& params, const DebugContext& debug, const Options& options,
+         PlanningCache* cache) {
+        return poplin::createWeights(graph, params, debug, flags(options), cache);
+      },
+      "graph"_a, "params"_a, "debug"_a = none, "options"_a = Options(), "cache"_a = nullptr);
+  m.def(
+      "createInput",
+      [](Graph& graph, const ConvParams& params, const DebugContext& debug, const Options& options,
+         PlanningCache* cache) {
+        return poplin::createInput(graph, params, debug, flags(options), cache);
+      },
+      "graph"_a, "params"_a, "debug"_a = none, "options"_a = Options(), "cache"_a = nullptr);
+  m.def(
+      "convolution",
+      [](Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
+         bool transpose_and_flip, Sequence& prog, const DebugContext& debug,
+         const Options& options, PlanningCache* cache) {
+        return poplin::convolution(graph, in, weights, params, transpose_and_flip, prog, debug,
+                                   flags(options), cache);
+      },
+      "graph"_a, "in_"_a, "weights"_a, "params"_a, "transpose_and_flip_weights"_a, "prog"_a,
+      "debug"_a = none, "options"_a = Options(), "cache"_a = nullptr);
+  m.def(
+      "calculateWeightDeltas",
+      [](Graph& graph, const Tensor& deltas, const Tensor& activations, const ConvParams& params,
+         Sequence& prog, const DebugContext& debug, const Options& options, PlanningCache* cache) {
+        return poplin::calculateWeightDeltas(graph, deltas, activations, params, prog, debug,
+                                             flags(options), cache);
+      },
+      "graph"_a, "deltas"_a, "activations"_a, "params"_a, "prog"_a, "debug"_a = none,
+      "options"_a = Options(), "cache"_a = nullptr);
+  m.def("getGradientParams", &poplin::getGradientParams, "params"_a);
+  m.def("getWeightUpdateParams", &poplin::getWeightUpdateParams, "params"_a);
+}
+
+}  // namespace
+
+void bindPoplin(py::module_& m) {
+  py::module_ poplin = m.def_submodule("poplin");
+  py::class_<PlanningCache>(poplin, "PlanningCache")
+      .def(py::init<>())
+      .def("__len__", &PlanningCache::size);
+  bindMatMul(poplin);
+  bindCreate(poplin, "createMatMulInputLHS", &poplin::createMatMulInputLHS);
+  bindCreate(poplin, "createMatMulInputRHS", &poplin::createMatMulInputRHS);
+  bindCreate(poplin, "createMatMulGroupedInputLHS", &poplin::createMatMulGroupedInputLHS);
+  bindCreate(poplin, "createMatMulGroupedInputRHS", &poplin::createMatMulGroupedInputRHS);
+  bindConvParams(poplin);
+  bindConvolution(poplin);
+  poplin.def("ampVertexCycles", &::poplin::ampVertexCycles, "rows"_a, "float_partials"_a = false);
+  poplin.def(
+      "matMulCycles",
+      [](const poplar::Target& target, std::size_t m_, std::size_t k, std::size_t n,
+         const Type& type, const Options& options) {
+        return ::poplin::matMulCycles(target, m_, k, n, type, flags(options));
+      },
+      "target"_a, "m"_a, "k"_a, "n"_a, "type"_a, "options"_a = Options());
+}
