@@ -61,22 +61,36 @@ Walk walkInOrder(GraphImpl& graph, const Tensor& pieced, const Tensor& other) {
   return walk;
 }
 
-/// Calls fn(piece, part of other) for every piece, both of one shape; false where the pieces are
-/// not whole slices of the first dimension.
-template <class F>
-bool forEachSlice(GraphImpl& graph, const Walk& walk, const F& fn) {
-  if (!walk.whole || walk.pieced.rank() == 0) return false;
+/// A piece and the part of the other tensor that belongs to it, in one shape.
+using Slices = std::vector<std::pair<Tensor, Tensor>>;
+
+bool isStrided(const Tensor& tensor) { return tensor.view()->isStrided(); }
+
+/// Pairs every piece with its part; empty where the pieces are not whole slices of the first
+/// dimension, or where the two cannot be seen in one shape without a new piece.
+Slices slicesOf(GraphImpl& graph, const Walk& walk) {
+  if (!walk.whole || walk.pieced.rank() == 0) return {};
   const View& view = *walk.pieced.view();
   const std::size_t row = view.numElements() / view.shape[0];
   for (const auto start : view.pieces->starts) {
-    if (start % row != 0) return false;
+    if (start % row != 0) return {};
   }
+  Slices slices;
   for (std::size_t i = 0; i < view.pieces->views.size(); ++i) {
     const Tensor part =
         walk.other.slice(view.pieces->starts[i] / row, view.pieces->starts[i + 1] / row, 0);
-    fn(tensorOf(graph, view.pieces->views[i]).reshape(part.shape()), part);
+    const Tensor piece = tensorOf(graph, view.pieces->views[i]);
+    const Tensor part_as_piece = part.reshape(piece.shape());
+    const Tensor piece_as_part = piece.reshape(part.shape());
+    if (isStrided(part_as_piece) || !isStrided(part)) {
+      slices.emplace_back(piece, part_as_piece);
+    } else if (isStrided(piece_as_part)) {
+      slices.emplace_back(piece_as_part, part);
+    } else {
+      return {};
+    }
   }
-  return true;
+  return slices;
 }
 
 /// All pieces of `view`, row-major one after another, in a temporary.
@@ -100,11 +114,9 @@ Tensor overlay(GraphImpl& graph, const Tensor& joined, View view) {
 
 void copyFromPieces(GraphImpl& graph, ProgramNode& sequence, const Tensor& src, const Tensor& dst,
                     const DebugContext& debug) {
-  const bool done = forEachSlice(graph, walkInOrder(graph, src, dst),
-                                 [&](const Tensor& piece, const Tensor& part) {
-                                   appendCopy(graph, sequence, piece, part, debug);
-                                 });
-  if (done) return;
+  const Slices slices = slicesOf(graph, walkInOrder(graph, src, dst));
+  for (const auto& [piece, part] : slices) appendCopy(graph, sequence, piece, part, debug);
+  if (!slices.empty()) return;
   const Tensor joined = joinPieces(graph, sequence, *src.view(), true, debug);
   appendCopy(graph, sequence, overlay(graph, joined, *src.view()), dst, debug);
 }
@@ -112,10 +124,9 @@ void copyFromPieces(GraphImpl& graph, ProgramNode& sequence, const Tensor& src, 
 void copyToPieces(GraphImpl& graph, ProgramNode& sequence, const Tensor& src, const Tensor& dst,
                   const DebugContext& debug) {
   const Walk walk = walkInOrder(graph, dst, src);
-  const bool done = forEachSlice(graph, walk, [&](const Tensor& piece, const Tensor& part) {
-    appendCopy(graph, sequence, part, piece, debug);
-  });
-  if (done) return;
+  const Slices slices = slicesOf(graph, walk);
+  for (const auto& [piece, part] : slices) appendCopy(graph, sequence, part, piece, debug);
+  if (!slices.empty()) return;
   const View& view = *dst.view();
   const Tensor joined = joinPieces(graph, sequence, view, !walk.whole, debug);
   appendCopy(graph, sequence, src, overlay(graph, joined, view), debug);

@@ -173,13 +173,15 @@ void Engine::connectStreamToCallback(StringRef handle, std::function<void(void*)
 
 void Engine::writeTensor(StringRef handle, const void* buf, const void* bufEnd) {
   // The stream only reads from it.
-  connectStream(handle, const_cast<void*>(buf), const_cast<void*>(bufEnd));  // NOLINT
-  impl_->enter("write:" + std::string(handle));
+  const std::string stream = "write:" + std::string(handle);
+  connectStream(stream, const_cast<void*>(buf), const_cast<void*>(bufEnd));  // NOLINT
+  impl_->enter(stream);
 }
 
 void Engine::readTensor(StringRef handle, void* buf, void* bufEnd) {
-  connectStream(handle, buf, bufEnd);
-  impl_->enter("read:" + std::string(handle));
+  const std::string stream = "read:" + std::string(handle);
+  connectStream(stream, buf, bufEnd);
+  impl_->enter(stream);
 }
 
 void Engine::printProfileSummary(std::ostream& os, const OptionFlags&) const {

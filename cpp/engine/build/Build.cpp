@@ -123,11 +123,13 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
   for (std::size_t i = 0; i < progs.size(); ++i) add(std::to_string(i), progs[i]);
   add("load", ipujax::engine::loadProgram(top));
   for (const auto& [handle, tensor] : impl.host_writes) {
-    const auto stream = top.addHostToDeviceFIFO(handle, tensor.elementType(), tensor.numElements());
+    const auto stream =
+        top.addHostToDeviceFIFO("write:" + handle, tensor.elementType(), tensor.numElements());
     add("write:" + handle, program::Sequence({program::Copy(stream, tensor)}));
   }
   for (const auto& [handle, tensor] : impl.host_reads) {
-    const auto stream = top.addDeviceToHostFIFO(handle, tensor.elementType(), tensor.numElements());
+    const auto stream =
+        top.addDeviceToHostFIFO("read:" + handle, tensor.elementType(), tensor.numElements());
     add("read:" + handle, program::Sequence({program::Copy(tensor, stream)}));
   }
   const Tensor selector = impl.addLinear(INT, {}, "entry point");

@@ -16,6 +16,7 @@ namespace {
 struct Numbers {
   Graph graph{IPUModel().createDevice().getTarget()};
   Tensor t;
+  int reads = 0;
 
   explicit Numbers(Shape shape) {
     std::vector<int> values(std::accumulate(shape.begin(), shape.end(), 1ul, std::multiplies<>()));
@@ -26,12 +27,13 @@ struct Numbers {
 
   std::vector<int> read(const Tensor& view) {
     const Tensor out = graph.addVariable(INT, view.shape(), VariableMappingMethod::LINEAR, "out");
-    graph.createHostRead("out", out);
+    const std::string handle = "out" + std::to_string(reads++);
+    graph.createHostRead(handle, out);
     Engine engine(graph, program::Copy(view, out));
     engine.load(Device(graph.getTarget()));
     engine.run();
     std::vector<int> result(view.numElements());
-    engine.readTensor("out", result.data(), result.data() + result.size());
+    engine.readTensor(handle, result.data(), result.data() + result.size());
     return result;
   }
 };
