@@ -1,0 +1,306 @@
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "Check.hpp"
+#include "engine/Half.hpp"
+#include "engine/expr/ExprProgram.hpp"
+#include "popops/Expr.hpp"
+#include "popx/Expr.hpp"
+#include "popx/ExprCompile.hpp"
+
+/// Programs: equal whether fused or run one operation at a time, in place or not, saved or not.
+namespace {
+using namespace ipujax::engine;
+using expr::ExprBuilder;
+using expr::ExprEvaluator;
+using expr::ExprProgram;
+using expr::Op;
+using Bytes = std::vector<std::byte>;
+
+Bytes run(const ExprProgram& p, const std::vector<Bytes>& inputs, std::size_t n,
+          std::size_t output = 0, const std::vector<bool>& uniform = {}) {
+  std::vector<const std::byte*> in;
+  for (const auto& b : inputs) in.push_back(b.data());
+  std::vector<Bytes> out;
+  for (auto t : p.outputTypes()) out.emplace_back(n * sizeOf(t));
+  std::vector<std::byte*> o;
+  for (auto& b : out) o.push_back(b.data());
+  ExprEvaluator(p, uniform).run(in, o, static_cast<std::int64_t>(n));
+  return out[output];
+}
+
+Bytes random(ElementType type, std::size_t n, std::mt19937& r) {
+  Bytes b(n * sizeOf(type));
+  for (std::size_t k = 0; k < n; ++k) {
+    const float f = static_cast<float>(static_cast<int>(r() % 801)) / 100 - 4;
+    if (type == ElementType::kFloat)
+      std::memcpy(&b[k * 4], &f, 4);
+    else if (type == ElementType::kHalf) {
+      const auto h = floatToHalf(f);
+      std::memcpy(&b[k * 2], &h, 2);
+    } else if (type == ElementType::kBool)
+      b[k] = std::byte(r() & 1);
+    else {
+      const auto v = static_cast<std::uint64_t>(r());
+      std::memcpy(&b[k * sizeOf(type)], &v, sizeOf(type));
+    }
+  }
+  return b;
+}
+
+constexpr ElementType kTypes[] = {ElementType::kFloat, ElementType::kHalf,  ElementType::kInt32,
+                                  ElementType::kBool,  ElementType::kInt64, ElementType::kUInt8};
+
+/// A random program over one input of each type and a few constants, several outputs.
+ExprProgram randomProgram(std::mt19937& r, std::size_t length) {
+  ExprBuilder b({std::begin(kTypes), std::end(kTypes)});
+  std::vector<std::int32_t> values;
+  for (std::size_t i = 0; i < std::size(kTypes); ++i) values.push_back(b.input(i));
+  for (auto t : kTypes) values.push_back(b.constantFrom(t, 3));
+  const auto pick = [&] { return values[r() % values.size()]; };
+  while (values.size() < length + 2 * std::size(kTypes)) {
+    const auto op = static_cast<Op>(r() % (expr::kOpCount - 1));
+    const std::int32_t x = pick();
+    try {
+      if (op == Op::kCast || r() % 6 == 0) {
+        values.push_back(b.cast(x, kTypes[r() % std::size(kTypes)]));
+      } else if (op == Op::kBitcast) {
+        if (b.typeOf(x) == ElementType::kHalf) values.push_back(b.bitcast(x, ElementType::kInt16));
+      } else if (op == Op::kReducePrecision) {
+        values.push_back(b.reducePrecision(x, 5, 7));
+      } else if (expr::numOperands(op) == 1) {
+        values.push_back(b.apply(op, {x}));
+      } else if (expr::numOperands(op) == 2) {
+        values.push_back(b.apply(op, {x, pick()}));
+      } else if (expr::numOperands(op) == 3) {
+        values.push_back(b.apply(op, {x, pick(), pick()}));
+      }
+    } catch (const std::invalid_argument&) {  // types that do not go together
+    }
+  }
+  for (int k = 0; k < 4; ++k) b.output(values[values.size() - 1 - (r() % 8)]);
+  return b.build();
+}
+
+/// Every instruction as a program of its own, results stored between.
+std::vector<Bytes> stepByStep(const ExprProgram& p, const std::vector<Bytes>& inputs,
+                              std::size_t n) {
+  std::vector<Bytes> values = inputs;
+  for (const auto& i : p.instructions()) {
+    std::vector<ElementType> types;
+    std::vector<Bytes> operands;
+    for (int a = 0; a < expr::numOperands(i.op); ++a) {
+      const auto v = i.args[static_cast<std::size_t>(a)];
+      types.push_back(p.typeOf(v));
+      operands.push_back(values[static_cast<std::size_t>(v)]);
+    }
+    if (types.empty()) {
+      types.push_back(ElementType::kFloat);
+      operands.push_back(inputs[0]);
+    }
+    ExprBuilder b(types);
+    std::int32_t v = 0;
+    if (i.op == Op::kConstant)
+      v = b.constant(i.type, i.immediate);
+    else if (i.op == Op::kCast)
+      v = b.cast(0, i.type);
+    else if (i.op == Op::kBitcast)
+      v = b.bitcast(0, i.type);
+    else if (i.op == Op::kReducePrecision)
+      v = b.reducePrecision(0, static_cast<int>(i.immediate / 256),
+                            static_cast<int>(i.immediate % 256));
+    else {
+      std::vector<std::int32_t> args;
+      for (std::size_t a = 0; a < types.size(); ++a) args.push_back(static_cast<std::int32_t>(a));
+      v = b.apply(i.op, args);
+    }
+    b.output(v);
+    values.push_back(run(b.build(), operands, n));
+  }
+  return values;
+}
+
+/// NaNs are one value: which payload survives depends on the order of operands.
+bool same(const Bytes& a, const Bytes& b, ElementType type) {
+  for (std::size_t k = 0; k * sizeOf(type) < a.size(); ++k) {
+    if (std::memcmp(&a[k * sizeOf(type)], &b[k * sizeOf(type)], sizeOf(type)) == 0) continue;
+    if (type == ElementType::kFloat) {
+      float x = 0;
+      float y = 0;
+      std::memcpy(&x, &a[k * 4], 4);
+      std::memcpy(&y, &b[k * 4], 4);
+      if (std::isnan(x) && std::isnan(y)) continue;
+    }
+    if (type == ElementType::kHalf) {
+      std::uint16_t x = 0;
+      std::uint16_t y = 0;
+      std::memcpy(&x, &a[k * 2], 2);
+      std::memcpy(&y, &b[k * 2], 2);
+      if ((x & 0x7fff) > 0x7c00 && (y & 0x7fff) > 0x7c00) continue;
+    }
+    return false;
+  }
+  return true;
+}
+}  // namespace
+
+TEST(random_programs_equal_their_steps) {
+  std::mt19937 r(5);
+  constexpr std::size_t kN = 1100;
+  for (int trial = 0; trial < 60; ++trial) {
+    const ExprProgram p = randomProgram(r, 4 + static_cast<std::size_t>(trial));
+    std::vector<Bytes> inputs;
+    for (auto t : kTypes) inputs.push_back(random(t, kN, r));
+    const auto values = stepByStep(p, inputs, kN);
+    const ExprProgram saved = ExprProgram::fromIntegers(p.toIntegers());
+    CHECK(saved.instructions() == p.instructions() && saved.outputs() == p.outputs());
+    for (std::size_t j = 0; j < p.numOutputs(); ++j) {
+      const auto type = p.outputTypes()[j];
+      const auto& want = values[static_cast<std::size_t>(p.outputs()[j])];
+      if (!same(run(saved, inputs, kN, j), want, type))
+        check::fail(__FILE__, __LINE__, "output ", j, " differs in\n", p.toString());
+    }
+  }
+}
+
+TEST(uniform_inputs_equal_spread_ones) {
+  std::mt19937 r(6);
+  constexpr std::size_t kN = 700;
+  for (int trial = 0; trial < 60; ++trial) {
+    const ExprProgram p = randomProgram(r, 20);
+    std::vector<Bytes> inputs;
+    std::vector<Bytes> spread;
+    std::vector<bool> uniform;
+    for (auto t : kTypes) {
+      uniform.push_back(r() % 2 == 0);
+      inputs.push_back(random(t, kN, r));
+      spread.push_back(inputs.back());
+      for (std::size_t k = 0; uniform.back() && k < kN; ++k)
+        std::memcpy(&spread.back()[k * sizeOf(t)], inputs.back().data(), sizeOf(t));
+    }
+    for (std::size_t j = 0; j < p.numOutputs(); ++j)
+      if (!same(run(p, inputs, kN, j, uniform), run(p, spread, kN, j), p.outputTypes()[j]))
+        check::fail(__FILE__, __LINE__, "output ", j, " differs in\n", p.toString());
+  }
+}
+
+TEST(outputs_may_take_over_inputs) {
+  std::mt19937 r(8);
+  constexpr std::size_t kN = 1500;
+  for (int trial = 0; trial < 60; ++trial) {
+    const ExprProgram p = randomProgram(r, 12);
+    std::vector<Bytes> inputs;
+    for (auto t : kTypes) inputs.push_back(random(t, kN, r));
+    std::vector<Bytes> want;
+    for (std::size_t j = 0; j < p.numOutputs(); ++j) want.push_back(run(p, inputs, kN, j));
+    std::vector<Bytes> out;
+    std::vector<const std::byte*> in;
+    std::vector<std::byte*> o;
+    std::vector<bool> taken(inputs.size());
+    for (auto& b : inputs) in.push_back(b.data());
+    out.reserve(p.numOutputs());
+    for (auto t : p.outputTypes()) {
+      std::byte* where = nullptr;
+      for (std::size_t i = 0; i < inputs.size() && !where; ++i) {
+        if (taken[i] || sizeOf(kTypes[i]) != sizeOf(t)) continue;
+        taken[i] = true;
+        where = inputs[i].data();
+      }
+      if (!where) where = out.emplace_back(kN * sizeOf(t)).data();
+      o.push_back(where);
+    }
+    ExprEvaluator(p).run(in, o, kN);
+    for (std::size_t j = 0; j < p.numOutputs(); ++j) {
+      const auto bytes = want[j].size();
+      if (!same(Bytes(o[j], o[j] + bytes), want[j], p.outputTypes()[j]))
+        check::fail(__FILE__, __LINE__, "output ", j, " differs in place in\n", p.toString());
+    }
+  }
+}
+
+TEST(equal_values_are_one_and_dead_ones_are_dropped) {
+  using namespace popops::expr;
+  const Expr shared = Exp(_1 * _2);
+  const auto p = popx::compileExpr({shared + shared, Exp(_1 * _2) - 1.0f},
+                                   {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
+  CHECK_EQ(p.instructions().size(), 5u);  // mul, exp, add, constant, sub
+  CHECK(!p.usesInput(2));
+  CHECK(popx::compileExpr({_2 + _1}, {poplar::INT, poplar::INT}).isBinary(Op::kAdd));
+  CHECK(!popx::compileExpr({_2 - _1}, {poplar::INT, poplar::INT}).isBinary(Op::kSubtract));
+  CHECK(popx::compileExpr({_1}, {poplar::INT}).isInput(0));
+}
+
+TEST(long_chains_need_few_registers_and_no_stack) {
+  using namespace popops::expr;
+  Expr e = _1;
+  for (int k = 0; k < 20000; ++k) e = Add(Mul(e, Const(1.0f)), e);  // a tree of 2^20000 leaves
+  const auto p = popx::compileExpr({e}, {poplar::FLOAT});
+  CHECK(ExprEvaluator(p).numRegisters() <= 3);
+  Expr chain = _1;
+  for (int k = 0; k < 200000; ++k) chain = Neg(chain);
+  CHECK_EQ(popx::compileExpr({chain}, {poplar::FLOAT}).instructions().size(), 200000u);
+}
+
+TEST(half_rounds_after_each_operation) {
+  using namespace popops::expr;
+  const auto p = popx::compileExpr({(_1 + _2) - _1}, {poplar::HALF, poplar::HALF});
+  Bytes a(2);
+  Bytes b(2);
+  const auto big = floatToHalf(2048.0f);
+  const auto one = floatToHalf(1.0f);
+  std::memcpy(a.data(), &big, 2);
+  std::memcpy(b.data(), &one, 2);
+  const Bytes c = run(p, {a, b}, 1);
+  std::uint16_t got = 7;
+  std::memcpy(&got, c.data(), 2);
+  CHECK_EQ(halfToFloat(got), 0.0f);  // 2049 is no half; in float the result would be 1
+}
+
+TEST(bfloat16_and_reduced_precision_round_to_nearest_even) {
+  const float values[] = {1.0f, 1.00390625f, 1.01171875f, 3.39e38f, -0.0f, 1e-40f, NAN, INFINITY};
+  Bytes in(sizeof(values));
+  std::memcpy(in.data(), values, sizeof(values));
+  const auto p = popx::compileExpr(
+      {popx::expr::RoundToBFloat16(popops::expr::_1), popx::expr::ToBFloat16(popops::expr::_1),
+       popx::expr::FromBFloat16(popx::expr::ToBFloat16(popops::expr::_1)),
+       popx::expr::ReducePrecision(popops::expr::_1, 8, 7),
+       popx::expr::ReducePrecision(popops::expr::_1, 5, 10)},
+      {poplar::FLOAT});
+  const std::size_t n = std::size(values);
+  const float want[] = {1.0f, 1.0f, 1.015625f, 3.39e38f, -0.0f, 1e-40f, NAN, INFINITY};
+  const Bytes rounded = run(p, {in}, n, 0);
+  const Bytes there_and_back = run(p, {in}, n, 2);
+  const Bytes reduced = run(p, {in}, n, 3);
+  CHECK(same(rounded, there_and_back, ElementType::kFloat));
+  CHECK(same(rounded, reduced, ElementType::kFloat));
+  for (std::size_t k = 0; k < n; ++k) {
+    float v = 0;
+    std::memcpy(&v, &rounded[4 * k], 4);
+    CHECK_NEAR(v, want[k], std::abs(want[k]) * 0.004 + 1e-41);
+  }
+  const Bytes half = run(p, {in}, n, 4);  // the exponents of half: overflow to infinity, 1e-40 to 0
+  float v[8];
+  std::memcpy(v, half.data(), sizeof(v));
+  CHECK(v[3] == INFINITY && v[5] == 0.0f && std::isnan(v[6]) && v[0] == 1.0f);
+}
+
+TEST(wrong_programs_are_refused_with_a_reason) {
+  using namespace popops::expr;
+  CHECK_THROWS(popx::compileExpr({_1 + _2}, {poplar::FLOAT, poplar::INT}), "add] needs");
+  CHECK_THROWS(popx::compileExpr({_3}, {poplar::FLOAT}), "index below 1");
+  CHECK_THROWS(popx::compileExpr({Tanh(_1)}, {poplar::INT}), "tanh] needs");
+  CHECK_THROWS(popx::compileExpr({popx::expr::Bitcast(_1, poplar::HALF)}, {poplar::FLOAT}),
+               "equal size");
+  CHECK_THROWS(ExprProgram::fromIntegers({}), "damaged");
+  CHECK_THROWS(ExprProgram::fromIntegers({1, 1, 1, 1, 10, 5000, 0}), "");
+  auto p = popx::compileExpr({_1 + 1.0f}, {poplar::HALF});
+  CHECK(p.outputTypes()[0] == ElementType::kHalf);  // the constant takes the tensor's type
+  auto integers = p.toIntegers();
+  for (std::size_t cut = 0; cut < integers.size(); ++cut)
+    CHECK_THROWS(ExprProgram::fromIntegers(
+                     {integers.begin(), integers.begin() + static_cast<std::ptrdiff_t>(cut)}),
+                 "");
+}
