@@ -81,7 +81,12 @@ void dropRemovedSteps(Draft& draft) {
     if (node.kind == NodeKind::kSequence) std::erase_if(node.children, gone);
   }
   for (auto& node : image.nodes) {
-    if (node.kind == NodeKind::kStep) node.value = renamed[node.value];
+    if (node.kind != NodeKind::kStep) continue;
+    if (draft.step_removed[node.value]) {
+      node = Node();  // no parent is left
+    } else {
+      node.value = renamed[node.value];
+    }
   }
 }
 
