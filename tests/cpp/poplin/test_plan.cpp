@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "Check.hpp"
+#include "OnDevice.hpp"
+#include "engine/Planning.hpp"
+#include "poplar/GraphImpl.hpp"
+#include "poplin/Convolution.hpp"
+#include "poplin/MatMul.hpp"
+#include "poplin/Plan.hpp"
+#include "poplin/VertexCycles.hpp"
+
+/// Plans and their cost, against measurements on hardware where there are any.
+namespace {
+
+using poplar::FLOAT;
+using poplar::HALF;
+using poplin::plan::makePlan;
+using poplin::plan::Problem;
+
+std::ifstream points(const char* name) {
+  // tests/cpp/poplin/test_plan.cpp -> tests/data
+  std::string path = __FILE__;
+  for (int i = 0; i < 3; ++i) path = path.substr(0, path.rfind('/'));
+  std::ifstream file(path + "/data/" + name);
+  if (!file) check::fail(__FILE__, __LINE__, "cannot read ", path, "/data/", name);
+  std::string header;
+  std::getline(file, header);
+  return file;
+}
+
+poplar::Target bow() { return {poplar::machineByName("bow"), 1, poplar::TargetType::IPU_MODEL}; }
+
+Problem product(std::size_t m, std::size_t k, std::size_t n, poplar::Type type) {
+  Problem p;
+  p.rows = p.row_length = m;
+  p.in_channels = k;
+  p.out_channels = n;
+  p.input_elements = m * k;
+  p.in_type = p.out_type = type.element();
+  return p;
+}
+
+double cycles(const Problem& p) { return makePlan(p, poplar::Target()).cost.cycles(); }
+
+}  // namespace
+
+TEST(amp_vertex_is_within_five_percent_of_every_measured_point) {
+  auto file = points("amp_points.csv");
+  std::string line;
+  int rows_checked = 0;
+  while (std::getline(file, line)) {
+    double rows = 0, tflops = 0, measured = 0;
+    CHECK_EQ(std::sscanf(line.c_str(), "%lf,%lf,%lf", &rows, &tflops, &measured), 3);
+    const double model = poplin::ampVertexCycles(static_cast<std::uint64_t>(rows));
+    CHECK_NEAR(model / measured, 1.0, 0.05);
+    ++rows_checked;
+  }
+  CHECK(rows_checked >= 60);
+}
+
+TEST(amp_vertex_rows_of_the_workload_table_are_within_five_percent) {
+  auto file = points("ipu_points.csv");
+  std::string line;
+  int found = 0;
+  while (std::getline(file, line)) {
+    const auto at = line.find("ConvPartial1x1 f16[");
+    const auto cycles_at = line.find("; =");
+    if (at == std::string::npos || cycles_at == std::string::npos) continue;
+    const double rows = std::atof(line.c_str() + at + 19);
+    const double measured = std::atof(line.c_str() + cycles_at + 3);
+    CHECK_NEAR(poplin::ampVertexCycles(static_cast<std::uint64_t>(rows)) / measured, 1.0, 0.05);
+    ++found;
+  }
+  CHECK(found >= 4);
+}
+
+// Measured on a Bow with operands laid out by PopLibs' planner: [n, m] x [m, m] in our terms. What
+// the model misses: mean 6 %, worst 25 % (skinny products in half, where weight loads dominate).
+TEST(matmul_cycles_are_near_the_measured_products) {
+  auto file = points("gemm_points.csv");
+  std::string line;
+  double sum = 0, worst = 0;
+  int count = 0;
+  while (std::getline(file, line)) {
+    char type[8] = {};
+    double m = 0, n = 0, tflops = 0, measured = 0;
+    CHECK_EQ(std::sscanf(line.c_str(), "%7[^,],%lf,%lf,%lf,%lf", type, &m, &n, &tflops, &measured),
+             5);
+    const bool half = std::string(type) == "FP16";
+    const double model = poplin::matMulCycles(
+        bow(), static_cast<std::size_t>(n), static_cast<std::size_t>(m),
+        static_cast<std::size_t>(m), half ? HALF : FLOAT,
+        {{"partialsType", half ? "half" : "float"}});
+    const double error = std::abs(model / measured - 1);
+    sum += error;
+    worst = std::max(worst, error);
+    ++count;
+  }
+  CHECK(count >= 30);
+  CHECK(worst < 0.25);
+  CHECK(sum / count < 0.08);
+}
+
+TEST(cost_grows_with_work) {
+  CHECK(cycles(product(64, 64, 64, FLOAT)) < cycles(product(512, 512, 512, FLOAT)));
+  CHECK(cycles(product(512, 512, 512, FLOAT)) < cycles(product(2048, 2048, 2048, FLOAT)));
+  CHECK(cycles(product(2048, 2048, 2048, HALF)) < cycles(product(2048, 2048, 2048, FLOAT)));
+  Problem grouped = product(256, 256, 256, FLOAT);
+  const double one = cycles(grouped);
+  grouped.groups = 64;
+  CHECK(cycles(grouped) > 4 * one);
+  Problem kernel = product(4096, 64, 64, HALF);
+  kernel.row_length = 32;
+  const double pointwise = cycles(kernel);
+  kernel.kernel_height = kernel.kernel_width = 3;
+  CHECK(cycles(kernel) > 2 * pointwise);
+}
+
+TEST(plans_keep_to_tiles_and_memory) {
+  const poplar::Target target;
+  for (const std::size_t size : {1, 10, 100, 1000, 4000, 12000}) {
+    for (const std::size_t k : {1, 16, 3000}) {
+      const auto plan = makePlan(product(size, k, size, FLOAT), target);
+      CHECK(plan.tiles >= 1);
+      CHECK(plan.tiles <= target.getNumTiles());
+      CHECK(plan.group_split * plan.row_split * plan.in_split * plan.out_split == plan.tiles);
+      if (plan.fits)
+        CHECK(plan.cost.temporary_bytes <= 0.6 * static_cast<double>(target.getBytesPerTile()));
+      CHECK_EQ(plan.cost.flops, 2.0 * static_cast<double>(size * k * size));
+      CHECK(plan.cost.mean_compute_cycles <= plan.cost.compute_cycles);
+    }
+  }
+}
+
+TEST(less_memory_is_planned_with_serial_slices) {
+  Problem p = product(8192, 2048, 8192, HALF);
+  const auto roomy = makePlan(p, poplar::Target());
+  p.memory_proportion = 0.05;
+  const auto tight = makePlan(p, poplar::Target());
+  CHECK(tight.cost.temporary_bytes < roomy.cost.temporary_bytes);
+  CHECK(tight.serial_split > roomy.serial_split);
+  CHECK(tight.cost.cycles() >= roomy.cost.cycles());
+}
+
+TEST(depthwise_and_outer_products_use_their_own_vertices) {
+  Problem depthwise = product(64 * 56 * 56, 1, 1, HALF);
+  depthwise.groups = 64;
+  depthwise.row_length = 56;
+  depthwise.kernel_height = depthwise.kernel_width = 3;
+  const auto vertex = makePlan(depthwise, poplar::Target()).vertex;
+  CHECK(vertex == poplin::plan::Vertex::kVerticalMac || vertex == poplin::plan::Vertex::kSlic);
+  CHECK(makePlan(product(3000, 1, 3000, FLOAT), poplar::Target()).vertex ==
+        poplin::plan::Vertex::kOuterProduct);
+}
+
+TEST(planned_operands_cost_no_rearrangement) {
+  const auto costOf = [](bool planned) {
+    OnDevice d;
+    const std::vector<std::size_t> a{512, 768}, b{768, 1024};
+    const auto left = planned ? poplin::createMatMulInputLHS(d.graph, FLOAT, a, b, "a")
+                              : d.random(FLOAT, a);
+    const auto right = planned ? poplin::createMatMulInputRHS(d.graph, FLOAT, a, b, "b")
+                               : d.random(FLOAT, b);
+    d.graph.setTileMapping(d.graph.addVariable(FLOAT, {1}), 0);
+    poplin::matMul(d.graph, left, right, d.prog);
+    const auto& steps = d.prog.node()->children;
+    CHECK_EQ(steps.size(), std::size_t{1});
+    return steps[0]->step.cost;
+  };
+  const auto planned = costOf(true), other = costOf(false);
+  CHECK(planned.exchange_cycles < other.exchange_cycles);
+  CHECK(planned.cycles() < other.cycles());
+  CHECK_EQ(planned.flops, other.flops);
+}
+
+TEST(strided_gradients_count_no_inserted_zeros) {
+  poplin::ConvParams p(FLOAT, 8, {32, 32}, {3, 3}, 16, 32, 1);
+  p.inputTransform.paddingLower = p.inputTransform.paddingUpper = {1, 1};
+  p.outputTransform.stride = {2, 2};
+  const auto back = poplin::getGradientParams(p);
+  CHECK_EQ(poplin::getFwdFlops(back), poplin::getFwdFlops(p));
+  CHECK_EQ(poplin::getFwdFlops(poplin::getWeightUpdateParams(p)), poplin::getFwdFlops(p));
+}
