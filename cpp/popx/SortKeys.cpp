@@ -14,6 +14,13 @@ using ipujax::engine::expr::ExprProgram;
 using ipujax::engine::expr::Instruction;
 using ipujax::engine::expr::Op;
 
+/// One side of a comparison: an input, and how floats are made comparable on the way.
+struct Side {
+  std::int32_t input = 0;
+  FloatOrder order = FloatOrder::kCanonical;
+  friend bool operator==(const Side&, const Side&) = default;
+};
+
 /// Reads a comparator's program as a lexicographic order.
 class Reader {
  public:
@@ -32,7 +39,7 @@ class Reader {
       const Instruction* both = at(either->args[1 - side]);
       if (!first || !both || (both->op != Op::kLogicalAnd && both->op != Op::kBitwiseAnd)) continue;
       for (int other = 0; other < 2; ++other) {
-        if (!isEqual(both->args[other], first->operand)) continue;
+        if (!isEqual(both->args[other], *first)) continue;
         const std::size_t size = keys.size();
         keys.push_back(*first);
         if (read(both->args[1 - other], keys)) return true;
@@ -46,24 +53,93 @@ class Reader {
   const Instruction* at(std::int32_t value) const {
     return value < inputs_ ? nullptr : &program_.instructions()[value - inputs_];
   }
+  const Instruction* at(std::int32_t value, Op op) const {
+    const Instruction* i = at(value);
+    return i && i->op == op ? i : nullptr;
+  }
+  bool isConstant(std::int32_t value, std::int64_t low_bits, int bits) const {
+    const Instruction* i = at(value, Op::kConstant);
+    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+    return i && (static_cast<std::uint64_t>(i->immediate) & mask) ==
+                    (static_cast<std::uint64_t>(low_bits) & mask);
+  }
+  bool isPositiveNan(std::int32_t value) const {
+    const Instruction* i = at(value, Op::kConstant);
+    if (!i) return false;
+    if (i->type == ElementType::kHalf)
+      return (i->immediate & 0xffff) > 0x7c00 && (i->immediate & 0x8000) == 0;
+    const auto bits = static_cast<std::uint32_t>(i->immediate);
+    return i->type == ElementType::kFloat && bits > 0x7f800000u && bits < 0x80000000u;
+  }
+  bool isPair(std::int32_t value, Op op, std::int32_t a, std::int32_t b) const {
+    const Instruction* i = at(value, op);
+    return i && ((i->args[0] == a && i->args[1] == b) || (i->args[0] == b && i->args[1] == a));
+  }
+  /// select(NaN, select(0, x, x == 0), x != x) of an input x.
+  std::optional<std::int32_t> canonical(std::int32_t value) const {
+    const Instruction* outer = at(value, Op::kSelect);
+    if (!outer || !isPositiveNan(outer->args[0])) return std::nullopt;
+    const Instruction* inner = at(outer->args[1], Op::kSelect);
+    if (!inner || !isConstant(inner->args[0], 0, 32)) return std::nullopt;
+    const std::int32_t x = inner->args[1];
+    const Instruction* nan = at(outer->args[2]);
+    const bool tests_nan =
+        nan && ((nan->op == Op::kIsNan && nan->args[0] == x) ||
+                (nan->op == Op::kNotEqual && nan->args[0] == x && nan->args[1] == x));
+    const bool tests_zero = isPair(inner->args[2], Op::kEqual, x, inner->args[0]);
+    if (x >= inputs_ || !tests_nan || !tests_zero) return std::nullopt;
+    return x;
+  }
+  /// bits ^ ((bits >> all but one) & all but the sign): the integer in a float's total order.
+  std::optional<Side> totalOrder(std::int32_t value) const {
+    const Instruction* flipped = at(value, Op::kBitwiseXor);
+    if (!flipped) return std::nullopt;
+    for (int side = 0; side < 2; ++side) {
+      const std::int32_t bits = flipped->args[side];
+      const Instruction* cast = at(bits, Op::kBitcast);
+      const Instruction* masked = at(flipped->args[1 - side], Op::kBitwiseAnd);
+      if (!cast || !masked || program_.typeOf(cast->args[0]) == cast->type) continue;
+      if (cast->type != ElementType::kInt32 && cast->type != ElementType::kInt16) continue;
+      const int width = static_cast<int>(8 * sizeOf(cast->type));
+      for (int other = 0; other < 2; ++other) {
+        const Instruction* sign = at(masked->args[other], Op::kShiftRightSignExtend);
+        const bool whole =
+            isConstant(masked->args[1 - other], (std::int64_t{1} << (width - 1)) - 1, width);
+        if (!sign || !whole || sign->args[0] != bits) continue;
+        if (!isConstant(sign->args[1], width - 1, width)) continue;
+        if (const auto x = canonical(cast->args[0])) return Side{*x, FloatOrder::kCanonical};
+        if (cast->args[0] < inputs_) return Side{cast->args[0], FloatOrder::kTotal};
+      }
+    }
+    return std::nullopt;
+  }
+  std::optional<Side> sideOf(std::int32_t value) const {
+    if (value < inputs_) return Side{value, FloatOrder::kCanonical};
+    if (const auto x = canonical(value)) return Side{*x, FloatOrder::kCanonical};
+    return totalOrder(value);
+  }
   /// lhs < rhs or lhs > rhs of one operand, in any of the four spellings.
   std::optional<SortKey> comparison(std::int32_t value) const {
     const Instruction* i = at(value);
     if (!i || (i->op != Op::kLessThan && i->op != Op::kGreaterThan)) return std::nullopt;
-    const std::int32_t a = i->args[0];
-    const std::int32_t b = i->args[1];
-    if (a >= inputs_ || b >= inputs_ || a / 2 != b / 2 || a == b) return std::nullopt;
+    const auto a = sideOf(i->args[0]);
+    const auto b = sideOf(i->args[1]);
+    if (!a || !b || a->input / 2 != b->input / 2 || a->input == b->input) return std::nullopt;
+    if (a->order != b->order) return std::nullopt;
     SortKey key;
-    key.operand = static_cast<std::size_t>(a / 2);
-    key.descending = (i->op == Op::kGreaterThan) != (a > b);
+    key.operand = static_cast<std::size_t>(a->input / 2);
+    key.descending = (i->op == Op::kGreaterThan) != (a->input > b->input);
+    key.order = a->order;
     return key;
   }
-  bool isEqual(std::int32_t value, std::size_t operand) const {
-    const Instruction* i = at(value);
-    const auto lhs = static_cast<std::int32_t>(2 * operand);
-    if (!i || i->op != Op::kEqual) return false;
-    return (i->args[0] == lhs && i->args[1] == lhs + 1) ||
-           (i->args[0] == lhs + 1 && i->args[1] == lhs);
+  bool isEqual(std::int32_t value, const SortKey& key) const {
+    const Instruction* i = at(value, Op::kEqual);
+    if (!i) return false;
+    const auto a = sideOf(i->args[0]);
+    const auto b = sideOf(i->args[1]);
+    if (!a || !b || a->order != key.order || b->order != key.order) return false;
+    const auto lhs = static_cast<std::int32_t>(2 * key.operand);
+    return std::min(a->input, b->input) == lhs && std::max(a->input, b->input) == lhs + 1;
   }
   const ExprProgram& program_;
   std::int32_t inputs_;

@@ -1,0 +1,175 @@
+#include <pybind11/stl.h>
+
+#include "bindings/bindings.hpp"
+#include "popnn/Pooling.hpp"
+#include "popops/Iota.hpp"
+#include "popops/Reduce.hpp"
+#include "popops/Sort.hpp"
+#include "popops/TopK.hpp"
+#include "popx/Reduce.hpp"
+#include "popx/ReduceWindow.hpp"
+#include "popx/SelectAndScatter.hpp"
+#include "popx/Sort.hpp"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+using Shape = std::vector<std::size_t>;
+
+namespace {
+
+py::module_ submodule(py::module_& m, const char* name) {
+  if (py::hasattr(m, name)) return m.attr(name);
+  return m.def_submodule(name);
+}
+
+void bindPopopsReduce(py::module_& m) {
+  using popops::Operation;
+  using popops::ReduceParams;
+  py::enum_<Operation>(m, "Operation")
+      .value("ADD", Operation::ADD)
+      .value("MUL", Operation::MUL)
+      .value("MIN", Operation::MIN)
+      .value("MAX", Operation::MAX)
+      .value("LOGICAL_AND", Operation::LOGICAL_AND)
+      .value("LOGICAL_OR", Operation::LOGICAL_OR)
+      .value("SQUARE_ADD", Operation::SQUARE_ADD)
+      .value("LOG_ADD", Operation::LOG_ADD);
+  py::class_<ReduceParams>(m, "ReduceParams")
+      .def(py::init<Operation, bool>(), "op"_a, "update"_a = false)
+      .def(py::init<Operation, bool, Tensor>(), "op"_a, "update"_a, "scale"_a);
+  m.def(
+      "reduce",
+      [](Graph& graph, const Tensor& in, const Type& type, const Shape& dims,
+         const ReduceParams& params, Sequence& prog, const DebugContext& debug) {
+        return popops::reduce(graph, in, type, dims, params, prog, debug);
+      },
+      "graph"_a, "in"_a, "out_type"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "reduce",
+      [](Graph& graph, const Tensor& in, const Shape& dims, const ReduceParams& params,
+         Sequence& prog, const DebugContext& debug) {
+        return popops::reduce(graph, in, dims, params, prog, debug);
+      },
+      "graph"_a, "in"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+  m.def(
+      "reduceWithOutput",
+      [](Graph& graph, const Tensor& in, const Tensor& out, const Shape& dims,
+         const ReduceParams& params, Sequence& prog, const DebugContext& debug) {
+        popops::reduceWithOutput(graph, in, out, dims, params, prog, debug);
+      },
+      "graph"_a, "in"_a, "out"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+}
+
+void bindPopopsSort(py::module_& m) {
+  using popops::SortOrder;
+  using popops::TopKParams;
+  const DebugContext none;
+  py::enum_<SortOrder>(m, "SortOrder")
+      .value("NONE", SortOrder::NONE)
+      .value("ASCENDING", SortOrder::ASCENDING)
+      .value("DESCENDING", SortOrder::DESCENDING);
+  py::class_<TopKParams>(m, "TopKParams")
+      .def(py::init<unsigned, bool, SortOrder, bool>(), "k"_a, "largest"_a, "sort_order"_a,
+           "stable_sort"_a = false);
+  m.def("topK", &popops::topK, "graph"_a, "prog"_a, "t"_a, "params"_a, "debug"_a = none);
+  m.def("topKKeyValue", &popops::topKKeyValue, "graph"_a, "prog"_a, "keys"_a, "values"_a,
+        "params"_a, "debug"_a = none);
+  m.def("topKWithPermutation", &popops::topKWithPermutation, "graph"_a, "prog"_a, "t"_a, "params"_a,
+        "debug"_a = none);
+  m.def("sort", &popops::sort, "graph"_a, "t"_a, "dim"_a, "prog"_a, "debug"_a = none);
+  m.def("sortKeyValue", &popops::sortKeyValue, "graph"_a, "k"_a, "v"_a, "dim"_a, "prog"_a,
+        "debug"_a = none);
+  m.def(
+      "iota",
+      [](Graph& graph, const Tensor& t, std::int64_t start, Sequence& prog,
+         const DebugContext& debug) { popops::iota(graph, t, start, prog, debug); },
+      "graph"_a, "t"_a, "start_integer"_a, "prog"_a, "debug"_a = none);
+}
+
+void bindPopx(py::module_& m) {
+  using popx::FloatOrder;
+  using popx::SortKey;
+  using popx::Window;
+  const DebugContext none;
+  py::class_<Window>(m, "Window")
+      .def(py::init<>())
+      .def_static("of", &Window::of, "sizes"_a)
+      .def_readwrite("sizes", &Window::sizes)
+      .def_readwrite("strides", &Window::strides)
+      .def_readwrite("base_dilations", &Window::base_dilations)
+      .def_readwrite("window_dilations", &Window::window_dilations)
+      .def_readwrite("padding_low", &Window::padding_low)
+      .def_readwrite("padding_high", &Window::padding_high);
+  m.def("reduce", &popx::reduce, "graph"_a, "ins"_a, "inits"_a, "body"_a, "dims"_a, "prog"_a,
+        "debug"_a = none);
+  m.def("reduceWindow", &popx::reduceWindow, "graph"_a, "ins"_a, "inits"_a, "body"_a, "window"_a,
+        "prog"_a, "debug"_a = none);
+  m.def("selectAndScatter", &popx::selectAndScatter, "graph"_a, "operand"_a, "source"_a, "init"_a,
+        "select"_a, "scatter"_a, "window"_a, "prog"_a, "debug"_a = none);
+  py::enum_<FloatOrder>(m, "FloatOrder")
+      .value("TOTAL", FloatOrder::kTotal)
+      .value("CANONICAL", FloatOrder::kCanonical);
+  py::class_<SortKey>(m, "SortKey")
+      .def(py::init<std::size_t, bool, FloatOrder>(), "operand"_a = 0, "descending"_a = false,
+           "order"_a = FloatOrder::kCanonical);
+  m.def(
+      "sort",
+      [](Graph& graph, const std::vector<Tensor>& operands, unsigned dim,
+         const std::vector<SortKey>& keys, Sequence& prog,
+         const DebugContext& debug) { return popx::sort(graph, operands, dim, keys, prog, debug); },
+      "graph"_a, "operands"_a, "dim"_a, "keys"_a, "prog"_a, "debug"_a = none);
+  m.def(
+      "sort",
+      [](Graph& graph, const std::vector<Tensor>& operands, unsigned dim,
+         const popops::expr::Expr& comparator, bool stable, Sequence& prog,
+         const DebugContext& debug) {
+        return popx::sort(graph, operands, dim, comparator, stable, prog, debug);
+      },
+      "graph"_a, "operands"_a, "dim"_a, "comparator"_a, "stable"_a, "prog"_a, "debug"_a = none);
+  // The order in which the compiler's rules hand it over.
+  m.def(
+      "sort",
+      [](Graph& graph, const std::vector<Tensor>& operands, const popops::expr::Expr& comparator,
+         unsigned dim, bool stable, Sequence& prog, const DebugContext& debug) {
+        return popx::sort(graph, operands, dim, comparator, stable, prog, debug);
+      },
+      "graph"_a, "operands"_a, "comparator"_a, "dim"_a, "stable"_a, "prog"_a, "debug"_a = none);
+}
+
+void bindPopnn(py::module_& m) {
+  using popnn::PoolingType;
+  using popnn::pooling::PoolParams;
+  py::enum_<PoolingType>(m, "PoolingType")
+      .value("MAX", PoolingType::MAX)
+      .value("AVG", PoolingType::AVG)
+      .value("SUM", PoolingType::SUM);
+  py::class_<PoolParams>(m, "PoolParams")
+      .def(py::init<PoolingType, Shape, Shape, std::vector<unsigned>, std::vector<int>,
+                    std::vector<int>, std::size_t, std::size_t, Type>(),
+           "pooling_type"_a, "input_field_shape"_a, "kernel_shape"_a, "stride"_a, "padding_lower"_a,
+           "padding_upper"_a, "num_channels"_a, "batch_size"_a, "type"_a);
+  m.def(
+      "pool",
+      [](Graph& graph, const PoolParams& params, const Tensor& in, Sequence& prog,
+         const DebugContext& debug) {
+        return popnn::pooling::pool(graph, params, in, prog, debug);
+      },
+      "graph"_a, "params"_a, "in"_a, "prog"_a, "debug"_a = DebugContext());
+}
+
+}  // namespace
+
+void bindReduce(py::module_& m) {
+  py::module_ popops = submodule(m, "popops");
+  bindPopopsReduce(popops);
+  bindPopopsSort(popops);
+  py::module_ popx = submodule(m, "popx");
+  bindPopx(popx);
+  py::module_ popnn = submodule(m, "popnn");
+  bindPopnn(popnn);
+}

@@ -1,0 +1,294 @@
+#include "popnn/Pooling.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/Emit.hpp"
+#include "engine/Kernel.hpp"
+#include "engine/simd/VectorOps.hpp"
+#include "poplar/exceptions.hpp"
+#include "popops/ReduceLoops.hpp"
+#include "poputil/TileMapping.hpp"
+#include "popx/ReduceWindow.hpp"
+
+namespace popnn {
+
+const char* asString(const PoolingType& type) {
+  static const char* const names[] = {"max", "avg", "sum"};
+  return names[static_cast<int>(type)];
+}
+
+namespace pooling {
+
+namespace {
+
+namespace engine = ipujax::engine;
+namespace simd = ipujax::engine::simd;
+using engine::ElementType;
+using engine::reduction::Reducer;
+using engine::reduction::Scratch;
+using engine::reduction::threadScratch;
+using popx::WindowDim;
+
+/// The gradient of one pooling, a plane (one batch element and channel) at a time in float.
+/// Operands: result (contiguous), pooled gradient, then for MAX the input and the pooled values.
+class PoolGradient {
+ public:
+  explicit PoolGradient(const engine::StepDesc& step);
+  void run(engine::RunContext& context, std::span<std::byte* const> p) const;
+
+ private:
+  void plane(std::span<std::byte* const> p, std::int64_t index, float* sums) const;
+  float valueAt(const std::byte* p, std::int64_t offset) const;
+  template <class F>
+  void walk(const std::int64_t* output, std::size_t d, std::int64_t in, std::int64_t place,
+            const F& f) const;
+
+  PoolingType type_;
+  bool scaled_;
+  ElementType element_;
+  std::vector<WindowDim> field_;              ///< in: the input's, out: the gradient's strides
+  std::vector<std::int64_t> pooled_strides_;  ///< of the field, MAX only
+  std::vector<std::int64_t> place_strides_;   ///< of the result's field, row-major
+  std::int64_t outer_[2] = {1, 1};
+  std::int64_t in_outer_[2] = {0, 0};
+  std::int64_t gradient_outer_[2] = {0, 0};
+  std::int64_t pooled_outer_[2] = {0, 0};
+  std::int64_t plane_elements_ = 1;
+  std::int64_t outputs_ = 1;
+};
+
+PoolGradient::PoolGradient(const engine::StepDesc& step)
+    : type_(static_cast<PoolingType>(step.attributes.integer("type"))),
+      scaled_(step.attributes.integer("scaled") != 0),
+      element_(step.operands[0].type) {
+  const auto& result = step.operands[0];
+  const auto& gradient = step.operands[1];
+  const bool max = type_ == PoolingType::MAX;
+  const auto& in = max ? step.operands[2] : result;
+  const auto& pooled = max ? step.operands[3] : gradient;
+  const auto dims =
+      popx::windowDims(popx::Window::from(step.attributes.integers("window")), in, gradient);
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (d < 2) {
+      outer_[d] = dims[d].n;
+      in_outer_[d] = dims[d].in_stride;
+      gradient_outer_[d] = dims[d].out_stride;
+      pooled_outer_[d] = pooled.strides[d];
+      continue;
+    }
+    field_.push_back(dims[d]);
+    pooled_strides_.push_back(pooled.strides[d]);
+    place_strides_.push_back(result.strides[d]);
+    plane_elements_ *= dims[d].n;
+    outputs_ *= dims[d].m;
+  }
+}
+
+float PoolGradient::valueAt(const std::byte* p, std::int64_t offset) const {
+  if (element_ == ElementType::kHalf) {
+    std::uint16_t half;
+    std::memcpy(&half, p + offset * 2, sizeof half);
+    return simd::halfToFloat(half);
+  }
+  float value;
+  std::memcpy(&value, p + offset * 4, sizeof value);
+  return value;
+}
+
+/// f(input offset, place in the plane) for every input under one output's kernel.
+template <class F>
+void PoolGradient::walk(const std::int64_t* output, std::size_t d, std::int64_t in,
+                        std::int64_t place, const F& f) const {
+  if (d == field_.size()) return f(in, place);
+  const WindowDim& dim = field_[d];
+  const std::int64_t start = output[d] * dim.stride - dim.low;
+  const std::int64_t end = std::min(start + dim.size, dim.n);
+  for (std::int64_t i = std::max<std::int64_t>(start, 0); i < end; ++i) {
+    walk(output, d + 1, in + i * dim.in_stride, place + i * place_strides_[d], f);
+  }
+}
+
+void PoolGradient::plane(std::span<std::byte* const> p, std::int64_t index, float* sums) const {
+  const std::int64_t batch = index / outer_[1];
+  const std::int64_t channel = index % outer_[1];
+  const auto base = [&](const std::int64_t* strides) {
+    return batch * strides[0] + channel * strides[1];
+  };
+  std::fill_n(sums, plane_elements_, 0.0f);
+  const bool max = type_ == PoolingType::MAX;
+  std::int64_t at[32] = {};
+  for (std::int64_t o = 0; o < outputs_; ++o) {
+    std::int64_t gradient = base(gradient_outer_);
+    std::int64_t pooled = base(pooled_outer_);
+    for (std::size_t d = 0; d < field_.size(); ++d) {
+      gradient += at[d] * field_[d].out_stride;
+      pooled += at[d] * pooled_strides_[d];
+    }
+    float value = valueAt(p[1], gradient);
+    const float best = max ? valueAt(p[3], pooled) : 0;
+    const auto counts = [&](std::int64_t in) { return !max || valueAt(p[2], in) == best; };
+    if (scaled_ || type_ == PoolingType::AVG) {
+      std::int64_t count = 0;
+      walk(at, 0, base(in_outer_), 0, [&](std::int64_t in, std::int64_t) { count += counts(in); });
+      value /= static_cast<float>(std::max<std::int64_t>(count, 1));
+    }
+    walk(at, 0, base(in_outer_), 0, [&](std::int64_t in, std::int64_t place) {
+      if (counts(in)) sums[place] += value;
+    });
+    for (std::size_t d = field_.size(); d-- > 0;) {
+      if (++at[d] < field_[d].m) break;
+      at[d] = 0;
+    }
+  }
+}
+
+void PoolGradient::run(engine::RunContext& context, std::span<std::byte* const> p) const {
+  if (plane_elements_ == 0) return;
+  context.pool.parallelFor(outer_[0] * outer_[1], 1, [&](std::int64_t begin, std::int64_t end) {
+    float* sums = reinterpret_cast<float*>(threadScratch(
+        Scratch::kAccumulators, static_cast<std::size_t>(plane_elements_) * sizeof(float)));
+    for (std::int64_t i = begin; i < end; ++i) {
+      plane(p, i, sums);
+      if (element_ == ElementType::kHalf) {
+        simd::floatToHalf(sums, reinterpret_cast<std::uint16_t*>(p[0]) + i * plane_elements_,
+                          plane_elements_);
+      } else {
+        std::memcpy(p[0] + i * plane_elements_ * 4, sums,
+                    static_cast<std::size_t>(plane_elements_) * 4);
+      }
+    }
+  });
+}
+
+std::unique_ptr<engine::Kernel> makePoolGradient(const engine::StepDesc& step) {
+  return engine::kernelOf([gradient = PoolGradient(step)](engine::RunContext& context,
+                                                          std::span<std::byte* const> pointers) {
+    gradient.run(context, pointers);
+  });
+}
+const engine::RegisterKernel kPoolGradient{"popnn.pool_gradient", makePoolGradient};
+
+[[noreturn]] void refuse(const char* where, const std::string& needs, const std::string& got) {
+  throw poplar::poplar_error(std::string("[popnn::pooling::") + where + "] needs " + needs +
+                             "; got " + got + ". Check the parameters.");
+}
+
+popx::Window windowOf(const PoolParams& params, const char* where) {
+  const std::size_t fields = params.getNumFieldDims();
+  if (params.kernelShape.size() != fields || params.stride.size() != fields ||
+      params.inputTruncationOrPaddingLower.size() != fields ||
+      params.inputTruncationOrPaddingUpper.size() != fields) {
+    refuse(where, "kernel, stride and padding for each field dimension", std::to_string(fields));
+  }
+  popx::Window window = popx::Window::of(std::vector<std::int64_t>(fields + 2, 1));
+  for (std::size_t d = 0; d < fields; ++d) {
+    window.sizes[d + 2] = static_cast<std::int64_t>(params.kernelShape[d]);
+    window.strides[d + 2] = params.stride[d];
+    window.padding_low[d + 2] = params.inputTruncationOrPaddingLower[d];
+    window.padding_high[d + 2] = params.inputTruncationOrPaddingUpper[d];
+  }
+  window.check(where, fields + 2);
+  return window;
+}
+
+std::vector<std::size_t> shapeOf(const PoolParams& params, const std::vector<std::size_t>& field) {
+  std::vector<std::size_t> shape{params.batchSize, params.numChannels};
+  shape.insert(shape.end(), field.begin(), field.end());
+  return shape;
+}
+
+void checkShape(const char* where, const poplar::Tensor& t, const std::vector<std::size_t>& shape,
+                poplar::Type type) {
+  if (type != poplar::FLOAT && type != poplar::HALF)
+    refuse(where, "FLOAT or HALF", type.toString());
+  if (t.shape() != shape || t.elementType() != type) {
+    std::string wanted;
+    for (std::size_t d : shape) wanted += std::to_string(d) + " ";
+    refuse(where, type.toString() + " of shape " + wanted,
+           t.elementType().toString() + " " + t.shapeToString());
+  }
+}
+
+poplar::Tensor emitGradient(poplar::Graph& graph, const PoolParams& params,
+                            const std::vector<poplar::Tensor>& forward,
+                            const poplar::Tensor& pooledGradient, bool scaled,
+                            poplar::program::Sequence& prog,
+                            const poplar::DebugContext& debugContext) {
+  const popx::Window window = windowOf(params, "poolInputGradient");
+  checkShape("poolInputGradient", pooledGradient, shapeOf(params, params.getOutputFieldShape()),
+             params.dType);
+  poplar::Tensor out = graph.addVariable(params.dType, shapeOf(params, params.inputFieldShape),
+                                         {debugContext, "poolInputGradient"});
+  poputil::mapTensorLinearly(graph, out);
+  engine::StepSpec spec;
+  spec.kernel = "popnn.pool_gradient";
+  spec.operands = {{out, engine::Access::kWrite, true},
+                   {pooledGradient, engine::Access::kRead, false}};
+  for (const auto& t : forward) spec.operands.push_back({t, engine::Access::kRead, false});
+  spec.attributes.set("type", static_cast<std::int64_t>(params.poolingType))
+      .set("scaled", std::int64_t{scaled})
+      .set("window", window.toIntegers());
+  // popnnCycleEstimators.cpp: 7 + 5 n cycles a vector for the backward pass.
+  spec.cost = popx::windowCost(graph, out, pooledGradient, window, 5);
+  engine::emit(graph, prog, std::move(spec), {debugContext, "poolInputGradient"});
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::size_t> PoolParams::getOutputFieldShape() const {
+  const popx::Window window = windowOf(*this, "getOutputFieldShape");
+  std::vector<std::size_t> shape;
+  for (std::size_t d = 0; d < inputFieldShape.size(); ++d) {
+    const auto n = static_cast<std::int64_t>(inputFieldShape[d]);
+    shape.push_back(static_cast<std::size_t>(window.outputSize(d + 2, n)));
+  }
+  return shape;
+}
+
+poplar::Tensor pool(poplar::Graph& graph, const PoolParams& params, const poplar::Tensor& in,
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                    const poplar::OptionFlags&) {
+  const popx::Window window = windowOf(params, "pool");
+  checkShape("pool", in, shapeOf(params, params.inputFieldShape), params.dType);
+  poplar::Tensor out = graph.addVariable(
+      params.dType, shapeOf(params, params.getOutputFieldShape()), {debugContext, "pooled"});
+  poputil::mapTensorLinearly(graph, out);
+  const Reducer reducer =
+      params.poolingType == PoolingType::MAX ? Reducer::kMaximum : Reducer::kAdd;
+  popx::reduceWindowNamed(graph, in, out, {}, reducer, params.poolingType == PoolingType::AVG,
+                          window, prog, {debugContext, "pool"});
+  return out;
+}
+
+poplar::Tensor poolInputGradient(poplar::Graph& graph, const PoolParams& params,
+                                 const poplar::Tensor& in, const poplar::Tensor& pooled,
+                                 const poplar::Tensor& pooledGradient, bool useScaledGradient,
+                                 poplar::program::Sequence& prog,
+                                 const poplar::DebugContext& debugContext,
+                                 const poplar::OptionFlags&) {
+  if (params.poolingType != PoolingType::MAX) {
+    refuse("poolInputGradient", "MAX pooling where the input is given",
+           asString(params.poolingType));
+  }
+  checkShape("poolInputGradient", in, shapeOf(params, params.inputFieldShape), params.dType);
+  checkShape("poolInputGradient", pooled, shapeOf(params, params.getOutputFieldShape()),
+             params.dType);
+  return emitGradient(graph, params, {in, pooled}, pooledGradient, useScaledGradient, prog,
+                      debugContext);
+}
+
+poplar::Tensor poolInputGradient(poplar::Graph& graph, const PoolParams& params, unsigned,
+                                 const poplar::Tensor& pooledGradient,
+                                 poplar::program::Sequence& prog,
+                                 const poplar::DebugContext& debugContext,
+                                 const poplar::OptionFlags&) {
+  if (params.poolingType == PoolingType::MAX) {
+    refuse("poolInputGradient", "AVG or SUM pooling where no input is given", "max");
+  }
+  return emitGradient(graph, params, {}, pooledGradient, false, prog, debugContext);
+}
+
+}  // namespace pooling
+}  // namespace popnn
