@@ -4,13 +4,11 @@
 #include <numeric>
 
 #include "Check.hpp"
+#include "ReduceModel.hpp"
 #include "StepRunner.hpp"
 #include "engine/simd/VectorOps.hpp"
-#include "poplar/Engine.hpp"
-#include "poplar/IPUModel.hpp"
 #include "popops/Reduce.hpp"
 #include "popops/ReduceKernels.hpp"
-#include "poputil/TileMapping.hpp"
 
 using namespace step_runner;
 using ipujax::engine::reduction::Reducer;
@@ -180,46 +178,7 @@ TEST(broadcast_views_are_reduced_as_often_as_they_appear) {
   CHECK_EQ(out.memory[2], 15.0f);
 }
 
-namespace {
-
-struct Model {
-  poplar::Graph graph{poplar::IPUModel().createDevice()};
-  poplar::program::Sequence prog;
-
-  poplar::Tensor variable(poplar::Type type, std::vector<std::size_t> shape, const char* name) {
-    poplar::Tensor t = graph.addVariable(type, shape, name);
-    poputil::mapTensorLinearly(graph, t);
-    return t;
-  }
-  void run(const std::vector<std::pair<poplar::Tensor, void*>>& ins,
-           const std::vector<std::pair<poplar::Tensor, void*>>& outs) {
-    int id = 0;
-    std::vector<std::string> names;
-    for (const auto* set : {&ins, &outs}) {
-      for (const auto& [tensor, data] : *set) {
-        names.push_back("t" + std::to_string(id++));
-        if (set == &ins) {
-          graph.createHostWrite(names.back(), tensor);
-        } else {
-          graph.createHostRead(names.back(), tensor);
-        }
-        (void)data;
-      }
-    }
-    poplar::Engine engine(graph, prog);
-    engine.load(poplar::Device(graph.getTarget()));
-    id = 0;
-    const auto end = [&](const poplar::Tensor& t, void* data) {
-      return static_cast<char*>(data) +
-             t.numElements() * graph.getTarget().getTypeSize(t.elementType());
-    };
-    for (const auto& [t, data] : ins) engine.writeTensor(names[id++], data, end(t, data));
-    engine.run(0);
-    for (const auto& [t, data] : outs) engine.readTensor(names[id++], data, end(t, data));
-  }
-};
-
-}  // namespace
+using reduce_model::Model;
 
 TEST(reduce_scales_and_updates_in_a_program) {
   Model m;
