@@ -1,0 +1,456 @@
+#include "engine/expr/ExprPlan.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "engine/simd/VectorOps.hpp"
+
+namespace ipujax::engine::expr {
+
+namespace {
+using simd::blockType;
+
+/// A step before places are known; operands and result are value numbers.
+struct Draft {
+  Step step;
+  std::int32_t args[3] = {-1, -1, -1};
+  std::int32_t out = -1;     ///< a value, or
+  std::int32_t output = -1;  ///< an output
+};
+
+/// Results that are halves already when their operands are.
+bool staysHalf(Op op) {
+  switch (op) {
+    case Op::kAbs:
+    case Op::kCeil:
+    case Op::kFloor:
+    case Op::kTrunc:
+    case Op::kRound:
+    case Op::kNearbyInt:
+    case Op::kNegate:
+    case Op::kRelu:
+    case Op::kSignum:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kSelect:
+    case Op::kClamp:
+    case Op::kReducePrecision:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Builds an evaluator's steps; lives for one construction.
+class Planner {
+ public:
+  Planner(const ExprProgram& program, const std::vector<bool>& uniform)
+      : program_(program),
+        num_inputs_(program.numInputs()),
+        num_values_(num_inputs_ + program.instructions().size()) {
+    is_uniform_.assign(num_values_, false);
+    is_constant_.assign(num_values_, false);
+    source_.resize(num_values_);
+    for (std::size_t v = 0; v < num_values_; ++v) source_[v] = static_cast<std::int32_t>(v);
+    for (std::size_t i = 0; i < num_inputs_ && i < uniform.size(); ++i) is_uniform_[i] = uniform[i];
+  }
+
+  void plan(Plan& plan) {
+    plan.num_inputs = num_inputs_;
+    plan.num_outputs = program_.numOutputs();
+    base_ = plan.scratchBase();
+    constant_base_ = plan.constantBase();
+    place_.assign(num_values_, Place{});
+    placed_.assign(num_values_, false);
+    raw_.assign(num_values_, false);
+    plan.constants.assign(2 * num_values_ + 1, 0);
+    constants_ = plan.constants.data();
+    uniform_at_ = roundUpToLine(plan.numBases() * sizeof(void*));
+    for (std::size_t i = 0; i < num_inputs_; ++i) {
+      const std::size_t bytes = sizeOf(program_.inputTypes()[i]);
+      plan.input_step.push_back(is_uniform_[i] ? 0 : bytes);
+      raw_[i] = true;
+      place_[i] = {static_cast<std::uint32_t>(i), 0};
+      if (program_.inputTypes()[i] != ElementType::kHalf) placed_[i] = true;
+    }
+    for (auto t : program_.outputTypes()) plan.output_step.push_back(sizeOf(t));
+    findFusions();
+    for (std::size_t k = 0; k < program_.instructions().size(); ++k) draftInstruction(k);
+    draftOutputs();
+    allocate();
+    plan.uniform_steps = std::move(uniform_steps_);
+    for (auto& d : drafts_) plan.steps.push_back(d.step);
+    plan.num_slots = num_slots_;
+    plan.scratch_bytes = scratch_bytes_;
+  }
+
+ private:
+  ElementType typeOf(std::int32_t v) const { return program_.typeOf(v); }
+  std::size_t index(std::int32_t v) const { return static_cast<std::size_t>(v); }
+  std::int32_t numbered(std::size_t k) const { return static_cast<std::int32_t>(num_inputs_ + k); }
+
+  /// Products of float used once, by a sum: the sum does both.
+  void findFusions() {
+    std::vector<int> uses(num_values_, 0);
+    for (const auto& i : program_.instructions())
+      for (auto a : i.args)
+        if (a >= 0) ++uses[index(a)];
+    for (auto v : program_.outputs()) uses[index(v)] += 2;
+    fused_.assign(num_values_, -1);
+    absorbed_.assign(num_values_, false);
+    const auto& list = program_.instructions();
+    std::vector<bool> uniform = is_uniform_;
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      bool all = true;
+      for (auto a : list[k].args)
+        if (a >= 0) all = all && uniform[index(a)];
+      uniform[num_inputs_ + k] = all;
+      if (list[k].op != Op::kAdd || list[k].type != ElementType::kFloat || all) continue;
+      for (int side = 0; side < 2; ++side) {
+        const std::int32_t m = list[k].args[static_cast<std::size_t>(side)];
+        if (index(m) < num_inputs_ || uniform[index(m)] || uses[index(m)] != 1) continue;
+        const auto& product = list[index(m) - num_inputs_];
+        if (product.op != Op::kMultiply) continue;
+        fused_[num_inputs_ + k] = side;
+        absorbed_[index(m)] = true;
+        break;
+      }
+    }
+  }
+
+  /// The operand as it is read: a half input is loaded to float first.
+  std::int32_t use(std::int32_t v) {
+    v = source_[index(v)];
+    if (placed_[index(v)] || is_constant_[index(v)]) return v;
+    if (index(v) < num_inputs_) {  // a half input, on its first use
+      if (is_uniform_[index(v)]) {
+        Step s;
+        s.kind = Kind::kLoadHalf;
+        s.args[0] = place_[index(v)];
+        s.out = nextUniform();
+        uniform_steps_.push_back(s);
+        place_[index(v)] = s.out;
+      } else {
+        Draft d;
+        d.step.kind = Kind::kLoadHalf;
+        d.step.args[0] = place_[index(v)];
+        d.out = v;
+        drafts_.push_back(d);
+        raw_[index(v)] = false;
+      }
+      placed_[index(v)] = true;
+    }
+    return v;
+  }
+
+  Place nextUniform() {
+    const Place p{base_, static_cast<std::uint32_t>(uniform_at_)};
+    uniform_at_ += 8;
+    return p;
+  }
+
+  void draftInstruction(std::size_t k) {
+    const Instruction& i = program_.instructions()[k];
+    const std::int32_t v = numbered(k);
+    if (absorbed_[index(v)]) return;
+    if (i.op == Op::kConstant) return setConstant(v, i);
+    if (i.op == Op::kCast && blockType(i.type) == blockType(typeOf(i.args[0])) &&
+        i.type != ElementType::kHalf) {  // half held as float is a float already
+      const std::int32_t from = use(i.args[0]);
+      source_[index(v)] = from;
+      is_uniform_[index(v)] = is_uniform_[index(from)];
+      is_constant_[index(v)] = is_constant_[index(from)];
+      return;
+    }
+    Draft d;
+    Op op = i.op;
+    if (fused_[index(v)] >= 0) {
+      const auto side = static_cast<std::size_t>(fused_[index(v)]);
+      const auto& product = program_.instructions()[index(i.args[side]) - num_inputs_];
+      op = Op::kMultiplyAdd;
+      d.args[0] = use(product.args[0]);
+      d.args[1] = use(product.args[1]);
+      d.args[2] = use(i.args[1 - side]);
+    } else if (isRawHalfBitcast(i)) {
+      d.args[0] = i.args[0];
+    } else {
+      for (int a = 0; a < numOperands(op); ++a)
+        d.args[a] = use(i.args[static_cast<std::size_t>(a)]);
+    }
+    d.out = v;
+    chooseStep(i, op, d);
+    commit(d, v);
+  }
+
+  /// Bits of a half input are taken as they are, so that no NaN changes.
+  bool isRawHalfBitcast(const Instruction& i) const {
+    return i.op == Op::kBitcast && i.type != ElementType::kHalf && index(i.args[0]) < num_inputs_ &&
+           typeOf(i.args[0]) == ElementType::kHalf && raw_[index(i.args[0])] &&
+           !is_uniform_[index(i.args[0])];
+  }
+
+  void chooseStep(const Instruction& i, Op op, Draft& d) {
+    const ElementType from = typeOf(i.args[0]);
+    d.step.immediate = i.immediate;
+    if (op == Op::kBitcast && from == ElementType::kHalf) {
+      d.step.kind = isRawHalfBitcast(i) ? Kind::kCopy : Kind::kStoreHalf;
+      d.step.bytes = 2;
+      return;
+    }
+    if (op == Op::kBitcast && i.type == ElementType::kHalf) {
+      d.step.kind = Kind::kLoadHalf;
+      return;
+    }
+    const bool half = i.type == ElementType::kHalf;
+    d.step.kind = half && !staysHalf(op) ? Kind::kMapRounded : Kind::kMap;
+    if (op == Op::kCast && blockType(from) == blockType(i.type)) op = Op::kBitcast;  // float->half
+    unsigned scalars = 0;
+    bool all = true;
+    for (int a = 0; a < numOperands(op); ++a) {
+      const bool u = isScalar(d.args[a]);
+      scalars |= static_cast<unsigned>(u) << a;
+      all = all && u;
+    }
+    d.step.fn = simd::findMap({op, from, i.type, all ? 0 : scalars});
+    if (!d.step.fn)
+      throw std::invalid_argument(std::string("[ExprEvaluator] needs an operation the model has; "
+                                              "got ") +
+                                  nameOf(op) + " of " + engine::nameOf(from) + ".");
+  }
+
+  bool isScalar(std::int32_t v) const { return is_constant_[index(v)] || is_uniform_[index(v)]; }
+
+  void setConstant(std::int32_t v, const Instruction& i) {
+    std::uint64_t bits = static_cast<std::uint64_t>(i.immediate);
+    if (i.type == ElementType::kHalf)
+      bits = __builtin_bit_cast(std::uint32_t,
+                                simd::halfToFloat(static_cast<std::uint16_t>(i.immediate)));
+    constants_[index(v)] = bits;
+    is_constant_[index(v)] = true;
+    place_[index(v)] = {constant_base_, static_cast<std::uint32_t>(index(v) * 8)};
+    placed_[index(v)] = true;
+  }
+
+  /// A step of constants is done now, one of uniform values once per call, others per block.
+  void commit(Draft& d, std::int32_t v) {
+    bool constant = true;
+    bool uniform = true;
+    for (auto a : d.args) {
+      if (a < 0) continue;
+      constant = constant && is_constant_[index(a)];
+      uniform = uniform && isScalar(a);
+    }
+    if (!uniform) {
+      drafts_.push_back(d);
+      placed_[index(v)] = true;
+      return;
+    }
+    for (int a = 0; a < 3; ++a)
+      if (d.args[a] >= 0) d.step.args[a] = place_[index(d.args[a])];
+    if (constant) {
+      is_constant_[index(v)] = true;
+      d.step.out = {constant_base_, static_cast<std::uint32_t>(index(v) * 8)};
+      std::vector<const std::byte*> bases(constant_base_ + 1, nullptr);
+      bases[constant_base_] = reinterpret_cast<const std::byte*>(constants_);
+      for (int a = 0; a < 3; ++a)
+        if (d.args[a] < 0) d.step.args[a] = {constant_base_, 0};
+      execute(d.step, bases.data(), 1);
+    } else {
+      is_uniform_[index(v)] = true;
+      d.step.out = nextUniform();
+      uniform_steps_.push_back(d.step);
+    }
+    place_[index(v)] = d.step.out;
+    placed_[index(v)] = true;
+  }
+
+  void draftOutputs() {
+    const auto& outputs = program_.outputs();
+    const bool many = outputs.size() > 1;
+    std::vector<Draft> stores;
+    for (std::size_t j = 0; j < outputs.size(); ++j) {
+      const std::int32_t v = source_[index(outputs[j])];
+      const ElementType type = typeOf(outputs[j]);
+      Draft d;
+      d.output = static_cast<std::int32_t>(j);
+      d.step.bytes = static_cast<std::uint8_t>(sizeOf(type));
+      const bool input = index(v) < num_inputs_ && raw_[index(v)];
+      if (isScalar(v)) {
+        d.step.kind = Kind::kFill;
+        d.args[0] = uniformOutput(v, type, input);
+      } else if (input && many) {  // read now: another output may be this input's memory
+        d.step.kind = type == ElementType::kHalf ? Kind::kStoreHalf : Kind::kCopy;
+        d.args[0] = copiedInput(v, type);
+      } else if (input) {
+        d.step.kind = Kind::kCopy;
+        d.args[0] = v;
+      } else {
+        d.step.kind = type == ElementType::kHalf ? Kind::kStoreHalf : Kind::kCopy;
+        d.args[0] = use(v);
+      }
+      stores.push_back(d);
+    }
+    first_store_ = drafts_.size();
+    drafts_.insert(drafts_.end(), stores.begin(), stores.end());
+  }
+
+  std::int32_t newValue(ElementType) {
+    num_values_ += 1;
+    place_.emplace_back();
+    placed_.push_back(true);
+    raw_.push_back(false);
+    is_uniform_.push_back(false);
+    is_constant_.push_back(false);
+    return static_cast<std::int32_t>(num_values_ - 1);
+  }
+
+  std::int32_t copiedInput(std::int32_t v, ElementType type) {
+    if (type == ElementType::kHalf) return use(v);
+    if (index(v) < copied_.size() && copied_[index(v)] >= 0) return copied_[index(v)];
+    copied_.resize(num_inputs_, -1);
+    Draft d;
+    d.step.kind = Kind::kCopy;
+    d.step.bytes = static_cast<std::uint8_t>(sizeOf(type));
+    d.args[0] = v;
+    d.out = copied_[index(v)] = newValue(type);
+    drafts_.push_back(d);
+    return d.out;
+  }
+
+  /// A uniform value in storage form: a half as its two bytes.
+  std::int32_t uniformOutput(std::int32_t v, ElementType type, bool input) {
+    if (type != ElementType::kHalf || (input && raw_[index(v)] && !placed_[index(v)])) return v;
+    Step s;
+    s.kind = Kind::kStoreHalf;
+    s.args[0] = place_[index(v)];
+    s.out = nextUniform();
+    uniform_steps_.push_back(s);
+    const std::int32_t stored = newValue(type);
+    is_uniform_[index(stored)] = true;
+    place_[index(stored)] = s.out;
+    return stored;
+  }
+
+  bool inSlot(std::int32_t v) const {
+    return !isScalar(v) && !(index(v) < num_inputs_ && raw_[index(v)]);
+  }
+
+  std::size_t blockBytes(std::int32_t v) const {
+    if (index(v) >= num_inputs_ + program_.instructions().size()) return 8;
+    return sizeOf(blockType(typeOf(v)));
+  }
+
+  void allocate() {
+    std::vector<std::ptrdiff_t> last_use(num_values_, -1);
+    std::ptrdiff_t last_raw_read = -1;
+    for (std::size_t s = 0; s < drafts_.size(); ++s) {
+      const auto& d = drafts_[s];
+      const auto at = static_cast<std::ptrdiff_t>(s);
+      if (d.step.kind == Kind::kLoadHalf && d.args[0] < 0) last_raw_read = at;
+      for (auto a : d.args) {
+        if (a < 0) continue;
+        last_use[index(a)] = at;
+        if (!isScalar(a) && !inSlot(a)) last_raw_read = at;
+      }
+    }
+    std::vector<std::int32_t> direct(num_values_, -1);
+    for (std::size_t s = first_store_; s < drafts_.size(); ++s) {
+      auto& d = drafts_[s];
+      const std::int32_t v = d.args[0];
+      if (d.step.kind != Kind::kCopy || !inSlot(v) || direct[index(v)] >= 0) continue;
+      if (writtenAt(v) < last_raw_read) continue;
+      direct[index(v)] = d.output;
+      d.output = -2;  // nothing left to do
+    }
+    std::size_t element = 4;
+    for (std::size_t v = 0; v < num_values_; ++v)
+      element = std::max(element, blockBytes(static_cast<std::int32_t>(v)));
+    const std::size_t slot_bytes =
+        static_cast<std::size_t>(ExprEvaluator::kBlock) * element + 2 * kLine;
+    const std::size_t first_slot = roundUpToLine(uniform_at_);
+    assign(direct, last_use, first_slot, slot_bytes);
+    std::erase_if(drafts_, [](const Draft& d) { return d.output == -2; });
+    scratch_bytes_ = first_slot + num_slots_ * slot_bytes;
+    if (scratch_bytes_ > (std::size_t{1} << 31))
+      throw std::invalid_argument(
+          "[ExprEvaluator] needs a program of at most 2 GiB of registers. "
+          "Split the expression.");
+  }
+
+  std::ptrdiff_t writtenAt(std::int32_t v) const {
+    for (std::size_t s = drafts_.size(); s-- > 0;)
+      if (drafts_[s].out == v) return static_cast<std::ptrdiff_t>(s);
+    return -1;
+  }
+
+  void assign(const std::vector<std::int32_t>& direct, const std::vector<std::ptrdiff_t>& last_use,
+              std::size_t first_slot, std::size_t slot_bytes) {
+    std::vector<std::size_t> free;
+    std::vector<std::size_t> slot(num_values_, 0);
+    for (std::size_t s = 0; s < drafts_.size(); ++s) {
+      auto& d = drafts_[s];
+      const auto at = static_cast<std::ptrdiff_t>(s);
+      std::vector<std::size_t> released;
+      for (int a = 0; a < 3; ++a) {
+        const std::int32_t v = d.args[a];
+        if (v < 0) continue;
+        d.step.args[a] = place_[index(v)];
+        const bool first = std::find(d.args, d.args + a, v) == d.args + a;
+        if (!first || !inSlot(v) || direct[index(v)] >= 0 || last_use[index(v)] != at) continue;
+        // The result may take over the memory of an operand of its size only.
+        if (d.out >= 0 && blockBytes(v) == blockBytes(d.out))
+          free.push_back(slot[index(v)]);
+        else
+          released.push_back(slot[index(v)]);
+      }
+      if (d.out >= 0) {
+        if (direct[index(d.out)] >= 0) {
+          place_[index(d.out)] = {static_cast<std::uint32_t>(num_inputs_) +
+                                      static_cast<std::uint32_t>(direct[index(d.out)]),
+                                  0};
+        } else {
+          if (free.empty()) free.push_back(num_slots_++);
+          slot[index(d.out)] = free.back();
+          free.pop_back();
+          place_[index(d.out)] = {
+              base_, static_cast<std::uint32_t>(first_slot + slot[index(d.out)] * slot_bytes)};
+        }
+        d.step.out = place_[index(d.out)];
+      } else if (d.output >= 0) {
+        d.step.out = {
+            static_cast<std::uint32_t>(num_inputs_) + static_cast<std::uint32_t>(d.output), 0};
+      }
+      free.insert(free.end(), released.begin(), released.end());
+    }
+  }
+
+  const ExprProgram& program_;
+  std::size_t num_inputs_;
+  std::size_t num_values_;
+  std::vector<bool> is_uniform_, is_constant_;
+  std::vector<bool> raw_;             ///< an input still in its storage form
+  std::vector<bool> placed_;          ///< operands may name it
+  std::vector<std::int32_t> source_;  ///< another name of the same value
+  std::vector<std::int32_t> fused_, copied_;
+  std::vector<bool> absorbed_;
+  std::vector<Place> place_;
+  std::vector<Draft> drafts_;
+  std::vector<Step> uniform_steps_;
+  std::uint64_t* constants_ = nullptr;
+  std::uint32_t base_ = 0;
+  std::uint32_t constant_base_ = 0;
+  std::size_t uniform_at_ = 0;
+  std::size_t first_store_ = 0;
+  std::size_t num_slots_ = 0;
+  std::size_t scratch_bytes_ = 0;
+};
+}  // namespace
+
+Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform) {
+  Plan plan;
+  Planner(program, uniform).plan(plan);
+  return plan;
+}
+
+}  // namespace ipujax::engine::expr

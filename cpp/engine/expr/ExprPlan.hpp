@@ -1,0 +1,56 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/expr/ExprProgram.hpp"
+#include "engine/simd/MapOps.hpp"
+
+/// A program made into steps on memory: what an ExprEvaluator runs. Internal to engine/expr.
+namespace ipujax::engine::expr {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t roundUpToLine(std::size_t x) { return (x + kLine - 1) / kLine * kLine; }
+
+enum class Kind : std::uint8_t { kMap, kMapRounded, kLoadHalf, kStoreHalf, kCopy, kFill };
+
+/// Where a value lies: bytes from an input, an output, the scratch memory or the constants.
+struct Place {
+  std::uint32_t base = 0;
+  std::uint32_t offset = 0;
+};
+
+struct Step {
+  Kind kind = Kind::kMap;
+  std::uint8_t bytes = 4;  ///< of an element, for kCopy and kFill
+  simd::MapFn fn = nullptr;
+  Place args[3];
+  Place out;
+  std::int64_t immediate = 0;
+};
+
+/// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.
+struct Plan {
+  std::size_t num_inputs = 0;
+  std::size_t num_outputs = 0;
+  std::vector<std::size_t> input_step;  ///< bytes an input advances per element; 0 if uniform
+  std::vector<std::size_t> output_step;
+  std::vector<Step> uniform_steps;  ///< one element each, into scratch
+  std::vector<Step> steps;
+  std::vector<std::uint64_t> constants;
+  std::size_t scratch_bytes = 0;  ///< bases first, then uniform values, then registers
+  std::size_t num_slots = 0;
+
+  std::uint32_t scratchBase() const { return static_cast<std::uint32_t>(num_inputs + num_outputs); }
+  std::uint32_t constantBase() const { return scratchBase() + 1; }
+  std::size_t numBases() const { return num_inputs + num_outputs + 2; }
+};
+
+/// Uniform values apart, constants folded, products added in one pass, few blocks of registers,
+/// results written to their output directly where no input is read after.
+Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform);
+
+/// Runs one step on n elements.
+void execute(const Step& step, const std::byte* const* bases, std::int64_t n);
+
+}  // namespace ipujax::engine::expr
