@@ -1,18 +1,20 @@
 #include "engine/blas/Gemm.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/MicroKernel.hpp"
+#include "engine/blas/OpenBlas.hpp"
 #include "engine/blas/Scratch.hpp"
 
 namespace ipujax::engine::blas {
 namespace {
 
-constexpr std::int64_t kDepth = 256;       ///< k per pass: A and B panels fit the first-level cache
-constexpr std::int64_t kBlockRows = 168;   ///< rows of A kept in the second-level cache
-constexpr std::int64_t kTaskWork = 1 << 17;  ///< multiply-adds worth a thread
+constexpr std::int64_t kDepth = 256;      ///< k per pass: A and B panels fit the first-level cache
+constexpr std::int64_t kBlockRows = 168;  ///< rows of A kept in the second-level cache
+constexpr std::int64_t kTaskWork = 1 << 17;      ///< multiply-adds worth a thread
 constexpr std::int64_t kSharedFloats = 1 << 24;  ///< most of B packed at one time
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -65,8 +67,8 @@ void sweepRows(const LeftBlock& left, std::int64_t rows, std::int64_t per_block,
 void block(const Gemm& g, const Right& right, std::int64_t m0, std::int64_t rows, std::int64_t n0,
            std::int64_t cols) {
   const auto& table = micro();
-  const std::int64_t panel_group = std::min<std::int64_t>(
-      rows <= table.max_rows[kMaxPanels] ? kMaxPanels : 2, table.max_panels);
+  const std::int64_t panel_group =
+      std::min<std::int64_t>(rows <= table.max_rows[kMaxPanels] ? kMaxPanels : 2, table.max_panels);
   const std::int64_t max_rows = table.max_rows[panel_group];
   const std::int64_t per_block = ceilDiv(rows, ceilDiv(rows, max_rows));
   const std::int64_t depth = g.half_block ? g.half_block : kDepth;
@@ -141,11 +143,12 @@ void tall(ThreadPool* pool, const Gemm& g) {
     const std::int64_t cols = std::min(chunk, g.n - n0);
     const std::int64_t panels = ceilDiv(cols, kPanel);
     float* packed = scratch(ScratchUse::kShared, panels * kPanel * g.k);
-    forRange(pool, panels, ceilDiv(1 << 15, kPanel * g.k + 1), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p)
-        packPanel(g.b, 0, g.k, n0 + p * kPanel, std::min(kPanel, cols - p * kPanel),
-                  packed + p * kPanel * g.k);
-    });
+    forRange(pool, panels, ceilDiv(1 << 15, kPanel * g.k + 1),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t p = begin; p < end; ++p)
+                 packPanel(g.b, 0, g.k, n0 + p * kPanel, std::min(kPanel, cols - p * kPanel),
+                           packed + p * kPanel * g.k);
+             });
     const std::int64_t col_step = 512;
     const std::int64_t col_blocks = ceilDiv(cols, col_step);
     const std::int64_t work = std::max<std::int64_t>(1, rows * std::min(cols, col_step) * g.k);
@@ -181,6 +184,49 @@ void dots(ThreadPool* pool, const Gemm& g) {
            });
 }
 
+/// Dense float products large enough that packing pays go to OpenBLAS; halves, strided columns and
+/// small ones, where its call overhead shows, stay with the micro kernels.
+bool suitsOpenBlas(const Gemm& g) {
+  constexpr std::int64_t kLeastWork = 1 << 20;  // multiply-adds
+  constexpr std::int64_t kLeastSide = 32;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto dense = [&](const auto& matrix) {
+    return matrix.isFloat() && std::min(matrix.row, matrix.col) == 1 &&
+           std::max(matrix.row, matrix.col) <= kMost && std::max(matrix.row, matrix.col) > 1;
+  };
+  return dense(g.a) && dense(g.b) && g.c.isFloat() && g.c.col == 1 && g.c.row >= g.n &&
+         g.half_block == 0 && std::min({g.m, g.n, g.k}) >= kLeastSide &&
+         std::max({g.m, g.n, g.k, g.c.row}) <= kMost && g.m * g.n * g.k >= kLeastWork;
+}
+
+/// Blocks of C, of a size that depends on C alone, shared out over the threads.
+void byOpenBlas(ThreadPool* pool, const Gemm& g) {
+  constexpr std::int64_t kBlock = 256;
+  const std::int64_t row_blocks = ceilDiv(g.m, kBlock);
+  const std::int64_t col_blocks = ceilDiv(g.n, kBlock);
+  forRange(pool, row_blocks * col_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t m0 = t / col_blocks * kBlock;
+      const std::int64_t n0 = t % col_blocks * kBlock;
+      Sgemm call;
+      call.a_transposed = g.a.col != 1;
+      call.b_transposed = g.b.col != 1;
+      call.m = std::min(kBlock, g.m - m0);
+      call.n = std::min(kBlock, g.n - n0);
+      call.k = g.k;
+      call.alpha = g.scale;
+      call.a = g.a.floats(m0, 0);
+      call.lda = std::max(g.a.row, g.a.col);
+      call.b = g.b.floats(0, n0);
+      call.ldb = std::max(g.b.row, g.b.col);
+      call.accumulate = g.accumulate;
+      call.c = static_cast<float*>(g.c.data) + m0 * g.c.row + n0;
+      call.ldc = g.c.row;
+      sgemm(call);
+    }
+  });
+}
+
 }  // namespace
 
 void gemm(ThreadPool* pool, const Gemm& problem) {
@@ -194,6 +240,7 @@ void gemm(ThreadPool* pool, const Gemm& problem) {
     g.b = a.transposed();
     std::swap(g.c.row, g.c.col);
   }
+  if (suitsOpenBlas(g)) return byOpenBlas(pool, g);
   if (g.m == 1 && g.b.row == 1 && g.k > 1 && !g.half_block && (g.b.col != 1 || g.n == 1))
     return dots(pool, g);
   if (g.m <= kBlockRows && g.n > kPanel) return wide(pool, g);

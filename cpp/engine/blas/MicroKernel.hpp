@@ -17,13 +17,13 @@ struct MicroCall {
   std::int64_t a_k = 1;
   const std::int64_t* segments = nullptr;  ///< offsets in A; null: one segment at 0
   std::int64_t num_segments = 1;
-  std::int64_t kc = 0;         ///< length of a segment
-  const float* b = nullptr;    ///< first panel; k runs through all segments without a gap
-  std::int64_t b_k = kPanel;   ///< elements from one k to the next
-  std::int64_t b_panel = 0;    ///< elements from one panel to the next
-  float* c = nullptr;          ///< row-major
+  std::int64_t kc = 0;        ///< length of a segment
+  const float* b = nullptr;   ///< first panel; k runs through all segments without a gap
+  std::int64_t b_k = kPanel;  ///< elements from one k to the next
+  std::int64_t b_panel = 0;   ///< elements from one panel to the next
+  float* c = nullptr;         ///< row-major
   std::int64_t c_row = 0;
-  std::int64_t cols = 0;       ///< columns that exist, at most panels * 16
+  std::int64_t cols = 0;  ///< columns that exist, at most panels * 16
   bool accumulate = false;
 };
 

@@ -117,8 +117,8 @@ void fill(MicroTable& table, std::integer_sequence<int, kRows...>) {
 void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(
-                                  reinterpret_cast<const __m128i*>(in + i))));
+    _mm256_storeu_ps(out + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
   for (; i < n; ++i) out[i] = _cvtsh_ss(in[i]);
 }
 

@@ -45,9 +45,9 @@ void packPanel(const ConstMatrix& b, std::int64_t k, std::int64_t kc, std::int64
 /// Where a packed or untouched left operand lies for the micro kernel.
 struct LeftBlock {
   const float* data = nullptr;
-  std::int64_t row = 0;        ///< stride between rows inside one row block
+  std::int64_t row = 0;  ///< stride between rows inside one row block
   std::int64_t k = 1;
-  std::int64_t block = 0;      ///< stride between row blocks of `rows_per_block`
+  std::int64_t block = 0;  ///< stride between row blocks of `rows_per_block`
 };
 std::int64_t leftScratch(std::int64_t rows, std::int64_t kc);
 /// Rows [m, m + rows) and columns [k, k + kc) of A, in row blocks of `per_block`; `buffer` has

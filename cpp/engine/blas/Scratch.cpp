@@ -24,8 +24,8 @@ float* scratch(ScratchUse use, std::int64_t count) {
     block.data.reset();
     block.count = 0;
     const std::int64_t rounded = (count + 4095) / 4096 * 4096;
-    block.data.reset(static_cast<float*>(::operator new[](
-        static_cast<std::size_t>(rounded) * sizeof(float), std::align_val_t{64})));
+    block.data.reset(static_cast<float*>(
+        ::operator new[](static_cast<std::size_t>(rounded) * sizeof(float), std::align_val_t{64})));
     block.count = rounded;
   }
   return block.data.get();
