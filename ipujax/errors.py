@@ -12,6 +12,7 @@ from collections.abc import Iterable
 class PjrtCode:
     """Status codes of the PJRT C API (absl's numbering), as far as ipujax uses them."""
 
+    CANCELLED = 1
     INVALID_ARGUMENT = 3
     NOT_FOUND = 5
     RESOURCE_EXHAUSTED = 8
@@ -83,6 +84,12 @@ class OutOfMemoryError(IpuError, MemoryError):
     """The program needs more memory on a tile than a tile has (`out_of_memory="error"`)."""
 
     pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
+
+
+class CompileCancelledError(IpuError):
+    """Python is about to end while a compile that nobody waits for goes on."""
+
+    pjrt_code = PjrtCode.CANCELLED
 
 
 class CallbackError(IpuError):

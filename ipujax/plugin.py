@@ -6,15 +6,20 @@ not built) it logs one line that says why and what to do, and JAX goes on withou
 
 from __future__ import annotations
 
+import atexit
 import logging
+import threading
 from typing import Any
 
 from ipujax import config, host_callbacks, jax_compat
 from ipujax.compile_progress import compile_progress
-from ipujax.errors import IpuError
+from ipujax.errors import CompileCancelledError, IpuError
 from ipujax.types import PlatformConfig
 
 logger = logging.getLogger("ipujax")
+
+#: Set when the interpreter ends: a compile whose caller left at Ctrl-C stops at its next stage.
+_ending = threading.Event()
 
 
 def initialize() -> None:
@@ -37,6 +42,8 @@ def initialize() -> None:
 def _register() -> None:
     from ipujax._poplar import _poplar
 
+    # Registered after the extension's own handler, so that it runs before it.
+    atexit.register(_ending.set)
     _poplar.set_compile_callback(_compile)
     _poplar.set_host_callback(host_callbacks.call)
     _poplar.set_stablehlo_version(jax_compat.stablehlo_version())
@@ -63,4 +70,10 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
     from ipujax.compiler.compile import STAGES, compile_module
 
     with compile_progress(STAGES) as progress:
-        return compile_module(code, options, dict(platform), progress.stage)
+
+        def on_stage(name: str) -> None:
+            progress.stage(name)
+            if _ending.is_set():
+                raise CompileCancelledError("[compile] needs Python; it is about to end.")
+
+        return compile_module(code, options, dict(platform), on_stage)

@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,8 @@ struct PythonState {
   py::object host_callback;
   std::mutex mutex;  // guards what follows, which is read without the GIL
   std::vector<std::int64_t> stablehlo_version;
+  int compiles_in_flight = 0;
+  std::condition_variable compile_ended;
   std::atomic<bool> shows_program_text{true};
   /// Once the interpreter ends, only the thread that ends it may still be called back: any other
   /// would be stopped by Python in the middle of our frames.
@@ -37,6 +40,22 @@ PythonState& state() {
   static auto* const instance = std::make_unique<PythonState>().release();
   return *instance;
 }
+
+/// Counts a compile from before it takes the GIL until after it gave it back.
+class CompileInFlight {
+ public:
+  CompileInFlight() {
+    const std::lock_guard lock(state().mutex);
+    ++state().compiles_in_flight;
+  }
+  ~CompileInFlight() {
+    const std::lock_guard lock(state().mutex);
+    --state().compiles_in_flight;
+    state().compile_ended.notify_all();
+  }
+  CompileInFlight(const CompileInFlight&) = delete;
+  CompileInFlight& operator=(const CompileInFlight&) = delete;
+};
 
 void requireInterpreter() {
   if (!Py_IsInitialized()) {
@@ -165,13 +184,18 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
   }
 };
 
-/// Before the interpreter goes away: lets programs that call into Python end, then ends all
-/// others. What runs after this runs in the thread that asks for it.
+/// Before the interpreter goes away: lets compiles and programs that call into Python end, then
+/// ends all others. What runs after this runs in the thread that asks for it.
 void shutDown() {
   const py::gil_scoped_release no_gil;
   Client::forEach([](Client& client) { client.drainHostCallbacks(); });
   state().main_thread = std::this_thread::get_id();
   state().ending.store(true);
+  {
+    // A compile goes on where Ctrl-C made its caller leave.
+    std::unique_lock lock(state().mutex);
+    state().compile_ended.wait(lock, [] { return state().compiles_in_flight == 0; });
+  }
   Client::forEach([](Client& client) { client.close(); });
 }
 
@@ -206,6 +230,11 @@ py::list deviceStats() {
 
 std::string bridge::compile(std::string_view code, std::string_view options,
                             const Options& platform) {
+  const CompileInFlight in_flight;
+  if (state().ending.load()) {
+    throw PluginError(PJRT_Error_Code_CANCELLED,
+                      "[ipu compile] needs Python; the interpreter is ending.");
+  }
   return withPython(true, [&] {
     if (!state().compile) {
       throw PluginError(PJRT_Error_Code_FAILED_PRECONDITION,

@@ -23,20 +23,21 @@ def test_a_64_bit_program_is_refused_by_op_dtype_and_line(dtype: str):
         with pytest.raises(jax.errors.JaxRuntimeError) as caught:
             jax.jit(lambda x: x * 2)(x)
     text = str(caught.value)
-    assert dtype in text or {"float64": "f64", "int64": "i64"}.get(dtype, "?") in text
+    assert {"float64": "f64", "int64": "i64", "uint64": "ui64", "complex128": "f64"}[dtype] in text
     assert "multiply" in text
     assert Path(__file__).name in text
 
 
 def test_all_unsupported_ops_are_named_at_once():
     def f(x):
-        return jnp.linalg.cholesky(x) + jnp.fft.fft(x).real
+        y = jax.lax.linalg.cholesky(x)
+        return jax.lax.linalg.triangular_solve(y, x, lower=True)
 
     with pytest.raises(jax.errors.JaxRuntimeError) as caught:
         jax.jit(f)(np.eye(4, dtype=np.float32))
     text = str(caught.value)
     assert "cholesky" in text
-    assert "fft" in text
+    assert "triangular_solve" in text
     assert Path(__file__).name in text
 
 
@@ -57,7 +58,9 @@ def test_a_program_too_large_for_a_tile_is_refused_when_asked(run_python, tmp_pa
 
 def test_a_program_too_large_for_a_tile_is_logged_once_and_runs(run_python, tmp_path: Path):
     script = tmp_path / "big.py"
-    script.write_text(f"{HEADER}result = {BIG}\nprint(result.shape, float(result[0, 0]))")
+    script.write_text(
+        f"{HEADER}result = {BIG}\nprint(result.shape, float(np.asarray(result)[0, 0]))"
+    )
     run = run_python(script, env={"JAX_IPU_MODEL_NUM_TILES": "4"})
     assert run.returncode == 0, run.stderr
     assert "(1024, 1024) 861.6" in run.stdout
