@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/MicroKernel.hpp"
@@ -18,6 +17,7 @@ using blas::ScratchUse;
 
 constexpr std::int64_t kImageFloats = 1 << 16;
 constexpr std::int64_t kDepth = 256;            ///< kernel elements per pass
+constexpr std::int64_t kMaxKernelRows = kDepth;
 constexpr std::int64_t kSumFloats = 1 << 22;    ///< most that all private sums take
 constexpr std::int64_t kMaxChunks = 16;
 
@@ -39,8 +39,6 @@ class Batch {
                  ceilDiv(kDepth, p.kernel[2])),
         1, p.kernel[1]);
     height_ = overlap + (kernel_rows_ - 1) * p.dilation[1];
-    for (std::int64_t h = 0; h < kernel_rows_; ++h)
-      segments_.push_back(h * p.dilation[1] * width_ * rows_);
   }
 
   void run(ipujax::engine::ThreadPool& pool) const {
@@ -144,12 +142,12 @@ class Batch {
     const auto& table = blas::micro();
     const std::int64_t co = p_.out_channels;
     const std::int64_t group = std::min<std::int64_t>(2, table.max_panels);
-    const std::int64_t step = ceilDiv(rows, ceilDiv(rows, table.max_rows[group]));
-    std::int64_t offsets[512];
-    const bool rescaled = rows != rows_;
-    for (std::int64_t h = 0; h < count; ++h)
-      offsets[h] = rescaled ? h * p_.dilation[1] * width_ * rows
-                            : segments_[static_cast<std::size_t>(h)];
+    // Neighbouring outputs of a line read neighbouring rows: one long run of rows.
+    const bool joined = p_.stride[2] == 1 && rows == p_.batch;
+    const std::int64_t run = joined ? rows * p_.output[2] : rows;
+    const std::int64_t step = ceilDiv(run, ceilDiv(run, table.max_rows[group]));
+    std::int64_t offsets[kMaxKernelRows];
+    for (std::int64_t h = 0; h < count; ++h) offsets[h] = h * p_.dilation[1] * width_ * rows;
     blas::MicroCall call;
     call.a_row = 1;
     call.a_k = p_.dilation[2] * rows;
@@ -164,13 +162,13 @@ class Batch {
       call.cols = std::min(group * kPanel, co - j);
       const std::int64_t panels = ceilDiv(call.cols, kPanel);
       for (std::int64_t oh = 0; oh < p_.output[1]; ++oh)
-        for (std::int64_t ow = 0; ow < p_.output[2]; ++ow) {
+        for (std::int64_t ow = 0; ow < (joined ? 1 : p_.output[2]); ++ow) {
           const std::int64_t pos = (od * p_.output[1] + oh) * p_.output[2] + ow;
           const float* a = image + (oh * p_.stride[1] * width_ + ow * p_.stride[2]) * rows;
-          for (std::int64_t n = 0; n < rows; n += step) {
+          for (std::int64_t n = 0; n < run; n += step) {
             call.a = a + n;
             call.c = sums + (pos * p_.batch + n0 + n) * co + j;
-            table.fn[panels][std::min(step, rows - n)](call);
+            table.fn[panels][std::min(step, run - n)](call);
           }
         }
     }
@@ -197,7 +195,6 @@ class Batch {
 
   const Subproblem& p_;
   std::int64_t width_ = 0, height_ = 0, rows_ = 0, kernel_rows_ = 1, chunks_ = 1;
-  std::vector<std::int64_t> segments_;
 };
 
 }  // namespace
