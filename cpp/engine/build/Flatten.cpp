@@ -133,6 +133,7 @@ class Flattener {
         return addStreamOut(node, parent, span, top);
       case ProgramKind::kExecute:
         for (const auto& step : poplar::lowerComputeSets(graph_, node)) {
+          keep_.push_back(step);
           while (draft_.storages.size() < graph_.variables.size())
             addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
           addInto(*step, parent, span, false);

@@ -32,6 +32,7 @@ struct OnDevice {
     return input(poplar::FLOAT, shape, values);
   }
 
+  /// Compiles and runs the program; once for a graph.
   template <class T>
   std::vector<T> read(const poplar::Tensor& t, int runs = 1) {
     graph.createHostRead("out", t);

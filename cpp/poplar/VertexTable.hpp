@@ -1,0 +1,116 @@
+#pragma once
+#include <new>
+#include <type_traits>
+
+#include "poplar/Vertex.hpp"
+#include "poplar/VertexAbi.hpp"
+
+/// Turns codelet classes into the tables of VertexAbi.hpp. Included behind a codelet's source,
+/// where the model appends one list of fields for each class it found.
+namespace ipujax_codelet {
+
+using poplar::InOut;
+using poplar::Input;
+using poplar::Output;
+using poplar::Vector;
+using poplar::VectorLayout;
+using poplar::VectorList;
+using poplar::VectorListLayout;
+
+template <class T>
+constexpr std::uint32_t elementCode() {
+  using U = std::remove_cv_t<T>;
+  if (std::is_same_v<U, bool>) return 0;
+  if (std::is_same_v<U, half>) return 9;
+  if (std::is_same_v<U, float>) return 10;
+  if (std::is_same_v<U, double>) return 11;
+  constexpr std::uint32_t kUnsigned = std::is_unsigned_v<U> ? 1 : 0;
+  static_assert(std::is_arithmetic_v<U> || std::is_enum_v<U> || std::is_same_v<U, half>,
+                "a codelet's fields are numbers, edges, vectors and lists of edges");
+  return (sizeof(U) == 1 ? 1 : sizeof(U) == 2 ? 3 : sizeof(U) == 4 ? 5 : 7) + kUnsigned;
+}
+
+constexpr std::uint32_t ipuBytes(VectorLayout layout) {
+  if (layout == VectorLayout::SPAN) return 8;
+  return layout == VectorLayout::SCALED_PTR32 || layout == VectorLayout::SCALED_PTR64 ||
+                 layout == VectorLayout::SCALED_PTR128
+             ? 2
+             : 4;
+}
+
+template <class T, std::uint32_t kKind, std::uint32_t kDirection, std::uint32_t kIpuBytes>
+struct Described {
+  using Element = T;
+  static constexpr std::uint32_t kind = kKind, direction = kDirection, ipu_bytes = kIpuBytes;
+};
+
+template <class F>
+struct Describe : Described<F, kIpujaxValue, kIpujaxNone, sizeof(F)> {};
+template <class T, VectorLayout L, unsigned A, bool I>
+struct Describe<Vector<T, L, A, I>> : Described<T, kIpujaxStateVector, kIpujaxNone, ipuBytes(L)> {};
+
+#define IPUJAX_DESCRIBE_EDGE(Edge, direction)                                                      \
+  template <class T>                                                                               \
+  struct Describe<Edge<T>> : Described<T, kIpujaxScalarEdge, direction, 4> {};                     \
+  template <class T, VectorLayout L, unsigned A, bool I>                                           \
+  struct Describe<Edge<Vector<T, L, A, I>>>                                                        \
+      : Described<T, kIpujaxVectorEdge, direction, ipuBytes(L)> {};                                \
+  template <class T, VectorListLayout L, unsigned A, bool I>                                       \
+  struct Describe<Edge<VectorList<T, L, A, I>>>                                                    \
+      : Described<T, kIpujaxListOfVectors, direction, 8> {};                                       \
+  template <class T, VectorLayout L, unsigned A, bool I>                                           \
+  struct Describe<Vector<Edge<T>, L, A, I>> : Described<T, kIpujaxListOfScalars, direction, 8> {}; \
+  template <class T, VectorLayout L, unsigned A, bool I, VectorLayout M, unsigned B, bool J>       \
+  struct Describe<Vector<Edge<Vector<T, M, B, J>>, L, A, I>>                                       \
+      : Described<T, kIpujaxListOfVectors, direction, 8> {};
+IPUJAX_DESCRIBE_EDGE(Input, kIpujaxIn)
+IPUJAX_DESCRIBE_EDGE(Output, kIpujaxOut)
+IPUJAX_DESCRIBE_EDGE(InOut, kIpujaxInOut)
+#undef IPUJAX_DESCRIBE_EDGE
+
+template <class V, class F>
+IpujaxField field(const char* name, F V::*member) {
+  alignas(64) unsigned char place[sizeof(V)] = {};
+  const auto* at = reinterpret_cast<const unsigned char*>(&(reinterpret_cast<V*>(place)->*member));
+  using D = Describe<std::remove_cv_t<F>>;
+  using Element = std::remove_cv_t<typename D::Element>;
+  return {name,
+          D::kind,
+          D::direction,
+          elementCode<Element>(),
+          sizeof(Element),
+          static_cast<std::uint32_t>(at - place),
+          D::ipu_bytes};
+}
+
+template <class V>
+void construct(void* place) {
+  if constexpr (std::is_default_constructible_v<V>) new (place) V;
+}
+
+template <class V>
+int compute(void* place, unsigned worker) {
+  V& vertex = *static_cast<V*>(place);
+  (void)worker;
+  if constexpr (std::is_base_of_v<poplar::MultiVertex, V>) {
+    if constexpr (std::is_void_v<decltype(vertex.compute(worker))>) {
+      vertex.compute(worker);
+      return 1;
+    } else {
+      return vertex.compute(worker) ? 1 : 0;
+    }
+  } else if constexpr (std::is_void_v<decltype(vertex.compute())>) {
+    vertex.compute();
+    return 1;
+  } else {
+    return vertex.compute() ? 1 : 0;
+  }
+}
+
+template <class V>
+IpujaxCodelet codelet(const char* name, const IpujaxField* fields, unsigned n) {
+  return {name,         sizeof(V), std::is_base_of_v<poplar::MultiVertex, V> ? 1u : 0u, n, fields,
+          construct<V>, compute<V>};
+}
+
+}  // namespace ipujax_codelet

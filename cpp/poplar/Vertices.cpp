@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <istream>
+#include <iterator>
+
+#include "poplar/Graph.hpp"
+#include "poplar/GraphImpl.hpp"
+#include "poplar/VertexStore.hpp"
+
+// The part of Graph that is about codelets and vertices.
+namespace poplar {
+namespace {
+
+VertexStore& storeOf(GraphImpl& impl) {
+  if (!impl.vertices) impl.vertices = std::make_shared<VertexStore>();
+  return *impl.vertices;
+}
+
+VertexRecord& recordOf(GraphImpl& impl, const VertexRef& v) {
+  VertexStore& store = storeOf(impl);
+  if (v.getId() >= store.vertices.size())
+    throw graph_connection_error("[Graph] needs a vertex of this graph; got another.");
+  return store.vertices[v.getId()];
+}
+
+void checkField(GraphImpl& impl, const VertexRecord& vertex, const std::string& field) {
+  std::size_t file = 0;
+  const CodeletClass* found = storeOf(impl).findClass(vertex.type, file);
+  const auto& fields = found->fields;
+  if (std::find(fields.begin(), fields.end(), field) != fields.end()) return;
+  std::string known;
+  for (const auto& name : fields) known += (known.empty() ? "" : ", ") + name;
+  throw graph_connection_error("[Graph::connect] needs a field of " + vertex.type + " (" + known +
+                               "); got '" + field + "'.");
+}
+
+void addFile(GraphImpl& impl, CodeletFile file) {
+  VertexStore& store = storeOf(impl);
+  store.types.push_back(file.found.types);
+  store.files.push_back(std::move(file));
+  if (!store.types.back().empty()) store.library(store.files.size() - 1);  // errors show here
+}
+
+}  // namespace
+
+const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t& file) const {
+  const std::string base = type.substr(0, type.find('<'));
+  for (file = 0; file < files.size(); ++file) {
+    const auto& classes = files[file].found.classes;
+    if (const auto it = classes.find(type); it != classes.end() && !it->second.is_template)
+      return &it->second;
+    if (const auto it = classes.find(base);
+        it != classes.end() && it->second.is_template && base != type)
+      return &it->second;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) const {
+  return CodeletLibrary::load(codeletUnit(files[file], types[file]), files[file].flags);
+}
+
+bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
+                        StringRef /*targetName*/) {
+  if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource) {
+    throw file_load_error(
+        "[Graph::addCodelets] needs C++ source on the IPU Model; got a file of another "
+        "kind: " +
+        std::string(src) + ". Give its source.");
+  }
+  addFile(impl(), readCodelets(src, compileFlags));
+  return true;
+}
+
+void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFileType type,
+                        StringRef /*targetName*/) {
+  if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource)
+    throw file_load_error(
+        "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind.");
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  addFile(impl(), codeletsFromText(std::move(text), compileFlags));
+}
+
+ComputeSet Graph::addComputeSet(const DebugContext& debugContext) {
+  VertexStore& store = storeOf(impl());
+  store.compute_sets.push_back({debugContext, {}});
+  return ComputeSet(static_cast<unsigned>(store.compute_sets.size() - 1));
+}
+
+VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
+  VertexStore& store = storeOf(impl());
+  if (cs.getId() >= store.compute_sets.size())
+    throw graph_connection_error(
+        "[Graph::addVertex] needs a compute set of this graph; got another.");
+  VertexRecord vertex;
+  vertex.type = normaliseTypeName(vertexType);
+  if (!store.findClass(vertex.type, vertex.file)) {
+    std::string known;
+    for (const auto& types : store.types) {
+      for (const auto& name : types) known += (known.empty() ? "" : ", ") + name;
+    }
+    throw unknown_vertex_type("[Graph::addVertex] needs a vertex type that addCodelets brought (" +
+                              known + "); got " + vertex.type + ".");
+  }
+  auto& types = store.types[vertex.file];
+  if (std::find(types.begin(), types.end(), vertex.type) == types.end())
+    types.push_back(vertex.type);
+  const auto id = static_cast<unsigned>(store.vertices.size());
+  store.compute_sets[cs.getId()].vertices.push_back(id);
+  store.vertices.push_back(std::move(vertex));
+  return VertexRef(id);
+}
+
+VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType,
+                           ArrayRef<ConnectionDesc> connections) {
+  const VertexRef v = addVertex(cs, vertexType);
+  for (const auto& c : connections) {
+    if (c.is_list) {
+      connect(v[c.field], c.tensors);
+    } else {
+      connect(v[c.field], c.tensors[0]);
+    }
+  }
+  return v;
+}
+
+void Graph::connect(FieldRef field, const Tensor& tensor) {
+  VertexRecord& vertex = recordOf(impl(), field.vertex);
+  checkField(impl(), vertex, field.name);
+  Connection& edge = vertex.edges[field.name];
+  if (!field.isIndexed()) {
+    edge = {{tensor}, false};
+    return;
+  }
+  edge.is_list = true;
+  if (edge.tensors.size() <= field.getIndex()) edge.tensors.resize(field.getIndex() + 1);
+  edge.tensors[field.getIndex()] = tensor;
+}
+
+void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
+  VertexRecord& vertex = recordOf(impl(), field.vertex);
+  checkField(impl(), vertex, field.name);
+  vertex.edges[field.name] = {tensors.cloneAsVector(), true};
+}
+
+void Graph::setFieldValue(FieldRef field, double value) {
+  VertexRecord& vertex = recordOf(impl(), field.vertex);
+  checkField(impl(), vertex, field.name);
+  vertex.values[field.name][field.isIndexed() ? field.getIndex() : 0] = value;
+}
+
+void Graph::setFieldSize(FieldRef field, std::size_t size) {
+  VertexRecord& vertex = recordOf(impl(), field.vertex);
+  checkField(impl(), vertex, field.name);
+  vertex.sizes[field.name] = size;
+}
+
+void Graph::setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops) {
+  VertexRecord& vertex = recordOf(impl(), v);
+  vertex.cycles = cycles;
+  vertex.flops = flops;
+}
+
+void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
+  const auto& tiles = physicalTiles();
+  if (tileNum >= tiles.size()) {
+    throw invalid_tile_mapping("[Graph::setTileMapping] needs a tile below " +
+                               std::to_string(tiles.size()) + "; got " + std::to_string(tileNum) +
+                               ".");
+  }
+  recordOf(impl(), v).tile = tiles[tileNum];
+}
+
+}  // namespace poplar
