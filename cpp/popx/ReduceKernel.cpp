@@ -43,6 +43,7 @@ class VariadicReduce {
  private:
   VariadicReduce(const engine::StepDesc& step, const engine::expr::ExprProgram& program);
   struct Buffers;
+  bool isWide() const;
   void findArg(const engine::expr::ExprProgram& program);
   void runWide(engine::ThreadPool& pool, std::span<std::byte* const> p) const;
   void wideBlock(std::span<std::byte* const> p, std::int64_t begin, std::int64_t n) const;
@@ -133,11 +134,19 @@ void VariadicReduce::applyInit(std::span<std::byte* const> p, Buffers& buffers, 
   }
 }
 
+/// Lanes over outputs, unless there are few or the reduced elements are the ones side by side.
+bool VariadicReduce::isWide() const {
+  if (reduced_ < 64) return true;
+  const bool along_reduced =
+      inputs_[0].reduced.back().in == 1 && inputs_[0].kept.back().in != 1 && reduced_ >= 256;
+  return outputs_ >= 32 && !along_reduced;
+}
+
 void VariadicReduce::run(engine::RunContext& context, std::span<std::byte* const> p) const {
   if (outputs_ == 0) return;
   if (loops_ && reduced_ <= kSegment) {
     runArgRows(context.pool, p);
-  } else if (!loops_ && (outputs_ >= 32 || reduced_ < 64)) {
+  } else if (!loops_ && isWide()) {
     runWide(context.pool, p);
   } else {
     runNarrow(context.pool, p);

@@ -269,6 +269,15 @@ void NamedWindow::runLong(engine::ThreadPool& pool, const std::byte* in, std::by
 void NamedWindow::longRow(const std::byte* in, std::byte* out) const {
   const WindowDim& w = dims_[window_];
   const bool forward = w.m - 1 - w.low <= 0;
+  // Cumulative operations: output i is the prefix up to input i.
+  const bool in_place = forward && w.m == w.n && w.size == w.low + 1 && w.in_stride == 1 &&
+                        w.out_stride == 1 && type_ != ElementType::kHalf &&
+                        reducer_ != Reducer::kSquareAdd;
+  if (in_place) {
+    std::memcpy(out, in, static_cast<std::size_t>(w.n * in_bytes_));
+    loops_->scan(out, w.n);
+    return;
+  }
   std::byte* acc = threadScratch(Scratch::kAccumulators, static_cast<std::size_t>(w.n + 1) * 8);
   fill(acc, w.n);
   const std::int64_t stride = w.in_stride;

@@ -11,6 +11,7 @@
 #include "popops/ReduceLoops.hpp"
 #include "popx/ExprCompile.hpp"
 #include "popx/ReduceWindow.hpp"
+#include "popx/SelectAndScatterLoops.hpp"
 
 namespace popx {
 
@@ -26,7 +27,7 @@ using engine::reduction::threadScratch;
 namespace {
 
 constexpr std::int64_t kLanes = ExprEvaluator::kBlock;
-constexpr std::int64_t kMaxTaps = 256;
+constexpr std::int64_t kMaxTaps = 64;  // a window longer than that is rare
 
 /// Lanes are elements of the plain dimensions (channels, batch): each has windows of its own. A
 /// task is a block of lanes; within it windows go in row-major order, all lanes side by side.
@@ -40,8 +41,7 @@ class Scatterer {
     std::int64_t operand, source, result;
   };
   void runLanes(std::span<std::byte* const> p, std::int64_t begin, std::int64_t n) const;
-  template <class T>
-  void runTyped(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const;
+  void runPicks(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const;
   void runGeneral(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const;
   Lane laneAt(std::int64_t lane) const;
   template <class F>
@@ -82,6 +82,7 @@ Scatterer::Scatterer(const engine::StepDesc& step)
     (dims[d].plain ? plain_results_ : result_strides_).push_back(stride);
     (dims[d].plain ? lanes_ : num_windows_) *= dims[d].m;
   }
+  fast_ = fast_ && windows_.size() <= 2;
 }
 
 Scatterer::Lane Scatterer::laneAt(std::int64_t lane) const {
@@ -117,7 +118,7 @@ void Scatterer::runLanes(std::span<std::byte* const> p, std::int64_t begin, std:
   Lane lanes[kLanes];
   for (std::int64_t l = 0; l < n; ++l) lanes[l] = laneAt(begin + l);
   if (!fast_) return runGeneral(p, lanes, n);
-  runTyped<float>(p, lanes, n);
+  runPicks(p, lanes, n);
 }
 
 /// f(source offset, taps): taps(g) calls g(operand offset, result offset) for every element under
@@ -151,48 +152,45 @@ void Scatterer::forEachWindow(const F& f) const {
   }
 }
 
-template <class T>
-void Scatterer::runTyped(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const {
-  const T* operand = reinterpret_cast<const T*>(p[0]);
-  const T* source = reinterpret_cast<const T*>(p[1]);
-  T* result = reinterpret_cast<T*>(p[3]);
-  T best[kLanes];
-  std::int32_t chosen[kLanes];
+/// At most two windowed dimensions: the innermost two, the others being trivial.
+void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const {
+  static const PickTable& table = IPUJAX_PICK(kPickTable);
+  const float* operand = reinterpret_cast<const float*>(p[0]);
+  const float* source = reinterpret_cast<const float*>(p[1]);
+  float* result = reinterpret_cast<float*>(p[3]);
   bool contiguous = true;
-  for (std::int64_t l = 1; l < n; ++l) contiguous &= lanes[l].operand == lanes[0].operand + l;
-  forEachWindow([&](std::int64_t at, const auto& taps) {
-    std::int64_t places[kMaxTaps];
-    std::int32_t count = 0;
-    taps([&](std::int64_t in, std::int64_t place) {
-      places[count] = place;
-      if (count == 0) {
-        for (std::int64_t l = 0; l < n; ++l) {
-          best[l] = operand[lanes[l].operand + in];
-          chosen[l] = 0;
-        }
-      } else if (contiguous) {
-        const T* x = operand + lanes[0].operand + in;
-        for (std::int64_t l = 0; l < n; ++l) {
-          const bool keep = best[l] >= x[l];
-          best[l] = keep ? best[l] : x[l];
-          chosen[l] = keep ? chosen[l] : count;
-        }
-      } else {
-        for (std::int64_t l = 0; l < n; ++l) {
-          const T x = operand[lanes[l].operand + in];
-          const bool keep = best[l] >= x;
-          best[l] = keep ? best[l] : x;
-          chosen[l] = keep ? chosen[l] : count;
-        }
+  for (std::int64_t l = 1; l < n; ++l) {
+    contiguous &= lanes[l].operand == lanes[0].operand + l &&
+                  lanes[l].source == lanes[0].source + l && lanes[l].result == lanes[0].result + l;
+  }
+  const WindowDim none;
+  const std::size_t rank = windows_.size();
+  const WindowDim& rows = rank == 2 ? windows_[0] : none;
+  const WindowDim& columns = rank > 0 ? windows_[rank - 1] : none;
+  PickWindow window{};
+  window.operand_row = rows.in_stride;
+  window.operand_column = columns.in_stride;
+  window.result_row = rank == 2 ? result_strides_[0] : 0;
+  window.result_column = rank > 0 ? result_strides_[rank - 1] : 0;
+  const std::int64_t step = contiguous ? n : 1;
+  for (std::int64_t first = 0; first < n; first += step) {
+    const Lane& lane = lanes[first];
+    for (std::int64_t r = 0; r < rows.m; ++r) {
+      const std::int64_t top = std::max<std::int64_t>(r * rows.stride - rows.low, 0);
+      window.rows = std::min(r * rows.stride - rows.low + rows.size, rows.n) - top;
+      for (std::int64_t c = 0; c < columns.m; ++c) {
+        const std::int64_t start = c * columns.stride - columns.low;
+        const std::int64_t left = std::max<std::int64_t>(start, 0);
+        window.columns = std::min(start + columns.size, columns.n) - left;
+        if (window.rows <= 0 || window.columns <= 0) continue;
+        window.operand = operand + lane.operand + top * rows.in_stride + left * columns.in_stride;
+        window.source = source + lane.source + r * rows.out_stride + c * columns.out_stride;
+        window.result =
+            result + lane.result + top * window.result_row + left * window.result_column;
+        table.pick(window, step);
       }
-      ++count;
-    });
-    if (count == 0) return;
-    for (std::int64_t l = 0; l < n; ++l) {
-      T& place = result[lanes[l].result + places[chosen[l]]];
-      place = static_cast<T>(place + source[lanes[l].source + at]);
     }
-  });
+  }
 }
 
 void Scatterer::runGeneral(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const {
