@@ -107,8 +107,9 @@ def _write_results(
     So a result that still looks at another donated argument is put aside first.
     """
     values, alias = program.main.results, program.output_alias
+    debug = [_result_debug(value, j) for j, value in enumerate(values)]
     stored = [
-        None if tensor is None else to_stored(builder, tensor, value.dtype, f"result{j}")
+        None if tensor is None else to_stored(builder, tensor, value.dtype, debug[j])
         for j, (tensor, value) in enumerate(zip(results, values, strict=True))
     ]
     taken_over = [arguments[i] for i in alias if i >= 0]
@@ -117,20 +118,25 @@ def _write_results(
             continue
         own = arguments[alias[j]] if alias[j] >= 0 else None
         if own is None or any(tensor.intersectsWith(v) for v in taken_over if v is not own):
-            stored[j] = builder.materialise(tensor, f"result{j}")
+            stored[j] = builder.materialise(tensor, debug[j])
     for j, value in enumerate(values):
         tensor = stored[j]
         if tensor is None:
             continue
         if alias[j] >= 0 and tensor != arguments[alias[j]]:
             if tensor.intersectsWith(arguments[alias[j]]):
-                tensor = builder.materialise(tensor, f"result{j}")
-            builder.copy(tensor, arguments[alias[j]], f"result{j}")
+                tensor = builder.materialise(tensor, debug[j])
+            builder.copy(tensor, arguments[alias[j]], debug[j])
         if alias[j] >= 0:
             tensor = arguments[alias[j]]
         type_ = builder.stored_types[value.dtype]
         stream = builder.graph.addDeviceToHostFIFO(f"out{j}", type_, value.num_elements)
-        builder.copy(tensor, stream, f"result{j}")
+        builder.copy(tensor, stream, debug[j])
+
+
+def _result_debug(value: Value, index: int) -> Any:
+    line = value.op.source.line if value.op is not None else ""
+    return ipu.poplar.DebugContext(f"result{index}", line)
 
 
 def _signature(program: Program, builder: Builder) -> dict[str, Any]:

@@ -230,7 +230,8 @@ def _conversion_cases() -> list[Case]:
         cast = lambda x, target=target: lax.bitcast_convert_type(x, dtype_of(target))  # noqa: E731
         there = bits.astype(dtype_of(source))
         cases.append(Case(f"bitcast-{source}-{target}", cast, (there,), ("jit",)))
-        wide = np.asarray(cast(there))
+        with jax.default_device(jax.devices("cpu")[0]):
+            wide = np.asarray(cast(there))
         back = lambda x, source=source: lax.bitcast_convert_type(x, dtype_of(source))  # noqa: E731
         cases.append(Case(f"bitcast-{target}-{source}", back, (wide,), ("jit",)))
     for exponent, mantissa in ((5, 10), (8, 7), (4, 3)):

@@ -14,6 +14,7 @@ import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN, refusal_of
 from ipujax.compiler.ir import Block, Op, Program, Value, splat
+from ipujax.compiler.rules.registry import REFUSED
 from ipujax.errors import UnsupportedDtypeError
 
 _WORD = 1 << 32
@@ -46,7 +47,8 @@ def _illegal_values(block: Block) -> dict[Value, Op | None]:
                 found[value] = None
         for op in inner.ops:
             for value in op.operands:
-                if value.const is not None and value.dtype not in DTYPES:
+                # Ops without a rule are refused by name, whatever their constants are.
+                if value.const is not None and value.dtype not in DTYPES and op.name not in REFUSED:
                     found.setdefault(value, op)
             for value in op.results:
                 if value.dtype not in DTYPES and value.dtype != TOKEN:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Shape
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
@@ -37,19 +36,15 @@ def dot_general(builder: Builder, op: Op) -> Sequence[Any]:
     left = _view(builder.tensor(lhs), left_order, [groups, rows, inner])
     right = _view(builder.tensor(rhs), right_order, [groups, inner, columns])
     result = op.results[0]
-    if DTYPES[result.dtype].kind == "f":
-        left, right = _same_type(builder, op, left, right, debug)
-        product = ipu.poplin.matMulGrouped(
-            builder.graph,
-            left,
-            right,
-            builder.program,
-            builder.type_of(result),
-            debug,
-            matmul_options(builder),
-        )
-    else:
-        product = _integer_product(builder, op, left, right, debug)
+    type_ = builder.type_of(result) if result.dtype != "i1" else ipu.poplar.INT
+    left, right = _same_type(builder, left, right, type_, debug)
+    product = ipu.poplin.matMulGrouped(
+        builder.graph, left, right, builder.program, type_, debug, matmul_options(builder)
+    )
+    if result.dtype == "i1":
+        e = ipu.popops.expr
+        is_any = e.NotEqual(e.PlaceHolder(1), e.Const(type_, 0))
+        (product,) = builder.map([is_any], [product], debug)
     return builder.round_bfloat16(op, [product.reshape(list(result.shape))])
 
 
@@ -63,44 +58,18 @@ def _view(tensor: Any, order: Sequence[int], shape: list[int]) -> Any:
     return tensor if tensor.shape == shape else tensor.reshape(shape)
 
 
-def _same_type(builder: Builder, op: Op, left: Any, right: Any, debug: Any) -> tuple[Any, Any]:
-    """Operands of different types are widened to float: no product is done half in one type."""
-    if left.elementType() == right.elementType():
+def _same_type(builder: Builder, left: Any, right: Any, type_: Any, debug: Any) -> tuple[Any, Any]:
+    """Floats of one type stay (halves may be summed in float); all others take the result's type."""
+    if left.elementType() == right.elementType() and left.elementType() in (
+        ipu.poplar.FLOAT,
+        ipu.poplar.HALF,
+    ):
         return left, right
-    e, wide = ipu.popops.expr, ipu.poplar.FLOAT
+    e = ipu.popops.expr
     cast = [
         tensor
-        if tensor.elementType() == wide
-        else builder.map([e.Cast(e.PlaceHolder(1), wide)], [tensor], debug)[0]
+        if tensor.elementType() == type_
+        else builder.map([e.Cast(e.PlaceHolder(1), type_)], [tensor], debug)[0]
         for tensor in (left, right)
     ]
     return cast[0], cast[1]
-
-
-def _integer_product(builder: Builder, op: Op, left: Any, right: Any, debug: Any) -> Any:
-    """The AMP unit multiplies floats only: products elementwise, then their sum, wrapping."""
-    e = ipu.popops.expr
-    type_ = builder.type_of(op.results[0])
-    groups, rows, inner = left.shape
-    columns = right.shape[2]
-    shape = [groups, rows, columns, inner]
-    left = left.reshape([groups, rows, 1, inner]).broadcast(columns, 2)
-    right = right.dimShuffle([0, 2, 1]).reshape([groups, 1, columns, inner]).broadcast(rows, 1)
-    factors = []
-    for index, tensor in enumerate((left, right)):
-        place = e.PlaceHolder(index + 1)
-        factors.append(place if tensor.elementType() == type_ else e.Cast(place, type_))
-    is_bool = op.results[0].dtype == "i1"
-    multiply, add = (e.And, e.Or) if is_bool else (e.Mul, e.Add)
-    if inner == 0 or 0 in shape:
-        return _zeros(builder, type_, [groups, rows, columns], debug)
-    (products,) = builder.map([multiply(*factors)], [left, right], debug)
-    zero = _zeros(builder, type_, [], debug)
-    body = [add(e.PlaceHolder(1), e.PlaceHolder(2))]
-    (total,) = ipu.popx.reduce(builder.graph, [products], [zero], body, [3], builder.program, debug)
-    return total
-
-
-def _zeros(builder: Builder, type_: Any, shape: list[int], debug: Any) -> Any:
-    size = builder.graph.getTarget().getTypeSize(type_)
-    return builder.graph.addConstantBytes(type_, shape, bytes(size * math.prod(shape)), "zeros")

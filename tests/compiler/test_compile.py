@@ -1,0 +1,185 @@
+"""The whole way from artifact to executable: stages, dumps, errors, speed, threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from ipujax._poplar import _poplar
+from ipujax.compiler import ir, verify
+from ipujax.compiler.compile import STAGES, compile_module
+from ipujax.compiler.lower import refuse_unsupported
+from ipujax.compiler.rules.registry import REFUSED
+from ipujax.errors import ConfigError, UnsupportedOpError, VerifyError
+from tests.compiler.programs import artifact, normal
+
+X = np.ones((4, 4), np.float32)
+
+
+def compiled(f, *args, **options):
+    return compile_module(artifact(f, *args, **options), b"", {})
+
+
+def inspected(f, *args, **options):
+    return _poplar.engine.inspectImage(compiled(f, *args, **options))
+
+
+def test_an_elementwise_chain_is_one_step():
+    steps = inspected(lambda x: jnp.tanh(x * 2 + 1) - x, X)["steps"]
+    assert [step["kernel"] for step in steps] == ["popx.map"]
+
+
+def test_steps_know_their_source_line():
+    def f(x):
+        return jnp.tanh(x) @ x
+
+    line = f.__code__.co_firstlineno + 1
+    steps = inspected(f, X)["steps"]
+    assert {step["source"] for step in steps} == {f"test_compile.py:{line}"}
+    assert any("dot_general" in step["name"] for step in steps)
+
+
+def test_costs_are_counted():
+    cost = inspected(lambda x, w: x @ w, np.ones((64, 32), "f4"), np.ones((32, 16), "f4"))["cost"]
+    assert cost["flops"] == 2 * 64 * 32 * 16
+    assert cost["cycles"] > 0
+
+
+def test_all_unsupported_ops_are_named_at_once_with_their_lines():
+    def f(x):
+        factor = jnp.linalg.cholesky(x)
+        return factor, lax.rng_uniform(0.0, 1.0, (3,))
+
+    line = f.__code__.co_firstlineno
+    with pytest.raises(UnsupportedOpError) as error:
+        compiled(f, X)
+    text = str(error.value)
+    assert f"cholesky: {REFUSED['cholesky']} (at test_compile.py:{line + 1})" in text
+    assert f"rng: {REFUSED['rng']} (at test_compile.py:{line + 2})" in text
+
+
+def test_bodies_that_are_no_arithmetic_are_refused_with_the_rest():
+    program = normal(lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b * a, (0,)), X)
+    (reduction,) = [op for op in program.main.ops if op.name == "reduce"]
+    reduction.regions[0].ops[0].name = "sort"
+    with pytest.raises(UnsupportedOpError, match="sort: the body of reduce may only compute"):
+        refuse_unsupported(program)
+
+
+def test_each_stage_writes_its_dump(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPUJAX_DUMP_DIR", str(tmp_path / "made"))
+    compiled(lambda x: jnp.tanh(x @ x), X)
+    files = sorted(path.name for path in (tmp_path / "made").iterdir())
+    assert [name.split(".")[1] for name in files] == list(STAGES)
+    text = next((tmp_path / "made").glob("*.5_fuse.txt")).read_text()
+    assert "fused(" in text
+    assert "dot_general" in text
+
+
+def test_an_unwritable_dump_folder_is_refused_with_its_name(tmp_path, monkeypatch):
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    monkeypatch.setenv("IPUJAX_DUMP_DIR", str(blocker / "folder"))
+    with pytest.raises(ConfigError, match="IPUJAX_DUMP_DIR"):
+        compiled(lambda x: x + 1, X)
+
+
+def test_a_dump_folder_that_vanishes_warns_once_and_the_compile_goes_on(tmp_path):
+    from ipujax.compiler.dump import Dump
+
+    folder = tmp_path / "gone"
+    dump = Dump(str(folder), "f")
+    folder.write_text("a file stands where the folder was")
+    with pytest.warns(UserWarning, match=r"\[dump\] needs a folder it can write to"):
+        dump.write("1_ingest", lambda: "text")
+    dump.write("2_partition", lambda: "text")
+
+
+def test_stages_are_announced_in_order():
+    seen: list[str] = []
+    compile_module(artifact(lambda x: x + 1, X), b"", {}, seen.append)
+    assert seen == list(STAGES)
+
+
+def test_verify_finds_a_value_used_before_it_is_defined():
+    program = normal(lambda x: jnp.tanh(x @ x), X)
+    program.main.ops.reverse()
+    with pytest.raises(VerifyError, match=r"\[verify after 6_schedule\].*defined before use"):
+        verify.verify(program, "6_schedule")
+
+
+def test_verify_finds_an_illegal_constant():
+    program = normal(lambda x: x + 1, X)
+    op = program.main.ops[0]
+    op.operands[1] = ir.Value((4, 4), "f32", const=np.ones((4, 4), np.float64))
+    with pytest.raises(VerifyError, match="a constant"):
+        verify.check_shapes(program, "3_normalise")
+
+
+def test_several_devices_are_refused():
+    with pytest.raises(UnsupportedOpError, match="a program over 4 devices"):
+        compile_module(artifact(lambda x: x + 1, X), _options(num_partitions=4), {})
+
+
+def _options(num_partitions):
+    from jaxlib import _jax
+
+    options = _jax.CompileOptions()
+    options.num_partitions = num_partitions
+    return options.SerializeAsString()
+
+
+def test_the_collector_is_on_again_after_compiles_and_errors():
+    assert gc.isenabled()
+    compiled(lambda x: x + 1, X)
+    with pytest.raises(UnsupportedOpError):
+        compiled(jnp.linalg.cholesky, X)
+    assert gc.isenabled()
+
+
+def test_threads_compile_at_once():
+    codes = [artifact(lambda x, k=k: jnp.tanh(x @ x) * k, X) for k in range(4)]
+    alone = [compile_module(code, b"", {}) for code in codes]
+    together: list[bytes | None] = [None] * 4
+
+    def run(index):
+        together[index] = compile_module(codes[index], b"", {})
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(t) for t in together] == [len(a) for a in alone]
+    assert gc.isenabled()
+
+
+@pytest.mark.slow
+def test_a_thousand_ops_compile_in_half_of_the_cpu_backends_time():
+    def f(x, w):
+        for _ in range(200):
+            x = jnp.tanh(x @ w) * 0.5 + x
+            x = x - jnp.sum(x, axis=1, keepdims=True)
+        return x
+
+    arguments = np.ones((16, 16), "f4"), np.ones((16, 16), "f4")
+    code = artifact(f, *arguments)
+    ours, theirs = [], []
+    for k in range(3):
+        anew = jax.jit(lambda x, w, k=k: f(x, w) * k)  # what was compiled once is not again
+        theirs.append(seconds(anew.trace(*arguments).lower(lowering_platforms=("cpu",)).compile))
+        ours.append(seconds(lambda: compile_module(code, b"", {})))
+    assert min(ours) <= 0.5 * min(theirs)
+
+
+def seconds(work):
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
