@@ -149,6 +149,27 @@ TEST(a_loop_carry_is_updated_in_place) {
   CHECK_EQ(out[0], 5.0f);
 }
 
+TEST(a_carry_copied_out_and_back_is_updated_in_place) {
+  Built b;
+  const Tensor x = b.input("x");
+  const Tensor c = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "c");
+  b.prog.add(Copy(x, c));
+  Sequence body;
+  const Tensor whole = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "whole");
+  body.add(Copy(c, whole));
+  popops::addInPlace(b.graph, whole.slice(0, 10), x.slice(0, 10), body);
+  body.add(Copy(whole, c));
+  b.prog.add(Repeat(3, body));
+  b.output(c);
+  const auto image = b.build();
+  CHECK_EQ(copies(*image), 1u);
+  const auto in = filled(1);
+  auto out = filled(0);
+  run(image, {in.data()}, {out.data()});
+  CHECK_EQ(out[9], 4.0f);
+  CHECK_EQ(out[10], 1.0f);
+}
+
 TEST(swapped_carries_are_not_merged_wrongly) {
   Built b;
   const Tensor x = b.input("x");
