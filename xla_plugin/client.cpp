@@ -13,7 +13,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::vector<Client*> clients;
+  std::vector<std::shared_ptr<DeviceSet>> sets;
 };
 
 /// Lives as long as the process: jaxlib may destroy its client after static objects are gone.
@@ -26,34 +26,47 @@ Device& deviceOf(PJRT_Device* handle) { return object<Device>(handle); }
 
 }  // namespace
 
-Client::Client(PlatformConfig config) : config_(std::move(config)), topology_(config_) {
+void DeviceSet::drainHostCallbacks() {
+  for (auto* device : local) {
+    if (device->runtime()->queued_with_callbacks.load() > 0) device->queue().drain();
+  }
+}
+
+void DeviceSet::close() {
+  for (auto* device : local) device->close();
+}
+
+Client::Client(PlatformConfig config)
+    : config_(std::move(config)), topology_(config_), devices_(std::make_shared<DeviceSet>()) {
   for (std::int64_t node = 0; node < config_.num_nodes; ++node) {
     for (std::int64_t i = 0; i < config_.device_count; ++i) {
       const bool local = node == config_.node_id;
-      devices_.push_back(std::make_unique<Device>(static_cast<int>(node * config_.device_count + i),
-                                                  static_cast<int>(node),
-                                                  local ? static_cast<int>(i) : -1, config_));
-      handles_.push_back(devices_.back().get());
+      const auto id = static_cast<int>(node * config_.device_count + i);
+      auto& device = *devices_->all.emplace_back(std::make_unique<Device>(
+          id, static_cast<int>(node), local ? static_cast<int>(i) : -1, config_));
+      handles_.push_back(&device);
       if (!local) continue;
-      addressable_.push_back(devices_.back().get());
-      memories_.push_back(&devices_.back()->memory());
+      devices_->local.push_back(&device);
+      addressable_.push_back(&device);
+      memories_.push_back(&device.memory());
     }
   }
   const std::lock_guard lock(registry().mutex);
-  registry().clients.push_back(this);
+  registry().sets.push_back(devices_);
 }
 
 Client::~Client() {
   {
     const std::lock_guard lock(registry().mutex);
-    std::erase(registry().clients, this);
+    std::erase(registry().sets, devices_);
   }
-  bridge::withoutGil([this] { close(); });  // the last array may go while Python collects garbage
+  // The last array may go while Python collects garbage, and a callback may want the GIL.
+  bridge::withoutGil([this] { devices_->close(); });
 }
 
-void Client::forEach(const std::function<void(Client&)>& visit) {
+std::vector<std::shared_ptr<DeviceSet>> Client::deviceSets() {
   const std::lock_guard lock(registry().mutex);
-  for (auto* client : registry().clients) visit(*client);
+  return registry().sets;
 }
 
 Device& Client::deviceById(int id) const {
@@ -71,17 +84,6 @@ Device& Client::deviceByLocalId(int id) const {
                         std::to_string(addressable_.size()) + "; got " + std::to_string(id) + ".");
   }
   return deviceOf(addressable_[static_cast<std::size_t>(id)]);
-}
-
-void Client::drainHostCallbacks() {
-  for (auto* handle : addressable_) {
-    auto& device = deviceOf(handle);
-    if (device.runtime()->queued_with_callbacks.load() > 0) device.queue().drain();
-  }
-}
-
-void Client::close() {
-  for (auto* device : addressable_) deviceOf(device).close();
 }
 
 namespace {

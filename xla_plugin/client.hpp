@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +9,17 @@
 #include "topology.hpp"
 
 namespace ipujax::plugin {
+
+/// The devices of a client. Shared, so that who waits for them needs no lock that would keep
+/// clients from being made or destroyed meanwhile.
+struct DeviceSet {
+  std::vector<std::unique_ptr<Device>> all;
+  std::vector<Device*> local;
+
+  /// Where a program with host callbacks is queued, waits until the queue has run.
+  void drainHostCallbacks();
+  void close();  ///< ends the devices' threads
+};
 
 /// All devices of a process and what it knows of the others'. Owned by jaxlib; one at a time is
 /// usual, but a new one may be made before the last array of an old one is gone.
@@ -32,17 +42,13 @@ class Client final : public PJRT_Client {
   std::mutex& submitMutex() { return submit_mutex_; }
   std::uint64_t nextLaunch() { return ++launches_; }  ///< under the submit mutex
 
-  /// Where a program with host callbacks is queued, waits until the queue has run.
-  void drainHostCallbacks();
-  void close();  ///< ends the devices' threads
-
-  /// Calls `visit` for every client there is, which stays alive meanwhile.
-  static void forEach(const std::function<void(Client&)>& visit);
+  /// The devices of every client there is, the newest client's last.
+  static std::vector<std::shared_ptr<DeviceSet>> deviceSets();
 
  private:
   const PlatformConfig config_;
   Topology topology_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  const std::shared_ptr<DeviceSet> devices_;
   std::vector<PJRT_Device*> handles_;
   std::vector<PJRT_Device*> addressable_;
   std::vector<PJRT_Memory*> memories_;

@@ -188,7 +188,7 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
 /// ends all others. What runs after this runs in the thread that asks for it.
 void shutDown() {
   const py::gil_scoped_release no_gil;
-  Client::forEach([](Client& client) { client.drainHostCallbacks(); });
+  for (const auto& devices : Client::deviceSets()) devices->drainHostCallbacks();
   state().main_thread = std::this_thread::get_id();
   state().ending.store(true);
   {
@@ -196,7 +196,7 @@ void shutDown() {
     std::unique_lock lock(state().mutex);
     state().compile_ended.wait(lock, [] { return state().compiles_in_flight == 0; });
   }
-  Client::forEach([](Client& client) { client.close(); });
+  for (const auto& devices : Client::deviceSets()) devices->close();
 }
 
 py::dict statsOf(const Device& device) {
@@ -217,12 +217,9 @@ py::dict statsOf(const Device& device) {
 /// Of the addressable devices of the newest client.
 py::list deviceStats() {
   py::list all;
-  Client::forEach([&](Client& client) {
-    all = py::list();
-    for (auto* device : client.addressableDevices()) {
-      all.append(statsOf(*static_cast<Device*>(device)));
-    }
-  });
+  const auto sets = Client::deviceSets();
+  if (sets.empty()) return all;
+  for (const auto* device : sets.back()->local) all.append(statsOf(*device));
   return all;
 }
 

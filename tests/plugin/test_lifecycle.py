@@ -86,19 +86,6 @@ print(add_one(y).tolist(), add_one(slow(x)).tolist())
     assert run(code).count("[2.0, 3.0, 4.0, 5.0]") == 2
 
 
-def test_a_thread_left_running_at_exit(run):
-    code = """
-import threading
-def forever():
-    while True:
-        add_one(slow(x))
-threading.Thread(target=forever, daemon=True).start()
-time.sleep(0.5)
-print('end')
-"""
-    assert "end" in run(code)
-
-
 def test_a_machine_of_another_size(run):
     code = "d = jax.devices(); print(len(d), d[1].num_tiles, d[0].memory_stats()['bytes_limit'])"
     out = run(code, JAX_IPU_DEVICE_COUNT="2", JAX_IPU_MODEL_NUM_TILES="8")
