@@ -24,7 +24,7 @@ WIDTH = 64
 LENGTH = 64
 BATCH_SIZE = 16
 NUM_STEPS = 50
-TOLERANCE = 2e-3
+TOLERANCE = 1e-4
 
 optimizer = optax.adam(1e-3)
 

@@ -96,7 +96,7 @@ def _host_memory() -> Iterator[Row]:
 
 
 def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
-    from ipujax.cli.measure import programs
+    from ipujax.cli.measure import programs, published
 
     rounds, sample = (3, 0.05) if arguments.quick else (25, 0.2) if arguments.all else (9, 0.15)
     wanted = arguments.only.lower()
@@ -107,10 +107,7 @@ def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
         yield _scan(rounds, sample)
     if wanted in "host memory of transformer step, growth over 10,000 calls":
         yield from _host_memory()
-    if wanted in "cycles amp scaled_add add":
-        from ipujax.cli.measure.published import rows
-
-        yield from rows()
+    yield from published.rows(wanted)
 
 
 def run(arguments: argparse.Namespace) -> int:

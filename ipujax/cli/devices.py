@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-ATTRIBUTES = ("num_ipus", "num_tiles", "bytes_per_tile", "clock_hz", "is_ipu_model")
+ATTRIBUTES = ("num_ipus", "num_tiles", "bytes_per_tile", "clock_hz")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +23,7 @@ def describe() -> list[dict[str, Any]]:
             "kind": device.device_kind,
             "process": device.process_index,
             **{name: getattr(device, name) for name in ATTRIBUTES},
+            "is_ipu_model": bool(device.is_ipu_model),
         }
         for device in jax.devices("ipu")
     ]

@@ -34,7 +34,7 @@ def test_digits(run_python, name: str):
 def test_transformer(run_python):
     shown = _run(run_python, "models/transformer.py")
     (difference,) = re.findall(r"CPU backend's loss curve: ([\d.e+-]+)", shown)
-    assert float(difference) < 2e-3
+    assert float(difference) < 1e-4
 
 
 def test_every_script_is_run_here():
