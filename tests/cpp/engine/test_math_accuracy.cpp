@@ -6,7 +6,13 @@
 #include <random>
 
 #include "Check.hpp"
+#include "engine/simd/Isa.hpp"
 #include "engine/simd/MapOps.hpp"
+
+namespace ipujax::engine::simd {
+IPUJAX_DECLARE_SIMD(MapFn findMath(expr::Op, unsigned))
+IPUJAX_DECLARE_SIMD(MapFn findFloatUnary(expr::Op))
+}  // namespace ipujax::engine::simd
 
 /// The vector math kernels against the C library in double: error in units of the last place, and
 /// the exact result for infinities, NaN, zeros and denormals.
@@ -213,5 +219,40 @@ TEST(binary_functions_are_accurate_everywhere) {
         check::fail(__FILE__, __LINE__, nameOf(row.op), "(", x[k], ", ", y[k], ") = ", z[k],
                     ", exact ", want, ": ", error, " ulp");
     }
+  }
+}
+
+TEST(instruction_sets_agree) {
+  using namespace ipujax::engine;
+  const auto x = samples();
+  const auto n = static_cast<std::int64_t>(x.size());
+  const auto evaluate = [&](simd::MapFn fn) {
+    std::vector<float> y(x.size());
+    fn(x.data(), nullptr, nullptr, y.data(), n, 0);
+    return y;
+  };
+  const auto agree = [&](Op op, simd::MapFn plain, simd::MapFn fast) {
+    const auto a = evaluate(plain);
+    const auto b = evaluate(fast);
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const double error = ulpError(b[k], static_cast<double>(a[k]));
+      if (error > 3)
+        check::fail(__FILE__, __LINE__, nameOf(op), "(", x[k], ") = ", b[k], " and ", a[k]);
+    }
+  };
+  for (int k = 0; k < expr::kOpCount; ++k) {
+    const auto op = static_cast<Op>(k);
+    if (numOperands(op) != 1 || op == Op::kIsFinite || op == Op::kIsInf || op == Op::kIsNan)
+      continue;
+#ifdef IPUJAX_X86
+    for (auto level : {Isa::kAvx2, Isa::kAvx512}) {
+      if (level > isa()) continue;
+      const bool wide = level == Isa::kAvx512;
+      if (auto plain = simd::baseline::findMath(op, 0))
+        agree(op, plain, wide ? simd::avx512::findMath(op, 0) : simd::avx2::findMath(op, 0));
+      if (auto plain = simd::baseline::findFloatUnary(op))
+        agree(op, plain, wide ? simd::avx512::findFloatUnary(op) : simd::avx2::findFloatUnary(op));
+    }
+#endif
   }
 }
