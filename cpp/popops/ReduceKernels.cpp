@@ -14,4 +14,9 @@ const Loops* loopsFor(Reducer reducer, ElementType input) {
   return loops.row ? &loops : nullptr;
 }
 
+TapLoop tapLoopFor(Reducer reducer, ElementType input) {
+  static const TapTable& table = IPUJAX_PICK(tapTable());
+  return table.loops[static_cast<int>(reducer)][static_cast<int>(input)];
+}
+
 }  // namespace ipujax::engine::reduction

@@ -31,6 +31,9 @@ struct Loops {
   std::uint64_t identity = 0;  ///< bits of the value that changes nothing
   /// *acc = op(*acc, combination of x[0..n)), float sums pairwise.
   void (*row)(const void* x, std::int64_t n, void* acc) = nullptr;
+  /// acc[r * acc_stride] = combination of x[r * row_stride .. + n), r < rows; n <= 4096.
+  void (*rows)(const void* x, std::int64_t row_stride, std::int64_t rows, std::int64_t n, void* acc,
+               std::int64_t acc_stride) = nullptr;
   /// acc[c] = op(acc[c], x[r * row_stride + c]) for all r, c.
   void (*column)(const void* x, std::int64_t row_stride, std::int64_t rows, void* acc,
                  std::int64_t columns) = nullptr;
@@ -41,6 +44,22 @@ struct Loops {
   /// values[k] = op(values[0], ..., values[k]): accumulators, in place.
   void (*scan)(void* values, std::int64_t n) = nullptr;
 };
+
+/// The elements under one window, for lanes of windows `lane_stride` elements apart.
+struct TapBlock {
+  const void* x = nullptr;
+  std::int64_t lane_stride = 1;
+  std::int64_t rows = 1, row_stride = 0;
+  std::int64_t columns = 1, column_stride = 0;
+};
+/// acc[l] = combination of x[r * row_stride + c * column_stride + l * lane_stride], all r, c.
+using TapLoop = void (*)(const TapBlock& block, void* acc, std::int64_t lanes);
+struct TapTable {
+  TapLoop loops[kNumReducers][12];
+};
+IPUJAX_DECLARE_SIMD(const TapTable& tapTable())
+/// Null where there is no such loop; loopsFor's do the same work then.
+TapLoop tapLoopFor(Reducer reducer, ElementType input);
 
 /// All loops of one instruction set, by reducer and input type; `row` is null where there are none.
 struct LoopTable {

@@ -1,257 +1,38 @@
 #include "popops/ReduceKernels.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <type_traits>
-#if defined(__AVX512F__) || defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include <numeric>
 
-#define FORCE_INLINE inline __attribute__((always_inline))
+#include "popops/ReduceOps.hpp"
 
 namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-template <class T>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(64)));
-};
-template <class T>
-using Vector = typename VectorOf<T>::type;
-template <class T>
-constexpr int kLanes = 64 / static_cast<int>(sizeof(T));
 constexpr std::int64_t kPairwiseBlock = 4096;
 
-struct Half {
-  std::uint16_t bits;
-};
-
-FORCE_INLINE float toFloat(Half h) {
-#if defined(__F16C__)
-  return _cvtsh_ss(h.bits);
-#else
-  const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000u) << 16;
-  const std::uint32_t rest = h.bits & 0x7fffu;
-  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
-  const float magnitude = std::bit_cast<float>(rest << 13) * 0x1p112f;
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
-#endif
-}
-
-/// How elements of `In` become accumulators.
-template <class In>
-struct Input {
-  using Acc = In;
-  static FORCE_INLINE void load(const In* p, Vector<In>& v) { std::memcpy(&v, p, sizeof v); }
-  static FORCE_INLINE Acc one(const In* p) { return *p; }
-};
-template <>
-struct Input<Half> {
-  using Acc = float;
-  static FORCE_INLINE void load(const Half* p, Vector<float>& v) {
-#if defined(__AVX512F__)
-    const __m512 wide =
-        _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    std::memcpy(&v, &wide, sizeof v);
-#else
-    for (int i = 0; i < 16; ++i) v[i] = toFloat(p[i]);
-#endif
-  }
-  static FORCE_INLINE float one(const Half* p) { return toFloat(*p); }
-};
-
-template <class T>
-struct ScalarOf {
-  using type = std::remove_cvref_t<decltype(std::declval<T>()[0])>;
-};
-template <class T>
-requires std::is_arithmetic_v<T>
-struct ScalarOf<T> {
-  using type = T;
-};
-template <class V>
-constexpr bool kIsFloat = std::is_floating_point_v<typename ScalarOf<V>::type>;
-
-struct Add {
-  static constexpr bool kRounds = true;
-  template <class V>
-  static FORCE_INLINE void pre(V&) {}
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a + b);
-  }
-  template <class T>
-  static T identity() {
-    return T(0);
-  }
-};
-struct SquareAdd : Add {
-  template <class V>
-  static FORCE_INLINE void pre(V& v) {
-    if constexpr (std::is_integral_v<V> && sizeof(V) < 4) {
-      v = static_cast<V>(static_cast<unsigned>(v) * static_cast<unsigned>(v));
-    } else {
-      v = v * v;
-    }
-  }
-};
-struct Exact {
-  static constexpr bool kRounds = false;
-  template <class V>
-  static FORCE_INLINE void pre(V&) {}
-};
-struct Multiply : Exact {
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    if constexpr (std::is_integral_v<V> && sizeof(V) < 4) {
-      a = static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
-    } else {
-      a = a * b;
-    }
-  }
-  template <class T>
-  static T identity() {
-    return T(1);
-  }
-};
-struct Minimum : Exact {
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    if constexpr (kIsFloat<V>) {
-      a = ((a < b) | (a != a)) ? a : b;
-    } else {
-      a = a < b ? a : b;
-    }
-  }
-  template <class T>
-  static T identity() {
-    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-    return std::numeric_limits<T>::max();
-  }
-};
-struct Maximum : Exact {
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    if constexpr (kIsFloat<V>) {
-      a = ((a > b) | (a != a)) ? a : b;
-    } else {
-      a = a > b ? a : b;
-    }
-  }
-  template <class T>
-  static T identity() {
-    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-    return std::numeric_limits<T>::lowest();
-  }
-};
-struct And : Exact {
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a & b);
-  }
-  template <class T>
-  static T identity() {
-    return static_cast<T>(~T(0));
-  }
-};
-struct Or : Exact {
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a | b);
-  }
-  template <class T>
-  static T identity() {
-    return T(0);
-  }
-};
-struct Xor : Exact {
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a ^ b);
-  }
-  template <class T>
-  static T identity() {
-    return T(0);
-  }
-};
-struct LogAdd : Exact {
-  static float scalar(float a, float b) {
-    const float high = a > b || a != a ? a : b;
-    const float low = a > b || a != a ? b : a;
-    if (high == -std::numeric_limits<float>::infinity()) return high;
-    if (high == std::numeric_limits<float>::infinity()) return high + (low != low ? low : 0.0f);
-    return high + std::log1p(std::exp(low - high));
-  }
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    if constexpr (std::is_arithmetic_v<V>) {
-      a = scalar(a, b);
-    } else {
-      for (int i = 0; i < kLanes<float>; ++i) a[i] = scalar(a[i], b[i]);
-    }
-  }
-  template <class T>
-  static T identity() {
-    return -std::numeric_limits<T>::infinity();
-  }
-};
-
-/// a = op(a, element or vector at p).
-template <class In, class Op, class A>
-FORCE_INLINE void take(A& a, const In* p) {
-  if constexpr (std::is_arithmetic_v<A>) {
-    A v = Input<In>::one(p);
-    Op::pre(v);
-    Op::into(a, v);
-  } else {
-    A v;
-    Input<In>::load(p, v);
-    Op::pre(v);
-    Op::into(a, v);
-  }
-}
-
-template <class In, class Op, class A>
-FORCE_INLINE void first(A& a, const In* p) {
-  Input<In>::load(p, a);
-  Op::pre(a);
-}
-
 template <class In, class Op, class Acc = typename Input<In>::Acc>
-Acc rowBlock(const In* x, std::int64_t n) {
+FORCE_INLINE Acc rowBlock(const In* x, std::int64_t n) {
   constexpr int kL = kLanes<Acc>;
-  const Acc identity = Op::template identity<Acc>();
   std::int64_t i = 0;
-  if (n < kL) {
-    Acc r = identity;
-    for (; i < n; ++i) take<In, Op>(r, x + i);
-    return r;
-  }
-  Vector<Acc> a0 = Vector<Acc>{} + identity;
-  Vector<Acc> a1 = a0;
-  Vector<Acc> a2 = a0;
-  Vector<Acc> a3 = a0;
-  for (; i + 4 * kL <= n; i += 4 * kL) {
-    take<In, Op>(a0, x + i);
-    take<In, Op>(a1, x + i + kL);
-    take<In, Op>(a2, x + i + 2 * kL);
-    take<In, Op>(a3, x + i + 3 * kL);
+  Vector<Acc> a0 = Vector<Acc>{} + Op::template identity<Acc>();
+  if (n >= 4 * kL) {
+    Vector<Acc> a1 = a0;
+    Vector<Acc> a2 = a0;
+    Vector<Acc> a3 = a0;
+    for (; i + 4 * kL <= n; i += 4 * kL) {
+      take<In, Op>(a0, x + i);
+      take<In, Op>(a1, x + i + kL);
+      take<In, Op>(a2, x + i + 2 * kL);
+      take<In, Op>(a3, x + i + 3 * kL);
+    }
+    Op::into(a0, a1);
+    Op::into(a2, a3);
+    Op::into(a0, a2);
   }
   for (; i + kL <= n; i += kL) take<In, Op>(a0, x + i);
-  Op::into(a0, a1);
-  Op::into(a2, a3);
-  Op::into(a0, a2);
-  Acc lanes[kL];
-  std::memcpy(lanes, &a0, sizeof lanes);
-  for (int j = 0; i < n; ++i, ++j) take<In, Op>(lanes[j], x + i);
-  for (int width = kL / 2; width > 0; width /= 2) {
-    for (int j = 0; j < width; ++j) Op::into(lanes[j], lanes[j + width]);
-  }
-  return lanes[0];
+  takePart<In, Op>(a0, x + i, n - i);
+  return foldVector<Acc, Op>(a0);
 }
 
 template <class In, class Op, class Acc = typename Input<In>::Acc>
@@ -273,6 +54,17 @@ void row(const void* x, std::int64_t n, void* acc) {
     Op::into(*a, pairwise<In, Op>(in, n));
   } else {
     Op::into(*a, rowBlock<In, Op>(in, n));
+  }
+}
+
+template <class In, class Op>
+void rows(const void* x, std::int64_t row_stride, std::int64_t count, std::int64_t n, void* acc,
+          std::int64_t acc_stride) {
+  using Acc = typename Input<In>::Acc;
+  const In* in = static_cast<const In*>(x);
+  Acc* a = static_cast<Acc*>(acc);
+  for (std::int64_t r = 0; r < count; ++r) {
+    a[r * acc_stride] = rowBlock<In, Op>(in + r * row_stride, n);
   }
 }
 
@@ -334,6 +126,24 @@ std::int64_t columnStreams(const In* x, std::int64_t s, std::int64_t rows,
   return whole;
 }
 
+/// Rows without gaps that are no multiple of a vector: several of them make one that is.
+template <class In, class Op>
+std::int64_t columnGroups(const In* x, std::int64_t rows, typename Input<In>::Acc* acc,
+                          std::int64_t columns) {
+  using Acc = typename Input<In>::Acc;
+  constexpr int kL = kLanes<Acc>;
+  const std::int64_t group = kL / std::gcd(columns, std::int64_t{kL});
+  if (group == 1 || columns > 64 || rows < 16 * group) return 0;
+  alignas(64) Acc sums[64 * kL];
+  const std::int64_t wide = columns * group;
+  std::fill_n(sums, wide, Op::template identity<Acc>());
+  columnStreams<In, Op>(x, wide, rows / group, sums, wide);
+  for (std::int64_t r = 0; r < group; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) Op::into(acc[c], sums[r * columns + c]);
+  }
+  return rows / group * group;
+}
+
 template <class In, class Op>
 void column(const void* xv, std::int64_t row_stride, std::int64_t rows, void* accv,
             std::int64_t columns) {
@@ -342,6 +152,11 @@ void column(const void* xv, std::int64_t row_stride, std::int64_t rows, void* ac
   const In* x = static_cast<const In*>(xv);
   Acc* acc = static_cast<Acc*>(accv);
   std::int64_t c = 0;
+  if (row_stride == columns && columns < 4 * kL && columns % kL != 0) {
+    const std::int64_t done = columnGroups<In, Op>(x, rows, acc, columns);
+    x += done * row_stride;
+    rows -= done;
+  }
   if (columns > 4 * kL) {
     c = columnStreams<In, Op>(x, row_stride, rows, acc, columns);
   } else if (columns == 4 * kL) {
@@ -518,6 +333,7 @@ Loops loopsOf(ElementType acc) {
   const Acc identity = Op::template identity<Acc>();
   std::memcpy(&loops.identity, &identity, sizeof identity);
   loops.row = row<In, Op>;
+  loops.rows = rows<In, Op>;
   loops.column = column<In, Op>;
   loops.accumulate = accumulate<In, Op>;
   loops.merge = merge<Acc, Op>;

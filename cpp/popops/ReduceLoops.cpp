@@ -66,6 +66,14 @@ std::int64_t volumeOf(std::span<const LoopDim> dims) {
   return n;
 }
 
+void Odometer::advance(std::int64_t count) {
+  if (dims_.empty()) return;
+  in += (count - 1) * dims_.back().in;
+  out += (count - 1) * dims_.back().out;
+  index_[dims_.size() - 1] += count - 1;
+  next();
+}
+
 void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int64_t& out_offset) {
   std::erase_if(dims, [](const LoopDim& d) { return d.n == 1; });
   for (LoopDim& d : dims) {
@@ -129,11 +137,12 @@ void StridedReduce::plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced
   tasks_ = std::move(kept);
   reduced_ = std::move(reduced);
   if (columns_) column_blocks_ = (inner_.n + kColumnBlock - 1) / kColumnBlock;
+  row_batches_ = !columns_ && reduced_.empty() && (run_.in == 1 || run_.n == 1) && run_.n <= 4096;
   const std::int64_t tasks = volumeOf(tasks_) * column_blocks_;
   const std::int64_t task_elements =
       reduced_total_ * (columns_ ? std::min(inner_.n, kColumnBlock) : 1);
   if (tasks < 8 && task_elements > 2 * kPartElements) {
-    parts_ = std::min({kMaxParts, task_elements / kPartElements, reduced_total_});
+    parts_ = std::min<std::int64_t>({kMaxParts, task_elements / kPartElements, reduced_total_});
   }
 }
 
@@ -182,6 +191,16 @@ void StridedReduce::runTasks(const std::byte* in, std::byte* result, std::int64_
   const auto acc_bytes = static_cast<std::int64_t>(acc_bytes_);
   for (std::int64_t task = begin; task < end; ++task) {
     const std::byte* x = in + at.in * in_bytes;
+    if (row_batches_) {
+      // As many outputs as the innermost kept loop has from here on.
+      const LoopDim kept = tasks_.empty() ? LoopDim{} : tasks_.back();
+      const std::int64_t count = std::min(kept.n - task % kept.n, end - task);
+      loops_->rows(x, kept.in, count, run_.n, result + (at.out + out_offset_) * acc_bytes,
+                   kept.out);
+      at.advance(count);
+      task += count - 1;
+      continue;
+    }
     std::byte* out = result + (at.out + out_offset_) * acc_bytes;
     const std::int64_t block = task % column_blocks_;
     if (columns_) {

@@ -26,6 +26,8 @@ class Odometer {
  public:
   Odometer(std::span<const LoopDim> dims, std::int64_t position);
   void next();
+  /// `count` steps that stay within the innermost loop, or end just past it.
+  void advance(std::int64_t count);
   std::int64_t in = 0;
   std::int64_t out = 0;
 
@@ -71,6 +73,7 @@ class StridedReduce {
   std::int64_t in_offset_ = 0;
   std::int64_t out_offset_ = 0;
   bool columns_ = false;          ///< the innermost loop is a kept dimension
+  bool row_batches_ = false;      ///< one contiguous run an output: many outputs a call
   LoopDim inner_;                 ///< columns, or the reduced run of one output
   LoopDim run_;                   ///< the innermost reduced loop: rows, or the same as inner_
   std::vector<LoopDim> tasks_;    ///< kept loops outside

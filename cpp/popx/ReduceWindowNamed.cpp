@@ -33,8 +33,9 @@ class NamedWindow {
 
  private:
   void chooseVector();
+  void findTaps();
   void findLong();
-  void directRow(const std::byte* in, std::byte* out, std::int64_t row,
+  void directRow(const std::byte* in, std::byte* out, const std::int64_t* index,
                  const std::uint64_t* init) const;
   void addTaps(const std::byte* in, std::byte* acc, std::size_t dim,
                const std::int64_t* index) const;
@@ -50,7 +51,13 @@ class NamedWindow {
   }
   void store(const std::byte* acc, std::byte* out, std::int64_t stride, std::int64_t n) const;
 
+  bool tapRow(const std::byte* in, std::byte* acc, const std::int64_t* index) const;
+
   const Loops* loops_;
+  engine::reduction::TapLoop tap_loop_ = nullptr;
+  std::vector<std::size_t> tap_dims_;  ///< windows outside vector_, where tap_loop_ serves
+  std::int64_t inner_begin_ = 0;       ///< outputs along vector_ with no padding under them
+  std::int64_t inner_end_ = 0;
   Reducer reducer_;
   ElementType type_;
   std::int64_t in_bytes_;
@@ -84,7 +91,23 @@ NamedWindow::NamedWindow(const engine::StepDesc& step)
     taps_.push_back(std::move(taps));
   }
   chooseVector();
+  findTaps();
   findLong();
+}
+
+/// The tap loop takes two windows, of which one may be along the rows.
+void NamedWindow::findTaps() {
+  const WindowDim& v = dims_[vector_];
+  for (std::size_t d = 0; d < dims_.size(); ++d) {
+    if (d != vector_ && !dims_[d].plain) tap_dims_.push_back(d);
+  }
+  const std::size_t room = v.size > 1 ? 1 : 2;
+  if (tap_dims_.size() > room || v.base_dilation > 1) return;
+  tap_loop_ = engine::reduction::tapLoopFor(reducer_, type_);
+  const std::int64_t last = v.n - 1 + v.low - (v.size - 1) * v.window_dilation;
+  inner_begin_ = std::clamp<std::int64_t>((v.low + v.stride - 1) / v.stride, 0, v.m);
+  inner_end_ =
+      last < 0 ? inner_begin_ : std::clamp<std::int64_t>(last / v.stride + 1, inner_begin_, v.m);
 }
 
 /// Rows of outputs run along the dimension that is contiguous in memory, if it is long enough.
@@ -138,25 +161,84 @@ void NamedWindow::run(engine::RunContext& context, std::span<std::byte* const> p
   const std::int64_t length = dims_[vector_].m;
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / (length * volume_));
   context.pool.parallelFor(outputs_ / length, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) directRow(p[0], p[1], r, neutral ? nullptr : &init);
+    std::int64_t index[32] = {};
+    std::int64_t row = begin;
+    for (std::size_t d = dims_.size(); d-- > 0;) {
+      if (d == vector_) continue;
+      index[d] = row % dims_[d].m;
+      row /= dims_[d].m;
+    }
+    for (std::int64_t r = begin; r < end; ++r) {
+      directRow(p[0], p[1], index, neutral ? nullptr : &init);
+      for (std::size_t d = dims_.size(); d-- > 0;) {
+        if (d == vector_) continue;
+        if (++index[d] < dims_[d].m) break;
+        index[d] = 0;
+      }
+    }
   });
 }
 
-void NamedWindow::directRow(const std::byte* in, std::byte* out, std::int64_t row,
+void NamedWindow::directRow(const std::byte* in, std::byte* out, const std::int64_t* index,
                             const std::uint64_t* init) const {
-  std::int64_t index[32] = {};
-  for (std::size_t d = dims_.size(); d-- > 0;) {
-    if (d == vector_) continue;
-    index[d] = row % dims_[d].m;
-    row /= dims_[d].m;
-  }
   const std::int64_t length = dims_[vector_].m;
-  std::byte* acc = threadScratch(Scratch::kAccumulators, static_cast<std::size_t>(length) * 8);
-  fill(acc, length);
-  addTaps(in, acc, 0, index);
   std::int64_t at = 0;
   for (std::size_t d = 0; d < dims_.size(); ++d) at += index[d] * dims_[d].out_stride;
-  finishRow(acc, out + at * in_bytes_, index, init);
+  out += at * in_bytes_;
+  const bool finishes = init || average_ || dims_[vector_].out_stride != 1 || type_ != loops_->acc;
+  std::byte* acc =
+      finishes ? threadScratch(Scratch::kAccumulators, static_cast<std::size_t>(length) * 8) : out;
+  if (!tap_loop_ || !tapRow(in, acc, index)) {
+    fill(acc, length);
+    addTaps(in, acc, 0, index);
+  }
+  if (finishes) finishRow(acc, out, index, init);
+}
+
+/// The row by the tap loop: whole windows together, those over the edges one by one. False where
+/// no element is under the row.
+bool NamedWindow::tapRow(const std::byte* in, std::byte* acc, const std::int64_t* index) const {
+  const WindowDim& v = dims_[vector_];
+  engine::reduction::TapBlock block;
+  std::int64_t base = 0;
+  for (std::size_t d = 0; d < dims_.size(); ++d) {
+    if (d == vector_) continue;
+    const Taps& taps = taps_[d][index[d]];
+    if (taps.count == 0) return false;
+    base += taps.first * dims_[d].in_stride;
+  }
+  if (!tap_dims_.empty()) {
+    const std::size_t d = tap_dims_[0];
+    const Taps& taps = taps_[d][index[d]];
+    block.rows = taps.count;
+    block.row_stride = taps.step * dims_[d].in_stride;
+  }
+  if (tap_dims_.size() > 1) {
+    const std::size_t d = tap_dims_[1];
+    const Taps& taps = taps_[d][index[d]];
+    block.columns = taps.count;
+    block.column_stride = taps.step * dims_[d].in_stride;
+  } else {
+    block.columns = v.size;
+    block.column_stride = v.window_dilation * v.in_stride;
+  }
+  block.lane_stride = v.stride * v.in_stride;
+  const auto at = [&](std::int64_t input) { return in + (base + input * v.in_stride) * in_bytes_; };
+  if (inner_begin_ < inner_end_) {
+    block.x = at(inner_begin_ * v.stride - v.low);
+    tap_loop_(block, acc + inner_begin_ * acc_bytes_, inner_end_ - inner_begin_);
+  }
+  const auto edge = [&](std::int64_t o) {
+    const Taps& taps = taps_[vector_][o];
+    if (taps.count == 0) return fill(acc + o * acc_bytes_, 1);
+    engine::reduction::TapBlock one = block;
+    one.x = at(taps.first);
+    if (tap_dims_.size() < 2) one.columns = taps.count;
+    tap_loop_(one, acc + o * acc_bytes_, 1);
+  };
+  for (std::int64_t o = 0; o < inner_begin_; ++o) edge(o);
+  for (std::int64_t o = inner_end_; o < v.m; ++o) edge(o);
+  return true;
 }
 
 /// Adds every tap of the dimensions from `dim` on.
