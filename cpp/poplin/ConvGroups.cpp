@@ -20,20 +20,21 @@ struct Range {
   std::int64_t begin, end;
 };
 
-/// Outputs of one line whose input by kernel element k lies inside.
-Range inside(const Subproblem& p, int axis, std::int64_t k) {
-  const std::int64_t shift = k * p.dilation[axis] - p.padding[axis];
-  const std::int64_t stride = p.stride[axis];
-  const std::int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-  const std::int64_t last = p.input[axis] - 1 - shift;
-  const std::int64_t end = last < 0 ? 0 : last / stride + 1;
-  return {std::min(begin, p.output[axis]), std::clamp<std::int64_t>(end, 0, p.output[axis])};
+/// The i of [0, size) for which i * step + shift lies in [0, input).
+Range inside(std::int64_t size, std::int64_t step, std::int64_t shift, std::int64_t input) {
+  const std::int64_t begin = shift >= 0 ? 0 : (-shift + step - 1) / step;
+  const std::int64_t last = input - 1 - shift;
+  const std::int64_t end = last < 0 ? 0 : last / step + 1;
+  return {std::min(begin, size), std::clamp<std::int64_t>(end, 0, size)};
 }
 
 class Groups {
  public:
   Groups(const Subproblem& p)
-      : p_(p), line_(IPUJAX_PICK(groupLine)), direct_in_(p.in.isFloat() && p.in.group == 1) {}
+      : p_(p),
+        line_(IPUJAX_PICK(groupLine)),
+        sum_(IPUJAX_PICK(groupSum)),
+        direct_in_(p.in.isFloat() && p.in.group == 1) {}
 
   void run(ipujax::engine::ThreadPool& pool) const {
     const std::int64_t pairs = p_.in_channels * p_.out_channels;
@@ -106,18 +107,31 @@ class Groups {
       line = copy;
       pixel = p_.groups;
     }
+    if (p_.kernel[2] > 2 * p_.output[2]) return sumLine(line, pixel, weights, sums);
     for (std::int64_t kw = 0; kw < p_.kernel[2]; ++kw) {
-      const Range range = inside(p_, 2, kw);
+      const std::int64_t shift = kw * p_.dilation[2] - p_.padding[2];
+      const Range range = inside(p_.output[2], p_.stride[2], shift, p_.input[2]);
       if (range.begin >= range.end) continue;
-      const std::int64_t first =
-          range.begin * p_.stride[2] + kw * p_.dilation[2] - p_.padding[2];
-      line_(sums + range.begin * p_.groups, line + first * pixel, p_.stride[2] * pixel,
-            weights + kw * p_.groups, p_.groups, range.end - range.begin);
+      line_(sums + range.begin * p_.groups, line + (range.begin * p_.stride[2] + shift) * pixel,
+            p_.stride[2] * pixel, weights + kw * p_.groups, p_.groups, range.end - range.begin);
+    }
+  }
+
+  /// A kernel longer than the line of outputs, as in gradients of weights.
+  void sumLine(const float* line, std::int64_t pixel, const float* weights, float* sums) const {
+    for (std::int64_t x = 0; x < p_.output[2]; ++x) {
+      const std::int64_t shift = x * p_.stride[2] - p_.padding[2];
+      const Range range = inside(p_.kernel[2], p_.dilation[2], shift, p_.input[2]);
+      if (range.begin >= range.end) continue;
+      sum_(sums + x * p_.groups, line + (range.begin * p_.dilation[2] + shift) * pixel,
+           p_.dilation[2] * pixel, weights + range.begin * p_.groups, p_.groups,
+           range.end - range.begin);
     }
   }
 
   const Subproblem& p_;
   GroupLineFn line_;
+  GroupSumFn sum_;
   bool direct_in_;
 };
 

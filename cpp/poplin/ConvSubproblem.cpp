@@ -59,11 +59,13 @@ Subproblem simplified(Subproblem p) {
 
 void run(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
   if (problem.batch * problem.groups * problem.out_channels * problem.positions() == 0) return;
-  const bool few = problem.in_channels * problem.out_channels < kFewChannels;
+  const bool large_kernel = problem.taps() > 2 * problem.positions();
+  // In a gradient of weights the batch has the part of the input channels.
+  const std::int64_t channels = large_kernel ? problem.batch : problem.in_channels;
+  const bool few = channels * problem.out_channels < kFewChannels;
   if (problem.groups >= kManyGroups && few) return runAlongGroups(pool, problem);
-  const bool large_kernel = problem.taps() > 2 * problem.positions() && problem.batch >= 4;
-  const bool batch_inside = problem.in.batch == 1;
-  if (large_kernel && (batch_inside || problem.output[2] < 8)) return runAlongBatch(pool, problem);
+  const bool batch_inside = problem.in.batch == 1 || problem.output[2] < 8;
+  if (large_kernel && problem.batch >= 2 && batch_inside) return runAlongBatch(pool, problem);
   runAlongLines(pool, simplified(problem));
 }
 
