@@ -16,7 +16,6 @@ namespace {
 using ipujax::engine::Access;
 using ipujax::engine::Cost;
 using ipujax::engine::Kernel;
-using ipujax::engine::OperandDesc;
 using ipujax::engine::RunContext;
 using ipujax::engine::StepDesc;
 using ipujax::engine::StridedCopy;
@@ -24,27 +23,48 @@ using ipujax::engine::StridedCopy;
 using Integers = std::vector<std::int64_t>;
 
 /// Operands: t (read), value (read, one element), out (write). Element i of dimension d goes to
-/// "start"[d] + i * "step"[d].
+/// "start"[d] + i * "step"[d]. Without interior padding only the edges are filled.
 class PadKernel final : public Kernel {
  public:
   explicit PadKernel(const StepDesc& step)
-      : fill_(bytesOf(step), step.operands[2].shape, Integers(step.operands[2].shape.size(), 0),
-              step.operands[2].strides),
-        copy_(bytesOf(step), step.operands[0].shape, step.operands[0].strides,
-              targetStrides(step)) {
+      : bytes_(sizeOf(step.operands[2].type)),
+        strides_(step.operands[2].strides),
+        copy_(bytes_, step.operands[0].shape, step.operands[0].strides, targetStrides(step)) {
     const auto& start = step.attributes.integers("start");
-    for (std::size_t d = 0; d < start.size(); ++d) {
-      offset_ += start[d] * step.operands[2].strides[d] * static_cast<std::int64_t>(bytesOf(step));
+    const auto& steps = step.attributes.integers("step");
+    const auto& shape = step.operands[2].shape;
+    const auto& inner = step.operands[0].shape;
+    const bool dense =
+        copy_.bytes() > 0 && std::all_of(steps.begin(), steps.end(), [](auto s) { return s == 1; });
+    if (!dense) addFill(shape, 0);
+    // What lies before and behind t in dimension d, within t's range of the dimensions before d.
+    Integers box = shape;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::int64_t end = start[d] + inner[d];
+      if (dense) {
+        box[d] = start[d];
+        addFill(box, offset_);
+        box[d] = shape[d] - end;
+        addFill(box, offset_ + end * strides_[d]);
+        box[d] = inner[d];
+      }
+      offset_ += start[d] * strides_[d];
     }
   }
 
   void run(RunContext& context, std::span<std::byte* const> p) const override {
-    fill_.run(context.pool, p[1], p[2]);
-    if (copy_.bytes() > 0) copy_.run(context.pool, p[0], p[2] + offset_);
+    for (const auto& [fill, offset] : fills_) fill.run(context.pool, p[1], p[2] + at(offset));
+    if (copy_.bytes() > 0) copy_.run(context.pool, p[0], p[2] + at(offset_));
   }
 
  private:
-  static std::size_t bytesOf(const StepDesc& step) { return sizeOf(step.operands[2].type); }
+  std::int64_t at(std::int64_t element) const {
+    return element * static_cast<std::int64_t>(bytes_);
+  }
+  void addFill(const Integers& shape, std::int64_t offset) {
+    StridedCopy fill(bytes_, shape, Integers(shape.size(), 0), strides_);
+    if (fill.bytes() > 0) fills_.emplace_back(std::move(fill), offset);
+  }
   static Integers targetStrides(const StepDesc& step) {
     Integers strides = step.operands[2].strides;
     const auto& steps = step.attributes.integers("step");
@@ -52,9 +72,11 @@ class PadKernel final : public Kernel {
     return strides;
   }
 
-  StridedCopy fill_;
+  std::size_t bytes_;
+  Integers strides_;
   StridedCopy copy_;
-  std::int64_t offset_ = 0;
+  std::vector<std::pair<StridedCopy, std::int64_t>> fills_;
+  std::int64_t offset_ = 0;  ///< of t's first element, in elements
 };
 
 std::unique_ptr<Kernel> makePad(const StepDesc& step) { return std::make_unique<PadKernel>(step); }
