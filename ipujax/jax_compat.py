@@ -90,6 +90,30 @@ def allow_persistent_cache(options_key: Callable[[], str]) -> None:
     cache_key.custom_hook = custom_key
 
 
+def show_text_on_demand(show: Callable[[bool], None]) -> None:
+    """Hands the text of programs to jaxlib inside `as_text` only.
+
+    jaxlib asks for it with every program it compiles, to learn the layouts that it would assume
+    anyhow; parsing 1,000 ops for that takes longer than compiling them.
+
+    Args:
+        show: counts who wants to see text; the plugin begins with one.
+    """
+    from jax._src import stages
+
+    others = stages.Executable.as_text
+
+    def as_text(self: stages.Executable) -> str:
+        show(True)
+        try:
+            return others(self)
+        finally:
+            show(False)
+
+    stages.Executable.as_text = as_text
+    show(False)
+
+
 def allow_callbacks() -> None:
     """Lowers every kind of Python callback to a custom call with the callback's id.
 

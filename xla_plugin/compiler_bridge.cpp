@@ -29,7 +29,7 @@ struct PythonState {
   std::vector<std::int64_t> stablehlo_version;
   int compiles_in_flight = 0;
   std::condition_variable compile_ended;
-  std::atomic<bool> shows_program_text{true};
+  std::atomic<int> program_text_requests{1};
   /// Once the interpreter ends, only the thread that ends it may still be called back: any other
   /// would be stopped by Python in the middle of our frames.
   std::atomic<bool> ending{false};
@@ -259,7 +259,7 @@ void bridge::withoutGil(const std::function<void()>& function) {
   }
 }
 
-bool bridge::showsProgramText() { return state().shows_program_text.load(); }
+bool bridge::showsProgramText() { return state().program_text_requests.load() > 0; }
 
 std::vector<std::int64_t> bridge::stablehloVersion() {
   const std::lock_guard lock(state().mutex);
@@ -275,7 +275,9 @@ void bindPlugin(py::module_& module) {
     const std::lock_guard lock(state().mutex);
     state().stablehlo_version = std::move(version);
   });
-  module.def("show_program_text", [](bool show) { state().shows_program_text.store(show); });
+  // Counted: each True is taken back by one False; it begins with one True.
+  module.def("show_program_text",
+             [](bool show) { state().program_text_requests.fetch_add(show ? 1 : -1); });
   module.def("device_stats", deviceStats);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }

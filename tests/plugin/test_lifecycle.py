@@ -11,7 +11,7 @@ from jaxlib import xla_client
 HEAD = """
 import time
 import jax, jax.numpy as jnp, numpy as np
-def waiting(x, seconds=0.3):
+def waiting(x, seconds=0.1):
     def wait(v):
         time.sleep(seconds)
         return v + np.float32(1)
