@@ -8,6 +8,7 @@ from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
+from ipujax.compiler.passes.reshapes import sink_reshapes
 from ipujax.compiler.passes.share import share
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.passes.unroll import unroll
@@ -20,6 +21,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     simplify,
     simplify_loops,
     unroll,
+    sink_reshapes,
     share,
     drop_dead,
 )

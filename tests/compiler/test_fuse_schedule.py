@@ -60,8 +60,8 @@ def test_no_cluster_waits_for_itself():
 
 
 def test_shapes_do_not_mix():
-    program = fused(lambda x: (x * 2).reshape(64) + 1, X)
-    assert names(program.main) == ["fused", "reshape", "fused"]
+    program = fused(lambda x: (x * 2).sum(0) + 1, X)
+    assert names(program.main) == ["fused", "reduce", "fused"]
 
 
 def test_long_chains_are_cut():
@@ -178,3 +178,8 @@ def test_same_program_same_order():
 
     first, second = (ir.to_text(scheduled(f, X)) for _ in range(2))
     assert first == second
+
+
+def test_chains_fuse_across_reshapes():
+    program = fused(lambda x: jnp.tanh((x * 2).reshape(64) + 1)[:, None] * 3, X)
+    assert names(program.main) == ["fused", "reshape"]

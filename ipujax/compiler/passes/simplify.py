@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Block, Op, Program, Value, constant, splat
+from ipujax.compiler.ir import Block, Op, Program, Shape, Value, constant, splat
 from ipujax.compiler.passes.fold import fold_elementwise
+from ipujax.compiler.passes.index import gather_window, reduce_nothing, scatters_over_all
 
 #: Constants with at most so many distinct elements are computed here instead of on the device.
 MAX_FOLDED_ELEMENTS = 4096
@@ -52,7 +53,8 @@ class _Rewriter:
                     replaced[old] = new
                     if new.op is not None and new.op.name == _NEW:
                         new.op.name = new.op.attrs.pop("_name")
-                        kept.append(new.op)
+                        before = new.op.attrs.pop("_before", None)
+                        kept += [new.op] if before is None else [before, new.op]
                 continue
             for region in op.regions:
                 self.block(region)
@@ -106,7 +108,28 @@ def _broadcast_in_dim(op: Op) -> list[Value] | None:
         inner = producer.attrs["broadcast_dimensions"]
         op.operands = producer.operands
         op.attrs = {**op.attrs, "broadcast_dimensions": tuple(dims[dim] for dim in inner)}
+        return _broadcast_in_dim(op)
+    if producer is not None and producer.name == "reshape":
+        source = producer.operands[0]
+        kept = _dims_without_ones(source.shape, operand.shape)
+        if kept is not None:
+            op.operands = [source]
+            op.attrs = {**op.attrs, "broadcast_dimensions": tuple(dims[dim] for dim in kept)}
+            return _broadcast_in_dim(op)
+    if operand.num_elements == result.num_elements and dims == tuple(sorted(dims)):
+        op.name, op.attrs = "reshape", {}
     return None
+
+
+def _dims_without_ones(short: Shape, long: Shape) -> list[int] | None:
+    """Where `short`'s dimensions stand in `long`, if it only adds dimensions of size 1."""
+    kept: list[int] = []
+    for dim, size in enumerate(long):
+        if len(kept) < len(short) and short[len(kept)] == size:
+            kept.append(dim)
+        elif size != 1:
+            return None
+    return kept if len(kept) == len(short) else None
 
 
 def _broadcast_array(
@@ -284,6 +307,43 @@ def _or(op: Op) -> list[Value] | None:
     return None
 
 
+def _reduce(op: Op) -> list[Value] | None:
+    simpler = reduce_nothing(op)
+    if simpler == "reshape":
+        return _new_op("reshape", op, op.operands[:1], {})
+    return simpler if isinstance(simpler, list) else None
+
+
+def _gather(op: Op) -> list[Value] | None:
+    """One window at a constant index is a slice."""
+    window = gather_window(op)
+    if window is None:
+        return None
+    begin, end = window
+    shape = tuple(e - b for b, e in zip(begin, end, strict=True))
+    attrs = {"start_indices": begin, "limit_indices": end, "strides": (1,) * len(begin)}
+    part = Op("slice", op.operands[:1], attrs, op.source)
+    part.add_result(shape, op.results[0].dtype)
+    simpler = _slice(part)
+    if simpler is not None:
+        return _new_op("reshape", op, simpler, {})
+    return _new_op("reshape", op, part.results, {"_before": part})
+
+
+def _scatter(op: Op) -> list[Value] | None:
+    """One window that is all of the operand combines both element by element."""
+    name = scatters_over_all(op)
+    if name is None:
+        return None
+    operand, _, updates = op.operands
+    seen = Op("reshape", [updates], {}, op.source)
+    seen.add_result(operand.shape, updates.dtype)
+    simpler = _reshape(seen)
+    if simpler is not None:
+        return _new_op(name, op, [operand, *simpler], {})
+    return _new_op(name, op, [operand, *seen.results], {"_before": seen})
+
+
 SIMPLIFIERS: dict[str, Simplifier] = {
     "add": _add,
     "and": _and,
@@ -295,11 +355,14 @@ SIMPLIFIERS: dict[str, Simplifier] = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "iota": _iota,
+    "gather": _gather,
     "multiply": _multiply,
     "or": _or,
     "pad": _pad,
+    "reduce": _reduce,
     "reshape": _reshape,
     "reverse": _reverse,
+    "scatter": _scatter,
     "select": _select,
     "slice": _slice,
     "subtract": _subtract,
