@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +18,9 @@
 namespace popx {
 namespace {
 
-using ipujax::engine::CombineFn;
+using ipujax::engine::Combiner;
 using ipujax::engine::CopyDim;
+using ipujax::engine::ElementMove;
 using ipujax::engine::ElementType;
 using ipujax::engine::Kernel;
 using ipujax::engine::OperandDesc;
@@ -89,28 +91,19 @@ class WindowRuns {
   std::vector<CopyDim> dims_;
 };
 
-/// Runs `window(operand offset, update offset)` for all windows: in order on one thread, or, where
-/// windows with different starts are disjoint, each start always on the same thread, in order.
+/// Calls work(first, last), which handles the windows that start at numbers [first, last), in their
+/// order: once for all, or, where windows with different starts are disjoint, on several threads.
 template <class F>
-void inOrder(RunContext& context, const Windows& windows, const std::byte* indices,
-             std::int64_t window_bytes, const F& window) {
-  const std::int64_t n = windows.count();
+void inOrder(RunContext& context, const Windows& windows, std::int64_t window_bytes,
+             const F& work) {
   const std::int64_t threads = context.pool.numThreads();
-  const bool parallel = windows.disjoint() && windows.numStarts() >= threads && threads > 1 &&
-                        n * (window_bytes + kBytesPerWindow) >= kParallelBytes;
-  if (!parallel) {
-    windows.forEach(indices, 0, n, [&](std::int64_t large, std::int64_t small, std::int64_t) {
-      window(large, small);
-    });
-    return;
-  }
+  const std::int64_t starts = windows.numStarts();
+  const bool parallel = windows.disjoint() && starts >= threads && threads > 1 &&
+                        windows.count() * (window_bytes + kBytesPerWindow) >= kParallelBytes;
+  if (!parallel) return work(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
   context.pool.parallelFor(threads, 1, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t first = windows.numStarts() / threads * begin;
-    const std::int64_t last =
-        end == threads ? windows.numStarts() : windows.numStarts() / threads * end;
-    windows.forEach(indices, 0, n, [&](std::int64_t large, std::int64_t small, std::int64_t start) {
-      if (start >= first && start < last) window(large, small);
-    });
+    const std::int64_t last = end == threads ? starts : starts / threads * end;
+    work(starts / threads * begin, last);
   });
 }
 
@@ -128,8 +121,12 @@ class ReplaceKernel final : public Kernel {
       });
       return;
     }
-    inOrder(context, windows_, p[1], copy_.bytes(),
-            [&](std::int64_t large, std::int64_t small) { copy_.run(p[2] + small, p[0] + large); });
+    inOrder(context, windows_, copy_.bytes(), [&](std::int64_t first, std::int64_t last) {
+      windows_.forEach(p[1], 0, windows_.count(),
+                       [&](std::int64_t large, std::int64_t small, std::int64_t start) {
+                         if (start >= first && start < last) copy_.run(p[2] + small, p[0] + large);
+                       });
+    });
   }
 
  private:
@@ -156,11 +153,11 @@ double readScale(ElementType type, const std::byte* p) {
 
 class CombineKernel final : public Kernel {
  public:
-  CombineKernel(const StepDesc& step, const Windows& windows, CombineFn fn, bool scaled)
+  CombineKernel(const StepDesc& step, const Windows& windows, Combiner combiner, bool scaled)
       : windows_(windows),
         runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type)),
               static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
-        fn_(fn),
+        combiner_(combiner),
         bytes_(windows_.windowElements() *
                static_cast<std::int64_t>(sizeOf(step.operands[0].type))) {
     if (!scaled) return;
@@ -174,19 +171,43 @@ class CombineKernel final : public Kernel {
 
   void run(RunContext& context, Pointers p) const override {
     const double scale = scale_type_ ? readScale(*scale_type_, p[3]) : 1.0;
-    inOrder(context, windows_, p[1], 2 * bytes_, [&](std::int64_t large, std::int64_t small) {
-      std::byte* dst = p[0] + large;
-      const std::byte* src = p[2] + small;
-      runs_.forEach([&](std::int64_t s, std::int64_t d, const CopyDim& run) {
-        fn_(dst + d, src + s, run.n, run.dst, run.src, scale);
-      });
+    inOrder(context, windows_, 2 * bytes_, [&](std::int64_t first, std::int64_t last) {
+      if (windows_.windowElements() == 1) return elements(p, first, last, scale);
+      windows_.forEach(p[1], 0, windows_.count(),
+                       [&](std::int64_t large, std::int64_t small, std::int64_t start) {
+                         if (start >= first && start < last)
+                           window(p[0] + large, p[2] + small, scale);
+                       });
     });
   }
 
  private:
+  void window(std::byte* dst, const std::byte* src, double scale) const {
+    runs_.forEach([&](std::int64_t s, std::int64_t d, const CopyDim& run) {
+      combiner_.run(dst + d, src + s, run.n, run.dst, run.src, scale);
+    });
+  }
+
+  void elements(Pointers p, std::int64_t first, std::int64_t last, double scale) const {
+    constexpr std::size_t kMoves = 256;
+    std::array<ElementMove, kMoves> moves;
+    std::size_t n = 0;
+    const auto flush = [&] {
+      combiner_.elements(p[0], p[2], moves.data(), static_cast<std::int64_t>(n), scale);
+      n = 0;
+    };
+    windows_.forEach(p[1], 0, windows_.count(),
+                     [&](std::int64_t large, std::int64_t small, std::int64_t start) {
+                       if (start < first || start >= last) return;
+                       moves[n++] = {large, small};
+                       if (n == kMoves) flush();
+                     });
+    flush();
+  }
+
   Windows windows_;
   WindowRuns runs_;
-  CombineFn fn_;
+  Combiner combiner_;
   std::int64_t bytes_;
   std::optional<ElementType> scale_type_;
 };
@@ -202,7 +223,7 @@ void copyRun(std::size_t size, const std::byte* src, std::int64_t src_stride, st
     std::memcpy(dst + i * dst_stride, src + i * src_stride, size);
 }
 
-/// Any body. Elements are staged in blocks, across windows where indices are known to be unique.
+/// Any body. Elements are staged in blocks, across windows as long as no window comes twice.
 /// With several operands all arrays are row-major and offsets scale by the element size.
 class ExprKernel final : public Kernel {
  public:
@@ -212,7 +233,8 @@ class ExprKernel final : public Kernel {
               static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
         evaluator_(program),
         num_(step.operands.size() / 2),
-        unique_(unique && windows_.disjoint()) {
+        unique_(unique && windows_.disjoint()),
+        batched_(windows_.disjoint() && windows_.windowElements() <= kBlock) {
     for (std::size_t i = 0; i < num_; ++i) {
       const auto& operand = step.operands[i];
       const auto& update = step.operands[num_ + 1 + i];
@@ -225,16 +247,21 @@ class ExprKernel final : public Kernel {
     }
   }
 
-  void run(RunContext&, Pointers p) const override {
-    Stage stage(*this, p);
-    windows_.forEach(p[num_], 0, windows_.count(),
-                     [&](std::int64_t large, std::int64_t small, std::int64_t) {
-                       runs_.forEach([&](std::int64_t s, std::int64_t d, const CopyDim& run) {
-                         stage.add(large + d, small + s, run);
+  void run(RunContext& context, Pointers p) const override {
+    const std::int64_t bytes =
+        8 * windows_.windowElements();  // an expression costs more than a copy
+    inOrder(context, windows_, bytes, [&](std::int64_t first, std::int64_t last) {
+      Stage stage(*this, p);
+      windows_.forEach(p[num_], 0, windows_.count(),
+                       [&](std::int64_t large, std::int64_t small, std::int64_t start) {
+                         if (start < first || start >= last) return;
+                         stage.begin(large);
+                         runs_.forEach([&](std::int64_t s, std::int64_t d, const CopyDim& run) {
+                           stage.add(large + d, small + s, run);
+                         });
                        });
-                       if (!unique_) stage.flush();
-                     });
-    stage.flush();
+      stage.flush();
+    });
   }
 
  private:
@@ -255,6 +282,16 @@ class ExprKernel final : public Kernel {
       ins_.assign(in_.begin(), in_.end());
     }
 
+    /// Before a window's elements are added: flushes where they might be staged already.
+    void begin(std::int64_t large) {
+      if (k_.unique_) return;
+      if (!k_.batched_) return flush();
+      if (used_ + k_.windows_.windowElements() > kBlock || !claim(large)) {
+        flush();
+        claim(large);
+      }
+    }
+
     void add(std::int64_t large, std::int64_t small, const CopyDim& run) {
       for (std::int64_t done = 0; done < run.n;) {
         const std::int64_t n = std::min(run.n - done, kBlock - used_);
@@ -267,6 +304,7 @@ class ExprKernel final : public Kernel {
     }
 
     void flush() {
+      ++now_;
       if (used_ == 0) return;
       k_.evaluator_.run(ins_, out_, used_);
       for (std::size_t i = 0; i < k_.num_; ++i) {
@@ -282,6 +320,17 @@ class ExprKernel final : public Kernel {
     }
 
    private:
+    /// Notes the window; false where it was noted before.
+    bool claim(std::int64_t large) {
+      auto slot = static_cast<std::uint64_t>(large) * 0x9e3779b97f4a7c15ull >> (64 - kSeenBits);
+      while (round_[slot] == now_) {
+        if (seen_[slot] == large) return false;
+        slot = (slot + 1) % seen_.size();
+      }
+      round_[slot] = now_;
+      seen_[slot] = large;
+      return true;
+    }
     std::int64_t scaled(std::int64_t bytes, std::size_t i) const {
       return bytes / static_cast<std::int64_t>(k_.sizes_[0]) *
              static_cast<std::int64_t>(k_.sizes_[i]);
@@ -303,6 +352,12 @@ class ExprKernel final : public Kernel {
     std::array<Segment, kBlock> segments_;
     std::size_t num_segments_ = 0;
     std::int64_t used_ = 0;
+    /// The windows staged since the last flush, by where they start: an open hash table whose
+    /// entries of earlier rounds count as empty.
+    static constexpr int kSeenBits = 11;
+    std::array<std::int64_t, 1 << kSeenBits> seen_;
+    std::array<std::uint32_t, 1 << kSeenBits> round_{};
+    std::uint32_t now_ = 1;
   };
 
   Windows windows_;
@@ -310,6 +365,7 @@ class ExprKernel final : public Kernel {
   ExprEvaluator evaluator_;
   std::size_t num_;
   bool unique_;
+  bool batched_;  ///< several windows may be staged at a time
   std::vector<std::size_t> sizes_;
 };
 
@@ -341,8 +397,8 @@ std::unique_ptr<Kernel> makeScatter(const StepDesc& step) {
         "[popx.scatter] needs an expression as the body of several operands; got '" + body +
         "'. Give one.");
   }
-  const CombineFn fn = combineFn(ipujax::engine::combineByName(body), step.operands[0].type);
-  return std::make_unique<CombineKernel>(step, windows, fn, scaled);
+  const Combiner combiner = combinerOf(ipujax::engine::combineByName(body), step.operands[0].type);
+  return std::make_unique<CombineKernel>(step, windows, combiner, scaled);
 }
 
 const ipujax::engine::RegisterKernel kScatter{"popx.scatter", makeScatter};

@@ -14,7 +14,7 @@ constexpr std::array<const char*, kNumCombines> kNames = {"add", "mul", "min",  
 }  // namespace
 
 namespace simd {
-static CombineFn pickCombine(Combine op, ElementType type) {
+static Combiner pickCombine(Combine op, ElementType type) {
   return IPUJAX_PICK(findCombine)(op, type);
 }
 }  // namespace simd
@@ -28,8 +28,9 @@ Combine combineByName(std::string_view name) {
       std::string(name) + "'. Give other updates as an expression.");
 }
 
-CombineFn combineFn(Combine op, ElementType type) {
-  if (const CombineFn fn = simd::pickCombine(op, type)) return fn;
+Combiner combinerOf(Combine op, ElementType type) {
+  const Combiner combiner = simd::pickCombine(op, type);
+  if (combiner.run) return combiner;
   throw poplar::poplar_error(std::string("[scatter] cannot do '") +
                              kNames[static_cast<std::size_t>(op)] + "' on " + nameOf(type) +
                              " elements. Cast the operand and the updates first.");

@@ -20,10 +20,24 @@ Combine combineByName(std::string_view name);
 using CombineFn = void (*)(std::byte* dst, const std::byte* src, std::int64_t n,
                            std::int64_t dst_stride, std::int64_t src_stride, double scale);
 
+/// Where one element goes (bytes from the operand's start) and comes from (from the updates').
+struct ElementMove {
+  std::int64_t dst, src;
+};
+/// The same for n single elements, in order.
+using CombineElementsFn = void (*)(std::byte* dst, const std::byte* src, const ElementMove* moves,
+                                   std::int64_t n, double scale);
+
+/// A run of elements, and scattered ones.
+struct Combiner {
+  CombineFn run = nullptr;
+  CombineElementsFn elements = nullptr;
+};
+
 /// Throws poplar_error for and/or of floating-point types and for kDouble.
-CombineFn combineFn(Combine op, ElementType type);
+Combiner combinerOf(Combine op, ElementType type);
 
 namespace simd {
-IPUJAX_DECLARE_SIMD(CombineFn findCombine(Combine op, ElementType type))
+IPUJAX_DECLARE_SIMD(Combiner findCombine(Combine op, ElementType type))
 }
 }  // namespace ipujax::engine

@@ -95,49 +95,61 @@ void run(std::byte* dst, const std::byte* src, std::int64_t n, std::int64_t dst_
   }
 }
 
+template <Combine kOp, class T>
+void elements(std::byte* dst, const std::byte* src, const ElementMove* moves, std::int64_t n,
+              double scale) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::byte* d = dst + moves[i].dst;
+    store<T>(d, combine<kOp>(load<T>(d), load<T>(src + moves[i].src), scale));
+  }
+}
+
+template <Combine kOp, class T>
+constexpr Combiner kCombiner{run<kOp, T>, elements<kOp, T>};
+
 template <class T>
-CombineFn find(Combine op) {
+Combiner find(Combine op) {
   constexpr bool kInteger = std::is_integral_v<T>;
   switch (op) {
     case Combine::kAdd:
-      return run<Combine::kAdd, T>;
+      return kCombiner<Combine::kAdd, T>;
     case Combine::kMultiply:
-      return run<Combine::kMultiply, T>;
+      return kCombiner<Combine::kMultiply, T>;
     case Combine::kMinimum:
-      return run<Combine::kMinimum, T>;
+      return kCombiner<Combine::kMinimum, T>;
     case Combine::kMaximum:
-      return run<Combine::kMaximum, T>;
+      return kCombiner<Combine::kMaximum, T>;
     case Combine::kAnd:
-      return kInteger ? run<Combine::kAnd, T> : nullptr;
+      return kInteger ? kCombiner<Combine::kAnd, T> : Combiner{};
     case Combine::kOr:
-      return kInteger ? run<Combine::kOr, T> : nullptr;
+      return kInteger ? kCombiner<Combine::kOr, T> : Combiner{};
     case Combine::kScaledAdd:
-      return run<Combine::kScaledAdd, T>;
+      return kCombiner<Combine::kScaledAdd, T>;
   }
-  return nullptr;
+  return {};
 }
 
 // Bool is held as 0 or 1: a sum is "or", a product "and".
-CombineFn findBool(Combine op) {
+Combiner findBool(Combine op) {
   switch (op) {
     case Combine::kAdd:
     case Combine::kMaximum:
     case Combine::kOr:
-      return run<Combine::kOr, std::uint8_t>;
+      return kCombiner<Combine::kOr, std::uint8_t>;
     case Combine::kMultiply:
     case Combine::kMinimum:
     case Combine::kAnd:
-      return run<Combine::kAnd, std::uint8_t>;
+      return kCombiner<Combine::kAnd, std::uint8_t>;
     case Combine::kScaledAdd:
       break;
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace
 
-CombineFn findCombine(Combine op, ElementType type);
-CombineFn findCombine(Combine op, ElementType type) {
+Combiner findCombine(Combine op, ElementType type);
+Combiner findCombine(Combine op, ElementType type) {
   switch (type) {
     case ElementType::kBool:
       return findBool(op);
@@ -164,7 +176,7 @@ CombineFn findCombine(Combine op, ElementType type) {
     case ElementType::kDouble:
       return find<double>(op);
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE

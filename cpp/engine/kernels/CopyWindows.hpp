@@ -87,6 +87,32 @@ class Windows {
     return static_cast<std::int64_t>(value);
   }
 
+  /// n windows along the innermost batch dimension.
+  template <class I, class F>
+  void line(const std::byte* indices, std::int64_t large, std::int64_t small, std::int64_t n,
+            const F& fn) const {
+    const Batch step = batch_.empty() ? Batch{1, 0, 0, 0} : batch_.back();
+    if (indices_.size() == 1) {  // rows and single elements: the usual case, kept tight
+      const Index index = indices_[0];
+      indices += index.at;
+      for (std::int64_t i = 0; i < n; ++i) {
+        std::int64_t start = read<I>(indices + i * step.index);
+        if (clamp_) start = std::clamp<std::int64_t>(start, 0, index.limit);
+        const bool inside =
+            static_cast<std::uint64_t>(start) <= static_cast<std::uint64_t>(index.limit);
+        if (inside)
+          fn(large + i * step.large + start * index.stride, small + i * step.small, start);
+      }
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      one<I>(indices, large, small, fn);
+      indices += step.index;
+      large += step.large;
+      small += step.small;
+    }
+  }
+
   template <class I, class F>
   void one(const std::byte* indices, std::int64_t large, std::int64_t small, const F& fn) const {
     std::int64_t number = 0;
@@ -119,13 +145,18 @@ class Windows {
       small += at[d] * batch_[d].small;
     }
     for (std::int64_t i = begin;;) {
-      one<I>(indices, large, small, fn);
-      if (++i == end) return;
+      const std::int64_t left = rank == 0 ? 1 : batch_[rank - 1].n - at[rank - 1];
+      const std::int64_t n = std::min(left, end - i);
+      line<I>(indices, large, small, n, fn);
+      i += n;
+      if (i == end) return;
+      // The innermost dimension is done: back to its start, and one on in the others.
       for (std::size_t d = rank; d-- > 0;) {
-        indices += batch_[d].index;
-        large += batch_[d].large;
-        small += batch_[d].small;
-        if (++at[d] < batch_[d].n) break;
+        const std::int64_t steps = d + 1 == rank ? left : 1;
+        indices += batch_[d].index * steps;
+        large += batch_[d].large * steps;
+        small += batch_[d].small * steps;
+        if ((at[d] += steps) < batch_[d].n) break;
         indices -= batch_[d].index * batch_[d].n;
         large -= batch_[d].large * batch_[d].n;
         small -= batch_[d].small * batch_[d].n;

@@ -235,6 +235,42 @@ TEST(scatter_large_is_deterministic_and_exact) {
   CHECK(table.memory == expected);
 }
 
+TEST(scatter_expression_of_many_duplicates_is_in_order) {
+  std::mt19937 g(19);
+  expr::ExprBuilder builder({ElementType::kFloat, ElementType::kFloat});
+  const auto half = builder.constantFrom(ElementType::kFloat, 0.5);
+  const auto scaled = builder.apply(expr::Op::kMultiply, {builder.input(0), half});
+  builder.output(builder.apply(expr::Op::kAdd, {scaled, builder.input(1)}));
+  const auto program = builder.build();
+  for (const std::int64_t columns : {1, 3, 600}) {
+    const std::int64_t rows = 200;
+    const std::int64_t lookups = columns == 600 ? 300 : 30000;
+    Array<float> table(ElementType::kFloat, Access::kReadWrite, {rows, columns});
+    Array<std::int64_t> indices(ElementType::kInt64, Access::kRead, {lookups, 1});
+    Array<float> updates(ElementType::kFloat, Access::kRead, {lookups, columns});
+    fillRandom(indices, g, -2, rows + 2);
+    fillRandom(updates, g, 0, 9);
+    auto expected = table.memory;
+    for (std::int64_t i = 0; i < lookups; ++i) {
+      const auto row = indices.memory[static_cast<std::size_t>(i)];
+      if (row < 0 || row >= rows) continue;
+      for (std::int64_t c = 0; c < columns; ++c) {
+        auto& x = expected[static_cast<std::size_t>(row * columns + c)];
+        x = x * 0.5f + updates.memory[static_cast<std::size_t>(i * columns + c)];
+      }
+    }
+    StepDesc step;
+    step.kernel = "popx.scatter";
+    step.operands = {table.desc, indices.desc, updates.desc};
+    step.attributes.set("window", Shape{1}).set("map", Shape{0}).set("batching", Shape{-1});
+    step.attributes.set("sizes", Shape{1, columns}).set("clamp", std::int64_t{0});
+    step.attributes.set("body", std::string("expr")).set("unique", std::int64_t{0});
+    step.attributes.set("expr", program.toIntegers());
+    run(step, {table.pointer(), indices.pointer(), updates.pointer()});
+    CHECK(table.memory == expected);
+  }
+}
+
 TEST(scatter_half_add_rounds_after_each_update) {
   Array<std::uint16_t> table(ElementType::kHalf, Access::kReadWrite, {1});
   Array<std::int32_t> indices(ElementType::kInt32, Access::kRead, {3, 1});
