@@ -47,7 +47,7 @@ def _register() -> None:
     _poplar.set_compile_callback(_compile)
     _poplar.set_host_callback(host_callbacks.call)
     _poplar.set_stablehlo_version(jax_compat.stablehlo_version())
-    jax_compat.register_platform(_poplar.__file__, _client_options)
+    jax_compat.register_platform(str(_poplar.__file__), _client_options)
     jax_compat.allow_donation()
     jax_compat.allow_callbacks()
     jax_compat.allow_persistent_cache(_options_key)

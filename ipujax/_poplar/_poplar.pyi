@@ -1,4 +1,4 @@
-"""The Poplar API as `cpp/bindings` gives it to Python: names and arguments are those of the C++ API.
+"""The Poplar API as `cpp/bindings` gives it to Python, with the names of the C++ API.
 
 One submodule for each library; `engine` seals a graph and its program into an executable.
 """
@@ -6,7 +6,6 @@ One submodule for each library; `engine` seals a graph and its program into an e
 from collections.abc import Callable
 from typing import Any
 
-__file__: str
 version: str
 
 #: Submodules. Their classes and functions are the public Poplar API's, so the types here stay open.
