@@ -92,4 +92,4 @@ wheel: $(SETUP) ## build the wheel into dist/
 	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 clean: ## remove what was built, keep .venv
-	rm -rf build dist ipujax/_poplar/*.so .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build dist ipujax/_poplar/*.so ipujax/_poplar/include .pytest_cache .mypy_cache .ruff_cache

@@ -73,6 +73,15 @@ def _check_dump_dir(text: str) -> str | None:
     return None if os.access(path, os.W_OK | os.X_OK) else "a folder that can be written to"
 
 
+#: Read by the engine and the tests for the whole process; none changes what a program computes.
+PROCESS_VARIABLES = {
+    "IPUJAX_NUM_THREADS": "Threads of the IPU Model; as many as CPUs where it is not set.",
+    "IPUJAX_MAX_ISA": "Most that its kernels may use of the CPU: baseline, avx2 or avx512.",
+    "IPUJAX_CODELET_INCLUDE": "One more folder of headers for codelets compiled at run time.",
+    "IPUJAX_VERIFY": "1 lets the compiler check shapes between its stages, as the tests do.",
+}
+
+
 @dataclass(frozen=True)
 class MachineConfig:
     """Which IPUs the platform has. Read when JAX creates the backend."""
@@ -282,4 +291,6 @@ def table() -> str:
                 f"| `{name}` | `{spec.metadata['env']}` | {default} | {_shown(spec)} "
                 f"| {spec.metadata['help']} |"
             )
+    lines += ["", "## Process", "", "| environment variable | what |", "|---|---|"]
+    lines += [f"| `{name}` | {what} |" for name, what in PROCESS_VARIABLES.items()]
     return "\n".join(lines) + "\n"

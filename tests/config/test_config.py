@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,17 @@ def test_the_tree_is_frozen():
 
 def test_the_options_page_is_up_to_date():
     assert (ROOT / "docs" / "options.md").read_text() == config.table(), "run make docs"
+
+
+def test_every_environment_variable_that_the_sources_read_is_documented():
+    read = set()
+    for path in [
+        *ROOT.glob("cpp/**/*.cpp"),
+        *ROOT.glob("xla_plugin/*.cpp"),
+        *ROOT.glob("ipujax/**/*.py"),
+    ]:
+        pattern = r'(?:getenv\(|environ\.get\(|environ\[)"(IPUJAX_\w+|JAX_IPU_\w+)"'
+        read |= set(re.findall(pattern, path.read_text()))
+    page = config.table()
+    assert read
+    assert [name for name in sorted(read) if f"`{name}`" not in page] == []
