@@ -121,7 +121,7 @@ auto withPython(bool with_traceback, Function function) {
 py::dict toDict(const Options& options) {
   py::dict dict;
   for (const auto& [name, option] : options) {
-    std::visit([&](const auto& value) { dict[py::str(name)] = py::cast(value); }, option);
+    dict[py::str(name)] = std::visit([](const auto& value) { return py::cast(value); }, option);
   }
   return dict;
 }
