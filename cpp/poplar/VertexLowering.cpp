@@ -297,7 +297,7 @@ class Lowering {
 
   GraphImpl& graph_;
   DebugContext debug_;
-  const VertexStore& store_;
+  VertexStore& store_;
   std::size_t file_;
   std::shared_ptr<const CodeletLibrary> library_;
   std::shared_ptr<ProgramNode> before_, after_;

@@ -43,7 +43,11 @@ struct VertexStore {
 
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
-  std::shared_ptr<const CodeletLibrary> library(std::size_t file) const;
+  std::shared_ptr<const CodeletLibrary> library(std::size_t file);
+
+ private:
+  /// Kept while the graph is, so that an engine made from it finds them compiled.
+  std::map<std::size_t, std::shared_ptr<const CodeletLibrary>> libraries_;
 };
 
 }  // namespace poplar

@@ -55,8 +55,10 @@ const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t&
   return nullptr;
 }
 
-std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) const {
-  return CodeletLibrary::load(codeletUnit(files[file], types[file]), files[file].flags);
+std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
+  auto library = CodeletLibrary::load(codeletUnit(files[file], types[file]), files[file].flags);
+  libraries_[file] = library;
+  return library;
 }
 
 bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
