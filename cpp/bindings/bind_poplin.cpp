@@ -36,16 +36,16 @@ void bindMatMul(py::module_& m) {
          const DebugContext& debug, const Options& options, PlanningCache* cache) {
         return poplin::matMul(graph, a, b, prog, type, debug, flags(options), cache);
       },
-      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none,
-      "options"_a = Options(), "cache"_a = nullptr);
+      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none, "options"_a = Options(),
+      "cache"_a = nullptr);
   m.def(
       "matMulGrouped",
       [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog, const Type& type,
          const DebugContext& debug, const Options& options, PlanningCache* cache) {
         return poplin::matMulGrouped(graph, a, b, prog, type, debug, flags(options), cache);
       },
-      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none,
-      "options"_a = Options(), "cache"_a = nullptr);
+      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none, "options"_a = Options(),
+      "cache"_a = nullptr);
   m.def(
       "matMulAcc",
       [](Graph& graph, const Tensor& c, float k, const Tensor& a, const Tensor& b, Sequence& prog,
@@ -94,9 +94,9 @@ void bindConvParams(py::module_& m) {
   py::class_<ConvParams>(m, "ConvParams")
       .def(py::init<Type, Type, std::size_t, Shape, Shape, std::size_t, std::size_t, std::size_t,
                     In, In, Out>(),
-           "input_type"_a, "output_type"_a, "batch_size"_a, "input_field_shape"_a,
-           "kernel_shape"_a, "input_channels_per_group"_a, "output_channels_per_group"_a,
-           "num_groups"_a, "input_transform"_a, "kernel_transform"_a, "output_transform"_a)
+           "input_type"_a, "output_type"_a, "batch_size"_a, "input_field_shape"_a, "kernel_shape"_a,
+           "input_channels_per_group"_a, "output_channels_per_group"_a, "num_groups"_a,
+           "input_transform"_a, "kernel_transform"_a, "output_transform"_a)
       .def("getOutputFieldShape", &ConvParams::getOutputFieldShape)
       .def("__repr__", [](const ConvParams& params) {
         std::ostringstream os;
@@ -124,8 +124,8 @@ void bindConvolution(py::module_& m) {
   m.def(
       "convolution",
       [](Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
-         bool transpose_and_flip, Sequence& prog, const DebugContext& debug,
-         const Options& options, PlanningCache* cache) {
+         bool transpose_and_flip, Sequence& prog, const DebugContext& debug, const Options& options,
+         PlanningCache* cache) {
         return poplin::convolution(graph, in, weights, params, transpose_and_flip, prog, debug,
                                    flags(options), cache);
       },

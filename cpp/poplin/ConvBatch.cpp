@@ -16,9 +16,9 @@ using blas::kPanel;
 using blas::ScratchUse;
 
 constexpr std::int64_t kImageFloats = 1 << 16;
-constexpr std::int64_t kDepth = 256;            ///< kernel elements per pass
+constexpr std::int64_t kDepth = 256;  ///< kernel elements per pass
 constexpr std::int64_t kMaxKernelRows = kDepth;
-constexpr std::int64_t kSumFloats = 1 << 22;    ///< most that all private sums take
+constexpr std::int64_t kSumFloats = 1 << 22;  ///< most that all private sums take
 constexpr std::int64_t kMaxChunks = 16;
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -34,10 +34,10 @@ class Batch {
     rows_ = chunks_ >= 4 ? p.batch : std::min<std::int64_t>(p.batch, 56);
     const std::int64_t overlap = (p.output[1] - 1) * p.stride[1] + 1;
     const std::int64_t row_floats = width_ * rows_;
-    kernel_rows_ = std::clamp<std::int64_t>(
-        std::min((kImageFloats / row_floats - overlap) / p.dilation[1] + 1,
-                 ceilDiv(kDepth, p.kernel[2])),
-        1, p.kernel[1]);
+    kernel_rows_ =
+        std::clamp<std::int64_t>(std::min((kImageFloats / row_floats - overlap) / p.dilation[1] + 1,
+                                          ceilDiv(kDepth, p.kernel[2])),
+                                 1, p.kernel[1]);
     height_ = overlap + (kernel_rows_ - 1) * p.dilation[1];
   }
 
@@ -76,8 +76,7 @@ class Batch {
       }
       std::fill(line, line + begin * rows, 0.0f);
       std::fill(line + end * rows, line + line_floats, 0.0f);
-      const std::int64_t first =
-          base + ih * in.space[1] + (begin - p_.padding[2]) * in.space[2];
+      const std::int64_t first = base + ih * in.space[1] + (begin - p_.padding[2]) * in.space[2];
       float* out = line + begin * rows;
       if (in.batch == 1 && in.space[2] == rows) {
         blas::loadRow(in.data, in.type, first, 1, (end - begin) * rows, out);
@@ -100,8 +99,8 @@ class Batch {
     const auto size = static_cast<std::int64_t>(ipujax::engine::sizeOf(w.type));
     for (std::int64_t col = 0; col < p_.out_channels; col += kPanel)
       for (std::int64_t h = 0; h < count; ++h) {
-        const std::int64_t offset = g * w.group + c * w.channel + kd * w.space[0] +
-                                    (k0 + h) * w.space[1];
+        const std::int64_t offset =
+            g * w.group + c * w.channel + kd * w.space[0] + (k0 + h) * w.space[1];
         const blas::ConstMatrix line{static_cast<const char*>(w.data) + offset * size, w.type,
                                      w.space[2], w.batch};
         blas::packPanel(line, 0, p_.kernel[2], col, std::min(kPanel, p_.out_channels - col), out);

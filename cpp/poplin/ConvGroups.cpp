@@ -79,15 +79,16 @@ class Groups {
           const std::int64_t id = od * p_.stride[0] + kd * p_.dilation[0] - p_.padding[0];
           const std::int64_t ih = oh * p_.stride[1] + kh * p_.dilation[1] - p_.padding[1];
           if (id < 0 || id >= p_.input[0] || ih < 0 || ih >= p_.input[1]) continue;
-          const std::int64_t base = n * p_.in.batch + ci * p_.in.channel + id * p_.in.space[0] +
-                                    ih * p_.in.space[1];
+          const std::int64_t base =
+              n * p_.in.batch + ci * p_.in.channel + id * p_.in.space[0] + ih * p_.in.space[1];
           const float* w = weights + ((co * p_.in_channels + ci) * taps +
-                                      (kd * p_.kernel[1] + kh) * p_.kernel[2]) * groups;
+                                      (kd * p_.kernel[1] + kh) * p_.kernel[2]) *
+                                         groups;
           kernelRow(base, w, sums);
           if (p_.half_partials) blas::roundToHalf(sums, o[2] * groups);
         }
-    const std::int64_t first = n * p_.out.batch + co * p_.out.channel + od * p_.out.space[0] +
-                               oh * p_.out.space[1];
+    const std::int64_t first =
+        n * p_.out.batch + co * p_.out.channel + od * p_.out.space[0] + oh * p_.out.space[1];
     for (std::int64_t x = 0; x < o[2]; ++x)
       blas::storeRow(sums + x * groups, p_.out.data, p_.out.type, first + x * p_.out.space[2],
                      p_.out.group, groups);

@@ -91,8 +91,8 @@ class Convolution final : public ipujax::engine::Kernel {
     p.in_channels = in.shape[2];
     p.out_channels = weights.shape[1];
     p.in = {nullptr, in.type, in.strides[0], in.strides[1], in.strides[2], {}};
-    p.weights = {nullptr,           weights.type, weights.strides[1], weights.strides[0],
-                 weights.strides[2], {}};
+    p.weights = {nullptr, weights.type, weights.strides[1], weights.strides[0], weights.strides[2],
+                 {}};
     p.out = {nullptr, out_.type, out_.strides[0], out_.strides[1], out_.strides[2], {}};
     for (std::size_t a = 0; a < 3; ++a) {
       const geometry::Axis& axis = *axes[a];
@@ -111,8 +111,7 @@ class Convolution final : public ipujax::engine::Kernel {
       part.weights += weights.strides[d] * axis.kernel_first;
       part.out += out_.strides[d] * axis.output_first;
     }
-    const bool empty = p.taps() * p.in_channels == 0 ||
-                       p.input[0] * p.input[1] * p.input[2] == 0;
+    const bool empty = p.taps() * p.in_channels == 0 || p.input[0] * p.input[1] * p.input[2] == 0;
     if (empty) {
       clear_ = true;
     } else {

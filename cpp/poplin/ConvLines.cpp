@@ -16,8 +16,8 @@ namespace blas = ipujax::engine::blas;
 using blas::kPanel;
 using blas::ScratchUse;
 
-constexpr std::int64_t kImageFloats = 1 << 16;   ///< padded input kept in the second-level cache
-constexpr std::int64_t kTaskWork = 1 << 18;      ///< multiply-adds worth a thread
+constexpr std::int64_t kImageFloats = 1 << 16;  ///< padded input kept in the second-level cache
+constexpr std::int64_t kTaskWork = 1 << 18;     ///< multiply-adds worth a thread
 constexpr int kWidest = blas::kMaxPanels;
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -33,9 +33,9 @@ void packWeights(const Subproblem& p, std::int64_t group, std::int64_t panel, fl
         const std::int64_t offset =
             group * w.group + d * w.space[0] + h * w.space[1] + x * w.space[2];
         const std::size_t size = ipujax::engine::sizeOf(w.type);
-        const blas::ConstMatrix tap{static_cast<const char*>(w.data) +
-                                        offset * static_cast<std::int64_t>(size),
-                                    w.type, w.channel, w.batch};
+        const blas::ConstMatrix tap{
+            static_cast<const char*>(w.data) + offset * static_cast<std::int64_t>(size), w.type,
+            w.channel, w.batch};
         blas::packPanel(tap, 0, p.in_channels, col, cols, out);
         out += p.in_channels * kPanel;
       }
@@ -54,8 +54,8 @@ class Lines {
     const auto& in = p.in;
     width_ = (p.output[2] - 1) * p.stride[2] + (p.kernel[2] - 1) * p.dilation[2] + 1;
     direct_in_ = in.isFloat() && (in.channel == 1 || p.in_channels == 1) && !clipped();
-    direct_out_ = p.out.isFloat() && (p.out.channel == 1 || p.out_channels == 1) &&
-                  !p.half_partials;
+    direct_out_ =
+        p.out.isFloat() && (p.out.channel == 1 || p.out_channels == 1) && !p.half_partials;
     planes_ = p.kernel[0];
     const std::int64_t row_floats = width_ * p.in_channels * planes_;
     const std::int64_t overlap = (p.kernel[1] - 1) * p.dilation[1] + 1;
@@ -64,8 +64,8 @@ class Lines {
     const std::int64_t line_work = p.output[2] * p.out_channels * p.in_channels * p.taps();
     const std::int64_t total = p.batch * p.output[0] * p.output[1];
     // Enough tasks for the threads to share evenly, each still worth its start.
-    const std::int64_t wanted = std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(
-                                                                          line_work, 1));
+    const std::int64_t wanted =
+        std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(line_work, 1));
     lines_ = std::min(lines_, std::max(wanted, ceilDiv(total, 64)));
     lines_ = ceilDiv(p.output[1], ceilDiv(p.output[1], lines_));
     height_ = (lines_ - 1) * p.stride[1] + overlap;
@@ -99,8 +99,8 @@ class Lines {
  private:
   bool clipped() const {
     for (int a = 0; a < 3; ++a) {
-      const std::int64_t last = (p_.output[a] - 1) * p_.stride[a] +
-                                (p_.kernel[a] - 1) * p_.dilation[a] - p_.padding[a];
+      const std::int64_t last =
+          (p_.output[a] - 1) * p_.stride[a] + (p_.kernel[a] - 1) * p_.dilation[a] - p_.padding[a];
       if (p_.padding[a] > 0 || last >= p_.input[a]) return true;
     }
     return false;
@@ -115,10 +115,9 @@ class Lines {
     for (std::int64_t d = 0; d < p_.kernel[0]; ++d)
       for (std::int64_t h = 0; h < p_.kernel[1]; ++h)
         for (std::int64_t x = 0; x < (joined ? 1 : p_.kernel[2]); ++x) {
-          const std::int64_t plane = direct_in_
-                                         ? d * p_.dilation[0] * in.space[0] +
-                                               h * p_.dilation[1] * in.space[1]
-                                         : (d * height_ + h * p_.dilation[1]) * width_ * ci;
+          const std::int64_t plane =
+              direct_in_ ? d * p_.dilation[0] * in.space[0] + h * p_.dilation[1] * in.space[1]
+                         : (d * height_ + h * p_.dilation[1]) * width_ * ci;
           segments_.push_back(plane + x * p_.dilation[2] * x_step);
         }
   }
@@ -209,8 +208,8 @@ class Lines {
     const Block block = gather(g, n, od, oh, lines);
     const std::int64_t co = p_.out_channels;
     const std::int64_t ow = p_.output[2];
-    const std::int64_t first = n * p_.out.batch + g * p_.out.group + od * p_.out.space[0] +
-                               oh * p_.out.space[1];
+    const std::int64_t first =
+        n * p_.out.batch + g * p_.out.group + od * p_.out.space[0] + oh * p_.out.space[1];
     float* c = direct_out_ ? static_cast<float*>(p_.out.data) + first
                            : blas::scratch(ScratchUse::kResult, lines * ow * co);
     const std::int64_t c_line = direct_out_ ? p_.out.space[1] : ow * co;

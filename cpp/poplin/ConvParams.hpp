@@ -8,8 +8,8 @@
 namespace poplin {
 
 /// The shape of a convolution and what is done to its input, its kernel and its output. Per spatial
-/// dimension: the input and the kernel are truncated, dilated, padded, then flipped; the kernel slides
-/// over the input; the output is truncated, strided, then padded.
+/// dimension: the input and the kernel are truncated, dilated, padded, then flipped; the kernel
+/// slides over the input; the output is truncated, strided, then padded.
 struct ConvParams {
   struct InputTransform {
     std::vector<unsigned> truncationLower;
@@ -54,9 +54,9 @@ struct ConvParams {
   OutputTransform outputTransform;
 
   ConvParams() = default;
-  ConvParams(poplar::Type dataType, std::size_t batchSize,
-             std::vector<std::size_t> inputFieldShape, std::vector<std::size_t> kernelShape,
-             std::size_t inputChannels, std::size_t outputChannels, std::size_t numConvGroups);
+  ConvParams(poplar::Type dataType, std::size_t batchSize, std::vector<std::size_t> inputFieldShape,
+             std::vector<std::size_t> kernelShape, std::size_t inputChannels,
+             std::size_t outputChannels, std::size_t numConvGroups);
   ConvParams(poplar::Type inputType, poplar::Type outputType, std::size_t batchSize,
              std::vector<std::size_t> inputFieldShape, std::vector<std::size_t> kernelShape,
              std::size_t inputChannels, std::size_t outputChannels, std::size_t numConvGroups);

@@ -31,8 +31,8 @@ Subproblem simplified(Subproblem p) {
   if (p.output[1] == 1 && p.input[1] == 1) joinAxis(p, 0);
   const bool line = p.output[0] == 1 && p.output[1] == 1 && p.input[0] == 1 && p.input[1] == 1;
   if (line && pointwise(p, 2) && p.taps() == 1 && p.batch > 1) {
-    const bool joined = p.in.batch == p.input[2] * p.in.space[2] &&
-                        p.out.batch == p.output[2] * p.out.space[2];
+    const bool joined =
+        p.in.batch == p.input[2] * p.in.space[2] && p.out.batch == p.output[2] * p.out.space[2];
     const std::int64_t total = p.batch * p.output[2];
     constexpr std::int64_t kLine = 112;
     if (joined && total % kLine == 0 && p.output[2] % kLine != 0) {

@@ -13,11 +13,12 @@ class ThreadPool;
 
 namespace poplin::host {
 
-/// A strided view of one operand: strides in elements, three spatial axes (absent ones have size 1).
+/// A strided view of one operand: strides in elements, three spatial axes (absent ones have size
+/// 1).
 struct ConvView {
   void* data = nullptr;
   ipujax::engine::ElementType type = ipujax::engine::ElementType::kFloat;
-  std::int64_t batch = 0;    ///< weights: stride of the output channel
+  std::int64_t batch = 0;  ///< weights: stride of the output channel
   std::int64_t group = 0;
   std::int64_t channel = 0;  ///< weights: stride of the input channel
   std::array<std::int64_t, 3> space{};

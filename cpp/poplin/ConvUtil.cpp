@@ -10,8 +10,8 @@ namespace {
 unsigned upperGap(const ConvParams& p, std::size_t d) {
   const auto& o = p.outputTransform;
   const std::size_t kept = p.getOutputSize(d) - o.paddingLower[d] - o.paddingUpper[d];
-  const std::size_t covered = o.truncationLower[d] + getDilatedSize(static_cast<unsigned>(kept),
-                                                                     o.stride[d]);
+  const std::size_t covered =
+      o.truncationLower[d] + getDilatedSize(static_cast<unsigned>(kept), o.stride[d]);
   const std::size_t full = p.getUntransformedOutputSize(d);
   return static_cast<unsigned>(full > covered ? full - covered : 0);
 }
@@ -98,8 +98,7 @@ unsigned getInputIndex(unsigned dim, unsigned out, unsigned kernel, const ConvPa
   const auto& k = p.kernelTransform;
   const auto& in = p.inputTransform;
   if (out < o.paddingLower[dim] || out >= p.getOutputSize(dim) - o.paddingUpper[dim]) return kNone;
-  if (kernel < k.truncationLower[dim] ||
-      kernel >= p.kernelShape[dim] - k.truncationUpper[dim])
+  if (kernel < k.truncationLower[dim] || kernel >= p.kernelShape[dim] - k.truncationUpper[dim])
     return kNone;
   std::size_t at = k.paddingLower[dim] + (kernel - k.truncationLower[dim]) * k.dilation[dim];
   if (k.flip[dim]) at = p.getTransformedKernelSize(dim) - 1 - at;

@@ -153,16 +153,15 @@ Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const Con
   placeAsPlanned(graph, out, plan.out_elements_per_tile);
   ipujax::engine::StepSpec spec;
   spec.kernel = "poplin.convolution";
-  spec.operands = {{in, Access::kRead, false},
-                   {weights, Access::kRead, false},
-                   {out, Access::kWrite, false}};
+  spec.operands = {
+      {in, Access::kRead, false}, {weights, Access::kRead, false}, {out, Access::kWrite, false}};
   spec.attributes.set("axes", geometry::encode(transformsOf(params)));
   spec.attributes.set("half_partials", std::int64_t{plan.chain > 0});
   spec.cost = plan.cost;
   spec.cost.flops = static_cast<double>(getFwdFlops(params));
   addRearrangement(spec.cost, graph, in, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles);
-  addRearrangement(spec.cost, graph, weights, plan.weight_elements_per_tile,
-                   plan.weight_move_bytes, plan.tiles);
+  addRearrangement(spec.cost, graph, weights, plan.weight_elements_per_tile, plan.weight_move_bytes,
+                   plan.tiles);
   ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
   return out;
 }
@@ -214,8 +213,7 @@ Tensor calculateWeightDeltas(Graph& graph, const Tensor& zDeltas, const Tensor& 
   deltas.insert(deltas.end(), field.begin(), field.end());
   checkShape("zDeltas", zDeltas, deltas, params);
   const std::size_t groups = params.numConvGroups;
-  const Tensor in = activations
-                        .reshapePartial(1, 2, {groups, params.inputChannelsPerConvGroup})
+  const Tensor in = activations.reshapePartial(1, 2, {groups, params.inputChannelsPerConvGroup})
                         .dimShufflePartial({0, 2}, {2, 0});
   const Tensor kernel = zDeltas.reshapePartial(1, 2, {groups, params.outputChannelsPerConvGroup})
                             .dimShufflePartial({0, 1, 2}, {2, 0, 1});

@@ -19,18 +19,16 @@ poplar::Tensor createWeights(poplar::Graph& graph, const ConvParams& params,
                              PlanningCache* cache = nullptr);
 poplar::Tensor createInput(poplar::Graph& graph, const ConvParams& params,
                            const poplar::DebugContext& debugContext = {},
-                           const poplar::OptionFlags& options = {},
-                           PlanningCache* cache = nullptr);
+                           const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 
 /// in [N, G*Ci, field...], weights [G, Co, Ci, kernel...] -> [N, G*Co, output field...]. With
-/// transposeAndFlipWeights the weights are those of the forward pass, [G, Ci, Co, kernel...] in this
-/// call's terms. The result is a view; its memory follows the input's order of dimensions.
+/// transposeAndFlipWeights the weights are those of the forward pass, [G, Ci, Co, kernel...] in
+/// this call's terms. The result is a view; its memory follows the input's order of dimensions.
 poplar::Tensor convolution(poplar::Graph& graph, const poplar::Tensor& in,
                            const poplar::Tensor& weights, const ConvParams& params,
                            bool transposeAndFlipWeights, poplar::program::Sequence& prog,
                            const poplar::DebugContext& debugContext = {},
-                           const poplar::OptionFlags& options = {},
-                           PlanningCache* cache = nullptr);
+                           const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 
 /// The gradient [G, Co, Ci, kernel...] of the weights of the convolution `params`.
 poplar::Tensor calculateWeightDeltas(poplar::Graph& graph, const poplar::Tensor& zDeltas,

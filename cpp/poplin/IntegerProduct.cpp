@@ -85,8 +85,7 @@ class IntegerProduct final : public ipujax::engine::Kernel {
   }
 
   void row(const std::byte* a, const std::vector<std::uint32_t>& right,
-           std::vector<std::uint32_t>& left, std::vector<std::uint32_t>& sums,
-           std::byte* c) const {
+           std::vector<std::uint32_t>& left, std::vector<std::uint32_t>& sums, std::byte* c) const {
     const auto k = static_cast<std::int64_t>(left.size());
     const auto n = static_cast<std::int64_t>(sums.size());
     widen_a_(a, a_.strides[2], k, left.data());

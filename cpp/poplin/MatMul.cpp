@@ -46,10 +46,10 @@ void checkTypes(const char* where, Type a, Type b, Type out) {
   const auto fits = [](Type t) { return isFloating(t) || sizeOf(t.element()) <= 4; };
   const bool same = a == b || (isFloating(a) && isFloating(b));
   if (same && fits(a) && fits(out) && isFloating(a) == isFloating(out)) return;
-  throw poplar::type_error(std::string("[poplin::") + where +
-                           "] needs FLOAT or HALF throughout, or integers of at most 32 bits; got " +
-                           a.toString() + " x " + b.toString() + " -> " + out.toString() +
-                           ". Cast the operands.");
+  throw poplar::type_error(
+      std::string("[poplin::") + where +
+      "] needs FLOAT or HALF throughout, or integers of at most 32 bits; got " + a.toString() +
+      " x " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
 }
 
 Shape grouped(const Shape& shape) {
@@ -74,9 +74,9 @@ plan::Problem problemOf(Type in, Type out, const Shape& a, const Shape& b,
 Tensor asGroups(const Tensor& t) { return t.rank() == 3 ? t : t.expand({0}); }
 
 /// What all four public products do; `out` is written, or added to.
-void addProduct(Graph& graph, const Tensor& a, const Tensor& b,
-                const Tensor& out, const plan::Plan& plan, Sequence& prog, double scale,
-                bool accumulate, const DebugContext& debugContext) {
+void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& out,
+                const plan::Plan& plan, Sequence& prog, double scale, bool accumulate,
+                const DebugContext& debugContext) {
   ipujax::engine::StepSpec spec;
   spec.kernel = "poplin.matmul";
   spec.operands = {{asGroups(a), Access::kRead, false},
@@ -115,9 +115,8 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
 }
 
 void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor& c, float k,
-                 const Tensor& a, const Tensor& b, Sequence& prog,
-                 const DebugContext& debugContext, const OptionFlags& flags,
-                 PlanningCache* cache) {
+                 const Tensor& a, const Tensor& b, Sequence& prog, const DebugContext& debugContext,
+                 const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a.shape(), b.shape(), rank);
   checkTypes(where, a.elementType(), b.elementType(), c.elementType());
   Shape shape = a.shape();
@@ -126,9 +125,8 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
     throw poplar::poplar_error(std::string("[poplin::") + where + "] needs C of shape " +
                                text(shape) + "; got " + text(c.shape()) + ".");
   if (!isFloating(c.elementType()))
-    throw poplar::type_error(std::string("[poplin::") + where +
-                             "] needs FLOAT or HALF; got " + c.elementType().toString() +
-                             ". Multiply and add instead.");
+    throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
+                             c.elementType().toString() + ". Multiply and add instead.");
   const PlanOptions options = PlanOptions::read(flags, where);
   const plan::Plan plan =
       planFor(problemOf(a.elementType(), c.elementType(), a.shape(), b.shape(), options),
@@ -159,14 +157,13 @@ void report(std::ostream& out, const Graph& graph, const char* where, std::size_
 }  // namespace
 
 Tensor matMul(Graph& graph, const Tensor& A, const Tensor& B, Sequence& prog,
-              const Type& outputType, const DebugContext& debugContext,
-              const OptionFlags& options, PlanningCache* cache) {
+              const Type& outputType, const DebugContext& debugContext, const OptionFlags& options,
+              PlanningCache* cache) {
   return product(graph, "matMul", 2, A, B, prog, outputType, debugContext, options, cache);
 }
 
 Tensor matMul(Graph& graph, const Tensor& A, const Tensor& B, Sequence& prog,
-              const DebugContext& debugContext, const OptionFlags& options,
-              PlanningCache* cache) {
+              const DebugContext& debugContext, const OptionFlags& options, PlanningCache* cache) {
   return matMul(graph, A, B, prog, A.elementType(), debugContext, options, cache);
 }
 
@@ -183,8 +180,8 @@ void matMulAcc(Graph& graph, const Tensor& C, float k, const Tensor& A, const Te
 }
 
 void matMulGroupedAcc(Graph& graph, const Tensor& C, float k, const Tensor& A, const Tensor& B,
-                      Sequence& prog, const DebugContext& debugContext,
-                      const OptionFlags& options, PlanningCache* cache) {
+                      Sequence& prog, const DebugContext& debugContext, const OptionFlags& options,
+                      PlanningCache* cache) {
   accumulated(graph, "matMulGroupedAcc", 3, C, k, A, B, prog, debugContext, options, cache);
 }
 
@@ -222,8 +219,8 @@ Tensor createMatMulGroupedInputLHS(Graph& graph, const Type& inputType, const Ty
                                    const Shape& aShape, const Shape& bShape,
                                    const DebugContext& debugContext, const OptionFlags& options,
                                    PlanningCache* cache) {
-  return input(graph, "createMatMulGroupedInputLHS", 3, true, inputType, outputType, aShape,
-               bShape, debugContext, options, cache);
+  return input(graph, "createMatMulGroupedInputLHS", 3, true, inputType, outputType, aShape, bShape,
+               debugContext, options, cache);
 }
 
 Tensor createMatMulGroupedInputRHS(Graph& graph, const Type& inputType, const Type& outputType,

@@ -11,8 +11,8 @@
 namespace poplin {
 
 /// A [M, K] x B [K, N] -> [M, N]. FLOAT and HALF run on the AMP units (options: partialsType,
-/// availableMemoryProportion, fullyConnectedPass, use128BitConvUnitLoad ...); integers of at most 32
-/// bits run as plain loops, which no Poplar library has. The result is row-major.
+/// availableMemoryProportion, fullyConnectedPass, use128BitConvUnitLoad ...); integers of at most
+/// 32 bits run as plain loops, which no Poplar library has. The result is row-major.
 poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& A, const poplar::Tensor& B,
                       poplar::program::Sequence& prog, const poplar::Type& outputType,
                       const poplar::DebugContext& debugContext = {},
@@ -23,9 +23,8 @@ poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& A, const popla
                       const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 
 /// A [G, M, K] x B [G, K, N] -> [G, M, N].
-poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& A,
-                             const poplar::Tensor& B, poplar::program::Sequence& prog,
-                             const poplar::Type& outputType,
+poplar::Tensor matMulGrouped(poplar::Graph& graph, const poplar::Tensor& A, const poplar::Tensor& B,
+                             poplar::program::Sequence& prog, const poplar::Type& outputType,
                              const poplar::DebugContext& debugContext = {},
                              const poplar::OptionFlags& options = {},
                              PlanningCache* cache = nullptr);
@@ -84,9 +83,8 @@ poplar::Tensor createMatMulGroupedInputRHS(poplar::Graph& graph, const poplar::T
                                            PlanningCache* cache = nullptr);
 
 /// Writes the plan of a product in one line.
-void matMulReportPlan(std::ostream& out, const poplar::Graph& graph,
-                      const poplar::Type& inputType, const poplar::Type& outputType,
-                      const std::vector<std::size_t>& aShape,
+void matMulReportPlan(std::ostream& out, const poplar::Graph& graph, const poplar::Type& inputType,
+                      const poplar::Type& outputType, const std::vector<std::size_t>& aShape,
                       const std::vector<std::size_t>& bShape,
                       const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 void matMulGroupedReportPlan(std::ostream& out, const poplar::Graph& graph,

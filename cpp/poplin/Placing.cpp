@@ -37,8 +37,8 @@ bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t,
   if (!view.isStrided()) return false;
   const auto& variable = graph.impl().variables[view.variable];
   const auto& map = *variable.map;
-  const std::uint64_t tiles = tilesFor(variable.elements, grainOf(t), per_tile,
-                                       graph.physicalTiles().size());
+  const std::uint64_t tiles =
+      tilesFor(variable.elements, grainOf(t), per_tile, graph.physicalTiles().size());
   return variable.elements == t.numElements() && map.complete && map.tiles_used == tiles &&
          map.regions.size() == tiles;
 }
@@ -48,8 +48,7 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
                       std::uint64_t tiles) {
   if (move_bytes <= 0 || isPlacedAsPlanned(graph, t, per_tile)) return;
   const auto& target = graph.getTarget();
-  ipujax::engine::addExchange(
-      cost, target, {move_bytes * static_cast<double>(tiles), move_bytes});
+  ipujax::engine::addExchange(cost, target, {move_bytes * static_cast<double>(tiles), move_bytes});
   // poplibs ConvModel.cpp: regrouping moves bytes * 5/4 at the copy's rate.
   const double copy = move_bytes * 5 / 4 / target.getMemcpyBytesPerCycle();
   ipujax::engine::addComputeSet(cost, target, copy, tiles);

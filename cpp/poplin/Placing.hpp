@@ -5,20 +5,21 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Tensor.hpp"
 
-/// Where planned operands lie. A variable made for a plan is contiguous and row-major, so that it can
-/// be bound to a host array; its elements are spread in order, as many on a tile as the plan keeps there.
+/// Where planned operands lie. A variable made for a plan is contiguous and row-major, so that it
+/// can be bound to a host array; its elements are spread in order, as many on a tile as the plan
+/// keeps there.
 namespace poplin {
 
 /// Maps `t` as a plan wants it: at most `per_tile` elements on a tile, less where tiles are plenty.
 void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
 /// True where t's elements are those of a variable with that mapping.
-bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t,
-                       std::uint64_t per_tile);
+bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
 /// Charges the move of an operand to the plan's tiles, and its regrouping there, where it was made
 /// by someone else.
-void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph, const poplar::Tensor& t,
-                      std::uint64_t per_tile, double move_bytes, std::uint64_t tiles);
+void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
+                      const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
+                      std::uint64_t tiles);
 
 }  // namespace poplin

@@ -17,9 +17,9 @@ using ipujax::engine::ceilDiv;
 using ipujax::engine::Cost;
 using ipujax::engine::ElementType;
 
-constexpr std::uint64_t kTwoStages = 16;     ///< poplibs ConvReducePlan.cpp
+constexpr std::uint64_t kTwoStages = 16;  ///< poplibs ConvReducePlan.cpp
 constexpr std::uint64_t kThreeStages = 125;
-constexpr double kUnplannedCopyBytes = 4;    ///< bytes a cycle while regrouping elements on a tile
+constexpr double kUnplannedCopyBytes = 4;  ///< bytes a cycle while regrouping elements on a tile
 /// Not published: the order of size of one assembled vertex with its entry code, and of its state.
 constexpr std::uint64_t kCodeBytes = 1536;
 constexpr std::uint64_t kStateBytes = 64;
@@ -31,7 +31,8 @@ struct Splits {
   std::size_t count = 0;
   Splits(std::uint64_t grains, std::uint64_t most) {
     const std::uint64_t limit = std::max<std::uint64_t>(1, std::min(grains, most));
-    for (std::uint64_t s = 1; s <= limit && count < values.size(); s = std::max(s + 1, s * 19 / 16)) {
+    for (std::uint64_t s = 1; s <= limit && count < values.size();
+         s = std::max(s + 1, s * 19 / 16)) {
       const std::uint64_t balanced = ceilDiv(grains, ceilDiv(grains, s));
       if (count == 0 || values[count - 1] != balanced) values[count++] = balanced;
     }
@@ -56,7 +57,8 @@ struct Candidate {
   bool fits = false;
 };
 
-/// The problem, perhaps with its kernel expanded into channels, and the sizes the cost needs again and again.
+/// The problem, perhaps with its kernel expanded into channels, and the sizes the cost needs again
+/// and again.
 class Model {
  public:
   Model(const Problem& problem, const poplar::Target& target, bool expanded)
@@ -83,8 +85,8 @@ class Model {
     list.push_back({Vertex::kAmp, 1, ampChain(floats), 16});
     list.push_back({Vertex::kHorizontalMac, 1, floats ? 1u : 2u, 1});
     const bool single = p_.in_channels == 1 && p_.out_channels == 1;
-    if (!floats && p_.groups > 1 && p_.in_channels <= 4 && p_.out_channels <= 4 &&
-        p_.stride <= 2 && p_.taps() > 1)
+    if (!floats && p_.groups > 1 && p_.in_channels <= 4 && p_.out_channels <= 4 && p_.stride <= 2 &&
+        p_.taps() > 1)
       list.push_back({Vertex::kSlic, 4 / p_.in_channels, p_.in_channels, p_.out_channels});
     if (!floats && p_.groups > 1 && single) list.push_back({Vertex::kVerticalMac, 4, 1, 1});
     if (p_.in_channels == 1 && p_.taps() == 1) list.push_back({Vertex::kOuterProduct, 1, 1, 1});
@@ -246,11 +248,11 @@ class Model {
     cost.mean_compute_cycles = cost.compute_cycles * busy * balance(c, s);
     cost.exchange_cycles = serial * (exchangeCycles(c, s) + r.exchange);
     cost.sync_cycles = serial * sync * (2 * (1 + r.stages) + (cast > 0 ? 1 : 0));
-    cost.exchange_bytes = serial * static_cast<double>(s.tiles) *
-                          (inputBytes(c, s) + weightBytes(c, s) + r.bytes);
+    cost.exchange_bytes =
+        serial * static_cast<double>(s.tiles) * (inputBytes(c, s) + weightBytes(c, s) + r.bytes);
     cost.temporary_bytes = static_cast<std::uint64_t>(c.temporary);
-    cost.vertex_state_bytes = kStateBytes + 8 * (ceilDiv(s.in, c.grains.in) +
-                                                 ceilDiv(s.out, c.grains.out)) * s.groups;
+    cost.vertex_state_bytes =
+        kStateBytes + 8 * (ceilDiv(s.in, c.grains.in) + ceilDiv(s.out, c.grains.out)) * s.groups;
     cost.code_bytes = kCodeBytes;
     return plan;
   }
@@ -265,10 +267,10 @@ class Model {
   /// Work of the mean busy tile over the largest: what rounding up to grains wastes.
   double balance(const Candidate& c, const Share& s) const {
     const auto real = [](std::uint64_t n) { return static_cast<double>(n); };
-    const double all = real(p_.groups) * real(p_.rows) * real(p_.in_channels) *
-                       real(p_.out_channels);
-    const double shared = real(s.groups) * real(s.rows) * real(s.in) * real(s.out) *
-                          real(s.tiles) * real(c.serial);
+    const double all =
+        real(p_.groups) * real(p_.rows) * real(p_.in_channels) * real(p_.out_channels);
+    const double shared =
+        real(s.groups) * real(s.rows) * real(s.in) * real(s.out) * real(s.tiles) * real(c.serial);
     return std::min(1.0, all / std::max(shared, 1.0));
   }
 
@@ -287,8 +289,8 @@ bool better(const Candidate& a, const Candidate& b) {
 }
 
 /// Tries every share for one vertex of one model.
-void search(const Model& model, const Grains& grains, bool expanded,
-            std::uint64_t serial, std::uint64_t tiles, Candidate& best, bool& found) {
+void search(const Model& model, const Grains& grains, bool expanded, std::uint64_t serial,
+            std::uint64_t tiles, Candidate& best, bool& found) {
   const Problem& p = model.problem();
   const std::uint64_t group_grains = ceilDiv(p.groups, grains.group);
   const std::uint64_t most = std::min(group_grains, tiles);
@@ -358,12 +360,13 @@ Plan makePlan(const Problem& problem, const poplar::Target& target) {
 
 std::string Plan::report() const {
   std::ostringstream os;
-  os << "vertex " << nameOf(vertex) << (expanded ? ", kernel expanded into channels" : "") << "; split: groups " << group_split
-     << ", rows " << row_split << ", input channels " << in_split << ", output channels "
-     << out_split << ", serial " << serial_split << "; tiles " << tiles << "; cycles "
-     << cost.cycles() << " (compute " << cost.compute_cycles << ", exchange "
-     << cost.exchange_cycles << ", sync " << cost.sync_cycles << "); temporary bytes "
-     << cost.temporary_bytes << (fits ? "" : " (more than the options allow)");
+  os << "vertex " << nameOf(vertex) << (expanded ? ", kernel expanded into channels" : "")
+     << "; split: groups " << group_split << ", rows " << row_split << ", input channels "
+     << in_split << ", output channels " << out_split << ", serial " << serial_split << "; tiles "
+     << tiles << "; cycles " << cost.cycles() << " (compute " << cost.compute_cycles
+     << ", exchange " << cost.exchange_cycles << ", sync " << cost.sync_cycles
+     << "); temporary bytes " << cost.temporary_bytes
+     << (fits ? "" : " (more than the options allow)");
   return os.str();
 }
 

@@ -8,7 +8,8 @@
 #include "engine/ElementType.hpp"
 #include "poplar/Target.hpp"
 
-/// How a matrix product or convolution is shared out over the tiles: PopLibs' planner in closed form.
+/// How a matrix product or convolution is shared out over the tiles: PopLibs' planner in closed
+/// form.
 namespace poplin::plan {
 
 /// What is planned; everything a plan depends on, so also the key of the cache.
@@ -32,7 +33,14 @@ struct Problem {
   auto operator<=>(const Problem&) const = default;
 };
 
-enum class Vertex : std::uint8_t { kAmp, kSlic, kHorizontalMac, kVerticalMac, kOuterProduct, kInteger };
+enum class Vertex : std::uint8_t {
+  kAmp,
+  kSlic,
+  kHorizontalMac,
+  kVerticalMac,
+  kOuterProduct,
+  kInteger
+};
 const char* nameOf(Vertex vertex);
 
 struct Plan {
@@ -43,9 +51,9 @@ struct Plan {
   std::uint64_t tiles = 1;         ///< tiles that compute
   /// Bytes of the operands on one tile of the plan's own placement, and the tiles used by each.
   std::uint64_t in_elements_per_tile = 1, weight_elements_per_tile = 1, out_elements_per_tile = 1;
-  std::uint64_t chain = 0;  ///< half partials: products one tile adds up; 0: float partials
-  ipujax::engine::Cost cost;    ///< of one run, operands placed as planned
-  double in_move_bytes = 0;     ///< most one tile receives where the input was not so placed
+  std::uint64_t chain = 0;    ///< half partials: products one tile adds up; 0: float partials
+  ipujax::engine::Cost cost;  ///< of one run, operands placed as planned
+  double in_move_bytes = 0;   ///< most one tile receives where the input was not so placed
   double weight_move_bytes = 0;
   bool fits = true;
   std::string report() const;

@@ -36,26 +36,34 @@ double proportion(const char* where, const std::string& name, const std::string&
 
 const std::set<std::string>& truths() {
   static const std::set<std::string> names{
-      "use128BitConvUnitLoad", "enableMultiStageReduce",     "enableFastReduce",
-      "enableConvDithering",   "remapOutputTensor",          "gatherConvOutput",
-      "disableTransformations", "insertTransformsCycleCountProgs", "interIpuPartialsEnabled",
-      "inputRHSIsPreArranged", "enableSingleInputReduce",    "experimental.slicVmac16",
+      "use128BitConvUnitLoad",   "enableMultiStageReduce",
+      "enableFastReduce",        "enableConvDithering",
+      "remapOutputTensor",       "gatherConvOutput",
+      "disableTransformations",  "insertTransformsCycleCountProgs",
+      "interIpuPartialsEnabled", "inputRHSIsPreArranged",
+      "enableSingleInputReduce", "experimental.slicVmac16",
       "disableSRForAMPVertices"};
   return names;
 }
 
 const std::set<std::string>& ignored() {
-  static const std::set<std::string> names{
-      "maxOutputMemoryProportion", "planConstraints", "planConstraintsOutputFilename",
-      "numIPUs",                   "tilesPerIPU",     "startTileMultiplier",
-      "partialsType.interIPU",     "pass",            "use128BitLoad",
-      "weightUpdateMethod",        "numTilesPerIPU"};
+  static const std::set<std::string> names{"maxOutputMemoryProportion",
+                                           "planConstraints",
+                                           "planConstraintsOutputFilename",
+                                           "numIPUs",
+                                           "tilesPerIPU",
+                                           "startTileMultiplier",
+                                           "partialsType.interIPU",
+                                           "pass",
+                                           "use128BitLoad",
+                                           "weightUpdateMethod",
+                                           "numTilesPerIPU"};
   return names;
 }
 
 void checkPass(const char* where, const std::string& name, const std::string& value) {
   static const std::set<std::string> passes{
-      "NONE",           "INFERENCE_FWD",  "TRAINING_FWD",   "TRAINING_BWD",
+      "NONE",           "INFERENCE_FWD",    "TRAINING_FWD",    "TRAINING_BWD",
       "TRAINING_WU",    "FC_INFERENCE_FWD", "FC_TRAINING_FWD", "FC_TRAINING_BWD",
       "FC_TRAINING_WU", "NONE_MATMUL"};
   if (!passes.contains(value)) refuse(where, name, value, "a pass such as TRAINING_FWD");
@@ -90,8 +98,7 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
 
 void PlanOptions::apply(plan::Problem& problem) const {
   // Half partials need half operands: float units have float partials.
-  problem.half_partials =
-      half_partials && problem.in_type == ipujax::engine::ElementType::kHalf;
+  problem.half_partials = half_partials && problem.in_type == ipujax::engine::ElementType::kHalf;
   problem.wide_weight_load = wide_weight_load;
   problem.memory_proportion = memory_proportion;
 }

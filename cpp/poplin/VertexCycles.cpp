@@ -116,8 +116,8 @@ double verticalMacCycles(const VertexWork& w) {
 double outerProductCycles(const VertexWork& w) {
   const double rows = real(ceilDiv(w.rows, kWorkers));
   const double channels = real(w.out_channels);
-  const double line = w.float_input ? 6 + std::max(0.0, channels - 6) / 2
-                                    : 6 + std::max(0.0, channels - 12) / 4;
+  const double line =
+      w.float_input ? 6 + std::max(0.0, channels - 6) / 2 : 6 + std::max(0.0, channels - 12) / 4;
   return kLaunch + kWorkers * (25 + real(w.conv_groups) * (11 + rows * line));
 }
 

@@ -7,7 +7,7 @@ namespace poplin {
 
 /// What one vertex works on: all counts are of one tile.
 struct VertexWork {
-  std::uint64_t rows = 1;      ///< outputs (batch x field) of one group and channel
+  std::uint64_t rows = 1;        ///< outputs (batch x field) of one group and channel
   std::uint64_t row_length = 1;  ///< of those, in one line of the field
   std::uint64_t conv_groups = 1;
   std::uint64_t in_channels = 1;

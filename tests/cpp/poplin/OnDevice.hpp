@@ -9,8 +9,8 @@
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"
 
-/// A graph with random inputs, one program and results as doubles: the frame of poplin's tests. Values
-/// are small multiples of 1/8, so that sums are exact in float and, where small, in half.
+/// A graph with random inputs, one program and results as doubles: the frame of poplin's tests.
+/// Values are small multiples of 1/8, so that sums are exact in float and, where small, in half.
 class OnDevice {
  public:
   poplar::Graph graph{poplar::IPUModel().createDevice()};
@@ -76,8 +76,8 @@ class OnDevice {
         values[i] = reinterpret_cast<const std::int8_t*>(bytes.data())[i];
       } else {
         float x = 0;
-        ipujax::engine::blas::loadRow(bytes.data(), type.element(), static_cast<std::int64_t>(i),
-                                      1, 1, &x);
+        ipujax::engine::blas::loadRow(bytes.data(), type.element(), static_cast<std::int64_t>(i), 1,
+                                      1, &x);
         values[i] = static_cast<double>(x);
       }
     }

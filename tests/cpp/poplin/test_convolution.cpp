@@ -4,7 +4,8 @@
 #include "OnDevice.hpp"
 #include "poplin/Convolution.hpp"
 
-/// Convolutions as Poplar programs; the kernel's own tests hold it to the definition in every detail.
+/// Convolutions as Poplar programs; the kernel's own tests hold it to the definition in every
+/// detail.
 namespace {
 
 using poplar::FLOAT;
@@ -129,9 +130,9 @@ TEST(convolution_keeps_channels_last) {
   ConvParams p(FLOAT, 2, {6, 7}, {3, 3}, 5, 4, 1);
   const Tensor nhwc = d.random(FLOAT, {2, 6, 7, 5});
   const Tensor weights = d.random(FLOAT, {3, 3, 5, 4});  // [kh, kw, ci, co]
-  const Tensor out = poplin::convolution(d.graph, nhwc.dimShuffle({0, 3, 1, 2}),
-                                         weights.dimShuffle({3, 2, 0, 1}).expand({0}), p, false,
-                                         d.prog);
+  const Tensor out =
+      poplin::convolution(d.graph, nhwc.dimShuffle({0, 3, 1, 2}),
+                          weights.dimShuffle({3, 2, 0, 1}).expand({0}), p, false, d.prog);
   CHECK(out.dimShuffle({0, 2, 3, 1}).isContiguous());
   const auto got = d.read(out.dimShuffle({0, 2, 3, 1}));
   std::vector<double> want(got.size());

@@ -96,8 +96,8 @@ Dense oracle(Dense in, Dense weights, const std::vector<AxisTransform>& axes) {
   Dims kernel{in.shape[2]};
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const auto& o = axes[a].output;
-    const std::int64_t full = in.shape[a + 3] - weights.shape[a + 3] + 1 - o.truncation_lower -
-                              o.truncation_upper;
+    const std::int64_t full =
+        in.shape[a + 3] - weights.shape[a + 3] + 1 - o.truncation_lower - o.truncation_upper;
     const std::int64_t kept = full <= 0 ? 0 : (full + o.stride - 1) / o.stride;
     shape.push_back(kept + o.padding_lower + o.padding_upper);
     kernel.push_back(weights.shape[a + 3]);

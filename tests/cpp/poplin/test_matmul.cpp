@@ -25,8 +25,7 @@ std::vector<double> oracle(const std::vector<double>& a, const std::vector<doubl
     for (std::size_t i = 0; i < s.m; ++i)
       for (std::size_t k = 0; k < s.k; ++k)
         for (std::size_t j = 0; j < s.n; ++j)
-          c[(g * s.m + i) * s.n + j] +=
-              a[(g * s.m + i) * s.k + k] * b[(g * s.k + k) * s.n + j];
+          c[(g * s.m + i) * s.n + j] += a[(g * s.m + i) * s.k + k] * b[(g * s.k + k) * s.n + j];
   return c;
 }
 

@@ -92,10 +92,10 @@ TEST(matmul_cycles_are_near_the_measured_products) {
     CHECK_EQ(std::sscanf(line.c_str(), "%7[^,],%lf,%lf,%lf,%lf", type, &m, &n, &tflops, &measured),
              5);
     const bool half = std::string(type) == "FP16";
-    const double model = poplin::matMulCycles(
-        bow(), static_cast<std::size_t>(n), static_cast<std::size_t>(m),
-        static_cast<std::size_t>(m), half ? HALF : FLOAT,
-        {{"partialsType", half ? "half" : "float"}});
+    const double model =
+        poplin::matMulCycles(bow(), static_cast<std::size_t>(n), static_cast<std::size_t>(m),
+                             static_cast<std::size_t>(m), half ? HALF : FLOAT,
+                             {{"partialsType", half ? "half" : "float"}});
     const double error = std::abs(model / measured - 1);
     sum += error;
     worst = std::max(worst, error);
@@ -162,10 +162,10 @@ TEST(planned_operands_cost_no_rearrangement) {
   const auto costOf = [](bool planned) {
     OnDevice d;
     const std::vector<std::size_t> a{512, 768}, b{768, 1024};
-    const auto left = planned ? poplin::createMatMulInputLHS(d.graph, FLOAT, a, b, "a")
-                              : d.random(FLOAT, a);
-    const auto right = planned ? poplin::createMatMulInputRHS(d.graph, FLOAT, a, b, "b")
-                               : d.random(FLOAT, b);
+    const auto left =
+        planned ? poplin::createMatMulInputLHS(d.graph, FLOAT, a, b, "a") : d.random(FLOAT, a);
+    const auto right =
+        planned ? poplin::createMatMulInputRHS(d.graph, FLOAT, a, b, "b") : d.random(FLOAT, b);
     d.graph.setTileMapping(d.graph.addVariable(FLOAT, {1}), 0);
     poplin::matMul(d.graph, left, right, d.prog);
     const auto& steps = d.prog.node()->children;
