@@ -69,7 +69,9 @@ class Value:
     def is_splat(self) -> bool:
         """Whether it is a constant with one element, or the same element everywhere."""
         const = self.const
-        return const is not None and (const.size == 1 or not any(const.strides))
+        if const is None or const.size == 0:
+            return False
+        return const.size == 1 or not any(const.strides)
 
     def __repr__(self) -> str:
         text = "x".join(map(str, (*self.shape, self.dtype)))

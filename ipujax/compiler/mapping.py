@@ -1,17 +1,53 @@
-"""Where arguments lie on the tiles: as the planner of their first consumer wants them.
+"""Where arguments lie on the tiles: as the planner of their first matrix product wants them.
 
 Only the mapping is taken over: memory stays row-major, so that callers' arrays are bound without a
-copy.
+copy. Arguments that a product sees transposed, and all others, are spread evenly.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ipujax.compiler.ir import Program, Value
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Op, Program, Value, walk_ops
+from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.dot_general import grouped_shape
 
 
 def map_parameters(builder: Builder, program: Program) -> dict[Value, Any]:
-    """Variables for arguments that a planner allocates; the others are spread linearly."""
-    return {}
+    """Variables for arguments that a planner allocates, by argument."""
+    arguments = {
+        value
+        for value in program.main.args
+        if value.dtype in DTYPES and DTYPES[value.dtype].kind == "f" and value.num_elements
+    }
+    mapped: dict[Value, Any] = {}
+    for op in walk_ops(program.main):
+        if op.name == "dot_general" and not arguments.isdisjoint(op.operands):
+            _allocate(builder, op, arguments, mapped)
+    return mapped
+
+
+def _allocate(builder: Builder, op: Op, arguments: set[Value], mapped: dict[Value, Any]) -> None:
+    lhs, rhs = op.operands
+    if lhs.dtype != rhs.dtype or DTYPES[op.results[0].dtype].kind != "f" or lhs.dtype == "bf16":
+        return
+    shape, poplin = grouped_shape(op), ipu.poplin
+    for value, order, create in (
+        (lhs, shape.left_order, poplin.createMatMulGroupedInputLHS),
+        (rhs, shape.right_order, poplin.createMatMulGroupedInputRHS),
+    ):
+        if value not in arguments or value in mapped or order != tuple(range(len(order))):
+            continue
+        operand = create(
+            builder.graph,
+            builder.type_of(value),
+            builder.type_of(op.results[0]),
+            shape.left,
+            shape.right,
+            builder.debug(op),
+            builder.matmul_options,
+            builder.plans,
+        )
+        mapped[value] = operand.reshape(list(value.shape))

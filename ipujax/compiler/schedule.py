@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from ipujax.compiler.fuse import blocks_run
 from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of
-from ipujax.compiler.passes.loops import has_effect
+from ipujax.compiler.passes.effects import has_effect
 
 #: Ops whose result is another view of the first operand's memory.
 VIEWS = frozenset({"reshape", "transpose", "broadcast_in_dim", "slice", "reverse"})

@@ -46,7 +46,7 @@ _SHIFTS: dict[str, Callable[..., np.ndarray]] = {
 def fold_elementwise(op: Op) -> list[Value] | None:
     """The constant that an op on constants gives, or None where it is not computed here."""
     for operand in op.operands:
-        if operand.const is None:
+        if operand.const is None or operand.const.size == 0:
             return None
     if not op.operands or len(op.results) != 1:
         return None

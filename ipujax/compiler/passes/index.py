@@ -51,7 +51,7 @@ def reduce_nothing(op: Op) -> list[Value] | str | None:
     name = binary_name(op.regions[0])
     if name is None or not _is_identity(name, init):
         return None
-    if operand.is_splat and operand.num_elements and name in ("and", "or", "maximum", "minimum"):
+    if operand.is_splat and name in ("and", "or", "maximum", "minimum"):
         assert operand.const is not None
         return [splat(operand.const.flat[0:1], op.results[0].shape, operand.dtype)]
     if all(operand.shape[dim] == 1 for dim in op.attrs["dimensions"]):

@@ -11,9 +11,7 @@ one.
 from __future__ import annotations
 
 from ipujax.compiler.ir import Block, Op, Program, Value, captured, walk_blocks
-
-#: Ops that do something beside giving values: never dropped.
-EFFECTS = frozenset({"custom_call", "infeed", "outfeed", "send", "recv"})
+from ipujax.compiler.passes.effects import has_effect
 
 
 def simplify_loops(program: Program) -> Program:
@@ -89,13 +87,6 @@ def drop_dead(program: Program) -> Program:
     """Drops ops, and carries of loops, that no result and no effect needs."""
     _drop_in(program.main, set())
     return program
-
-
-def has_effect(op: Op) -> bool:
-    """Whether the op must run even if nobody uses its results."""
-    if op.name in EFFECTS:
-        return op.name != "custom_call" or bool(op.attrs.get("has_side_effect"))
-    return any(has_effect(inner) for region in op.regions for inner in region.ops)
 
 
 def _drop_in(block: Block, needed: set[Value]) -> None:

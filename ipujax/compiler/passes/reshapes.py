@@ -71,6 +71,6 @@ def _seen_as(value: Value, shape: Shape) -> Value:
         return value.op.operands[0]
     if not value.shape:
         return value  # a scalar predicate or bound
-    if value.is_splat and value.num_elements:
+    if value.is_splat:
         return splat(value.const.flat[0:1], shape, value.dtype)
     return constant(value.const.reshape(shape), value.dtype)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipujax.compiler.ir import Block, Program, Value
-from ipujax.compiler.passes.loops import EFFECTS
+from ipujax.compiler.passes.effects import EFFECTS
 
 #: Barriers keep values apart on purpose.
 _NEVER = EFFECTS | {"optimization_barrier", "create_token", "after_all"}

@@ -17,6 +17,7 @@ import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Block, Op, Program, Shape, Value, constant, splat
+from ipujax.compiler.passes.effects import EFFECTS
 from ipujax.compiler.passes.fold import fold_elementwise
 from ipujax.compiler.passes.index import gather_window, reduce_nothing, scatters_over_all
 
@@ -45,7 +46,7 @@ class _Rewriter:
             rule = SIMPLIFIERS.get(op.name)
             result = rule(op) if rule is not None else None
             if result is None:
-                result = fold_elementwise(op)
+                result = fold_elementwise(op) or _empty(op)
             if result is not None:
                 for old, new in zip(op.results, result, strict=True):
                     if new.op is op:
@@ -62,6 +63,15 @@ class _Rewriter:
         block.ops = kept
         if replaced:
             block.results = [replaced.get(value, value) for value in block.results]
+
+
+def _empty(op: Op) -> list[Value] | None:
+    """Arrays without elements are constants, whatever would have made them."""
+    if op.regions or not op.results or op.name in EFFECTS:
+        return None
+    if any(v.dtype not in DTYPES or v.num_elements for v in op.results):
+        return None
+    return [constant(np.zeros(v.shape, DTYPES[v.dtype].numpy), v.dtype) for v in op.results]
 
 
 _NEW = "_new"
@@ -83,7 +93,7 @@ def _reshape(op: Op) -> list[Value] | None:
     if operand.shape == result.shape:
         return [operand]
     if operand.const is not None:
-        if operand.is_splat and operand.num_elements:
+        if operand.is_splat:
             return [splat(operand.const.flat[0:1], result.shape, result.dtype)]
         return [constant(operand.const.reshape(result.shape), result.dtype)]
     if operand.op is not None and operand.op.name == "reshape":
@@ -97,7 +107,7 @@ def _broadcast_in_dim(op: Op) -> list[Value] | None:
     operand, result = op.operands[0], op.results[0]
     dims = op.attrs["broadcast_dimensions"]
     if operand.const is not None:
-        if operand.is_splat and operand.num_elements:
+        if operand.is_splat:
             return [splat(operand.const.flat[0:1], result.shape, result.dtype)]
         if result.num_elements <= MAX_FOLDED_ELEMENTS:
             return [constant(_broadcast_array(operand.const, dims, result.shape), result.dtype)]
@@ -206,7 +216,7 @@ def _select(op: Op) -> list[Value] | None:
     predicate, on_true, on_false = op.operands
     if on_true is on_false:
         return [on_true]
-    if predicate.is_splat and predicate.const is not None and predicate.num_elements:
+    if predicate.is_splat and predicate.const is not None:
         return [on_true if predicate.const.flat[0] else on_false]
     return None
 

@@ -27,6 +27,11 @@ class Builder:
         self.options = options
         self.tensors: dict[Value, Any] = {}
         self.has_host_callbacks = False
+        self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
+        self.matmul_options = {
+            "partialsType": options.partials_type,
+            "availableMemoryProportion": str(options.available_memory_proportion),
+        }
         self._constants: dict[Any, Any] = {}
         self._debug: dict[Source, Any] = {}
         poplar = ipu.poplar

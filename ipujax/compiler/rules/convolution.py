@@ -8,7 +8,6 @@ from typing import Any
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.dot_general import matmul_options
 from ipujax.compiler.rules.registry import rule
 
 
@@ -41,7 +40,15 @@ def convolution(builder: Builder, op: Op) -> Sequence[Any]:
     weights = kernel.reshape([groups, out_channels // groups, in_channels, *kernel_shape])
     params = _params(builder, op, data, weights)
     product = ipu.poplin.convolution(
-        builder.graph, data, weights, params, False, builder.program, debug, matmul_options(builder)
+        builder.graph,
+        data,
+        weights,
+        params,
+        False,
+        builder.program,
+        debug,
+        builder.matmul_options,
+        builder.plans,
     )
     order = [
         numbers.output_batch_dimension,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ipujax.compiler.ir import Op, Shape
@@ -12,34 +13,52 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
 
 
-def matmul_options(builder: Builder) -> dict[str, str]:
-    """What poplin is told of the user's wishes."""
-    return {
-        "partialsType": builder.options.partials_type,
-        "availableMemoryProportion": str(builder.options.available_memory_proportion),
-    }
+@dataclass(frozen=True, slots=True)
+class GroupedShape:
+    """A product as [groups, rows, inner] x [groups, inner, columns], and how operands get there."""
+
+    left: list[int]
+    right: list[int]
+    left_order: tuple[int, ...]
+    right_order: tuple[int, ...]
+
+
+def grouped_shape(op: Op) -> GroupedShape:
+    """How a dot_general is seen as one grouped matrix product."""
+    lhs, rhs = (value.shape for value in op.operands)
+    numbers = op.attrs["dot_dimension_numbers"]
+    left_batch, left_inner = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
+    right_batch, right_inner = numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions
+    left_free = _free(lhs, left_batch, left_inner)
+    right_free = _free(rhs, right_batch, right_inner)
+    groups = math.prod(lhs[d] for d in left_batch)
+    inner = math.prod(lhs[d] for d in left_inner)
+    return GroupedShape(
+        left=[groups, math.prod(lhs[d] for d in left_free), inner],
+        right=[groups, inner, math.prod(rhs[d] for d in right_free)],
+        left_order=(*left_batch, *left_free, *left_inner),
+        right_order=(*right_batch, *right_inner, *right_free),
+    )
 
 
 @rule("dot_general")
 def dot_general(builder: Builder, op: Op) -> Sequence[Any]:
     """[batch..., rows..., columns...]: both operands are seen as [groups, rows, columns]."""
-    lhs, rhs = op.operands
-    numbers, debug = op.attrs["dot_dimension_numbers"], builder.debug(op)
-    lhs_free = _free(lhs.shape, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions)
-    rhs_free = _free(rhs.shape, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions)
-    groups = math.prod(lhs.shape[d] for d in numbers.lhs_batching_dimensions)
-    inner = math.prod(lhs.shape[d] for d in numbers.lhs_contracting_dimensions)
-    rows = math.prod(lhs.shape[d] for d in lhs_free)
-    columns = math.prod(rhs.shape[d] for d in rhs_free)
-    left_order = (*numbers.lhs_batching_dimensions, *lhs_free, *numbers.lhs_contracting_dimensions)
-    right_order = (*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions, *rhs_free)
-    left = _view(builder.tensor(lhs), left_order, [groups, rows, inner])
-    right = _view(builder.tensor(rhs), right_order, [groups, inner, columns])
-    result = op.results[0]
+    result, debug, shape = op.results[0], builder.debug(op), grouped_shape(op)
+    left, right = builder.operands(op)
+    left = _view(left, shape.left_order, shape.left)
+    right = _view(right, shape.right_order, shape.right)
     type_ = builder.type_of(result) if result.dtype != "i1" else ipu.poplar.INT
     left, right = _same_type(builder, left, right, type_, debug)
     product = ipu.poplin.matMulGrouped(
-        builder.graph, left, right, builder.program, type_, debug, matmul_options(builder)
+        builder.graph,
+        left,
+        right,
+        builder.program,
+        type_,
+        debug,
+        builder.matmul_options,
+        builder.plans,
     )
     if result.dtype == "i1":
         e = ipu.popops.expr
