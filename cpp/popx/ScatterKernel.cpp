@@ -34,8 +34,8 @@ using ipujax::engine::expr::ExprProgram;
 
 using Pointers = std::span<std::byte* const>;
 
-constexpr std::int64_t kParallelBytes = 256 * 1024;
-constexpr std::int64_t kBytesPerWindow = 32;
+constexpr std::int64_t kParallelBytes = 512 * 1024;
+constexpr std::int64_t kParallelWindowBytes = 128;
 constexpr std::size_t kMaxRank = 32;
 
 /// Walks a window as runs: fn(update byte offset, operand byte offset, CopyDim of the run). Runs go
@@ -98,13 +98,52 @@ void inOrder(RunContext& context, const Windows& windows, std::int64_t window_by
              const F& work) {
   const std::int64_t threads = context.pool.numThreads();
   const std::int64_t starts = windows.numStarts();
+  // Every thread reads all indices, so that pays only where a window is much more work than that.
   const bool parallel = windows.disjoint() && starts >= threads && threads > 1 &&
-                        windows.count() * (window_bytes + kBytesPerWindow) >= kParallelBytes;
+                        window_bytes >= kParallelWindowBytes &&
+                        windows.count() * window_bytes >= kParallelBytes;
   if (!parallel) return work(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
   context.pool.parallelFor(threads, 1, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t last = end == threads ? starts : starts / threads * end;
     work(starts / threads * begin, last);
   });
+}
+
+/// The single-element windows that start in [first, last), some at a time, in order.
+template <class F>
+void eachBatchOfMoves(const Windows& windows, const std::byte* indices, std::int64_t first,
+                      std::int64_t last, const F& fn) {
+  constexpr std::size_t kMoves = 256;
+  std::array<ElementMove, kMoves + 1> moves;
+  std::size_t n = 0;
+  windows.forEach(indices, 0, windows.count(),
+                  [&](std::int64_t large, std::int64_t small, std::int64_t start) {
+                    moves[n] = {large, small};
+                    n += start >= first && start < last ? 1 : 0;  // no branch: it is a coin's throw
+                    if (n < kMoves) return;
+                    fn(std::span<const ElementMove>(moves.data(), n));
+                    n = 0;
+                  });
+  fn(std::span<const ElementMove>(moves.data(), n));
+}
+
+template <class T>
+void moveTyped(const std::byte* src, std::byte* dst, std::span<const ElementMove> moves) {
+  for (const ElementMove& m : moves) std::memcpy(dst + m.dst, src + m.src, sizeof(T));
+}
+
+void moveElements(std::size_t size, const std::byte* src, std::byte* dst,
+                  std::span<const ElementMove> moves) {
+  switch (size) {
+    case 1:
+      return moveTyped<std::uint8_t>(src, dst, moves);
+    case 2:
+      return moveTyped<std::uint16_t>(src, dst, moves);
+    case 4:
+      return moveTyped<std::uint32_t>(src, dst, moves);
+    default:
+      return moveTyped<std::uint64_t>(src, dst, moves);
+  }
 }
 
 class ReplaceKernel final : public Kernel {
@@ -122,6 +161,11 @@ class ReplaceKernel final : public Kernel {
       return;
     }
     inOrder(context, windows_, copy_.bytes(), [&](std::int64_t first, std::int64_t last) {
+      if (windows_.windowElements() == 1) {
+        return eachBatchOfMoves(windows_, p[1], first, last, [&](std::span<const ElementMove> m) {
+          moveElements(static_cast<std::size_t>(copy_.bytes()), p[2], p[0], m);
+        });
+      }
       windows_.forEach(p[1], 0, windows_.count(),
                        [&](std::int64_t large, std::int64_t small, std::int64_t start) {
                          if (start >= first && start < last) copy_.run(p[2] + small, p[0] + large);
@@ -189,20 +233,9 @@ class CombineKernel final : public Kernel {
   }
 
   void elements(Pointers p, std::int64_t first, std::int64_t last, double scale) const {
-    constexpr std::size_t kMoves = 256;
-    std::array<ElementMove, kMoves> moves;
-    std::size_t n = 0;
-    const auto flush = [&] {
-      combiner_.elements(p[0], p[2], moves.data(), static_cast<std::int64_t>(n), scale);
-      n = 0;
-    };
-    windows_.forEach(p[1], 0, windows_.count(),
-                     [&](std::int64_t large, std::int64_t small, std::int64_t start) {
-                       if (start < first || start >= last) return;
-                       moves[n++] = {large, small};
-                       if (n == kMoves) flush();
-                     });
-    flush();
+    eachBatchOfMoves(windows_, p[1], first, last, [&](std::span<const ElementMove> m) {
+      combiner_.elements(p[0], p[2], m.data(), static_cast<std::int64_t>(m.size()), scale);
+    });
   }
 
   Windows windows_;
@@ -252,6 +285,12 @@ class ExprKernel final : public Kernel {
         8 * windows_.windowElements();  // an expression costs more than a copy
     inOrder(context, windows_, bytes, [&](std::int64_t first, std::int64_t last) {
       Stage stage(*this, p);
+      if (windows_.windowElements() == 1) {
+        eachBatchOfMoves(windows_, p[num_], first, last, [&](std::span<const ElementMove> m) {
+          for (std::size_t done = 0; done < m.size();) done += stage.runElements(m.subspan(done));
+        });
+        return;
+      }
       windows_.forEach(p[num_], 0, windows_.count(),
                        [&](std::int64_t large, std::int64_t small, std::int64_t start) {
                          if (start < first || start >= last) return;
@@ -290,6 +329,34 @@ class ExprKernel final : public Kernel {
         flush();
         claim(large);
       }
+    }
+
+    /// Does the first so many moves that go to different places; returns their number.
+    std::size_t runElements(std::span<const ElementMove> moves) {
+      ++now_;
+      std::size_t n = moves.size();
+      for (std::size_t i = 0; i < n && !k_.unique_; ++i) {
+        if (!k_.batched_ ? i > 0 : !claim(moves[i].dst)) n = i;
+      }
+      std::array<ElementMove, kBlock> in, update, back;
+      for (std::size_t i = 0; i < k_.num_; ++i) {
+        const auto size = static_cast<std::int64_t>(k_.sizes_[i]);
+        for (std::size_t j = 0; j < n; ++j) {
+          const auto at = static_cast<std::int64_t>(j) * size;
+          in[j] = {at, scaled(moves[j].dst, i)};
+          update[j] = {at, scaled(moves[j].src, i)};
+        }
+        moveElements(k_.sizes_[i], p_[i], in_[i], {in.data(), n});
+        moveElements(k_.sizes_[i], p_[k_.num_ + 1 + i], in_[k_.num_ + i], {update.data(), n});
+      }
+      k_.evaluator_.run(ins_, out_, static_cast<std::int64_t>(n));
+      for (std::size_t i = 0; i < k_.num_; ++i) {
+        const auto size = static_cast<std::int64_t>(k_.sizes_[i]);
+        for (std::size_t j = 0; j < n; ++j)
+          back[j] = {scaled(moves[j].dst, i), static_cast<std::int64_t>(j) * size};
+        moveElements(k_.sizes_[i], out_[i], p_[i], {back.data(), n});
+      }
+      return n;
     }
 
     void add(std::int64_t large, std::int64_t small, const CopyDim& run) {
@@ -332,6 +399,7 @@ class ExprKernel final : public Kernel {
       return true;
     }
     std::int64_t scaled(std::int64_t bytes, std::size_t i) const {
+      if (k_.sizes_[i] == k_.sizes_[0]) return bytes;
       return bytes / static_cast<std::int64_t>(k_.sizes_[0]) *
              static_cast<std::int64_t>(k_.sizes_[i]);
     }
