@@ -1,0 +1,81 @@
+// Copies between strided views, against a plain loop.
+#include <algorithm>
+
+#include "Check.hpp"
+#include "engine/kernels/Copy.hpp"
+#include "popops/OnDevice.hpp"
+#include "popops/StepRunner.hpp"
+
+using namespace step_runner;
+
+namespace {
+
+template <class T>
+void copyCase(ElementType type, const Shape& shape, std::mt19937& g, bool broadcast) {
+  Array<T> src(type, Access::kRead, shape, &g);
+  Array<T> dst(type, Access::kWrite, shape, &g);
+  if (broadcast && !shape.empty()) src.desc.strides[g() % shape.size()] = 0;
+  for (auto& x : src.memory) x = static_cast<T>(g());
+  for (auto& x : dst.memory) x = static_cast<T>(g());
+  Array<T> expected = dst;
+  each(shape, [&](const Shape& i) { expected.at(i) = src.at(i); });
+  StepDesc step;
+  step.kernel = "engine.copy";
+  step.operands = {src.desc, dst.desc};
+  run(step, {src.pointer(), dst.pointer()});
+  CHECK(dst.memory == expected.memory);
+}
+
+}  // namespace
+
+TEST(copy_random_views) {
+  std::mt19937 g(3);
+  for (int i = 0; i < 1500; ++i) {
+    Shape shape;
+    const int rank = static_cast<int>(g() % 5);
+    const int most = rank <= 2 ? 90 : 9;
+    for (int d = 0; d < rank; ++d)
+      shape.push_back(g() % 25 == 0 ? 0 : 1 + static_cast<int>(g() % static_cast<unsigned>(most)));
+    const bool broadcast = g() % 3 == 0;
+    copyCase<std::uint8_t>(ElementType::kUInt8, shape, g, broadcast);
+    copyCase<std::uint16_t>(ElementType::kHalf, shape, g, broadcast);
+    copyCase<std::uint32_t>(ElementType::kInt32, shape, g, broadcast);
+    copyCase<std::uint64_t>(ElementType::kUInt64, shape, g, broadcast);
+  }
+}
+
+TEST(copy_large_transpose_on_several_threads) {
+  std::mt19937 g(5);
+  for (const Shape& shape : {Shape{700, 601}, Shape{64, 5, 900}, Shape{3, 70000}}) {
+    copyCase<std::uint32_t>(ElementType::kInt32, shape, g, false);
+    copyCase<std::uint8_t>(ElementType::kUInt8, shape, g, false);
+  }
+}
+
+TEST(copy_refuses_views_that_do_not_match) {
+  Array<float> a(ElementType::kFloat, Access::kRead, {2, 3});
+  Array<float> b(ElementType::kFloat, Access::kWrite, {3, 2});
+  StepDesc step;
+  step.kernel = "engine.copy";
+  step.operands = {a.desc, b.desc};
+  CHECK_THROWS(run(step, {a.pointer(), b.pointer()}), "one shape");
+  const std::vector<std::int64_t> one{1};
+  CHECK_THROWS(StridedCopy(3, one, one, one), "1, 2, 4 or 8");
+}
+
+TEST(copy_costs_exchange_only_between_tiles) {
+  OnDevice d;
+  const auto a = d.iota({1472, 64});
+  const auto b =
+      d.graph.addVariable(poplar::FLOAT, {1472, 64}, poplar::VariableMappingMethod::LINEAR);
+  const Cost same = copyCost(d.graph, a, b);
+  CHECK_EQ(same.exchange_bytes, 0.0);
+  // 64 floats on each tile at 8 bytes a cycle, and the launch constant.
+  CHECK(same.compute_cycles >= 32);
+  CHECK(same.compute_cycles < 300);
+  const auto c = d.graph.addVariable(poplar::FLOAT, {1472, 64});
+  d.graph.setTileMapping(c, 0);
+  const Cost moved = copyCost(d.graph, a, c);
+  CHECK_NEAR(moved.exchange_bytes, 1471.0 * 256, 4096);
+  CHECK(moved.exchange_cycles >= 1471.0 * 256 / 4);
+}
