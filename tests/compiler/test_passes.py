@@ -110,7 +110,7 @@ def test_counts_of_elements_fit_32_bits():
 @pytest.mark.parametrize("dtype", ["float64", "int64", "complex64"])
 def test_refused_dtypes_name_op_dtype_and_line(dtype):
     def f(x):
-        return x * x
+        return x * x * 2
 
     with jax.enable_x64(True), pytest.raises(UnsupportedDtypeError) as error:
         normal(f, np.ones(3, dtype))
