@@ -65,7 +65,7 @@ bool isArg(const Matcher& m, const ExprProgram& body, Op better) {
   const bool with_nan = m.either(
       keep_value, Op::kLogicalOr, Op::kBitwiseOr,
       [&](std::int32_t a, std::int32_t b) { return m.compares(a, better, 0, 2) && m.isNan(b, 0); });
-  const bool plain = body.typeOf(0) != ElementType::kFloat && m.compares(keep_value, better, 0, 2);
+  const bool plain = body.typeOf(0) == ElementType::kInt32 && m.compares(keep_value, better, 0, 2);
   if (!with_nan && !plain) return false;
   return m.either(keep_index, Op::kLogicalOr, Op::kBitwiseOr, [&](std::int32_t a, std::int32_t b) {
     return a == keep_value &&
@@ -80,7 +80,8 @@ bool isArg(const Matcher& m, const ExprProgram& body, Op better) {
 ArgReducer argReducerOf(const ExprProgram& body) {
   if (body.numInputs() != 4 || body.numOutputs() != 2) return ArgReducer::kNone;
   const ElementType type = body.typeOf(0);
-  const bool known = type == ElementType::kFloat || type == ElementType::kInt32;
+  const bool known =
+      type == ElementType::kFloat || type == ElementType::kHalf || type == ElementType::kInt32;
   if (!known || body.typeOf(1) != ElementType::kInt32) return ArgReducer::kNone;
   const Matcher matcher(body);
   if (isArg(matcher, body, Op::kGreaterThan)) return ArgReducer::kMaximum;

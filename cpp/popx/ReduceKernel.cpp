@@ -115,7 +115,8 @@ void VariadicReduce::findArg(const engine::expr::ExprProgram& program) {
     if (input.reduced.size() != 1 || (input.reduced[0].in != 1 && reduced_ > 1)) return;
   }
   const ArgTable& table = IPUJAX_PICK(kArgTable);
-  const ElementType type = program.typeOf(0);
+  const ElementType type =
+      program.typeOf(0) == ElementType::kInt32 ? ElementType::kInt32 : ElementType::kFloat;
   scan_ = type == ElementType::kFloat ? table.floats : table.ints;
   loops_ = engine::reduction::loopsFor(
       arg == ArgReducer::kMaximum ? Reducer::kMaximum : Reducer::kMinimum, type);
@@ -324,9 +325,17 @@ void VariadicReduce::foldSegment(std::span<std::byte* const> p, std::int64_t out
 void VariadicReduce::argSegment(std::span<std::byte* const> p, std::int64_t output,
                                 std::int64_t begin, std::int64_t end,
                                 std::byte* const* result) const {
-  const std::byte* values = p[0] + (Odometer(inputs_[0].kept, output).in + begin) * 4;
+  const auto size = static_cast<std::int64_t>(inputs_[0].bytes);
+  const std::byte* first = p[0] + (Odometer(inputs_[0].kept, output).in + begin) * size;
   const std::byte* indices = p[1] + (Odometer(inputs_[1].kept, output).in + begin) * 4;
   const std::int64_t n = end - begin;
+  const std::byte* values = first;
+  if (size == 2) {  // halves are looked at as floats
+    float* staged = reinterpret_cast<float*>(
+        threadScratch(Scratch::kStage, static_cast<std::size_t>(n) * sizeof(float)));
+    simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(first), staged, n);
+    values = reinterpret_cast<const std::byte*>(staged);
+  }
   std::uint64_t best = loops_->identity;
   loops_->row(values, n, &best);
   float as_float;
@@ -342,7 +351,7 @@ void VariadicReduce::argSegment(std::span<std::byte* const> p, std::int64_t outp
     at = match.last;
     index = static_cast<std::int32_t>(match.index);
   }
-  std::memcpy(result[0], values + at * 4, 4);
+  std::memcpy(result[0], first + at * size, inputs_[0].bytes);
   std::memcpy(result[1], &index, 4);
 }
 
@@ -353,8 +362,9 @@ void VariadicReduce::runArgRows(engine::ThreadPool& pool, std::span<std::byte* c
     for (std::int64_t o = begin; o < end;) {
       const std::int64_t n = std::min(ReduceBody::kLanes, end - o);
       for (std::int64_t l = 0; l < n; ++l) {
-        std::byte* const result[] = {buffers.turns.now()[0] + l * 4,
-                                     buffers.turns.now()[1] + l * 4};
+        std::byte* const result[] = {
+            buffers.turns.now()[0] + l * static_cast<std::int64_t>(inputs_[0].bytes),
+            buffers.turns.now()[1] + l * 4};
         argSegment(p, o + l, 0, reduced_, result);
       }
       applyInit(p, buffers, o, n);

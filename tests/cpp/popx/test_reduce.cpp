@@ -4,6 +4,7 @@
 
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
+#include "engine/simd/VectorOps.hpp"
 #include "popops/Expr.hpp"
 #include "popx/ExprCompile.hpp"
 #include "popx/Reduce.hpp"
@@ -105,6 +106,41 @@ TEST(argmax_matches_a_loop) {
   for (int i = 0; i < 20; ++i) {
     checkArgmax(1 + i % 3, 5 + 400 * i, 9, i % 2 == 0, &strange);
     checkArgmax(600, 1 + i, 9, i % 2 == 0, &strange);
+  }
+}
+
+TEST(argmax_of_halves_matches_a_loop) {
+  using ipujax::engine::simd::floatToHalf;
+  std::mt19937 random(2);
+  for (std::int64_t n : {10, 3000}) {
+    Array<std::uint16_t> in(ElementType::kHalf, Access::kRead, {3, n});
+    Array<std::int32_t> index(ElementType::kInt32, Access::kRead, {3, n});
+    Array<std::uint16_t> value_out(ElementType::kHalf, Access::kWrite, {3});
+    Array<std::int32_t> index_out(ElementType::kInt32, Access::kWrite, {3});
+    Array<std::uint16_t> value_init(ElementType::kHalf, Access::kRead, {});
+    Array<std::int32_t> index_init(ElementType::kInt32, Access::kRead, {});
+    value_init.memory = {floatToHalf(-kInf)};
+    std::vector<std::vector<float>> rows(3);
+    each({3, n}, [&](const Shape& i) {
+      const float v = static_cast<float>(random() % 40) - 20;
+      rows[static_cast<std::size_t>(i[0])].push_back(v);
+      in.at(i) = floatToHalf(v);
+      index.at(i) = static_cast<std::int32_t>(i[1]);
+    });
+    rows[1][7] = kNan;
+    in.at({1, 7}) = floatToHalf(kNan);
+    run(bodyStep(
+            argmaxBody(), {poplar::HALF, poplar::INT},
+            {in.desc, index.desc, value_out.desc, index_out.desc, value_init.desc, index_init.desc},
+            {1}),
+        {in.pointer(), index.pointer(), value_out.pointer(), index_out.pointer(),
+         value_init.pointer(), index_init.pointer()});
+    for (std::int64_t r = 0; r < 3; ++r) {
+      const ArgResult want = argmaxLoop(rows[static_cast<std::size_t>(r)], -kInf);
+      CHECK_EQ(index_out.at({r}), want.index);
+      CHECK_EQ(std::isnan(want.value) ? std::uint16_t{0} : value_out.at({r}),
+               std::isnan(want.value) ? std::uint16_t{0} : floatToHalf(want.value));
+    }
   }
 }
 
