@@ -67,20 +67,34 @@ Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
                 static_cast<std::uint64_t>(out_tiles));
   direct.temporary_bytes = tiles > 1 ? bytesOf(gathered * size, 1) : 0;
 
-  Cost staged = none;
   const double local = static_cast<double>(at.max_elements_per_tile);
   const double partials =
       std::min(outputs, contiguous ? std::ceil(local / std::max(factor, 1.0)) : local);
-  addComputeSet(staged, target, vertexCycles(rate, local, partials), at.tiles_used);
-  staged.temporary_bytes = bytesOf(partials, partial_bytes);
-  if (tiles > 1) {
-    const double sources = std::max(1.0, std::min(tiles * partials / outputs, tiles));
-    const double received = outputs_per_tile * sources;
+  Cost local_stage = none;
+  addComputeSet(local_stage, target, vertexCycles(rate, local, partials), at.tiles_used);
+  local_stage.temporary_bytes = bytesOf(partials, partial_bytes);
+  const double sources = tiles > 1 ? std::max(1.0, std::min(tiles * partials / outputs, tiles)) : 1;
+  // From `from` partials of each output to `to`, on as many tiles as there are.
+  const auto stage = [&](Cost& cost, double from, double to) {
+    const double results = outputs * to;
+    const double used = std::min<double>(results, target.getNumTiles());
+    const double per_tile = std::ceil(results / used);
+    const double received = per_tile * std::ceil(from / to);
     const double bytes = static_cast<double>(partial_bytes);
-    addExchange(staged, target, {outputs * sources * bytes, received * bytes});
-    addComputeSet(staged, target, vertexCycles(rate, received, outputs_per_tile),
-                  static_cast<std::uint64_t>(out_tiles));
-    staged.temporary_bytes += bytesOf(received, partial_bytes);
+    addExchange(cost, target, {outputs * from * bytes, received * bytes});
+    addComputeSet(cost, target, vertexCycles(rate, received, per_tile),
+                  static_cast<std::uint64_t>(used));
+    cost.temporary_bytes += bytesOf(received, partial_bytes);
+  };
+  Cost staged = local_stage;
+  if (tiles > 1) stage(staged, sources, 1);
+  // poplibs ReductionPlan.cpp: an intermediate stage that splits into about the root of them.
+  if (sources >= 4) {
+    Cost longer = local_stage;
+    const double middle = std::ceil(std::sqrt(sources));
+    stage(longer, sources, middle);
+    stage(longer, middle, 1);
+    if (longer.cycles() < staged.cycles()) staged = longer;
   }
   Cost best = direct.cycles() <= staged.cycles() ? direct : staged;
   best.vertex_state_bytes = 6 * kVertexBytes;

@@ -24,6 +24,7 @@ struct LoopDim {
 /// Walks nested loops (outermost first) and keeps the two element offsets.
 class Odometer {
  public:
+  Odometer() = default;
   Odometer(std::span<const LoopDim> dims, std::int64_t position);
   void next();
   /// `count` steps that stay within the innermost loop, or end just past it.

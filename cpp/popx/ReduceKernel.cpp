@@ -198,10 +198,8 @@ void VariadicReduce::wideBlock(std::span<std::byte* const> p, std::int64_t begin
                   size);
     }
   };
-  std::vector<Odometer> at;
-  if (reduced_ > 0) {
-    for (const Input& input : inputs_) at.emplace_back(input.reduced, 0);
-  }
+  Odometer at[kMax];
+  for (std::size_t i = 0; i < k_ && reduced_ > 0; ++i) at[i] = Odometer(inputs_[i].reduced, 0);
   for (std::int64_t r = 0; r < reduced_; ++r) {
     const std::byte* values[kMax];
     for (std::size_t i = 0; i < k_; ++i) {
