@@ -447,3 +447,20 @@ TEST(select_and_clamp_take_one_element_anywhere) {
                std::isnan(v) ? v : std::min(std::max(v, low), high), v, 0);
   }
 }
+
+TEST(zero_without_sign_is_the_larger) {
+  Array a(ElementType::kFloat, 4);
+  Array b(ElementType::kFloat, 4);
+  const std::uint64_t minus = 0x80000000u;
+  for (std::size_t k = 0; k < 4; ++k) {
+    a.set(k, k & 1 ? minus : 0);
+    b.set(k, k & 2 ? minus : 0);
+  }
+  const std::vector<ElementType> types(2, ElementType::kFloat);
+  const Array high = evaluate(single(Op::kMaximum, types), {&a, &b}, 4);
+  const Array low = evaluate(single(Op::kMinimum, types), {&a, &b}, 4);
+  for (std::size_t k = 0; k < 4; ++k) {
+    CHECK_EQ(high.bits(k), k == 3 ? minus : 0);
+    CHECK_EQ(low.bits(k), k == 0 ? 0 : minus);
+  }
+}
