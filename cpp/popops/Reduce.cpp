@@ -24,8 +24,6 @@ using engine::reduction::Loops;
 using engine::reduction::Reducer;
 using engine::reduction::Scratch;
 
-constexpr std::int64_t kBlock = 4096;
-
 Reducer reducerOf(Operation op) {
   constexpr std::array kReducers{Reducer::kAdd,       Reducer::kMultiply, Reducer::kMinimum,
                                  Reducer::kMaximum,   Reducer::kAnd,      Reducer::kOr,

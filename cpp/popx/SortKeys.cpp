@@ -18,7 +18,6 @@ using ipujax::engine::expr::Op;
 struct Side {
   std::int32_t input = 0;
   FloatOrder order = FloatOrder::kCanonical;
-  friend bool operator==(const Side&, const Side&) = default;
 };
 
 /// Reads a comparator's program as a lexicographic order.
