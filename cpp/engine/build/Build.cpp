@@ -122,15 +122,20 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
   };
   for (std::size_t i = 0; i < progs.size(); ++i) add(std::to_string(i), progs[i]);
   add("load", ipujax::engine::loadProgram(top));
+  const auto streamFor = [&](const std::string& handle, const Tensor& t, bool to_device) {
+    for (const auto& stream : impl.streams) {
+      if (stream.handle() == handle) return stream;  // of an earlier compile of this graph
+    }
+    return to_device ? top.addHostToDeviceFIFO(handle, t.elementType(), t.numElements())
+                     : top.addDeviceToHostFIFO(handle, t.elementType(), t.numElements());
+  };
   for (const auto& [handle, tensor] : impl.host_writes) {
-    const auto stream =
-        top.addHostToDeviceFIFO("write:" + handle, tensor.elementType(), tensor.numElements());
-    add("write:" + handle, program::Sequence({program::Copy(stream, tensor)}));
+    const std::string name = "write:" + handle;
+    add(name, program::Sequence({program::Copy(streamFor(name, tensor, true), tensor)}));
   }
   for (const auto& [handle, tensor] : impl.host_reads) {
-    const auto stream =
-        top.addDeviceToHostFIFO("read:" + handle, tensor.elementType(), tensor.numElements());
-    add("read:" + handle, program::Sequence({program::Copy(tensor, stream)}));
+    const std::string name = "read:" + handle;
+    add(name, program::Sequence({program::Copy(tensor, streamFor(name, tensor, false))}));
   }
   const Tensor selector = impl.addLinear(INT, {}, "entry point");
   const program::Sequence root({program::Switch(selector, cases)});

@@ -132,6 +132,13 @@ TEST(variables_keep_their_values_between_runs) {
   engine.run();
   engine.readTensor("n", &value, &value + 1);
   CHECK_EQ(value, 42.0f);
+
+  Engine second(graph, prog);
+  second.load(Device(graph.getTarget()));
+  second.writeTensor("n", &value, &value + 1);
+  second.run();
+  second.readTensor("n", &value, &value + 1);
+  CHECK_EQ(value, 43.0f);
 }
 
 TEST(functions_are_shared_and_callable_twice) {
