@@ -161,6 +161,31 @@ def test_threads_compile_at_once():
     assert gc.isenabled()
 
 
+def test_ops_that_jax_does_not_write_are_lowered_too():
+    text = """
+      func.func public @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+        %t = stablehlo.create_token : !stablehlo.token
+        %u = stablehlo.after_all %t, %t : !stablehlo.token
+        %r = "stablehlo.if"(%p) ({
+          %a = stablehlo.logistic %x : tensor<4xf32>
+          stablehlo.return %a : tensor<4xf32>
+        }, {
+          stablehlo.return %x : tensor<4xf32>
+        }) : (tensor<i1>) -> tensor<4xf32>
+        return %r : tensor<4xf32>
+      }
+    """
+    kernels = [step["kernel"] for step in _poplar.engine.inspectImage(from_text(text))["steps"]]
+    assert "popx.map" in kernels
+
+
+def from_text(text):
+    from jaxlib import _jax
+
+    code = _jax.mlir.serialize_portable_artifact(text.encode(), "1.10.0", True)
+    return compile_module(bytes(code), b"", {})
+
+
 @pytest.mark.slow
 def test_a_thousand_ops_compile_in_half_of_the_cpu_backends_time():
     def f(x, w):

@@ -49,7 +49,7 @@ def test_each_registered_op_was_run() -> None:
             module = jax_compat.deserialize_artifact(jax_compat.serialize_artifact(lowered))
             program = read_program(module, case.name, RULES.__contains__)
             seen |= {op.name for op in ir.walk_ops(program.main)}
-            simplify(narrow(program))
+            simplify(narrow(program))  # makes logistic and bitcast
             seen |= {op.name for op in ir.walk_ops(program.main)}
     missing = set(RULES) - seen - TESTED_ELSEWHERE - {"fused"}
     assert missing == set()

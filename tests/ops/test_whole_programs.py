@@ -1,4 +1,4 @@
-"""Programs whose difficulty is between the ops: donation, carries that trade places, random graphs."""
+"""Programs that are hard between the ops: donation, carries that trade places, random graphs."""
 
 from __future__ import annotations
 

@@ -282,7 +282,25 @@ def _multiply(op: Op) -> list[Value] | None:
 
 
 def _divide(op: Op) -> list[Value] | None:
-    return [op.operands[0]] if _is_all(op.operands[1], 1) else None
+    if _is_all(op.operands[1], 1):
+        return [op.operands[0]]
+    x = _argument_of_logistic(op)
+    if x is not None:
+        op.name, op.operands = "logistic", [x]
+    return None
+
+
+def _argument_of_logistic(op: Op) -> Value | None:
+    """x of 1 / (1 + exp(-x)): JAX writes it out, an IPU has it as one instruction."""
+    one, below = op.operands
+    if not _is_all(one, 1) or below.op is None or below.op.name != "add":
+        return None
+    lhs, rhs = below.op.operands
+    power = rhs if _is_all(lhs, 1) else lhs if _is_all(rhs, 1) else None
+    if power is None or power.op is None or power.op.name != "exponential":
+        return None
+    negated = power.op.operands[0].op
+    return negated.operands[0] if negated is not None and negated.name == "negate" else None
 
 
 def _add(op: Op) -> list[Value] | None:
@@ -332,6 +350,8 @@ def _gather(op: Op) -> list[Value] | None:
     begin, end = window
     shape = tuple(e - b for b, e in zip(begin, end, strict=True))
     attrs = {"start_indices": begin, "limit_indices": end, "strides": (1,) * len(begin)}
+    if shape == op.results[0].shape != op.operands[0].shape:
+        return _new_op("slice", op, op.operands[:1], attrs)
     part = Op("slice", op.operands[:1], attrs, op.source)
     part.add_result(shape, op.results[0].dtype)
     simpler = _slice(part)
