@@ -11,6 +11,7 @@
 #include "poputil/TileMapping.hpp"
 #include "popx/Sort.hpp"
 #include "popx/SortKeys.hpp"
+#include "popx/SortLoops.hpp"
 
 namespace popops {
 
@@ -76,13 +77,11 @@ std::uint64_t* TopKKernel::selectLong(const std::uint32_t* keys, std::uint64_t* 
   const std::int64_t capacity = 2 * k_ + 256;
   std::int64_t size = 0;
   std::uint64_t limit = ~std::uint64_t{0};
-  constexpr std::int64_t kChunk = 16;
+  constexpr std::int64_t kChunk = 64;
+  const popx::SortLoops& loops = popx::sortLoops();
   for (std::int64_t begin = 0; begin < n_; begin += kChunk) {
+    begin = loops.next_candidate(keys, begin, n_, static_cast<std::uint32_t>(limit >> 32));
     const std::int64_t end = std::min(n_, begin + kChunk);
-    const auto limit_key = static_cast<std::uint32_t>(limit >> 32);
-    bool any = false;
-    for (std::int64_t i = begin; i < end; ++i) any |= keys[i] <= limit_key;
-    if (!any) continue;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::uint64_t candidate =
           static_cast<std::uint64_t>(keys[i]) << 32 | static_cast<std::uint32_t>(i);

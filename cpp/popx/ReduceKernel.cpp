@@ -54,6 +54,8 @@ class VariadicReduce {
                  std::byte* out) const;
   void argSegment(std::span<std::byte* const> p, std::int64_t output, std::int64_t begin,
                   std::int64_t end, std::byte* const* result) const;
+  void argRun(const std::byte* first, const std::byte* indices, std::int64_t n,
+              std::byte* const* result) const;
   void runArgRows(engine::ThreadPool& pool, std::span<std::byte* const> p) const;
   void applyInit(std::span<std::byte* const> p, Buffers& buffers, std::int64_t begin,
                  std::int64_t n) const;
@@ -324,9 +326,14 @@ void VariadicReduce::argSegment(std::span<std::byte* const> p, std::int64_t outp
                                 std::int64_t begin, std::int64_t end,
                                 std::byte* const* result) const {
   const auto size = static_cast<std::int64_t>(inputs_[0].bytes);
-  const std::byte* first = p[0] + (Odometer(inputs_[0].kept, output).in + begin) * size;
+  const std::byte* values = p[0] + (Odometer(inputs_[0].kept, output).in + begin) * size;
   const std::byte* indices = p[1] + (Odometer(inputs_[1].kept, output).in + begin) * 4;
-  const std::int64_t n = end - begin;
+  argRun(values, indices, end - begin, result);
+}
+
+void VariadicReduce::argRun(const std::byte* first, const std::byte* indices, std::int64_t n,
+                            std::byte* const* result) const {
+  const std::size_t size = inputs_[0].bytes;
   const std::byte* values = first;
   if (size == 2) {  // halves are looked at as floats
     float* staged = reinterpret_cast<float*>(
@@ -349,21 +356,23 @@ void VariadicReduce::argSegment(std::span<std::byte* const> p, std::int64_t outp
     at = match.last;
     index = static_cast<std::int32_t>(match.index);
   }
-  std::memcpy(result[0], first + at * size, inputs_[0].bytes);
+  std::memcpy(result[0], first + at * static_cast<std::int64_t>(size), size);
   std::memcpy(result[1], &index, 4);
 }
 
 void VariadicReduce::runArgRows(engine::ThreadPool& pool, std::span<std::byte* const> p) const {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / reduced_);
+  const auto size = static_cast<std::int64_t>(inputs_[0].bytes);
   pool.parallelFor(outputs_, grain, [&](std::int64_t begin, std::int64_t end) {
     Buffers buffers(body_, ReduceBody::kLanes);
+    Odometer values(inputs_[0].kept, begin);
+    Odometer indices(inputs_[1].kept, begin);
     for (std::int64_t o = begin; o < end;) {
       const std::int64_t n = std::min(ReduceBody::kLanes, end - o);
-      for (std::int64_t l = 0; l < n; ++l) {
-        std::byte* const result[] = {
-            buffers.turns.now()[0] + l * static_cast<std::int64_t>(inputs_[0].bytes),
-            buffers.turns.now()[1] + l * 4};
-        argSegment(p, o + l, 0, reduced_, result);
+      for (std::int64_t l = 0; l < n; ++l, values.next(), indices.next()) {
+        std::byte* const result[] = {buffers.turns.now()[0] + l * size,
+                                     buffers.turns.now()[1] + l * 4};
+        argRun(p[0] + values.in * size, p[1] + indices.in * 4, reduced_, result);
       }
       applyInit(p, buffers, o, n);
       o += n;

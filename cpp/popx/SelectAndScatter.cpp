@@ -159,9 +159,11 @@ void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::
   const float* source = reinterpret_cast<const float*>(p[1]);
   float* result = reinterpret_cast<float*>(p[3]);
   bool contiguous = true;
+  bool beside = true;  // the source values too
   for (std::int64_t l = 1; l < n; ++l) {
-    contiguous &= lanes[l].operand == lanes[0].operand + l &&
-                  lanes[l].source == lanes[0].source + l && lanes[l].result == lanes[0].result + l;
+    contiguous &=
+        lanes[l].operand == lanes[0].operand + l && lanes[l].result == lanes[0].result + l;
+    beside &= lanes[l].source == lanes[0].source + l;
   }
   const WindowDim none;
   const std::size_t rank = windows_.size();
@@ -173,6 +175,7 @@ void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::
   window.result_row = rank == 2 ? result_strides_[0] : 0;
   window.result_column = rank > 0 ? result_strides_[rank - 1] : 0;
   const std::int64_t step = contiguous ? n : 1;
+  float values[kLanes];
   for (std::int64_t first = 0; first < n; first += step) {
     const Lane& lane = lanes[first];
     for (std::int64_t r = 0; r < rows.m; ++r) {
@@ -184,7 +187,12 @@ void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::
         window.columns = std::min(start + columns.size, columns.n) - left;
         if (window.rows <= 0 || window.columns <= 0) continue;
         window.operand = operand + lane.operand + top * rows.in_stride + left * columns.in_stride;
-        window.source = source + lane.source + r * rows.out_stride + c * columns.out_stride;
+        const float* from = source + r * rows.out_stride + c * columns.out_stride;
+        window.source = from + lane.source;
+        if (step > 1 && !beside) {
+          for (std::int64_t l = 0; l < n; ++l) values[l] = from[lanes[l].source];
+          window.source = values;
+        }
         window.result =
             result + lane.result + top * window.result_row + left * window.result_column;
         table.pick(window, step);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "popx/SortLoops.hpp"
+
 namespace popx {
 
 namespace {
@@ -199,6 +201,11 @@ void mapIntegers(const std::byte* x, std::int64_t stride, bool is_signed, bool d
 
 }  // namespace
 
+const SortLoops& sortLoops() {
+  static const SortLoops& loops = IPUJAX_PICK(kSortLoops);
+  return loops;
+}
+
 std::optional<std::vector<SortKey>> sortKeysOf(const ExprProgram& comparator) {
   std::vector<SortKey> keys;
   if (!Reader(comparator).read(comparator.outputs()[0], keys)) return std::nullopt;
@@ -229,6 +236,12 @@ void mapKeys32(const std::byte* x, std::int64_t stride, ElementType type, const 
   const bool down = key.descending;
   switch (type) {
     case ElementType::kFloat:
+      if (stride == 1) {
+        const SortLoops& loops = sortLoops();
+        const bool total = key.order == FloatOrder::kTotal;
+        const auto map = total ? loops.total_keys : loops.canonical_keys;
+        return map(reinterpret_cast<const std::uint32_t*>(x), down ? ~0u : 0u, out, n);
+      }
       return mapFloats<std::uint32_t>(x, stride, 0x7f800000u, key, out, n);
     case ElementType::kHalf:
       return mapFloats<std::uint16_t>(x, stride, 0x7c00u, key, out, n);
