@@ -1,6 +1,7 @@
 #include "poplar/Tensor.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <sstream>
 
@@ -263,7 +264,42 @@ Tensor Tensor::reinterpret(const Type& type) const {
 
 bool Tensor::isContiguous() const { return v().isContiguous(); }
 
+namespace {
+
+/// True where the strides alone show that no two indices meet; false says nothing.
+bool stridesKeepApart(const View& view) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // |stride|, size
+  for (std::size_t i = 0; i < view.shape.size(); ++i) {
+    if (view.shape[i] > 1)
+      dims.emplace_back(std::abs(view.strides[i]), static_cast<std::int64_t>(view.shape[i]));
+  }
+  std::sort(dims.begin(), dims.end());
+  std::int64_t reach = 0;  // farthest element of the smaller dimensions
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return false;
+    reach += stride * (size - 1);
+  }
+  return true;
+}
+
+bool repeatsElements(const View& view) {
+  for (std::size_t i = 0; i < view.shape.size(); ++i) {
+    if (view.shape[i] > 1 && view.strides[i] == 0) return view.numElements() > 0;
+  }
+  return false;
+}
+
+template <typename F>
+void forEachVariable(const View& view, const F& fn) {
+  if (view.isStrided()) return fn(view.variable);
+  for (const View& piece : view.pieces->views) forEachVariable(piece, fn);
+}
+
+}  // namespace
+
 bool Tensor::isParallelWriteable() const {
+  if (repeatsElements(v())) return false;
+  if (v().isStrided() && stridesKeepApart(v())) return true;
   std::vector<std::pair<std::uint64_t, std::size_t>> runs;
   forEachRun(v(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
     runs.emplace_back((std::uint64_t{variable} << 40) + static_cast<std::uint64_t>(begin), length);
@@ -276,6 +312,7 @@ bool Tensor::isParallelWriteable() const {
 }
 
 bool Tensor::containsConstant() const {
+  if (v().isStrided()) return graph_->variables[v().variable].is_constant;
   bool found = false;
   forEachRun(v(), [&](std::uint32_t variable, std::int64_t, std::size_t) {
     found = found || graph_->variables[variable].is_constant;
@@ -285,12 +322,12 @@ bool Tensor::containsConstant() const {
 
 bool Tensor::intersectsWith(const Tensor& other) const {
   std::vector<bool> mine;
-  forEachRun(v(), [&](std::uint32_t variable, std::int64_t, std::size_t) {
+  forEachVariable(v(), [&](std::uint32_t variable) {
     if (mine.size() <= variable) mine.resize(variable + 1);
     mine[variable] = true;
   });
   bool found = false;
-  forEachRun(other.v(), [&](std::uint32_t variable, std::int64_t, std::size_t) {
+  forEachVariable(other.v(), [&](std::uint32_t variable) {
     found = found || (variable < mine.size() && mine[variable]);
   });
   return found;
