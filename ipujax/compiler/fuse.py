@@ -37,7 +37,10 @@ def blocks_run(block: Block) -> list[Block]:
 
 
 class _Clusters:
-    """Sets of op indices, with the transitive dependences between them as bit sets."""
+    """Sets of op indices, with the transitive dependences between them as bit sets.
+
+    Ops are added in order, so what a merge changes for others concerns only ops added before.
+    """
 
     def __init__(self, block: Block):
         self.ops = block.ops
@@ -46,24 +49,26 @@ class _Clusters:
         self.members: list[list[int]] = [[i] for i in range(count)]
         self.direct: list[set[int]] = [set() for _ in range(count)]
         self.users: list[set[int]] = [set() for _ in range(count)]
-        self.reached = [0] * count  #: bit i: (transitively) needs what op i belongs to
+        self.reached = [0] * count  #: bit i: (transitively) needs the cluster of op i
         self.where = {value: i for i, op in enumerate(block.ops) for value in op.results}
-        self.operands: list[set[Value]] = [
-            {v for v in op.operands if not v.is_splat} if op.name in ELEMENTWISE else set()
-            for op in block.ops
-        ]
-        for index, op in enumerate(block.ops):
-            inputs = op.operands
-            if op.regions:
-                inputs = inputs + [v for region in op.regions for v in captured(region)]
-            bits = 0
-            for value in inputs:
-                producer = self.where.get(value)
-                if producer is not None:
-                    self.direct[index].add(producer)
-                    self.users[producer].add(index)
-                    bits |= self.reached[producer] | (1 << producer)
-            self.reached[index] = bits
+        self.operands: list[set[Value]] = [set()] * count
+
+    def add(self, index: int) -> None:
+        op = self.ops[index]
+        inputs = op.operands
+        if op.regions:
+            inputs = inputs + [v for region in op.regions for v in captured(region)]
+        if op.name in ELEMENTWISE:
+            self.operands[index] = {value for value in inputs if not value.is_splat}
+        bits = 0
+        for value in inputs:
+            producer = self.where.get(value)
+            if producer is not None:
+                self.direct[index].add(producer)
+                self.users[producer].add(index)
+                root = self.find(producer)
+                bits |= self.reached[root] | (1 << root)
+        self.reached[index] = bits
 
     def find(self, index: int) -> int:
         parent = self.parent
@@ -127,6 +132,7 @@ def _fuse_block(block: Block) -> None:
     clusters = _Clusters(block)
     shapes = [op.results[0].shape if op.name in ELEMENTWISE else None for op in ops]
     for index, op in enumerate(ops):
+        clusters.add(index)
         shape = shapes[index]
         if shape is None:
             continue
