@@ -24,11 +24,6 @@ using Shape = std::vector<std::size_t>;
 
 namespace {
 
-py::module_ submodule(py::module_& m, const char* name) {
-  if (py::hasattr(m, name)) return m.attr(name);
-  return m.def_submodule(name);
-}
-
 void bindSlices(py::module_ m) {
   const DebugContext none;
   m.def(
