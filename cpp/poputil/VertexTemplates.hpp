@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+#include <type_traits>
+
+#include "poplar/Type.hpp"
+
+namespace poputil {
+
+/// A template argument of a vertex as it stands in the vertex's name.
+inline std::string vertexTemplateToString(const poplar::Type& type) { return type.toString(); }
+inline std::string vertexTemplateToString(const std::string& text) { return text; }
+inline std::string vertexTemplateToString(const char* text) { return text; }
+inline std::string vertexTemplateToString(bool flag) { return flag ? "true" : "false"; }
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) std::string
+    vertexTemplateToString(T value) {
+  return std::to_string(value);
+}
+
+/// "Name<float,true>": the instance of a vertex template, for Graph::addVertex.
+template <class... Args>
+std::string templateVertex(const std::string& name, const Args&... args) {
+  if constexpr (sizeof...(args) == 0) {
+    return name;
+  } else {
+    std::string list;
+    ((list += (list.empty() ? "" : ",") + vertexTemplateToString(args)), ...);
+    return name + "<" + list + ">";
+  }
+}
+
+}  // namespace poputil
