@@ -81,6 +81,10 @@ void bindEngine(py::module_& m) {
         options.signature = signatureOf(signature);
         options.stablehlo = stablehlo;
         if (out_of_memory_error) options.out_of_memory = engine::OutOfMemory::kError;
+        options.log = [](const std::string& message) {
+          const py::gil_scoped_acquire acquire;
+          py::module_::import("logging").attr("getLogger")("ipujax").attr("warning")("%s", message);
+        };
         std::string bytes;
         {
           const py::gil_scoped_release release;

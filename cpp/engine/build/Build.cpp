@@ -19,11 +19,13 @@ void complete(build::Draft& draft) {
   draft.image.num_tiles = draft.graph->target.getNumTiles();
 }
 
-void judgeMemory(const Image& image, OutOfMemory policy) {
+void judgeMemory(const Image& image, OutOfMemory policy,
+                 const std::function<void(const std::string&)>& log = {}) {
   const std::string report = outOfMemoryReport(image);
   if (report.empty()) return;
   if (policy == OutOfMemory::kError) throw poplar::graph_memory_allocation_error(report);
-  std::fprintf(stderr, "ipujax: %s The IPU Model runs it all the same.\n", report.c_str());
+  const std::string message = report + " The IPU Model runs it all the same.";
+  log ? log(message) : static_cast<void>(std::fprintf(stderr, "ipujax: %s\n", message.c_str()));
 }
 
 /// FNV-1a over the sealed form: names a program, not its version.
@@ -89,7 +91,7 @@ std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::prog
   build::flatten(draft, graph.impl(), *prog.node(), {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);
-  judgeMemory(draft.image, options.out_of_memory);
+  judgeMemory(draft.image, options.out_of_memory, options.log);
   return std::make_shared<const Image>(std::move(draft.image));
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,8 @@ struct BuildOptions {
   Signature signature;  ///< inputs and outputs in the order of the graph's streams
   std::string stablehlo;
   OutOfMemory out_of_memory = OutOfMemory::kLog;
+  /// Told, once for a build, by how much a program does not fit; stderr where empty.
+  std::function<void(const std::string&)> log;
 };
 
 /// Compiles one program whose host streams are the signature's inputs and outputs, for callers that
