@@ -64,9 +64,9 @@ class _Clusters:
         for value in inputs:
             producer = self.where.get(value)
             if producer is not None:
-                self.direct[index].add(producer)
-                self.users[producer].add(index)
                 root = self.find(producer)
+                self.direct[index].add(producer)
+                self.users[root].add(index)
                 bits |= self.reached[root] | (1 << root)
         self.reached[index] = bits
 

@@ -112,12 +112,12 @@ def _write_results(
         None if tensor is None else to_stored(builder, tensor, value.dtype, debug[j])
         for j, (tensor, value) in enumerate(zip(results, values, strict=True))
     ]
-    taken_over = [arguments[i] for i in alias if i >= 0]
+    taken_over = _Overwritten([arguments[i] for i in alias if i >= 0])
     for j, tensor in enumerate(stored):
         if tensor is None:
             continue
         own = arguments[alias[j]] if alias[j] >= 0 else None
-        if own is None or any(tensor.intersectsWith(v) for v in taken_over if v is not own):
+        if own is None or taken_over.is_seen_by(tensor, own):
             stored[j] = builder.materialise(tensor, debug[j])
     for j, value in enumerate(values):
         tensor = stored[j]
@@ -132,6 +132,23 @@ def _write_results(
         type_ = builder.stored_types[value.dtype]
         stream = builder.graph.addDeviceToHostFIFO(f"out{j}", type_, value.num_elements)
         builder.copy(tensor, stream, debug[j])
+
+
+class _Overwritten:
+    """The arguments that results take over."""
+
+    def __init__(self, variables: list[Any]):
+        self._variables = variables
+        kinds: dict[Any, list[Any]] = {}
+        for variable in variables:
+            kinds.setdefault(variable.elementType(), []).append(variable.flatten())
+        self._joined = [ipu.poplar.concat(same, 0) for same in kinds.values()]
+
+    def is_seen_by(self, tensor: Any, own: Any) -> bool:
+        """Whether the tensor has elements of one of them, other than `own`."""
+        if not any(tensor.intersectsWith(joined) for joined in self._joined):
+            return False
+        return any(tensor.intersectsWith(v) for v in self._variables if v is not own)
 
 
 def _result_debug(value: Value, index: int) -> Any:
