@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ipujax.compiler.ir import Block, Op, Program, Value, captured
 from ipujax.compiler.rules.elementwise import ELEMENTWISE
+from ipujax.errors import VerifyError
 
 #: Longer bodies need more registers than a block of elements leaves in the first-level cache.
 MAX_BODY = 192
@@ -201,9 +202,12 @@ def _topological(by_root: dict[int, Op], clusters: _Clusters) -> list[Op]:
     find = clusters.find
     order: list[Op] = []
     done: set[int] = set()
+    limit = 1 + sum(len(needed) + 1 for needed in clusters.direct)
     for start in sorted(by_root, key=lambda root: max(clusters.members[root])):
         stack = [start]
         while stack:
+            if len(stack) > limit:
+                raise VerifyError("[fuse] needs ops that do not wait for themselves; got a cycle.")
             root = stack[-1]
             if root in done:
                 stack.pop()

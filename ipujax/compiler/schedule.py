@@ -22,6 +22,8 @@ VIEWS = frozenset({"reshape", "transpose", "broadcast_in_dim", "slice", "reverse
 UPDATES = frozenset({"dynamic_update_slice", "scatter"})
 #: The user's order is kept unless another one needs less than this part of its memory.
 WORTHWHILE = 0.95
+#: Below this there is nothing to win: it is less than 50 bytes for each tile of an IPU.
+SMALL_BYTES = 64 * 1024
 
 
 def schedule(program: Program) -> Program:
@@ -54,6 +56,7 @@ class _Scheduler:
         self.root: dict[Value, Value] = {}
         self.readers: dict[Value, set[int]] = {}
         self.inputs: list[list[Value]] = []
+        self.allocated = [self._allocated(op) for op in self.ops]
         self._connect()
         self._order_effects()
         self._order_updates(ties)
@@ -117,11 +120,12 @@ class _Scheduler:
     # Orders --------------------------------------------------------------------------------------
 
     def best(self) -> list[Op]:
-        own = self._in_own_order()
-        greedy = self._greedily()
-        chosen = own
-        if self._peak_bytes(greedy) < WORTHWHILE * self._peak_bytes(own):
-            chosen = greedy
+        chosen = self._in_own_order()
+        peak_bytes = self._peak_bytes(chosen)
+        if peak_bytes > SMALL_BYTES:
+            greedy = self._greedily()
+            if self._peak_bytes(greedy) < WORTHWHILE * peak_bytes:
+                chosen = greedy
         return [self.ops[index] for index in chosen]
 
     def _in_own_order(self) -> list[int]:
@@ -137,8 +141,8 @@ class _Scheduler:
                     heapq.heappush(ready, user)
         return order
 
-    def _allocated(self, index: int) -> int:
-        op = self.ops[index]
+    @staticmethod
+    def _allocated(op: Op) -> int:
         return 0 if op.name in VIEWS else sum(value.size_bytes for value in op.results)
 
     def _uses(self) -> dict[Value, set[int]]:
@@ -156,7 +160,7 @@ class _Scheduler:
         uses = self._uses()
         live = peak = 0
         for index in order:
-            live += self._allocated(index)
+            live += self.allocated[index]
             peak = max(peak, live)
             for root in set(self.inputs[index]):
                 left = uses.get(root)
@@ -169,7 +173,7 @@ class _Scheduler:
     def _greedily(self) -> list[int]:
         """Always the ready op that adds the fewest bytes; among equals the user's first."""
         uses = self._uses()
-        allocated = [self._allocated(index) for index in range(len(self.ops))]
+        allocated = self.allocated
         waiting = [len(needs) for needs in self.needs]
 
         def added(index: int) -> int:

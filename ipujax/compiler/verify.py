@@ -1,7 +1,7 @@
 """What may exist between stages. A failure is a bug in ipujax, never the user's.
 
-`check_structure` is cheap (one walk) and always on; `check_shapes` looks closer and runs where
-IPUJAX_VERIFY is set, as in the tests.
+Where IPUJAX_VERIFY is set, as in the tests, everything is checked after every stage. Otherwise only
+what would make lowering go wrong is, once, after the last stage that changes the program.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Block, Op, Program, Value
 from ipujax.errors import VerifyError
 
+LAST_STAGE = "6_schedule"
+
 #: Ops of which the compiler relies on all operands and results having one shape.
 _SAME_SHAPE = frozenset({"add", "subtract", "multiply", "divide", "negate", "exponential", "tanh"})
 
 
 def verify(program: Program, stage: str) -> None:
     """Raises VerifyError naming `stage` where the program is not well formed."""
-    check_structure(program, stage)
-    if os.environ.get("IPUJAX_VERIFY"):
+    closely = bool(os.environ.get("IPUJAX_VERIFY"))
+    if closely or stage == LAST_STAGE:
+        check_structure(program, stage)
+    if closely:
         check_shapes(program, stage)
 
 

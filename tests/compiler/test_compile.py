@@ -188,17 +188,16 @@ def from_text(text):
 
 @pytest.mark.slow
 def test_a_thousand_ops_compile_in_half_of_the_cpu_backends_time():
-    def f(x, w):
-        for _ in range(200):
-            x = jnp.tanh(x @ w) * 0.5 + x
-            x = x - jnp.sum(x, axis=1, keepdims=True)
+    def f(x):
+        for i in range(333):  # other constants each time: XLA compiles equal parts once
+            x = jnp.sin(x) * (1.0 + i) + 0.5
         return x
 
-    arguments = np.ones((16, 16), "f4"), np.ones((16, 16), "f4")
+    arguments = (np.ones(64, "f4"),)
     code = artifact(f, *arguments)
     ours, theirs = [], []
     for k in range(3):
-        anew = jax.jit(lambda x, w, k=k: f(x, w) * k)  # what was compiled once is not again
+        anew = jax.jit(lambda x, k=k: f(x) * k)  # what was compiled once is not again
         theirs.append(seconds(anew.trace(*arguments).lower(lowering_platforms=("cpu",)).compile))
         ours.append(seconds(lambda: compile_module(code, b"", {})))
     assert min(ours) <= 0.5 * min(theirs)

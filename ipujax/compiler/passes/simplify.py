@@ -67,9 +67,9 @@ class _Rewriter:
 
 def _empty(op: Op) -> list[Value] | None:
     """Arrays without elements are constants, whatever would have made them."""
-    if op.regions or not op.results or op.name in EFFECTS:
+    if not op.results or any(0 not in value.shape for value in op.results):
         return None
-    if any(v.dtype not in DTYPES or v.num_elements for v in op.results):
+    if op.regions or op.name in EFFECTS or any(v.dtype not in DTYPES for v in op.results):
         return None
     return [constant(np.zeros(v.shape, DTYPES[v.dtype].numpy), v.dtype) for v in op.results]
 
