@@ -47,6 +47,16 @@ def on(device, f, args):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
 
 
+@pytest.fixture(autouse=True)
+def _bounded_memory():
+    """JAX keeps every compiled program; these tests compile thousands that are run once."""
+    yield
+    global _tests_done
+    _tests_done += 1
+    if _tests_done % 100 == 0:
+        jax.clear_caches()
+
+
 @pytest.mark.parametrize(("case", "run"), RUNS)
 def test_case(case: Case, run: str) -> None:
     f, args = prepared(case, run)
