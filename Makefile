@@ -34,13 +34,13 @@ help: ## print this
 
 setup: $(SETUP) ## make .venv with everything from PyPI that building and testing needs
 
-$(SETUP): pyproject.toml tools/dev_environment.py
-	@tools/check_toolchain.sh $(PYTHON) $(CXX)
+$(SETUP): pyproject.toml .ci/dev_environment.py
+	@.ci/check_toolchain.sh $(PYTHON) $(CXX)
 	[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q --upgrade 'pip>=24'
-	$(PY) tools/dev_environment.py requirements > $(VENV)/requirements.txt
+	$(PY) .ci/dev_environment.py requirements > $(VENV)/requirements.txt
 	$(PY) -m pip install -q -r $(VENV)/requirements.txt
-	$(PY) tools/dev_environment.py link
+	$(PY) .ci/dev_environment.py link
 	@touch $@
 
 build: $(SETUP) ## build the extension into ipujax/_poplar
@@ -83,10 +83,10 @@ docs: build ## write generated pages anew and check links and examples
 	$(PYTEST) -q tests/docs
 
 asan: $(SETUP) ## C++ tests and smoke test under address and undefined-behaviour sanitizers
-	tools/sanitize.sh address,undefined build/asan $(PY)
+	.ci/sanitize.sh address,undefined build/asan $(PY)
 
 tsan: $(SETUP) ## C++ threading tests under the thread sanitizer
-	tools/sanitize.sh thread build/tsan $(PY)
+	.ci/sanitize.sh thread build/tsan $(PY)
 
 wheel: $(SETUP) ## build the wheel into dist/
 	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .

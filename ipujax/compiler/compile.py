@@ -20,18 +20,6 @@ from ipujax.compiler.schedule import schedule
 from ipujax.compiler.verify import verify
 from ipujax.types import PlatformConfig
 
-STAGES = (
-    "1_ingest",
-    "2_partition",
-    "3_normalise",
-    "4_place",
-    "5_fuse",
-    "6_schedule",
-    "7_lower",
-    "8_build",
-)
-
-
 #: The names of the stages, in order.
 STAGES = (
     "1_ingest",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -184,27 +182,3 @@ def from_text(text):
 
     code = _jax.mlir.serialize_portable_artifact(text.encode(), "1.10.0", True)
     return compile_module(bytes(code), b"", {})
-
-
-@pytest.mark.slow
-def test_a_thousand_ops_compile_in_half_of_the_cpu_backends_time():
-    def f(x):
-        for i in range(333):  # other constants each time: XLA compiles equal parts once
-            x = jnp.sin(x) * (1.0 + i) + 0.5
-        return x
-
-    arguments = (np.ones(64, "f4"),)
-    code = artifact(f, *arguments)
-    ours, theirs = [], []
-    for k in range(3):
-        anew = jax.jit(lambda x, k=k: f(x) * k)  # what was compiled once is not again
-        with jax.default_device(jax.devices("cpu")[0]):
-            theirs.append(seconds(anew.lower(*arguments).compile))
-        ours.append(seconds(lambda: compile_module(code, b"", {})))
-    assert min(ours) <= 0.5 * min(theirs)
-
-
-def seconds(work):
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Says what this machine lacks to build ipujax, and the command that installs it. Prints nothing when all is there.
-# Usage: tools/check_toolchain.sh [python] [c++ compiler]
+# Usage: .ci/check_toolchain.sh [python] [c++ compiler]
 python=${1:-python3}
 compiler=${2:-c++}
 missing=

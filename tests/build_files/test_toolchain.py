@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def check(python: str, compiler: str) -> subprocess.CompletedProcess[str]:
-    command = [ROOT / "tools" / "check_toolchain.sh", python, compiler]
+    command = [ROOT / ".ci" / "check_toolchain.sh", python, compiler]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -45,7 +45,7 @@ def test_make_alone_lists_every_target():
 
 
 def test_link_makes_an_importable_distribution_with_the_entry_point(tmp_path: Path):
-    tool = runpy.run_path(str(ROOT / "tools" / "dev_environment.py"))
+    tool = runpy.run_path(str(ROOT / ".ci" / "dev_environment.py"))
     tool["link"](tmp_path)
     tool["link"](tmp_path)
     (found,) = metadata.distributions(name="ipujax", path=[str(tmp_path)])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds C++ tests (and, for address, the extension) with a sanitizer and runs them.
-# Usage: tools/sanitize.sh <sanitizers> <build folder> <python>
+# Usage: .ci/sanitize.sh <sanitizers> <build folder> <python>
 set -euo pipefail
 sanitizers=$1
 build=$2
