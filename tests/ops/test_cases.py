@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from tests.cases import arithmetic, elementwise, structure
 from tests.cases.case import Case
 
+_done = itertools.count()
 CASES = elementwise.CASES + structure.CASES + arithmetic.CASES
 RUNS = [pytest.param(case, run, id=f"{case.name}-{run}") for case in CASES for run in case.runs]
 
@@ -51,9 +54,7 @@ def on(device, f, args):
 def _bounded_memory():
     """JAX keeps every compiled program; these tests compile thousands that are run once."""
     yield
-    global _tests_done
-    _tests_done += 1
-    if _tests_done % 100 == 0:
+    if next(_done) % 100 == 99:
         jax.clear_caches()
 
 
