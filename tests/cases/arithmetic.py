@@ -255,6 +255,19 @@ def _window_cases() -> list[Case]:
     low = np.float32(-np.inf)
     return [
         Case("max_pool", pool(low, lax.max), (IMAGE,), ALL_RUNS),
+        Case(
+            "max_pool-ties-and-nan",
+            jax.grad(lambda x: (pool(low, lax.max)(x) * 3).sum()),
+            (np.array([[1, 1, 1, 2], [1, 1, 2, np.nan]], "f4").reshape(1, 2, 4, 1),),
+            ("jit",),
+        ),
+        Case("max_pool-overlapping", pool(low, lax.max, (1, 3, 3, 1)), (IMAGE,), ALL_RUNS),
+        Case(
+            "max_pool-cube",
+            lambda x: lax.reduce_window(x, low, lax.max, (2, 2, 1), (2, 2, 1), "VALID"),
+            (array((4, 6, 3)),),
+            ALL_RUNS,
+        ),
         Case("max_pool-same", pool(low, lax.max, (1, 3, 3, 1), padding="SAME"), (IMAGE,), ALL_RUNS),
         Case(
             "avg_pool", pool(np.float32(0), lax.add, (1, 3, 2, 1), (1, 1, 2, 1)), (IMAGE,), ALL_RUNS

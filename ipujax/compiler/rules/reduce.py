@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.elementwise import body_expressions
+from ipujax.compiler.rules.elementwise import body_expressions, build_all, typed_constant
 from ipujax.compiler.rules.registry import rule
 
 
@@ -64,6 +66,8 @@ def _window(attrs: dict[str, Any], rank: int) -> Any:
 @rule("select_and_scatter")
 def select_and_scatter(builder: Builder, op: Op) -> Sequence[Any]:
     """Each window's chosen element takes the window's source value."""
+    if _windows_tile(op):
+        return [_choose_in_tiles(builder, op)]
     operand, source, init = builder.operands(op)
     select, scatter = op.regions
     result = ipu.popx.selectAndScatter(
@@ -78,3 +82,61 @@ def select_and_scatter(builder: Builder, op: Op) -> Sequence[Any]:
         builder.debug(op),
     )
     return builder.round_bfloat16(op, [result])
+
+
+#: Windows of more elements are left to the library: each element is an operand of one map.
+MAX_TILE_ELEMENTS = 9
+
+
+def _windows_tile(op: Op) -> bool:
+    """Whether the windows lie side by side, cover all, and start from a constant."""
+    operand, _, init = op.operands
+    sizes = op.attrs["window_dimensions"]
+    padding = op.attrs.get("padding")
+    return (
+        init.is_splat
+        and 1 < math.prod(sizes) <= MAX_TILE_ELEMENTS
+        and tuple(op.attrs.get("window_strides", sizes)) == tuple(sizes)
+        and (padding is None or not any(int(edge) for pair in padding for edge in pair))
+        and all(n and n % size == 0 for n, size in zip(operand.shape, sizes, strict=True))
+    )
+
+
+def _choose_in_tiles(builder: Builder, op: Op) -> Any:
+    """One map over the windows: its operands are the n-th elements of all windows."""
+    operand, source, init = op.operands
+    select, scatter = op.regions
+    e, debug = ipu.popops.expr, builder.debug(op)
+    tensor, sizes = builder.tensor(operand), op.attrs["window_dimensions"]
+    result = builder.variable(builder.type_of(operand), operand.shape, debug)
+    taps, targets = [], []
+    for position in itertools.product(*(range(size) for size in sizes)):
+        taps.append(_every(tensor, position, sizes))
+        targets.append(_every(result, position, sizes))
+    places = [e.PlaceHolder(i + 1) for i in range(len(taps) + 1)]
+    best, where = places[0], e.Const(ipu.poplar.INT, 0)
+    for index in range(1, len(taps)):
+        known = dict(zip(select.args, (best, places[index]), strict=True))
+        keeps = build_all(select.ops, known)[select.results[0]]
+        best = e.Select(best, places[index], keeps)
+        where = e.Select(where, e.Const(ipu.poplar.INT, index), keeps)
+    start = typed_constant(init)
+    known = dict(zip(scatter.args, (start, places[-1]), strict=True))
+    taken = build_all(scatter.ops, known)[scatter.results[0]]
+    chosen = [
+        e.Select(taken, start, e.Equal(where, e.Const(ipu.poplar.INT, index)))
+        for index in range(len(taps))
+    ]
+    for part, target in zip(
+        builder.map(chosen, [*taps, builder.tensor(source)], debug), targets, strict=True
+    ):
+        builder.copy(part, target, debug)
+    return result
+
+
+def _every(tensor: Any, position: Sequence[int], sizes: Sequence[int]) -> Any:
+    """The elements at `position` of each window: every size-th one, from there on."""
+    for dim, (begin, size) in enumerate(zip(position, sizes, strict=True)):
+        if size > 1:
+            tensor = tensor.slice(begin, tensor.dim(dim), dim).subSample(size, dim)
+    return tensor
