@@ -109,7 +109,7 @@ struct Image {
   MemoryAccount memory;
   double clock_hz = 0;
   std::uint32_t num_tiles = 0;
-  std::string stablehlo;  ///< the module's text, for as_text()
+  std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
 
   /// The account of one run: the sum over the steps, loops with a known count multiplied.
