@@ -44,8 +44,9 @@ if [ $extension = ON ]; then
   cp -r ipujax "$tree/ipujax"
   rm -f "$tree"/ipujax/_poplar/*.so
   "$bin/cmake" --install "$build" --prefix "$tree" >/dev/null
+  # The tree must come before the source tree, which pytest and -m would put first.
   # dlopen goes through the sanitizer's library, which does not know the extension's rpath.
   blas=$("$python" -c 'import scipy_openblas32 as b; print(b.get_lib_dir())')
   LD_LIBRARY_PATH="$blas" LD_PRELOAD="$("$compiler" -print-file-name=libasan.so) $("$compiler" -print-file-name=libstdc++.so)" \
-    PYTHONPATH="$tree" "$python" -m pytest -m tiny --ignore=tests/test_cpp.py
+    PYTHONPATH="$tree" "$python" -P -m pytest -m tiny --import-mode=append --ignore=tests/test_cpp.py
 fi
