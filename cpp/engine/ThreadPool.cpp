@@ -5,22 +5,34 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace ipujax::engine {
 namespace {
 
+constexpr int kMostThreads = 1024;
+
 thread_local bool inside_parallel = false;
 
 int availableCpus() {
   if (const char* text = std::getenv("IPUJAX_NUM_THREADS")) {
-    const int n = std::atoi(text);
-    if (n >= 1) return n;
+    int n = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), n);
+    if (error != std::errc() || *end != '\0' || n < 1 || n > kMostThreads) {
+      throw std::invalid_argument("[IPUJAX_NUM_THREADS] needs a whole number from 1 to " +
+                                  std::to_string(kMostThreads) + "; got '" + text +
+                                  "'. Correct or unset the environment variable.");
+    }
+    return n;
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(CPU_COUNT(&set), 1);

@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -67,6 +69,23 @@ TEST(an_exception_reaches_the_caller_and_the_pool_lives_on) {
 
 // ThreadSanitizer refuses threads in a forked child; every other build runs this.
 #ifndef __SANITIZE_THREAD__
+TEST(a_wrong_number_of_threads_is_told) {
+  // The pool reads it once, when a process first needs it: so in a child, which makes its own.
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("IPUJAX_NUM_THREADS", "many", 1);
+    try {
+      ThreadPool::shared();
+    } catch (const std::invalid_argument& e) {
+      _exit(std::string(e.what()).find("'many'") != std::string::npos ? 0 : 1);
+    }
+    _exit(2);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(a_forked_child_computes_too) {
   CHECK_EQ(sumTo(1000, 1), 499500);
   const pid_t child = fork();
