@@ -146,18 +146,18 @@ def test_ctrl_c_interrupts_and_leaves_a_working_process(run_python, tmp_path: Pa
     """A SIGINT in the middle ends in KeyboardInterrupt, and the next call works."""
     busy = {
         "compile": (
-            "def program(y):\n"
+            "def program(y, k):\n"
             "    for i in range(4000):\n"
-            "        y = jnp.sin(y) * (1.0 + i)\n"
+            "        y = jnp.sin(y) * (k + i)\n"
             "    return y\n"
-            "lowered = jax.jit(program).lower(x)\n"
-            "busy = lambda: [jax.jit(program).lower(x).compile() for _ in range(50)]\n"
+            "busy = lambda: [\n"  # another program each time: JAX compiles equal ones once
+            "    jax.jit(lambda y: program(y, 1.0 + k)).lower(x).compile() for k in range(200)]\n"
         ),
         "run": (
             "loop = jax.jit(lambda x: jax.lax.fori_loop(0, 3000, lambda i, v: jnp.sin(v), x))\n"
             "big = jnp.ones(100_000)\n"
             "jax.block_until_ready(loop(big))\n"
-            "busy = lambda: [jax.block_until_ready(loop(big)) for _ in range(100)]\n"
+            "busy = lambda: [jax.block_until_ready(loop(big)) for _ in range(10_000)]\n"
         ),
     }[moment]
     script = tmp_path / "interrupted.py"
