@@ -25,7 +25,7 @@ define configure
   -Dpybind11_DIR=$$($(PY) -m pybind11 --cmakedir) -DIPUJAX_BUILD_TESTS=ON $(2)
 endef
 
-.PHONY: help setup build demo test tiny cpp bench lint format types docs asan tsan wheel clean
+.PHONY: help setup build demo test tiny cpp bench conformance lint format types docs asan tsan wheel clean
 
 help: ## print this
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -63,6 +63,9 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 
 bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 	$(PY) -m ipujax bench
+
+conformance: build ## run JAX's 5,594 test harnesses against the CPU, write docs/conformance.md
+	$(PY) -m ipujax conformance --page docs/conformance.md
 
 lint: $(SETUP) ## check style: ruff, clang-format
 	$(VENV)/bin/ruff check .

@@ -16,6 +16,7 @@ WORDS = {
     "devices": "list the IPUs that JAX sees",
     "ops": "print how each op of StableHLO is lowered, or why it is refused",
     "options": "print every option with its environment variable, default and values",
+    "conformance": "run JAX's test harnesses against JAX's CPU backend",
     "bench": "measure against JAX's CPU backend and against published cycle counts",
 }
 
