@@ -27,10 +27,11 @@ _KEPT_AFTER_RELEASE = 256
 
 @dataclass(frozen=True)
 class Signature:
-    """Shapes and dtypes of the arrays that a callback must return."""
+    """Shapes and dtypes of the arrays that a callback must return, and dtypes of those it takes."""
 
     shapes: tuple[Shape, ...]
     dtypes: tuple[np.dtype, ...]
+    taken: tuple[np.dtype, ...] = ()  #: empty: as the program holds them
 
 
 class Handle:
@@ -84,10 +85,13 @@ def register(
     function: Callable[..., Sequence[object]],
     shapes: Sequence[Sequence[int]],
     dtypes: Sequence[np.dtype],
+    taken: Sequence[np.dtype] = (),
 ) -> Handle:
-    """Registers `function` and says what it must return; the handle keeps it registered."""
+    """Registers `function` and says what it takes and must return; the handle keeps it so."""
     signature = Signature(
-        tuple(tuple(shape) for shape in shapes), tuple(np.dtype(dtype) for dtype in dtypes)
+        tuple(tuple(shape) for shape in shapes),
+        tuple(np.dtype(dtype) for dtype in dtypes),
+        tuple(np.dtype(dtype) for dtype in taken),
     )
     return _registry.add(function, signature)
 
@@ -127,9 +131,12 @@ def call(
         outputs: dtype name and shape of each result; `run` holds results to what was registered.
     """
     del outputs
-    arguments = [
-        np.frombuffer(elements, np.dtype(dtype)).reshape(shape) for dtype, shape, elements in inputs
-    ]
+    taken = _registry.get(callback_id)[1].taken or [np.dtype(dtype) for dtype, _, _ in inputs]
+    arguments = []
+    for dtype, (held, shape, elements) in zip(taken, inputs, strict=True):
+        # A program holds complex numbers as two floats, in a last dimension of their own.
+        outside = shape[:-1] if dtype.kind == "c" and np.dtype(held).kind == "f" else shape
+        arguments.append(np.frombuffer(elements, dtype).reshape(outside))
     return [result.tobytes() for result in run(callback_id, arguments)]
 
 

@@ -169,7 +169,7 @@ def _emit_callback(
     from jax._src import dtypes
     from jax._src.interpreters import mlir as private_mlir
 
-    del operand_avals, returns_token, partitioned
+    del returns_token, partitioned
 
     def canonical(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
         # Python literals and lists are allowed as results; JAX gives them its default dtypes.
@@ -179,6 +179,7 @@ def _emit_callback(
         canonical,
         [aval.shape for aval in result_avals],
         [aval.dtype for aval in result_avals],
+        [aval.dtype for aval in operand_avals],
     )
     # The first keeps it for JAX's executable, the second keeps it out of the persistent cache.
     ctx.module_context.add_keepalive(handle)

@@ -6,10 +6,9 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 
-from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.elements import elements
 
 #: Attributes that say nothing the compiler uses, or that stage 2 has used up.
 DROPPED = frozenset(
@@ -112,39 +111,3 @@ class Attributes:
 
 def _plain(item: Any) -> Any:
     return item if isinstance(item, int) else tuple(item)
-
-
-def elements(attribute: Any) -> np.ndarray:
-    """The elements of a dense attribute; a splat has stride 0 in every dimension."""
-    try:
-        array = np.asarray(attribute)
-    except TypeError:
-        if str(attribute.type.element_type) != "bf16":
-            # Of a type that is refused later, where all such ops are known.
-            return np.broadcast_to(np.zeros((), np.uint8), tuple(attribute.type.shape))
-        array = _bfloat16_elements(attribute)
-    if array.size and not any(array.strides):
-        return np.broadcast_to(np.array(array.flat[0]), array.shape)
-    # The buffer belongs to the MLIR context, which dies before the program does.
-    return np.array(array)
-
-
-def _bfloat16_elements(attribute: Any) -> np.ndarray:
-    """NumPy has no buffer format for bfloat16, so these are read from the attribute's text."""
-    dtype = DTYPES["bf16"].numpy
-    shape = tuple(attribute.type.shape)
-    text = str(attribute)
-    body = text[text.index("<") + 1 : text.rindex("> :")]
-    if attribute.is_splat:
-        return np.broadcast_to(_bfloat16(body), shape)
-    if body.startswith('"0x'):
-        return np.frombuffer(bytes.fromhex(body[3:-1]), dtype).reshape(shape)
-    numbers = [_bfloat16(token) for token in re.findall(r"[-+.\w]+", body)]
-    return np.array(numbers, dtype).reshape(shape)
-
-
-def _bfloat16(token: str) -> np.ndarray:
-    dtype = DTYPES["bf16"].numpy
-    if token.startswith("0x"):
-        return np.array(int(token, 16), np.uint16).view(dtype)
-    return np.array(float(token), np.float32).astype(dtype)

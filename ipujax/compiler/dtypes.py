@@ -58,9 +58,24 @@ REFUSED = {
     "f64": "an IPU has no 64-bit floating point; use float32, or leave jax_enable_x64 off",
     "i64": "an IPU has no 64-bit integers; use int32, or leave jax_enable_x64 off",
     "ui64": "an IPU has no 64-bit integers; use uint32, or leave jax_enable_x64 off",
-    "complex<f32>": "complex64 has no rules yet; carry real and imaginary parts apart",
     "complex<f64>": "an IPU has no 64-bit floating point; carry float32 parts apart",
 }
+
+
+_NUMPY = {
+    "i64": np.int64,
+    "ui64": np.uint64,
+    "f64": np.float64,
+    "complex<f32>": np.complex64,
+    "complex<f64>": np.complex128,
+}
+
+
+def numpy_type(name: str) -> np.dtype | None:
+    """The numpy type of that StableHLO name, where there is one."""
+    if name in DTYPES:
+        return DTYPES[name].numpy
+    return np.dtype(_NUMPY[name]) if name in _NUMPY else None
 
 
 def refusal_of(name: str) -> str:

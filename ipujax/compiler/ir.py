@@ -123,6 +123,14 @@ class Parameter:
     memory_kind: str = "device"
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An argument or result as callers see it, where that is not how the program holds it."""
+
+    dtype: str  #: JAX's name
+    shape: Shape
+
+
 @dataclass(slots=True)
 class Program:
     """A whole program for one device."""
@@ -132,6 +140,9 @@ class Program:
     parameters: list[Parameter]
     result_sources: list[Source] = field(default_factory=list)
     attrs: dict[str, Any] = field(default_factory=dict)
+    #: By index; passes that change a boundary type add to them.
+    seen_arguments: dict[int, Seen] = field(default_factory=dict)
+    seen_results: dict[int, Seen] = field(default_factory=dict)
 
     @property
     def output_alias(self) -> list[int]:

@@ -14,7 +14,7 @@ import ipujax.compiler.rules as rules  # noqa: F401  (registers every rule)
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.fuse import CONTROL_FLOW, blocks_run
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.ir import Op, Program, Value
+from ipujax.compiler.ir import Op, Program, Seen, Value
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
@@ -159,19 +159,22 @@ def _result_debug(value: Value, index: int) -> Any:
 def _signature(program: Program, builder: Builder) -> dict[str, Any]:
     return {
         "name": program.name,
-        "inputs": [_spec(value) for value in program.main.args],
-        "outputs": [_spec(value) for value in program.main.results],
+        "inputs": _specs(program.main.args, program.seen_arguments),
+        "outputs": _specs(program.main.results, program.seen_results),
         "output_alias": program.output_alias,
         "has_host_callbacks": builder.has_host_callbacks,
     }
 
 
-def _spec(value: Value) -> dict[str, Any]:
-    if value.dtype == TOKEN:
-        return {"dtype": TOKEN, "shape": [], "bytes": 0}
-    row = DTYPES[value.dtype]
-    return {
-        "dtype": row.jax_name,
-        "shape": list(value.shape),
-        "bytes": value.num_elements * row.size,
-    }
+def _specs(values: list[Value], seen: dict[int, Seen]) -> list[dict[str, Any]]:
+    """What callers hand over and get, in order."""
+    specs = []
+    for index, value in enumerate(values):
+        if value.dtype == TOKEN:
+            specs.append({"dtype": TOKEN, "shape": [], "bytes": 0})
+            continue
+        row = DTYPES[value.dtype]
+        outside = seen.get(index, Seen(row.jax_name, value.shape))
+        num_bytes = value.num_elements * row.size
+        specs.append({"dtype": outside.dtype, "shape": list(outside.shape), "bytes": num_bytes})
+    return specs

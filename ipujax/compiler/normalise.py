@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program
+from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.reshapes import sink_reshapes
@@ -17,6 +18,7 @@ from ipujax.compiler.rules.registry import RULES
 
 #: In order; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
+    split_complex,
     narrow,
     simplify,
     simplify_loops,

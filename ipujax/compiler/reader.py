@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ipujax.compiler.attributes import Attributes, elements
+from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.elements import complex_elements, elements
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value
 from ipujax.compiler.sources import Sources
 from ipujax.errors import InvalidProgramError
@@ -153,10 +154,10 @@ class Reader:
     def _read_constant(self, operation: Any, env: Environment, block: Block) -> None:
         result = operation.results[0]
         shape, dtype = self._type(result.type)
-        try:
+        if dtype.startswith("complex"):
+            const = complex_elements(operation, dtype, shape)
+        else:
             const = elements(operation.attributes["value"])
-        except TypeError:  # the bindings know no complex constants; their dtype is refused later
-            const = np.broadcast_to(np.zeros((), np.uint8), shape)
         if const.size == 0 and dtype in DTYPES:
             const = np.zeros(shape, DTYPES[dtype].numpy)
         env[result] = Value(shape, dtype, const=const)
@@ -168,7 +169,7 @@ class Reader:
     def _read_composite(self, operation: Any, env: Environment, block: Block) -> None:
         attributes = operation.attributes
         name = attributes["name"].value
-        if self._has_rule(name):
+        if self._has_rule(name) and not _any_complex(operation):
             op = self._read_op(operation, name, env, block)
             op.attrs.update(op.attrs.pop("composite_attributes", {}))
         else:
@@ -256,6 +257,11 @@ class Reader:
                 elif item.name == "mhlo.memory_kind":
                     parameter.memory_kind = item.attr.value
         return parameters
+
+
+def _any_complex(operation: Any) -> bool:
+    """Rules for composites are for real numbers; JAX says how complex ones are composed."""
+    return any("complex<" in str(value.type) for value in operation.operands)
 
 
 def read_program(module: Any, name: str, has_rule: Callable[[str], bool]) -> Program:

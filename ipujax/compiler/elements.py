@@ -1,0 +1,54 @@
+"""The elements of constants: by buffer where MLIR's bindings have one, else from the text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from ipujax.compiler.dtypes import numpy_type
+
+
+def elements(attribute: Any) -> np.ndarray:
+    """The elements of a dense attribute; a splat has stride 0 in every dimension."""
+    try:
+        array = np.asarray(attribute)
+    except TypeError:
+        kind = attribute.type
+        array = _from_text(str(attribute), str(kind.element_type), tuple(kind.shape))
+    if array.size and not any(array.strides):
+        return np.broadcast_to(np.array(array.flat[0]), array.shape)
+    # The buffer belongs to the MLIR context, which dies before the program does.
+    return np.array(array)
+
+
+def complex_elements(operation: Any, element: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The same for a constant op of complex numbers, whose attribute the bindings cannot give."""
+    return _from_text(str(operation), element, shape)
+
+
+def _from_text(text: str, element: str, shape: tuple[int, ...]) -> np.ndarray:
+    dtype = numpy_type(element)
+    if dtype is None:
+        # Of a type that is refused later, where all such ops are known.
+        return np.broadcast_to(np.zeros((), np.uint8), shape)
+    begin = text.index("dense<") + 6
+    body = text[begin : text.rindex("> : tensor<")]
+    if body.startswith('"0x'):
+        return np.frombuffer(bytes.fromhex(body[3:-1]), dtype).reshape(shape)
+    part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    tokens = re.findall(r"[-+.\w]+", body)
+    numbers = np.array([_number(token, part) for token in tokens], part).view(dtype)
+    if numbers.size == 1:
+        return np.broadcast_to(numbers.reshape(()), shape)
+    return numbers.reshape(shape)
+
+
+def _number(token: str, dtype: np.dtype) -> Any:
+    """One number as MLIR prints it; hexadecimal digits are the bits of a float."""
+    if token.startswith("0x"):
+        return np.array(int(token, 16), f"u{dtype.itemsize}").view(dtype)
+    if re.fullmatch(r"[-+]?\d+", token):
+        return np.array(int(token)).astype(dtype)
+    return np.array(float(token)).astype(dtype)

@@ -1,0 +1,242 @@
+"""Complex functions as formulas of real and imaginary parts: a table, name -> formula.
+
+The cases at zero, infinity and NaN are those that XLA's CPU backend has. `sqrt`, `log`, `sine` ...
+come from JAX mostly as real arithmetic already: the artifact is written after StableHLO's own
+complex-math expansion; the formulas here serve what is left, and programs by other front ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ipujax.compiler.passes.terms import Term, Writer
+
+Pair = tuple[Term, Term]  #: real and imaginary part
+Formula = Callable[..., Pair]
+
+_INF = float("inf")
+
+
+def modulus(w: Writer, z: Pair) -> Term:
+    """|z| without overflow on the way."""
+    re, im = abs(z[0]), abs(z[1])
+    most, least = re.maximum(im), re.minimum(im)
+    ratio = least / most
+    length = most * (ratio * ratio + 1.0).sqrt()
+    return w.where(length.is_nan(), least, length)  # 0 / 0 and inf / inf
+
+
+def add(w: Writer, x: Pair, y: Pair) -> Pair:
+    return x[0] + y[0], x[1] + y[1]
+
+
+def subtract(w: Writer, x: Pair, y: Pair) -> Pair:
+    return x[0] - y[0], x[1] - y[1]
+
+
+def multiply(w: Writer, x: Pair, y: Pair) -> Pair:
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
+def negate(w: Writer, z: Pair) -> Pair:
+    return -z[0], -z[1]
+
+
+def divide(w: Writer, x: Pair, y: Pair) -> Pair:
+    """Smith's quotient (Algorithm 116, 1962), with C99's values at zero and infinity (annex G)."""
+    most = abs(x[0]).maximum(abs(x[1])).maximum(abs(y[0])).maximum(abs(y[1]))
+    scale = w.where(most > 2.0**125, most.like(0.25), 1.0)  # no sum of two may overflow
+    (a, b), (c, d) = (x[0] * scale, x[1] * scale), (y[0] * scale, y[1] * scale)
+    wide = abs(c) >= abs(d)
+    small, large = w.where(wide, d, c), w.where(wide, c, d)
+    ratio = small / large
+    below = large + small * ratio
+    re = w.where(wide, a + b * ratio, a * ratio + b) / below
+    im = w.where(wide, b - a * ratio, b * ratio - a) / below
+
+    x_infinite = a.is_infinite() | b.is_infinite()
+    y_infinite = c.is_infinite() | d.is_infinite()
+    up = x_infinite & c.is_finite() & d.is_finite()
+    ua, ub = _unit_if_infinite(w, a), _unit_if_infinite(w, b)
+    re = w.where(up, (ua * c + ub * d) * _INF, re)
+    im = w.where(up, (ub * c - ua * d) * _INF, im)
+    down = y_infinite & a.is_finite() & b.is_finite()
+    uc, ud = _unit_if_infinite(w, c), _unit_if_infinite(w, d)
+    re = w.where(down, (a * uc + b * ud) * 0.0, re)
+    im = w.where(down, (b * uc - a * ud) * 0.0, im)
+    by_zero = abs(c).maximum(abs(d)).eq(0.0) & ~(a.is_nan() & b.is_nan())
+    endless = c.like(_INF).with_sign_of(c)
+    re, im = w.where(by_zero, endless * a, re), w.where(by_zero, endless * b, im)
+    return re, im
+
+
+def _unit_if_infinite(w: Writer, x: Term) -> Term:
+    """1 where infinite, else 0, with the sign of x."""
+    return w.where(x.is_infinite(), x.like(1.0), 0.0).with_sign_of(x)
+
+
+def sign(w: Writer, z: Pair) -> Pair:
+    length = modulus(w, z)
+    nothing = length.eq(0.0)
+    return w.where(nothing, z[0], z[0] / length), w.where(nothing, z[1], z[1] / length)
+
+
+def exponential(w: Writer, z: Pair) -> Pair:
+    """exp of half the real part twice, so that a small cosine meets no early infinity."""
+    re, im = z
+    half = (re * 0.5).exp()
+    flat = im.eq(0.0)
+    return (
+        w.where(flat, re.exp(), half * im.cos() * half),
+        w.where(flat, im, half * im.sin() * half),
+    )
+
+
+def exponential_minus_one(w: Writer, z: Pair) -> Pair:
+    """expm1(a) cos b - 2 sin(b/2)^2: no cancellation near zero."""
+    re, im = z
+    half_sine = (im * 0.5).sin()
+    flat = im.eq(0.0)
+    real = re.expm1() * im.cos() - half_sine * half_sine * 2.0
+    return w.where(flat, re.expm1(), real), w.where(flat, im, re.exp() * im.sin())
+
+
+def log(w: Writer, z: Pair) -> Pair:
+    """The logarithm of the larger part plus half log1p of the squared ratio."""
+    re, im = abs(z[0]), abs(z[1])
+    most, least = re.maximum(im), re.minimum(im)
+    ratio = least / most
+    rest = w.where(most.eq(least), most.like(1.0), ratio * ratio)
+    length = most.log() + rest.log1p() * 0.5
+    near = (most - 1.0) * (most + 1.0) + least * least
+    unit = (most < 2.0) & (most > 0.5)
+    return w.where(unit, near.log1p() * 0.5, length), z[1].atan2(z[0])
+
+
+def log_plus_one(w: Writer, z: Pair) -> Pair:
+    re, im = z
+    far = log(w, (re + 1.0, im))[0]
+    near = (re * (re + 2.0) + im * im).log1p() * 0.5
+    use_near = (abs(re) < 0.5) & (abs(im) < 0.5)
+    return w.where(use_near, near, far), im.atan2(re + 1.0)
+
+
+def sqrt(w: Writer, z: Pair) -> Pair:
+    re, im = z
+    # Scaled by 2^-4 or 2^60, |z| + |re| neither overflows nor loses bits.
+    large = abs(re).maximum(abs(im)) >= 1.0
+    scale = w.where(large, re.like(2.0**-4), 2.0**60)
+    x, y = abs(re) * scale, abs(im) * scale
+    root = ((modulus(w, (x, y)) + x) * 0.5).sqrt() * w.where(large, re.like(4.0), 2.0**-30)
+    other = abs(im) / (root * 2.0)
+    nothing = root.eq(0.0)
+    other = w.where(nothing, abs(im), other)
+    right = re >= 0.0
+    u, v = w.where(right, root, other), w.where(right, other, root)
+    wide = im.is_infinite()
+    u = w.where(wide, u.like(_INF), u)
+    v = w.where(wide, v.like(_INF), v)
+    left = re.eq(-_INF) & im.is_finite()
+    far = re.eq(_INF) & im.is_finite()
+    u = w.where(left, 0.0, u)
+    v = w.where(far, 0.0, v)
+    return u, v.with_sign_of(im)
+
+
+def rsqrt(w: Writer, z: Pair) -> Pair:
+    """conj(sqrt z) / |z|."""
+    u, v = sqrt(w, z)
+    length = modulus(w, z)
+    nothing, endless = length.eq(0.0), length.eq(_INF)
+    re = w.where(nothing, length.like(_INF), w.where(endless, 0.0, u / length))
+    im = w.where(nothing, length.like(float("nan")), w.where(endless, 0.0, -(v / length)))
+    return re, im
+
+
+def cbrt(w: Writer, z: Pair) -> Pair:
+    length, angle = modulus(w, z).unary("cbrt"), z[1].atan2(z[0]) / 3.0
+    return length * angle.cos(), length * angle.sin()
+
+
+def sine(w: Writer, z: Pair) -> Pair:
+    return z[0].sin() * z[1].cosh(), z[0].cos() * z[1].sinh()
+
+
+def cosine(w: Writer, z: Pair) -> Pair:
+    return z[0].cos() * z[1].cosh(), -(z[0].sin() * z[1].sinh())
+
+
+def tanh(w: Writer, z: Pair) -> Pair:
+    """Kahan's (Branch cuts for complex elementary functions, 1987): no overflow on the way."""
+    re, im = z
+    t, s = im.tan(), re.sinh()
+    beta = t * t + 1.0
+    rho = (s * s + 1.0).sqrt()
+    below = beta * s * s + 1.0
+    near = beta * rho * s / below, t / below
+    far_im = im.sin() * im.cos() * 4.0 * (abs(re) * -2.0).exp()
+    far_im = w.where(im.is_finite(), far_im, re.like(0.0).with_sign_of(im))
+    far = abs(re) > 11.0
+    one = re.like(1.0).with_sign_of(re)
+    unknown = ~im.is_finite() & re.is_finite()
+    out_re = w.where(far, one, near[0])
+    out_im = w.where(far, far_im, near[1])
+    out_im = w.where(im.eq(0.0), im, out_im)
+    return w.where(unknown, im - im, out_re), w.where(unknown, im - im, out_im)
+
+
+def tan(w: Writer, z: Pair) -> Pair:
+    u, v = tanh(w, (-z[1], z[0]))
+    return v, -u
+
+
+def logistic(w: Writer, z: Pair) -> Pair:
+    re, im = exponential(w, negate(w, z))
+    one = re.like(1.0)
+    return divide(w, (one, re.like(0.0)), (re + 1.0, im))
+
+
+def power(w: Writer, x: Pair, y: Pair) -> Pair:
+    """|x|^c e^(-d t) at the angle c t + d log|x|, with t the angle of x."""
+    c, d = y
+    length, angle = modulus(w, x), x[1].atan2(x[0])
+    coefficient = length.pow(c) * (-(d * angle)).exp()
+    turned = c * angle + w.where(d.eq(0.0), d, d * length.log())
+    re, im = coefficient * turned.cos(), coefficient * turned.sin()
+    base_zero = length.eq(0.0) & (c > 0.0)
+    re, im = w.where(base_zero, 0.0, re), w.where(base_zero, 0.0, im)
+    to_zero = c.eq(0.0) & d.eq(0.0)
+    return w.where(to_zero, re.like(1.0), re), w.where(to_zero, 0.0, im)
+
+
+def atan2(w: Writer, y: Pair, x: Pair) -> Pair:
+    """-i log((x + i y) / sqrt(x^2 + y^2))."""
+    top = x[0] - y[1], x[1] + y[0]
+    below = sqrt(w, add(w, multiply(w, x, x), multiply(w, y, y)))
+    re, im = log(w, divide(w, top, below))
+    return im, -re
+
+
+#: Complex to complex.
+FORMULAS: dict[str, Formula] = {
+    "add": add,
+    "atan2": atan2,
+    "cbrt": cbrt,
+    "cosine": cosine,
+    "divide": divide,
+    "exponential": exponential,
+    "exponential_minus_one": exponential_minus_one,
+    "log": log,
+    "log_plus_one": log_plus_one,
+    "logistic": logistic,
+    "multiply": multiply,
+    "negate": negate,
+    "power": power,
+    "rsqrt": rsqrt,
+    "sign": sign,
+    "sine": sine,
+    "sqrt": sqrt,
+    "subtract": subtract,
+    "tan": tan,
+    "tanh": tanh,
+}
