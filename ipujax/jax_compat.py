@@ -5,6 +5,7 @@ Everything here was tried with the series in `TESTED`; another one is refused at
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -222,6 +223,24 @@ def deserialize_artifact(code: bytes) -> Any:
     from jaxlib.mlir.dialects import stablehlo
 
     return stablehlo.deserialize_portable_artifact(private_mlir.make_ir_context(), code)
+
+
+def refine_shapes(module: Any) -> None:
+    """Writes out, in place, the shapes that follow from the arguments' and from constants.
+
+    The passes stop with an error where a shape depends on run-time values: then the module stays
+    as far as it came, and whoever reads it says which op is left.
+    """
+    from jaxlib.mlir import ir, passmanager
+    from jaxlib.mlir.dialects import stablehlo
+
+    stablehlo.register_stablehlo_passes()
+    refine = "stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism)"
+    with module.context, contextlib.suppress(ir.MLIRError):
+        # Twice: the second sees shapes that the first turned from operands into types.
+        passmanager.PassManager.parse(f"builtin.module({refine},{refine},canonicalize)").run(
+            module.operation
+        )
 
 
 def serialize_artifact(lowered: Any) -> bytes:

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ipujax import jax_compat
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value
+from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, expand
 from ipujax.compiler.sources import Sources
-from ipujax.errors import InvalidProgramError
+from ipujax.errors import InvalidProgramError, UnsupportedOpError
 
 #: Ops whose results are their operands: on one device they change no number.
 RENAMES = frozenset(
@@ -43,7 +45,18 @@ DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
 #: 64-bit state of a random generator is two 32-bit words to an IPU (new last dimension).
 WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_generator"})
 
-Environment = dict[Any, Value]
+#: A tuple of the program is a list of its elements.
+Environment = dict[Any, Any]
+
+DYNAMIC_REASON = "shapes must be known when compiling; an IPU program has fixed shapes"
+
+
+class NeedsRefinement(Exception):  # noqa: N818 (not an error: the caller refines and reads again)
+    """The module holds shapes that are not written out; `found` is the first such op."""
+
+    def __init__(self, found: str, line: str):
+        super().__init__(found)
+        self.found, self.line = found, line
 
 
 class Reader:
@@ -70,8 +83,13 @@ class Reader:
             "stablehlo.composite": self._read_composite,
             "stablehlo.constant": self._read_constant,
             "stablehlo.custom_call": self._read_custom_call,
+            "stablehlo.rng": self._read_rng,
+            "stablehlo.tuple": self._read_tuple,
+            "stablehlo.get_tuple_element": self._read_tuple_element,
             "sdy.manual_computation": self._read_manual,
         }
+        special.update({f"stablehlo.{name}": self._read_old_op for name in OLD_OPS})
+        special.update({f"stablehlo.{name}": self._read_dynamic for name in DYNAMIC})
         special.update(dict.fromkeys(RENAMES, self._read_rename))
         special.update(dict.fromkeys(SKIPPED, lambda op, env, block: None))
         special.update(dict.fromkeys(TERMINATORS, self._read_terminator))
@@ -128,6 +146,29 @@ class Reader:
             op.regions.append(self._read_region(region, env))
         block.ops.append(op)
         return op
+
+    def _read_old_op(self, operation: Any, env: Environment, block: Block) -> None:
+        op = self._read_op(operation, operation.name, env, block)
+        block.ops.pop()
+        ops, results = expand(op)
+        block.ops += ops
+        env.update(zip(operation.results, results, strict=True))
+
+    def _read_dynamic(self, operation: Any, env: Environment, block: Block) -> None:
+        source = self._sources.of(operation, self._call_sources[-1])
+        raise NeedsRefinement(operation.name.removeprefix("stablehlo."), source.line)
+
+    def _read_rng(self, operation: Any, env: Environment, block: Block) -> None:
+        """Its last operand is the shape, which the result has too."""
+        op = self._read_op(operation, "stablehlo.rng", env, block)
+        op.operands = op.operands[:2]
+
+    def _read_tuple(self, operation: Any, env: Environment, block: Block) -> None:
+        env[operation.results[0]] = [env[value] for value in operation.operands]
+
+    def _read_tuple_element(self, operation: Any, env: Environment, block: Block) -> None:
+        index = operation.attributes["index"].value
+        env[operation.results[0]] = env[operation.operands[0]][index]
 
     def _read_region(self, region: Any, env: Environment) -> Block:
         inner = Block()
@@ -237,9 +278,7 @@ class Reader:
         if shape is None:
             return (), TOKEN if "token" in str(mlir_type) else str(mlir_type)
         if any(dim < 0 for dim in shape):
-            raise InvalidProgramError(
-                f"[read] needs static shapes; got {mlir_type}. Do call with concrete shapes."
-            )
+            raise NeedsRefinement(f"a value of type {mlir_type}", "")
         return tuple(shape), str(mlir_type.element_type)
 
     # Signature -----------------------------------------------------------------------------------
@@ -265,5 +304,17 @@ def _any_complex(operation: Any) -> bool:
 
 
 def read_program(module: Any, name: str, has_rule: Callable[[str], bool]) -> Program:
-    """Reads `module` into a program; see `Reader`."""
-    return Reader(module, name, has_rule).read()
+    """Reads `module` into a program; see `Reader`.
+
+    Shapes that are not written out are refined first, in place, from those of the arguments.
+    Raises:
+        UnsupportedOpError: a shape depends on values that only a running program has.
+    """
+    try:
+        return Reader(module, name, has_rule).read()
+    except NeedsRefinement:
+        jax_compat.refine_shapes(module)
+    try:
+        return Reader(module, name, has_rule).read()
+    except NeedsRefinement as error:
+        raise UnsupportedOpError([(error.found, DYNAMIC_REASON, error.line)]) from None

@@ -162,11 +162,23 @@ def _cholesky(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays)
     )
 
 
+def _sort(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays) -> str | None:
+    """An unstable sort may order equal keys as it likes: the keys and the set of rows count."""
+    if harness.params.get("is_stable", True) or len(ours) == 1:
+        return _by_value(harness, arguments, ours, theirs)
+    num_keys = harness.params.get("num_keys", 1)
+    rows = [np.sort(np.rec.fromarrays([wide(x).ravel() for x in each])) for each in (ours, theirs)]
+    if rows[0].tolist() != rows[1].tolist():
+        return "rows were torn apart"
+    return _by_value(harness, arguments, ours[:num_keys], theirs[:num_keys])
+
+
 _PROPERTIES: dict[str, Callable[[Harness, Arrays, Arrays, Arrays], str | None]] = {
     "cholesky": _cholesky,
     "eig": _eig,
     "eigh": _eigh,
     "lu": _lu,
     "qr": _qr,
+    "sort": _sort,
     "svd": _svd,
 }

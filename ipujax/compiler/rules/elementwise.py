@@ -271,5 +271,12 @@ def _lower_single(builder: Builder, op: Op) -> Sequence[Any]:
     return _lower_fused(builder, single)
 
 
+@rule("map")
+def map_elements(builder: Builder, op: Op) -> Sequence[Any]:
+    """The body, a function of single elements, over all elements of the operands."""
+    tensors, debug = builder.operands(op), builder.debug(op)
+    return builder.map(body_expressions(op.regions[0]), tensors, debug)
+
+
 rule("fused")(_lower_fused)
 rule(*ELEMENTWISE)(_lower_single)

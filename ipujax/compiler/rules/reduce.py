@@ -96,7 +96,7 @@ def _windows_tile(op: Op) -> bool:
     return (
         init.is_splat
         and 1 < math.prod(sizes) <= MAX_TILE_ELEMENTS
-        and tuple(op.attrs.get("window_strides", sizes)) == tuple(sizes)
+        and tuple(op.attrs.get("window_strides", (1,) * len(sizes))) == tuple(sizes)
         and (padding is None or not any(int(edge) for pair in padding for edge in pair))
         and all(n and n % size == 0 for n, size in zip(operand.shape, sizes, strict=True))
     )

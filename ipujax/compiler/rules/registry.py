@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ipujax.compiler.ir import Op
+from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS
 
 #: A rule gives one tensor for each result of the op.
 Rule = Callable[[Any, Op], Sequence[Any]]
@@ -44,42 +45,21 @@ _SEVERAL_DEVICES = "programs over several devices are not lowered yet"
 _DYNAMIC = "shapes must be known when compiling; an IPU program has fixed shapes"
 _QUANTISED = "quantised types have no place on an IPU; use int8 and scale yourself"
 _LINALG = "factorisations have no rules yet; do them on the host with jax.pure_callback"
-_OLD = "JAX never makes it; it is left from older front ends"
 _HOST = "the host is reached with io_callback and jax.debug, not with in- and outfeeds"
 
 #: Ops that are refused, each with the reason that users are told.
 REFUSED: dict[str, str] = {
     "async_done": _SEVERAL_DEVICES,
     "async_start": _SEVERAL_DEVICES,
-    "batch_norm_grad": _OLD,
-    "batch_norm_inference": _OLD,
-    "batch_norm_training": _OLD,
-    "broadcast": _OLD,
     "cholesky": _LINALG,
     "collective_permute": _SEVERAL_DEVICES,
-    "dot": _OLD,
-    "dynamic_broadcast_in_dim": _DYNAMIC,
-    "dynamic_conv": _DYNAMIC,
-    "dynamic_gather": _DYNAMIC,
-    "dynamic_iota": _DYNAMIC,
-    "dynamic_pad": _DYNAMIC,
-    "dynamic_reshape": _DYNAMIC,
-    "einsum": _OLD,
     "fft": "Fourier transforms have no rule yet; use a matrix product with the DFT matrix",
-    "get_dimension_size": _DYNAMIC,
-    "get_tuple_element": _OLD,
     "infeed": _HOST,
-    "map": _OLD,
     "outfeed": _HOST,
-    "real_dynamic_slice": _DYNAMIC,
     "recv": _HOST,
-    "rng": "it has no fixed result; use jax.random",
     "send": _HOST,
     "set_dimension_size": _DYNAMIC,
-    "torch_index_select": _OLD,
     "triangular_solve": _LINALG,
-    "tuple": _OLD,
-    "unary_einsum": _OLD,
     "uniform_dequantize": _QUANTISED,
     "uniform_quantize": _QUANTISED,
 }
@@ -93,20 +73,24 @@ READ_AWAY = frozenset(
         "composite",
         "constant",
         "cross-replica-sum",
+        "get_tuple_element",
         "partition_id",
         "reduce_scatter",
         "replica_id",
         "return",
+        "tuple",
     }
 )
 #: Ops on complex numbers alone, which a pass takes away.
 SPLIT_AWAY = frozenset({"complex", "imag", "real"})
+#: Ops that the reader turns into others, and into which.
+REWRITTEN = {name: becomes for name, (becomes, _) in OLD_OPS.items()} | DYNAMIC
 
 
 def op_table() -> str:
     """The generated page docs/ops.md: every op of the dialect, and how it is treated."""
     lines = ["| op | lowered by |", "|---|---|"]
-    for name in sorted({*RULES, *REFUSED, *READ_AWAY, *SPLIT_AWAY}):
+    for name in sorted({*RULES, *REFUSED, *READ_AWAY, *SPLIT_AWAY, *REWRITTEN}):
         if name in RULES:
             module = RULES[name].__module__.rpartition(".")[2]
             lines.append(f"| `{name}` | rules/{module}.py |")
@@ -114,6 +98,9 @@ def op_table() -> str:
             lines.append(f"| `{name}` | refused: {REFUSED[name]} |")
         elif name in SPLIT_AWAY:
             lines.append(f"| `{name}` | passes/complex.py: complex numbers become two real ones |")
+        elif name in REWRITTEN:
+            where = " where its shapes are constants" if name in DYNAMIC else ""
+            lines.append(f"| `{name}` | the reader: becomes {REWRITTEN[name]}{where} |")
         else:
             lines.append(f"| `{name}` | the reader: it leaves no op on one device |")
     return "\n".join(lines) + "\n"

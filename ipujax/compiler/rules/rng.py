@@ -1,4 +1,4 @@
-"""rng_bit_generator: the counter-based generators of XLA, bit for bit."""
+"""rng_bit_generator, bit for bit as XLA computes it, and rng, whose bits nobody fixed."""
 
 from __future__ import annotations
 
@@ -28,3 +28,56 @@ def rng_bit_generator(builder: Builder, op: Op) -> Sequence[Any]:
         builder.debug(op),
     )
     return [new_state.reshape(list(op.results[0].shape)), random]
+
+
+#: Random bits that fit a float's mantissa with the bit before its point: multiples below 1.
+_FLOAT_BITS = {"f32": 24, "f16": 11, "bf16": 8}
+
+
+@rule("rng")
+def rng(builder: Builder, op: Op) -> Sequence[Any]:
+    """UNIFORM: from the first operand up to, not with, the second. NORMAL: mean and deviation."""
+    low, high = (tensor.reshape([]) for tensor in builder.operands(op)[:2])
+    result, debug, e = op.results[0], builder.debug(op), ipu.popops.expr
+    shape, type_, poprand = list(result.shape), builder.type_of(result), ipu.poprand
+    x, a, b = (e.PlaceHolder(i) for i in (1, 2, 3))
+    reference = builder.variable(ipu.poplar.FLOAT, shape, debug)
+    if op.attrs["rng_distribution"] == "NORMAL":
+        source = poprand.normal(
+            builder.graph, None, 0, reference, ipu.poplar.FLOAT, 0.0, 1.0, builder.program, debug
+        )
+        scaled = e.Add(e.Mul(x, e.Cast(b, ipu.poplar.FLOAT)), e.Cast(a, ipu.poplar.FLOAT))
+    else:
+        source = poprand.uniform(
+            builder.graph,
+            None,
+            0,
+            reference,
+            ipu.poplar.UNSIGNED_INT,
+            0.0,
+            float(2**32 - 1),
+            builder.program,
+            debug,
+        )
+        scaled = _uniform(result.dtype, x, a, b)
+    if type_ != ipu.poplar.BOOL:
+        scaled = e.Cast(scaled, type_)
+    return builder.round_bfloat16(op, builder.map([scaled], [source, low, high], debug))
+
+
+def _uniform(dtype: str, bits: Any, low: Any, high: Any) -> Any:
+    """Random 32 bits as a number in [low, high)."""
+    e, poplar = ipu.popops.expr, ipu.poplar
+    word = poplar.UNSIGNED_INT
+    if dtype in _FLOAT_BITS:
+        count = _FLOAT_BITS[dtype]
+        unit = e.Mul(
+            e.Cast(e.Shr(bits, e.Const(word, 32 - count)), poplar.FLOAT),
+            e.Const(poplar.FLOAT, 2.0**-count),
+        )
+        low, high = (e.Cast(each, poplar.FLOAT) for each in (low, high))
+        return e.Add(low, e.Mul(unit, e.Sub(high, low)))
+    if dtype == "i1":
+        return e.Equal(e.BitwiseAnd(bits, e.Const(word, 1)), e.Const(word, 1))
+    low, high = (e.Cast(each, word) for each in (low, high))
+    return e.Add(low, e.Rem(bits, e.Sub(high, low)))
