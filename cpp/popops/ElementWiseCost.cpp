@@ -113,8 +113,6 @@ Rates realRates(Op op) {
       return {{5, 1}, {5, 1}};
     case Op::kClamp:
       return {{2, 2}, {2, 4}};
-    case Op::kMultiplyAdd:
-      return {{4, 2}, {4, 4}};
     // No estimator of poplibs has these. Our estimate: the library functions they would call.
     case Op::kAcos:
     case Op::kAtan:

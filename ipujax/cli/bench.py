@@ -26,6 +26,7 @@ TIMED = (
     ("call and NumPy result", "add_one_to_numpy", 2.0),
     ("compile 1,000 ops", "compile_thousand_ops", 0.5),
     ("elementwise chain, 1M floats", "elementwise", 1.3),
+    ("30 cheap elementwise ops, 1M floats", "cheap_elementwise", 1.3),
     ("matmul 1024 x 1024 float32", "matmul", 1.3),
     ("digits MLP step", "digits_mlp", 2.0),
     ("digits CNN step", "digits_cnn", 2.0),

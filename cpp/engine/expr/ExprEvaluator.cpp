@@ -36,6 +36,40 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
     case Kind::kFill:
       simd::fill(out, at(s.args[0]), s.bytes, n);
       break;
+    case Kind::kChain:
+      break;  // run by the other overload
+  }
+}
+
+void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) {
+  std::byte* memory[kMostChainMemory];
+  for (std::size_t i = 0; i < chain.memory.size(); ++i) {
+    const Place p = chain.memory[i].place;
+    memory[i] = const_cast<std::byte*>(bases[p.base] + p.offset);
+  }
+  const std::int64_t lanes = simd::chainLanes();
+  const std::int64_t rest = n % lanes;
+  const std::int64_t whole = n - rest;
+  simd::runChain(chain.links.data(), chain.links.size(), memory, whole);
+  if (rest == 0) return;
+  // The last vector: what lies outside the scratch memory is moved to where there is room for all
+  // its lanes.
+  alignas(kLine) std::byte room[kMostChainMemory * kLine];
+  std::byte* outside[kMostChainMemory];
+  for (std::size_t i = 0; i < chain.memory.size(); ++i) {
+    const Chain::Memory& m = chain.memory[i];
+    if (m.scalar) continue;
+    memory[i] += whole * m.bytes;
+    if (!m.external) continue;
+    outside[i] = memory[i];
+    memory[i] = room + i * kLine;
+    std::memcpy(memory[i], outside[i], static_cast<std::size_t>(rest) * m.bytes);
+  }
+  simd::runChain(chain.links.data(), chain.links.size(), memory, lanes);
+  for (std::size_t i = 0; i < chain.memory.size(); ++i) {
+    const Chain::Memory& m = chain.memory[i];
+    if (m.external && m.written)
+      std::memcpy(outside[i], memory[i], static_cast<std::size_t>(rest) * m.bytes);
   }
 }
 
@@ -65,6 +99,15 @@ thread_local Scratch scratch_of_thread;
 struct ExprEvaluator::Impl : Plan {
   explicit Impl(Plan plan) : Plan(std::move(plan)) {}
 
+  void runSteps(const std::byte* const* bases, std::int64_t n) const {
+    for (const auto& s : steps) {
+      if (s.kind == Kind::kChain)
+        execute(chains[static_cast<std::size_t>(s.immediate)], bases, n);
+      else
+        execute(s, bases, n);
+    }
+  }
+
   const std::byte** bindBases(const std::byte* const* inputs, std::byte* const* outputs,
                               std::byte* scratch) const {
     auto** bases = reinterpret_cast<const std::byte**>(scratch);
@@ -93,7 +136,7 @@ void ExprEvaluator::prepare(const std::byte* const* inputs, std::byte* scratch) 
 void ExprEvaluator::runBlock(const std::byte* const* inputs, std::byte* const* outputs,
                              std::int64_t n, std::byte* scratch) const {
   const auto** bases = impl_->bindBases(inputs, outputs, scratch);
-  for (const auto& s : impl_->steps) execute(s, bases, n);
+  impl_->runSteps(bases, n);
 }
 
 void ExprEvaluator::run(std::span<const std::byte* const> inputs,
@@ -108,7 +151,7 @@ void ExprEvaluator::run(std::span<const std::byte* const> inputs,
   const auto** bases = impl_->bindBases(inputs.data(), outputs.data(), scratch);
   for (std::int64_t begin = 0; begin < n; begin += kBlock) {
     const std::int64_t m = std::min(kBlock, n - begin);
-    for (const auto& s : impl_->steps) execute(s, bases, m);
+    impl_->runSteps(bases, m);
     for (std::size_t i = 0; i < impl_->num_inputs; ++i)
       bases[i] += impl_->input_step[i] * static_cast<std::size_t>(m);
     for (std::size_t j = 0; j < impl_->num_outputs; ++j)

@@ -83,8 +83,7 @@ constexpr std::array<const char*, kOpCount> kNames{"constant",
                                                    "subtract",
                                                    "variance_to_inv_std_dev",
                                                    "select",
-                                                   "clamp",
-                                                   "multiply_add"};
+                                                   "clamp"};
 }  // namespace
 
 const char* nameOf(Op op) {

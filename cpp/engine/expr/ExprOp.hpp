@@ -88,9 +88,8 @@ enum class Op : std::uint8_t {
   kSubtract,
   kVarianceToInvStdDev,  ///< 1 / sqrt(a + b)
   // Three operands.
-  kSelect,       ///< args: (if true, if false, kBool predicate)
-  kClamp,        ///< args: (value, lowest, highest); NaN of any operand propagates
-  kMultiplyAdd,  ///< a * b + c, rounded twice; made by the optimiser, never by users
+  kSelect,  ///< args: (if true, if false, kBool predicate)
+  kClamp,   ///< args: (value, lowest, highest); NaN of any operand propagates
   kCount,
 };
 

@@ -4,20 +4,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/expr/ExprChain.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::expr {
 
 namespace {
 using simd::blockType;
-
-/// A step before places are known; operands and result are value numbers.
-struct Draft {
-  Step step;
-  std::int32_t args[3] = {-1, -1, -1};
-  std::int32_t out = -1;     ///< a value, or
-  std::int32_t output = -1;  ///< an output
-};
 
 /// Results that are halves already when their operands are.
 bool staysHalf(Op op) {
@@ -75,12 +68,11 @@ class Planner {
       if (program_.inputTypes()[i] != ElementType::kHalf) placed_[i] = true;
     }
     for (auto t : program_.outputTypes()) plan.output_step.push_back(sizeOf(t));
-    findFusions();
     for (std::size_t k = 0; k < program_.instructions().size(); ++k) draftInstruction(k);
+    orderForChains(drafts_, num_values_);
     draftOutputs();
-    allocate();
+    allocate(plan);
     plan.uniform_steps = std::move(uniform_steps_);
-    for (auto& d : drafts_) plan.steps.push_back(d.step);
     plan.num_slots = num_slots_;
     plan.scratch_bytes = scratch_bytes_;
   }
@@ -89,35 +81,6 @@ class Planner {
   ElementType typeOf(std::int32_t v) const { return program_.typeOf(v); }
   std::size_t index(std::int32_t v) const { return static_cast<std::size_t>(v); }
   std::int32_t numbered(std::size_t k) const { return static_cast<std::int32_t>(num_inputs_ + k); }
-
-  /// Products of float used once, by a sum: the sum does both.
-  void findFusions() {
-    std::vector<int> uses(num_values_, 0);
-    for (const auto& i : program_.instructions())
-      for (auto a : i.args)
-        if (a >= 0) ++uses[index(a)];
-    for (auto v : program_.outputs()) uses[index(v)] += 2;
-    fused_.assign(num_values_, -1);
-    absorbed_.assign(num_values_, false);
-    const auto& list = program_.instructions();
-    std::vector<bool> uniform = is_uniform_;
-    for (std::size_t k = 0; k < list.size(); ++k) {
-      bool all = true;
-      for (auto a : list[k].args)
-        if (a >= 0) all = all && uniform[index(a)];
-      uniform[num_inputs_ + k] = all;
-      if (list[k].op != Op::kAdd || list[k].type != ElementType::kFloat || all) continue;
-      for (int side = 0; side < 2; ++side) {
-        const std::int32_t m = list[k].args[static_cast<std::size_t>(side)];
-        if (index(m) < num_inputs_ || uniform[index(m)] || uses[index(m)] != 1) continue;
-        const auto& product = list[index(m) - num_inputs_];
-        if (product.op != Op::kMultiply) continue;
-        fused_[num_inputs_ + k] = side;
-        absorbed_[index(m)] = true;
-        break;
-      }
-    }
-  }
 
   /// The operand as it is read: a half input is loaded to float first.
   std::int32_t use(std::int32_t v) {
@@ -153,10 +116,8 @@ class Planner {
   void draftInstruction(std::size_t k) {
     const Instruction& i = program_.instructions()[k];
     const std::int32_t v = numbered(k);
-    if (absorbed_[index(v)]) return;
     if (i.op == Op::kConstant) return setConstant(v, i);
-    if (i.op == Op::kCast && blockType(i.type) == blockType(typeOf(i.args[0])) &&
-        i.type != ElementType::kHalf) {  // half held as float is a float already
+    if (isAnotherName(i)) {
       const std::int32_t from = use(i.args[0]);
       source_[index(v)] = from;
       is_uniform_[index(v)] = is_uniform_[index(from)];
@@ -164,23 +125,23 @@ class Planner {
       return;
     }
     Draft d;
-    Op op = i.op;
-    if (fused_[index(v)] >= 0) {
-      const auto side = static_cast<std::size_t>(fused_[index(v)]);
-      const auto& product = program_.instructions()[index(i.args[side]) - num_inputs_];
-      op = Op::kMultiplyAdd;
-      d.args[0] = use(product.args[0]);
-      d.args[1] = use(product.args[1]);
-      d.args[2] = use(i.args[1 - side]);
-    } else if (isRawHalfBitcast(i)) {
+    if (isRawHalfBitcast(i)) {
       d.args[0] = i.args[0];
     } else {
-      for (int a = 0; a < numOperands(op); ++a)
+      for (int a = 0; a < numOperands(i.op); ++a)
         d.args[a] = use(i.args[static_cast<std::size_t>(a)]);
     }
     d.out = v;
-    chooseStep(i, op, d);
+    chooseStep(i, d);
     commit(d, v);
+  }
+
+  /// The result is held in the very form of its operand.
+  bool isAnotherName(const Instruction& i) const {
+    if (i.type == ElementType::kHalf) return false;
+    if (i.op == Op::kCast)  // half held as float is a float already
+      return blockType(i.type) == blockType(typeOf(i.args[0]));
+    return i.op == Op::kBitcast && typeOf(i.args[0]) != ElementType::kHalf;
   }
 
   /// Bits of a half input are taken as they are, so that no NaN changes.
@@ -190,8 +151,12 @@ class Planner {
            !is_uniform_[index(i.args[0])];
   }
 
-  void chooseStep(const Instruction& i, Op op, Draft& d) {
+  void chooseStep(const Instruction& i, Draft& d) {
     const ElementType from = typeOf(i.args[0]);
+    Op op = i.op;
+    d.op = op;
+    d.operand = from;
+    d.result = i.type;
     d.step.immediate = i.immediate;
     if (op == Op::kBitcast && from == ElementType::kHalf) {
       d.step.kind = isRawHalfBitcast(i) ? Kind::kCopy : Kind::kStoreHalf;
@@ -204,7 +169,8 @@ class Planner {
     }
     const bool half = i.type == ElementType::kHalf;
     d.step.kind = half && !staysHalf(op) ? Kind::kMapRounded : Kind::kMap;
-    if (op == Op::kCast && blockType(from) == blockType(i.type)) op = Op::kBitcast;  // float->half
+    if (op == Op::kCast && blockType(from) == blockType(i.type))
+      d.op = op = Op::kBitcast;  // float->half
     unsigned scalars = 0;
     bool all = true;
     for (int a = 0; a < numOperands(op); ++a) {
@@ -341,41 +307,64 @@ class Planner {
     return sizeOf(blockType(typeOf(v)));
   }
 
-  void allocate() {
-    std::vector<std::ptrdiff_t> last_use(num_values_, -1);
-    std::ptrdiff_t last_raw_read = -1;
-    for (std::size_t s = 0; s < drafts_.size(); ++s) {
-      const auto& d = drafts_[s];
-      const auto at = static_cast<std::ptrdiff_t>(s);
-      if (d.step.kind == Kind::kLoadHalf && d.args[0] < 0) last_raw_read = at;
-      for (auto a : d.args) {
-        if (a < 0) continue;
-        last_use[index(a)] = at;
-        if (!isScalar(a) && !inSlot(a)) last_raw_read = at;
-      }
+  void allocate(Plan& plan) {
+    const std::vector<bool> direct = writeDirectly();
+    std::vector<ValueTraits> traits(num_values_);
+    for (std::size_t v = 0; v < num_values_; ++v) {
+      const auto number = static_cast<std::int32_t>(v);
+      traits[v].scalar = isScalar(number);
+      traits[v].direct = direct[v];
+      traits[v].is_mask = isProgramValue(v) && typeOf(number) == ElementType::kBool;
+      if (is_constant_[v] && isProgramValue(v)) traits[v].constant = constants_[v];
     }
-    std::vector<std::int32_t> direct(num_values_, -1);
-    for (std::size_t s = first_store_; s < drafts_.size(); ++s) {
-      auto& d = drafts_[s];
-      const std::int32_t v = d.args[0];
-      if (d.step.kind != Kind::kCopy || !inSlot(v) || direct[index(v)] >= 0) continue;
-      if (writtenAt(v) < last_raw_read) continue;
-      direct[index(v)] = d.output;
-      d.output = -2;  // nothing left to do
-    }
+    std::vector<bool> stays;
+    const std::vector<ChainDraft> chains = findChains(drafts_, traits, stays);
     std::size_t element = 4;
     for (std::size_t v = 0; v < num_values_; ++v)
       element = std::max(element, blockBytes(static_cast<std::int32_t>(v)));
     const std::size_t slot_bytes =
         static_cast<std::size_t>(ExprEvaluator::kBlock) * element + 2 * kLine;
     const std::size_t first_slot = roundUpToLine(uniform_at_);
-    assign(direct, last_use, first_slot, slot_bytes);
-    std::erase_if(drafts_, [](const Draft& d) { return d.output == -2; });
+    for (std::size_t v = 0; v < num_values_; ++v) has_slot_.push_back(!stays[v] && !direct[v]);
+    assign(first_slot, slot_bytes);
     scratch_bytes_ = first_slot + num_slots_ * slot_bytes;
     if (scratch_bytes_ > (std::size_t{1} << 31))
       throw std::invalid_argument(
           "[ExprEvaluator] needs a program of at most 2 GiB of registers. "
           "Split the expression.");
+    emit(chains, plan);
+  }
+
+  bool isProgramValue(std::size_t v) const {
+    return v < num_inputs_ + program_.instructions().size();
+  }
+
+  /// Lets results be written to their outputs where they are made, and drops the copies.
+  std::vector<bool> writeDirectly() {
+    std::ptrdiff_t last_raw_read = -1;
+    for (std::size_t s = 0; s < drafts_.size(); ++s) {
+      const auto& d = drafts_[s];
+      const auto at = static_cast<std::ptrdiff_t>(s);
+      if (d.step.kind == Kind::kLoadHalf && d.args[0] < 0) last_raw_read = at;
+      for (auto a : d.args)
+        if (a >= 0 && !isScalar(a) && !inSlot(a)) last_raw_read = at;
+    }
+    std::vector<bool> direct(num_values_, false);
+    for (std::size_t s = first_store_; s < drafts_.size(); ++s) {
+      auto& d = drafts_[s];
+      const std::int32_t v = d.args[0];
+      if (d.step.kind != Kind::kCopy || !inSlot(v) || direct[index(v)]) continue;
+      if (writtenAt(v) < last_raw_read) continue;
+      direct[index(v)] = true;
+      place_[index(v)] = outputPlace(d.output);
+      d.output = -2;  // nothing left to do
+    }
+    std::erase_if(drafts_, [](const Draft& d) { return d.output == -2; });
+    return direct;
+  }
+
+  Place outputPlace(std::int32_t output) const {
+    return {static_cast<std::uint32_t>(num_inputs_) + static_cast<std::uint32_t>(output), 0};
   }
 
   std::ptrdiff_t writtenAt(std::int32_t v) const {
@@ -384,45 +373,77 @@ class Planner {
     return -1;
   }
 
-  void assign(const std::vector<std::int32_t>& direct, const std::vector<std::ptrdiff_t>& last_use,
-              std::size_t first_slot, std::size_t slot_bytes) {
-    std::vector<std::size_t> free;
+  /// Gives values their slots. A slot is taken over by values of the same size of element only:
+  /// within a chain a strip of one must not cover elements of the other that are yet to be read.
+  void assign(std::size_t first_slot, std::size_t slot_bytes) {
+    std::vector<std::ptrdiff_t> last_use(num_values_, -1);
+    for (std::size_t s = 0; s < drafts_.size(); ++s)
+      for (auto a : drafts_[s].args)
+        if (a >= 0) last_use[index(a)] = static_cast<std::ptrdiff_t>(s);
+    std::vector<std::size_t> free[9];  // by bytes of an element
     std::vector<std::size_t> slot(num_values_, 0);
     for (std::size_t s = 0; s < drafts_.size(); ++s) {
       auto& d = drafts_[s];
-      const auto at = static_cast<std::ptrdiff_t>(s);
-      std::vector<std::size_t> released;
       for (int a = 0; a < 3; ++a) {
         const std::int32_t v = d.args[a];
         if (v < 0) continue;
         d.step.args[a] = place_[index(v)];
         const bool first = std::find(d.args, d.args + a, v) == d.args + a;
-        if (!first || !inSlot(v) || direct[index(v)] >= 0 || last_use[index(v)] != at) continue;
-        // The result may take over the memory of an operand of its size only.
-        if (d.out >= 0 && blockBytes(v) == blockBytes(d.out))
-          free.push_back(slot[index(v)]);
-        else
-          released.push_back(slot[index(v)]);
+        if (!first || !inSlot(v) || !has_slot_[index(v)]) continue;
+        if (last_use[index(v)] == static_cast<std::ptrdiff_t>(s))
+          free[blockBytes(v)].push_back(slot[index(v)]);
       }
-      if (d.out >= 0) {
-        if (direct[index(d.out)] >= 0) {
-          place_[index(d.out)] = {static_cast<std::uint32_t>(num_inputs_) +
-                                      static_cast<std::uint32_t>(direct[index(d.out)]),
-                                  0};
-        } else {
-          if (free.empty()) free.push_back(num_slots_++);
-          slot[index(d.out)] = free.back();
-          free.pop_back();
-          place_[index(d.out)] = {
-              base_, static_cast<std::uint32_t>(first_slot + slot[index(d.out)] * slot_bytes)};
-        }
-        d.step.out = place_[index(d.out)];
-      } else if (d.output >= 0) {
-        d.step.out = {
-            static_cast<std::uint32_t>(num_inputs_) + static_cast<std::uint32_t>(d.output), 0};
+      if (d.out < 0) {
+        if (d.output >= 0) d.step.out = outputPlace(d.output);
+        continue;
       }
-      free.insert(free.end(), released.begin(), released.end());
+      if (has_slot_[index(d.out)]) {
+        auto& candidates = free[blockBytes(d.out)];
+        if (candidates.empty()) candidates.push_back(num_slots_++);
+        slot[index(d.out)] = candidates.back();
+        candidates.pop_back();
+        place_[index(d.out)] = {
+            base_, static_cast<std::uint32_t>(first_slot + slot[index(d.out)] * slot_bytes)};
+      }
+      d.step.out = place_[index(d.out)];
     }
+  }
+
+  void emit(const std::vector<ChainDraft>& chains, Plan& plan) {
+    auto chain = chains.begin();
+    for (std::size_t s = 0; s < drafts_.size(); ++s) {
+      if (chain == chains.end() || s < chain->begin) {
+        plan.steps.push_back(drafts_[s].step);
+        continue;
+      }
+      Step step;
+      step.kind = Kind::kChain;
+      step.immediate = static_cast<std::int64_t>(plan.chains.size());
+      plan.steps.push_back(step);
+      plan.chains.push_back(resolved(*chain));
+      s = chain->end - 1;
+      ++chain;
+    }
+  }
+
+  Chain resolved(const ChainDraft& draft) const {
+    Chain chain;
+    chain.links = draft.links;
+    for (const auto& m : draft.memory) {
+      Chain::Memory memory;
+      memory.place = m.value >= 0    ? place_[index(m.value)]
+                     : m.output >= 0 ? outputPlace(m.output)
+                                     : m.place;
+      memory.bytes = m.bytes;
+      memory.scalar = m.value >= 0 && isScalar(m.value);
+      memory.external = !memory.scalar && memory.place.base < base_;
+      chain.memory.push_back(memory);
+    }
+    for (const auto& l : chain.links)
+      if (l.link == simd::Link::kStore || l.link == simd::Link::kStoreBool ||
+          l.link == simd::Link::kStoreHalf)
+        chain.memory[l.a.memory].written = true;
+    return chain;
   }
 
   const ExprProgram& program_;
@@ -432,8 +453,8 @@ class Planner {
   std::vector<bool> raw_;             ///< an input still in its storage form
   std::vector<bool> placed_;          ///< operands may name it
   std::vector<std::int32_t> source_;  ///< another name of the same value
-  std::vector<std::int32_t> fused_, copied_;
-  std::vector<bool> absorbed_;
+  std::vector<std::int32_t> copied_;
+  std::vector<bool> has_slot_;
   std::vector<Place> place_;
   std::vector<Draft> drafts_;
   std::vector<Step> uniform_steps_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/expr/ExprProgram.hpp"
+#include "engine/simd/Chain.hpp"
 #include "engine/simd/MapOps.hpp"
 
 /// A program made into steps on memory: what an ExprEvaluator runs. Internal to engine/expr.
@@ -12,12 +13,15 @@ namespace ipujax::engine::expr {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t roundUpToLine(std::size_t x) { return (x + kLine - 1) / kLine * kLine; }
 
-enum class Kind : std::uint8_t { kMap, kMapRounded, kLoadHalf, kStoreHalf, kCopy, kFill };
+enum class Kind : std::uint8_t { kMap, kMapRounded, kLoadHalf, kStoreHalf, kCopy, kFill, kChain };
+
+constexpr std::size_t kMostChainMemory = 256;  ///< a link numbers its operands in a byte
 
 /// Where a value lies: bytes from an input, an output, the scratch memory or the constants.
 struct Place {
   std::uint32_t base = 0;
   std::uint32_t offset = 0;
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 struct Step {
@@ -26,7 +30,20 @@ struct Step {
   simd::MapFn fn = nullptr;
   Place args[3];
   Place out;
-  std::int64_t immediate = 0;
+  std::int64_t immediate = 0;  ///< of the operation; for kChain the chain's number
+};
+
+/// A run of operations in registers, for kChain.
+struct Chain {
+  struct Memory {
+    Place place;
+    std::uint8_t bytes = 4;  ///< of an element
+    bool scalar = false;
+    bool external = false;  ///< an input or output: nothing may be touched past the last element
+    bool written = false;
+  };
+  std::vector<simd::ChainLink> links;
+  std::vector<Memory> memory;
 };
 
 /// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.
@@ -37,6 +54,7 @@ struct Plan {
   std::vector<std::size_t> output_step;
   std::vector<Step> uniform_steps;  ///< one element each, into scratch
   std::vector<Step> steps;
+  std::vector<Chain> chains;
   std::vector<std::uint64_t> constants;
   std::size_t scratch_bytes = 0;  ///< bases first, then uniform values, then registers
   std::size_t num_slots = 0;
@@ -46,11 +64,12 @@ struct Plan {
   std::size_t numBases() const { return num_inputs + num_outputs + 2; }
 };
 
-/// Uniform values apart, constants folded, products added in one pass, few blocks of registers,
+/// Uniform values apart, constants folded, cheap operations in chains, few blocks of registers,
 /// results written to their output directly where no input is read after.
 Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform);
 
-/// Runs one step on n elements.
+/// Runs one step, which is not kChain, on n elements.
 void execute(const Step& step, const std::byte* const* bases, std::int64_t n);
+void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n);
 
 }  // namespace ipujax::engine::expr

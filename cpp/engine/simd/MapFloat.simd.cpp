@@ -57,9 +57,6 @@ IPUJAX_P2(LessEqual, a <= b)
 IPUJAX_P2(Greater, a > b)
 IPUJAX_P2(GreaterEqual, a >= b)
 
-struct MultiplyAdd {
-  IPUJAX_FN float operator()(float a, float b, float c) const { return a * b + c; }
-};
 struct Clamp {
   IPUJAX_FN float operator()(float x, float low, float high) const {
     const float at_least = Maximum{}(low, x);
@@ -143,8 +140,6 @@ MapFn findFloatBinary(expr::Op op, unsigned s) {
       return binary<Greater, float, std::uint8_t>(s);
     case Op::kGreaterThanEqual:
       return binary<GreaterEqual, float, std::uint8_t>(s);
-    case Op::kMultiplyAdd:
-      return ternary<MultiplyAdd, float, float, float, float>(s);
     case Op::kClamp:
       return ternary<Clamp, float, float, float, float>(s);
     default:

@@ -60,6 +60,19 @@ def elementwise(device: jax.Device) -> RunMany:
     return _repeat(jax.jit(chain), jax.device_put(x, device))
 
 
+def cheap_elementwise(device: jax.Device) -> RunMany:
+    """Thirty sums, products and maxima of a million floats: they should stay in registers."""
+
+    def chain(x: jax.Array) -> jax.Array:
+        for _ in range(5):
+            x = x * 1.5 + 0.5
+            x = jnp.maximum(x, 0.1) - x * x * 0.25
+        return x
+
+    x = np.random.default_rng(0).standard_normal(1_000_000).astype(np.float32)
+    return _repeat(jax.jit(chain), jax.device_put(x, device))
+
+
 def matmul(device: jax.Device) -> RunMany:
     """1024 x 1024 float32."""
     rng = np.random.default_rng(0)

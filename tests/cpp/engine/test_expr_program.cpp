@@ -52,17 +52,19 @@ Bytes random(ElementType type, std::size_t n, std::mt19937& r) {
 }
 
 constexpr ElementType kTypes[] = {ElementType::kFloat, ElementType::kHalf,  ElementType::kInt32,
-                                  ElementType::kBool,  ElementType::kInt64, ElementType::kUInt8};
+                                  ElementType::kBool,  ElementType::kInt64, ElementType::kUInt8,
+                                  ElementType::kUInt32};
 
 /// A random program over one input of each type and a few constants, several outputs.
 ExprProgram randomProgram(std::mt19937& r, std::size_t length) {
   ExprBuilder b({std::begin(kTypes), std::end(kTypes)});
   std::vector<std::int32_t> values;
   for (std::size_t i = 0; i < std::size(kTypes); ++i) values.push_back(b.input(i));
-  for (auto t : kTypes) values.push_back(b.constantFrom(t, 3));
+  for (auto t : kTypes) values.push_back(b.constantFrom(t, r() % 2 ? 3 : 0));
+  values.push_back(b.constantFrom(ElementType::kFloat, r() % 2 ? -0.0 : 0.5));
   const auto pick = [&] { return values[r() % values.size()]; };
-  while (values.size() < length + 2 * std::size(kTypes)) {
-    const auto op = static_cast<Op>(r() % (expr::kOpCount - 1));
+  while (values.size() < length + 2 * std::size(kTypes) + 1) {
+    const auto op = static_cast<Op>(r() % (expr::kOpCount));
     const std::int32_t x = pick();
     try {
       if (op == Op::kCast || r() % 6 == 0) {
@@ -150,7 +152,7 @@ bool same(const Bytes& a, const Bytes& b, ElementType type) {
 TEST(random_programs_equal_their_steps) {
   std::mt19937 r(5);
   constexpr std::size_t kN = 1100;
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < 200; ++trial) {
     const ExprProgram p = randomProgram(r, 4 + static_cast<std::size_t>(trial));
     std::vector<Bytes> inputs;
     for (auto t : kTypes) inputs.push_back(random(t, kN, r));
@@ -162,6 +164,23 @@ TEST(random_programs_equal_their_steps) {
       const auto& want = values[static_cast<std::size_t>(p.outputs()[j])];
       if (!same(run(saved, inputs, kN, j), want, type))
         check::fail(__FILE__, __LINE__, "output ", j, " differs in\n", p.toString());
+    }
+  }
+}
+
+/// One vector and less, lines of a strip and a bit more: no element is left out or written past.
+TEST(every_length_gives_the_same_elements) {
+  std::mt19937 r(7);
+  for (int trial = 0; trial < 20; ++trial) {
+    const ExprProgram p = randomProgram(r, 30);
+    std::vector<Bytes> inputs;
+    for (auto t : kTypes) inputs.push_back(random(t, 300, r));
+    for (std::size_t j = 0; j < p.numOutputs(); ++j) {
+      const Bytes whole = run(p, inputs, 300, j);
+      for (std::size_t n : {1, 3, 8, 15, 16, 17, 127, 128, 129, 143, 257}) {
+        const Bytes part = run(p, inputs, n, j);
+        CHECK(std::equal(part.begin(), part.end(), whole.begin()));
+      }
     }
   }
 }

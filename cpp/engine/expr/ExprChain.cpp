@@ -1,0 +1,304 @@
+#include "engine/expr/ExprChain.hpp"
+
+#include <algorithm>
+
+namespace ipujax::engine::expr {
+
+namespace {
+using simd::ChainOperand;
+using simd::Link;
+using simd::LinkForms;
+using simd::Source;
+
+constexpr std::size_t kMostDrafts = 48;  ///< keeps a chain's table of memory below 256
+
+bool isSelect(const Draft& d) { return d.op == Op::kSelect; }
+/// float and half values are held as float: rounding is all that a cast between them does.
+bool isRounding(const Draft& d) { return d.op == Op::kBitcast && d.step.kind == Kind::kMapRounded; }
+
+/// True where links can do what the draft's step does.
+bool isChainable(const Draft& d) {
+  switch (d.step.kind) {
+    case Kind::kLoadHalf:
+    case Kind::kStoreHalf:
+      return d.op == Op::kCount;
+    case Kind::kMap:
+    case Kind::kMapRounded:
+      break;
+    default:
+      return false;
+  }
+  if (isRounding(d)) return true;
+  if (d.args[1] >= 0 && d.args[1] == d.args[2]) return false;
+  const ElementType type = simd::blockType(d.operand);
+  const bool wide = sizeOf(type) == 4;
+  if (isSelect(d)) return wide && d.args[0] != d.args[1];
+  if (d.op == Op::kClamp) return wide && d.args[0] != d.args[1] && d.args[0] != d.args[2];
+  const LinkForms forms = simd::linksOf(d.op, d.operand, d.result);
+  if (d.args[1] >= 0 && d.args[0] == d.args[1]) return forms.both.has_value();
+  return forms.first.has_value();
+}
+
+/// Writes the links of one run of drafts; lives for one run.
+class Linker {
+ public:
+  Linker(const std::vector<Draft>& drafts, const std::vector<ValueTraits>& values,
+         const std::vector<std::ptrdiff_t>& last_use, ChainDraft& chain,
+         std::vector<bool>& in_memory)
+      : drafts_(drafts),
+        values_(values),
+        last_use_(last_use),
+        chain_(chain),
+        in_memory_(in_memory) {}
+
+  void run() {
+    for (at_ = chain_.begin; at_ < chain_.end; ++at_) link(drafts_[at_]);
+  }
+
+ private:
+  std::size_t index(std::int32_t v) const { return static_cast<std::size_t>(v); }
+  bool isAvailable(std::int32_t v) const {
+    return values_[index(v)].scalar || in_memory_[index(v)];
+  }
+  /// The value is read by a draft after this one.
+  bool isNeededLater(std::int32_t v) const {
+    return last_use_[index(v)] > static_cast<std::ptrdiff_t>(at_);
+  }
+
+  std::uint8_t memory(const ChainDraft::Memory& m) {
+    auto& table = chain_.memory;
+    auto found = std::find(table.begin(), table.end(), m);
+    if (found == table.end()) found = table.insert(found, m);
+    return static_cast<std::uint8_t>(found - table.begin());
+  }
+  std::uint8_t memoryOf(std::int32_t v) {
+    ChainDraft::Memory m;
+    m.value = v;
+    m.bytes = static_cast<std::uint8_t>(isMask(v) ? 1 : 4);
+    return memory(m);
+  }
+  ChainOperand operand(std::int32_t v) {
+    if (v == kept_) return {Source::kKept, 0};
+    return {values_[index(v)].scalar ? Source::kScalar : Source::kMemory, memoryOf(v)};
+  }
+  void add(Link link, ChainOperand a = {}, ChainOperand b = {}) {
+    chain_.links.push_back({link, a, b});
+  }
+  bool isMask(std::int32_t v) const { return values_[index(v)].is_mask; }
+
+  void store(std::int32_t v) {
+    add(isMask(v) ? Link::kStoreBool : Link::kStore, {Source::kMemory, memoryOf(v)});
+    in_memory_[index(v)] = true;
+  }
+
+  /// The accumulator is about to change: saves its value if a later draft, or another operand of
+  /// this one (`also`), wants it.
+  void preserve(bool also) {
+    const std::int32_t v = acc_;
+    if (v < 0 || v == kept_ || isAvailable(v) || !(also || isNeededLater(v))) return;
+    const bool kept_is_free = kept_ < 0 || isAvailable(kept_) || !isWanted(kept_);
+    if (kept_is_free) {
+      add(Link::kKeep);
+      kept_ = v;
+    } else {
+      store(v);
+    }
+  }
+  bool isWanted(std::int32_t v) const {
+    const auto& args = drafts_[at_].args;
+    return isNeededLater(v) || std::find(args, args + 3, v) != args + 3;
+  }
+
+  /// Makes the accumulator hold v.
+  void bring(std::int32_t v) {
+    if (acc_ == v) return;
+    if (v == kept_) {
+      if (acc_ >= 0 && !isAvailable(acc_) && isWanted(acc_)) {
+        add(Link::kSwap);
+        std::swap(acc_, kept_);
+        return;
+      }
+    } else {
+      preserve(acc_ >= 0 && isWanted(acc_));
+    }
+    add(isMask(v) ? Link::kLoadBool : Link::kLoad, operand(v));
+    acc_ = v;
+  }
+
+  /// Which of two operands goes to the accumulator.
+  bool secondFirst(const Draft& d, const LinkForms& forms) const {
+    if (!forms.second) return false;
+    if (d.args[0] == acc_) return false;
+    if (d.args[1] == acc_) return true;
+    if (d.args[0] == kept_) return false;
+    if (d.args[1] == kept_) return true;
+    return values_[index(d.args[0])].scalar;
+  }
+
+  void link(const Draft& d) {
+    if (d.step.kind == Kind::kLoadHalf) {
+      preserve(false);
+      ChainDraft::Memory m;
+      m.place = d.step.args[0];
+      m.bytes = 2;
+      add(Link::kLoadHalf, {Source::kMemory, memory(m)});
+      return finish(d);
+    }
+    if (d.step.kind == Kind::kStoreHalf) {
+      bring(d.args[0]);
+      ChainDraft::Memory m;
+      m.output = d.output;
+      m.bytes = 2;
+      return add(Link::kStoreHalf, {Source::kMemory, memory(m)});
+    }
+    if (isSelect(d))
+      linkSelect(d);
+    else if (d.op == Op::kClamp)
+      linkClamp(d);
+    else
+      linkOperation(d);
+    if (d.step.kind == Kind::kMapRounded) add(Link::kRoundToHalf);
+    finish(d);
+  }
+
+  void linkOperation(const Draft& d) {
+    if (isRounding(d)) {
+      bring(d.args[0]);
+      return preserve(false);
+    }
+    const LinkForms forms = simd::linksOf(d.op, d.operand, d.result);
+    if (d.args[1] < 0 || d.args[0] == d.args[1]) {
+      bring(d.args[0]);
+      preserve(false);
+      return add(d.args[1] < 0 ? *forms.first : *forms.both);
+    }
+    const bool second = secondFirst(d, forms);
+    bring(d.args[second ? 1 : 0]);
+    preserve(false);
+    const std::int32_t other = d.args[second ? 0 : 1];
+    add(special(second ? *forms.second : *forms.first, other), operand(other));
+  }
+
+  /// A cheaper link where the operand is a constant of which enough is known.
+  Link special(Link link, std::int32_t v) const {
+    const auto& constant = values_[index(v)].constant;
+    if (!constant || (link != Link::kMaximum && link != Link::kMinimum)) return link;
+    const auto bits = static_cast<std::uint32_t>(*constant);
+    if (bits == 0) return link == Link::kMaximum ? Link::kMaximumOfZero : link;
+    const float number = __builtin_bit_cast(float, bits);
+    if (number != number || number == 0.0f) return link;
+    return link == Link::kMaximum ? Link::kMaximumOfNumber : Link::kMinimumOfNumber;
+  }
+
+  void linkClamp(const Draft& d) {
+    const bool is_float = simd::blockType(d.operand) == ElementType::kFloat;
+    const bool is_signed = d.operand == ElementType::kInt32;
+    const Link most = is_float    ? Link::kMaximum
+                      : is_signed ? Link::kMaximumInt
+                                  : Link::kMaximumUInt;
+    const Link least = is_float    ? Link::kMinimum
+                       : is_signed ? Link::kMinimumInt
+                                   : Link::kMinimumUInt;
+    bring(d.args[0]);
+    preserve(false);
+    add(special(most, d.args[1]), operand(d.args[1]));
+    add(special(least, d.args[2]), operand(d.args[2]));
+  }
+
+  void linkSelect(const Draft& d) {
+    const auto [if_true, if_false, predicate] = d.args;
+    if (acc_ == if_true || (acc_ != predicate && acc_ != if_false && kept_ == if_true)) {
+      bring(if_true);
+      preserve(false);
+      return add(Link::kSelectTrue, operand(if_false), operand(predicate));
+    }
+    if (acc_ == if_false) {
+      preserve(false);
+      return add(Link::kSelectFalse, operand(if_true), operand(predicate));
+    }
+    bring(predicate);
+    preserve(false);
+    add(Link::kSelect, operand(if_true), operand(if_false));
+  }
+
+  /// The accumulator holds the draft's result.
+  void finish(const Draft& d) {
+    acc_ = d.out;
+    const bool leaves = last_use_[index(d.out)] >= static_cast<std::ptrdiff_t>(chain_.end);
+    if (leaves || values_[index(d.out)].direct) store(d.out);
+  }
+
+  const std::vector<Draft>& drafts_;
+  const std::vector<ValueTraits>& values_;
+  const std::vector<std::ptrdiff_t>& last_use_;
+  ChainDraft& chain_;
+  std::vector<bool>& in_memory_;
+  std::size_t at_ = 0;
+  std::int32_t acc_ = -1;
+  std::int32_t kept_ = -1;
+};
+}  // namespace
+
+void orderForChains(std::vector<Draft>& drafts, std::size_t num_values) {
+  std::vector<std::vector<std::size_t>> users(num_values);
+  std::vector<int> waiting(drafts.size(), 0);
+  std::vector<bool> made(num_values, false);
+  for (const auto& d : drafts)
+    if (d.out >= 0) made[static_cast<std::size_t>(d.out)] = true;
+  for (std::size_t k = 0; k < drafts.size(); ++k) {
+    for (auto v : drafts[k].args) {
+      if (v < 0 || !made[static_cast<std::size_t>(v)]) continue;
+      users[static_cast<std::size_t>(v)].push_back(k);
+      ++waiting[k];
+    }
+  }
+  std::vector<bool> done(drafts.size(), false);
+  std::vector<Draft> ordered;
+  ordered.reserve(drafts.size());
+  for (std::size_t first = 0; first < drafts.size(); ++first) {
+    std::size_t k = first;
+    while (k < drafts.size() && !done[k]) {
+      done[k] = true;
+      ordered.push_back(drafts[k]);
+      std::size_t next = drafts.size();
+      if (drafts[k].out >= 0) {
+        for (std::size_t u : users[static_cast<std::size_t>(drafts[k].out)])
+          if (--waiting[u] == 0 && next == drafts.size()) next = u;
+        if (next < drafts.size() && !(isChainable(drafts[k]) && isChainable(drafts[next])))
+          next = drafts.size();
+      }
+      k = next;
+    }
+  }
+  drafts = std::move(ordered);
+}
+
+std::vector<ChainDraft> findChains(const std::vector<Draft>& drafts,
+                                   const std::vector<ValueTraits>& values,
+                                   std::vector<bool>& stays) {
+  std::vector<std::ptrdiff_t> last_use(values.size(), -1);
+  std::vector<bool> in_memory(values.size(), true);
+  for (std::size_t k = 0; k < drafts.size(); ++k)
+    for (auto v : drafts[k].args)
+      if (v >= 0) last_use[static_cast<std::size_t>(v)] = static_cast<std::ptrdiff_t>(k);
+  std::vector<ChainDraft> chains;
+  for (std::size_t begin = 0; begin < drafts.size();) {
+    std::size_t end = begin;
+    while (end < drafts.size() && end - begin < kMostDrafts && isChainable(drafts[end])) ++end;
+    if (end - begin >= 2) {
+      ChainDraft chain;
+      chain.begin = begin;
+      chain.end = end;
+      for (std::size_t k = begin; k < end; ++k)
+        if (drafts[k].out >= 0) in_memory[static_cast<std::size_t>(drafts[k].out)] = false;
+      Linker(drafts, values, last_use, chain, in_memory).run();
+      chains.push_back(std::move(chain));
+    }
+    begin = std::max(end, begin + 1);
+  }
+  stays.assign(values.size(), false);
+  for (std::size_t v = 0; v < values.size(); ++v) stays[v] = !in_memory[v];
+  return chains;
+}
+
+}  // namespace ipujax::engine::expr

@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/expr/ExprPlan.hpp"
+
+/// Which drafts of a plan run as chains (engine/simd/Chain.hpp), and with which links. Internal to
+/// engine/expr.
+namespace ipujax::engine::expr {
+
+/// A step before places are known; operands and result are value numbers.
+struct Draft {
+  Step step;
+  Op op = Op::kCount;  ///< what step.fn does; kCount where it is no operation of values
+  ElementType operand = ElementType::kFloat;
+  ElementType result = ElementType::kFloat;
+  std::int32_t args[3] = {-1, -1, -1};
+  std::int32_t out = -1;     ///< a value, or
+  std::int32_t output = -1;  ///< an output
+};
+
+/// What the planner knows of a value, as chains need it.
+struct ValueTraits {
+  bool scalar = false;                    ///< one element, in memory
+  bool direct = false;                    ///< its memory is an output
+  bool is_mask = false;                   ///< a kBool
+  std::optional<std::uint64_t> constant;  ///< bits
+};
+
+/// Drafts [begin, end) as one chain. Operands of links are numbers in `memory`.
+struct ChainDraft {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::vector<simd::ChainLink> links;
+  struct Memory {
+    std::int32_t value = -1;   ///< where this value lies, or
+    std::int32_t output = -1;  ///< this output, or
+    Place place;               ///< this place
+    std::uint8_t bytes = 4;    ///< of an element
+    friend bool operator==(const Memory&, const Memory&) = default;
+  };
+  std::vector<Memory> memory;
+};
+
+/// Reorders independent drafts so that a result is used by the next one where possible.
+void orderForChains(std::vector<Draft>& drafts, std::size_t num_values);
+
+/// Finds the chains. `stays[v]` becomes true for values that live in registers only.
+std::vector<ChainDraft> findChains(const std::vector<Draft>& drafts,
+                                   const std::vector<ValueTraits>& values,
+                                   std::vector<bool>& stays);
+
+}  // namespace ipujax::engine::expr
