@@ -68,6 +68,19 @@ _NUMPY = {
     "f64": np.float64,
     "complex<f32>": np.complex64,
     "complex<f64>": np.complex128,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E4M3": ml_dtypes.float8_e4m3,
+    "f8E3M4": ml_dtypes.float8_e3m4,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
+    "i2": ml_dtypes.int2,
+    "i4": ml_dtypes.int4,
+    "ui2": ml_dtypes.uint2,
+    "ui4": ml_dtypes.uint4,
 }
 
 
@@ -82,6 +95,4 @@ def refusal_of(name: str) -> str:
     """The reason why the type of that StableHLO name is refused."""
     if name in REFUSED:
         return REFUSED[name]
-    if name.startswith(("f8", "f6", "f4")):
-        return "an Mk2 IPU has no 8-bit or smaller floating point; use float16 or bfloat16"
     return "it has no rules; convert it to an 8-bit or wider type on the host"

@@ -12,6 +12,7 @@ from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.reshapes import sink_reshapes
 from ipujax.compiler.passes.share import share
 from ipujax.compiler.passes.simplify import simplify
+from ipujax.compiler.passes.small import widen_small
 from ipujax.compiler.passes.unroll import unroll
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
@@ -19,6 +20,7 @@ from ipujax.compiler.rules.registry import RULES
 #: In order; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
     split_complex,
+    widen_small,
     narrow,
     simplify,
     simplify_loops,

@@ -1,0 +1,145 @@
+"""Floats of 8 and 4 bits as formulas: their numbers held in float32, their bits in bytes.
+
+The formats are those of ml_dtypes (and its README's sources: OCP FP8, OCP MX, arXiv:2206.02915).
+Rounding is to nearest even; what is too large becomes infinity, or NaN where the format has none,
+or the largest number where it has neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from ipujax.compiler.passes.terms import Term
+
+_MAGNITUDE = 0x7FFFFFFF
+_INF, _NAN = float("inf"), float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFloat:
+    """One format; `kind` is "ieee", "fn" (no infinity), "fnuz" (nor -0), "sat" (nor NaN)."""
+
+    numpy: np.dtype
+    mantissa: int
+    min_exponent: int  #: of the smallest normal number
+    largest: float
+    kind: str
+    bits: int = 8
+
+    @property
+    def bias(self) -> int:
+        return 1 - self.min_exponent
+
+    @property
+    def sign_bit(self) -> int:
+        return 1 << (self.bits - 1)
+
+
+def _row(name: str, kind: str) -> SmallFloat:
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return SmallFloat(
+        dtype, int(info.nmant), int(info.minexp), float(info.max), kind, int(info.bits)
+    )
+
+
+#: By StableHLO's names.
+SMALL_FLOATS: dict[str, SmallFloat] = {
+    "f8E4M3FN": _row("float8_e4m3fn", "fn"),
+    "f8E4M3": _row("float8_e4m3", "ieee"),
+    "f8E3M4": _row("float8_e3m4", "ieee"),
+    "f8E5M2": _row("float8_e5m2", "ieee"),
+    "f8E4M3B11FNUZ": _row("float8_e4m3b11fnuz", "fnuz"),
+    "f8E4M3FNUZ": _row("float8_e4m3fnuz", "fnuz"),
+    "f8E5M2FNUZ": _row("float8_e5m2fnuz", "fnuz"),
+    "f8E8M0FNU": _row("float8_e8m0fnu", "scale"),
+    "f4E2M1FN": _row("float4_e2m1fn", "sat"),
+}
+
+
+def rounded(f: SmallFloat, x: Term) -> Term:
+    """The nearest number of the format, as float32."""
+    w = x.writer
+    if f.kind == "scale":
+        return _rounded_scale(x)
+    exponent = ((x.bitcast("i32") & _MAGNITUDE) >> 23).minimum(254)
+    # 2^(quantum - 127) is what neighbours differ by; scaled by it, they are whole numbers.
+    quantum = exponent.maximum(f.min_exponent + 127) - f.mantissa
+    down = ((254 - quantum) << 23).bitcast("f32")
+    up = (quantum << 23).bitcast("f32")
+    near = (x * down).unary("round_nearest_even") * up
+    if f.kind == "sat":
+        return w.where(near.is_nan(), near.like(-0.0), near.maximum(-f.largest).minimum(f.largest))
+    if f.kind == "fnuz":
+        near = near + 0.0  # no -0
+    beyond = near * _INF if f.kind == "ieee" else near.like(_NAN)
+    return w.where(abs(near) > f.largest, beyond, near)
+
+
+def _rounded_scale(x: Term) -> Term:
+    """A power of two from 2^-127 on, halves up; there is no zero and no sign.
+
+    On integers alone: 2^-127 is no normal float32.
+    """
+    w, bits = x.writer, x.bitcast("i32")
+    power = w.where(bits < 0x600000, bits.like(0), (bits + 0x400000) >> 23)
+    good = (bits > 0) & (bits < 0x7F400000)
+    return w.where(good, _power(power), float("nan"))
+
+
+def _power(exponent: Term) -> Term:
+    """2^(exponent - 127)."""
+    bits = exponent.writer.where(exponent.eq(0), exponent.like(0x00400000), exponent << 23)
+    return bits.bitcast("f32")
+
+
+def decoded(f: SmallFloat, byte: Term) -> Term:
+    """ui8 bits -> the number, as float32."""
+    w, bits = byte.writer, byte.convert("i32")
+    if f.kind == "scale":
+        power = _power(bits)
+        return w.where(bits.eq(255), power.like(_NAN), power)
+    magnitude = bits & (f.sign_bit - 1)
+    normal = ((magnitude << (23 - f.mantissa)) + ((127 - f.bias) << 23)).bitcast("f32")
+    below = magnitude.convert("f32") * 2.0 ** (f.min_exponent - f.mantissa)
+    number = w.where(magnitude < (1 << f.mantissa), below, normal)
+    if f.kind == "ieee":
+        infinite = _infinity_bits(f)
+        number = w.where(magnitude.eq(infinite), number.like(_INF), number)
+        number = w.where(magnitude > infinite, number.like(_NAN), number)
+    elif f.kind == "fn":
+        number = w.where(magnitude.eq(0x7F), number.like(_NAN), number)
+    number = w.where(bits >= f.sign_bit, -number, number)
+    if f.kind == "fnuz":
+        number = w.where(bits.eq(0x80), number.like(_NAN), number)
+    return number
+
+
+def encoded(f: SmallFloat, x: Term) -> Term:
+    """A number of the format, as float32 -> its ui8 bits."""
+    if f.kind == "fnuz":
+        x = x + 0.0  # no -0: its bits are those of NaN
+    w, bits = x.writer, x.bitcast("i32")
+    if f.kind == "scale":
+        return w.where(x.is_nan(), bits.like(255), (bits >> 23) & 255).convert("ui8")
+    size = abs(x)
+    normal = ((bits & _MAGNITUDE) >> (23 - f.mantissa)) - ((127 - f.bias) << f.mantissa)
+    below = (size * 2.0 ** (f.mantissa - f.min_exponent)).convert("i32")
+    magnitude = w.where(size < 2.0**f.min_exponent, below, normal)
+    if f.kind == "ieee":
+        magnitude = w.where(x.is_infinite(), magnitude.like(_infinity_bits(f)), magnitude)
+    if f.kind in ("ieee", "fn"):
+        quiet = _infinity_bits(f) | (1 << (f.mantissa - 1)) if f.kind == "ieee" else 0x7F
+        magnitude = w.where(x.is_nan(), magnitude.like(quiet), magnitude)
+    sign = bits.binary("shift_right_logical", 32 - f.bits) & f.sign_bit
+    byte = magnitude | sign
+    if f.kind == "fnuz":
+        byte = w.where(x.is_nan(), byte.like(0x80), byte)
+    return byte.convert("ui8")
+
+
+def _infinity_bits(f: SmallFloat) -> int:
+    return ((1 << (f.bits - 1 - f.mantissa)) - 1) << f.mantissa

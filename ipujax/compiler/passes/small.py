@@ -1,0 +1,381 @@
+"""Makes 8-bit floats and 2- and 4-bit numbers legal: stored so, computed wider.
+
+Before:  (%a: 3 x f8E4M3FN)                    After:  (%b: 3 x ui8)
+         %1 = multiply(%a, %a)                         %a = <decode %b>          f32
+         return %1                                     %1 = multiply(%a, %a)     f32
+                                                       %2 = <round %1 to the format>
+                                                       return <encode %2>        ui8
+Integers are held in i8 and ui8 and wrapped where an op may leave their range. An op that cannot
+leave it (`_EXACT`) is left alone. Bodies of reductions and scatters compute wide and their results
+are rounded once, as XLA does on machines without these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Seen, Value, walk_blocks
+from ipujax.compiler.passes.float8 import SMALL_FLOATS, SmallFloat, decoded, encoded, rounded
+from ipujax.compiler.passes.terms import Term, Writer
+from ipujax.errors import UnsupportedOpError
+from ipujax.jax_compat import CALLBACK_TARGET
+
+
+@dataclass(frozen=True, slots=True)
+class SmallInt:
+    """A number of `bits` bits in a byte."""
+
+    numpy: np.dtype
+    bits: int
+    signed: bool
+
+    @property
+    def held(self) -> str:
+        return "i8" if self.signed else "ui8"
+
+    @property
+    def range(self) -> tuple[int, int]:
+        if self.signed:
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
+
+
+#: By StableHLO's names.
+SMALL_INTS: dict[str, SmallInt] = {
+    "i2": SmallInt(np.dtype(ml_dtypes.int2), 2, True),
+    "i4": SmallInt(np.dtype(ml_dtypes.int4), 4, True),
+    "ui2": SmallInt(np.dtype(ml_dtypes.uint2), 2, False),
+    "ui4": SmallInt(np.dtype(ml_dtypes.uint4), 4, False),
+}
+SMALL: dict[str, SmallFloat | SmallInt] = {**SMALL_FLOATS, **SMALL_INTS}
+
+#: Ops whose results are in range, and on the format's grid, where their operands are.
+_EXACT = frozenset(
+    {
+        "all_gather",
+        "all_to_all",
+        "broadcast_in_dim",
+        "case",
+        "clamp",
+        "collective_broadcast",
+        "collective_permute",
+        "compare",
+        "concatenate",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "if",
+        "is_finite",
+        "maximum",
+        "minimum",
+        "optimization_barrier",
+        "pad",
+        "reshape",
+        "reverse",
+        "select",
+        "slice",
+        "sort",
+        "transpose",
+        "while",
+    }
+)
+_EXACT_INTS = frozenset({"and", "or", "remainder", "sign", "xor"})
+_EXACT_FLOATS = frozenset({"abs", "sign"})
+#: Ops with regions of single elements that combine.
+_COMBINES = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "all_reduce"})
+
+
+def widen_small(program: Program) -> Program:
+    """Rewrites the program where it has small types.
+
+    Raises:
+        UnsupportedOpError: names the ops that have no meaning, or no rule, on them.
+    """
+    for block in walk_blocks(program.main):
+        values = block.args + block.results + [v for op in block.ops for v in op.results]
+        if any(v.dtype in SMALL for v in values):
+            _Widener().program(program)
+            break
+    return program
+
+
+class _Widener:
+    """Walks the program once. `small` says of which small type a value is that is held wider."""
+
+    def __init__(self) -> None:
+        self.small: dict[Value, str] = {}
+        self.replaced: dict[Value, Value] = {}
+        self.bytes: dict[Value, Value] = {}  #: of numbers that came in as bytes
+        self.ops: list[Op] = []
+        self.refused: list[tuple[str, str, str]] = []
+
+    # Boundary ------------------------------------------------------------------------------------
+
+    def program(self, program: Program) -> None:
+        main = program.main
+        entry: list[Op] = []
+        for index, value in enumerate(main.args):
+            if value.dtype in SMALL:
+                program.seen_arguments.setdefault(index, _seen(value))
+        for index, value in enumerate(main.results):
+            if value.dtype in SMALL:
+                program.seen_results.setdefault(index, _seen(value))
+        for index, value in enumerate(main.args):
+            if value.dtype in SMALL:
+                main.args[index] = self._entering(value, entry)
+        main.results, results = [], main.results
+        self.block(main, wide=False)
+        main.ops = entry + main.ops
+        self.ops = main.ops
+        main.results = [self._leaving(value) for value in results]
+        if self.refused:
+            raise UnsupportedOpError(self.refused)
+
+    def _entering(self, value: Value, ops: list[Op]) -> Value:
+        """What stands for the value outside; `value` itself becomes what it is within."""
+        kind = SMALL[value.dtype]
+        self._hold(value)
+        outer = Value(value.shape, "ui8", value.op, value.index)
+        w = Writer(value.shape, NO_SOURCE, ops)
+        byte = w.term(outer)
+        if isinstance(kind, SmallFloat):
+            number = decoded(kind, byte)
+        else:
+            number = wrapped(kind, byte.bitcast(kind.held) if kind.signed else byte)
+        self.replaced[value] = number.value
+        self.small[number.value] = self.small[value]
+        self.bytes[number.value] = outer
+        return outer
+
+    def _leaving(self, value: Value) -> Value:
+        value = self.now(value)
+        kind = SMALL.get(self.small.get(value, ""))
+        if kind is None:
+            return value
+        if value in self.bytes:
+            return self.bytes[value]
+        number = Writer(value.shape, NO_SOURCE, self.ops).term(value)
+        if isinstance(kind, SmallFloat):
+            return encoded(kind, number).value
+        if kind.signed:
+            number = number.bitcast("ui8") & ((1 << kind.bits) - 1)  # as ml_dtypes stores it
+        return number.value
+
+    # Values --------------------------------------------------------------------------------------
+
+    def _hold(self, value: Value) -> None:
+        kind = SMALL[value.dtype]
+        self.small[value] = value.dtype
+        value.dtype = kind.held if isinstance(kind, SmallInt) else "f32"
+
+    def now(self, value: Value) -> Value:
+        """What stands for a value of the program as it was."""
+        value = self.replaced.get(value, value)
+        if value.dtype in SMALL and value.const is not None:
+            held = Value(value.shape, value.dtype)
+            self._hold(held)
+            target = DTYPES[held.dtype].numpy
+            const = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
+            held.const = np.broadcast_to(const.astype(target), value.shape)
+            self.replaced[value] = value = held
+        return value
+
+    # Ops -----------------------------------------------------------------------------------------
+
+    def block(self, block: Block, wide: bool) -> None:
+        for value in block.args:
+            if value.dtype in SMALL:
+                self._hold(value)
+        outer, self.ops = self.ops, []
+        for op in block.ops:
+            self.op(op, wide)
+        block.ops, self.ops = self.ops, outer
+        block.results = [self.now(value) for value in block.results]
+
+    def op(self, op: Op, wide: bool) -> None:
+        """`wide`: results need not be rounded, as somebody will round what comes of them."""
+        op.operands = [self.now(value) for value in op.operands]
+        is_small = any(v in self.small for v in op.operands)
+        is_small |= any(v.dtype in SMALL for v in op.results)
+        special = _SPECIAL.get(op.name) if is_small else None
+        if special is not None:
+            special(self, op)
+            return
+        kinds = {}
+        for value in op.results:
+            if value.dtype in SMALL:
+                kinds[value] = SMALL[value.dtype]
+                self._hold(value)
+        for region in op.regions:
+            self.block(region, wide or op.name in _COMBINES)
+        self.ops.append(op)
+        if wide or op.name in _EXACT:
+            return
+        for value, kind in kinds.items():
+            exact = _EXACT_INTS if isinstance(kind, SmallInt) else _EXACT_FLOATS
+            if op.name not in exact and not _only_exact(op):
+                self.round(op, value)
+
+    def round(self, op: Op, value: Value) -> None:
+        """Uses of the value become uses of it rounded, or wrapped."""
+        w = Writer(value.shape, op.source, self.ops)
+        kind = SMALL[self.small[value]]
+        term = w.term(value)
+        result = rounded(kind, term) if isinstance(kind, SmallFloat) else wrapped(kind, term)
+        self.replaced[value] = result.value
+        self.small[result.value] = self.small[value]
+
+    def become(self, op: Op, term: Term) -> None:
+        """The op's small result is `term`, which is on the grid."""
+        result = op.results[0]
+        self.small[term.value] = result.dtype
+        self.replaced[result] = term.value
+
+    def refuse(self, op: Op, reason: str) -> None:
+        self.refused.append((op.name, reason, op.source.line))
+        for value in op.results:
+            if value.dtype in SMALL:
+                self._hold(value)
+
+
+def _only_exact(op: Op) -> bool:
+    """Whether the op's body only chooses among elements."""
+    ops = [inner for region in op.regions for inner in region.ops]
+    return bool(op.regions) and all(inner.name in _EXACT for inner in ops)
+
+
+def wrapped(kind: SmallInt, x: Term) -> Term:
+    """The lowest bits of x, with the sign that they then have."""
+    if kind.signed:
+        return (x << (8 - kind.bits)) >> (8 - kind.bits)
+    return x & kind.range[1]
+
+
+def _seen(value: Value) -> Seen:
+    return Seen(SMALL[value.dtype].numpy.name, value.shape)
+
+
+# Ops of their own kind ---------------------------------------------------------------------------
+
+
+Handler = Callable[[_Widener, Op], None]
+
+
+def _convert(s: _Widener, op: Op) -> None:
+    (source,), (result,) = op.operands, op.results
+    kind = SMALL.get(result.dtype)
+    w = Writer(result.shape, op.source, s.ops)
+    x = w.term(source)
+    if kind is None:
+        s.ops.append(op)
+    elif isinstance(kind, SmallFloat):
+        if s.small.get(source) != result.dtype:
+            x = rounded(kind, x.convert("f32"))
+        s.become(op, x)
+    else:
+        held, is_float = x.convert(kind.held), DTYPES[source.dtype].kind == "f"
+        low, high = kind.range
+        s.become(op, held.maximum(low).minimum(high) if is_float else wrapped(kind, held))
+
+
+def _bitcast_convert(s: _Widener, op: Op) -> None:
+    """Between types of one size; halves and quarters of bytes lie lowest first."""
+    (source,), (result,) = op.operands, op.results
+    took, gives = SMALL.get(s.small.get(source, "")), SMALL.get(result.dtype)
+    size = took.numpy if took else DTYPES[source.dtype].numpy
+    w = Writer(source.shape, op.source, s.ops)
+    bits = w.term(source)
+    if isinstance(took, SmallFloat):
+        bits = encoded(took, bits)
+    if source.shape != result.shape or size.itemsize != 1:
+        s.refuse(op, "bits are seen as a type of equal size only")
+    elif isinstance(gives, SmallFloat):
+        s.become(op, decoded(gives, _as(bits, "ui8")))
+    elif isinstance(gives, SmallInt):
+        s.become(op, wrapped(gives, _as(bits, gives.held)))
+    else:
+        op.operands = [bits.value]
+        s.ops.append(op)
+
+
+def _as(x: Term, dtype: str) -> Term:
+    return x if x.dtype == dtype else x.bitcast(dtype)
+
+
+def _iota(s: _Widener, op: Op) -> None:
+    s._hold(op.results[0])
+    s.ops.append(op)
+    s.round(op, op.results[0])
+
+
+def _negate(s: _Widener, op: Op) -> None:
+    (result,) = op.results
+    kind = SMALL[result.dtype]
+    s._hold(result)
+    s.ops.append(op)
+    if isinstance(kind, SmallInt) or kind.kind in ("fnuz", "scale"):
+        s.round(op, result)
+
+
+def _bitwise(formula: Callable[[SmallInt, Term, list[Term]], Term]) -> Handler:
+    """An op that sees a number's own bits: `formula(kind, operand's bits, other operands)`."""
+
+    def handle(s: _Widener, op: Op) -> None:
+        kind = SMALL[op.results[0].dtype]
+        w = Writer(op.results[0].shape, op.source, s.ops)
+        x, *others = [w.term(value) for value in op.operands]
+        assert isinstance(kind, SmallInt)
+        s.become(op, wrapped(kind, formula(kind, x, others)))
+
+    return handle
+
+
+def _own_bits(kind: SmallInt, x: Term) -> Term:
+    return x & ((1 << kind.bits) - 1)
+
+
+def _shift_right_logical(kind: SmallInt, x: Term, others: list[Term]) -> Term:
+    return _own_bits(kind, x).binary("shift_right_logical", others[0])
+
+
+def _shift_right_arithmetic(kind: SmallInt, x: Term, others: list[Term]) -> Term:
+    top = (x << (8 - kind.bits)).binary("shift_right_arithmetic", 8 - kind.bits)
+    return top.binary("shift_right_arithmetic", others[0])
+
+
+def _popcnt(kind: SmallInt, x: Term, others: list[Term]) -> Term:
+    return _own_bits(kind, x).unary("popcnt")
+
+
+def _count_leading_zeros(kind: SmallInt, x: Term, others: list[Term]) -> Term:
+    return _own_bits(kind, x).unary("count_leading_zeros") - (8 - kind.bits)
+
+
+def _custom_call(s: _Widener, op: Op) -> None:
+    """Python takes and gives the bytes of small types."""
+    if op.attrs["call_target_name"] != CALLBACK_TARGET:
+        s.refuse(op, f"custom call {op.attrs['call_target_name']!r} takes no small types")
+        return
+    op.operands = [s._leaving(value) for value in op.operands]
+    s.ops.append(op)
+    for index, value in enumerate(op.results):
+        if value.dtype in SMALL:
+            op.results[index] = s._entering(value, s.ops)
+
+
+_SPECIAL: dict[str, Handler] = {
+    "bitcast_convert": _bitcast_convert,
+    "convert": _convert,
+    "count_leading_zeros": _bitwise(_count_leading_zeros),
+    "custom_call": _custom_call,
+    "iota": _iota,
+    "negate": _negate,
+    "popcnt": _bitwise(_popcnt),
+    "shift_right_arithmetic": _bitwise(_shift_right_arithmetic),
+    "shift_right_logical": _bitwise(_shift_right_logical),
+}
