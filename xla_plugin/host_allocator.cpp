@@ -42,7 +42,7 @@ HostAllocator& HostAllocator::shared() {
 
 HostAllocator::~HostAllocator() { trim(); }
 
-HostAllocator::Block HostAllocator::allocate(std::size_t bytes) {
+std::byte* HostAllocator::allocate(std::size_t bytes) {
   const std::size_t capacity = sizeClass(bytes);
   {
     const std::lock_guard lock(mutex_);
@@ -55,27 +55,28 @@ HostAllocator::Block HostAllocator::allocate(std::size_t bytes) {
       std::byte* const data = list->back();
       list->pop_back();
       kept_bytes_ -= capacity;
-      return {data, capacity};
+      return data;
     }
   }
-  return {newBlock(capacity), capacity};
+  return newBlock(capacity);
 }
 
-void HostAllocator::free(Block block) {
-  if (!block.data) return;
+void HostAllocator::free(std::byte* data, std::size_t bytes) {
+  if (!data) return;
+  const std::size_t capacity = sizeClass(bytes);
   std::map<std::size_t, std::vector<std::byte*>> dropped;
   {
     const std::lock_guard lock(mutex_);
-    if (kept_bytes_ + block.capacity > max_kept_bytes_) dropped = takeKept();
-    if (block.capacity <= max_kept_bytes_) {
-      auto& list = block.capacity == kSmallBytes ? small_ : kept_[block.capacity];
-      list.push_back(block.data);
-      kept_bytes_ += block.capacity;
-      block.data = nullptr;
+    if (kept_bytes_ + capacity > max_kept_bytes_) dropped = takeKept();
+    if (capacity <= max_kept_bytes_) {
+      auto& list = capacity == kSmallBytes ? small_ : kept_[capacity];
+      list.push_back(data);
+      kept_bytes_ += capacity;
+      data = nullptr;
     }
   }
-  std::free(block.data);
-  for (auto& [capacity, list] : dropped) std::ranges::for_each(list, std::free);
+  std::free(data);
+  for (auto& [size, list] : dropped) std::ranges::for_each(list, std::free);
 }
 
 void HostAllocator::trim() {

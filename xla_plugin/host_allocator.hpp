@@ -13,18 +13,13 @@ class HostAllocator {
  public:
   static constexpr std::size_t kAlignment = 64;
 
-  struct Block {
-    std::byte* data = nullptr;
-    std::size_t capacity = 0;  ///< the size class
-  };
-
   static HostAllocator& shared();  ///< lives as long as the process: buffers may outlive clients
   explicit HostAllocator(std::size_t max_kept_bytes) : max_kept_bytes_(max_kept_bytes) {}
   ~HostAllocator();
 
-  Block allocate(std::size_t bytes);  ///< throws std::bad_alloc
-  void free(Block block);
-  void trim();  ///< returns everything kept to the system
+  std::byte* allocate(std::size_t bytes);         ///< throws std::bad_alloc
+  void free(std::byte* data, std::size_t bytes);  ///< as many bytes as were asked for
+  void trim();                                    ///< returns everything kept to the system
   std::size_t keptBytes() const;
 
  private:

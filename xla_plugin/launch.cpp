@@ -52,7 +52,6 @@ void Launch::take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number)
                         std::to_string(arguments.size()) + ".");
   }
   inputs_.reserve(arguments.size());
-  input_pointers_.reserve(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     auto& buffer = object<Buffer>(arguments[i]);
     const auto& spec = signature.inputs[i];
@@ -65,7 +64,6 @@ void Launch::take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number)
                    std::to_string(buffer.shape().bytes));
     }
     inputs_.push_back(buffer.storage());
-    input_pointers_.push_back(inputs_.back()->data());
     if (!buffer.ready()->isReady()) {
       waits_.push_back(buffer.ready());
     } else if (!poison_) {
@@ -91,7 +89,6 @@ void Launch::bindOutputs(std::span<PJRT_Buffer* const> arguments,
   };
   const auto count = program.outputs().size();
   outputs_.reserve(count);
-  output_pointers_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     Ref<Storage> storage;
     if (i < alias.size() && alias[i] >= 0 && mayDonate(static_cast<std::size_t>(alias[i]))) {
@@ -106,7 +103,6 @@ void Launch::bindOutputs(std::span<PJRT_Buffer* const> arguments,
           .fetch_add(1, std::memory_order_relaxed);
     }
     if (!storage) storage = makeRef<Storage>(program.outputs()[i]->bytes, replica_->runtime->use);
-    output_pointers_.push_back(storage->data());
     outputs_.push_back(std::move(storage));
   }
 }
@@ -137,8 +133,14 @@ FailurePtr Launch::awaitInputs() const {
 FailurePtr Launch::runSession(engine::Session& session) noexcept {
   if (auto failure = awaitInputs()) return failure;
   try {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    inputs.reserve(inputs_.size());
+    outputs.reserve(outputs_.size());
+    for (const auto& storage : inputs_) inputs.push_back(storage->data());
+    for (const auto& storage : outputs_) outputs.push_back(storage->data());
     const auto start = std::chrono::steady_clock::now();
-    session.run(input_pointers_, output_pointers_, &bridge::hostCallbacks());
+    session.run(inputs, outputs, &bridge::hostCallbacks());
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     replica_->timed(took.count());
     return nullptr;

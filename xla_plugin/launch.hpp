@@ -58,8 +58,6 @@ class Launch final : public Task {
   std::shared_ptr<Replica> replica_;
   std::vector<Ref<Storage>> inputs_;
   std::vector<Ref<Storage>> outputs_;
-  std::vector<const void*> input_pointers_;
-  std::vector<void*> output_pointers_;
   std::vector<Ref<Event>> waits_;  // inputs that were not ready
   std::vector<bool> given_twice_;  // arguments that came more than once; empty if none did
   FailurePtr poison_;              // of an input that had failed

@@ -22,10 +22,15 @@ void MemoryUse::add(std::int64_t amount) {
 
 Storage::Storage(std::size_t bytes, std::shared_ptr<MemoryUse> use)
     : bytes_(bytes), use_(std::move(use)) {
-  const auto block = HostAllocator::shared().allocate(bytes);
-  data_ = block.data;
-  capacity_ = block.capacity;
   use_->add(static_cast<std::int64_t>(bytes_));
+}
+
+std::byte* Storage::allocate() {
+  std::byte* const block = HostAllocator::shared().allocate(bytes_);
+  std::byte* first = nullptr;
+  if (data_.compare_exchange_strong(first, block, std::memory_order_acq_rel)) return block;
+  HostAllocator::shared().free(block, bytes_);  // another thread was sooner
+  return first;
 }
 
 Storage::Storage(const void* host_data, std::size_t bytes, Ref<Event> host_done,
@@ -42,7 +47,7 @@ Storage::~Storage() {
   if (host_done_) {
     host_done_->set();
   } else {
-    HostAllocator::shared().free({data_, capacity_});
+    HostAllocator::shared().free(data_.load(), bytes_);
   }
 }
 

@@ -22,7 +22,9 @@ struct MemoryUse {
 };
 
 /// The memory behind a buffer: a block of ours, or the host array it was made from. Buffers,
-/// launches and copies in flight share it; the last one to let go returns it.
+/// launches and copies in flight share it; the last one to let go returns it. A block is taken when
+/// it is first written, so that results of queued launches use, one after the other, memory that
+/// the caches still hold.
 class Storage final : public Counted {
  public:
   Storage(std::size_t bytes, std::shared_ptr<MemoryUse> use);
@@ -31,7 +33,11 @@ class Storage final : public Counted {
           std::shared_ptr<MemoryUse> use);
   ~Storage();
 
-  std::byte* data() const { return data_; }
+  /// Throws std::bad_alloc on the first call where there is no memory.
+  std::byte* data() {
+    std::byte* const data = data_.load(std::memory_order_acquire);
+    return data ? data : allocate();
+  }
   std::size_t bytes() const { return bytes_; }
 
   /// A hold is a reader outside the device's queue: a view in the host's hands or a copy to it.
@@ -41,9 +47,10 @@ class Storage final : public Counted {
   bool mayOverwrite() const { return !host_done_ && holds_.load(std::memory_order_acquire) == 0; }
 
  private:
-  std::byte* data_;
-  std::size_t bytes_;
-  std::size_t capacity_ = 0;  // of the allocator's block; 0 for the host's memory
+  std::byte* allocate();
+
+  std::atomic<std::byte*> data_{nullptr};
+  const std::size_t bytes_;
   std::atomic<std::int32_t> holds_{0};
   Ref<Event> host_done_;
   std::shared_ptr<MemoryUse> use_;

@@ -12,12 +12,16 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
+// kWide: vectors of a strip. More of them share the price of one dispatch, until they spill.
 #if defined(__AVX512F__)
 constexpr int kBytes = 64;
+constexpr int kWide = 16;  // of 32 registers
 #elif defined(__AVX2__)
 constexpr int kBytes = 32;
+constexpr int kWide = 8;  // of 16 registers
 #else
 constexpr int kBytes = 16;
+constexpr int kWide = 8;
 #endif
 constexpr int kLanes = kBytes / 4;
 using Float = float __attribute__((vector_size(kBytes)));
@@ -308,9 +312,9 @@ IPUJAX_INLINE void runStrip(const ChainLink* links, std::size_t count, std::byte
 std::int64_t chainLanes() { return kLanes; }
 
 void runChain(const ChainLink* links, std::size_t count, std::byte* const* memory, std::int64_t n) {
-  constexpr int kWide = 8;
   std::int64_t at = 0;
   for (; at + kWide * kLanes <= n; at += kWide * kLanes) runStrip<kWide>(links, count, memory, at);
+  for (; at + 4 * kLanes <= n; at += 4 * kLanes) runStrip<4>(links, count, memory, at);
   for (; at < n; at += kLanes) runStrip<1>(links, count, memory, at);
 }
 
