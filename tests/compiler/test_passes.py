@@ -45,6 +45,13 @@ def test_simplified(f, argument, left):
     assert names(normal(f, argument).main) == left
 
 
+def test_constants_follow_a_scalar_to_the_shape_it_came_from():
+    program = normal(lambda n: n[:1].reshape(()) + 5, N)
+    add = find(program.main, "add")
+    assert [value.shape for value in add.operands] == [(1,), (1,)]
+    assert program.main.results[0].shape == ()
+
+
 def test_folding_rounds_as_the_dtype_does():
     half = jnp.float16(2049) * 1  # 2048 in float16
     const = normal(lambda x: (x, jnp.float16(2048) + jnp.float16(1)), X).main.results[1].const

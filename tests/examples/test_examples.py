@@ -37,6 +37,26 @@ def test_transformer(run_python):
     assert float(difference) < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("name", "shown", "least"),
+    [
+        ("flax_digits", r"test accuracy: ([\d.]+)", 0.96),
+        ("equinox_recurrent", r"test accuracy: ([\d.]+)", 0.98),
+        ("chex_ridge", r"variance explained: ([\d.]+)", 0.45),
+    ],
+)
+def test_library(run_python, name: str, shown: str, least: float):
+    (value,) = re.findall(shown, _run(run_python, f"libraries/{name}.py"))
+    assert float(value) >= least
+
+
+def test_diffrax(run_python):
+    (error,) = re.findall(r"error: ([\d.]+)", _run(run_python, "libraries/diffrax_oscillator.py"))
+    assert float(error) < 0.02
+
+
 def test_every_script_is_run_here():
     scripts = {path.stem for path in EXAMPLES.glob("*/*.py") if "__main__" in path.read_text()}
-    assert scripts == {"quickstart", "digits_mlp", "digits_cnn", "transformer"}
+    models = {"quickstart", "digits_mlp", "digits_cnn", "transformer"}
+    libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
+    assert scripts == models | libraries

@@ -31,7 +31,7 @@ def _sink_in(block: Block, replaced: dict[Value, Value]) -> None:
                 _join(op)
             continue
         result = op.results[0]
-        op.operands = [_seen_as(value, shape) for value in op.operands]
+        op.operands = [_seen_as(value, result.shape, shape) for value in op.operands]
         op.results = []
         inner = op.add_result(shape, result.dtype)
         back = Op("reshape", [inner], {}, op.source)
@@ -65,11 +65,12 @@ def _source_shape(op: Op) -> Shape | None:
     return found if found != own else None
 
 
-def _seen_as(value: Value, shape: Shape) -> Value:
+def _seen_as(value: Value, own: Shape, shape: Shape) -> Value:
+    """An operand of an op on `own`, for the op on `shape`."""
     if value.const is None:
         assert value.op is not None
         return value.op.operands[0]
-    if not value.shape:
+    if value.shape != own:
         return value  # a scalar predicate or bound
     if value.is_splat:
         return splat(value.const.flat[0:1], shape, value.dtype)
