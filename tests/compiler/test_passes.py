@@ -47,7 +47,7 @@ def test_simplified(f, argument, left):
 
 def test_constants_follow_a_scalar_to_the_shape_it_came_from():
     program = normal(lambda n: n[:1].reshape(()) + 5, N)
-    add = find(program.main, "add")
+    add = find(program, "add")
     assert [value.shape for value in add.operands] == [(1,), (1,)]
     assert program.main.results[0].shape == ()
 
