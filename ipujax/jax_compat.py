@@ -153,6 +153,40 @@ def test_harnesses() -> Sequence[Any]:
     return list(module.all_harnesses)
 
 
+def lower_linalg_as_on_cpu() -> None:
+    """Primitives of linear algebra become custom calls with LAPACK's names, as on JAX's CPU backend.
+
+    Most have no lowering for other platforms; the others' are loops, slower than one step. All
+    checks and conventions (symmetry, failed factorisations to NaN) are then JAX's own.
+    """
+    from functools import partial
+
+    from jax._src.interpreters import mlir as private_mlir
+    from jax._src.lax import linalg
+
+    on_cpu = private_mlir._platform_specific_lowerings["cpu"]
+    for primitive in (
+        linalg.eig_p,
+        linalg.eigh_p,
+        linalg.geqp3_p,
+        linalg.geqrf_p,
+        linalg.hessenberg_p,
+        linalg.householder_product_p,
+        linalg.lu_p,
+        linalg.ormqr_p,
+        linalg.schur_p,
+        linalg.svd_p,
+        linalg.tridiagonal_p,
+        linalg.tridiagonal_solve_p,
+    ):
+        mlir.register_lowering(primitive, on_cpu[primitive].rule, platform=PLATFORM)
+    mlir.register_lowering(
+        linalg.lu_pivots_to_permutation_p,
+        partial(linalg._lu_pivots_to_permutation_gpu_lowering, target_name_prefix=PLATFORM),
+        platform=PLATFORM,
+    )
+
+
 def _emit_callback(
     ctx: Any,
     function: Callable[..., Sequence[object]],

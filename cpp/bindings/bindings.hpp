@@ -13,4 +13,5 @@ void bindExpr(pybind11::module_& m);
 void bindReduce(pybind11::module_& m);
 void bindMove(pybind11::module_& m);
 void bindPoplin(pybind11::module_& m);
+void bindLinalg(pybind11::module_& m);
 void bindEngine(pybind11::module_& m);

@@ -11,6 +11,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindReduce(m);
   bindMove(m);
   bindPoplin(m);
+  bindLinalg(m);
   bindEngine(m);
   ipujax::plugin::bindPlugin(m);
 }

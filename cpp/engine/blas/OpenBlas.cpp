@@ -75,11 +75,15 @@ Fn symbol(void* library, const char* name) {
   return reinterpret_cast<Fn>(address);
 }
 
+void* library() {
+  static void* const handle = open();
+  return handle;
+}
+
 SgemmFn load() {
-  void* library = open();
   // Our own thread pool shares the work out; this copy of the library is ours alone.
-  symbol<SetThreadsFn>(library, "scipy_openblas_set_num_threads")(1);
-  return symbol<SgemmFn>(library, "scipy_cblas_sgemm");
+  symbol<SetThreadsFn>(library(), "scipy_openblas_set_num_threads")(1);
+  return symbol<SgemmFn>(library(), "scipy_cblas_sgemm");
 }
 
 SgemmFn function() {
@@ -90,6 +94,11 @@ SgemmFn function() {
 }  // namespace
 
 void loadOpenBlas() { function(); }
+
+void* openBlasSymbol(const char* name) {
+  function();  // so that the library runs on one thread
+  return symbol<void*>(library(), name);
+}
 
 void sgemm(const Sgemm& s) {
   function()(kRowMajor, s.a_transposed ? kTranspose : kNoTranspose,

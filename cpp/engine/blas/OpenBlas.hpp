@@ -25,4 +25,7 @@ void sgemm(const Sgemm& call);
 /// Loads the library before other threads run, with the kernels that suit this CPU.
 void loadOpenBlas();
 
+/// A function of the library, which holds LAPACK too; throws where there is none of that name.
+void* openBlasSymbol(const char* name);
+
 }  // namespace ipujax::engine::blas

@@ -6,7 +6,9 @@ from ipujax.compiler.rules import convolution as convolution
 from ipujax.compiler.rules import custom_call as custom_call
 from ipujax.compiler.rules import dot_general as dot_general
 from ipujax.compiler.rules import elementwise as elementwise
+from ipujax.compiler.rules import fft as fft
 from ipujax.compiler.rules import gather as gather
+from ipujax.compiler.rules import linalg as linalg
 from ipujax.compiler.rules import reduce as reduce
 from ipujax.compiler.rules import rng as rng
 from ipujax.compiler.rules import scatter as scatter

@@ -1,4 +1,4 @@
-"""Custom calls: callbacks into Python. Other targets are refused by name."""
+"""Custom calls: callbacks into Python, and targets that have a rule. Others are refused by name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.registry import rule
+from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
 
 #: Why a known target of JAX's is refused.
 REFUSED_TARGETS = {
-    "Qr": "QR has no rule yet; do it on the host with jax.pure_callback",
-    "ProductOfElementaryHouseholderReflectors": "QR has no rule yet; do it on the host",
     "ApproxTopK": "approximate top-k is for TPUs; use jax.lax.top_k",
 }
 
@@ -23,13 +21,19 @@ REFUSED_TARGETS = {
 def refusal(op: Op) -> str | None:
     """Why this custom call cannot be lowered, or None where it can."""
     target = op.attrs["call_target_name"]
-    if target == CALLBACK_TARGET:
+    if target == CALLBACK_TARGET or target in CUSTOM_CALLS:
         return None
     return REFUSED_TARGETS.get(target, f"no codelet is registered for the target {target!r}")
 
 
 @rule("custom_call")
 def custom_call(builder: Builder, op: Op) -> Sequence[Any]:
+    """By the target's rule; a callback otherwise."""
+    found = CUSTOM_CALLS.get(op.attrs["call_target_name"])
+    return (found or _callback)(builder, op)
+
+
+def _callback(builder: Builder, op: Op) -> Sequence[Any]:
     """Copies the operands to the host, runs the Python function, copies its results back."""
     debug = builder.debug(op)
     values = [value for value in op.operands if value.dtype != TOKEN]

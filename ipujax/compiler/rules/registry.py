@@ -41,25 +41,45 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
+#: Rules of custom calls, by the call's target.
+CUSTOM_CALLS: dict[str, Rule] = {}
+
+
+def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
+    """Registers a function `(builder, op) -> tensors` for custom calls of these targets.
+
+    Raises:
+        TypeError: a target has a rule already.
+    """
+
+    def register(function: Rule) -> Rule:
+        for target in targets:
+            if target in CUSTOM_CALLS:
+                raise TypeError(
+                    f"[rules] needs one rule per target; got a second one for {target!r} in "
+                    f"{function.__module__}. Do take one of them out."
+                )
+            CUSTOM_CALLS[target] = function
+        return function
+
+    return register
+
+
 _SEVERAL_DEVICES = "programs over several devices are not lowered yet"
 _DYNAMIC = "shapes must be known when compiling; an IPU program has fixed shapes"
 _QUANTISED = "quantised types have no place on an IPU; use int8 and scale yourself"
-_LINALG = "factorisations have no rules yet; do them on the host with jax.pure_callback"
 _HOST = "the host is reached with io_callback and jax.debug, not with in- and outfeeds"
 
 #: Ops that are refused, each with the reason that users are told.
 REFUSED: dict[str, str] = {
     "async_done": _SEVERAL_DEVICES,
     "async_start": _SEVERAL_DEVICES,
-    "cholesky": _LINALG,
     "collective_permute": _SEVERAL_DEVICES,
-    "fft": "Fourier transforms have no rule yet; use a matrix product with the DFT matrix",
     "infeed": _HOST,
     "outfeed": _HOST,
     "recv": _HOST,
     "send": _HOST,
     "set_dimension_size": _DYNAMIC,
-    "triangular_solve": _LINALG,
     "uniform_dequantize": _QUANTISED,
     "uniform_quantize": _QUANTISED,
 }

@@ -1,0 +1,58 @@
+#pragma once
+#include <complex>
+#include <cstdint>
+
+/// LAPACK by OpenBLAS, on the calling thread alone. Matrices are column-major without gaps. Each
+/// function gives LAPACK's status: 0, or what failed. T is float or std::complex<float>.
+namespace ipujax::engine::blas {
+
+using Complex = std::complex<float>;
+
+/// A = L L^H or U^H U; the other triangle of A is left as it is.
+template <class T>
+int potrf(char uplo, int n, T* a);
+
+/// B[m, n] := op(A)^-1 B ('L') or B op(A)^-1 ('R') for a triangle A; op by `trans`: N, T, C.
+template <class T>
+void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a, T* b);
+
+template <class T>
+int getrf(int m, int n, T* a, std::int32_t* pivots);
+
+template <class T>
+int geqrf(int m, int n, T* a, T* tau);
+template <class T>
+int geqp3(int m, int n, T* a, std::int32_t* columns, T* tau);
+/// The first n columns of the product of k reflectors, over A[m, n].
+template <class T>
+int orgqr(int m, int n, int k, T* a, T* tau);
+/// C[m, n] := Q C, C Q or with Q^H; the reflectors stand in A[a_rows, k].
+template <class T>
+int ormqr(char side, bool adjoint, int m, int n, int k, T* a, int a_rows, T* tau, T* c);
+
+/// Eigenvectors over A, eigenvalues in ascending order.
+template <class T>
+int heevd(char uplo, int n, T* a, float* w);
+template <class T>
+int hetrd(char uplo, int n, T* a, float* d, float* e, T* tau);
+
+/// Eigenvalues, and left and right eigenvectors unless null; A is destroyed.
+template <class T>
+int geev(int n, T* a, Complex* w, Complex* left, Complex* right);
+/// The Schur form over A, its vectors unless null, and the eigenvalues.
+template <class T>
+int gees(int n, T* a, T* vectors, Complex* w);
+template <class T>
+int gehrd(int n, T* a, T* tau);
+
+/// job N: values only; S: thin; A: full. A is destroyed. `divide`: divide and conquer, else QR.
+template <class T>
+int gesvd(char job, bool divide, int m, int n, T* a, float* s, T* u, T* vt);
+
+/// Tridiagonal systems with partial pivoting; the diagonals are destroyed, B[n, columns] solved.
+template <class T>
+int gtsv(int n, int columns, T* lower, T* diagonal, T* upper, T* b);
+/// The same with tiny pivots raised to eps times the largest of U, so that B stays finite.
+int gtsvPerturbed(int n, int columns, float* lower, float* diagonal, float* upper, float* b);
+
+}  // namespace ipujax::engine::blas

@@ -1,0 +1,62 @@
+#include "popx/Cholesky.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "engine/blas/Lapack.hpp"
+
+namespace popx {
+
+namespace {
+
+namespace engine = ipujax::engine;
+
+template <class T>
+class CholeskyItem {
+ public:
+  explicit CholeskyItem(const engine::StepDesc& step)
+      : values_(batch::valuesOf(step)), lower_(step.attributes.integer("lower") != 0) {}
+
+  std::int64_t items() const { return values_[0].items(); }
+  std::int64_t flops() const { return values_[0].rows() * values_[0].size() / 3; }
+
+  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
+    const std::int64_t n = values_[0].rows();
+    T* a = batch::memory<T, 0>(n * n);
+    values_[0].load(pointers, item, a);
+    const int status = engine::blas::potrf(lower_ ? 'L' : 'U', static_cast<int>(n), a);
+    if (status != 0) {
+      values_[1].fill(pointers, item, batch::nan<T>());
+      return;
+    }
+    for (std::int64_t c = 0; c < n; ++c) {
+      T* column = a + c * n;
+      lower_ ? std::fill(column, column + c, T(0)) : std::fill(column + c + 1, column + n, T(0));
+    }
+    values_[1].store(pointers, item, a);
+  }
+
+ private:
+  std::vector<batch::Value> values_;
+  bool lower_;
+};
+
+const engine::RegisterKernel kCholesky{"popx.cholesky", batch::make<CholeskyItem>};
+
+}  // namespace
+
+Parts cholesky(poplar::Graph& graph, const Parts& a, bool lower, poplar::program::Sequence& prog,
+               const poplar::DebugContext& debugContext) {
+  batch::check("popx::cholesky", a, 2, true);
+  const std::uint64_t n = a[0].shape().back();
+  const std::uint64_t items = batch::product(batch::leading(a, 2));
+  const double size = static_cast<double>(n);
+  engine::Attributes attributes;
+  attributes.set("lower", std::int64_t{lower});
+  return batch::emit(graph, "popx.cholesky", {{a, 2}}, {{a[0].shape(), 2, a.size() == 2}},
+                     std::move(attributes),
+                     batch::cost(graph, items, n, n, size, size * size * size / 3, a.size() == 2),
+                     prog, {debugContext, "cholesky"})[0];
+}
+
+}  // namespace popx

@@ -1,0 +1,142 @@
+#include "popx/Fft.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "engine/Emit.hpp"
+#include "engine/Planning.hpp"
+#include "poplar/exceptions.hpp"
+#include "poputil/TileMapping.hpp"
+#include "popx/FftPlan.hpp"
+
+namespace popx {
+
+namespace {
+
+namespace engine = ipujax::engine;
+using poplar::Tensor;
+
+std::string shown(const std::vector<std::size_t>& lengths) {
+  std::string text;
+  for (const auto n : lengths) text += (text.empty() ? "{" : ",") + std::to_string(n);
+  return text.empty() ? "{}" : text + "}";
+}
+
+bool isReal(FftType type, bool result) { return type == (result ? FftType::IRFFT : FftType::RFFT); }
+
+void check(const Parts& a, FftType type, const std::vector<std::size_t>& lengths) {
+  const auto refuse = [](const std::string& needs, const std::string& got) {
+    throw poplar::poplar_error("[popx::fft] needs " + needs + "; got " + got +
+                               ". Do reshape, slice or cast first.");
+  };
+  if (lengths.empty() || lengths.size() > 3) {
+    refuse("1 to 3 lengths", std::to_string(lengths.size()));
+  }
+  const std::size_t parts = isReal(type, false) ? 1 : 2;
+  if (a.size() != parts) {
+    refuse(parts == 1 ? "real numbers" : "real and imaginary parts", std::to_string(a.size()));
+  }
+  for (const Tensor& part : a) {
+    if (part.elementType() != poplar::FLOAT) refuse("float", part.elementType().toString());
+    if (part.shape() != a[0].shape()) refuse("parts of one shape", part.shapeToString());
+  }
+  const auto& shape = a[0].shape();
+  if (shape.size() < lengths.size()) refuse("a dimension for each length", a[0].shapeToString());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const bool last = i + 1 == lengths.size();
+    const std::size_t wanted = last && type == FftType::IRFFT ? lengths[i] / 2 + 1 : lengths[i];
+    if (shape[shape.size() - lengths.size() + i] != wanted) {
+      refuse("dimensions of the lengths " + shown(lengths), a[0].shapeToString());
+    }
+  }
+}
+
+/// Elements in all, and the butterflies' worth of work: sum of log2 over the lengths, a length with
+/// a large prime factor counting its two transforms of twice the size.
+struct Work {
+  double elements = 1;
+  double levels = 0;
+};
+
+Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t>& lengths,
+            bool real) {
+  Work work;
+  for (const auto d : shape) work.elements *= static_cast<double>(d);
+  for (const auto length : lengths) {
+    const auto n = static_cast<std::int64_t>(length);
+    if (n < 2) continue;
+    if (fourier::largestPrimeFactor(n) > fourier::kLargestRadix) {
+      const auto m = static_cast<double>(std::bit_ceil(2 * length - 1));
+      work.levels += 2 * m / static_cast<double>(n) * std::log2(m);
+    } else {
+      work.levels += std::log2(static_cast<double>(n));
+    }
+  }
+  if (real) work.elements /= 2;
+  return work;
+}
+
+/// Our estimate: a radix-2 butterfly (10 flops, 2 elements) takes a tile 10 cycles: f32v2
+/// arithmetic and its loads and stores. Passes are radix 4; those beyond what a tile holds exchange
+/// all.
+engine::Cost costOf(const poplar::Graph& graph, const Work& work) {
+  engine::Cost cost;
+  cost.code_bytes = 4096;  // our estimate of radix 2, 3, 4, 5 and general codelets
+  if (work.elements < 1) return cost;
+  const poplar::Target& target = graph.getTarget();
+  const double tiles = std::clamp<double>(std::ceil(work.elements / 32), 1, target.getNumTiles());
+  const double per_tile = std::ceil(work.elements / tiles);
+  const double passes = std::max(1.0, std::ceil(work.levels / 2));
+  const double local = std::max(1.0, std::log2(per_tile) / 2);
+  const double exchanges = tiles > 1 ? std::ceil(passes / local) : 0;
+  const double bytes = per_tile * 8;
+  for (int i = 0; i < static_cast<int>(passes); ++i) {
+    engine::addComputeSet(cost, target, 5 * per_tile * work.levels / passes + 60,
+                          static_cast<std::uint64_t>(tiles));
+  }
+  for (int i = 0; i < static_cast<int>(exchanges); ++i) {
+    engine::addExchange(cost, target, {bytes * tiles, bytes});
+  }
+  cost.flops = 5 * work.elements * work.levels;
+  cost.temporary_bytes = static_cast<std::uint64_t>(2 * bytes);
+  cost.vertex_state_bytes = 64;  // our estimate
+  return cost;
+}
+
+std::vector<std::size_t> resultShape(const Parts& a, FftType type,
+                                     const std::vector<std::size_t>& lengths) {
+  std::vector<std::size_t> shape = a[0].shape();
+  if (type == FftType::RFFT) shape.back() = lengths.back() / 2 + 1;
+  if (type == FftType::IRFFT) shape.back() = lengths.back();
+  return shape;
+}
+
+}  // namespace
+
+Parts fft(poplar::Graph& graph, const Parts& a, FftType type,
+          const std::vector<std::size_t>& lengths, poplar::program::Sequence& prog,
+          const poplar::DebugContext& debugContext) {
+  check(a, type, lengths);
+  const auto shape = resultShape(a, type, lengths);
+  const bool real = isReal(type, false) || isReal(type, true);
+  engine::Attributes attributes;
+  attributes.set("type", static_cast<std::int64_t>(type));
+  attributes.set("lengths", engine::Attributes::Integers(lengths.begin(), lengths.end()));
+  const auto& full = type == FftType::IRFFT ? shape : a[0].shape();
+  engine::StepSpec spec;
+  spec.kernel = "popx.fft";
+  spec.attributes = std::move(attributes);
+  spec.cost = costOf(graph, workOf(full, lengths, real));
+  for (const Tensor& part : a) spec.operands.push_back({part, engine::Access::kRead, true});
+  Parts result;
+  for (int i = 0; i < (isReal(type, true) ? 1 : 2); ++i) {
+    result.push_back(graph.addVariable(poplar::FLOAT, shape, {debugContext, "fft"}));
+    poputil::mapTensorLinearly(graph, result.back());
+    spec.operands.push_back({result.back(), engine::Access::kWrite, true});
+  }
+  engine::emit(graph, prog, std::move(spec), {debugContext, "fft"});
+  return result;
+}
+
+}  // namespace popx

@@ -1,0 +1,19 @@
+#pragma once
+#include "popx/MatrixBatch.hpp"
+
+namespace popx {
+
+/// LU of each matrix A [..., m, n] with partial pivoting: {L and U in one [..., m, n], the row that
+/// each row was swapped with [..., min(m, n)] counted from 1, status [...]}. A singular matrix
+/// gives factors with a zero on the diagonal and a status above 0. On hardware: min(m, n) dependent
+/// steps, each a maximum over a column, a swap, and a rank-one update.
+std::vector<Parts> lu(poplar::Graph& graph, const Parts& a, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {});
+
+/// The order of `size` rows [..., size] that swaps [..., k], counted from 0, make one after
+/// another.
+poplar::Tensor permutationOfPivots(poplar::Graph& graph, const poplar::Tensor& pivots,
+                                   std::size_t size, poplar::program::Sequence& prog,
+                                   const poplar::DebugContext& debugContext = {});
+
+}  // namespace popx

@@ -1,0 +1,251 @@
+#include "popx/MatrixBatch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "engine/Planning.hpp"
+#include "engine/simd/Transpose.hpp"
+#include "poplar/exceptions.hpp"
+#include "poputil/TileMapping.hpp"
+
+namespace ipujax::engine::simd {
+static const CopyKernels& copyKernels() { return IPUJAX_PICK(kCopyKernels); }
+}  // namespace ipujax::engine::simd
+
+namespace popx::batch {
+
+namespace engine = ipujax::engine;
+
+std::vector<std::size_t> leading(const Parts& value, unsigned rank) {
+  const auto& shape = value[0].shape();
+  return {shape.begin(), shape.end() - rank};
+}
+
+std::uint64_t product(const std::vector<std::size_t>& shape) {
+  std::uint64_t n = 1;
+  for (const auto d : shape) n *= d;
+  return n;
+}
+
+std::vector<std::size_t> shapeOf(std::vector<std::size_t> leading,
+                                 const std::vector<std::size_t>& item) {
+  leading.insert(leading.end(), item.begin(), item.end());
+  return leading;
+}
+
+void check(const std::string& where, const Parts& value, unsigned rank, bool square) {
+  const auto refuse = [&](const std::string& needs, const std::string& got) {
+    throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got +
+                               ". Do cast, reshape or pad it first.");
+  };
+  if (value.empty() || value.size() > 2) {
+    refuse("one real tensor, or a real and an imaginary one", std::to_string(value.size()));
+  }
+  for (const auto& part : value) {
+    if (part.elementType() != poplar::FLOAT) {
+      refuse("tensors of type float", part.elementType().toString());
+    }
+    if (part.shape() != value[0].shape()) {
+      refuse("parts of one shape", part.shapeToString() + " and " + value[0].shapeToString());
+    }
+  }
+  const auto& shape = value[0].shape();
+  if (shape.size() < rank) {
+    refuse("at least " + std::to_string(rank) + " dimensions", value[0].shapeToString());
+  }
+  if (square && shape[shape.size() - 1] != shape[shape.size() - 2]) {
+    refuse("square matrices", value[0].shapeToString());
+  }
+  for (std::size_t i = shape.size() - rank; i < shape.size(); ++i) {
+    // LAPACK counts elements in 32 bits, and its work space is up to 2 n^2 of them.
+    if (shape[i] > 30000) refuse("matrices of at most 30000 rows", value[0].shapeToString());
+  }
+}
+
+std::vector<Parts> emit(poplar::Graph& graph, const std::string& kernel,
+                        const std::vector<Input>& inputs, const std::vector<Output>& outputs,
+                        engine::Attributes attributes, engine::Cost cost,
+                        poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  engine::StepSpec spec;
+  spec.kernel = kernel;
+  spec.attributes = std::move(attributes);
+  spec.cost = cost;
+  engine::Attributes::Integers ranks;
+  engine::Attributes::Integers complex;
+  for (const Input& input : inputs) {
+    ranks.push_back(input.rank);
+    complex.push_back(input.parts.size() == 2);
+    for (const auto& part : input.parts) {
+      spec.operands.push_back({part, engine::Access::kRead, false});
+    }
+  }
+  std::vector<Parts> results;
+  for (const Output& output : outputs) {
+    ranks.push_back(output.rank);
+    complex.push_back(output.complex);
+    Parts parts;
+    for (int i = 0; i < (output.complex ? 2 : 1); ++i) {
+      auto part = graph.addVariable(output.type, output.shape, {debugContext, "factor"});
+      poputil::mapTensorLinearly(graph, part);
+      spec.operands.push_back({part, engine::Access::kWrite, false});
+      parts.push_back(part);
+    }
+    results.push_back(std::move(parts));
+  }
+  spec.attributes.set("ranks", std::move(ranks));
+  spec.attributes.set("complex", std::move(complex));
+  engine::emit(graph, prog, std::move(spec), debugContext);
+  return results;
+}
+
+engine::Cost cost(const poplar::Graph& graph, std::uint64_t items, std::uint64_t rows,
+                  std::uint64_t columns, double steps, double flops_per_item, bool complex) {
+  engine::Cost cost;
+  cost.code_bytes = 2048;  // our estimate
+  const double elements = static_cast<double>(rows * columns) * (complex ? 2 : 1);
+  if (items == 0 || elements == 0) return cost;
+  const poplar::Target& target = graph.getTarget();
+  const double flops = std::max(flops_per_item * (complex ? 4 : 1), elements);
+  const double tiles = target.getNumTiles();
+  // At least 96 elements a tile: with less the exchange of a step outweighs its arithmetic.
+  const double share = std::floor(tiles / static_cast<double>(items));
+  const double tiles_per_item = std::clamp(share, 1.0, std::max(1.0, std::ceil(elements / 96)));
+  const double rounds = std::ceil(static_cast<double>(items) * tiles_per_item / tiles);
+  const double busy = std::min(tiles, static_cast<double>(items) * tiles_per_item);
+  const double bytes_per_tile = elements * 4 / tiles_per_item;
+  // Six workers, each a multiply-add in one cycle of its own, one in six of the tile's.
+  const double compute = rounds * flops / 2 / tiles_per_item;
+  const double count = std::max(1.0, steps);
+  engine::addComputeSet(cost, target, compute + count * rounds * 50,  // 50: a vertex's start
+                        static_cast<std::uint64_t>(busy));
+  const double column_bytes = elements * 4 / static_cast<double>(columns);
+  if (tiles_per_item > 1) {
+    engine::addExchange(cost, target, {column_bytes * count * busy, column_bytes * count * rounds});
+    cost.sync_cycles += (count - 1) * 2 * target.getMaxIPUSyncDelay();
+  }
+  cost.flops = flops * static_cast<double>(items);
+  cost.temporary_bytes = static_cast<std::uint64_t>(bytes_per_tile + column_bytes);
+  cost.vertex_state_bytes = 64;  // our estimate
+  return cost;
+}
+
+Value::Value(const engine::StepDesc& step, std::size_t first_operand, unsigned rank, bool complex) {
+  for (std::size_t i = 0; i < (complex ? 2u : 1u); ++i) {
+    const auto& operand = step.operands[first_operand + i];
+    const auto& strides = operand.strides;
+    const std::size_t dims = operand.shape.size();
+    Part part{first_operand + i, 0, 0, {strides.begin(), strides.end() - rank}};
+    if (rank == 1) part.row_stride = strides[dims - 1];
+    if (rank == 2) {
+      part.row_stride = strides[dims - 2];
+      part.column_stride = strides[dims - 1];
+    }
+    parts_.push_back(std::move(part));
+  }
+  const auto& shape = step.operands[first_operand].shape;
+  batch_shape_.assign(shape.begin(), shape.end() - rank);
+  for (const auto d : batch_shape_) items_ *= d;
+  if (rank >= 1) rows_ = shape[shape.size() - rank];
+  if (rank == 2) columns_ = shape.back();
+}
+
+std::int64_t Value::offset(const Part& part, std::int64_t item) const {
+  std::int64_t at = 0;
+  for (std::size_t d = batch_shape_.size(); d-- > 0;) {
+    at += item % batch_shape_[d] * part.batch_strides[d];
+    item /= batch_shape_[d];
+  }
+  return at;
+}
+
+template <class T>
+void Value::load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const {
+  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
+  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
+  Element* to = reinterpret_cast<Element*>(out);
+  for (std::size_t p = 0; p < parts_.size(); ++p, ++to) {
+    const Part& part = parts_[p];
+    const Element* from =
+        reinterpret_cast<const Element*>(pointers[part.operand]) + offset(part, item);
+    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
+      engine::simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
+                                               reinterpret_cast<std::byte*>(to), columns_, rows_,
+                                               part.row_stride * 4, rows_ * 4);
+      continue;
+    }
+    for (std::int64_t c = 0; c < columns_; ++c) {
+      const Element* x = from + c * part.column_stride;
+      Element* y = to + c * rows_ * kStep;
+      for (std::int64_t r = 0; r < rows_; ++r) y[r * kStep] = x[r * part.row_stride];
+    }
+  }
+  if (kStep == 2 && parts_.size() == 1) {
+    for (std::int64_t i = 0; i < size(); ++i) to[2 * i] = 0;
+  }
+}
+
+template <class T>
+void Value::store(std::span<std::byte* const> pointers, std::int64_t item, const T* in) const {
+  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
+  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
+  const Element* from = reinterpret_cast<const Element*>(in);
+  for (std::size_t p = 0; p < parts_.size(); ++p, ++from) {
+    const Part& part = parts_[p];
+    Element* to = reinterpret_cast<Element*>(pointers[part.operand]) + offset(part, item);
+    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
+      engine::simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
+                                               reinterpret_cast<std::byte*>(to), rows_, columns_,
+                                               rows_ * 4, part.row_stride * 4);
+      continue;
+    }
+    for (std::int64_t r = 0; r < rows_; ++r) {
+      Element* y = to + r * part.row_stride;
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        y[c * part.column_stride] = from[(c * rows_ + r) * kStep];
+      }
+    }
+  }
+}
+
+template <class T>
+void Value::fill(std::span<std::byte* const> pointers, std::int64_t item, T value) const {
+  T* held = memory<T, 9>(size());
+  std::fill(held, held + size(), value);
+  store(pointers, item, held);
+}
+
+template void Value::load(std::span<std::byte* const>, std::int64_t, float*) const;
+template void Value::load(std::span<std::byte* const>, std::int64_t, Complex*) const;
+template void Value::load(std::span<std::byte* const>, std::int64_t, std::int32_t*) const;
+template void Value::store(std::span<std::byte* const>, std::int64_t, const float*) const;
+template void Value::store(std::span<std::byte* const>, std::int64_t, const Complex*) const;
+template void Value::store(std::span<std::byte* const>, std::int64_t, const std::int32_t*) const;
+template void Value::fill(std::span<std::byte* const>, std::int64_t, float) const;
+template void Value::fill(std::span<std::byte* const>, std::int64_t, Complex) const;
+
+std::vector<Value> valuesOf(const engine::StepDesc& step) {
+  const auto& ranks = step.attributes.integers("ranks");
+  const auto& complex = step.attributes.integers("complex");
+  std::vector<Value> values;
+  std::size_t operand = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    values.emplace_back(step, operand, static_cast<unsigned>(ranks[i]), complex[i] != 0);
+    operand += complex[i] != 0 ? 2 : 1;
+  }
+  return values;
+}
+
+bool isComplex(const engine::StepDesc& step) { return step.attributes.integers("complex")[0] != 0; }
+
+void forItems(engine::RunContext& context, std::int64_t items, std::int64_t flops_per_item,
+              const std::function<void(std::int64_t)>& body) {
+  constexpr std::int64_t kWorthAThread = 20000;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kWorthAThread / std::max<std::int64_t>(1, flops_per_item));
+  context.pool.parallelFor(items, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
+}  // namespace popx::batch

@@ -1,0 +1,77 @@
+#include "popx/Svd.hpp"
+
+#include <algorithm>
+
+#include "engine/blas/Lapack.hpp"
+
+namespace popx {
+
+namespace {
+
+namespace engine = ipujax::engine;
+
+template <class T>
+class SvdItem {
+ public:
+  explicit SvdItem(const engine::StepDesc& step)
+      : values_(batch::valuesOf(step)),
+        job_(static_cast<char>(step.attributes.integer("job"))),
+        divide_(step.attributes.integer("divide") != 0) {}
+
+  std::int64_t items() const { return values_[0].items(); }
+  std::int64_t flops() const { return 10 * values_[0].size() * values_[1].rows(); }
+
+  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
+    T* a = batch::memory<T, 0>(values_[0].size());
+    float* s = batch::memory<float, 1>(values_[1].size());
+    T* u = batch::memory<T, 2>(values_[2].size());
+    T* vt = batch::memory<T, 3>(values_[3].size());
+    values_[0].load(pointers, item, a);
+    // LAPACK leaves vectors alone that nobody asked for, and all of them where it fails.
+    std::fill(u, u + values_[2].size(), T(0));
+    std::fill(vt, vt + values_[3].size(), T(0));
+    std::fill(s, s + values_[1].size(), 0.0f);
+    const std::int32_t status =
+        engine::blas::gesvd(job_, divide_, static_cast<int>(values_[0].rows()),
+                            static_cast<int>(values_[0].columns()), a, s, u, vt);
+    values_[1].store(pointers, item, s);
+    values_[2].store(pointers, item, u);
+    values_[3].store(pointers, item, vt);
+    values_[4].store(pointers, item, &status);
+  }
+
+ private:
+  std::vector<batch::Value> values_;
+  char job_;  // LAPACK's letter: N, S or A
+  bool divide_;
+};
+const engine::RegisterKernel kSvd{"popx.svd", batch::make<SvdItem>};
+
+}  // namespace
+
+std::vector<Parts> svd(poplar::Graph& graph, const Parts& a, bool vectors, bool full, bool divide,
+                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  batch::check("popx::svd", a, 2);
+  const auto leading = batch::leading(a, 2);
+  const std::uint64_t m = a[0].shape()[a[0].rank() - 2];
+  const std::uint64_t n = a[0].shape().back();
+  const std::uint64_t k = std::min(m, n);
+  const bool complex = a.size() == 2;
+  engine::Attributes attributes;
+  attributes.set("job", std::int64_t{!vectors ? 'N' : full ? 'A' : 'S'});
+  attributes.set("divide", std::int64_t{divide});
+  const double elements = static_cast<double>(m * n);
+  const double small = static_cast<double>(k);
+  // Golub and Van Loan: 4 m n^2 - 4/3 n^3 for the values, about five times that with vectors.
+  const double flops = (vectors ? 5 : 1) * (4 * elements * small - small * small * small * 4 / 3);
+  return batch::emit(graph, "popx.svd", {{a, 2}},
+                     {{batch::shapeOf(leading, {k}), 1},
+                      {batch::shapeOf(leading, {m, full ? m : k}), 2, complex},
+                      {batch::shapeOf(leading, {full ? n : k, n}), 2, complex},
+                      {leading, 0, false, poplar::INT}},
+                     std::move(attributes),
+                     batch::cost(graph, batch::product(leading), m, n, 3 * small, flops, complex),
+                     prog, {debugContext, "svd"});
+}
+
+}  // namespace popx

@@ -1,0 +1,15 @@
+#pragma once
+#include "popx/MatrixBatch.hpp"
+
+namespace popx {
+
+/// Singular values [..., k] of each A [..., m, n], k = min(m, n), largest first, and the vectors:
+/// {values, U, V^H, status}. U is [..., m, k] and V^H [..., k, n], or square where `full`; they are
+/// zeros without `vectors`. The status is 0, or not where there is no result (a NaN, no
+/// convergence). `divide`: divide and conquer, else QR iteration. On hardware: reduction to
+/// bidiagonal form in dependent steps, then one of the two.
+std::vector<Parts> svd(poplar::Graph& graph, const Parts& a, bool vectors, bool full, bool divide,
+                       poplar::program::Sequence& prog,
+                       const poplar::DebugContext& debugContext = {});
+
+}  // namespace popx

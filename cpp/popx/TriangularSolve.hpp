@@ -1,0 +1,28 @@
+#pragma once
+#include "popx/MatrixBatch.hpp"
+
+namespace popx {
+
+struct TriangularSolveParams {
+  bool left_side = true;  ///< op(A) X = B, else X op(A) = B
+  bool lower = true;      ///< which triangle of A is read
+  bool unit_diagonal = false;
+  char transpose = 'N';  ///< op(A): N as it is, T transposed, C transposed and conjugated
+};
+
+/// X of each triangle A [..., n, n] and B [..., n, m] (or [..., m, n]). A zero on the diagonal
+/// gives infinities and NaN. On hardware: n dependent steps, each a row of X broadcast and
+/// subtracted.
+Parts triangularSolve(poplar::Graph& graph, const Parts& a, const Parts& b,
+                      const TriangularSolveParams& params, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {});
+
+/// X of each tridiagonal system with partial pivoting: lower, diagonal and upper [..., n] (the
+/// first of lower and the last of upper are not used), B [..., n, m]. `perturb` raises tiny pivots
+/// so that X stays finite (real numbers only). Beside X a status [...]: 0, or where U is singular.
+std::vector<Parts> tridiagonalSolve(poplar::Graph& graph, const Parts& lower, const Parts& diagonal,
+                                    const Parts& upper, const Parts& b, bool perturb,
+                                    poplar::program::Sequence& prog,
+                                    const poplar::DebugContext& debugContext = {});
+
+}  // namespace popx
