@@ -154,7 +154,7 @@ def test_harnesses() -> Sequence[Any]:
 
 
 def lower_linalg_as_on_cpu() -> None:
-    """Primitives of linear algebra become custom calls with LAPACK's names, as on JAX's CPU backend.
+    """Lowers primitives of linear algebra to calls named after LAPACK, as JAX's CPU backend does.
 
     Most have no lowering for other platforms; the others' are loops, slower than one step. All
     checks and conventions (symmetry, failed factorisations to NaN) are then JAX's own.

@@ -128,3 +128,10 @@ def test_refused_dtypes_name_op_dtype_and_line(dtype):
     line = f.__code__.co_firstlineno + 1
     assert f"multiply in {short} (at test_passes.py:{line})" in str(error.value)
     assert str(error.value).startswith("[normalise] needs dtypes that an IPU computes in")
+
+
+def test_a_scalar_constant_takes_the_shape_that_its_op_is_moved_to():
+    program = normal(lambda x: 0.5 * jnp.sin(x)[0:1].reshape(()), X[0])
+    for op in ir.walk_ops(program.main):
+        if op.name == "multiply":
+            assert len({value.shape for value in op.operands}) == 1

@@ -30,8 +30,7 @@ def test_the_page_followed_literally_adds_an_op(run_python, tmp_path: Path):
     blocks = BLOCK.findall((ROOT / "docs" / "add-an-op.md").read_text())
     assert [name for _, name, _ in blocks] == [
         "refused.py",
-        "ipujax/compiler/rules/registry.py",
-        "ipujax/compiler/rules/cholesky.py",
+        "ipujax/compiler/rules/column_cholesky.py",
         "ipujax/compiler/rules/__init__.py",
         "check.py",
     ]

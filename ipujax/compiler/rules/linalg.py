@@ -32,9 +32,7 @@ def _as_float(builder: Builder, tensor: Any, op: Op) -> Any:
     poplar = ipu.poplar
     if tensor.elementType() != poplar.HALF:
         return tensor
-    return ipu.popops.cast(
-        builder.graph, tensor, poplar.FLOAT, builder.program, builder.debug(op)
-    )
+    return ipu.popops.cast(builder.graph, tensor, poplar.FLOAT, builder.program, builder.debug(op))
 
 
 def results_of(builder: Builder, op: Op, values: Sequence[Parts]) -> list[Any]:
@@ -220,9 +218,7 @@ def gehrd(builder: Builder, config: dict[str, Any], operands: list[Parts], debug
 
 def _svd(builder: Builder, config: dict[str, Any], a: Parts, divide: bool, debug: Any) -> Any:
     vectors, full = not _is(config, "mode", "N"), _is(config, "mode", "A")
-    s, u, vt, status = ipu.popx.svd(
-        builder.graph, a, vectors, full, divide, builder.program, debug
-    )
+    s, u, vt, status = ipu.popx.svd(builder.graph, a, vectors, full, divide, builder.program, debug)
     return [a, s, u, vt, status]  # LAPACK destroys A; nothing reads that result
 
 

@@ -23,12 +23,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     """
 
     def register(function: Rule) -> Rule:
-        parameters = list(inspect.signature(function).parameters)
-        if parameters != ["builder", "op"]:
-            raise TypeError(
-                f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
-                f"({', '.join(parameters)}). Do take these two."
-            )
+        _check_signature(function)
         for name in names:
             if name in RULES or name in REFUSED:
                 raise TypeError(
@@ -41,6 +36,15 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def _check_signature(function: Rule) -> None:
+    parameters = list(inspect.signature(function).parameters)
+    if parameters != ["builder", "op"]:
+        raise TypeError(
+            f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
+            f"({', '.join(parameters)}). Do take these two."
+        )
+
+
 #: Rules of custom calls, by the call's target.
 CUSTOM_CALLS: dict[str, Rule] = {}
 
@@ -49,10 +53,11 @@ def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
     """Registers a function `(builder, op) -> tensors` for custom calls of these targets.
 
     Raises:
-        TypeError: a target has a rule already.
+        TypeError: a target has a rule already, or the signature is another.
     """
 
     def register(function: Rule) -> Rule:
+        _check_signature(function)
         for target in targets:
             if target in CUSTOM_CALLS:
                 raise TypeError(
