@@ -24,6 +24,7 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Pyth
     lack "the headers of $python" python3-dev
 fi
 
+command -v make >/dev/null 2>&1 || lack "make" make
 program='#include <concepts>
 #include <span>
 int main() { int a[2] = {0, 0}; return std::span<int>(a).front(); }'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -27,6 +28,26 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it():
     assert "Python 3.11 to 3.13 (looked for: no-such-python)" in run.stderr
     assert "a C++ compiler (looked for: no-such-compiler)" in run.stderr
     assert "sudo apt-get install -y python3 python3-venv python3-dev g++" in run.stderr
+
+
+def test_ci_says_so_where_it_may_not_install(tmp_path: Path):
+    """No root and no sudo: what is missing is named, and nothing is tried."""
+    for name, line in {"id": "echo 1000", "dirname": 'echo "${1%/*}"'}.items():
+        tool = tmp_path / name
+        tool.write_text(f"#!/bin/sh\n{line}\n")
+        tool.chmod(0o755)
+    bash = shutil.which("bash")
+    assert bash
+    command = [bash, str(ROOT / ".ci" / "run")]
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    (tmp_path / "env").symlink_to("/usr/bin/env")
+    run = subprocess.run(
+        command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert "a C++ compiler (looked for: c++)" in run.stderr
+    assert "\n  - make" in run.stderr
+    assert "needs root or sudo to install what is missing; got neither" in run.stderr
 
 
 def test_a_compiler_that_is_none_is_named(tmp_path: Path):
