@@ -13,7 +13,7 @@ extension=OFF
 
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-"$bin/cmake" -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+"$bin/cmake" -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_MAKE_PROGRAM="$root/$bin/ninja" \
   -DPython_EXECUTABLE="$root/$python" "${launcher[@]}" \
   -Dpybind11_DIR="$("$python" -m pybind11 --cmakedir)" \
