@@ -22,8 +22,10 @@ using ipujax::engine::Combiner;
 using ipujax::engine::CopyDim;
 using ipujax::engine::ElementMove;
 using ipujax::engine::ElementType;
+using ipujax::engine::forEachOffset;
 using ipujax::engine::Kernel;
 using ipujax::engine::OperandDesc;
+using ipujax::engine::orderedAndMerged;
 using ipujax::engine::RunContext;
 using ipujax::engine::sizeOf;
 using ipujax::engine::StepDesc;
@@ -36,59 +38,29 @@ using Pointers = std::span<std::byte* const>;
 
 constexpr std::int64_t kParallelBytes = 512 * 1024;
 constexpr std::int64_t kParallelWindowBytes = 128;
-constexpr std::size_t kMaxRank = 32;
 
 /// Walks a window as runs: fn(update byte offset, operand byte offset, CopyDim of the run). Runs go
 /// along the operand's smallest stride. src is the update, dst the operand.
 class WindowRuns {
  public:
   WindowRuns(const Windows& windows, std::int64_t small_bytes, std::int64_t large_bytes) {
-    for (std::size_t i = 0; i < windows.shape().size(); ++i) {
-      if (windows.shape()[i] == 1) continue;
-      dims_.push_back({windows.shape()[i], windows.smallStrides()[i] * small_bytes,
-                       windows.largeStrides()[i] * large_bytes});
-    }
-    std::stable_sort(dims_.begin(), dims_.end(), [](const CopyDim& a, const CopyDim& b) {
-      return std::abs(a.dst) > std::abs(b.dst);
-    });
-    std::vector<CopyDim> merged;
-    for (const CopyDim& dim : dims_) {
-      if (!merged.empty() && merged.back().dst == dim.dst * dim.n &&
-          merged.back().src == dim.src * dim.n) {
-        merged.back() = {merged.back().n * dim.n, dim.src, dim.dst};
-      } else {
-        merged.push_back(dim);
-      }
-    }
-    dims_ = std::move(merged);
-    if (dims_.empty()) dims_.push_back({1, small_bytes, large_bytes});
+    std::vector<CopyDim> dims;
+    for (std::size_t i = 0; i < windows.shape().size(); ++i)
+      dims.push_back({windows.shape()[i], windows.smallStrides()[i] * small_bytes,
+                      windows.largeStrides()[i] * large_bytes});
+    outer_ = orderedAndMerged(dims);
+    run_ = outer_.empty() ? CopyDim{1, small_bytes, large_bytes} : outer_.back();
+    if (!outer_.empty()) outer_.pop_back();
   }
 
   template <class F>
   void forEach(const F& fn) const {
-    const std::size_t outer = dims_.size() - 1;
-    const CopyDim& run = dims_.back();
-    if (outer == 0) return fn(0, 0, run);
-    std::array<std::int64_t, kMaxRank> at{};
-    std::int64_t src = 0;
-    std::int64_t dst = 0;
-    for (;;) {
-      fn(src, dst, run);
-      std::size_t d = outer;
-      for (;;) {
-        if (d-- == 0) return;
-        src += dims_[d].src;
-        dst += dims_[d].dst;
-        if (++at[d] < dims_[d].n) break;
-        src -= dims_[d].src * dims_[d].n;
-        dst -= dims_[d].dst * dims_[d].n;
-        at[d] = 0;
-      }
-    }
+    forEachOffset(outer_, [&](std::int64_t src, std::int64_t dst) { fn(src, dst, run_); });
   }
 
  private:
-  std::vector<CopyDim> dims_;
+  std::vector<CopyDim> outer_;
+  CopyDim run_;
 };
 
 /// Calls work(first, last), which handles the windows that start at numbers [first, last), in their

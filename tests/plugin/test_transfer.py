@@ -52,6 +52,12 @@ def test_strides_of_every_element_size(device):
         np.testing.assert_array_equal(jax.device_put(array, device), array)
 
 
+def test_strides_that_are_no_multiple_of_the_element(device):
+    records = np.zeros((6, 4), [("flag", np.uint8), ("value", np.float32)])
+    records["value"] = np.arange(24).reshape(6, 4)
+    np.testing.assert_array_equal(jax.device_put(records["value"], device), records["value"])
+
+
 def test_an_aligned_array_is_not_copied(device, stats, aligned):
     host = aligned(4096)
     before = stats("inputs_without_copy")

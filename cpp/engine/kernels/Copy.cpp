@@ -23,12 +23,26 @@ static const CopyKernels& copyKernels() {
 }  // namespace simd
 namespace {
 
-constexpr std::size_t kMaxRank = 32;
 // Below this a second thread costs more than it saves (one wake-up is a few microseconds).
 constexpr std::int64_t kParallelBytes = 256 * 1024;
 
 std::size_t log2Of(std::int64_t size) {
   return static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(size)));
+}
+
+std::vector<CopyDim> byteDims(std::int64_t element_bytes, std::span<const std::int64_t> shape,
+                              std::span<const std::int64_t> src,
+                              std::span<const std::int64_t> dst) {
+  if (shape.size() != src.size() || shape.size() != dst.size()) {
+    throw poplar::poplar_error("[engine.copy] needs one stride per dimension; got " +
+                               std::to_string(shape.size()) + " dimensions, " +
+                               std::to_string(src.size()) + " and " + std::to_string(dst.size()) +
+                               " strides.");
+  }
+  std::vector<CopyDim> dims;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    dims.push_back({shape[i], src[i] * element_bytes, dst[i] * element_bytes});
+  return dims;
 }
 
 template <std::size_t kBytes>
@@ -84,65 +98,41 @@ const RegisterKernel kCopy{"engine.copy", makeCopy};
 
 StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
                          std::span<const std::int64_t> src_strides,
-                         std::span<const std::int64_t> dst_strides) {
-  if (shape.size() != src_strides.size() || shape.size() != dst_strides.size() ||
-      shape.size() > kMaxRank) {
+                         std::span<const std::int64_t> dst_strides)
+    : StridedCopy(element_bytes, byteDims(static_cast<std::int64_t>(element_bytes), shape,
+                                          src_strides, dst_strides)) {}
+
+StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const CopyDim> dims)
+    : element_(static_cast<std::int64_t>(element_bytes)), bytes_(element_) {
+  if (!std::has_single_bit(element_bytes) || element_bytes > 8 || dims.size() > kMaxCopyRank) {
     throw poplar::poplar_error(
-        "[engine.copy] needs one stride per dimension, rank at most 32; got " +
-        std::to_string(shape.size()) + " dimensions, " + std::to_string(src_strides.size()) +
-        " and " + std::to_string(dst_strides.size()) + " strides.");
+        "[engine.copy] needs elements of 1, 2, 4 or 8 bytes, rank at most 32; got " +
+        std::to_string(element_bytes) + " bytes, rank " + std::to_string(dims.size()) + ".");
   }
-  if (!std::has_single_bit(element_bytes) || element_bytes > 8) {
-    throw poplar::poplar_error("[engine.copy] needs elements of 1, 2, 4 or 8 bytes; got " +
-                               std::to_string(element_bytes) + ".");
-  }
-  element_ = static_cast<std::int64_t>(element_bytes);
-  bytes_ = element_;
-  for (auto n : shape) bytes_ *= n;
+  for (const CopyDim& dim : dims) bytes_ *= dim.n;
   if (bytes_ == 0) return;
-  order(element_bytes, shape, src_strides, dst_strides);
-  merge();
+  std::vector<CopyDim> forward(dims.begin(), dims.end());
+  for (CopyDim& dim : forward) {
+    if (dim.dst >= 0) continue;  // else walk it the other way
+    src_offset_ += (dim.n - 1) * dim.src;
+    dst_offset_ += (dim.n - 1) * dim.dst;
+    dim.src = -dim.src;
+    dim.dst = -dim.dst;
+  }
+  dims_ = orderedAndMerged(forward);
+  widen();
   chooseInner();
 }
 
-void StridedCopy::order(std::size_t element_bytes, std::span<const std::int64_t> shape,
-                        std::span<const std::int64_t> src, std::span<const std::int64_t> dst) {
-  const auto size = static_cast<std::int64_t>(element_bytes);
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    CopyDim dim{shape[i], src[i] * size, dst[i] * size};
-    if (dim.dst < 0) {  // walk it the other way
-      src_offset_ += (dim.n - 1) * dim.src;
-      dst_offset_ += (dim.n - 1) * dim.dst;
-      dim.src = -dim.src;
-      dim.dst = -dim.dst;
-    }
-    dims_.push_back(dim);
-  }
-  std::stable_sort(dims_.begin(), dims_.end(),
-                   [](const CopyDim& a, const CopyDim& b) { return a.dst > b.dst; });
-}
-
-void StridedCopy::merge() {
-  std::vector<CopyDim> merged;
-  for (const CopyDim& dim : dims_) {
-    if (!merged.empty() && merged.back().dst == dim.dst * dim.n &&
-        merged.back().src == dim.src * dim.n) {
-      merged.back() = {merged.back().n * dim.n, dim.src, dim.dst};
-    } else {
-      merged.push_back(dim);
-    }
-  }
-  dims_ = std::move(merged);
-  // A short contiguous run is one wider element: pairs of floats transpose as 8-byte elements.
-  if (dims_.size() > 1) {
-    const CopyDim last = dims_.back();
-    const std::int64_t run = last.n * element_;
-    if (last.src == element_ && last.dst == element_ && run <= 8 &&
-        std::has_single_bit(static_cast<std::uint64_t>(run))) {
-      element_ = run;
-      dims_.pop_back();
-    }
+/// A short contiguous run is one wider element: pairs of floats transpose as 8-byte elements.
+void StridedCopy::widen() {
+  if (dims_.size() < 2) return;
+  const CopyDim last = dims_.back();
+  const std::int64_t run = last.n * element_;
+  if (last.src == element_ && last.dst == element_ && run <= 8 &&
+      std::has_single_bit(static_cast<std::uint64_t>(run))) {
+    element_ = run;
+    dims_.pop_back();
   }
 }
 
@@ -193,31 +183,17 @@ void StridedCopy::runInner(const std::byte* src, std::byte* dst, const CopyDim& 
   }
 }
 
-void StridedCopy::runDims(const std::byte* src, std::byte* dst, const CopyDim* dims) const {
-  const std::size_t outer = dims_.size() - 2;
-  const CopyDim& rows = dims[outer];
-  const CopyDim& inner = dims[outer + 1];
-  if (outer == 0) return runInner(src, dst, rows, inner);
-  std::array<std::int64_t, kMaxRank> index;
-  std::fill_n(index.begin(), outer, 0);
-  for (;;) {
-    runInner(src, dst, rows, inner);
-    std::size_t d = outer;
-    for (;;) {
-      if (d-- == 0) return;
-      src += dims[d].src;
-      dst += dims[d].dst;
-      if (++index[d] < dims[d].n) break;
-      src -= dims[d].src * dims[d].n;
-      dst -= dims[d].dst * dims[d].n;
-      index[d] = 0;
-    }
-  }
+void StridedCopy::runDims(const std::byte* src, std::byte* dst,
+                          std::span<const CopyDim> dims) const {
+  const auto inner = dims.last<2>();
+  forEachOffset(dims.first(dims.size() - 2), [&](std::int64_t from, std::int64_t to) {
+    runInner(src + from, dst + to, inner[0], inner[1]);
+  });
 }
 
 void StridedCopy::run(const std::byte* src, std::byte* dst) const {
   if (inner_ == Inner::kNothing || (src == dst && inner_ == Inner::kRun)) return;
-  runDims(src + src_offset_, dst + dst_offset_, dims_.data());
+  runDims(src + src_offset_, dst + dst_offset_, dims_);
 }
 
 void StridedCopy::run(ThreadPool& pool, const std::byte* src, std::byte* dst) const {
@@ -229,23 +205,12 @@ void StridedCopy::run(ThreadPool& pool, const std::byte* src, std::byte* dst) co
   const std::int64_t bytes_each = std::max<std::int64_t>(1, bytes_ / dims_[split].n);
   const std::int64_t grain = std::max<std::int64_t>(1, kParallelBytes / 2 / bytes_each);
   pool.parallelFor(dims_[split].n, grain, [&](std::int64_t begin, std::int64_t end) {
-    std::array<CopyDim, kMaxRank + 2> dims;
+    std::array<CopyDim, kMaxCopyRank + 2> dims;
     std::copy(dims_.begin(), dims_.end(), dims.begin());
     dims[split].n = end - begin;
     runDims(src + src_offset_ + begin * dims[split].src,
-            dst + dst_offset_ + begin * dims[split].dst, dims.data());
+            dst + dst_offset_ + begin * dims[split].dst, {dims.data(), dims_.size()});
   });
-}
-
-void stridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
-                 const std::byte* src, std::span<const std::int64_t> src_strides, std::byte* dst,
-                 std::span<const std::int64_t> dst_strides, ThreadPool* pool) {
-  const StridedCopy copy(element_bytes, shape, src_strides, dst_strides);
-  if (pool) {
-    copy.run(*pool, src, dst);
-  } else {
-    copy.run(src, dst);
-  }
 }
 
 Cost copyCost(const poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst) {

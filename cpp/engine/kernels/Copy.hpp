@@ -6,17 +6,11 @@
 
 #include "engine/Cost.hpp"
 #include "engine/ThreadPool.hpp"
+#include "engine/kernels/CopyDims.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Tensor.hpp"
 
 namespace ipujax::engine {
-
-/// One dimension of a copy: extent and byte strides on both sides.
-struct CopyDim {
-  std::int64_t n = 1;
-  std::int64_t src = 0;
-  std::int64_t dst = 0;
-};
 
 /// A planned copy between two strided views of one shape: dimensions ordered by the destination,
 /// merged, and the innermost ones given to a run, fill, transpose or strided kernel. Immutable
@@ -27,6 +21,8 @@ class StridedCopy {
   /// ranks that differ and for element sizes other than 1, 2, 4 and 8.
   StridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
               std::span<const std::int64_t> src_strides, std::span<const std::int64_t> dst_strides);
+  /// The same of dimensions with strides in bytes, whatever those are a multiple of.
+  StridedCopy(std::size_t element_bytes, std::span<const CopyDim> dims);
 
   /// src and dst point at the element at index 0, 0, ...
   void run(const std::byte* src, std::byte* dst) const;
@@ -35,11 +31,9 @@ class StridedCopy {
 
  private:
   enum class Inner : std::uint8_t { kNothing, kRun, kRows, kFill, kTranspose, kStrided };
-  void order(std::size_t element_bytes, std::span<const std::int64_t> shape,
-             std::span<const std::int64_t> src, std::span<const std::int64_t> dst);
-  void merge();
+  void widen();
   void chooseInner();
-  void runDims(const std::byte* src, std::byte* dst, const CopyDim* dims) const;
+  void runDims(const std::byte* src, std::byte* dst, std::span<const CopyDim> dims) const;
   void runInner(const std::byte* src, std::byte* dst, const CopyDim& rows,
                 const CopyDim& inner) const;
 
@@ -50,11 +44,6 @@ class StridedCopy {
   std::int64_t bytes_ = 0;
   Inner inner_ = Inner::kNothing;
 };
-
-/// The same without a kept plan, for copies that happen once.
-void stridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
-                 const std::byte* src, std::span<const std::int64_t> src_strides, std::byte* dst,
-                 std::span<const std::int64_t> dst_strides, ThreadPool* pool = nullptr);
 
 /// What copying src to dst costs: exchange where their mappings differ, and a copy on the tile
 /// where they do not or where the elements must be rearranged. Step "engine.copy": operands (src,
