@@ -5,17 +5,14 @@ Run: python examples/models/digits_mlp.py
 
 from functools import partial
 
-import digits_data
 import jax
 import jax.numpy as jnp
 import optax
-from progress import progress_bar
-from step_cost import print_step_cost
+from digits_training import train_and_test
 
 SIZES = (64, 256, 128, 10)
 BATCH_SIZE = 128
 NUM_EPOCHS = 30
-WANTED_ACCURACY = 0.97
 
 optimizer = optax.adam(2e-3)
 
@@ -52,32 +49,10 @@ def train_step(state, images, labels):
     return (optax.apply_updates(params, updates), opt_state), loss
 
 
-@jax.jit
-def accuracy_of(params, images, labels):
-    return (logits_of(params, images).argmax(-1) == labels).mean()
-
-
 def main():
-    print("devices:", jax.devices())
-    digits = digits_data.load()
     params = jax.jit(init_params)(jax.random.key(0))
     state = (params, optimizer.init(params))
-
-    num_steps = NUM_EPOCHS * (len(digits.train_images) // BATCH_SIZE)
-    example = (digits.train_images[:BATCH_SIZE], digits.train_labels[:BATCH_SIZE])
-    compiled = train_step.lower(state, *example).compile()
-    with progress_bar("digits MLP", num_steps) as advance:
-        for images, labels in digits_data.batches(
-            digits.train_images, digits.train_labels, BATCH_SIZE, NUM_EPOCHS, seed=1
-        ):
-            state, loss = train_step(state, images, labels)
-            advance(f"loss {loss:.3f}")
-
-    accuracy = float(accuracy_of(state[0], digits.test_images, digits.test_labels))
-    print_step_cost("training step", compiled)
-    print(f"test accuracy: {accuracy:.4f}")
-    if accuracy < WANTED_ACCURACY:
-        raise SystemExit(f"test accuracy needs {WANTED_ACCURACY}; got {accuracy:.4f}")
+    train_and_test("digits MLP", train_step, state, logits_of, BATCH_SIZE, NUM_EPOCHS)
 
 
 if __name__ == "__main__":
