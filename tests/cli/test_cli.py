@@ -94,7 +94,9 @@ def test_timing_takes_medians_by_turns():
     def sleeper(seconds_each: float) -> timing.RunMany:
         return lambda num_calls: seconds_each * num_calls
 
-    first, second = timing.interleave(sleeper(0.001), sleeper(0.004), 3, 0.1)
+    first, second = timing.interleave(
+        sleeper(0.001), sleeper(0.004), num_rounds=3, sample_seconds=0.1
+    )
     assert (first, second) == (pytest.approx(0.001), pytest.approx(0.004))
 
 

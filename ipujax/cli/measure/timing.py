@@ -1,4 +1,4 @@
-"""Two backends timed by turns in one process, so that a noisy moment falls on both."""
+"""Programs timed by turns in one process, so that a noisy moment falls on all of them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ def calls_for(run: RunMany, sample_seconds: float) -> int:
         num_calls *= 4
 
 
-def interleave(
-    first: RunMany, second: RunMany, num_rounds: int, sample_seconds: float
-) -> tuple[float, float]:
-    """Median seconds per call of each, over `num_rounds` samples taken by turns."""
-    calls = [calls_for(run, sample_seconds) for run in (first, second)]
-    samples: tuple[list[float], list[float]] = ([], [])
+def interleave(*runs: RunMany, num_rounds: int, sample_seconds: float) -> list[float]:
+    """Median seconds per call of each run, over `num_rounds` samples taken by turns."""
+    calls = [calls_for(run, sample_seconds) for run in runs]
+    samples: list[list[float]] = [[] for _ in runs]
     for round_number in range(num_rounds):
-        order = (0, 1) if round_number % 2 == 0 else (1, 0)
+        order = range(len(runs)) if round_number % 2 == 0 else reversed(range(len(runs)))
         for which in order:
-            samples[which].append((first, second)[which](calls[which]) / calls[which])
-    return statistics.median(samples[0]), statistics.median(samples[1])
+            samples[which].append(runs[which](calls[which]) / calls[which])
+    return [statistics.median(each) for each in samples]
