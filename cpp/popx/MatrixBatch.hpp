@@ -117,8 +117,8 @@ T* memory(std::int64_t count) {
 }
 
 /// A factory for kernels that are class templates Item<T>(step), called for float or Complex:
-/// `items()`, `flops()` and `run(pointers, item)`. The templates' names differ over all files: gcc 12
-/// takes two of one name for the same, even in anonymous namespaces.
+/// `items()`, `flops()` and `run(pointers, item)`. The templates' names differ over all files: gcc
+/// 12 takes two of one name for the same, even in anonymous namespaces.
 template <template <class> class Item>
 std::unique_ptr<ipujax::engine::Kernel> make(const ipujax::engine::StepDesc& step) {
   const auto kernel = [](auto item) {
