@@ -14,7 +14,7 @@ from ipujax.jax_compat import CALLBACK_TARGET
 
 #: Why a known target of JAX's is refused.
 REFUSED_TARGETS = {
-    "ApproxTopK": "approximate top-k is for TPUs; use jax.lax.top_k",
+    "ApproxTopK": "it is what TPUs do; lower jax.lax.approx_max_k for the platform ipu",
 }
 
 
