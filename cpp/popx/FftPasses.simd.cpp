@@ -1,5 +1,11 @@
 #include "popx/FftPasses.hpp"
 
+#ifdef __clang__
+#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IPUJAX_IVDEP _Pragma("GCC ivdep")
+#endif
+
 namespace popx::fourier {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
@@ -93,7 +99,7 @@ template <int kRadix, bool kTwiddled>
 inline void columns(std::int64_t span, std::int64_t in_step, const float* __restrict in_re,
                     const float* __restrict in_im, float* __restrict out_re,
                     float* __restrict out_im, const float* w) {
-#pragma GCC ivdep
+  IPUJAX_IVDEP
   for (std::int64_t q = 0; q < span; ++q) {
     Number a[kRadix];
     for (int k = 0; k < kRadix; ++k) a[k] = {in_re[q + k * in_step], in_im[q + k * in_step]};
