@@ -1,5 +1,6 @@
 """JAX on Graphcore IPUs: `import jax` is enough, this package is found by its entry point."""
 
+from ipujax.api.precision import precision as precision
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.errors import ConfigError as ConfigError
 from ipujax.errors import IpuError as IpuError

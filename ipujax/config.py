@@ -73,6 +73,17 @@ def _check_dump_dir(text: str) -> str | None:
     return None if os.access(path, os.W_OK | os.X_OK) else "a folder that can be written to"
 
 
+#: Kinds of floating-point exceptions, in the words of Poplar's FloatingPointBehaviour.
+EXCEPTIONS = ("inv", "div0", "oflo")
+
+
+def _check_exceptions(text: str) -> str | None:
+    kinds = [part.strip() for part in text.split(",")] if text else []
+    if all(kind in EXCEPTIONS for kind in kinds):
+        return None
+    return f"a comma-separated choice of {', '.join(EXCEPTIONS)}"
+
+
 #: Read by the engine and the tests for the whole process; none changes what a program computes.
 PROCESS_VARIABLES = {
     "IPUJAX_NUM_THREADS": "Threads of the IPU Model; as many as CPUs where it is not set.",
@@ -143,6 +154,28 @@ class CompileConfig:
         "Part of tile memory that one matmul or convolution may use for temporaries.",
         "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
+    )
+    stochastic_rounding: bool = option(
+        False,
+        "Round float16 results up or down at random, so that the mean is exact.",
+        "IPUJAX_STOCHASTIC_ROUNDING",
+    )
+    half_overflow: str = option(
+        "infinity",
+        "What float16 results beyond 65504 become; hardware knows saturate and nan only.",
+        "IPUJAX_HALF_OVERFLOW",
+        ("infinity", "saturate", "nan"),
+    )
+    floating_point_exceptions: str = option(
+        "",
+        "Operations that end the program with an error: inv (NaN), div0, oflo, comma-separated.",
+        "IPUJAX_FLOATING_POINT_EXCEPTIONS",
+        check=_check_exceptions,
+    )
+    fast_math: bool = option(
+        False,
+        "Rewrite arithmetic by rules that hold for real numbers but not for every float.",
+        "IPUJAX_FAST_MATH",
     )
 
 

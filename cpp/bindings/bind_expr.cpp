@@ -9,6 +9,7 @@
 #include "popops/Fill.hpp"
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
+#include "popx/HalfRounding.hpp"
 #include "popx/Map.hpp"
 
 namespace py = pybind11;
@@ -233,6 +234,7 @@ void bindExpr(py::module_& m) {
   auto popops = m.def_submodule("popops");
   auto popops_expr = popops.def_submodule("expr");
   auto popx = m.def_submodule("popx");
+  popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a);
   auto popx_expr = popx.def_submodule("expr");
   auto popnn = m.def_submodule("popnn");
   bindPopopsExpr(popops_expr);

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.hpp"
+#include "poplar/CSRFunctions.hpp"
 #include "poplar/DebugContext.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/GraphImpl.hpp"
@@ -227,4 +228,10 @@ void bindPoplar(py::module_& m) {
   bindTensor(poplar);
   bindGraph(poplar);
   bindPrograms(poplar);
+  poplar.def(
+      "setStochasticRounding",
+      [](Graph& graph, ::poplar::program::Sequence& prog, bool enable) {
+        ::poplar::setStochasticRounding(graph, prog, enable);
+      },
+      "graph"_a, "prog"_a, "enable"_a);
 }

@@ -28,6 +28,16 @@ struct Variable {
 
 /// What a Graph and its virtual graphs share. Tensors point here; it outlives none of them, so a
 /// Tensor must not be used after its Graph is gone (as in the SDK). Not thread-safe.
+/// How results are rounded to HALF.
+struct HalfBehaviour {
+  /// What a finite result beyond the largest half becomes. IEEE's infinity is what JAX has on other
+  /// backends; an IPU knows the other two.
+  enum class Overflow : std::uint8_t { kInfinity, kSaturate, kNan };
+  bool stochastic = false;
+  Overflow overflow = Overflow::kInfinity;
+  friend bool operator==(const HalfBehaviour&, const HalfBehaviour&) = default;
+};
+
 class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
  public:
   explicit GraphImpl(Target target);
@@ -49,6 +59,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::string, Tensor> host_reads;
   std::shared_ptr<VertexStore> vertices;
   std::map<std::string, Tensor> hidden;  ///< libraries' own state, e.g. poprand's seeds
+  HalfBehaviour half;                    ///< of steps added from now on
+  std::int64_t random_streams = 0;       ///< given to steps so far
 
  private:
   std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;

@@ -131,6 +131,7 @@ Rates realRates(Op op) {
       return {{400, 1}, {400, 1}};
     case Op::kRoundToBFloat16:
     case Op::kReducePrecision:
+    case Op::kRandomBits:
       return {{12, 2}, {12, 4}};
     default:
       return {{4, 2}, {4, 4}};

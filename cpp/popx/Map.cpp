@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "engine/Emit.hpp"
+#include "poplar/GraphImpl.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/ElementWiseCost.hpp"
 #include "poputil/TileMapping.hpp"
 #include "popx/ExprCompile.hpp"
+#include "popx/HalfRounding.hpp"
 
 namespace popx {
 
@@ -77,7 +79,12 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
              const std::function<double(std::uint64_t)>& cycles = {}) {
   StepSpec spec;
   spec.kernel = "popx.map";
-  spec.attributes.set("expr", plan.program.toIntegers());
+  // Tiles round to half as they are told at no cost: the account is of the program as written.
+  auto& impl = graph.impl();
+  const ExprProgram rounding = impl.half == poplar::HalfBehaviour{}
+                                   ? plan.program
+                                   : withHalfRounding(plan.program, impl.half, impl.random_streams);
+  spec.attributes.set("expr", rounding.toIntegers());
   for (const auto& t : plan.inputs) spec.operands.push_back({t, Access::kRead});
   for (const auto& t : outputs) spec.operands.push_back({t, Access::kWrite});
   const auto num_inputs = static_cast<std::uint32_t>(plan.inputs.size());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,6 +15,7 @@ using namespace ipujax::engine;
 using expr::ExprEvaluator;
 using expr::ExprProgram;
 using expr::Op;
+using expr::RandomState;
 
 constexpr std::int64_t kBlock = ExprEvaluator::kBlock;
 
@@ -120,15 +122,21 @@ class MapKernel : public Kernel {
         num_operands_(step.operands.size()),
         evaluator_(program, uniform),
         grain_(grainOf(weightOf(program))),
-        space_(space) {
+        space_(space),
+        random_(program.isRandom()) {
     for (const auto& o : step.operands) bytes_.push_back(static_cast<std::int64_t>(sizeOf(o.type)));
   }
 
  protected:
-  void evaluate(std::byte* const* operands, std::int64_t n) const {
+  void evaluate(std::byte* const* operands, std::int64_t n, RandomState random) const {
     evaluator_.run({const_cast<const std::byte* const*>(operands), num_inputs_},
-                   {operands + num_inputs_, num_operands_ - num_inputs_}, n);
+                   {operands + num_inputs_, num_operands_ - num_inputs_}, n, random);
   }
+  static RandomState at(std::uint64_t seed, std::int64_t element) {
+    return {seed, static_cast<std::uint64_t>(element)};
+  }
+  /// Another one for each run of a kernel that is random.
+  std::uint64_t nextSeed() const { return random_ ? runs_.fetch_add(1) << 32 : 0; }
 
   std::size_t num_inputs_;
   std::size_t num_operands_;
@@ -136,6 +144,10 @@ class MapKernel : public Kernel {
   std::int64_t grain_;  ///< elements
   Space space_;
   std::vector<std::int64_t> bytes_;  ///< of an element of each operand
+
+ private:
+  bool random_;
+  mutable std::atomic<std::uint64_t> runs_{1};
 };
 
 /// Pointers of one call; a few live on the stack.
@@ -167,15 +179,16 @@ class FlatMap final : public MapKernel {
 
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     const std::int64_t n = space_.shape.empty() ? 1 : space_.shape[0];
+    const std::uint64_t seed = nextSeed();
     if (n <= grain_) {
-      evaluate(pointers.data(), n);
+      evaluate(pointers.data(), n, {seed, 0});
       return;
     }
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Pointers moved(pointers);
       for (std::size_t o = 0; o < num_operands_; ++o)
         moved[o] += begin * kBlock * space_.strides[o][0] * bytes_[o];
-      evaluate(moved.data(), std::min(end * kBlock, n) - begin * kBlock);
+      evaluate(moved.data(), std::min(end * kBlock, n) - begin * kBlock, at(seed, begin * kBlock));
     };
     context.pool.parallelFor((n + kBlock - 1) / kBlock, grain_ / kBlock, part);
   }
@@ -234,6 +247,7 @@ class RowMap final : public MapKernel {
     // Long rows are shared between threads too.
     const std::int64_t piece = cols > grain_ ? grain_ : cols;
     const std::int64_t pieces = (cols + piece - 1) / piece;
+    const std::uint64_t seed = nextSeed();
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Walker walker(space_, outer, bytes_, pointers);
       std::int64_t row = begin / pieces;
@@ -246,13 +260,13 @@ class RowMap final : public MapKernel {
         const std::int64_t first = unit % pieces * piece;
         const std::int64_t n = std::min(piece, cols - first);
         if (first == 0) {
-          evaluate(walker.data(), n);
+          evaluate(walker.data(), n, at(seed, row * cols));
           continue;
         }
         Pointers moved({walker.data(), num_operands_});
         for (std::size_t o = 0; o < num_operands_; ++o)
           moved[o] += first * space_.strides[o][outer] * bytes_[o];
-        evaluate(moved.data(), n);
+        evaluate(moved.data(), n, at(seed, row * cols + first));
       }
     };
     const std::int64_t units = rows * pieces;
@@ -316,6 +330,7 @@ class TileMap final : public MapKernel {
     const std::int64_t row_tiles = (space_.shape[rank - 2] + rows_ - 1) / rows_;
     const std::int64_t col_tiles = (space_.shape[rank - 1] + cols_ - 1) / cols_;
     const std::int64_t tiles = row_tiles * col_tiles;
+    const std::uint64_t seed = nextSeed();
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Walker walker(space_, rank - 2, bytes_, pointers);
       std::int64_t at = begin / tiles;
@@ -328,7 +343,8 @@ class TileMap final : public MapKernel {
         }
         // Down the rows first: a transposed operand's lines are used up while they are cached.
         const std::int64_t tile = unit % tiles;
-        runTile(walker.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, block);
+        runTile(walker.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, block,
+                MapKernel::at(seed, unit * rows_ * cols_));
       }
     };
     const std::int64_t units = outer * tiles;
@@ -340,7 +356,8 @@ class TileMap final : public MapKernel {
   }
 
  private:
-  void runTile(std::byte* const* base, std::int64_t row, std::int64_t col, Pointers& block) const {
+  void runTile(std::byte* const* base, std::int64_t row, std::int64_t col, Pointers& block,
+               RandomState random) const {
     const std::size_t rank = space_.shape.size();
     const std::int64_t rows = std::min(rows_, space_.shape[rank - 2] - row);
     const std::int64_t cols = std::min(cols_, space_.shape[rank - 1] - col);
@@ -356,7 +373,7 @@ class TileMap final : public MapKernel {
         copy(at, s[rank - 2] * bytes_[o], s[rank - 1] * bytes_[o], block[o], cols * bytes_[o],
              bytes_[o], rows, cols, bytes_[o]);
     }
-    evaluate(block.data(), rows * cols);
+    evaluate(block.data(), rows * cols, random);
     for (std::size_t o = num_inputs_; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];
       std::byte* at = base[o] + (row * s[rank - 2] + col * s[rank - 1]) * bytes_[o];

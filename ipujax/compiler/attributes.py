@@ -9,10 +9,18 @@ from typing import Any
 from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.elements import elements
+from ipujax.compiler.sources import METADATA
 
 #: Attributes that say nothing the compiler uses, or that stage 2 has used up.
 DROPPED = frozenset(
-    {"sdy.sharding", "mhlo.sharding", "result_accuracy", "mhlo.layout_mode", "sdy.sharding_rule"}
+    {
+        "sdy.sharding",
+        "mhlo.sharding",
+        "result_accuracy",
+        "mhlo.layout_mode",
+        "sdy.sharding_rule",
+        METADATA,
+    }
 )
 
 _DIMENSION_NUMBERS = {

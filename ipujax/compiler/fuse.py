@@ -141,6 +141,8 @@ def _fuse_block(block: Block) -> None:
             producer = clusters.where.get(value)
             if producer is None or shapes[producer] != shape:
                 continue
+            if ops[producer].source.options != op.source.options:
+                continue
             a, b = clusters.find(producer), clusters.find(index)
             if a == b or len(clusters.members[a]) + len(clusters.members[b]) > MAX_BODY:
                 continue

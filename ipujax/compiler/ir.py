@@ -24,6 +24,9 @@ class Source:
 
     name: str = ""  #: "jit(f)/layer/dot_general"
     line: str = ""  #: "train.py:31"
+    options: tuple[
+        tuple[str, str], ...
+    ] = ()  #: compiler options set for this op, see ipu.precision
 
 
 NO_SOURCE = Source()
@@ -162,6 +165,11 @@ def constant(array: np.ndarray, dtype: str) -> Value:
 def splat(scalar: np.ndarray, shape: Shape, dtype: str) -> Value:
     """A constant with the one element of `scalar` everywhere."""
     return Value(shape, dtype, const=np.broadcast_to(scalar.reshape(()), shape))
+
+
+def number(scalar: float, shape: Shape, dtype: str) -> Value:
+    """The same from a Python number."""
+    return splat(np.asarray(scalar, DTYPES[dtype].numpy), shape, dtype)
 
 
 def walk_blocks(block: Block) -> Iterator[Block]:

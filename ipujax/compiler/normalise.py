@@ -6,20 +6,23 @@ from collections.abc import Callable
 
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program
+from ipujax.compiler.passes.checks import add_checks
 from ipujax.compiler.passes.complex import split_complex
+from ipujax.compiler.passes.fast_math import rewrite_fast
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.reshapes import sink_reshapes
+from ipujax.compiler.passes.rounding import round_products
 from ipujax.compiler.passes.share import share
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.passes.small import widen_small
 from ipujax.compiler.passes.unroll import unroll
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
+from ipujax.compiler.scopes import ScopedOptions
 
-#: In order; each is program -> program.
+#: In order, after the passes that options steer; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
-    split_complex,
     widen_small,
     narrow,
     simplify,
@@ -38,6 +41,10 @@ def normalise(request: Request) -> Program:
         UnsupportedDtypeError: an op computes in a dtype that an IPU does not have.
     """
     program = read_program(request.module, request.name, has_rule=RULES.__contains__)
+    options = ScopedOptions(request.options)
+    program = add_checks(split_complex(program), options)
+    program = round_products(program, options)
+    program = rewrite_fast(program, options)
     for run in PASSES:
         program = run(program)
     return program

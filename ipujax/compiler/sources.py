@@ -1,16 +1,22 @@
-"""Locations of MLIR ops as (name, source line), read once per distinct location."""
+"""Where MLIR ops come from: name, source line, options; read once per distinct location."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from ipujax.compiler.ir import NO_SOURCE, Source
+from ipujax.config import PER_CALL_PREFIX
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
 # innermost frame of the user's code.
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
+
+
+#: Where JAX writes what `jax.experimental.xla_metadata` set.
+METADATA = "mhlo.frontend_attributes"
 
 
 class Sources:
@@ -19,9 +25,21 @@ class Sources:
     def __init__(self) -> None:
         self._known: dict[Any, Source] = {}
         self._called: dict[tuple[Source, Source], Source] = {}
+        self._scoped: dict[tuple[Source, Any], Source] = {}
 
     def of(self, operation: Any, caller: Source = NO_SOURCE) -> Source:
-        """The op's own name and line; what a function leaves out is its caller's."""
+        """The op's own name, line and options; what a function leaves out is its caller's."""
+        source = self._located(operation, caller)
+        attributes = operation.attributes
+        if METADATA not in attributes:
+            return source
+        key = (source, attributes[METADATA])
+        scoped = self._scoped.get(key)
+        if scoped is None:
+            scoped = self._scoped[key] = replace(source, options=_options(key[1]))
+        return scoped
+
+    def _located(self, operation: Any, caller: Source) -> Source:
         attribute = operation.location.attr
         source = self._known.get(attribute)
         if source is None:
@@ -32,8 +50,14 @@ class Sources:
         called = self._called.get(key)
         if called is None:
             name = f"{caller.name}/{source.name}" if source.name else caller.name
-            called = self._called[key] = Source(name, caller.line)
+            called = self._called[key] = Source(name, caller.line, caller.options)
         return called
+
+
+def _options(metadata: Any) -> tuple[tuple[str, str], ...]:
+    """The options of ours in an op's metadata, sorted by name."""
+    named = ((item.name, item.attr.value) for item in metadata)
+    return tuple(sorted(pair for pair in named if pair[0].startswith(PER_CALL_PREFIX)))
 
 
 def _parse(text: str) -> Source:

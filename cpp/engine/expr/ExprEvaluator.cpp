@@ -36,8 +36,9 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
     case Kind::kFill:
       simd::fill(out, at(s.args[0]), s.bytes, n);
       break;
+    case Kind::kRandom:
     case Kind::kChain:
-      break;  // run by the other overload
+      break;  // runSteps knows
   }
 }
 
@@ -99,10 +100,15 @@ thread_local Scratch scratch_of_thread;
 struct ExprEvaluator::Impl : Plan {
   explicit Impl(Plan plan) : Plan(std::move(plan)) {}
 
-  void runSteps(const std::byte* const* bases, std::int64_t n) const {
+  void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
     for (const auto& s : steps) {
       if (s.kind == Kind::kChain)
         execute(chains[static_cast<std::size_t>(s.immediate)], bases, n);
+      else if (s.kind == Kind::kRandom)
+        simd::randomBits(
+            const_cast<std::byte*>(bases[s.out.base] + s.out.offset), n,
+            random.seed + static_cast<std::uint64_t>(s.immediate) * 0x9e3779b97f4a7c15ull,
+            random.first);
       else
         execute(s, bases, n);
     }
@@ -140,7 +146,8 @@ void ExprEvaluator::runBlock(const std::byte* const* inputs, std::byte* const* o
 }
 
 void ExprEvaluator::run(std::span<const std::byte* const> inputs,
-                        std::span<std::byte* const> outputs, std::int64_t n) const {
+                        std::span<std::byte* const> outputs, std::int64_t n,
+                        RandomState random) const {
   if (inputs.size() != impl_->num_inputs || outputs.size() != impl_->num_outputs)
     throw std::invalid_argument("[ExprEvaluator::run] needs " + std::to_string(impl_->num_inputs) +
                                 " inputs and " + std::to_string(impl_->num_outputs) +
@@ -151,7 +158,8 @@ void ExprEvaluator::run(std::span<const std::byte* const> inputs,
   const auto** bases = impl_->bindBases(inputs.data(), outputs.data(), scratch);
   for (std::int64_t begin = 0; begin < n; begin += kBlock) {
     const std::int64_t m = std::min(kBlock, n - begin);
-    impl_->runSteps(bases, m);
+    impl_->runSteps(bases, m, random);
+    random.first += static_cast<std::uint64_t>(m);
     for (std::size_t i = 0; i < impl_->num_inputs; ++i)
       bases[i] += impl_->input_step[i] * static_cast<std::size_t>(m);
     for (std::size_t j = 0; j < impl_->num_outputs; ++j)

@@ -83,7 +83,8 @@ constexpr std::array<const char*, kOpCount> kNames{"constant",
                                                    "subtract",
                                                    "variance_to_inv_std_dev",
                                                    "select",
-                                                   "clamp"};
+                                                   "clamp",
+                                                   "random_bits"};
 }  // namespace
 
 const char* nameOf(Op op) {
@@ -92,10 +93,38 @@ const char* nameOf(Op op) {
 }
 
 int numOperands(Op op) {
-  if (op == Op::kConstant) return 0;
+  if (op == Op::kConstant || op == Op::kRandomBits) return 0;
   if (op < Op::kAdd) return 1;
   if (op < Op::kSelect) return 2;
   return 3;
+}
+
+bool keepsHalves(Op op) {
+  switch (op) {
+    case Op::kConstant:
+    case Op::kBitcast:
+    case Op::kAbs:
+    case Op::kCeil:
+    case Op::kFloor:
+    case Op::kTrunc:
+    case Op::kRound:
+    case Op::kNearbyInt:
+    case Op::kNegate:
+    case Op::kRelu:
+    case Op::kSignum:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kSelect:
+    case Op::kClamp:
+    case Op::kReducePrecision:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool hasImmediate(Op op) {
+  return op == Op::kConstant || op == Op::kReducePrecision || op == Op::kRandomBits;
 }
 
 }  // namespace ipujax::engine::expr

@@ -90,11 +90,16 @@ enum class Op : std::uint8_t {
   // Three operands.
   kSelect,  ///< args: (if true, if false, kBool predicate)
   kClamp,   ///< args: (value, lowest, highest); NaN of any operand propagates
+  // No operand again.
+  kRandomBits,  ///< kUInt32; differs by element, by run, and by `immediate`
   kCount,
 };
 
 constexpr int kOpCount = static_cast<int>(Op::kCount);
 const char* nameOf(Op op);
 int numOperands(Op op);
+bool hasImmediate(Op op);
+/// Whether the result is a half without rounding when the operands are.
+bool keepsHalves(Op op);
 
 }  // namespace ipujax::engine::expr

@@ -12,29 +12,6 @@ namespace ipujax::engine::expr {
 namespace {
 using simd::blockType;
 
-/// Results that are halves already when their operands are.
-bool staysHalf(Op op) {
-  switch (op) {
-    case Op::kAbs:
-    case Op::kCeil:
-    case Op::kFloor:
-    case Op::kTrunc:
-    case Op::kRound:
-    case Op::kNearbyInt:
-    case Op::kNegate:
-    case Op::kRelu:
-    case Op::kSignum:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kSelect:
-    case Op::kClamp:
-    case Op::kReducePrecision:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// Builds an evaluator's steps; lives for one construction.
 class Planner {
  public:
@@ -117,6 +94,7 @@ class Planner {
     const Instruction& i = program_.instructions()[k];
     const std::int32_t v = numbered(k);
     if (i.op == Op::kConstant) return setConstant(v, i);
+    if (i.op == Op::kRandomBits) return draftRandom(v, i);
     if (isAnotherName(i)) {
       const std::int32_t from = use(i.args[0]);
       source_[index(v)] = from;
@@ -134,6 +112,15 @@ class Planner {
     d.out = v;
     chooseStep(i, d);
     commit(d, v);
+  }
+
+  void draftRandom(std::int32_t v, const Instruction& i) {
+    Draft d;
+    d.step.kind = Kind::kRandom;
+    d.step.immediate = i.immediate;
+    d.out = v;
+    drafts_.push_back(d);
+    placed_[index(v)] = true;
   }
 
   /// The result is held in the very form of its operand.
@@ -168,7 +155,7 @@ class Planner {
       return;
     }
     const bool half = i.type == ElementType::kHalf;
-    d.step.kind = half && !staysHalf(op) ? Kind::kMapRounded : Kind::kMap;
+    d.step.kind = half && !keepsHalves(op) ? Kind::kMapRounded : Kind::kMap;
     if (op == Op::kCast && blockType(from) == blockType(i.type))
       d.op = op = Op::kBitcast;  // float->half
     unsigned scalars = 0;

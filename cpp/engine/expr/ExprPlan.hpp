@@ -13,7 +13,16 @@ namespace ipujax::engine::expr {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t roundUpToLine(std::size_t x) { return (x + kLine - 1) / kLine * kLine; }
 
-enum class Kind : std::uint8_t { kMap, kMapRounded, kLoadHalf, kStoreHalf, kCopy, kFill, kChain };
+enum class Kind : std::uint8_t {
+  kMap,
+  kMapRounded,
+  kLoadHalf,
+  kStoreHalf,
+  kCopy,
+  kFill,
+  kRandom,
+  kChain
+};
 
 constexpr std::size_t kMostChainMemory = 256;  ///< a link numbers its operands in a byte
 
@@ -68,7 +77,7 @@ struct Plan {
 /// results written to their output directly where no input is read after.
 Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform);
 
-/// Runs one step, which is not kChain, on n elements.
+/// Runs one step, neither kChain nor kRandom, on n elements.
 void execute(const Step& step, const std::byte* const* bases, std::int64_t n);
 void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n);
 

@@ -177,6 +177,11 @@ ExprProgram ExprProgram::withoutUnusedInputs(std::vector<std::size_t>& kept) con
   return p;
 }
 
+bool ExprProgram::isRandom() const {
+  return std::any_of(instructions_.begin(), instructions_.end(),
+                     [](const Instruction& i) { return i.op == Op::kRandomBits; });
+}
+
 Attributes::Integers ExprProgram::toIntegers() const {
   Attributes::Integers out{kFormat, static_cast<std::int64_t>(inputs_.size()),
                            static_cast<std::int64_t>(instructions_.size()),
@@ -185,7 +190,7 @@ Attributes::Integers ExprProgram::toIntegers() const {
   for (const auto& i : instructions_) {
     out.push_back(static_cast<std::int64_t>(i.op) * 256 + static_cast<std::int64_t>(i.type));
     for (int a = 0; a < numOperands(i.op); ++a) out.push_back(i.args[static_cast<std::size_t>(a)]);
-    if (i.op == Op::kConstant || i.op == Op::kReducePrecision) out.push_back(i.immediate);
+    if (hasImmediate(i.op)) out.push_back(i.immediate);
   }
   out.insert(out.end(), outputs_.begin(), outputs_.end());
   return out;
@@ -216,7 +221,7 @@ ExprProgram ExprProgram::fromIntegers(const Attributes::Integers& integers) {
     i.type = static_cast<ElementType>(head % 256);
     for (int a = 0; a < numOperands(i.op); ++a)
       i.args[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(next(num_inputs + k));
-    if (i.op == Op::kConstant || i.op == Op::kReducePrecision) {
+    if (hasImmediate(i.op)) {
       if (at >= integers.size()) next(0);
       i.immediate = integers[at++];
     }
@@ -235,7 +240,7 @@ std::string ExprProgram::toString() const {
     const auto& i = instructions_[k];
     os << "%" << inputs_.size() + k << " = " << nameOf(i.op) << " " << engine::nameOf(i.type);
     for (int a = 0; a < numOperands(i.op); ++a) os << " %" << i.args[static_cast<std::size_t>(a)];
-    if (i.op == Op::kConstant || i.op == Op::kReducePrecision) os << " " << i.immediate;
+    if (hasImmediate(i.op)) os << " " << i.immediate;
     os << "\n";
   }
   os << "return";
@@ -319,6 +324,10 @@ std::int32_t ExprBuilder::reducePrecision(std::int32_t value, int exponentBits, 
       {Op::kReducePrecision, typeOf(value), {value, -1, -1}, exponentBits * 256 + mantissaBits});
 }
 
+std::int32_t ExprBuilder::randomBits(std::int64_t stream) {
+  return add({Op::kRandomBits, ElementType::kUInt32, {-1, -1, -1}, stream});
+}
+
 namespace {
 /// Checks operand types, gives the result's.
 ElementType resultType(Op op, std::span<const ElementType> types) {
@@ -356,8 +365,8 @@ ElementType resultType(Op op, std::span<const ElementType> types) {
 }  // namespace
 
 std::int32_t ExprBuilder::apply(Op op, std::span<const std::int32_t> args) {
-  if (op == Op::kConstant || op == Op::kCast || op == Op::kBitcast || op == Op::kReducePrecision ||
-      op >= Op::kCount || args.size() != static_cast<std::size_t>(numOperands(op)))
+  if (hasImmediate(op) || op == Op::kCast || op == Op::kBitcast || op >= Op::kCount ||
+      args.size() != static_cast<std::size_t>(numOperands(op)))
     fail(std::string("[ExprBuilder::apply] needs an operation with as many operands as it takes; "
                      "got ") +
          nameOf(op) + " with " + std::to_string(args.size()) + ".");

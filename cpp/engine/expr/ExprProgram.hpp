@@ -38,6 +38,7 @@ class ExprProgram {
   const std::vector<std::int32_t>& outputs() const { return outputs_; }  ///< value numbers
   ElementType typeOf(std::int32_t value) const;
   bool usesInput(std::size_t input) const;
+  bool isRandom() const;  ///< has kRandomBits
 
   /// True where the program is exactly `op(input 0, input 1)` (either order for commutative ops),
   /// one output: lets reductions and scatters choose a dedicated kernel.
@@ -73,7 +74,9 @@ class ExprBuilder {
   std::int32_t cast(std::int32_t value, ElementType type);
   std::int32_t bitcast(std::int32_t value, ElementType type);
   std::int32_t reducePrecision(std::int32_t value, int exponentBits, int mantissaBits);
-  /// Any op but kConstant, kCast, kBitcast, kReducePrecision. Throws where types do not agree.
+  std::int32_t randomBits(std::int64_t stream);  ///< kUInt32; one value for each stream
+  /// Any op but kConstant, kCast, kBitcast, kReducePrecision, kRandomBits. Throws where types do
+  /// not agree.
   std::int32_t apply(Op op, std::span<const std::int32_t> args);
   std::int32_t apply(Op op, std::initializer_list<std::int32_t> args) {
     return apply(op, std::span<const std::int32_t>(args.begin(), args.size()));
@@ -87,6 +90,12 @@ class ExprBuilder {
   struct Table;
   ExprProgram program_;
   std::unique_ptr<Table> table_;
+};
+
+/// What kRandomBits of one call depend on: the run, and the number of its first element.
+struct RandomState {
+  std::uint64_t seed = 0;
+  std::uint64_t first = 0;
 };
 
 /// A program made ready to run: registers allocated, vector kernels chosen for this CPU. Immutable
@@ -106,9 +115,10 @@ class ExprEvaluator {
   /// storage type. An output may be the very memory of an input of the same size of type, or not
   /// overlap it at all. No allocation after the first call on a thread.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-           std::int64_t n) const;
-  /// The same without the block loop and thread-local look-up: n <= kBlock, `scratch` of
-  /// scratchBytes(), 64-byte aligned, on which `prepare` was called. For bodies run very often.
+           std::int64_t n, RandomState random = {}) const;
+  /// The same without the block loop and thread-local look-up, for programs without kRandomBits: n
+  /// <= kBlock, `scratch` of scratchBytes(), 64-byte aligned, on which `prepare` was called. For
+  /// bodies run very often.
   void runBlock(const std::byte* const* inputs, std::byte* const* outputs, std::int64_t n,
                 std::byte* scratch) const;
   /// Computes what depends on uniform inputs and constants only; before runBlock, and again

@@ -15,6 +15,7 @@ IPUJAX_DECLARE_SIMD(bool reduceContiguous(Reduction, ElementType, const void*, v
 IPUJAX_DECLARE_SIMD(bool accumulate(Reduction, ElementType, void*, const void*, std::int64_t))
 IPUJAX_DECLARE_SIMD(bool accumulateHalfToFloat(Reduction, float*, const std::uint16_t*,
                                                std::int64_t))
+IPUJAX_DECLARE_SIMD(void randomBits(void*, std::int64_t, std::uint64_t, std::uint64_t))
 IPUJAX_DECLARE_SIMD(void fill(void*, const void*, std::size_t, std::int64_t))
 IPUJAX_DECLARE_SIMD(void gatherStrided(const void*, std::int64_t, void*, std::size_t, std::int64_t))
 IPUJAX_DECLARE_SIMD(void scatterStrided(const void*, void*, std::int64_t, std::size_t,
@@ -57,6 +58,9 @@ void accumulate(Reduction op, ElementType type, void* acc, const void* in, std::
 void accumulateHalfToFloat(Reduction op, float* acc, const std::uint16_t* in, std::int64_t n) {
   if (!IPUJAX_PICK(accumulateHalfToFloat)(op, acc, in, n))
     noLoop("accumulateHalfToFloat", ElementType::kHalf);
+}
+void randomBits(void* out, std::int64_t n, std::uint64_t seed, std::uint64_t first) {
+  IPUJAX_PICK(randomBits)(out, n, seed, first);
 }
 void fill(void* out, const void* value, std::size_t bytes, std::int64_t n) {
   IPUJAX_PICK(fill)(out, value, bytes, n);

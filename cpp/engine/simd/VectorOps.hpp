@@ -27,6 +27,9 @@ void accumulate(Reduction op, ElementType type, void* acc, const void* in, std::
 /// Mean precision variant: acc is float, in is half.
 void accumulateHalfToFloat(Reduction op, float* acc, const std::uint16_t* in, std::int64_t n);
 
+/// n words of 32 random bits: word k depends on `seed` and on `first` + k only.
+void randomBits(void* out, std::int64_t n, std::uint64_t seed, std::uint64_t first);
+
 /// out[k] = value, by element size (1, 2, 4, 8 bytes).
 void fill(void* out, const void* value, std::size_t elementBytes, std::int64_t n);
 /// out[k] = in[k * stride]: strides in elements, any sign, 0 allowed.

@@ -390,6 +390,23 @@ void bySize(std::size_t bytes, const F& f) {
 }
 }  // namespace
 
+namespace {
+/// MurmurHash3's final mix of 32 bits.
+IPUJAX_INLINE std::uint32_t mixed(std::uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x85ebca6bu;
+  x = (x ^ (x >> 13)) * 0xc2b2ae35u;
+  return x ^ (x >> 16);
+}
+}  // namespace
+
+void randomBits(void* out, std::int64_t n, std::uint64_t seed, std::uint64_t first) {
+  auto* words = static_cast<std::uint32_t*>(out);
+  const auto low = static_cast<std::uint32_t>(seed);
+  const auto high = static_cast<std::uint32_t>((seed >> 32) + (first >> 32));
+  const auto begin = static_cast<std::uint32_t>(first);
+  for (std::int64_t k = 0; k < n; ++k)
+    words[k] = mixed(mixed(begin + static_cast<std::uint32_t>(k) + low) ^ high);
+}
 void fill(void* out, const void* value, std::size_t bytes, std::int64_t n) {
   bySize(bytes, [&](auto zero) {
     using T = decltype(zero);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipujax.compiler.ir import Op
 
-EFFECTS = frozenset({"custom_call", "infeed", "outfeed", "send", "recv", "rng"})
+EFFECTS = frozenset({"custom_call", "infeed", "outfeed", "raise_if", "send", "recv", "rng"})
 
 
 def has_effect(op: Op) -> bool:

@@ -39,7 +39,14 @@ def _share_in(
             kept.append(op)
             continue
         result = op.results[0]
-        key = (op.name, tuple(map(id, op.operands)), result.dtype, result.shape, _frozen(op.attrs))
+        key = (
+            op.name,
+            tuple(map(id, op.operands)),
+            result.dtype,
+            result.shape,
+            _frozen(op.attrs),
+            op.source.options,
+        )
         earlier = seen.get(key)
         if earlier is None:
             seen[key] = op.results

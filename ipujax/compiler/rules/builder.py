@@ -12,6 +12,7 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Block, Op, Shape, Source, Value
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.registry import RULES
+from ipujax.compiler.scopes import ScopedOptions
 from ipujax.config import CompileConfig
 
 #: Constants of at most so many bytes are made once per program, not once per value.
@@ -24,19 +25,30 @@ class Builder:
     def __init__(self, graph: Any, program: Any, options: CompileConfig):
         self.graph = graph
         self.program = program
-        self.options = options
+        self._scoped_options = ScopedOptions(options)
+        self._set_options(options)  #: `options`: those of the op that is being lowered
         self.tensors: dict[Value, Any] = {}
         self.has_host_callbacks = False
         self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
-        self.matmul_options = {
-            "partialsType": options.partials_type,
-            "availableMemoryProportion": str(options.available_memory_proportion),
-        }
         self._constants: dict[Any, Any] = {}
         self._debug: dict[Source, Any] = {}
         poplar = ipu.poplar
         self.types = {name: getattr(poplar, row.poplar) for name, row in DTYPES.items()}
         self.stored_types = {name: getattr(poplar, row.stored) for name, row in DTYPES.items()}
+
+    @property
+    def matmul_options(self) -> dict[str, str]:
+        """Options of products and convolutions, in poplin's words."""
+        return {
+            "partialsType": self.options.partials_type,
+            "availableMemoryProportion": str(self.options.available_memory_proportion),
+        }
+
+    def _set_options(self, options: CompileConfig) -> None:
+        """Those of the op that comes next; some live in the graph."""
+        self.options = options
+        ipu.poplar.setStochasticRounding(self.graph, self.program, self.options.stochastic_rounding)
+        ipu.popx.setHalfOverflow(self.graph, self.options.half_overflow)
 
     # Values --------------------------------------------------------------------------------------
 
@@ -120,6 +132,9 @@ class Builder:
         """Adds the block's ops to the program; gives the tensors of its results."""
         tensors = self.tensors
         for op in block.ops:
+            options = self._scoped_options.of(op)
+            if options is not self.options:
+                self._set_options(options)
             made = RULES[op.name](self, op)
             for value, tensor in zip(op.results, made, strict=True):
                 tensors[value] = tensor

@@ -43,6 +43,17 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Any]:
     return carries
 
 
+@rule("raise_if")
+def raise_if(builder: Builder, op: Op) -> Sequence[Any]:
+    """Ends the program with the op's message where the operand is true."""
+    debug, program = builder.debug(op), ipu.poplar.program
+    flag = builder.tensor(op.operands[0]).reshape([])
+    error = program.Sequence(debug)
+    error.add(program.ErrorProgram(op.attrs["message"], flag, debug))
+    builder.program.add(program.If(flag, error, program.Sequence(debug), debug))
+    return []
+
+
 @rule("case")
 def case(builder: Builder, op: Op) -> Sequence[Any]:
     """Switch; an index outside takes the last branch, as in StableHLO."""

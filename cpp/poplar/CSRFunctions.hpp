@@ -1,0 +1,32 @@
+#pragma once
+#include "poplar/DebugContext.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+
+namespace poplar {
+
+/// Source: Poplar API reference, CSRFunctions.hpp. An IPU raises exceptions from its arithmetic;
+/// the model does not, so inv, div and oflo must be false: the compiler adds checks of its own.
+struct FloatingPointBehaviour {
+  FloatingPointBehaviour(bool inv, bool div, bool oflo, bool esr, bool nanoo)
+      : inv(inv), div(div), oflo(oflo), esr(esr), nanoo(nanoo) {}
+  FloatingPointBehaviour() = default;
+
+  bool inv = false;    ///< exception on an invalid operation
+  bool div = false;    ///< exception on a division by zero
+  bool oflo = false;   ///< exception on an overflow
+  bool esr = false;    ///< stochastic rounding of halves
+  bool nanoo = false;  ///< halves overflow to NaN; otherwise they saturate
+};
+
+/// Sets how steps added to the graph from now on round to half. On an IPU the tiles change over
+/// when `prog` gets there; the model takes the order in which steps are added for the order in
+/// which they run. Until the first call halves round to nearest even and overflow to infinity.
+/// Throws poplar_error where exceptions are asked for.
+void setFloatingPointBehaviour(Graph& graph, program::Sequence& prog,
+                               const FloatingPointBehaviour& behaviour,
+                               const DebugContext& debugContext = {});
+void setStochasticRounding(Graph& graph, program::Sequence& prog, bool enable,
+                           const DebugContext& debugContext = {});
+
+}  // namespace poplar

@@ -1,0 +1,1 @@
+"""What users call beside JAX itself; re-exported by the package."""
