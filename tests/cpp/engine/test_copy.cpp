@@ -1,5 +1,6 @@
 // Copies between strided views, against a plain loop.
 #include <algorithm>
+#include <numeric>
 
 #include "Check.hpp"
 #include "engine/kernels/Copy.hpp"
@@ -49,6 +50,28 @@ TEST(copy_large_transpose_on_several_threads) {
   for (const Shape& shape : {Shape{700, 601}, Shape{64, 5, 900}, Shape{3, 70000}}) {
     copyCase<std::uint32_t>(ElementType::kInt32, shape, g, false);
     copyCase<std::uint8_t>(ElementType::kUInt8, shape, g, false);
+  }
+}
+
+/// Real and imaginary parts side by side, apart and back; what stands between stays.
+TEST(copy_from_and_to_pairs) {
+  std::vector<std::uint32_t> pairs(2 * 100 + 2);
+  std::iota(pairs.begin(), pairs.end(), 0u);
+  const std::vector<std::int64_t> one{1};
+  const std::vector<std::int64_t> two{2};
+  const auto bytes = [](auto* p) { return reinterpret_cast<std::byte*>(p); };
+  for (std::int64_t n = 0; n <= 100; ++n) {
+    const std::vector<std::int64_t> shape{n};
+    std::vector<std::uint32_t> line(101, 7u);
+    StridedCopy(4, shape, two, one).run(bytes(pairs.data() + 1), bytes(line.data()));
+    std::vector<std::uint32_t> back(2 * 100 + 2, 9u);
+    StridedCopy(4, shape, one, two).run(bytes(line.data()), bytes(back.data()));
+    for (std::int64_t i = 0; i <= 100; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      CHECK_EQ(line[at], i < n ? pairs[2 * at + 1] : 7u);
+      CHECK_EQ(back[2 * at], i < n ? line[at] : 9u);
+      CHECK_EQ(back[2 * at + 1], 9u);
+    }
   }
 }
 
