@@ -1,6 +1,7 @@
 #include "popops/ElementWiseCost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "engine/Planning.hpp"
@@ -28,115 +29,85 @@ struct Rate {
 struct Rates {
   Rate f32, f16;
 };
+struct RealRow {
+  Op op;
+  Rates rates;
+};
 
 /// popops: popopsCycleEstimators.cpp, its loops; "natural" loops as cycles + 4 per vector.
-Rates realRates(Op op) {
-  switch (op) {
-    case Op::kExp:
-    case Op::kExp2:
-      return {{6, 2}, {4, 4}};
-    case Op::kLog:
-      return {{12, 2}, {4, 4}};
-    case Op::kTanh:
-      return {{12, 2}, {4, 4}};
-    case Op::kSigmoid:
-      return {{12, 2}, {6, 4}};
-    case Op::kRelu:
-      return {{3, 2}, {3, 4}};
-    case Op::kSqrt:
-      return {{10, 2}, {23, 4}};
-    case Op::kRsqrt:
-      return {{8, 2}, {19, 4}};
-    case Op::kInverse:
-      return {{6, 2}, {15, 4}};
-    case Op::kNegate:
-    case Op::kSquare:
-      return {{2, 2}, {2, 4}};
-    case Op::kErf:
-      return {{41, 1}, {13, 1}};
-    case Op::kGeluErf:
-      return {{22, 1}, {16, 1}};
-    case Op::kSin:
-    case Op::kCos:
-      return {{2304, 1}, {25, 1}};  // the C library's, for float
-    case Op::kTan:
-      return {{5104, 1}, {5704, 1}};
-    case Op::kAsin:
-      return {{106, 1}, {106, 1}};
-    case Op::kExpm1:
-      return {{9, 2}, {8, 4}};
-    case Op::kLog1p:
-      return {{22, 2}, {22, 4}};
-    case Op::kCbrt:
-      return {{31, 2}, {21, 4}};
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kNearbyInt:
-      return {{6, 2}, {6, 4}};
-    case Op::kTrunc:
-      return {{3, 2}, {11, 4}};
-    case Op::kIsNan:
-      return {{7, 2}, {7, 4}};
-    case Op::kIsInf:
-    case Op::kIsFinite:
-    case Op::kSignum:
-      return {{9, 2}, {9, 4}};
-    case Op::kAbs:
-      return {{5, 1}, {5, 1}};
-    case Op::kAdd:
-    case Op::kSubtract:
-    case Op::kMultiply:
-      return {{3, 2}, {3, 4}};
-    case Op::kDivide:
-      return {{10, 2}, {21, 4}};
-    case Op::kMaximum:
-    case Op::kMinimum:
-      return {{3, 2}, {4, 4}};
-    case Op::kEqual:
-    case Op::kNotEqual:
-    case Op::kLessThan:
-    case Op::kLessThanEqual:
-    case Op::kGreaterThan:
-    case Op::kGreaterThanEqual:
-      return {{14, 4}, {9, 4}};
-    case Op::kPower:
-      return {{312, 1}, {325, 1}};
-    case Op::kRemainder:
-      return {{133, 2}, {300, 4}};
-    case Op::kAtan2:
-      return {{272, 2}, {578, 4}};
-    case Op::kInvStdDevToVariance:
-    case Op::kVarianceToInvStdDev:
-      return {{12, 2}, {23, 4}};
-    case Op::kSelect:
-      return {{5, 1}, {5, 1}};
-    case Op::kClamp:
-      return {{2, 2}, {2, 4}};
+constexpr RealRow kRealRows[] = {
+    {Op::kExp, {{6, 2}, {4, 4}}},
+    {Op::kExp2, {{6, 2}, {4, 4}}},
+    {Op::kLog, {{12, 2}, {4, 4}}},
+    {Op::kTanh, {{12, 2}, {4, 4}}},
+    {Op::kSigmoid, {{12, 2}, {6, 4}}},
+    {Op::kRelu, {{3, 2}, {3, 4}}},
+    {Op::kSqrt, {{10, 2}, {23, 4}}},
+    {Op::kRsqrt, {{8, 2}, {19, 4}}},
+    {Op::kInverse, {{6, 2}, {15, 4}}},
+    {Op::kNegate, {{2, 2}, {2, 4}}},
+    {Op::kSquare, {{2, 2}, {2, 4}}},
+    {Op::kErf, {{41, 1}, {13, 1}}},
+    {Op::kGeluErf, {{22, 1}, {16, 1}}},
+    {Op::kSin, {{2304, 1}, {25, 1}}},  // the C library's, for float
+    {Op::kCos, {{2304, 1}, {25, 1}}},  // the C library's, for float
+    {Op::kTan, {{5104, 1}, {5704, 1}}},
+    {Op::kAsin, {{106, 1}, {106, 1}}},
+    {Op::kExpm1, {{9, 2}, {8, 4}}},
+    {Op::kLog1p, {{22, 2}, {22, 4}}},
+    {Op::kCbrt, {{31, 2}, {21, 4}}},
+    {Op::kFloor, {{6, 2}, {6, 4}}},
+    {Op::kCeil, {{6, 2}, {6, 4}}},
+    {Op::kRound, {{6, 2}, {6, 4}}},
+    {Op::kNearbyInt, {{6, 2}, {6, 4}}},
+    {Op::kTrunc, {{3, 2}, {11, 4}}},
+    {Op::kIsNan, {{7, 2}, {7, 4}}},
+    {Op::kIsInf, {{9, 2}, {9, 4}}},
+    {Op::kIsFinite, {{9, 2}, {9, 4}}},
+    {Op::kSignum, {{9, 2}, {9, 4}}},
+    {Op::kAbs, {{5, 1}, {5, 1}}},
+    {Op::kAdd, {{3, 2}, {3, 4}}},
+    {Op::kSubtract, {{3, 2}, {3, 4}}},
+    {Op::kMultiply, {{3, 2}, {3, 4}}},
+    {Op::kDivide, {{10, 2}, {21, 4}}},
+    {Op::kMaximum, {{3, 2}, {4, 4}}},
+    {Op::kMinimum, {{3, 2}, {4, 4}}},
+    {Op::kEqual, {{14, 4}, {9, 4}}},
+    {Op::kNotEqual, {{14, 4}, {9, 4}}},
+    {Op::kLessThan, {{14, 4}, {9, 4}}},
+    {Op::kLessThanEqual, {{14, 4}, {9, 4}}},
+    {Op::kGreaterThan, {{14, 4}, {9, 4}}},
+    {Op::kGreaterThanEqual, {{14, 4}, {9, 4}}},
+    {Op::kPower, {{312, 1}, {325, 1}}},
+    {Op::kRemainder, {{133, 2}, {300, 4}}},
+    {Op::kAtan2, {{272, 2}, {578, 4}}},
+    {Op::kInvStdDevToVariance, {{12, 2}, {23, 4}}},
+    {Op::kVarianceToInvStdDev, {{12, 2}, {23, 4}}},
+    {Op::kSelect, {{5, 1}, {5, 1}}},
+    {Op::kClamp, {{2, 2}, {2, 4}}},
     // No estimator of poplibs has these. Our estimate: the library functions they would call.
-    case Op::kAcos:
-    case Op::kAtan:
-      return {{106, 1}, {106, 1}};
-    case Op::kSinh:
-    case Op::kCosh:
-      return {{40, 1}, {40, 1}};
-    case Op::kAcosh:
-    case Op::kAsinh:
-    case Op::kAtanh:
-      return {{60, 1}, {60, 1}};
-    case Op::kErfc:
-    case Op::kErfInv:
-      return {{60, 1}, {60, 1}};
-    case Op::kLogGamma:
-      return {{400, 1}, {400, 1}};
-    case Op::kRoundToBFloat16:
-    case Op::kReducePrecision:
-    case Op::kRandomBits:
-      return {{12, 2}, {12, 4}};
-    default:
-      return {{4, 2}, {4, 4}};
-  }
-}
+    {Op::kAcos, {{106, 1}, {106, 1}}},
+    {Op::kAtan, {{106, 1}, {106, 1}}},
+    {Op::kSinh, {{40, 1}, {40, 1}}},
+    {Op::kCosh, {{40, 1}, {40, 1}}},
+    {Op::kAcosh, {{60, 1}, {60, 1}}},
+    {Op::kAsinh, {{60, 1}, {60, 1}}},
+    {Op::kAtanh, {{60, 1}, {60, 1}}},
+    {Op::kErfc, {{60, 1}, {60, 1}}},
+    {Op::kErfInv, {{60, 1}, {60, 1}}},
+    {Op::kLogGamma, {{400, 1}, {400, 1}}},
+    {Op::kRoundToBFloat16, {{12, 2}, {12, 4}}},
+    {Op::kReducePrecision, {{12, 2}, {12, 4}}},
+    {Op::kRandomBits, {{12, 2}, {12, 4}}},
+};
+constexpr Rates kOtherRates = {{4, 2}, {4, 4}};
+
+constexpr auto kRealRates = [] {
+  std::array<Rates, expr::kOpCount> rates;
+  rates.fill(kOtherRates);
+  for (const RealRow& row : kRealRows) rates[static_cast<std::size_t>(row.op)] = row.rates;
+  return rates;
+}();
 
 /// Integers and bool, same source.
 Rate wholeRate(Op op, ElementType type) {
@@ -195,7 +166,7 @@ Rate rateOf(Op op, ElementType operand, ElementType result) {
       break;
   }
   if (!isReal(operand)) return wholeRate(op, operand);
-  const Rates rates = realRates(op);
+  const Rates& rates = kRealRates[static_cast<std::size_t>(op)];
   return operand == ElementType::kHalf ? rates.f16 : rates.f32;
 }
 
