@@ -220,8 +220,33 @@ class Reader:
         target = operation.attributes["call_target_name"].value
         if target in RENAMING_CALLS or target.startswith("xla.sdy."):
             self._read_rename(operation, env, block)
+        elif target == "ApproxTopK":
+            self._read_approximate_top_k(operation, env, block)
         else:
             self._read_op(operation, "stablehlo.custom_call", env, block)
+
+    def _read_approximate_top_k(self, operation: Any, env: Environment, block: Block) -> None:
+        """A sort whose first elements are kept: exact, as on JAX's CPU backend.
+
+        The operands are arrays to sort together, then as many values of padding.
+        """
+        attrs = self._attributes.of(operation)
+        (callee,) = attrs["called_computations"]
+        comparator = self._read_region(self._functions[callee].regions[0], env)
+        arrays = [env[value] for value in operation.operands][: len(operation.results)]
+        dimension = attrs["mhlo.backend_config"]["reduction_dim"]
+        source = self._sources.of(operation, self._call_sources[-1])
+        how = {"dimension": dimension, "is_stable": True}
+        sort = Op("sort", arrays, how, source, [comparator])
+        block.ops.append(sort)
+        for array, result in zip(arrays, operation.results, strict=True):
+            shape, dtype = self._type(result.type)
+            whole = sort.add_result(array.shape, dtype)
+            ones = (1,) * len(shape)
+            bounds = {"start_indices": (0,) * len(shape), "limit_indices": shape, "strides": ones}
+            first = Op("slice", [whole], bounds, source)
+            env[result] = first.add_result(shape, dtype)
+            block.ops.append(first)
 
     def _read_manual(self, operation: Any, env: Environment, block: Block) -> None:
         """A manual computation over one device is its body."""

@@ -173,7 +173,20 @@ def _sort(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays) -> 
     return _by_value(harness, arguments, ours[:num_keys], theirs[:num_keys])
 
 
+def _approx_top_k(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays) -> str | None:
+    """Among equal values any may be taken: indices must lead to the values, each once."""
+    values, indices = ours
+    operand = wide(arguments[0])
+    if np.any(np.diff(np.sort(indices)) == 0):
+        return "an index was given twice"
+    found = np.take_along_axis(operand, indices, -1)
+    if not np.array_equal(found, wide(values), equal_nan=True):
+        return "indices lead to other values"
+    return _by_value(harness, arguments, ours[:1], theirs[:1])
+
+
 _PROPERTIES: dict[str, Callable[[Harness, Arrays, Arrays, Arrays], str | None]] = {
+    "approx_top_k": _approx_top_k,
     "cholesky": _cholesky,
     "eig": _eig,
     "eigh": _eigh,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
@@ -16,8 +17,7 @@ def convolution(builder: Builder, op: Op) -> Sequence[Any]:
     """Operands are seen as poplin's: [batch, channels, field...], [group, out, in, kernel...]."""
     numbers, attrs, debug = op.attrs["dimension_numbers"], op.attrs, builder.debug(op)
     data, kernel = builder.operands(op)
-    if data.elementType() != kernel.elementType():
-        kernel = _cast(builder, kernel, data.elementType(), debug)
+    data, kernel = _of_one_type(builder, op, data, kernel)
     data = data.dimShuffle(
         [
             numbers.input_batch_dimension,
@@ -113,6 +113,19 @@ def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
         return 0, edge
     cut = -(edge // dilation)
     return cut, cut * dilation + edge
+
+
+def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any) -> tuple[Any, Any]:
+    """Floats of one type stay (halves may give a float); others take the result's type."""
+    kinds = {DTYPES[value.dtype].kind for value in op.operands}
+    if data.elementType() == kernel.elementType() and DTYPES[op.results[0].dtype].kind in kinds:
+        return data, kernel
+    type_, debug = builder.type_of(op.results[0]), builder.debug(op)
+    data, kernel = (
+        each if each.elementType() == type_ else _cast(builder, each, type_, debug)
+        for each in (data, kernel)
+    )
+    return data, kernel
 
 
 def _cast(builder: Builder, tensor: Any, type_: Any, debug: Any) -> Any:

@@ -13,9 +13,7 @@ from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
 
 #: Why a known target of JAX's is refused.
-REFUSED_TARGETS = {
-    "ApproxTopK": "it is what TPUs do; lower jax.lax.approx_max_k for the platform ipu",
-}
+REFUSED_TARGETS: dict[str, str] = {}
 
 
 def refusal(op: Op) -> str | None:

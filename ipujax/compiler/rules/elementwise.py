@@ -110,6 +110,8 @@ def _select(op: Op, args: Sequence[Expr]) -> Expr:
 
 def _clamp(op: Op, args: Sequence[Expr]) -> Expr:
     low, x, high = args
+    if op.results[0].dtype == "i1":
+        return _popops("And")(_popops("Or")(x, low), high)
     return _popops("Clamp")(x, low, high)
 
 
