@@ -64,8 +64,9 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 	$(PY) -m ipujax bench
 
-conformance: build ## run JAX's 5,594 test harnesses against the CPU, write docs/conformance.md
+conformance: build ## run JAX's harnesses and optax's tests against the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md
+	$(PY) -m ipujax conformance --suite optax
 
 lint: $(SETUP) ## check style: ruff, clang-format
 	$(VENV)/bin/ruff check .

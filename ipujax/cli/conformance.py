@@ -1,4 +1,4 @@
-"""Runs JAX's test harnesses on "ipu" against JAX's CPU backend and writes what works."""
+"""Runs other people's tests on "ipu" against JAX's CPU backend: JAX's harnesses, or optax's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from pathlib import Path
 from ipujax.conformance.page import bad, page, summary
 from ipujax.conformance.runner import Record, run_harnesses
 
+#: The longest of optax's modules takes minutes on the CPU, too.
+OPTAX_MODULE_SECONDS = 1800.0
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=("harnesses", "optax"), default="harnesses")
     parser.add_argument("--group", help="only this group, mostly a primitive's name")
     parser.add_argument("--contains", help="only harnesses with this text in their names")
     parser.add_argument("--shard", default="0/1", help="i/n: the i-th of n parts (default 0/1)")
@@ -27,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.suite == "optax":
+        return _run_optax(arguments)
     if arguments.from_results:
         records = [
             json.loads(line)
@@ -71,6 +77,29 @@ def _run(arguments: argparse.Namespace) -> list[Record]:
                     lines.write(_line(record))
 
     return run_harnesses(harnesses, positions, arguments.jobs, arguments.seconds, on_record)
+
+
+def _run_optax(arguments: argparse.Namespace) -> int:
+    from ipujax.conformance import optax_suite as optax
+
+    part, parts = (int(each) for each in arguments.shard.split("/"))
+    names = [n for n in optax.modules() if arguments.contains is None or arguments.contains in n]
+
+    def on_result(result: optax.ModuleResult) -> None:
+        print(optax.table([result]).splitlines()[0], flush=True)
+        if arguments.results:
+            with arguments.results.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(result._asdict()) + "\n")
+
+    seconds = max(arguments.seconds, OPTAX_MODULE_SECONDS)
+    results = optax.run_modules(
+        names[part::parts], tuple(optax.PLATFORMS), arguments.jobs, seconds, on_result
+    )
+    lost = optax.differences(results)
+    for name in lost[: arguments.show]:
+        print(f"passes on cpu only: {name}")
+    print("\n".join(optax.table(results).splitlines()[-len(optax.PLATFORMS) :]))
+    return 1 if lost else 0
 
 
 def _line(record: Record) -> str:

@@ -20,6 +20,7 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.custom_call import from_stored, refusal, to_stored
 from ipujax.compiler.rules.elementwise import body_refusals
+from ipujax.compiler.rules.precision import algorithm_refusal
 from ipujax.compiler.rules.registry import REFUSED, RULES
 from ipujax.errors import UnsupportedOpError
 
@@ -58,6 +59,8 @@ def _shown_name(op: Op) -> str:
 def _refusal(op: Op) -> str | None:
     if op.name == "custom_call":
         return refusal(op)
+    if op.name == "dot_general":
+        return algorithm_refusal(op)
     if op.name in RULES:
         return None
     return REFUSED.get(op.name, "it is not known")

@@ -84,7 +84,7 @@ def _one_child(
                 stdin=subprocess.PIPE,
                 stdout=errors,
                 stderr=errors,
-                env=_environment(),
+                env=environment(),
             )
             assert child.stdin is not None
             child.stdin.write("\n".join(map(str, positions)).encode())
@@ -133,6 +133,6 @@ def _watch(
             time.sleep(0.02)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """No settings of whoever runs this decide what the harnesses see."""
     return {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "IPUJAX_"))}

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.cases import arithmetic, elementwise, linalg, structure
+from tests.cases import arithmetic, attributes, elementwise, linalg, structure
 from tests.cases.case import Case
 
 _done = itertools.count()
-CASES = elementwise.CASES + structure.CASES + arithmetic.CASES + linalg.CASES
+MODULES = (elementwise, structure, arithmetic, attributes, linalg)
+CASES = [case for module in MODULES for case in module.CASES]
 RUNS = [pytest.param(case, run, id=f"{case.name}-{run}") for case in CASES for run in case.runs]
 
 

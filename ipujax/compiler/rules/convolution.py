@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, splat
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.precision import as_result, product_options, summed_type
 from ipujax.compiler.rules.registry import rule
 
 
@@ -17,7 +20,6 @@ def convolution(builder: Builder, op: Op) -> Sequence[Any]:
     """Operands are seen as poplin's: [batch, channels, field...], [group, out, in, kernel...]."""
     numbers, attrs, debug = op.attrs["dimension_numbers"], op.attrs, builder.debug(op)
     data, kernel = builder.operands(op)
-    data, kernel = _of_one_type(builder, op, data, kernel)
     data = data.dimShuffle(
         [
             numbers.input_batch_dimension,
@@ -38,7 +40,13 @@ def convolution(builder: Builder, op: Op) -> Sequence[Any]:
         data, groups = _batch_groups_as_channels(data, batch_groups), batch_groups
     out_channels, in_channels, *kernel_shape = kernel.shape
     weights = kernel.reshape([groups, out_channels // groups, in_channels, *kernel_shape])
-    params = _params(builder, op, data, weights)
+    rank = len(kernel_shape)
+    padding = [list(map(int, pair)) for pair in attrs.get("padding", [(0, 0)] * rank)]
+    dilation = list(attrs.get("lhs_dilation", (1,) * rank))
+    data = _cut_to_nothing_before(builder, op, data, padding, dilation)
+    type_ = summed_type(builder, op)
+    data, weights = _of_one_type(builder, op, data, weights, type_)
+    params = _params(op, data, weights, type_, padding, dilation)
     product = ipu.poplin.convolution(
         builder.graph,
         data,
@@ -47,7 +55,7 @@ def convolution(builder: Builder, op: Op) -> Sequence[Any]:
         False,
         builder.program,
         debug,
-        builder.matmul_options,
+        product_options(builder, op),
         builder.plans,
     )
     order = [
@@ -56,6 +64,7 @@ def convolution(builder: Builder, op: Op) -> Sequence[Any]:
         *numbers.output_spatial_dimensions,
     ]
     inverse = [order.index(dim) for dim in range(len(order))]
+    product = as_result(builder, op, product)
     return builder.round_bfloat16(op, [product.dimShuffle(inverse)])
 
 
@@ -67,15 +76,42 @@ def _batch_groups_as_channels(data: Any, groups: int) -> Any:
     return split.dimShuffle(order).reshape([batch // groups, groups * channels, *field])
 
 
-def _params(builder: Builder, op: Op, data: Any, weights: Any) -> Any:
+def _cut_to_nothing_before(
+    builder: Builder, op: Op, data: Any, padding: list[list[int]], dilation: list[int]
+) -> Any:
+    """Pads where a negative edge takes all that the field has, and the other edge adds to it.
+
+    poplin cuts before it pads. `padding` and `dilation` of such dimensions become none, in place.
+    """
+    low, high, interior = ([0] * len(data.shape) for _ in range(3))
+    for dim, (pair, step) in enumerate(zip(padding, dilation, strict=True)):
+        cut = sum(_cut_and_pad(edge, step)[0] for edge in pair)
+        if cut and cut >= data.shape[dim + 2]:
+            low[dim + 2], high[dim + 2] = pair
+            interior[dim + 2] = step - 1
+            padding[dim], dilation[dim] = [0, 0], 1
+    if not any(low) and not any(high):
+        return data
+    dtype = op.operands[0].dtype
+    zero = builder.tensor(splat(np.zeros((), DTYPES[dtype].numpy), (1,), dtype))
+    debug = builder.debug(op)
+    return ipu.popx.pad(builder.graph, data, zero, low, high, interior, builder.program, debug)
+
+
+def _params(
+    op: Op,
+    data: Any,
+    weights: Any,
+    type_: Any,
+    padding: list[list[int]],
+    input_dilation: list[int],
+) -> Any:
     poplin, attrs = ipu.poplin, op.attrs
     groups, out_channels, in_channels, *kernel_shape = weights.shape
     rank = len(kernel_shape)
-    input_dilation = list(attrs.get("lhs_dilation", (1,) * rank))
     kernel_dilation = list(attrs.get("rhs_dilation", (1,) * rank))
     strides = list(attrs.get("window_strides", (1,) * rank))
     reversal = [bool(flag) for flag in attrs.get("window_reversal", (False,) * rank)]
-    padding = [list(map(int, pair)) for pair in attrs.get("padding", [(0, 0)] * rank)]
     cut_pad = [
         [_cut_and_pad(edge, dilation) for edge in pair]
         for pair, dilation in zip(padding, input_dilation, strict=True)
@@ -83,7 +119,7 @@ def _params(builder: Builder, op: Op, data: Any, weights: Any) -> Any:
     none, false = [0] * rank, [False] * rank
     return poplin.ConvParams(
         data.elementType(),
-        builder.type_of(op.results[0]),
+        type_,
         data.shape[0],
         list(data.shape[2:]),
         kernel_shape,
@@ -115,12 +151,12 @@ def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
     return cut, cut * dilation + edge
 
 
-def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any) -> tuple[Any, Any]:
-    """Floats of one type stay (halves may give a float); others take the result's type."""
-    kinds = {DTYPES[value.dtype].kind for value in op.operands}
-    if data.elementType() == kernel.elementType() and DTYPES[op.results[0].dtype].kind in kinds:
+def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any, type_: Any) -> tuple[Any, Any]:
+    """Floats of one type stay (halves may give a float); others take the type of the sums."""
+    is_float = DTYPES[op.operands[0].dtype].kind == "f"
+    if data.elementType() == kernel.elementType() and (is_float or data.elementType() == type_):
         return data, kernel
-    type_, debug = builder.type_of(op.results[0]), builder.debug(op)
+    debug = builder.debug(op)
     data, kernel = (
         each if each.elementType() == type_ else _cast(builder, each, type_, debug)
         for each in (data, kernel)

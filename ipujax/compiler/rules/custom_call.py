@@ -12,16 +12,13 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
 
-#: Why a known target of JAX's is refused.
-REFUSED_TARGETS: dict[str, str] = {}
-
 
 def refusal(op: Op) -> str | None:
     """Why this custom call cannot be lowered, or None where it can."""
     target = op.attrs["call_target_name"]
     if target == CALLBACK_TARGET or target in CUSTOM_CALLS:
         return None
-    return REFUSED_TARGETS.get(target, f"no codelet is registered for the target {target!r}")
+    return f"no codelet is registered for the target {target!r}"
 
 
 @rule("custom_call")

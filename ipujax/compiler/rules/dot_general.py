@@ -10,6 +10,13 @@ from typing import Any
 from ipujax.compiler.ir import Op, Shape
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.precision import (
+    as_multiplied,
+    as_result,
+    product_options,
+    rounded_sum,
+    summed_type,
+)
 from ipujax.compiler.rules.registry import rule
 
 
@@ -45,10 +52,10 @@ def grouped_shape(op: Op) -> GroupedShape:
 def dot_general(builder: Builder, op: Op) -> Sequence[Any]:
     """[batch..., rows..., columns...]: both operands are seen as [groups, rows, columns]."""
     result, debug, shape = op.results[0], builder.debug(op), grouped_shape(op)
-    left, right = builder.operands(op)
+    left, right = as_multiplied(builder, op, builder.operands(op))
     left = _view(left, shape.left_order, shape.left)
     right = _view(right, shape.right_order, shape.right)
-    type_ = builder.type_of(result) if result.dtype != "i1" else ipu.poplar.INT
+    type_ = summed_type(builder, op)
     left, right = _same_type(builder, left, right, type_, debug)
     product = ipu.poplin.matMulGrouped(
         builder.graph,
@@ -57,13 +64,10 @@ def dot_general(builder: Builder, op: Op) -> Sequence[Any]:
         builder.program,
         type_,
         debug,
-        builder.matmul_options,
+        product_options(builder, op),
         builder.plans,
     )
-    if result.dtype == "i1":
-        e = ipu.popops.expr
-        is_any = e.NotEqual(e.PlaceHolder(1), e.Const(type_, 0))
-        (product,) = builder.map([is_any], [product], debug)
+    product = as_result(builder, op, rounded_sum(builder, op, product))
     return builder.round_bfloat16(op, [product.reshape(list(result.shape))])
 
 

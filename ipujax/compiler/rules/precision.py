@@ -1,0 +1,120 @@
+"""What a program asks of products: StableHLO's precision and its dot algorithms.
+
+An IPU multiplies float16 and float32 and sums in either; an algorithm that asks for less than
+float32 in one multiplication gets its operands rounded, one that builds float32 from several
+narrow multiplications gets float32 itself, and TensorFloat-32, which is narrower, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Op
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+
+_FIELD = re.compile(r"(\w+) = (\w+)")
+_MULTIPLIED = ("f16", "bf16", "f32", "tf32")
+_SUMMED = {"f16": "half", "bf16": "float", "f32": "float"}
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """An algorithm attribute, as far as it changes what an IPU does."""
+
+    left: str
+    right: str
+    summed: str
+    multiplications: int
+
+
+def algorithm_of(op: Op) -> Algorithm | None:
+    """The op's algorithm, or None where the choice is ours."""
+    text = op.attrs.get("algorithm")
+    if text is None:
+        return None
+    fields = dict(_FIELD.findall(str(text)))
+    return Algorithm(
+        fields["lhs_precision_type"],
+        fields["rhs_precision_type"],
+        fields["accumulation_type"],
+        int(fields["num_primitive_operations"]),
+    )
+
+
+def algorithm_refusal(op: Op) -> str | None:
+    """Why the op's algorithm cannot be had, or None where it can."""
+    algorithm = algorithm_of(op)
+    if algorithm is None:
+        return None
+    for name in (algorithm.left, algorithm.right):
+        if name not in _MULTIPLIED:
+            return f"no algorithm multiplies {name} on an IPU; choose F32_F32_F32 or F16_F16_F16"
+    if algorithm.summed not in _SUMMED:
+        return f"no algorithm sums in {algorithm.summed} on an IPU; choose F32_F32_F32"
+    return None
+
+
+def product_options(builder: Builder, op: Op) -> dict[str, str]:
+    """The options of poplin's products: the user's, unless the op itself says how to sum."""
+    algorithm = algorithm_of(op)
+    if algorithm is not None:
+        return {**builder.matmul_options, "partialsType": _SUMMED[algorithm.summed]}
+    if "HIGHEST" in op.attrs.get("precision_config", ()):
+        return {**builder.matmul_options, "partialsType": "float"}
+    return builder.matmul_options
+
+
+def as_multiplied(builder: Builder, op: Op, tensors: Sequence[Any]) -> list[Any]:
+    """The operands, rounded where one narrow multiplication was asked for."""
+    algorithm = algorithm_of(op)
+    if algorithm is None or algorithm.multiplications > 1:
+        return list(tensors)
+    rounded = []
+    for value, wanted, tensor in zip(
+        op.operands, (algorithm.left, algorithm.right), tensors, strict=True
+    ):
+        place, debug = ipu.popops.expr.PlaceHolder(1), builder.debug(op)
+        if wanted == "bf16" and value.dtype == "f32":
+            (tensor,) = builder.map([ipu.popx.expr.RoundToBFloat16(place)], [tensor], debug)
+        elif wanted == "f16" and value.dtype == "f32":
+            cast = ipu.popops.expr.Cast(place, ipu.poplar.HALF)
+            (tensor,) = builder.map([cast], [tensor], debug)
+        rounded.append(tensor)
+    return rounded
+
+
+def rounded_sum(builder: Builder, op: Op, product: Any) -> Any:
+    """The product, rounded where sums in bfloat16 were asked for."""
+    algorithm = algorithm_of(op)
+    if algorithm is None or algorithm.summed != "bf16" or op.results[0].dtype != "f32":
+        return product
+    rounding = ipu.popx.expr.RoundToBFloat16(ipu.popops.expr.PlaceHolder(1))
+    return builder.map([rounding], [product], builder.debug(op))[0]
+
+
+def summed_type(builder: Builder, op: Op) -> Any:
+    """The result's type; floats are summed as floats, and bits as integers, to be cast then."""
+    result = op.results[0]
+    if result.dtype == "i1":
+        return ipu.poplar.INT
+    has_float = any(DTYPES[value.dtype].kind == "f" for value in op.operands)
+    if has_float and DTYPES[result.dtype].kind != "f":
+        return ipu.poplar.FLOAT
+    return builder.type_of(result)
+
+
+def as_result(builder: Builder, op: Op, product: Any) -> Any:
+    """The product in the type of the op's result."""
+    type_, e = builder.type_of(op.results[0]), ipu.popops.expr
+    if product.elementType() == type_:
+        return product
+    place = e.PlaceHolder(1)
+    cast = e.Cast(place, type_)
+    if type_ == ipu.poplar.BOOL:
+        cast = e.NotEqual(place, e.Const(product.elementType(), 0))
+    return builder.map([cast], [product], builder.debug(op))[0]
