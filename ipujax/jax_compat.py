@@ -192,50 +192,15 @@ def lower_named_platforms_only() -> None:
     from functools import partial
 
     from jax._src.cudnn import scaled_matmul_stablehlo as scaled
-    from jax._src.lax import ann, parallel
+    from jax._src.lax import parallel
 
     mlir.register_lowering(parallel.pbroadcast_p, parallel._pbroadcast_lowering, platform=PLATFORM)
     # As a product of what the scales were multiplied into.
     mlir.register_lowering(
         scaled._scaled_matmul_p, scaled._scaled_matmul_rocm_lowering, platform=PLATFORM
     )
-    mlir.register_lowering(
-        ann.approx_top_k_p,
-        mlir.lower_fun(_exact_top_k, multiple_results=True),
-        platform=PLATFORM,
-    )
     for name, primitive in _cudnn_primitives().items():
         mlir.register_lowering(primitive, partial(_refuse_primitive, name), platform=PLATFORM)
-
-
-def _exact_top_k(
-    operand: jax.Array,
-    *,
-    k: int,
-    reduction_dimension: int,
-    recall_target: float,
-    is_max_k: bool,
-    reduction_input_size_override: int,
-    aggregate_to_topk: bool,
-) -> tuple[jax.Array, jax.Array]:
-    """approx_top_k as other backends than TPUs do it: the exact ones, as many as are asked for."""
-    from jaxlib import _jax
-
-    dim = reduction_dimension % operand.ndim
-    wanted = k
-    if not aggregate_to_topk:
-        wanted, _ = _jax.approx_top_k_reduction_output_size(
-            operand.shape[dim],
-            operand.ndim,
-            k,
-            recall_target,
-            aggregate_to_topk,
-            reduction_input_size_override,
-        )
-    last = jax.numpy.moveaxis(operand, dim, -1)
-    values, indices = jax.lax.top_k(last if is_max_k else -last, wanted)
-    values = values if is_max_k else -values
-    return jax.numpy.moveaxis(values, -1, dim), jax.numpy.moveaxis(indices, -1, dim)
 
 
 def _cudnn_primitives() -> dict[str, Any]:

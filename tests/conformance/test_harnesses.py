@@ -1,0 +1,31 @@
+"""A fixed part of the conformance run: a few harnesses of every group, none of them wrong."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from ipujax.conformance.harnesses import all_harnesses, chosen
+from ipujax.conformance.page import bad
+from ipujax.conformance.runner import run_harnesses
+
+#: `make conformance` runs all; so many of each group take about two minutes on two cores.
+PER_GROUP = 3
+
+
+@pytest.mark.slow
+def test_some_harnesses_of_every_group() -> None:
+    harnesses = all_harnesses()
+    positions = chosen(harnesses, limit=PER_GROUP)
+    groups = {harness.group for harness in harnesses}
+    assert {harnesses[position].group for position in positions} == groups
+    records: list[dict[str, Any]] = run_harnesses(
+        harnesses, positions, os.cpu_count() or 1, 120.0, lambda record: None
+    )
+    failures = [record for record in records if bad(record) or record["status"] == "refused"]
+    assert failures == []
+    states = Counter(record["status"] for record in records)
+    assert states["works"] > 0.9 * len(records)
