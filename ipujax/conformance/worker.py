@@ -26,8 +26,14 @@ def main() -> None:
     """Reads positions of harnesses, one a line, from stdin; writes to the file it was given."""
     # Before jax is imported: the harnesses must not see a different world in each shell.
     os.environ["JAX_PLATFORMS"] = "ipu,cpu"
+    run_positions(all_harnesses(), result)
+
+
+def run_positions(
+    harnesses: Sequence[Harness], result: Callable[[Harness], dict[str, Any]]
+) -> None:
+    """Runs what stdin asks for; the records go to the file that the first argument names."""
     positions = [int(line) for line in sys.stdin.read().split()]
-    harnesses = all_harnesses()
     with open(sys.argv[1], "a", encoding="utf-8") as out:
         for position in positions:
             _say(out, {"begin": harnesses[position].name})
@@ -56,13 +62,13 @@ def _run_both(harness: Harness) -> dict[str, Any]:
         arguments = list(harness.arguments())
         theirs, cpu_seconds = _run(harness.function, arguments, jax.devices("cpu")[0])
     except Exception as error:
-        return {"status": "skipped", "reason": f"cpu: {_first_lines(error)}"}
+        return {"status": "skipped", "reason": f"cpu: {first_lines(error)}"}
     try:
         ours, ipu_seconds = _run(harness.function, arguments, jax.devices("ipu")[0])
     except Exception as error:
         text = str(error)
         status = "refused" if text.startswith(REFUSAL) else "error"
-        return {"status": status, "reason": _first_lines(error), "cpu_s": cpu_seconds}
+        return {"status": status, "reason": first_lines(error), "cpu_s": cpu_seconds}
     times = {"cpu_s": cpu_seconds, "ipu_s": ipu_seconds}
     import numpy as np
 
@@ -100,7 +106,8 @@ def _quiet() -> contextlib.AbstractContextManager[Any]:
     return contextlib.redirect_stdout(sys.stderr)
 
 
-def _first_lines(error: Exception) -> str:
+def first_lines(error: Exception) -> str:
+    """What an error says, short enough for one line."""
     lines = f"{type(error).__name__}: {error}".splitlines()
     return " ".join(line.strip() for line in lines[:3])[:400]
 
