@@ -66,6 +66,7 @@ bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 
 conformance: build ## run JAX's harnesses and optax's tests against the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md
+	$(PY) -m ipujax conformance --suite gradients
 	$(PY) -m ipujax conformance --suite optax
 
 lint: $(SETUP) ## check style: ruff, clang-format

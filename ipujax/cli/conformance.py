@@ -10,14 +10,16 @@ import time
 from pathlib import Path
 
 from ipujax.conformance.page import bad, page, summary
-from ipujax.conformance.runner import Record, run_harnesses
+from ipujax.conformance.runner import GRADIENT_WORKER, WORKER, Record, run_harnesses
 
 #: The longest of optax's modules takes minutes on the CPU, too.
 OPTAX_MODULE_SECONDS = 1800.0
+#: Harnesses of each group whose derivatives are checked.
+GRADIENTS_EACH = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", choices=("harnesses", "optax"), default="harnesses")
+    parser.add_argument("--suite", choices=("harnesses", "gradients", "optax"), default="harnesses")
     parser.add_argument("--group", help="only this group, mostly a primitive's name")
     parser.add_argument("--contains", help="only harnesses with this text in their names")
     parser.add_argument("--shard", default="0/1", help="i/n: the i-th of n parts (default 0/1)")
@@ -53,15 +55,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> list[Record]:
+    from ipujax.conformance.gradients import chosen_for_gradients
     from ipujax.conformance.harnesses import all_harnesses, chosen
 
     # This process only reads names; the children compute.
     os.environ["JAX_PLATFORMS"] = "cpu"
     harnesses = all_harnesses()
     part, parts = (int(each) for each in arguments.shard.split("/"))
-    positions = chosen(
-        harnesses, arguments.group, arguments.contains, (part, parts), arguments.limit
-    )
+    gradients = arguments.suite == "gradients"
+    limit = None if gradients else arguments.limit
+    positions = chosen(harnesses, arguments.group, arguments.contains, (part, parts), limit)
+    if gradients:
+        wanted = set(chosen_for_gradients(harnesses, arguments.limit or GRADIENTS_EACH))
+        positions = [position for position in positions if position in wanted]
     done, lock, start = [0], threading.Lock(), time.monotonic()
     results: Path | None = arguments.results
     if results:
@@ -76,7 +82,8 @@ def _run(arguments: argparse.Namespace) -> list[Record]:
                 with results.open("a", encoding="utf-8") as lines:
                     lines.write(_line(record))
 
-    return run_harnesses(harnesses, positions, arguments.jobs, arguments.seconds, on_record)
+    worker = GRADIENT_WORKER if gradients else WORKER
+    return run_harnesses(harnesses, positions, arguments.jobs, arguments.seconds, on_record, worker)
 
 
 def _run_optax(arguments: argparse.Namespace) -> int:

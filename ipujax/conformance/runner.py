@@ -19,6 +19,7 @@ from ipujax.conformance.harnesses import Harness
 CHUNK = 200
 #: Reads positions from stdin and appends records to the file named in its argument.
 WORKER = ("-m", "ipujax.conformance.worker")
+GRADIENT_WORKER = ("-m", "ipujax.conformance.gradients")
 IMPORT_SECONDS = 60.0
 Record = dict[str, Any]
 

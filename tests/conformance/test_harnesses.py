@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from ipujax.conformance.gradients import chosen_for_gradients
 from ipujax.conformance.harnesses import all_harnesses, chosen
 from ipujax.conformance.page import bad
-from ipujax.conformance.runner import run_harnesses
+from ipujax.conformance.runner import GRADIENT_WORKER, run_harnesses
 
 #: `make conformance` runs all; so many of each group take about two minutes on two cores.
 PER_GROUP = 3
@@ -29,3 +30,21 @@ def test_some_harnesses_of_every_group() -> None:
     assert failures == []
     states = Counter(record["status"] for record in records)
     assert states["works"] > 0.9 * len(records)
+
+
+#: Cheap groups of several kinds; the run over all groups takes six minutes.
+DIFFERENTIATED = ("atan2", "conv_general_dilated", "cumsum", "dot_general", "gather", "select_n")
+
+
+@pytest.mark.slow
+def test_second_derivatives_of_some_groups() -> None:
+    harnesses = all_harnesses()
+    positions = [
+        position
+        for position in chosen_for_gradients(harnesses, 1)
+        if harnesses[position].group in DIFFERENTIATED
+    ]
+    records = run_harnesses(
+        harnesses, positions, os.cpu_count() or 1, 120.0, lambda record: None, GRADIENT_WORKER
+    )
+    assert [record["status"] for record in records] == ["works"] * len(DIFFERENTIATED)
