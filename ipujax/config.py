@@ -149,6 +149,12 @@ class CompileConfig:
         "IPUJAX_PARTIALS_TYPE",
         ("float", "half"),
     )
+    x64: str = option(
+        "error",
+        "64-bit types, which an IPU lacks: refuse them, compute in 32 bits, or emulate exactly.",
+        "IPUJAX_X64",
+        ("error", "demote", "emulate"),
+    )
     available_memory_proportion: float = option(
         0.6,
         "Part of tile memory that one matmul or convolution may use for temporaries.",

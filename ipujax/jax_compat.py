@@ -239,9 +239,12 @@ def _emit_callback(
 
     del returns_token, partitioned
 
+    x64 = bool(jax.config.jax_enable_x64)  # the program's, whatever the running thread's is
+
     def canonical(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
         # Python literals and lists are allowed as results; JAX gives them its default dtypes.
-        return tuple(dtypes.canonicalize_value(np.asarray(a)) for a in function(*arguments))
+        with jax.enable_x64(x64):
+            return tuple(dtypes.canonicalize_value(np.asarray(a)) for a in function(*arguments))
 
     handle = host_callbacks.register(
         canonical,

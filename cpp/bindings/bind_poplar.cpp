@@ -9,6 +9,7 @@
 #include "poplar/Program.hpp"
 #include "poplar/Target.hpp"
 #include "poputil/TileMapping.hpp"
+#include "popx/Type.hpp"
 
 namespace py = pybind11;
 using namespace pybind11::literals;
@@ -35,6 +36,7 @@ void bindTypes(py::module_& m) {
                                                 {"UNSIGNED_INT", poplar::UNSIGNED_INT},
                                                 {"LONGLONG", poplar::LONGLONG},
                                                 {"UNSIGNED_LONGLONG", poplar::UNSIGNED_LONGLONG},
+                                                {"DOUBLE", popx::DOUBLE},
                                                 {"HALF", poplar::HALF},
                                                 {"FLOAT", poplar::FLOAT}};
   for (const auto& [name, type] : types) m.attr(name) = type;

@@ -15,9 +15,11 @@ using ipujax::engine::OperandDesc;
 using ipujax::engine::RunContext;
 using ipujax::engine::StepDesc;
 
-double readAs(const std::byte* data, ElementType type, std::int64_t index) {
+/// The element as `To`: double, or an integer of 64 bits, in which sums are right modulo any size.
+template <class To>
+To readAs(const std::byte* data, ElementType type, std::int64_t index) {
   const auto at = [&]<class T>(T*) {
-    return static_cast<double>(reinterpret_cast<const T*>(data)[index]);
+    return static_cast<To>(reinterpret_cast<const T*>(data)[index]);
   };
   switch (type) {
     case ElementType::kBool:
@@ -37,11 +39,15 @@ double readAs(const std::byte* data, ElementType type, std::int64_t index) {
     case ElementType::kFloat: {
       float value = 0;
       ipujax::engine::blas::loadRow(data, type, index, 1, 1, &value);
-      return static_cast<double>(value);
+      return static_cast<To>(value);
     }
-    default:
-      throw poplar::type_error("[poplin::convolution] needs elements of at most 32 bits.");
+    case ElementType::kInt64:
+    case ElementType::kUInt64:
+      return at(static_cast<std::int64_t*>(nullptr));
+    case ElementType::kDouble:
+      return at(static_cast<double*>(nullptr));
   }
+  throw poplar::type_error("[poplin::convolution] needs elements of a known type.");
 }
 
 void writeInteger(std::byte* data, ElementType type, std::int64_t index, std::uint64_t value) {
@@ -54,7 +60,8 @@ class Plain final : public ipujax::engine::Kernel {
  public:
   Plain(const StepDesc& step, const std::vector<geometry::Axis>& axes)
       : in_(step.operands[0]), weights_(step.operands[1]), out_(step.operands[2]), axes_(axes) {
-    floating_ = out_.type == ElementType::kFloat || out_.type == ElementType::kHalf;
+    wide_ = out_.type == ElementType::kDouble;
+    floating_ = wide_ || out_.type == ElementType::kFloat || out_.type == ElementType::kHalf;
   }
 
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
@@ -90,7 +97,10 @@ class Plain final : public ipujax::engine::Kernel {
     for (std::int64_t c = 0; c < in_.shape[2]; ++c)
       axis(in, weights, index, 0, in_first + c * in_.strides[2],
            weight_first + c * weights_.strides[2], sum);
-    if (floating_) {
+    if (wide_) {
+      std::memcpy(out + offset * static_cast<std::int64_t>(sizeof sum.real), &sum.real,
+                  sizeof sum.real);
+    } else if (floating_) {
       const auto value = static_cast<float>(sum.real);
       ipujax::engine::blas::storeRow(&value, out, out_.type, offset, 1, 1);
     } else {
@@ -101,13 +111,12 @@ class Plain final : public ipujax::engine::Kernel {
   void axis(const std::byte* in, const std::byte* weights, const std::vector<std::int64_t>& index,
             std::size_t a, std::int64_t in_offset, std::int64_t weight_offset, Sum& sum) const {
     if (a == axes_.size()) {
-      const double x = readAs(in, in_.type, in_offset);
-      const double w = readAs(weights, weights_.type, weight_offset);
       if (floating_) {
-        sum.real += x * w;
-      } else {  // exact modulo 2^64, so modulo the type's size as well
-        sum.integer += static_cast<std::uint64_t>(static_cast<std::int64_t>(x)) *
-                       static_cast<std::uint64_t>(static_cast<std::int64_t>(w));
+        sum.real += readAs<double>(in, in_.type, in_offset) *
+                    readAs<double>(weights, weights_.type, weight_offset);
+      } else {
+        sum.integer += readAs<std::uint64_t>(in, in_.type, in_offset) *
+                       readAs<std::uint64_t>(weights, weights_.type, weight_offset);
       }
       return;
     }
@@ -127,7 +136,7 @@ class Plain final : public ipujax::engine::Kernel {
 
   OperandDesc in_, weights_, out_;
   std::vector<geometry::Axis> axes_;
-  bool floating_ = false;
+  bool floating_ = false, wide_ = false;
 };
 
 }  // namespace

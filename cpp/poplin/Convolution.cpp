@@ -12,6 +12,7 @@
 #include "poplin/Placing.hpp"
 #include "poplin/PlanOptions.hpp"
 #include "poplin/PlanningCacheImpl.hpp"
+#include "popx/Type.hpp"
 
 namespace poplin {
 namespace {
@@ -99,11 +100,11 @@ bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HAL
 
 void checkTypes(const Tensor& in, const Tensor& weights, Type out) {
   const Type a = in.elementType(), b = weights.elementType();
-  const auto fits = [](Type t) { return isFloating(t) || sizeOf(t.element()) <= 4; };
   const bool same = a == b || (isFloating(a) && isFloating(b));
-  if (same && fits(a) && fits(out) && isFloating(a) == isFloating(out)) return;
+  const bool emulated = a == popx::DOUBLE || out == popx::DOUBLE;
+  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
   throw poplar::type_error(
-      "[poplin::convolution] needs FLOAT or HALF throughout, or integers of at most 32 bits; got " +
+      "[poplin::convolution] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " +
       a.toString() + " * " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
 }
 

@@ -9,6 +9,7 @@
 #include "poplin/Placing.hpp"
 #include "poplin/PlanOptions.hpp"
 #include "poplin/PlanningCacheImpl.hpp"
+#include "popx/Type.hpp"
 
 namespace poplin {
 namespace {
@@ -43,12 +44,12 @@ void checkShapes(const char* where, const Shape& a, const Shape& b, std::size_t 
 bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
 
 void checkTypes(const char* where, Type a, Type b, Type out) {
-  const auto fits = [](Type t) { return isFloating(t) || sizeOf(t.element()) <= 4; };
   const bool same = a == b || (isFloating(a) && isFloating(b));
-  if (same && fits(a) && fits(out) && isFloating(a) == isFloating(out)) return;
+  const bool emulated = a == popx::DOUBLE || out == popx::DOUBLE;
+  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
   throw poplar::type_error(
       std::string("[poplin::") + where +
-      "] needs FLOAT or HALF throughout, or integers of at most 32 bits; got " + a.toString() +
+      "] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " + a.toString() +
       " x " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
 }
 

@@ -6,7 +6,7 @@
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Gemm.hpp"
 #include "poplar/exceptions.hpp"
-#include "poplin/IntegerProduct.hpp"
+#include "poplin/PlainProduct.hpp"
 
 /// The host kernel "poplin.matmul": A [G, M, K], B [G, K, N], C [G, M, N]; attributes half_block,
 /// scale, accumulate.
@@ -97,7 +97,7 @@ std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
   if (damaged)
     throw poplar::poplar_error(
         "[poplin.matmul] needs three operands of rank 3; the executable is damaged.");
-  if (!isFloating(step.operands[0].type)) return makeIntegerProduct(step);
+  if (!isFloating(step.operands[0].type)) return makePlainProduct(step);
   return std::make_unique<MatMul>(step);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/Planning.hpp"
+#include "engine/SoftwareArithmetic.hpp"
 #include "poplin/VertexCycles.hpp"
 
 /// Variables, cost and bounds follow poplibs lib/poplin/ConvPlan.cpp and ConvModel.cpp; the search
@@ -71,7 +72,7 @@ class Model {
     }
     in_size_ = ipujax::engine::sizeOf(p_.in_type);
     out_size_ = ipujax::engine::sizeOf(p_.out_type);
-    partial_size_ = p_.half_partials ? 2 : 4;
+    partial_size_ = p_.half_partials ? 2 : std::max<std::size_t>(4, out_size_);
     limit_ = p_.memory_proportion * static_cast<double>(target.getBytesPerTile());
   }
 
@@ -127,6 +128,8 @@ class Model {
     work.out_channels = s.out;
     work.kernel_height = p_.kernel_height;
     work.kernel_width = p_.kernel_width;
+    if (ipujax::engine::isSoftware(p_.in_type))
+      work.multiply_add_cycles = ipujax::engine::softwareMultiplyAddCycles(p_.in_type);
     work.float_input = p_.in_type == ElementType::kFloat;
     work.float_partials = !p_.half_partials;
     work.wide_weight_load = p_.wide_weight_load;

@@ -122,10 +122,9 @@ double outerProductCycles(const VertexWork& w) {
 }
 
 double integerMacCycles(const VertexWork& w) {
-  constexpr double kMultiplyAdd = 7;  ///< popops: one integer multiply or add in compiled code
   const double macs = real(ceilDiv(w.rows * w.conv_groups, kWorkers)) * real(w.out_channels) *
                       real(w.in_channels * w.kernel_height * w.kernel_width);
-  return kLaunch + kWorkers * (20 + kMultiplyAdd * macs);
+  return kLaunch + kWorkers * (20 + w.multiply_add_cycles * macs);
 }
 
 double reduceAddCycles(std::uint64_t outputs, std::uint64_t depth, bool half_partials) {

@@ -18,6 +18,8 @@ struct VertexWork {
   bool float_partials = true;
   /// Weights loaded 16 bytes a cycle from interleaved memory (option use128BitConvUnitLoad).
   bool wide_weight_load = false;
+  /// Worker cycles of one multiply and add where neither AMP nor MAC units do it.
+  double multiply_add_cycles = 7;  // popops: one integer multiply or add in compiled code
 };
 
 /// Output channels the accumulating matrix product units hold at one time.

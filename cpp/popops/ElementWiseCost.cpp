@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/Planning.hpp"
+#include "engine/SoftwareArithmetic.hpp"
 #include "poplar/View.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -153,6 +154,8 @@ Rate castRate(ElementType from, ElementType to) {
 }
 
 Rate rateOf(Op op, ElementType operand, ElementType result) {
+  if (isSoftware(operand)) return {softwareCycles(op, operand), 1};
+  if (op == Op::kCast && isSoftware(result)) return {softwareCycles(op, result), 1};
   switch (op) {
     case Op::kConstant:
     case Op::kBitcast:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/Planning.hpp"
+#include "engine/SoftwareArithmetic.hpp"
 
 namespace ipujax::engine::reduction {
 
@@ -37,6 +38,7 @@ VertexRate rateOf(const poplar::Target& target, const poplar::Type& type) {
   const bool floating = type == poplar::FLOAT || type == poplar::HALF;
   rate.vector = floating ? target.getVectorWidth(type) : 1;
   if (!floating) rate.cycles_per_vector = 4;
+  if (isSoftware(type.element())) rate.cycles_per_vector = softwareAddCycles(type.element());
   return rate;
 }
 

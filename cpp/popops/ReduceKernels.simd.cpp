@@ -356,6 +356,15 @@ void addFloats(LoopTable& table, ElementType type) {
   slot(table, Reducer::kLogAdd, type) = loopsOf<In, LogAdd>(kAcc);
 }
 
+void addDoubles(LoopTable& table) {
+  constexpr ElementType kType = ElementType::kDouble;
+  slot(table, Reducer::kAdd, kType) = loopsOf<double, Add>(kType);
+  slot(table, Reducer::kMultiply, kType) = loopsOf<double, Multiply>(kType);
+  slot(table, Reducer::kMinimum, kType) = loopsOf<double, Minimum>(kType);
+  slot(table, Reducer::kMaximum, kType) = loopsOf<double, Maximum>(kType);
+  slot(table, Reducer::kSquareAdd, kType) = loopsOf<double, SquareAdd>(kType);
+}
+
 template <class Signed, class Unsigned>
 void addIntegers(LoopTable& table, ElementType signed_type, ElementType unsigned_type) {
   for (ElementType type : {signed_type, unsigned_type}) {
@@ -392,6 +401,7 @@ LoopTable makeTable() {
   addIntegers<std::int16_t, std::uint16_t>(table, ElementType::kInt16, ElementType::kUInt16);
   addIntegers<std::int32_t, std::uint32_t>(table, ElementType::kInt32, ElementType::kUInt32);
   addIntegers<std::int64_t, std::uint64_t>(table, ElementType::kInt64, ElementType::kUInt64);
+  addDoubles(table);
   addBool(table);
   return table;
 }

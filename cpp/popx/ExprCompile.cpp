@@ -49,6 +49,7 @@ class Compiler {
     switch (type) {
       case ElementType::kFloat:
       case ElementType::kHalf:
+      case ElementType::kDouble:
         return builder_.constantFrom(type, static_cast<double>(node.integer));
       case ElementType::kBool:
         return builder_.constant(type, node.integer != 0);

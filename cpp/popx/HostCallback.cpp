@@ -8,6 +8,7 @@
 #include "engine/Kernel.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
+#include "popx/Type.hpp"
 
 namespace popx {
 namespace {
@@ -86,7 +87,8 @@ poplar::Type typeOfDtype(const std::string& dtype) {
       {"uint64", poplar::UNSIGNED_LONGLONG},
       {"float16", poplar::HALF},
       {"bfloat16", poplar::UNSIGNED_SHORT},
-      {"float32", poplar::FLOAT}};
+      {"float32", poplar::FLOAT},
+      {"float64", popx::DOUBLE}};
   for (const auto& [name, type] : kTypes) {
     if (dtype == name) return type;
   }

@@ -16,7 +16,7 @@ struct CallbackResult {
 };
 
 /// The type that holds a JAX dtype on the device: "bfloat16" is held as UNSIGNED_SHORT bits. Throws
-/// poplar_error for dtypes the device has no type for (float64, complex64 ...).
+/// poplar_error for dtypes the device has no type for (complex64 ...).
 poplar::Type typeOfDtype(const std::string& dtype);
 
 /// Calls back into the host with copies of `operands` (`dtypes`: JAX's name of each) and returns

@@ -209,6 +209,9 @@ const SortLoops& sortLoops() {
 std::optional<std::vector<SortKey>> sortKeysOf(const ExprProgram& comparator) {
   std::vector<SortKey> keys;
   if (!Reader(comparator).read(comparator.outputs()[0], keys)) return std::nullopt;
+  for (const SortKey& key : keys) {  // double has no keys: it is sorted by comparison
+    if (comparator.inputTypes()[2 * key.operand] == ElementType::kDouble) return std::nullopt;
+  }
   return keys;
 }
 

@@ -23,6 +23,7 @@ class Dtype:
     stored: str  #: name of Poplar's type at the program's boundary
     size: int  #: bytes at the program's boundary
     kind: str  #: "f" float, "i" signed, "u" unsigned, "b" bool
+    wide: bool = False  #: no type of an IPU's: legal only where `ipu_x64` says so
 
     @property
     def held_numpy(self) -> np.dtype:
@@ -32,7 +33,8 @@ class Dtype:
 
 def _row(name: str, numpy: object, poplar: str, kind: str, stored: str = "") -> Dtype:
     dtype = np.dtype(numpy)  # type: ignore[call-overload]
-    return Dtype(name, dtype.name, dtype, poplar, stored or poplar, dtype.itemsize, kind)
+    size = dtype.itemsize
+    return Dtype(name, dtype.name, dtype, poplar, stored or poplar, size, kind, size > 4)
 
 
 DTYPES: dict[str, Dtype] = {
@@ -48,24 +50,26 @@ DTYPES: dict[str, Dtype] = {
         _row("ui16", np.uint16, "UNSIGNED_SHORT", "u"),
         _row("ui32", np.uint32, "UNSIGNED_INT", "u"),
         _row("i1", np.bool_, "BOOL", "b"),
+        _row("f64", np.float64, "DOUBLE", "f"),
+        _row("i64", np.int64, "LONGLONG", "i"),
+        _row("ui64", np.uint64, "UNSIGNED_LONGLONG", "u"),
     )
 }
 
 TOKEN = "token"
 
+_X64 = 'set the option ipu_x64 to "demote" (computes in 32 bits) or "emulate" (exact, slow)'
+
 #: Why a type that programs may name cannot be compiled.
 REFUSED = {
-    "f64": "an IPU has no 64-bit floating point; use float32, or leave jax_enable_x64 off",
-    "i64": "an IPU has no 64-bit integers; use int32, or leave jax_enable_x64 off",
-    "ui64": "an IPU has no 64-bit integers; use uint32, or leave jax_enable_x64 off",
-    "complex<f64>": "an IPU has no 64-bit floating point; carry float32 parts apart",
+    "f64": f"an IPU has no 64-bit floating point; use float32, or {_X64}",
+    "i64": f"an IPU has no 64-bit integers; use int32, or {_X64}",
+    "ui64": f"an IPU has no 64-bit integers; use uint32, or {_X64}",
+    "complex<f64>": f"an IPU has no 64-bit floating point (f64); use complex64, or {_X64}",
 }
 
 
 _NUMPY = {
-    "i64": np.int64,
-    "ui64": np.uint64,
-    "f64": np.float64,
     "complex<f32>": np.complex64,
     "complex<f64>": np.complex128,
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,

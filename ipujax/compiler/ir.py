@@ -143,6 +143,7 @@ class Program:
     parameters: list[Parameter]
     result_sources: list[Source] = field(default_factory=list)
     attrs: dict[str, Any] = field(default_factory=dict)
+    x64: str = "error"  #: what becomes of 64-bit types: the option `ipu_x64`
     #: By index; passes that change a boundary type add to them.
     seen_arguments: dict[int, Seen] = field(default_factory=dict)
     seen_results: dict[int, Seen] = field(default_factory=dict)

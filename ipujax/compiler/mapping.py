@@ -31,7 +31,8 @@ def map_parameters(builder: Builder, program: Program) -> dict[Value, Any]:
 
 def _allocate(builder: Builder, op: Op, arguments: set[Value], mapped: dict[Value, Any]) -> None:
     lhs, rhs = op.operands
-    if lhs.dtype != rhs.dtype or DTYPES[op.results[0].dtype].kind != "f" or lhs.dtype == "bf16":
+    row = DTYPES[op.results[0].dtype]
+    if lhs.dtype != rhs.dtype or row.kind != "f" or row.wide or lhs.dtype == "bf16":
         return
     shape, poplin = grouped_shape(op), ipu.poplin
     for value, order, create in (

@@ -17,6 +17,7 @@ from ipujax.compiler.passes.share import share
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.passes.small import widen_small
 from ipujax.compiler.passes.unroll import unroll
+from ipujax.compiler.passes.x64 import legalise_x64
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
 from ipujax.compiler.scopes import ScopedOptions
@@ -24,6 +25,7 @@ from ipujax.compiler.scopes import ScopedOptions
 #: In order, after the passes that options steer; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
     widen_small,
+    legalise_x64,
     narrow,
     simplify,
     simplify_loops,
@@ -41,6 +43,7 @@ def normalise(request: Request) -> Program:
         UnsupportedDtypeError: an op computes in a dtype that an IPU does not have.
     """
     program = read_program(request.module, request.name, has_rule=RULES.__contains__)
+    program.x64 = request.options.x64
     options = ScopedOptions(request.options)
     program = add_checks(split_complex(program), options)
     program = round_products(program, options)

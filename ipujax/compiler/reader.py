@@ -46,6 +46,8 @@ DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
 WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_generator"})
 
 #: A tuple of the program is a list of its elements.
+_WIDE = ("f64>", "i64>")
+
 Environment = dict[Any, Any]
 
 DYNAMIC_REASON = "shapes must be known when compiling; an IPU program has fixed shapes"
@@ -139,7 +141,7 @@ class Reader:
         )
         for result in operation.results:
             shape, dtype = self._type(result.type)
-            if dtype == "ui64" and name in WORD_PAIR_OPS:
+            if dtype == "ui64" and name in WORD_PAIR_OPS and _is_state(result, operation):
                 shape, dtype = (*shape, 2), "ui32"
             env[result] = op.add_result(shape, dtype)
         for region in operation.regions:
@@ -210,7 +212,7 @@ class Reader:
     def _read_composite(self, operation: Any, env: Environment, block: Block) -> None:
         attributes = operation.attributes
         name = attributes["name"].value
-        if self._has_rule(name) and not _any_complex(operation):
+        if self._has_rule(name) and not _needs_decomposition(name, operation):
             op = self._read_op(operation, name, env, block)
             op.attrs.update(op.attrs.pop("composite_attributes", {}))
         else:
@@ -323,9 +325,23 @@ class Reader:
         return parameters
 
 
-def _any_complex(operation: Any) -> bool:
-    """Rules for composites are for real numbers; JAX says how complex ones are composed."""
-    return any("complex<" in str(value.type) for value in operation.operands)
+def _is_state(result: Any, operation: Any) -> bool:
+    """Whether the 64-bit value only goes in and out of a random generator."""
+    if operation.name == "stablehlo.bitcast_convert":
+        users = {"stablehlo.rng_bit_generator"}
+    elif result.result_number == 0:
+        users = {"stablehlo.bitcast_convert"}
+    else:
+        return False
+    return all(use.owner.name in users for use in result.uses)
+
+
+def _needs_decomposition(name: str, operation: Any) -> bool:
+    """Rules for composites are for real numbers, that of top_k for 32 bits; JAX composes others."""
+    types = [str(value.type) for value in operation.operands]
+    if any("complex<" in text for text in types):
+        return True
+    return name == "chlo.top_k" and any(text.endswith(_WIDE) for text in types)
 
 
 def read_program(module: Any, name: str, has_rule: Callable[[str], bool]) -> Program:

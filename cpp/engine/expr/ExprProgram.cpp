@@ -18,7 +18,9 @@ constexpr std::int64_t kFormat = 1;
 
 [[noreturn]] void fail(const std::string& text) { throw std::invalid_argument(text); }
 
-bool isFloating(ElementType t) { return t == ElementType::kFloat || t == ElementType::kHalf; }
+bool isFloating(ElementType t) {
+  return t == ElementType::kFloat || t == ElementType::kHalf || t == ElementType::kDouble;
+}
 
 bool isCommutative(Op op) {
   switch (op) {
@@ -107,9 +109,9 @@ std::int64_t toBits(ElementType type, double value) {
       return __builtin_bit_cast(std::uint32_t, f);
     }
     case ElementType::kDouble:
-      break;
+      return __builtin_bit_cast(std::int64_t, value);
   }
-  fail("[ExprBuilder::constantFrom] needs a type an IPU has; got float64. Use float32.");
+  fail("[ExprBuilder::constantFrom] needs a known type.");
 }
 
 std::uint64_t hashOf(const Instruction& i) {
@@ -205,7 +207,7 @@ ExprProgram ExprProgram::fromIntegers(const Attributes::Integers& integers) {
     return integers[at++];
   };
   constexpr std::int64_t kMany = std::int64_t{1} << 24;
-  constexpr auto kTypes = static_cast<std::int64_t>(ElementType::kDouble);
+  constexpr auto kTypes = static_cast<std::int64_t>(ElementType::kDouble) + 1;
   if (next(kFormat + 1) != kFormat) fail("[ExprProgram] needs format 1. Compile again.");
   const std::int64_t num_inputs = next(kMany);
   const std::int64_t num_instructions = next(kMany);
@@ -256,9 +258,6 @@ struct ExprBuilder::Table {
 };
 
 ExprBuilder::ExprBuilder(std::vector<ElementType> inputTypes) : table_(std::make_unique<Table>()) {
-  for (auto t : inputTypes)
-    if (t == ElementType::kDouble)
-      fail("[ExprBuilder] needs types an IPU has; got float64. Use float32.");
   program_.inputs_ = std::move(inputTypes);
 }
 ExprBuilder::~ExprBuilder() = default;
@@ -299,8 +298,6 @@ std::int32_t ExprBuilder::constantFrom(ElementType type, double value) {
 }
 
 std::int32_t ExprBuilder::cast(std::int32_t value, ElementType type) {
-  if (type == ElementType::kDouble)
-    fail("[ExprBuilder::cast] needs a type an IPU has; got float64. Use float32.");
   if (typeOf(value) == type) return value;
   return add({Op::kCast, type, {value, -1, -1}, 0});
 }

@@ -15,11 +15,11 @@ namespace {
 template <class From, class To>
 struct Convert {
   IPUJAX_FN To operator()(From x) const {
-    if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
       // The bounds are exact in float: 0 or minus a power of two, and a power of two.
-      constexpr float kLow = static_cast<float>(std::numeric_limits<To>::min());
-      constexpr float kHigh =
-          2.0f * static_cast<float>(static_cast<To>(std::numeric_limits<To>::max() / 2 + 1));
+      constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
+      constexpr From kHigh =
+          From(2) * static_cast<From>(static_cast<To>(std::numeric_limits<To>::max() / 2 + 1));
       return x != x       ? To(0)
              : x <= kLow  ? std::numeric_limits<To>::min()
              : x >= kHigh ? std::numeric_limits<To>::max()
@@ -57,6 +57,8 @@ MapFn castFrom(ElementType to) {
       return unary<Convert<From, std::uint64_t>, From, std::uint64_t>();
     case ElementType::kFloat:
       return unary<Convert<From, float>, From, float>();
+    case ElementType::kDouble:
+      return unary<Convert<From, double>, From, double>();
     default:
       return nullptr;
   }
@@ -148,6 +150,8 @@ MapFn findCast(ElementType from, ElementType to) {
       return castFrom<std::uint64_t>(to);
     case ElementType::kFloat:
       return castFrom<float>(to);
+    case ElementType::kDouble:
+      return castFrom<double>(to);
     default:
       return nullptr;
   }

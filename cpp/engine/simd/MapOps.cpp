@@ -6,6 +6,7 @@ namespace ipujax::engine::simd {
 
 IPUJAX_DECLARE_SIMD(MapFn findFloatUnary(expr::Op))
 IPUJAX_DECLARE_SIMD(MapFn findFloatBinary(expr::Op, unsigned))
+IPUJAX_DECLARE_SIMD(MapFn findDouble(expr::Op, unsigned))
 IPUJAX_DECLARE_SIMD(MapFn findMath(expr::Op, unsigned))
 IPUJAX_DECLARE_SIMD(MapFn findInteger(expr::Op, ElementType, unsigned))
 IPUJAX_DECLARE_SIMD(MapFn findSelect(unsigned, unsigned))
@@ -16,6 +17,9 @@ MapFn findMap(const MapKey& key) {
   using expr::Op;
   const ElementType operand = blockType(key.operand);
   switch (key.op) {
+    case Op::kReducePrecision:
+      if (operand == ElementType::kDouble) return IPUJAX_PICK(findDouble)(key.op, 0);
+      return IPUJAX_PICK(findBits)(key.op, key.operand);
     case Op::kSelect:
       return IPUJAX_PICK(findSelect)(static_cast<unsigned>(sizeOf(operand)), key.scalars);
     case Op::kCast:
@@ -25,11 +29,11 @@ MapFn findMap(const MapKey& key) {
     case Op::kFromBFloat16:
     case Op::kToBFloat16:
     case Op::kRoundToBFloat16:
-    case Op::kReducePrecision:
       return IPUJAX_PICK(findBits)(key.op, key.operand);
     default:
       break;
   }
+  if (operand == ElementType::kDouble) return IPUJAX_PICK(findDouble)(key.op, key.scalars);
   if (operand != ElementType::kFloat) return IPUJAX_PICK(findInteger)(key.op, operand, key.scalars);
   if (MapFn fn = IPUJAX_PICK(findFloatUnary)(key.op)) return fn;
   if (MapFn fn = IPUJAX_PICK(findFloatBinary)(key.op, key.scalars)) return fn;

@@ -30,7 +30,7 @@ from ipujax.errors import UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
 #: By the complex type's name: the type of a part, and JAX's name.
-COMPLEX = {"complex<f32>": ("f32", "complex64")}
+COMPLEX = {"complex<f32>": ("f32", "complex64"), "complex<f64>": ("f64", "complex128")}
 PARTS = {name: part for name, (part, _) in COMPLEX.items()}
 
 Parts = tuple[Value, Value]
@@ -69,7 +69,9 @@ def split_complex(program: Program) -> Program:
     Raises:
         UnsupportedOpError: names the ops that have no meaning on complex values.
     """
-    if any(_is_complex(value) for block in walk_blocks(program.main) for value in _values(block)):
+    values = [value for block in walk_blocks(program.main) for value in _values(block)]
+    is_refused = program.x64 == "error" and any(v.dtype == "complex<f64>" for v in values)
+    if not is_refused and any(map(_is_complex, values)):
         _Splitter().program(program)
     return program
 

@@ -26,37 +26,38 @@ def narrow(program: Program) -> Program:
     Raises:
         UnsupportedDtypeError: names each op that computes in a type an IPU does not have.
     """
-    illegal = _illegal_values(program.main)
+    illegal = _illegal_values(program.main, program.x64)
     if not illegal:
         return program
     if any(value.dtype == "ui64" for value in illegal):
         _Narrower().block(program.main)
-        illegal = _illegal_values(program.main)
+        illegal = _illegal_values(program.main, program.x64)
     if illegal:
         raise _refusal(illegal)
     return program
 
 
-def _illegal_values(block: Block) -> dict[Value, Op | None]:
+def _illegal_values(block: Block, x64: str) -> dict[Value, Op | None]:
     """Each value of an illegal type with the op that makes it, or that takes it as a constant."""
     found: dict[Value, Op | None] = {}
+    legal = {name for name, row in DTYPES.items() if x64 != "error" or not row.wide} | {TOKEN}
 
     def visit(inner: Block) -> None:
         for value in inner.args:
-            if value.dtype not in DTYPES and value.dtype != TOKEN:
+            if value.dtype not in legal:
                 found[value] = None
         for op in inner.ops:
             for value in op.operands:
                 # Ops without a rule are refused by name, whatever their constants are.
-                if value.const is not None and value.dtype not in DTYPES and op.name not in REFUSED:
+                if value.const is not None and value.dtype not in legal and op.name not in REFUSED:
                     found.setdefault(value, op)
             for value in op.results:
-                if value.dtype not in DTYPES and value.dtype != TOKEN:
+                if value.dtype not in legal:
                     found[value] = op
             for region in op.regions:
                 visit(region)
         for value in inner.results:
-            if value.dtype not in DTYPES and value.dtype != TOKEN:
+            if value.dtype not in legal:
                 found.setdefault(value, None)
 
     visit(block)
@@ -149,7 +150,7 @@ def _refusal(illegal: dict[Value, Op | None]) -> UnsupportedDtypeError:
         where = f" (at {op.source.line})" if op is not None and op.source.line else ""
         name = op.name if op is not None else "an argument or result"
         lines[f"  {name} in {value.dtype}{where}"] = None
-    known = ", ".join(row.jax_name for row in DTYPES.values())
+    known = ", ".join(row.jax_name for row in DTYPES.values() if not row.wide)
     reasons = dict.fromkeys(f"{v.dtype}: {refusal_of(v.dtype)}" for v in illegal)
     return UnsupportedDtypeError(
         f"[normalise] needs dtypes that an IPU computes in ({known}); got {len(lines)} uses of "

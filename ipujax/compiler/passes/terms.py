@@ -148,8 +148,8 @@ class Term:
 
     def with_sign_of(self, other: Term) -> Term:
         """|self| with the other's sign bit, so that a zero's sign counts."""
-        signed, bits = ("i64", 1 << 63) if self.dtype == "f64" else ("i32", 1 << 31)
-        minus = other.bitcast(signed) & -bits
+        signed, lowest = ("i64", -(1 << 63)) if self.dtype == "f64" else ("i32", -(1 << 31))
+        minus = other.bitcast(signed) & lowest
         return ((abs(self)).bitcast(signed) | minus).bitcast(self.dtype)
 
     def exp(self) -> Term:

@@ -83,10 +83,8 @@ def _view(tensor: Any, order: Sequence[int], shape: list[int]) -> Any:
 
 def _same_type(builder: Builder, left: Any, right: Any, type_: Any, debug: Any) -> tuple[Any, Any]:
     """Floats of one type stay (halves may give a float); others take the result's type."""
-    if left.elementType() == right.elementType() and left.elementType() in (
-        ipu.poplar.FLOAT,
-        ipu.poplar.HALF,
-    ):
+    native = (ipu.poplar.FLOAT, ipu.poplar.HALF)
+    if left.elementType() == right.elementType() in native and type_ in native:
         return left, right
     e = ipu.popops.expr
     cast = [

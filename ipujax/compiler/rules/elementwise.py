@@ -81,7 +81,7 @@ def _convert(op: Op, args: Sequence[Expr]) -> Expr:
 
 _COMPARE = {"EQ": "Equal", "NE": "NotEqual", "LT": "Lt", "LE": "Lte", "GT": "Gt", "GE": "Gte"}
 #: The integer type of equal size, and how far its sign bit is from the right.
-_BITS = {"f32": ("INT", 31), "bf16": ("INT", 31), "f16": ("SHORT", 15)}
+_BITS = {"f64": ("LONGLONG", 63), "f32": ("INT", 31), "bf16": ("INT", 31), "f16": ("SHORT", 15)}
 
 
 def _compare(op: Op, args: Sequence[Expr]) -> Expr:

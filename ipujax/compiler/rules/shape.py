@@ -91,7 +91,7 @@ def bitcast_convert(builder: Builder, op: Op) -> Sequence[Any]:
     return [_join(builder, op, tensor, wide.dtype, narrow.dtype)]
 
 
-_UNSIGNED = {1: "ui8", 2: "ui16", 4: "ui32"}
+_UNSIGNED = {1: "ui8", 2: "ui16", 4: "ui32", 8: "ui64"}
 
 
 def _to_bits(dtype: str, x: Any) -> Any:
@@ -112,15 +112,21 @@ def _from_bits(dtype: str, x: Any) -> Any:
     return ipu.popx.expr.Bitcast(x, getattr(ipu.poplar, DTYPES[dtype].poplar))
 
 
+def _word(wide: str) -> Any:
+    """The unsigned type in which all bits of a wide element are put together."""
+    return ipu.poplar.UNSIGNED_LONGLONG if DTYPES[wide].size == 8 else ipu.poplar.UNSIGNED_INT
+
+
 def _split(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any:
     e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
     size = DTYPES[narrow].size
     narrow_bits = getattr(poplar, DTYPES[_UNSIGNED[size]].poplar)
-    bits = e.Cast(_to_bits(wide, e.PlaceHolder(1)), poplar.UNSIGNED_INT)
-    mask = e.Const(poplar.UNSIGNED_INT, (1 << 8 * size) - 1)
+    word = _word(wide)
+    bits = e.Cast(_to_bits(wide, e.PlaceHolder(1)), word)
+    mask = e.Const(word, (1 << 8 * size) - 1)
     parts = []
     for index in range(DTYPES[wide].size // size):
-        shifted = e.Shr(bits, e.Const(poplar.UNSIGNED_INT, 8 * size * index))
+        shifted = e.Shr(bits, e.Const(word, 8 * size * index))
         part = e.Cast(e.BitwiseAnd(shifted, mask), narrow_bits)
         parts.append(_from_bits(narrow, part))
     result = op.results[0]
@@ -135,11 +141,11 @@ def _split(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any
 def _join(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any:
     e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
     size, axis = DTYPES[narrow].size, len(op.operands[0].shape) - 1
-    views, whole = [], None
+    views, whole, word = [], None, _word(wide)
     for index in range(op.operands[0].shape[axis]):
         views.append(tensor.slice(index, index + 1, axis).squeeze([axis]))
-        bits = e.Cast(_to_bits(narrow, e.PlaceHolder(index + 1)), poplar.UNSIGNED_INT)
-        shifted = e.Shl(bits, e.Const(poplar.UNSIGNED_INT, 8 * size * index))
+        bits = e.Cast(_to_bits(narrow, e.PlaceHolder(index + 1)), word)
+        shifted = e.Shl(bits, e.Const(word, 8 * size * index))
         whole = shifted if whole is None else e.BitwiseOr(whole, shifted)
     if DTYPES[wide].size < 4:
         bits_type = DTYPES[_UNSIGNED[DTYPES[wide].size]].poplar

@@ -6,6 +6,6 @@
 namespace poplin::host {
 
 /// "poplin.matmul" for integers: exact modulo the output type's range.
-std::unique_ptr<ipujax::engine::Kernel> makeIntegerProduct(const ipujax::engine::StepDesc& step);
+std::unique_ptr<ipujax::engine::Kernel> makePlainProduct(const ipujax::engine::StepDesc& step);
 
 }  // namespace poplin::host

@@ -1,0 +1,236 @@
+"""64-bit types, as `ipu_x64` asks for them: computed in 32 bits, or by software arithmetic.
+
+demote, before:  (%x: 4 x f64)              after:  (%x: 4 x f64)
+                 %1 = multiply(%x, %x)              %0 = convert(%x)           f32
+                 return %1                          %1 = multiply(%0, %0)      f32
+                                                    %2 = convert(%1)           f64
+                                                    return %2
+Callers hand over and get the 64-bit arrays they asked for. Integers of arguments that do not fit
+saturate. Constants that do not fit are refused, but for the largest and the least number of their
+type, which stand for those of the 32-bit type (they start reductions); so is everything that looks
+at 64-bit numbers' bits.
+
+emulate keeps 64-bit values. Indices, which the library takes in 32 bits, are clamped into them:
+gather and slices clamp them anyway, and scatter drops what is still outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, walk_blocks
+from ipujax.compiler.passes.terms import Term, Writer
+from ipujax.errors import UnsupportedDtypeError
+from ipujax.jax_compat import CALLBACK_TARGET
+
+NARROW = {"f64": "f32", "i64": "i32", "ui64": "ui32"}
+
+
+def legalise_x64(program: Program) -> Program:
+    """Rewrites the program as `program.x64` says; "error" leaves it to the pass `narrow`.
+
+    Raises:
+        UnsupportedDtypeError: demoted, the program would compute something else.
+    """
+    if program.x64 == "demote":
+        _Demoter().program(program)
+    elif program.x64 == "emulate":
+        _narrow_indices(program.main)
+    return program
+
+
+class _Demoter:
+    """Walks the program once, changing the types of values where they stand."""
+
+    def __init__(self) -> None:
+        self.replaced: dict[Value, Value] = {}
+        self.ops: list[Op] = []
+        #: Who takes each value: the op where it is a convert, else None.
+        self.users: dict[Value, list[Op | None]] = {}
+
+    def program(self, program: Program) -> None:
+        main = program.main
+        for block in walk_blocks(main):
+            for value in block.results:
+                self.users.setdefault(value, []).append(None)
+            for op in block.ops:
+                for value in op.operands:
+                    is_convert = op.name == "convert"
+                    self.users.setdefault(value, []).append(op if is_convert else None)
+        entry: list[Op] = []
+        wanted = [value.dtype for value in main.results]
+        main.args = [self._entering(value, entry) for value in main.args]
+        self.block(main)
+        main.ops = entry + main.ops
+        main.results = [
+            _leaving(value, dtype, main.ops, NO_SOURCE)
+            for value, dtype in zip(main.results, wanted, strict=True)
+        ]
+
+    def _entering(self, value: Value, ops: list[Op]) -> Value:
+        """What stands for the value outside; `value` itself is replaced by what it is within."""
+        if value.dtype not in NARROW:
+            return value
+        w = Writer(value.shape, NO_SOURCE, ops)
+        self.replaced[value] = _saturated(w.term(value), NARROW[value.dtype]).value
+        return value
+
+    def block(self, block: Block) -> None:
+        outer, self.ops = self.ops, []
+        for op in block.ops:
+            self.op(op)
+        block.ops, self.ops = self.ops, outer
+        block.results = [self.now(value, NO_SOURCE) for value in block.results]
+
+    def now(self, value: Value, source: Source) -> Value:
+        if value not in self.replaced and value.const is not None and value.dtype in NARROW:
+            self.replaced[value] = _constant(value, source)
+        return self.replaced.get(value, value)
+
+    def op(self, op: Op) -> None:
+        if self._takes_a_half(op):
+            return
+        if op.name == "bitcast_convert" and op.operands[0].dtype != op.results[0].dtype:
+            self._refuse_bits(op)
+        if op.attrs.get("call_target_name") == CALLBACK_TARGET:
+            self._callback(op)
+            return
+        op.operands = [self.now(value, op.source) for value in op.operands]
+        for value in op.results:
+            value.dtype = NARROW.get(value.dtype, value.dtype)
+        for region in op.regions:
+            for value in region.args:
+                value.dtype = NARROW.get(value.dtype, value.dtype)
+            self.block(region)
+        self.ops.append(op)
+
+    def _takes_a_half(self, op: Op) -> bool:
+        """`x & 0xffffffff` and `x >> 32`, made ui32, are the low word and what the sign fills.
+
+        So jax.random takes seeds apart.
+        """
+        if op.name not in ("and", "shift_right_logical") or op.results[0].dtype != "i64":
+            return False
+        x, other = op.operands
+        wanted = 0xFFFFFFFF if op.name == "and" else 32
+        if not other.is_splat or other.const is None or int(other.const.flat[0]) != wanted:
+            return False
+        users = self.users.get(op.results[0], [])
+        if any(user is None or user.results[0].dtype != "ui32" for user in users):
+            return False
+        word = Writer(x.shape, op.source, self.ops).term(self.now(x, op.source))
+        if op.name != "and":
+            word = word.writer.where(word < 0, word.like(-1), 0)
+        self.replaced[op.results[0]] = word.value
+        return True
+
+    def _callback(self, op: Op) -> None:
+        """Python takes and gives 64-bit arrays."""
+        operands = []
+        for value in op.operands:
+            operands.append(_leaving(self.now(value, op.source), value.dtype, self.ops, op.source))
+        op.operands = operands
+        self.ops.append(op)
+        for value in op.results:
+            self._entering(value, self.ops)
+
+    def _refuse_bits(self, op: Op) -> None:
+        wide = [v.dtype for v in (*op.operands, *op.results) if v.dtype in NARROW]
+        if wide:
+            raise _refusal(f"bits of {wide[0]}", "a 32-bit number has other bits", op.source)
+
+
+def _leaving(value: Value, dtype: str, ops: list[Op], source: Source) -> Value:
+    if dtype == value.dtype or dtype not in NARROW:
+        return value
+    return Writer(value.shape, source, ops).term(value).convert(dtype).value
+
+
+def _saturated(x: Term, dtype: str) -> Term:
+    """The number in `dtype`; an integer outside becomes the nearest inside."""
+    if DTYPES[dtype].kind in "iu" and DTYPES[x.dtype].kind in "iu":
+        info = np.iinfo(DTYPES[dtype].numpy)
+        x = x.minimum(int(info.max))
+        if DTYPES[x.dtype].kind == "i":
+            x = x.maximum(int(info.min))
+    return x.convert(dtype)
+
+
+def _constant(value: Value, source: Source) -> Value:
+    assert value.const is not None
+    wide = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
+    dtype = NARROW[value.dtype]
+    target = DTYPES[dtype].numpy
+    with np.errstate(all="ignore"):
+        small = wide.astype(target)
+    info, narrow_info = _limits(wide.dtype), _limits(target)
+    small = np.where(wide == info.max, narrow_info.max, small)
+    small = np.where(wide == info.min, narrow_info.min, small).astype(target)
+    lost = (wide != info.max) & (wide != info.min) & _is_lost(wide, small)
+    if lost.any():
+        number = wide[lost].flat[0]
+        raise _refusal(f"the constant {number}", f"it does not fit {target.name}", source)
+    return Value(value.shape, dtype, const=np.broadcast_to(small, value.shape))
+
+
+def _limits(dtype: np.dtype) -> np.finfo | np.iinfo:
+    return np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+
+
+def _is_lost(wide: np.ndarray, small: np.ndarray) -> np.ndarray:
+    if wide.dtype.kind == "f":
+        return np.isfinite(wide) & ~np.isfinite(small)
+    return np.asarray(small.astype(wide.dtype) != wide)
+
+
+def _refusal(what: str, why: str, source: Source) -> UnsupportedDtypeError:
+    where = f" (at {source.line})" if source.line else ""
+    return UnsupportedDtypeError(
+        f'[normalise] with ipu_x64="demote" needs programs that mean the same in 32 bits; got '
+        f'{what}{where}: {why}. Do set ipu_x64="emulate", or give it a 32-bit dtype.'
+    )
+
+
+# Emulation ---------------------------------------------------------------------------------------
+
+#: Which operands are indices.
+_INDICES: dict[str, Callable[[Op], range]] = {
+    "case": lambda op: range(1),
+    "dynamic_slice": lambda op: range(1, len(op.operands)),
+    "dynamic_update_slice": lambda op: range(2, len(op.operands)),
+    "gather": lambda op: range(1, 2),
+    "scatter": lambda op: range(len(op.results), len(op.results) + 1),
+}
+
+
+def _narrow_indices(block: Block) -> None:
+    kept: list[Op] = []
+    for op in block.ops:
+        for index in _INDICES[op.name](op) if op.name in _INDICES else ():
+            value = op.operands[index]
+            if value.dtype not in ("i64", "ui64"):
+                continue
+            w = Writer(value.shape, op.source, kept)
+            op.operands[index] = _saturated(w.term(value).minimum((1 << 31) - 1), "i32").value
+        if op.name == "rng_bit_generator" and op.operands[0].dtype == "ui64":
+            _split_state(op, kept)
+        else:
+            kept.append(op)
+        for region in op.regions:
+            _narrow_indices(region)
+    block.ops = kept
+
+
+def _split_state(op: Op, kept: list[Op]) -> None:
+    """The generator's 64-bit state is two 32-bit words to an IPU (new last dimension)."""
+    state, result = op.operands[0], op.results[0]
+    words = Op("bitcast_convert", [state], {}, op.source)
+    op.operands = [words.add_result((*state.shape, 2), "ui32")]
+    joined = Op("bitcast_convert", [Value((*result.shape, 2), "ui32", op, 0)], {}, op.source)
+    op.results[0] = joined.operands[0]
+    result.op, result.index = joined, 0
+    joined.results = [result]
+    kept += [words, op, joined]
