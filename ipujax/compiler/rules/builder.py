@@ -33,8 +33,9 @@ class Builder:
         self._constants: dict[Any, Any] = {}
         self._debug: dict[Source, Any] = {}
         poplar = ipu.poplar
-        self.types = {name: getattr(poplar, row.poplar) for name, row in DTYPES.items()}
-        self.stored_types = {name: getattr(poplar, row.stored) for name, row in DTYPES.items()}
+        # None: double, which the SDK's Poplar has no type for.
+        self.types = {n: getattr(poplar, row.poplar, None) for n, row in DTYPES.items()}
+        self.stored_types = {n: getattr(poplar, row.stored, None) for n, row in DTYPES.items()}
 
     @property
     def matmul_options(self) -> dict[str, str]:
