@@ -84,6 +84,8 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
         return None  # integers by zero: left to the device
     if kind in "fiu" and name in _EXACT:
         return _EXACT[name](*arrays)
+    if kind == "f" and name in ("maximum", "minimum") and all(a.all() for a in arrays):
+        return _INTEGER[name](*arrays)  # of zeros the sign would count
     if kind in "iub" and name in _INTEGER:
         return _INTEGER[name](*arrays)
     if kind in "iu" and name in _SHIFTS:
