@@ -74,6 +74,7 @@ PROGRAMS = {
     "moves": lambda z, y: (z.T, z[::-1], jnp.pad(z, 1, constant_values=2j), jnp.stack([z, y])),
     "choice": lambda z, y: jnp.where(z.real > 0, z, y),
     "compare": lambda z, y: (z == y, z != z, z > y, jnp.maximum(z, y)),
+    "clamp": lambda z, y: (lax.clamp(z - 1, y, z + 1), jnp.minimum(z, y)),
     "convert": lambda z, y: (z.real.astype(np.complex64), z.astype(bool), jnp.complex64(3) + z),
     "bits": lambda z, y: (z.view(np.float32), z.real.view(np.complex64)),
     "gradient": lambda z, y: jax.grad(lambda z: jnp.abs(jnp.sin(z) * y).sum())(z),

@@ -162,10 +162,19 @@ def test_demotion_refuses_what_would_mean_something_else():
             (lambda x: x * 1e300, "the constant 1e[+]300"),
             (lambda x: lax.bitcast_convert_type(x, np.int64), "bits of f64"),
             (lambda x: x.astype(int) + 2**40, "the constant 1099511627776"),
+            (lambda x: lax.rng_bit_generator(x[0, :4].astype("u4"), (3,), "u8"), "bits of ui64"),
         ):
             compiled = jax.jit(f, compiler_options={"ipu_x64": "demote"})
             with pytest.raises(jax.errors.JaxRuntimeError, match=text):
                 compiled(X)
+
+
+def test_linear_algebra_is_demoted_but_not_emulated():
+    square = X.T @ X + np.eye(5)
+    _close(*_run(jnp.linalg.inv, "demote", square), rtol=1e-3, atol=1e-4)
+    _close(*_run(jnp.linalg.eigvalsh, "demote", square), rtol=1e-4, atol=1e-4)
+    with jax.enable_x64(True), pytest.raises(jax.errors.JaxRuntimeError, match="no float64"):
+        jax.jit(jnp.fft.fft, compiler_options={"ipu_x64": "emulate"})(X)
 
 
 def test_the_default_names_the_option():

@@ -99,9 +99,8 @@ struct ErfInv {
     const double mean = 2.0 / (3.14159265358979323846 * 0.147) + 0.5 * left;
     double y = std::copysign(std::sqrt(std::sqrt(mean * mean - left / 0.147) - mean), x);
     for (int step = 0; step < 4; ++step) {
-      const double error = std::fabs(x) < 0.5
-                               ? std::erf(y) - x
-                               : std::copysign((1.0 - std::fabs(x)) - std::erfc(std::fabs(y)), x);
+      const double rest = (1.0 - std::fabs(x)) - std::erfc(std::fabs(y));
+      const double error = std::fabs(x) < 0.5 ? std::erf(y) - x : (x < 0.0 ? -rest : rest);
       y -= error / (1.12837916709551257390 * std::exp(-y * y));
     }
     return x == 0.0 ? x : y;

@@ -267,8 +267,16 @@ class _Splitter:
         return Writer(op.results[0].shape, op.source, self.ops)
 
     def terms(self, w: Writer, value: Value) -> tuple[Term, Term]:
-        re, im = self.of(value)
+        re, im = (self._in_shape(w, part) for part in self.of(value))
         return w.term(re), w.term(im)
+
+    def _in_shape(self, w: Writer, value: Value) -> Value:
+        """A scalar bound of a clamp is repeated."""
+        if value.shape == w.shape or value.shape:
+            return value
+        op = Op("broadcast_in_dim", [value], {"broadcast_dimensions": ()}, w.source)
+        self.ops.append(op)
+        return op.add_result(w.shape, value.dtype)
 
     def _formula(self, op: Op) -> None:
         w = self.writer(op)

@@ -217,11 +217,31 @@ def atan2(w: Writer, y: Pair, x: Pair) -> Pair:
     return im, -re
 
 
+def _is_larger(x: Pair, y: Pair) -> Term:
+    """In the order of real parts, and of imaginary parts where those are equal (StableHLO)."""
+    return (x[0] > y[0]) | (x[0].eq(y[0]) & (x[1] > y[1]))
+
+
+def maximum(w: Writer, x: Pair, y: Pair) -> Pair:
+    first = _is_larger(x, y) | x[0].is_nan() | x[1].is_nan()
+    return w.where(first, x[0], y[0]), w.where(first, x[1], y[1])
+
+
+def minimum(w: Writer, x: Pair, y: Pair) -> Pair:
+    first = _is_larger(y, x) | x[0].is_nan() | x[1].is_nan()
+    return w.where(first, x[0], y[0]), w.where(first, x[1], y[1])
+
+
+def clamp(w: Writer, low: Pair, x: Pair, high: Pair) -> Pair:
+    return minimum(w, maximum(w, x, low), high)
+
+
 #: Complex to complex.
 FORMULAS: dict[str, Formula] = {
     "add": add,
     "atan2": atan2,
     "cbrt": cbrt,
+    "clamp": clamp,
     "cosine": cosine,
     "divide": divide,
     "exponential": exponential,
@@ -229,6 +249,8 @@ FORMULAS: dict[str, Formula] = {
     "log": log,
     "log_plus_one": log_plus_one,
     "logistic": logistic,
+    "maximum": maximum,
+    "minimum": minimum,
     "multiply": multiply,
     "negate": negate,
     "power": power,

@@ -20,7 +20,7 @@ class Writer:
 
     def __init__(self, shape: Shape, source: Source, ops: list[Op]):
         self.shape = shape
-        self._source = source
+        self.source = source
         self._ops = ops
 
     def term(self, value: Value) -> Term:
@@ -31,7 +31,7 @@ class Writer:
         return Term(self, splat(scalar, self.shape, dtype))
 
     def op(self, name: str, operands: list[Term], dtype: str, **attrs: Any) -> Term:
-        op = Op(name, [operand.value for operand in operands], attrs, self._source)
+        op = Op(name, [operand.value for operand in operands], attrs, self.source)
         self._ops.append(op)
         return Term(self, op.add_result(self.shape, dtype))
 

@@ -21,12 +21,17 @@ from collections.abc import Callable
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, walk_blocks
+from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, walk_blocks, walk_ops
 from ipujax.compiler.passes.terms import Term, Writer
-from ipujax.errors import UnsupportedDtypeError
+from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
 NARROW = {"f64": "f32", "i64": "i32", "ui64": "ui32"}
+
+#: LAPACK's names begin with the type: double, double complex.
+_LAPACK = {"lapack_d": "lapack_s", "lapack_z": "lapack_c"}
+#: What the library does in float32 alone.
+_SINGLE = frozenset({"cholesky", "custom_call", "fft", "triangular_solve"})
 
 
 def legalise_x64(program: Program) -> Program:
@@ -34,10 +39,12 @@ def legalise_x64(program: Program) -> Program:
 
     Raises:
         UnsupportedDtypeError: demoted, the program would compute something else.
+        UnsupportedOpError: emulated, it has ops without float64.
     """
     if program.x64 == "demote":
         _Demoter().program(program)
     elif program.x64 == "emulate":
+        _refuse_single(program.main)
         _narrow_indices(program.main)
     return program
 
@@ -93,12 +100,16 @@ class _Demoter:
     def op(self, op: Op) -> None:
         if self._takes_a_half(op):
             return
-        if op.name == "bitcast_convert" and op.operands[0].dtype != op.results[0].dtype:
+        is_bitcast = op.name == "bitcast_convert" and op.operands[0].dtype != op.results[0].dtype
+        if is_bitcast or op.name == "rng_bit_generator":
             self._refuse_bits(op)
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:
             self._callback(op)
             return
         op.operands = [self.now(value, op.source) for value in op.operands]
+        target = str(op.attrs.get("call_target_name", ""))
+        if target[:8] in _LAPACK:
+            op.attrs = {**op.attrs, "call_target_name": _LAPACK[target[:8]] + target[8:]}
         for value in op.results:
             value.dtype = NARROW.get(value.dtype, value.dtype)
         for region in op.regions:
@@ -139,6 +150,8 @@ class _Demoter:
 
     def _refuse_bits(self, op: Op) -> None:
         wide = [v.dtype for v in (*op.operands, *op.results) if v.dtype in NARROW]
+        if op.name == "rng_bit_generator":
+            wide = [v.dtype for v in op.results[1:] if v.dtype in NARROW]
         if wide:
             raise _refusal(f"bits of {wide[0]}", "a 32-bit number has other bits", op.source)
 
@@ -195,6 +208,21 @@ def _refusal(what: str, why: str, source: Source) -> UnsupportedDtypeError:
 
 
 # Emulation ---------------------------------------------------------------------------------------
+
+
+def _refuse_single(block: Block) -> None:
+    """Names all ops that have no float64."""
+    found = []
+    for op in walk_ops(block):
+        if op.name not in _SINGLE or op.attrs.get("call_target_name") == CALLBACK_TARGET:
+            continue
+        if any(v.dtype == "f64" for v in (*op.operands, *op.results)):
+            name = op.attrs.get("call_target_name", op.name)
+            reason = 'it has no float64; ipu_x64="demote" computes it in float32'
+            found.append((str(name), reason, op.source.line))
+    if found:
+        raise UnsupportedOpError(found)
+
 
 #: Which operands are indices.
 _INDICES: dict[str, Callable[[Op], range]] = {
