@@ -153,7 +153,7 @@ def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
 
 def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any, type_: Any) -> tuple[Any, Any]:
     """Floats of one type stay (halves may give a float); others take the type of the sums."""
-    is_float = DTYPES[op.operands[0].dtype].kind == "f"
+    is_float = DTYPES[op.operands[0].dtype].kind == "f" and type_ != ipu.poplar.DOUBLE
     if data.elementType() == kernel.elementType() and (is_float or data.elementType() == type_):
         return data, kernel
     debug = builder.debug(op)

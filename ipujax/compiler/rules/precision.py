@@ -102,9 +102,9 @@ def summed_type(builder: Builder, op: Op) -> Any:
     result = op.results[0]
     if result.dtype == "i1":
         return ipu.poplar.INT
-    has_float = any(DTYPES[value.dtype].kind == "f" for value in op.operands)
-    if has_float and DTYPES[result.dtype].kind != "f":
-        return ipu.poplar.FLOAT
+    floats = [value.dtype for value in op.operands if DTYPES[value.dtype].kind == "f"]
+    if floats and DTYPES[result.dtype].kind != "f":
+        return ipu.poplar.DOUBLE if "f64" in floats else ipu.poplar.FLOAT
     return builder.type_of(result)
 
 
