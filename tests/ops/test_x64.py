@@ -156,11 +156,29 @@ def test_demoted_integers_saturate_at_the_boundary():
     assert ours[0].tolist() == [2**31 - 1, -(2**31), 7]
 
 
+def test_demoted_random_floats_are_those_of_64_bits_rounded():
+    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
+        key = np.asarray(jax.random.key_data(jax.random.key(1)))
+
+    def f(data):
+        key = jax.random.wrap_key_data(data)
+        return jax.random.uniform(key, (50,)), jax.random.normal(key, (50,))
+
+    _close(*_run(f, "demote", key), rtol=1e-5, atol=1e-6)
+
+
+def test_demoted_bounds_of_draws_stay_inside():
+    """In float32 the least number above -1 is another; -1 itself would give minus infinity."""
+    ours, _ = _run(lambda x: lax.erf_inv(x * 0 + np.nextafter(-1.0, 0.0)), "demote", X)
+    assert np.isfinite(ours[0]).all()
+
+
 def test_demotion_refuses_what_would_mean_something_else():
     with jax.enable_x64(True):
         for f, text in (
             (lambda x: x * 1e300, "the constant 1e[+]300"),
             (lambda x: lax.bitcast_convert_type(x, np.int64), "bits of f64"),
+            (lambda x: x.astype(int) << 40, "a shift by 40 bits"),
             (lambda x: x.astype(int) + 2**40, "the constant 1099511627776"),
             (lambda x: lax.rng_bit_generator(x[0, :4].astype("u4"), (3,), "u8"), "bits of ui64"),
         ):

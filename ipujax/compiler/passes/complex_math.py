@@ -43,36 +43,29 @@ def negate(w: Writer, z: Pair) -> Pair:
 
 
 def divide(w: Writer, x: Pair, y: Pair) -> Pair:
-    """Smith's quotient (Algorithm 116, 1962), with C99's values at zero and infinity (annex G)."""
-    most = abs(x[0]).maximum(abs(x[1])).maximum(abs(y[0])).maximum(abs(y[1]))
-    scale = w.where(most > 2.0**125, most.like(0.25), 1.0)  # no sum of two may overflow
-    (a, b), (c, d) = (x[0] * scale, x[1] * scale), (y[0] * scale, y[1] * scale)
-    wide = abs(c) >= abs(d)
-    small, large = w.where(wide, d, c), w.where(wide, c, d)
-    ratio = small / large
-    below = large + small * ratio
-    re = w.where(wide, a + b * ratio, a * ratio + b) / below
-    im = w.where(wide, b - a * ratio, b * ratio - a) / below
+    """Smith's quotient (Algorithm 116, 1962), with C99's values at zero and infinity (annex G).
 
-    x_infinite = a.is_infinite() | b.is_infinite()
-    y_infinite = c.is_infinite() | d.is_infinite()
-    up = x_infinite & c.is_finite() & d.is_finite()
-    ua, ub = _unit_if_infinite(w, a), _unit_if_infinite(w, b)
-    re = w.where(up, (ua * c + ub * d) * _INF, re)
-    im = w.where(up, (ub * c - ua * d) * _INF, im)
-    down = y_infinite & a.is_finite() & b.is_finite()
-    uc, ud = _unit_if_infinite(w, c), _unit_if_infinite(w, d)
-    re = w.where(down, (a * uc + b * ud) * 0.0, re)
-    im = w.where(down, (b * uc - a * ud) * 0.0, im)
-    by_zero = abs(c).maximum(abs(d)).eq(0.0) & ~(a.is_nan() & b.is_nan())
-    endless = c.like(_INF).with_sign_of(c)
-    re, im = w.where(by_zero, endless * a, re), w.where(by_zero, endless * b, im)
-    return re, im
-
-
-def _unit_if_infinite(w: Writer, x: Term) -> Term:
-    """1 where infinite, else 0, with the sign of x."""
-    return w.where(x.is_infinite(), x.like(1.0), 0.0).with_sign_of(x)
+    Where |im y| is larger both operands are turned by -i first, so that one formula serves.
+    """
+    x_size, y_size = abs(x[0]).maximum(abs(x[1])), abs(y[0]).maximum(abs(y[1]))
+    scale = w.where(x_size.maximum(y_size) > 2.0**125, x_size.like(0.25), 1.0)
+    endless = abs(x[0]).eq(_INF), abs(x[1]).eq(_INF)
+    up = (endless[0] | endless[1]) & (y_size < _INF)  # an infinite x counts as its direction
+    direction = tuple(
+        w.where(up, w.where(infinite, part.unary("sign"), 0.0), part * scale)
+        for infinite, part in zip(endless, x, strict=True)
+    )
+    wide = abs(y[0]) >= abs(y[1])
+    a, b = w.where(wide, direction[0], direction[1]), w.where(wide, direction[1], -direction[0])
+    c, d = y[0] * scale, y[1] * scale
+    c, d = w.where(wide, c, d), w.where(wide, d, -c)
+    diagonal = c.unary("sign") * d.unary("sign")
+    ratio = w.where(abs(d).eq(_INF), diagonal, d / c)
+    below = c + d * ratio
+    length = w.where(up, a.like(_INF), 1.0)
+    re, im = (a + b * ratio) * length / below, (b - a * ratio) * length / below
+    by_zero, steep = y_size.eq(0.0), 1.0 / y[0]
+    return w.where(by_zero, steep * x[0], re), w.where(by_zero, steep * x[1], im)
 
 
 def sign(w: Writer, z: Pair) -> Pair:

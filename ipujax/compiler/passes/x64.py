@@ -22,6 +22,7 @@ import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, walk_blocks, walk_ops
+from ipujax.compiler.passes.loops import drop_dead
 from ipujax.compiler.passes.terms import Term, Writer
 from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
@@ -60,6 +61,9 @@ class _Demoter:
 
     def program(self, program: Program) -> None:
         main = program.main
+        for block in walk_blocks(main):
+            _draw_in_32_bits(block)
+        drop_dead(program)
         for block in walk_blocks(main):
             for value in block.results:
                 self.users.setdefault(value, []).append(None)
@@ -103,6 +107,10 @@ class _Demoter:
         is_bitcast = op.name == "bitcast_convert" and op.operands[0].dtype != op.results[0].dtype
         if is_bitcast or op.name == "rng_bit_generator":
             self._refuse_bits(op)
+        if op.name == "shift_left" and op.results[0].dtype in NARROW:
+            amount = _one_number(op.operands[1])
+            if amount is not None and amount >= 32:
+                raise _refusal(f"a shift by {amount} bits", "nothing would be left", op.source)
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:
             self._callback(op)
             return
@@ -127,7 +135,7 @@ class _Demoter:
             return False
         x, other = op.operands
         wanted = 0xFFFFFFFF if op.name == "and" else 32
-        if not other.is_splat or other.const is None or int(other.const.flat[0]) != wanted:
+        if _one_number(other) != wanted:
             return False
         users = self.users.get(op.results[0], [])
         if any(user is None or user.results[0].dtype != "ui32" for user in users):
@@ -156,6 +164,64 @@ class _Demoter:
             raise _refusal(f"bits of {wide[0]}", "a 32-bit number has other bits", op.source)
 
 
+def _one_number(value: Value) -> int | None:
+    """The integer that all elements are, where that is known."""
+    while value.op is not None and value.op.name == "broadcast_in_dim":
+        value = value.op.operands[0]
+    return int(value.const.flat[0]) if value.is_splat and value.const is not None else None
+
+
+def _draw_in_32_bits(block: Block) -> None:
+    """jax.random draws a float64 from [1, 2) as 52 random bits beside the bits of 1.0.
+
+    A float32 takes the first 23 of them: the same number, rounded down.
+    """
+    kept: list[Op] = []
+    for op in block.ops:
+        high = _high_word(op)
+        if high is None:
+            kept.append(op)
+            continue
+        result = op.results[0]
+        words = Writer(result.shape, op.source, kept).term(high)
+        drawn = (words >> 9 | 0x3F800000).bitcast("f32").convert("f64")
+        assert drawn.value.op is not None
+        drawn.value.op.results = [result]
+        result.op = drawn.value.op
+    block.ops = kept
+
+
+def _high_word(op: Op) -> Value | None:
+    """h of bitcast_convert((h << 32 | l) >> 12 | bits of 1.0)."""
+    if op.name != "bitcast_convert" or op.results[0].dtype != "f64":
+        return None
+    shifted = _other_than(_operands(op.operands[0], "or"), 0x3FF0000000000000)
+    bits = _other_than(_operands(shifted, "shift_right_logical"), 12)
+    for half in _operands(bits, "or"):
+        word = _other_than(_operands(half, "shift_left"), 32)
+        for high in _operands(word, "convert"):
+            if high.dtype == "ui32":
+                return high
+    return None
+
+
+def _operands(value: Value | None, name: str) -> list[Value]:
+    """The operands of the op of that name that makes the value; none where another does."""
+    if value is None or value.op is None or value.op.name != name:
+        return []
+    return value.op.operands
+
+
+def _other_than(operands: list[Value], number: int) -> Value | None:
+    """Of two operands that which is not the number; None where neither is."""
+    if len(operands) != 2:
+        return None
+    for this, other in (operands, operands[::-1]):
+        if _one_number(other) == number:
+            return this
+    return None
+
+
 def _leaving(value: Value, dtype: str, ops: list[Op], source: Source) -> Value:
     if dtype == value.dtype or dtype not in NARROW:
         return value
@@ -176,12 +242,15 @@ def _constant(value: Value, source: Source) -> Value:
     assert value.const is not None
     wide = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
     dtype = NARROW[value.dtype]
-    target = DTYPES[dtype].numpy
+    target, is_float = DTYPES[dtype].numpy, DTYPES[dtype].kind == "f"
     with np.errstate(all="ignore"):
         small = wide.astype(target)
     info, narrow_info = _limits(wide.dtype), _limits(target)
     small = np.where(wide == info.max, narrow_info.max, small)
     small = np.where(wide == info.min, narrow_info.min, small).astype(target)
+    # What ends just inside of one stays inside: the bounds of a random draw.
+    crossed = (np.abs(wide) < 1) & (np.abs(small) == 1)
+    small = np.where(crossed, np.nextafter(small, 0, dtype=target), small) if is_float else small
     lost = (wide != info.max) & (wide != info.min) & _is_lost(wide, small)
     if lost.any():
         number = wide[lost].flat[0]
