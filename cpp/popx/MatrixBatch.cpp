@@ -150,6 +150,13 @@ Value::Value(const engine::StepDesc& step, std::size_t first_operand, unsigned r
   if (rank == 2) columns_ = shape.back();
 }
 
+Value Value::transposed() const {
+  Value other = *this;
+  std::swap(other.rows_, other.columns_);
+  for (Part& part : other.parts_) std::swap(part.row_stride, part.column_stride);
+  return other;
+}
+
 std::int64_t Value::offset(const Part& part, std::int64_t item) const {
   std::int64_t at = 0;
   for (std::size_t d = batch_shape_.size(); d-- > 0;) {
@@ -168,6 +175,12 @@ void Value::load(std::span<std::byte* const> pointers, std::int64_t item, T* out
     const Part& part = parts_[p];
     const Element* from =
         reinterpret_cast<const Element*>(pointers[part.operand]) + offset(part, item);
+    if (kStep == 1 && part.row_stride == 1) {
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        std::copy_n(from + c * part.column_stride, rows_, to + c * rows_);
+      }
+      continue;
+    }
     if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
       engine::simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
                                                reinterpret_cast<std::byte*>(to), columns_, rows_,
@@ -193,17 +206,22 @@ void Value::store(std::span<std::byte* const> pointers, std::int64_t item, const
   for (std::size_t p = 0; p < parts_.size(); ++p, ++from) {
     const Part& part = parts_[p];
     Element* to = reinterpret_cast<Element*>(pointers[part.operand]) + offset(part, item);
+    if (kStep == 1 && part.row_stride == 1) {
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        std::copy_n(from + c * rows_, rows_, to + c * part.column_stride);
+      }
+      continue;
+    }
     if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
       engine::simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
                                                reinterpret_cast<std::byte*>(to), rows_, columns_,
                                                rows_ * 4, part.row_stride * 4);
       continue;
     }
-    for (std::int64_t r = 0; r < rows_; ++r) {
-      Element* y = to + r * part.row_stride;
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        y[c * part.column_stride] = from[(c * rows_ + r) * kStep];
-      }
+    for (std::int64_t c = 0; c < columns_; ++c) {
+      Element* y = to + c * part.column_stride;
+      const Element* x = from + c * rows_ * kStep;
+      for (std::int64_t r = 0; r < rows_; ++r) y[r * part.row_stride] = x[r * kStep];
     }
   }
 }

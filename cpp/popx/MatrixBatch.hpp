@@ -65,6 +65,8 @@ class Value {
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }  ///< 1 for a vector
   std::int64_t size() const { return rows_ * columns_; }
+  /// The same with rows and columns exchanged: a row-major matrix is the transpose's columns.
+  Value transposed() const;
 
   template <class T>  // float, Complex or std::int32_t
   void load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const;

@@ -9,11 +9,17 @@ namespace {
 
 namespace engine = ipujax::engine;
 
+/// BLAS sees the rows as columns, so it solves X^T op(A)^T = B^T: the other side, the other
+/// triangle.
 template <class T>
 class TriangularSolveItem {
  public:
   explicit TriangularSolveItem(const engine::StepDesc& step)
-      : values_(batch::valuesOf(step)), flags_(step.attributes.integers("flags")) {}
+      : values_(batch::valuesOf(step)), flags_(step.attributes.integers("flags")) {
+    for (auto& value : values_) value = value.transposed();
+    flags_[0] = flags_[0] == 'L' ? 'R' : 'L';
+    flags_[1] = flags_[1] == 'L' ? 'U' : 'L';
+  }
 
   std::int64_t items() const { return values_[1].items(); }
   std::int64_t flops() const { return values_[0].rows() * values_[1].size(); }
