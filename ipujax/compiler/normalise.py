@@ -25,7 +25,6 @@ from ipujax.compiler.scopes import ScopedOptions
 #: In order, after the passes that options steer; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
     widen_small,
-    legalise_x64,
     narrow,
     simplify,
     simplify_loops,
@@ -45,6 +44,7 @@ def normalise(request: Request) -> Program:
     program = read_program(request.module, request.name, has_rule=RULES.__contains__)
     program.x64 = request.options.x64
     options = ScopedOptions(request.options)
+    program = legalise_x64(program)
     program = add_checks(split_complex(program), options)
     program = round_products(program, options)
     program = rewrite_fast(program, options)

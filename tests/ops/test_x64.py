@@ -75,6 +75,7 @@ PROGRAMS = {
         jnp.eye(3),
     ),
     "gradient": lambda x, n: jax.grad(lambda x: jnp.sum(jnp.tanh(x @ x.T) ** 2))(x),
+    "complex functions": lambda x, n: (jnp.tanh(x + 1j), 1 / (x - 2j), jnp.sqrt(x * 1j)),
     "complex": lambda x, n: jnp.exp(x + 1j * x[::-1]) @ (x.T * 2j),
     "callback": lambda x, n: jax.pure_callback(lambda a: np.asarray(a) * 2, x, x),
     "random": lambda x, n: jax.random.permutation(jax.random.key(3), x),
@@ -173,9 +174,15 @@ def test_demoted_bounds_of_draws_stay_inside():
     assert np.isfinite(ours[0]).all()
 
 
+def test_demoted_guards_stay_above_zero():
+    ours, _ = _run(lambda x: jnp.log(jnp.maximum(x * 0, np.finfo(np.float64).tiny)), "demote", X)
+    assert np.isfinite(ours[0]).all()
+
+
 def test_demotion_refuses_what_would_mean_something_else():
     with jax.enable_x64(True):
         for f, text in (
+            (lambda x: lax.population_count(x.astype(int)), "bits of i64"),
             (lambda x: x * 1e300, "the constant 1e[+]300"),
             (lambda x: lax.bitcast_convert_type(x, np.int64), "bits of f64"),
             (lambda x: x.astype(int) << 40, "a shift by 40 bits"),

@@ -20,14 +20,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.dtypes import DTYPES, numpy_type
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, walk_blocks, walk_ops
 from ipujax.compiler.passes.loops import drop_dead
 from ipujax.compiler.passes.terms import Term, Writer
 from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
-NARROW = {"f64": "f32", "i64": "i32", "ui64": "ui32"}
+NARROW = {"f64": "f32", "i64": "i32", "ui64": "ui32", "complex<f64>": "complex<f32>"}
+#: Ops that count or move bits, of which a 32-bit number has fewer.
+_SEES_BITS = frozenset({"count_leading_zeros", "popcnt"})
 
 #: LAPACK's names begin with the type: double, double complex.
 _LAPACK = {"lapack_d": "lapack_s", "lapack_z": "lapack_c"}
@@ -105,7 +107,8 @@ class _Demoter:
         if self._takes_a_half(op):
             return
         is_bitcast = op.name == "bitcast_convert" and op.operands[0].dtype != op.results[0].dtype
-        if is_bitcast or op.name == "rng_bit_generator":
+        moves_sign = op.name == "shift_right_logical" and op.results[0].dtype == "i64"
+        if is_bitcast or moves_sign or op.name in _SEES_BITS or op.name == "rng_bit_generator":
             self._refuse_bits(op)
         if op.name == "shift_left" and op.results[0].dtype in NARROW:
             amount = _one_number(op.operands[1])
@@ -230,7 +233,7 @@ def _leaving(value: Value, dtype: str, ops: list[Op], source: Source) -> Value:
 
 def _saturated(x: Term, dtype: str) -> Term:
     """The number in `dtype`; an integer outside becomes the nearest inside."""
-    if DTYPES[dtype].kind in "iu" and DTYPES[x.dtype].kind in "iu":
+    if dtype in ("i32", "ui32"):
         info = np.iinfo(DTYPES[dtype].numpy)
         x = x.minimum(int(info.max))
         if DTYPES[x.dtype].kind == "i":
@@ -242,15 +245,15 @@ def _constant(value: Value, source: Source) -> Value:
     assert value.const is not None
     wide = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
     dtype = NARROW[value.dtype]
-    target, is_float = DTYPES[dtype].numpy, DTYPES[dtype].kind == "f"
+    target, is_float = numpy_type(dtype), dtype == "f32"
+    assert target is not None
     with np.errstate(all="ignore"):
         small = wide.astype(target)
     info, narrow_info = _limits(wide.dtype), _limits(target)
     small = np.where(wide == info.max, narrow_info.max, small)
     small = np.where(wide == info.min, narrow_info.min, small).astype(target)
-    # What ends just inside of one stays inside: the bounds of a random draw.
-    crossed = (np.abs(wide) < 1) & (np.abs(small) == 1)
-    small = np.where(crossed, np.nextafter(small, 0, dtype=target), small) if is_float else small
+    if is_float:
+        small = _kept_apart(wide, small)
     lost = (wide != info.max) & (wide != info.min) & _is_lost(wide, small)
     if lost.any():
         number = wide[lost].flat[0]
@@ -258,12 +261,24 @@ def _constant(value: Value, source: Source) -> Value:
     return Value(value.shape, dtype, const=np.broadcast_to(small, value.shape))
 
 
+def _kept_apart(wide: np.ndarray, small: np.ndarray) -> np.ndarray:
+    """float32 numbers that are neither zero nor one where the float64 ones were not.
+
+    Bounds of random draws end just inside of one; guards of logarithms and quotients are tiny.
+    """
+    zero, one = np.float32(0), np.float32(1)
+    inside = (np.abs(wide) < 1) & (np.abs(small) == one)
+    small = np.where(inside, np.nextafter(small, zero), small)
+    tiny = np.copysign(np.finfo(np.float32).tiny, wide).astype(np.float32)
+    return np.where((wide != 0) & (small == zero), tiny, small)
+
+
 def _limits(dtype: np.dtype) -> np.finfo | np.iinfo:
-    return np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
 
 
 def _is_lost(wide: np.ndarray, small: np.ndarray) -> np.ndarray:
-    if wide.dtype.kind == "f":
+    if wide.dtype.kind in "fc":
         return np.isfinite(wide) & ~np.isfinite(small)
     return np.asarray(small.astype(wide.dtype) != wide)
 
@@ -285,7 +300,7 @@ def _refuse_single(block: Block) -> None:
     for op in walk_ops(block):
         if op.name not in _SINGLE or op.attrs.get("call_target_name") == CALLBACK_TARGET:
             continue
-        if any(v.dtype == "f64" for v in (*op.operands, *op.results)):
+        if any(v.dtype in ("f64", "complex<f64>") for v in (*op.operands, *op.results)):
             name = op.attrs.get("call_target_name", op.name)
             reason = 'it has no float64; ipu_x64="demote" computes it in float32'
             found.append((str(name), reason, op.source.line))
