@@ -6,7 +6,8 @@ what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class PjrtCode:
@@ -96,3 +97,38 @@ class CallbackError(IpuError):
     """A host callback of a running program is unknown, or returned what it must not."""
 
     pjrt_code = PjrtCode.INTERNAL
+
+
+class OracleError(IpuError):
+    """An oracle of `ipujax.verify()` refused a program, took too long, or died of it."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
+
+
+class MismatchError(IpuError, AssertionError):
+    """A program's result on the IPU differs from what `ipujax.verify()` compares it with.
+
+    Args:
+        message: the whole report.
+        op: the first op that differs, such as "stablehlo.add"; empty where no single op does.
+        source: its line in the user's code, such as "train.py:31"; empty where it is not known.
+        values: what each oracle computed, by its name: "ipu", "cpu", "interpreter".
+        max_error: the largest difference to the oracle; NaN where shapes differ.
+        reproducer: path of the file that shows the difference; empty where none was written.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        op: str = "",
+        source: str = "",
+        values: Mapping[str, Any] | None = None,
+        max_error: float = float("nan"),
+        reproducer: str = "",
+    ):
+        super().__init__(message)
+        self.op = op
+        self.source = source
+        self.values = dict(values or {})
+        self.max_error = max_error
+        self.reproducer = reproducer

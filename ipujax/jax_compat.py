@@ -6,6 +6,7 @@ Everything here was tried with the series in `TESTED`; another one is refused at
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -330,3 +331,126 @@ def read_compile_options(options: bytes) -> Any:
     from jaxlib import _jax
 
     return _jax.CompileOptions.ParseFromString(options)
+
+
+def parse_module(code: bytes | str) -> Any:
+    """The MLIR module that bytecode or text holds, in a context of its own.
+
+    JAX's context has all dialects registered; there is no public way to make one.
+    """
+    from jax._src.interpreters import mlir as private_mlir
+    from jaxlib.mlir import ir
+
+    with private_mlir.make_ir_context(), ir.Location.unknown():
+        return ir.Module.parse(code)
+
+
+def load_program(code: bytes | str, device: Any) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+    """Compiles StableHLO for one device; the result runs it on NumPy arrays.
+
+    JAX compiles what it traced itself; programs that come from elsewhere go to its client.
+    """
+    from jaxlib import _jax
+
+    options = _jax.CompileOptions()
+    options.num_replicas = options.num_partitions = 1
+    executable = device.client.compile_and_load(
+        parse_module(code),
+        executable_devices=_jax.DeviceList((device,)),
+        compile_options=options,
+    )
+
+    def run(arrays: Sequence[np.ndarray]) -> list[Any]:
+        results = executable.execute_sharded([jax.device_put(a, device) for a in arrays])
+        return [np.asarray(r[0]) for r in results.disassemble_into_single_device_arrays()]
+
+    return run
+
+
+def evaluate_module(module: Any, arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Runs a module on StableHLO's reference interpreter, which jaxlib ships; attributes out.
+
+    It can end the process where a program is beyond it: call it in a process of its own.
+    """
+    from jax._src.interpreters import mlir as private_mlir
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with module.context:
+        arguments = [
+            ir.DenseElementsAttr.get(
+                np.ascontiguousarray(a), type=private_mlir.dtype_to_ir_type(a.dtype), shape=a.shape
+            )
+            for a in arrays
+        ]
+        return list(stablehlo.eval_module(module, arguments))
+
+
+@functools.cache
+def _register_passes() -> None:
+    """Makes StableHLO's passes known by name, once in a process."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    stablehlo.register_stablehlo_passes()
+
+
+def lower_calls(module: Any, legalise: bool = True) -> None:
+    """Inlines calls, in place; where `legalise`, composites and CHLO too become StableHLO."""
+    from jaxlib.mlir.passmanager import PassManager
+
+    _register_passes()
+    passes = ["inline", "symbol-dce"]
+    if legalise:
+        composites = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
+        passes = [composites, *passes]
+    with module.context:
+        PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
+
+
+def split_complex_results(module: Any) -> list[bool]:
+    """Lets `main` return real and imaginary parts, in place; says which results were complex.
+
+    The interpreter's binding ends the process where a result is complex.
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import func, stablehlo
+
+    (main,) = [op for op in module.body.operations if str(op.attributes["sym_name"]) == '"main"']
+    back = list(main.entry_block.operations)[-1]
+    values = list(back.operands)
+    is_complex = [str(v.type.element_type).startswith("complex") for v in values]
+    if any(is_complex):
+        with module.context, ir.Location.unknown(), ir.InsertionPoint(back):
+            parts: list[Any] = []
+            for value, split in zip(values, is_complex, strict=True):
+                parts += [stablehlo.real(value), stablehlo.imag(value)] if split else [value]
+            func.ReturnOp(parts)
+            back.operation.erase()
+            kinds = ir.FunctionType.get(main.type.inputs, [part.type for part in parts])
+            main.attributes["function_type"] = ir.TypeAttr.get(kinds)
+            if "res_attrs" in main.attributes:
+                del main.attributes["res_attrs"]
+    return is_complex
+
+
+def copy_scattered(module: Any) -> None:
+    """Lets every scatter work on a copy, in place.
+
+    The interpreter writes updates into the operand itself, which later ops may use.
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    def visit(op: Any) -> None:
+        if op.name == "stablehlo.scatter":
+            num_inputs = len(op.results)
+            with ir.InsertionPoint(op), op.location:
+                for k in range(num_inputs):
+                    op.operands[k] = stablehlo.reshape(op.operands[k].type, op.operands[k])
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in list(block.operations):
+                    visit(inner.operation)
+
+    with module.context:
+        visit(module.operation)

@@ -1,0 +1,102 @@
+"""What runs in an oracle's process: reads programs from stdin, writes results to stdout.
+
+Messages are pickles, each after its length in 8 bytes. A request is `(code, arrays)`: StableHLO as
+bytecode or text, and one NumPy array for each parameter. The answer is `("results", arrays)` or
+`("error", text)`.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+Answer = tuple[str, Any]
+_LENGTH = struct.Struct("<Q")
+
+
+def send(stream: BinaryIO, message: Any) -> None:
+    """Writes one message."""
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> Any:
+    """Reads one message; EOFError where the other side is gone."""
+    header = stream.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(header)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def run_on_device(platform: str, code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Compiles and runs a program on the first device of a JAX platform."""
+    import jax
+
+    from ipujax import jax_compat
+
+    return jax_compat.load_program(code, jax.devices(platform)[0])(arrays)
+
+
+def interpret(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Runs a program on StableHLO's reference interpreter."""
+    from ipujax import jax_compat
+    from ipujax.verification.literals import array_of
+
+    module = jax_compat.parse_module(code)
+    jax_compat.lower_calls(module)
+    jax_compat.copy_scattered(module)
+    complex_at = jax_compat.split_complex_results(module)
+    parts = [array_of(result) for result in jax_compat.evaluate_module(module, arrays)]
+    results = []
+    for is_complex in complex_at:
+        real = parts.pop(0)
+        results.append(real + 1j * parts.pop(0) if is_complex else real)
+    return results
+
+
+def serve(
+    run: Callable[[bytes | str, Sequence[np.ndarray]], list[Any]],
+    requests: BinaryIO,
+    answers: BinaryIO,
+) -> None:
+    """Answers until the other side closes its end."""
+    while True:
+        try:
+            code, arrays = receive(requests)
+        except EOFError:
+            return
+        try:
+            answer: Answer = ("results", run(code, arrays))
+        except Exception as error:  # whatever it is, it is the answer
+            answer = ("error", f"{type(error).__name__}: {error}")
+        send(answers, answer)
+
+
+def main(name: str) -> None:
+    """`name` is "interpreter" or a JAX platform."""
+    # Libraries print to file descriptor 1; only messages may arrive at the other end.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    if name == "interpreter":
+        run = interpret
+    else:
+
+        def run(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
+            return run_on_device(name, code, arrays)
+
+    serve(run, sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

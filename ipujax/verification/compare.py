@@ -1,0 +1,80 @@
+"""When two arrays count as equal: by dtype, and with NaN equal to NaN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+#: Relative tolerance by dtype: of a whole program, and of one op with equal inputs. It applies to
+#: each element and, for what cancels, to the array's largest; whole numbers must be equal.
+TOLERANCE = {
+    "float64": (1e-9, 1e-12),
+    "complex128": (1e-9, 1e-12),
+    "float32": (1e-4, 1e-5),
+    "complex64": (1e-4, 1e-5),
+    "float16": (1e-2, 4e-3),
+    "bfloat16": (8e-2, 3.2e-2),
+    "float8_e4m3fn": (0.25, 0.13),
+    "float8_e5m2": (0.5, 0.26),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two arrays differ."""
+
+    what: str  #: "3 of 12 elements differ by up to 0.5 at (1, 2): 1.0 instead of 1.5"
+    max_error: float  #: NaN where it cannot be said, as for shapes
+    index: tuple[int, ...]  #: of the worst element
+
+
+def tolerance_of(dtype: Any, whole_program: bool) -> float:
+    """Relative tolerance; 0 for what must be equal."""
+    whole, single = TOLERANCE.get(np.dtype(dtype).name, (0.0, 0.0))
+    return whole if whole_program else single
+
+
+def difference(ours: Any, theirs: Any, rtol: float) -> Difference | None:
+    """Where `ours` differs from `theirs` by more than `rtol` allows; None where it does not."""
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        what = f"{ours.dtype}{list(ours.shape)} instead of {theirs.dtype}{list(theirs.shape)}"
+        return Difference(what, np.nan, ())
+    if ours.size == 0:
+        return None
+    a, b = _wide(ours), _wide(theirs)
+    with np.errstate(all="ignore"):
+        error = np.abs(a - b)
+        finite = np.isfinite(b)
+        scale = np.abs(b[finite]).max() if finite.any() else 0.0
+        allowed = rtol * np.abs(b) + rtol * scale
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (finite & (error <= allowed))
+    if same.all():
+        return None
+    error = np.where(same, 0.0, np.where(np.isfinite(error), error, np.inf))
+    index = tuple(int(i) for i in np.unravel_index(np.argmax(error), error.shape))
+    worst = float(error[index])
+    what = (
+        f"{int((~same).sum())} of {same.size} elements differ by up to {worst:.6g}, "
+        f"at {list(index)}: {ours[index]} instead of {theirs[index]}"
+    )
+    return Difference(what, worst, index)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    """In a dtype in which differences are exact enough."""
+    if np.issubdtype(array.dtype, np.complexfloating):
+        return array.astype(np.complex128)
+    if array.dtype.kind in "biu" and array.dtype.itemsize <= 4:
+        return array.astype(np.int64).astype(np.float64)
+    if array.dtype.kind in "iu":
+        return array.astype(np.longdouble)
+    return array.astype(np.float64)
+
+
+def is_inexact(dtype: Any) -> bool:
+    """Whether results of this dtype may differ in their last bits."""
+    return bool(ml_dtypes.finfo(dtype)) if np.dtype(dtype).kind in "fcV" else False

@@ -1,0 +1,104 @@
+"""Who can say what a StableHLO program computes: each in a process that may die without harm."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ipujax.errors import OracleError
+from ipujax.verification import child
+
+#: In the order in which reports name them: JAX's CPU backend and StableHLO's own interpreter.
+ORACLES = ("cpu", "interpreter")
+
+#: XLA may keep float16 results in float32 between ops; an oracle rounds after each, as the IPU does.
+_XLA_FLAGS = "--xla_allow_excess_precision=false --xla_cpu_multi_thread_eigen=false"
+
+
+class Oracle:
+    """One child process, started at the first program and again after it died.
+
+    Not for several threads at once. `close` ends the process; the interpreter's end does too,
+    since the process leaves when its stdin closes.
+
+    Args:
+        name: "interpreter" or a JAX platform.
+        timeout: seconds that one program may take.
+    """
+
+    def __init__(self, name: str, timeout: float = 60.0):
+        self.name = name
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
+        """The results of a program; `code` is StableHLO as bytecode or text.
+
+        Raises:
+            OracleError: it refused the program, took too long, or died of it.
+        """
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            child.send(process.stdin, (code, [np.asarray(a) for a in arrays]))
+            self._wait(process)
+            kind, answer = child.receive(process.stdout)
+        except (EOFError, BrokenPipeError) as error:
+            raise self._died(process) from error
+        if kind == "error":
+            raise OracleError(f"[verify] needs a program that {self.name} runs; got {answer}")
+        return list(answer)
+
+    def close(self) -> None:
+        """Ends the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        platform = "cpu" if self.name == "interpreter" else self.name
+        flags = " ".join(filter(None, (os.environ.get("XLA_FLAGS"), _XLA_FLAGS)))
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_ENABLE_X64": "1"}
+        path = os.pathsep.join(filter(None, sys.path))
+        return subprocess.Popen(
+            [sys.executable, "-m", child.__name__, self.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={
+                **os.environ,
+                **quiet,
+                "JAX_PLATFORMS": platform,
+                "XLA_FLAGS": flags,
+                "PYTHONPATH": path,
+            },
+        )
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            if not selector.select(self._timeout):
+                self.close()
+                raise OracleError(
+                    f"[verify] needs an answer of {self.name} within {self._timeout:g} s; "
+                    "got none. Do verify a smaller program."
+                )
+
+    def _died(self, process: subprocess.Popen[bytes]) -> OracleError:
+        status = process.wait()
+        self.close()
+        return OracleError(
+            f"[verify] needs {self.name} to survive the program; its process ended with status "
+            f"{status}. Do without this oracle for programs of this kind."
+        )

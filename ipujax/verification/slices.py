@@ -1,0 +1,196 @@
+"""Cuts pieces out of a StableHLO module: some values as results, some as parameters.
+
+A piece is a module of its own with one function `main`. Before anything is cut, calls are inlined,
+so that the ops of a program stand in one block, and those of a loop's body in another.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func
+
+from ipujax import jax_compat
+
+#: Ops without operands that are copied into a piece instead of becoming its parameters.
+_COPIED = frozenset({"stablehlo.constant", "stablehlo.iota"})
+_WIDE = re.compile(r"[ui]64|f64")
+_SYMBOL = re.compile(r'@"?([\w.$<>-]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A module cut out of another one.
+
+    Attributes:
+        module: with one public function `main`.
+        inputs: the values of the other module that are its parameters.
+        ops: the ops of the other module that it holds, in order.
+    """
+
+    module: Any
+    inputs: list[Any]
+    ops: list[Any]
+
+    @property
+    def code(self) -> bytes:
+        """Bytecode, with locations."""
+        buffer = io.BytesIO()
+        self.module.operation.write_bytecode(buffer)
+        return buffer.getvalue()
+
+    @property
+    def text(self) -> str:
+        return str(self.module)
+
+
+def main_block(module: Any) -> Any:
+    """The one block of `main`, once calls are inlined in place."""
+    jax_compat.lower_calls(module, legalise=False)
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and op.attributes["sym_name"].value == "main":
+            return op.regions[0].blocks[0]
+    raise ValueError("the module has no function main")
+
+
+def function_block(call: Any) -> Any:
+    """The block of the function that a call names."""
+    module = call
+    while module.name != "builtin.module":
+        module = module.parent
+    functions = module.regions[0].blocks[0].operations
+    name = call.attributes["callee"].value
+    (found,) = [op for op in functions if op.attributes["sym_name"].value == name]
+    return found.regions[0].blocks[0]
+
+
+def body_ops(block: Any) -> list[Any]:
+    """All ops but the terminator."""
+    return [op.operation for op in block.operations][:-1]
+
+
+def returned(block: Any) -> list[Any]:
+    """The values that the block hands back."""
+    return list(list(block.operations)[-1].operands)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a piece can take and return it: no token, and nothing that an IPU does not hold."""
+    kind = str(value.type)
+    return kind.startswith("tensor<") and not _WIDE.search(kind)
+
+
+def piece(block: Any, results: Sequence[Any], cut: Callable[[Any], bool]) -> Piece:
+    """Everything in `block` that `results` need.
+
+    Args:
+        block: where the ops stand; values from outside of it become parameters.
+        results: what `main` returns.
+        cut: says of which values made in the block the piece makes parameters.
+    """
+    chosen, inputs = _needed(block, results, cut)
+    outer = block.owner
+    while outer.operation.name != "builtin.module":
+        outer = outer.operation.parent
+    with outer.operation.context, ir.Location.unknown():
+        module = ir.Module.create()
+        module.operation.attributes["sym_name"] = ir.StringAttr.get("piece")
+        with ir.InsertionPoint(module.body):
+            _copy_functions(outer, chosen)
+            kinds = ([v.type for v in inputs], [v.type for v in results])
+            main = func.FuncOp("main", kinds, visibility="public")
+        body = main.add_entry_block()
+        known = dict(zip(inputs, body.arguments, strict=True))
+        with ir.InsertionPoint(body):
+            for op in chosen:
+                copy = op.clone()
+                _replace(copy, known)
+                known.update(zip(op.results, copy.results, strict=True))
+            func.ReturnOp([known[v] for v in results])
+    return Piece(module, inputs, chosen)
+
+
+def _needed(
+    block: Any, results: Iterable[Any], cut: Callable[[Any], bool]
+) -> tuple[list[Any], list[Any]]:
+    """The ops that make `results`, in order, and the values they start from."""
+    position = {op.operation: k for k, op in enumerate(block.operations)}
+    chosen: dict[int, Any] = {}
+    inputs: list[Any] = []
+    seen: set[Any] = set()
+    # A result is made even where the piece would cut there.
+    work = [(value, True) for value in results]
+    while work:
+        value, is_result = work.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+        place = position.get(op) if op is not None else None
+        if op is None or place is None or (not is_result and _is_cut(op, value, cut)):
+            inputs.append(value)
+        elif place not in chosen:
+            chosen[place] = op
+            # Results of one op belong together: a wanted one must not be a parameter too.
+            seen.update(op.results)
+            work += [(v, False) for v in used(op)]
+    return [chosen[k] for k in sorted(chosen)], [v for v in inputs if v not in _made(chosen)]
+
+
+def _made(chosen: dict[int, Any]) -> set[Any]:
+    return {value for op in chosen.values() for value in op.results}
+
+
+def _is_cut(op: Any, value: Any, cut: Callable[[Any], bool]) -> bool:
+    return op.name not in _COPIED and is_array(value) and cut(value)
+
+
+def used(op: Any) -> Iterator[Any]:
+    """Operands of an op, and what its regions use from outside of it."""
+    yield from op.operands
+    inside: set[Any] = set()
+    for region in op.regions:
+        for block in region.blocks:
+            inside.update(block.arguments)
+            for inner in block.operations:
+                inside.update(inner.operation.results)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from (v for v in used(inner.operation) if v not in inside)
+
+
+def _replace(op: Any, known: dict[Any, Any]) -> None:
+    for k, value in enumerate(op.operands):
+        if value in known:
+            op.operands[k] = known[value]
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                _replace(inner.operation, known)
+
+
+def _copy_functions(module: Any, ops: Iterable[Any]) -> None:
+    """Copies the functions that composites among `ops` name, and those that these name."""
+    functions = {
+        op.attributes["sym_name"].value: op.operation
+        for op in module.operation.regions[0].blocks[0].operations
+        if op.operation.name == "func.func"
+    }
+    work, copied = [_symbols(op) for op in ops], set[str]()
+    while work:
+        for name in work.pop() & functions.keys() - copied:
+            copied.add(name)
+            functions[name].clone()
+            work.append(_symbols(functions[name]))
+
+
+def _symbols(op: Any) -> set[str]:
+    """Every word in the op's text that may be a function's name."""
+    text = str(op)
+    return set(_SYMBOL.findall(text)) if "@" in text else set()

@@ -1,0 +1,8 @@
+"""Imports every room of steps: importing one registers what it holds."""
+
+from tests.fuzz import contractions as contractions
+from tests.fuzz import control as control
+from tests.fuzz import elementwise as elementwise
+from tests.fuzz import indexing as indexing
+from tests.fuzz import reductions as reductions
+from tests.fuzz import shapes as shapes
