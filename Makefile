@@ -25,7 +25,7 @@ define configure
   -Dpybind11_DIR=$$($(PY) -m pybind11 --cmakedir) -DIPUJAX_BUILD_TESTS=ON $(2)
 endef
 
-.PHONY: help setup build demo test tiny cpp bench conformance lint format types docs asan tsan wheel clean
+.PHONY: help setup build demo test tiny cpp bench fuzz conformance lint format types docs asan tsan wheel clean
 
 help: ## print this
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -60,6 +60,9 @@ tiny: build ## end-to-end smoke test, under 20 s
 cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 	@$(call configure,$(BUILD))
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
+
+fuzz: build ## 10,000 random programs against JAX's CPU backend and the reference interpreter
+	$(PY) -m tests.fuzz --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
 bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 	$(PY) -m ipujax bench

@@ -12,7 +12,7 @@ import pickle
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -20,14 +20,14 @@ Answer = tuple[str, Any]
 _LENGTH = struct.Struct("<Q")
 
 
-def send(stream: BinaryIO, message: Any) -> None:
+def send(stream: IO[bytes], message: Any) -> None:
     """Writes one message."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Any:
+def receive(stream: IO[bytes]) -> Any:
     """Reads one message; EOFError where the other side is gone."""
     header = stream.read(_LENGTH.size)
     if len(header) < _LENGTH.size:
@@ -67,8 +67,8 @@ def interpret(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
 
 def serve(
     run: Callable[[bytes | str, Sequence[np.ndarray]], list[Any]],
-    requests: BinaryIO,
-    answers: BinaryIO,
+    requests: IO[bytes],
+    answers: IO[bytes],
 ) -> None:
     """Answers until the other side closes its end."""
     while True:

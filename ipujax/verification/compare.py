@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 #: Relative tolerance by dtype: of a whole program, and of one op with equal inputs. It applies to
@@ -73,8 +72,3 @@ def _wide(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind in "iu":
         return array.astype(np.longdouble)
     return array.astype(np.float64)
-
-
-def is_inexact(dtype: Any) -> bool:
-    """Whether results of this dtype may differ in their last bits."""
-    return bool(ml_dtypes.finfo(dtype)) if np.dtype(dtype).kind in "fcV" else False

@@ -114,7 +114,7 @@ class Search:
         depth, deepest = 2, max(distance.values()) + 1
         while depth < 2 * deepest:
             near = {v for v, far in distance.items() if far < depth}
-            cut = slices.piece(block, results, lambda v, near=near: v not in near)
+            cut = slices.piece(block, results, _outside(near))
             if self._differs(cut, known):
                 smallest = self._shrunk(block, results, near, known)
                 return self._finding(smallest.ops[-1], smallest, known, inside)
@@ -125,10 +125,10 @@ class Search:
         self, block: Any, results: Sequence[Any], near: set[Any], known: Environment
     ) -> slices.Piece:
         """Makes parameters of as many values as possible while the difference stays."""
-        best = slices.piece(block, results, lambda v: v not in near)
+        best = slices.piece(block, results, _outside(near))
         for value in [v for op in best.ops for v in op.results][:MAX_TRIES]:
             fewer = near - {value}
-            cut = slices.piece(block, results, lambda v, fewer=fewer: v not in fewer)
+            cut = slices.piece(block, results, _outside(fewer))
             if len(cut.ops) < len(best.ops) and self._differs(cut, known):
                 near, best = fewer, cut
         return best
@@ -211,7 +211,7 @@ def _value(value: Any, known: Environment, run: Run) -> np.ndarray:
     """A value's elements: known, or of a constant."""
     if value in known:
         return known[value]
-    if isinstance(value.owner, slices.ir.Block):
+    if slices.is_argument(value):
         raise IpuError(f"[verify] needs the elements of {value}; got none. Do report this program.")
     cut = slices.piece(value.owner.operation.block, [value], lambda v: v in known)
     return np.asarray(run(cut.code, [known[v] for v in cut.inputs])[0])
@@ -224,6 +224,10 @@ def _differ(seen: Environment, truth: Environment, value: Any) -> bool:
     return difference(seen[value], truth[value], rtol) is not None
 
 
+def _outside(near: set[Any]) -> Callable[[Any], bool]:
+    return lambda value: value not in near
+
+
 def _distances(block: Any, results: Sequence[Any]) -> dict[Any, int]:
     """How many ops lie between each value of the block and the nearest of `results`."""
     position = {op.operation for op in block.operations}
@@ -231,7 +235,7 @@ def _distances(block: Any, results: Sequence[Any]) -> dict[Any, int]:
     front = list(results)
     while front:
         value = front.pop(0)
-        if isinstance(value.owner, slices.ir.Block) or value.owner.operation not in position:
+        if slices.is_argument(value) or value.owner.operation not in position:
             continue
         for operand in slices.used(value.owner.operation):
             if operand not in distance:

@@ -17,7 +17,7 @@ from ipujax.verification import child
 #: In the order in which reports name them: JAX's CPU backend and StableHLO's own interpreter.
 ORACLES = ("cpu", "interpreter")
 
-#: XLA may keep float16 results in float32 between ops; an oracle rounds after each, as the IPU does.
+#: XLA may keep float16 results in float32 between ops; an oracle rounds after each one.
 _XLA_FLAGS = "--xla_allow_excess_precision=false --xla_cpu_multi_thread_eigen=false"
 
 
@@ -44,7 +44,8 @@ class Oracle:
             OracleError: it refused the program, took too long, or died of it.
         """
         process = self._process = self._process or self._start()
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
             child.send(process.stdin, (code, [np.asarray(a) for a in arrays]))
             self._wait(process)

@@ -85,6 +85,11 @@ def is_array(value: Any) -> bool:
     return kind.startswith("tensor<") and not _WIDE.search(kind)
 
 
+def is_argument(value: Any) -> bool:
+    """Whether it is a block's argument, and no op's result."""
+    return isinstance(value.owner, ir.Block)
+
+
 def piece(block: Any, results: Sequence[Any], cut: Callable[[Any], bool]) -> Piece:
     """Everything in `block` that `results` need.
 
@@ -130,7 +135,7 @@ def _needed(
         if value in seen:
             continue
         seen.add(value)
-        op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+        op = None if is_argument(value) else value.owner.operation
         place = position.get(op) if op is not None else None
         if op is None or place is None or (not is_result and _is_cut(op, value, cut)):
             inputs.append(value)

@@ -107,7 +107,9 @@ def fori_loop(g: Generator) -> Sequence[Node]:
     results = lax.fori_loop(
         0,
         g.integer(0, 4),
-        lambda i, state: tuple(body([s + i.astype(s.dtype) if s.dtype == np.int32 else s for s in state])),
+        lambda i, state: tuple(
+            body([s + i.astype(s.dtype) if s.dtype == np.int32 else s for s in state])
+        ),
         tuple(n.value for n in carry),
     )
     return [loop_node(a, r) for a, r in zip(carry, results, strict=True)]
@@ -128,7 +130,9 @@ def scan(g: Generator) -> Sequence[Node]:
         twin = Generator(random.Random(seed), g.depth, list(g.nodes))
         known = [held(a, v) for a, v in zip(carry, state, strict=True)]
         child = inner(twin, [*known, held(xs, x)], 3)
-        return tuple(fitted(last_exact(child), a) for a in carry), fitted(last_exact(child), stacked)
+        return tuple(fitted(last_exact(child), a) for a in carry), fitted(
+            last_exact(child), stacked
+        )
 
     results, ys = lax.scan(
         body,
@@ -197,5 +201,3 @@ def random_bits(g: Generator) -> Sequence[Node]:
     if g.chance(0.5):
         return [whole(bits)]
     return [whole(bits), whole(jax.random.randint(key, shape, -5, 5, np.int32))]
-
-

@@ -201,7 +201,10 @@ def integer_binary(g: Generator) -> Sequence[Node]:
 def integer_unary(g: Generator) -> Sequence[Node]:
     a = g.pick(lambda n: n.is_integer)
     fs = [lax.bitwise_not, lax.population_count, lax.clz, lax.sign, lax.neg]
-    fs += [lambda x: lax.integer_pow(x, 3), lambda x: lax.clamp(x.dtype.type(1), x, x.dtype.type(9))]
+    fs += [
+        lambda x: lax.integer_pow(x, 3),
+        lambda x: lax.clamp(x.dtype.type(1), x, x.dtype.type(9)),
+    ]
     if a.dtype in SIGNED:
         fs += [lax.abs]
     return [whole(g.choice(fs)(a.value))]

@@ -224,5 +224,3 @@ def make_program(rng: random.Random, seed: int = 0) -> RandomProgram:
 
 def from_seed(seed: int) -> RandomProgram:
     return make_program(random.Random(seed), seed)
-
-

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from tests.fuzz.generator import Generator, NotApplicableError, step
-from tests.fuzz.values import Node, computed, on_grid, union, whole
+from tests.fuzz.values import Node, computed, on_grid, whole
 
 
 def summed(value, a: Node, count: int) -> Node:
@@ -147,9 +147,7 @@ def reduce_window(g: Generator) -> Sequence[Node]:
         zero = jnp.zeros((), a.value.dtype)
         value = lax.reduce_window(a.value, zero, f, window, strides, padding, base, dilation)
         return [summed(value, a, math.prod(window))]
-    value = lax.reduce_window(
-        a.value, start_of(f, a), f, window, strides, padding, base, dilation
-    )
+    value = lax.reduce_window(a.value, start_of(f, a), f, window, strides, padding, base, dilation)
     return [replace(a, value=value, special=a.is_float)]
 
 

@@ -101,9 +101,7 @@ def union(value: Any, *nodes: Node) -> Node:
     )
 
 
-def computed(
-    value: Any, low: float, high: float, step: float, error: float, special: bool
-) -> Node:
+def computed(value: Any, low: float, high: float, step: float, error: float, special: bool) -> Node:
     """A float result: exact where it fits the mantissa, else with one more rounding."""
     dtype = str(value.dtype)
     bound = max(abs(low), abs(high))
