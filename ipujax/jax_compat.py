@@ -9,9 +9,11 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import jaxlib
 import numpy as np
 from jax.interpreters import mlir
@@ -386,71 +388,100 @@ def evaluate_module(module: Any, arrays: Sequence[np.ndarray]) -> list[Any]:
         return list(stablehlo.eval_module(module, arguments))
 
 
+@dataclass(frozen=True)
+class WatchedCall:
+    """One call of a jitted function, after it ran.
+
+    Attributes:
+        name: the function's.
+        platforms: of the devices that it ran on, one for each.
+        effects: whether it calls back to Python or orders effects.
+        arguments, results: as its program takes and returns them.
+        lower: its StableHLO for a platform, as bytecode.
+    """
+
+    name: str
+    platforms: list[str]
+    effects: bool
+    arguments: list[Any]
+    results: list[Any]
+    lower: Callable[[str], bytes]
+
+
 @functools.cache
-def _register_passes() -> None:
-    """Makes StableHLO's passes known by name, once in a process."""
-    from jaxlib.mlir.dialects import stablehlo
+def watch_calls(watcher: Callable[[], Callable[[WatchedCall], None] | None]) -> None:
+    """Hands each call of a jitted function to what `watcher()` returns, where that is not None.
 
-    stablehlo.register_stablehlo_passes()
-
-
-def lower_calls(module: Any, legalise: bool = True) -> None:
-    """Inlines calls, in place; where `legalise`, composites and CHLO too become StableHLO."""
-    from jaxlib.mlir.passmanager import PassManager
-
-    _register_passes()
-    passes = ["inline", "symbol-dce"]
-    if legalise:
-        composites = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
-        passes = [composites, *passes]
-    with module.context:
-        PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
-
-
-def split_complex_results(module: Any) -> list[bool]:
-    """Lets `main` return real and imaginary parts, in place; says which results were complex.
-
-    The interpreter's binding ends the process where a result is complex.
+    There is no public hook. Calls are seen where JAX dispatches them in Python; while somebody
+    watches it is kept from handing the next ones to its fast path in C++. A function that was
+    called before must be traced again, which a user context sees to (`jax.make_user_context`).
     """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import func, stablehlo
+    from jax._src import pjit
 
-    (main,) = [op for op in module.body.operations if str(op.attributes["sym_name"]) == '"main"']
-    back = list(main.entry_block.operations)[-1]
-    values = list(back.operands)
-    is_complex = [str(v.type.element_type).startswith("complex") for v in values]
-    if any(is_complex):
-        with module.context, ir.Location.unknown(), ir.InsertionPoint(back):
-            parts: list[Any] = []
-            for value, split in zip(values, is_complex, strict=True):
-                parts += [stablehlo.real(value), stablehlo.imag(value)] if split else [value]
-            func.ReturnOp(parts)
-            back.operation.erase()
-            kinds = ir.FunctionType.get(main.type.inputs, [part.type for part in parts])
-            main.attributes["function_type"] = ir.TypeAttr.get(kinds)
-            if "res_attrs" in main.attributes:
-                del main.attributes["res_attrs"]
-    return is_complex
+    others, fast = pjit._pjit_call_impl_python, pjit._get_fastpath_data
+
+    def call(*args: Any, **params: Any) -> Any:
+        watch = watcher()
+        if watch is None:
+            return others(*args, **params)
+        # Donated arguments are gone after the call.
+        copies = [_host_copy(a) for a in args]
+        made = others(*args, **params)
+        results, compiled, _, constants = made
+        execute = compiled.unsafe_call
+        inputs = [*map(_host_copy, constants), *copies]
+        kept = [a for k, a in enumerate(inputs) if k in execute.kept_var_idx]
+        watch(
+            WatchedCall(
+                params["name"],
+                [device.platform for device in execute.xla_executable.local_devices()],
+                bool(
+                    execute.ordered_effects
+                    or execute.has_unordered_effects
+                    or execute.has_host_callbacks
+                    or execute.mut
+                ),
+                [_in_dtype(a, aval) for a, aval in zip(kept, compiled.in_avals, strict=True)],
+                [_host_copy(r) for r in results],
+                functools.partial(_lowered_call, args, params),
+            )
+        )
+        return made
+
+    def fastpath_data(*args: Any, **kwargs: Any) -> Any:
+        return None if watcher() is not None else fast(*args, **kwargs)
+
+    pjit._pjit_call_impl_python = call
+    pjit._get_fastpath_data = fastpath_data
 
 
-def copy_scattered(module: Any) -> None:
-    """Lets every scatter work on a copy, in place.
+def _host_copy(value: Any) -> Any:
+    """A NumPy copy of what a program sees of a value; the value where there is none."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.extended):
+        value = jax.random.key_data(value)
+    if isinstance(value, jax.Array) and not value.is_fully_addressable:
+        return value
+    return np.array(value)
 
-    The interpreter writes updates into the operand itself, which later ops may use.
-    """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import stablehlo
 
-    def visit(op: Any) -> None:
-        if op.name == "stablehlo.scatter":
-            num_inputs = len(op.results)
-            with ir.InsertionPoint(op), op.location:
-                for k in range(num_inputs):
-                    op.operands[k] = stablehlo.reshape(op.operands[k].type, op.operands[k])
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in list(block.operations):
-                    visit(inner.operation)
+def _in_dtype(array: Any, aval: Any) -> Any:
+    """Python's numbers and 64-bit arrays have the dtype that JAX gives them."""
+    is_key = jnp.issubdtype(aval.dtype, jax.dtypes.extended)
+    return array if is_key else array.astype(aval.dtype)
 
-    with module.context:
-        visit(module.operation)
+
+def _lowered_call(args: Sequence[Any], params: dict[str, Any], platform: str) -> bytes:
+    """The call's program, lowered once more: JAX caches it for its own platform."""
+    from jax._src import pjit
+    from jax._src.interpreters import mlir as private_mlir
+
+    # What `_pjit_call_impl_python` passes, but for the platform.
+    lowered = pjit._resolve_and_lower(
+        [pjit.convert_to_metaty(a) for a in args],
+        **params,
+        lowering_platforms=(platform,),
+        lowering_parameters=private_mlir.LoweringParameters(),
+        pgle_profiler=None,
+    )
+    return bytes(private_mlir.module_to_bytecode(lowered.stablehlo()))

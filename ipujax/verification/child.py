@@ -48,23 +48,6 @@ def run_on_device(platform: str, code: bytes | str, arrays: Sequence[np.ndarray]
     return jax_compat.load_program(code, jax.devices(platform)[0])(arrays)
 
 
-def interpret(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Runs a program on StableHLO's reference interpreter."""
-    from ipujax import jax_compat
-    from ipujax.verification.literals import array_of
-
-    module = jax_compat.parse_module(code)
-    jax_compat.lower_calls(module)
-    jax_compat.copy_scattered(module)
-    complex_at = jax_compat.split_complex_results(module)
-    parts = [array_of(result) for result in jax_compat.evaluate_module(module, arrays)]
-    results = []
-    for is_complex in complex_at:
-        real = parts.pop(0)
-        results.append(real + 1j * parts.pop(0) if is_complex else real)
-    return results
-
-
 def serve(
     run: Callable[[bytes | str, Sequence[np.ndarray]], list[Any]],
     requests: IO[bytes],
@@ -89,7 +72,7 @@ def main(name: str) -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     if name == "interpreter":
-        run = interpret
+        from ipujax.verification.interpreter import interpret as run
     else:
 
         def run(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:

@@ -37,6 +37,11 @@ def dtype_of(element_type: str) -> np.dtype:
     return np.dtype(_DTYPES[element_type])
 
 
+def dtype_by_name(name: str) -> np.dtype:
+    """NumPy's dtype of a name such as "bfloat16", which NumPy alone does not know."""
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
+
+
 def array_of(attribute: Any) -> np.ndarray:
     """The elements of a dense attribute, in memory of their own."""
     element_type = str(attribute.type.element_type)

@@ -6,8 +6,9 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class Oracle:
         self.name = name
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
 
     def run(self, code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
         """The results of a program; `code` is StableHLO as bytecode or text.
@@ -59,10 +61,13 @@ class Oracle:
     def close(self) -> None:
         """Ends the process, if there is one."""
         process, self._process = self._process, None
+        log, self._log = self._log, None
+        if log is not None:
+            log.close()
         if process is not None:
             process.kill()
             process.wait()
-            for stream in (process.stdin, process.stdout, process.stderr):
+            for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     stream.close()
 
@@ -70,12 +75,13 @@ class Oracle:
         platform = "cpu" if self.name == "interpreter" else self.name
         flags = " ".join(filter(None, (os.environ.get("XLA_FLAGS"), _XLA_FLAGS)))
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_ENABLE_X64": "1"}
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         path = os.pathsep.join(filter(None, sys.path))
         return subprocess.Popen(
             [sys.executable, "-m", child.__name__, self.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._log,
             env={
                 **os.environ,
                 **quiet,
@@ -97,9 +103,13 @@ class Oracle:
                 )
 
     def _died(self, process: subprocess.Popen[bytes]) -> OracleError:
-        status = process.wait()
+        status, words = process.wait(), ""
+        if self._log is not None:
+            self._log.seek(0)
+            lines = self._log.read().decode(errors="replace").strip().splitlines()
+            words = f" and said {lines[-1][:300]!r}" if lines else ""
         self.close()
         return OracleError(
             f"[verify] needs {self.name} to survive the program; its process ended with status "
-            f"{status}. Do without this oracle for programs of this kind."
+            f"{status}{words}. Do without this oracle for programs of this kind."
         )

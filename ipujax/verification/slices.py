@@ -15,7 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
-from ipujax import jax_compat
+from ipujax.verification.inlining import lower_calls
 
 #: Ops without operands that are copied into a piece instead of becoming its parameters.
 _COPIED = frozenset({"stablehlo.constant", "stablehlo.iota"})
@@ -51,7 +51,7 @@ class Piece:
 
 def main_block(module: Any) -> Any:
     """The one block of `main`, once calls are inlined in place."""
-    jax_compat.lower_calls(module, legalise=False)
+    lower_calls(module, legalise=False)
     for op in module.body.operations:
         if op.operation.name == "func.func" and op.attributes["sym_name"].value == "main":
             return op.regions[0].blocks[0]

@@ -10,7 +10,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/data/*.md")])
 #: Pages whose Python blocks are run, each page's blocks one after the other in one process.
-EXECUTED = ("README.md", "docs/guides/callbacks-and-cache.md", "docs/guides/costs.md")
+EXECUTED = (
+    "README.md",
+    "docs/guides/callbacks-and-cache.md",
+    "docs/guides/costs.md",
+    "docs/guides/verify.md",
+)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
 
 

@@ -1,0 +1,91 @@
+"""Runs a module on StableHLO's reference interpreter, after rewriting what it cannot take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func, stablehlo
+
+from ipujax import jax_compat
+from ipujax.verification.inlining import lower_calls
+from ipujax.verification.literals import array_of
+
+#: Ops and custom calls that hand their operand on.
+_CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier")
+_MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement")
+
+
+def interpret(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
+    """The results of `main`."""
+    module = jax_compat.parse_module(code)
+    with module.context:
+        _each(module.operation, _drop_sharding)
+    lower_calls(module)
+    with module.context:
+        _each(module.operation, _copy_scattered)
+        complex_at = _split_complex_results(module)
+    parts = [array_of(result) for result in jax_compat.evaluate_module(module, arrays)]
+    results = []
+    for is_complex in complex_at:
+        real = parts.pop(0)
+        results.append(real + 1j * parts.pop(0) if is_complex else real)
+    return results
+
+
+def _each(op: Any, change: Callable[[Any], None]) -> None:
+    """Calls `change` with every op inside of `op`, which may erase or add some."""
+    for inner in list(_inside(op)):
+        _each(inner, change)
+        change(inner)
+
+
+def _inside(op: Any) -> Iterator[Any]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield from (inner.operation for inner in block.operations)
+
+
+def _drop_sharding(op: Any) -> None:
+    """What says where an array shall lie means nothing on one device."""
+    is_mark = (
+        op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value in _MARKS
+    )
+    if op.name in ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier") or is_mark:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+    elif op.name == "sdy.mesh":
+        op.erase()
+
+
+def _copy_scattered(op: Any) -> None:
+    """Lets a scatter work on copies: the interpreter writes into operands that others may use."""
+    if op.name == "stablehlo.scatter":
+        with ir.InsertionPoint(op), op.location:
+            for k in range(len(op.results)):
+                op.operands[k] = stablehlo.reshape(op.operands[k].type, op.operands[k])
+
+
+def _split_complex_results(module: Any) -> list[bool]:
+    """Lets `main` return real and imaginary parts, in place; says which results were complex.
+
+    The interpreter's binding ends the process where a result is complex.
+    """
+    (main,) = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
+    back = list(main.entry_block.operations)[-1]
+    values = list(back.operands)
+    is_complex = [str(v.type.element_type).startswith("complex") for v in values]
+    if any(is_complex):
+        with ir.Location.unknown(), ir.InsertionPoint(back):
+            parts: list[Any] = []
+            for value, split in zip(values, is_complex, strict=True):
+                parts += [stablehlo.real(value), stablehlo.imag(value)] if split else [value]
+            func.ReturnOp(parts)
+            back.operation.erase()
+            kinds = ir.FunctionType.get(main.type.inputs, [part.type for part in parts])
+            main.attributes["function_type"] = ir.TypeAttr.get(kinds)
+            if "res_attrs" in main.attributes:
+                del main.attributes["res_attrs"]
+    return is_complex

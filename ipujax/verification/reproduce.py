@@ -1,0 +1,110 @@
+"""Files that show one difference by themselves, and what they call to do so."""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ipujax.errors import OracleError
+from ipujax.verification.compare import difference, tolerance_of
+from ipujax.verification.literals import dtype_by_name
+from ipujax.verification.locate import Finding
+from ipujax.verification.oracles import ORACLES, Oracle
+
+_FILE = '''"""{heading}
+
+The first op that differs is {op}{where}.
+Run this file: it prints what the IPU and each oracle make of the program below.
+"""
+
+from ipujax.verification.reproduce import show
+
+PROGRAM = r"""
+{program}"""
+
+#: One (dtype, shape, elements) for each parameter; the elements compressed, in base64.
+INPUTS = [
+{inputs}]
+
+if __name__ == "__main__":
+    raise SystemExit(show(PROGRAM, INPUTS))
+'''
+
+Packed = tuple[str, tuple[int, ...], str]
+
+
+def pack(array: Any) -> Packed:
+    """An array as text."""
+    array = np.asarray(array)
+    data = base64.b64encode(zlib.compress(array.tobytes())).decode()
+    return array.dtype.name, array.shape, data
+
+
+def unpack(packed: Packed) -> np.ndarray:
+    """The array that was packed."""
+    name, shape, data = packed
+    raw = zlib.decompress(base64.b64decode(data))
+    return np.frombuffer(raw, dtype_by_name(name)).reshape(shape).copy()
+
+
+def write_reproducer(folder: Path, finding: Finding, heading: str) -> Path:
+    """Writes a new file into `folder`; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = "ipu_mismatch_" + finding.op.rpartition(".")[2]
+    path = folder / f"{name}.py"
+    number = 1
+    while path.exists():
+        number += 1
+        path = folder / f"{name}_{number}.py"
+    text = _FILE.format(
+        heading=heading.replace("\\", "/").replace('"""', "'''"),
+        op=finding.op,
+        where=f" at {finding.source}" if finding.source else "",
+        program=finding.piece.text,
+        inputs="".join(map(_input_text, finding.inputs)),
+    )
+    path.write_text(text)
+    return path
+
+
+def _input_text(array: Any) -> str:
+    dtype, shape, data = pack(array)
+    lines = "".join(f'        "{line}"\n' for line in textwrap.wrap(data, 80))
+    comment = f"    # {' '.join(str(np.asarray(array).ravel()).split())[:80]}\n"
+    return f"{comment}    (\n        {dtype!r},\n        {tuple(shape)},\n{lines}    ),\n"
+
+
+def show(program: str, inputs: Sequence[Packed]) -> int:
+    """Runs the program on the IPU and on every oracle, each in a process of its own.
+
+    Returns:
+        0 where the IPU agrees with the first oracle that runs it, else 1.
+    """
+    arrays = [unpack(packed) for packed in inputs]
+    results: dict[str, list[Any]] = {}
+    for name in ("ipu", *ORACLES):
+        oracle = Oracle(name)
+        try:
+            results[name] = oracle.run(program, arrays)
+            print(f"{name}:")
+            for array in results[name]:
+                print(textwrap.indent(f"{array.dtype}{list(array.shape)}\n{array}", "  "))
+        except OracleError as error:
+            print(f"{name}: {error}")
+        finally:
+            oracle.close()
+    trusted = next((name for name in ORACLES if name in results), "")
+    if not trusted or "ipu" not in results:
+        return 1
+    status = 0
+    for k, (ours, theirs) in enumerate(zip(results["ipu"], results[trusted], strict=True)):
+        found = difference(ours, theirs, tolerance_of(theirs.dtype, whole_program=False))
+        print(f"result {k}, ipu and {trusted}: {found.what if found else 'equal'}")
+        status = 1 if found else status
+    return status
