@@ -14,7 +14,7 @@ import ipujax.compiler.rules as rules  # noqa: F401  (registers every rule)
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.fuse import CONTROL_FLOW, blocks_run
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.ir import Op, Program, Seen, Value
+from ipujax.compiler.ir import Op, Program, Seen, Value, walk_ops
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
@@ -22,7 +22,10 @@ from ipujax.compiler.rules.custom_call import from_stored, refusal, to_stored
 from ipujax.compiler.rules.elementwise import body_refusals
 from ipujax.compiler.rules.precision import algorithm_refusal
 from ipujax.compiler.rules.registry import REFUSED, RULES
-from ipujax.errors import UnsupportedOpError
+from ipujax.errors import OutOfMemoryError, UnsupportedOpError
+
+#: More elements than an int32 index reaches, and than a Mk2 IPU has bytes.
+MAX_ELEMENTS = 2**31 - 1
 
 
 @dataclass(slots=True)
@@ -47,7 +50,20 @@ def refuse_unsupported(program: Program) -> Program:
                     found += body_refusals(region, op)
     if found:
         raise UnsupportedOpError(found)
+    _refuse_too_large(program)
     return program
+
+
+def _refuse_too_large(program: Program) -> None:
+    """Views cost nothing to make, so what is never computed on must be refused by its shape."""
+    for op in walk_ops(program.main):
+        for value in op.results:
+            if value.num_elements > MAX_ELEMENTS:
+                raise OutOfMemoryError(
+                    f"[compile] needs arrays of at most {MAX_ELEMENTS} elements; got "
+                    f"{value.dtype}{list(value.shape)} of {op.name} (at {op.source.line}). "
+                    "Do compute it in parts, with a loop."
+                )
 
 
 def _shown_name(op: Op) -> str:

@@ -22,9 +22,9 @@ from ipujax.verification.compare import difference, tolerance_of
 Run = Callable[[bytes, Sequence[np.ndarray]], list[Any]]
 Environment = dict[Any, np.ndarray]
 
-#: How many turns of a loop are looked at, how many ops are run alone, and how many tries it may
-#: take to make the piece smaller.
-MAX_TURNS, MAX_SUSPECTS, MAX_TRIES = 32, 64, 40
+#: How many turns of a loop are looked at, how many ops are run alone, how many are tried as the end
+#: of a larger piece, and how many tries it may take to make that piece smaller.
+MAX_TURNS, MAX_SUSPECTS, MAX_ENDS, MAX_TRIES = 32, 64, 32, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Search:
             finding = self._alone(block, op, known, inside)
             if finding:
                 return finding
-        ends = [list(op.results) for op in suspects[:8]]
+        ends = [list(op.results) for op in (*suspects[:8], *ops[:MAX_ENDS])]
         ends += [[v] for v in slices.returned(block)] + [slices.returned(block)]
         for results in ends:
             wanted = [v for v in results if slices.is_array(v) and v in truth]
