@@ -116,7 +116,7 @@ class Reader:
         return Program(
             name=self._name,
             main=block,
-            parameters=self._read_parameters(main, len(block.args)),
+            parameters=self._read_parameters(main, block),
         )
 
     # Ops -----------------------------------------------------------------------------------------
@@ -310,8 +310,8 @@ class Reader:
 
     # Signature -----------------------------------------------------------------------------------
 
-    def _read_parameters(self, main: Any, count: int) -> list[Parameter]:
-        parameters = [Parameter() for _ in range(count)]
+    def _read_parameters(self, main: Any, block: Block) -> list[Parameter]:
+        parameters = [Parameter() for _ in block.args]
         if "arg_attrs" not in main.attributes:
             return parameters
         for parameter, dictionary in zip(parameters, main.attributes["arg_attrs"], strict=True):
@@ -322,6 +322,9 @@ class Reader:
                     parameter.donated = True
                 elif item.name == "mhlo.memory_kind":
                     parameter.memory_kind = item.attr.value
+        for parameter, value in zip(parameters, block.args, strict=True):
+            if parameter.alias is not None:
+                _check_alias(parameter.alias, value, block.results)
         return parameters
 
 
@@ -342,6 +345,18 @@ def _needs_decomposition(name: str, operation: Any) -> bool:
     if any("complex<" in text for text in types):
         return True
     return name == "chlo.top_k" and any(text.endswith(_WIDE) for text in types)
+
+
+def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
+    """A result can take over an argument's memory where both have one type."""
+    fits = 0 <= index < len(results)
+    if fits and (results[index].shape, results[index].dtype) == (value.shape, value.dtype):
+        return
+    got = repr(results[index]) if fits else f"result {index} of {len(results)}"
+    raise InvalidProgramError(
+        f"[read] needs a donated argument and the result that takes over its memory to have one "
+        f"type; got {value!r} and {got}. Do hand over what jax.jit made."
+    )
 
 
 def read_program(module: Any, name: str, has_rule: Callable[[str], bool]) -> Program:

@@ -113,8 +113,8 @@ def _params(
     strides = list(attrs.get("window_strides", (1,) * rank))
     reversal = [bool(flag) for flag in attrs.get("window_reversal", (False,) * rank)]
     cut_pad = [
-        _cut_and_pad(size, pair, dilation)
-        for size, pair, dilation in zip(data.shape[2:], padding, input_dilation, strict=True)
+        [_cut_and_pad(edge, dilation) for edge in pair]
+        for pair, dilation in zip(padding, input_dilation, strict=True)
     ]
     none, false = [0] * rank, [False] * rank
     return poplin.ConvParams(
@@ -139,17 +139,16 @@ def _params(
     )
 
 
-def _cut_and_pad(size: int, padding: Sequence[int], dilation: int) -> list[tuple[int, int]]:
-    """For both edges (elements cut before dilation, zeros added after it) of XLA's padding.
+def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
+    """(elements cut before dilation, zeros added after it) for XLA's padding, maybe negative.
 
-    Padding may be negative, and between two elements lie `dilation - 1` zeros: where the edge falls
-    among them, one more element is cut and the zeros are put back.
+    Between two elements lie `dilation - 1` zeros: where the edge falls among them, one more element
+    is cut and the zeros are put back.
     """
-    cuts = [max(0, -(edge // dilation)) for edge in padding]
-    if size and sum(cuts) >= size:
-        left = (size - 1) * dilation + 1 + sum(padding)
-        return [(size, max(0, left)), (0, 0)]
-    return [(cut, cut * dilation + edge) for cut, edge in zip(cuts, padding, strict=True)]
+    if edge >= 0:
+        return 0, edge
+    cut = -(edge // dilation)
+    return cut, cut * dilation + edge
 
 
 def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any, type_: Any) -> tuple[Any, Any]:

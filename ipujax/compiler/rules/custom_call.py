@@ -35,7 +35,7 @@ def _callback(builder: Builder, op: Op) -> Sequence[Any]:
     results = [value for value in op.results if value.dtype != TOKEN]
     written = ipu.popx.hostCallback(
         builder.graph,
-        op.attrs["backend_config"],
+        str(op.attrs.get("backend_config", "")),
         [to_stored(builder, builder.tensor(value), value.dtype, debug) for value in values],
         [DTYPES[value.dtype].jax_name for value in values],
         [(DTYPES[value.dtype].jax_name, list(value.shape)) for value in results],
