@@ -115,7 +115,7 @@ def test_no_bytes_and_no_artifact():
         b"\0" * 100,
         b"ML\xefR",
         b"StableHLO_v1.0.0",
-        b"func.func @main() { return }",
+        b"no program",
     ):
         with pytest.raises(InvalidProgramError, match="needs a (StableHLO|function @main)"):
             compile_module(code, b"", {})
