@@ -182,8 +182,11 @@ class Linker {
   /// A cheaper link where the operand is a constant of which enough is known.
   Link special(Link link, std::int32_t v) const {
     const auto& constant = values_[index(v)].constant;
-    if (!constant || (link != Link::kMaximum && link != Link::kMinimum)) return link;
+    if (!constant) return link;
     const auto bits = static_cast<std::uint32_t>(*constant);
+    if (link == Link::kShiftLeft && bits < 32) return Link::kShiftLeftFew;
+    if (link == Link::kShiftRight && bits < 32) return Link::kShiftRightFew;
+    if (link != Link::kMaximum && link != Link::kMinimum) return link;
     if (bits == 0) return link == Link::kMaximum ? Link::kMaximumOfZero : link;
     const float number = __builtin_bit_cast(float, bits);
     if (number != number || number == 0.0f) return link;

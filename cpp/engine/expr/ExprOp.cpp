@@ -84,7 +84,8 @@ constexpr std::array<const char*, kOpCount> kNames{"constant",
                                                    "variance_to_inv_std_dev",
                                                    "select",
                                                    "clamp",
-                                                   "random_bits"};
+                                                   "random_bits",
+                                                   "rotate_left"};
 }  // namespace
 
 const char* nameOf(Op op) {
@@ -94,6 +95,7 @@ const char* nameOf(Op op) {
 
 int numOperands(Op op) {
   if (op == Op::kConstant || op == Op::kRandomBits) return 0;
+  if (op == Op::kRotateLeft) return 2;
   if (op < Op::kAdd) return 1;
   if (op < Op::kSelect) return 2;
   return 3;

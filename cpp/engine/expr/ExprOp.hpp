@@ -92,6 +92,8 @@ enum class Op : std::uint8_t {
   kClamp,   ///< args: (value, lowest, highest); NaN of any operand propagates
   // No operand again.
   kRandomBits,  ///< kUInt32; differs by element, by run, and by `immediate`
+  // Two operands again.
+  kRotateLeft,  ///< 32-bit integers, by 0 to 31; made by the planner, never by users
   kCount,
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/expr/ExprChain.hpp"
+#include "engine/expr/ExprRotations.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::expr {
@@ -457,7 +458,8 @@ class Planner {
 
 Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform) {
   Plan plan;
-  Planner(program, uniform).plan(plan);
+  const ExprProgram rotating = withRotations(program);
+  Planner(rotating, uniform).plan(plan);
   return plan;
 }
 

@@ -81,6 +81,8 @@ class ExprBuilder {
   std::int32_t apply(Op op, std::initializer_list<std::int32_t> args) {
     return apply(op, std::span<const std::int32_t>(args.begin(), args.size()));
   }
+  /// An instruction of another program, its operands those of this one.
+  std::int32_t again(const Instruction& instruction) { return add(instruction); }
   ElementType typeOf(std::int32_t value) const;
   void output(std::int32_t value);
   ExprProgram build();

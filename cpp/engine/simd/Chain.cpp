@@ -89,6 +89,8 @@ LinkForms integerLinks(Op op, bool is_signed) {
       return unary(Link::kShiftRight);
     case Op::kShiftRightSignExtend:
       return unary(Link::kShiftRightSign);
+    case Op::kRotateLeft:
+      return unary(Link::kRotateLeft);
     case Op::kMaximum:
       return commutative(either(Link::kMaximumInt, Link::kMaximumUInt));
     case Op::kMinimum:

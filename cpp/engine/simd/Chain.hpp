@@ -57,9 +57,12 @@ enum class Link : std::uint8_t {
   kAnd,
   kOr,
   kXor,
-  kShiftLeft,
+  kShiftLeft,  ///< by any number of bits
   kShiftRight,
   kShiftRightSign,
+  kShiftLeftFew,  ///< by 0 to 31 bits
+  kShiftRightFew,
+  kRotateLeft,
   kMaximumInt,
   kMinimumInt,
   kMaximumUInt,

@@ -92,6 +92,14 @@ IPUJAX_INLINE Float roundToBFloat16(Float v) {
   return (Float)(v != v ? nan : rounded);
 }
 
+IPUJAX_INLINE UInt rotateLeft(UInt x, UInt bits) {
+#if defined(__AVX512F__)
+  return (UInt)_mm512_maskz_rolv_epi32(0xffff, (__m512i)x, (__m512i)bits);
+#else
+  return (x << bits) | (x >> ((32u - bits) & 31u));
+#endif
+}
+
 // Of equal operands only zeros differ: the larger is the one without a sign.
 IPUJAX_INLINE Float maximum(Float a, Float b) {
   const Float zeros = (Float)((Int)a & (Int)b);
@@ -274,6 +282,9 @@ IPUJAX_INLINE void runStrip(const ChainLink* links, std::size_t count, std::byte
       IPUJAX_BINARY(kShiftLeft, UInt, y < 32u ? x << (y & 31u) : UInt{})
       IPUJAX_BINARY(kShiftRight, UInt, y < 32u ? x >> (y & 31u) : UInt{})
       IPUJAX_BINARY(kShiftRightSign, Int, x >> ((UInt)y < 32u ? y : Int{} + 31))
+      IPUJAX_BINARY(kShiftLeftFew, UInt, x << y)
+      IPUJAX_BINARY(kShiftRightFew, UInt, x >> y)
+      IPUJAX_BINARY(kRotateLeft, UInt, rotateLeft(x, y))
       IPUJAX_BINARY(kMaximumInt, Int, x > y ? x : y)
       IPUJAX_BINARY(kMinimumInt, Int, x < y ? x : y)
       IPUJAX_BINARY(kMaximumUInt, UInt, x > y ? x : y)

@@ -64,6 +64,7 @@ IPUJAX_I2(ShiftLeft, U(b) >= U(kBits<T>) ? U(0) : U(U(a) << (U(b) & U(kBits<T> -
 IPUJAX_I2(ShiftRight, U(b) >= U(kBits<T>) ? U(0) : U(U(a) >> (U(b) & U(kBits<T> - 1))))
 IPUJAX_I2(ShiftRightSign,
           std::make_signed_t<T>(a) >> (U(b) >= U(kBits<T>) ? U(kBits<T> - 1) : U(b)))
+IPUJAX_I2(RotateLeft, (U(a) << (U(b) % kBits<T>)) | (U(a) >> ((kBits<T> - U(b)) % kBits<T>)))
 IPUJAX_IP(Equal, a == b)
 IPUJAX_IP(NotEqual, a != b)
 IPUJAX_IP(Less, a < b)
@@ -169,6 +170,8 @@ MapFn integer(expr::Op op, unsigned s) {
       return binary<ShiftRight<T>, T>(s);
     case Op::kShiftRightSignExtend:
       return binary<ShiftRightSign<T>, T>(s);
+    case Op::kRotateLeft:
+      return binary<RotateLeft<T>, T>(s);
     case Op::kEqual:
       return binary<Equal<T>, T, u8>(s);
     case Op::kNotEqual:
