@@ -9,7 +9,6 @@ instead.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -109,7 +108,6 @@ def _of_floats(harness: Harness) -> tuple[Function, list[Any]]:
     arguments = list(harness.arguments())
     places = [i for i, x in enumerate(arguments) if _is_float(x)]
 
-    @jax.jit
     def function(*floats: Any) -> list[Any]:
         full = list(arguments)
         for place, value in zip(places, floats, strict=True):
@@ -119,7 +117,7 @@ def _of_floats(harness: Harness) -> tuple[Function, list[Any]]:
         parts = [part for z in complexes for part in (z.real, z.imag)]
         return [leaf for leaf in leaves if _is_float(leaf)] + parts
 
-    return function, [jnp.asarray(arguments[i]) for i in places]
+    return jax.jit(function), [jnp.asarray(arguments[i]) for i in places]
 
 
 def _is_float(value: Any) -> bool:
@@ -146,4 +144,4 @@ def _hessian_product(function: Function, floats: list[Any]) -> list[Any] | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

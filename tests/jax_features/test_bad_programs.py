@@ -117,7 +117,7 @@ def test_no_bytes_and_no_artifact():
         b"StableHLO_v1.0.0",
         b"no program",
     ):
-        with pytest.raises(InvalidProgramError, match="needs a (StableHLO|function @main)"):
+        with pytest.raises(InvalidProgramError, match=r"needs a (StableHLO|function @main)"):
             compile_module(code, b"", {})
 
 

@@ -175,7 +175,7 @@ def _loops() -> list[Workload]:
             [normal(128, 16, 64), np.zeros((16, 64), np.float32), normal(64, 256), normal(64, 256)],
         ),
         Workload("scan 1,000 sines", _sines, [normal(8)]),
-        Workload("while 10,000 tiny steps", _tiny_steps, [np.float32(1)]),
+        Workload("while 10,000 tiny steps", _tiny_steps, [np.ones((), np.float32)]),
     ]
 
 
