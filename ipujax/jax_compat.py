@@ -164,6 +164,7 @@ def lower_linalg_as_on_cpu() -> None:
     """
     from functools import partial
 
+    from jax._src.export import _export
     from jax._src.interpreters import mlir as private_mlir
     from jax._src.lax import linalg
 
@@ -188,6 +189,8 @@ def lower_linalg_as_on_cpu() -> None:
         partial(linalg._lu_pivots_to_permutation_gpu_lowering, target_name_prefix=PLATFORM),
         platform=PLATFORM,
     )
+    # LAPACK's names are in that list: exported programs may hold them.
+    _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.add("ipu_lu_pivots_to_permutation")
 
 
 def lower_named_platforms_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -182,3 +183,10 @@ def test_what_only_a_gpu_can_is_refused_by_name() -> None:
 def test_half_precision_is_refused_as_on_the_cpu() -> None:
     with pytest.raises(NotImplementedError, match="float16"):
         jax.jit(linalg.eigh)(np.eye(3, dtype="f2"))
+
+
+def test_solves_are_exported() -> None:
+    a, b = normal(3, 3) + 3 * np.eye(3, dtype="f4"), normal(3)
+    exported = jax.export.export(jax.jit(jnp.linalg.solve), platforms=["ipu"])(a, b)
+    again = jax.export.deserialize(exported.serialize())
+    assert_allclose(again.call(a, b), np.linalg.solve(a, b), rtol=1e-4)
