@@ -33,7 +33,7 @@ def chunk_main(first: int, count: int) -> None:
         oracles = {"cpu": on_platform("cpu")}
         if seed % INTERPRETED == 0:
             oracles["interpreter"] = interpreter.run
-        outcome = check(from_seed(seed), oracles)
+        outcome = check(from_seed(seed), oracles, interpreter.run)
         refused = {name: text[:200] for name, text in outcome.refused.items()}
         line = {"seed": seed, "differences": outcome.differences, "refused": refused}
         print(json.dumps(line), flush=True)
@@ -97,13 +97,16 @@ def main() -> int:
                 done += 1
                 failed += bool(outcome["differences"])
                 refused += "cpu" in outcome["refused"]
+                wrong = outcome["refused"].get("cpu", "")
+                if wrong:
+                    print(f"seed {outcome['seed']}: the CPU backend: {wrong}", flush=True)
                 interpreted += outcome["seed"] % INTERPRETED == 0
                 interpreted -= "interpreter" in outcome["refused"]
-                for text in outcome["differences"]:
-                    print(f"seed {outcome['seed']}: {text}", flush=True)
+                for text in outcome["differences"][:3]:
+                    print(f"seed {outcome['seed']}: {text.splitlines()[0]}", flush=True)
     seconds = time.monotonic() - begin
     print(
-        f"{done} random programs, {failed} mismatches; not run by the CPU {refused}, "
+        f"{done} random programs, {failed} mismatches; not run by the CPU, or wrong there {refused}, "
         f"run by the interpreter too {interpreted}; {seconds:.0f} s"
     )
     return 1 if failed or done != options.count else 0

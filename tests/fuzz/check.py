@@ -39,8 +39,15 @@ def on_platform(platform: str) -> Run:
     return run
 
 
-def check(program: RandomProgram, oracles: Mapping[str, Run]) -> Outcome:
-    """Compares the IPU with each oracle; a refusal of the IPU is a difference too."""
+def check(
+    program: RandomProgram, oracles: Mapping[str, Run], referee: Run | None = None
+) -> Outcome:
+    """Compares the IPU with each oracle; a refusal of the IPU is a difference too.
+
+    Args:
+        referee: the reference interpreter. Where it agrees with the IPU, another oracle that does
+            not is wrong itself, and is counted as one that did not run the program.
+    """
     outcome = Outcome(program.seed)
     try:
         ours = on_platform("ipu")(program.code, program.arguments)
@@ -52,15 +59,31 @@ def check(program: RandomProgram, oracles: Mapping[str, Run]) -> Outcome:
             outcome.refused[name] = "it compares NaN in no total order"
             continue
         try:
-            theirs = run(program.code, program.arguments)
+            found = _differences(program, ours, run)
         except (OracleError, jax.errors.JaxRuntimeError) as error:
             outcome.refused[name] = str(error)
             continue
-        for k, (a, b, allowed) in enumerate(zip(ours, theirs, program.errors, strict=True)):
-            difference = unequal(a, b, allowed)
-            if difference:
-                outcome.differences.append(f"result {k} and {name}: {difference}")
+        if found and referee is not None and _agrees(program, ours, referee):
+            outcome.refused[name] = f"it is wrong alone: {found[0]}"
+            continue
+        outcome.differences += [f"{name}: {text}" for text in found]
     return outcome
+
+
+def _differences(program: RandomProgram, ours: Sequence[Any], run: Run) -> list[str]:
+    theirs = run(program.code, program.arguments)
+    pairs = zip(ours, theirs, program.errors, strict=True)
+    texts = [unequal(a, b, allowed) for a, b, allowed in pairs]
+    return [f"result {k}: {text}" for k, text in enumerate(texts) if text]
+
+
+def _agrees(program: RandomProgram, ours: Sequence[Any], referee: Run) -> bool:
+    if beyond_interpreter(program):
+        return False
+    try:
+        return not _differences(program, ours, referee)
+    except OracleError:
+        return False
 
 
 def beyond_interpreter(program: RandomProgram) -> bool:

@@ -30,9 +30,9 @@ def interpreter():
     suppress_health_check=list(HealthCheck),
 )
 @given(rng=st.randoms(use_true_random=False))
-def test_programs_that_hypothesis_draws(rng: random.Random):
+def test_programs_that_hypothesis_draws(interpreter: Oracle, rng: random.Random):
     """Shrinks what differs: a smaller program with smaller arrays."""
-    outcome = check(make_program(rng), {"cpu": on_platform("cpu")})
+    outcome = check(make_program(rng), {"cpu": on_platform("cpu")}, interpreter.run)
     assert outcome.differences == []
 
 
@@ -44,7 +44,7 @@ def test_programs_by_seed(first: int, interpreter: Oracle):
         oracles = {"cpu": on_platform("cpu")}
         if seed % 2:
             oracles["interpreter"] = interpreter.run
-        outcome = check(from_seed(seed), oracles)
+        outcome = check(from_seed(seed), oracles, interpreter.run)
         if outcome.differences:
             failed[seed] = outcome.differences
     assert not failed
