@@ -106,8 +106,8 @@ def main() -> int:
                     print(f"seed {outcome['seed']}: {text.splitlines()[0]}", flush=True)
     seconds = time.monotonic() - begin
     print(
-        f"{done} random programs, {failed} mismatches; not run by the CPU, or wrong there {refused}, "
-        f"run by the interpreter too {interpreted}; {seconds:.0f} s"
+        f"{done} random programs, {failed} mismatches; refused by the CPU, or wrong there: "
+        f"{refused}; run by the interpreter too: {interpreted}; {seconds:.0f} s"
     )
     return 1 if failed or done != options.count else 0
 
