@@ -147,6 +147,22 @@ def test_modulus_neither_overflows_nor_vanishes() -> None:
     np.testing.assert_allclose(jax.jit(jnp.abs)(z), exact, rtol=1e-6)
 
 
+def test_finite_results_raise_no_exception_on_the_way() -> None:
+    options = {"ipu_floating_point_exceptions": "inv,div0,oflo"}
+    zeros, large = np.zeros(3, np.complex64), np.full(3, 100 + 1j, np.complex64)
+    for f, z in (
+        (jnp.abs, zeros),
+        (lax.sign, zeros),
+        (lambda z: z / (z + 2j), zeros),
+        (lambda z: z / (z + 2), zeros),
+        (lambda z: z ** np.complex64(2), zeros),
+        (jnp.tanh, large),
+    ):
+        assert np.isfinite(jax.jit(f, compiler_options=options)(z)).all()
+    with pytest.raises(jax.errors.JaxRuntimeError, match="div0"):
+        jax.jit(lambda z: (z + 1) / z, compiler_options=options)(zeros).block_until_ready()
+
+
 def test_donated_and_carried_buffers_keep_their_dtype() -> None:
     f = jax.jit(lambda z: z * 2, donate_argnums=0)
     z = jnp.asarray(Z)

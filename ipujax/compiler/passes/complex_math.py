@@ -3,6 +3,8 @@
 The cases at zero, infinity and NaN are those that XLA's CPU backend has. `sqrt`, `log`, `sine` ...
 come from JAX mostly as real arithmetic already: the artifact is written after StableHLO's own
 complex-math expansion; the formulas here serve what is left, and programs by other front ends.
+No step on the way of a finite result is invalid, overflows or divides by zero: users may have asked
+for an error there.
 """
 
 from __future__ import annotations
@@ -21,9 +23,14 @@ def modulus(w: Writer, z: Pair) -> Term:
     """|z| without overflow on the way."""
     re, im = abs(z[0]), abs(z[1])
     most, least = re.maximum(im), re.minimum(im)
-    ratio = least / most
+    ratio = least / _or_one(w, most)
     length = most * (ratio * ratio + 1.0).sqrt()
-    return w.where(length.is_nan(), least, length)  # 0 / 0 and inf / inf
+    return w.where(length.is_nan(), least, length)  # inf / inf
+
+
+def _or_one(w: Writer, x: Term) -> Term:
+    """x, or 1 in place of 0."""
+    return w.where(x.eq(0.0), x.like(1.0), x)
 
 
 def add(w: Writer, x: Pair, y: Pair) -> Pair:
@@ -50,7 +57,8 @@ def divide(w: Writer, x: Pair, y: Pair) -> Pair:
     x_size, y_size = abs(x[0]).maximum(abs(x[1])), abs(y[0]).maximum(abs(y[1]))
     scale = w.where(x_size.maximum(y_size) > 2.0**125, x_size.like(0.25), 1.0)
     endless = abs(x[0]).eq(_INF), abs(x[1]).eq(_INF)
-    up = (endless[0] | endless[1]) & (y_size < _INF)  # an infinite x counts as its direction
+    # An infinite x counts as its direction.
+    up = (endless[0] | endless[1]) & (y_size < _INF) & (y_size > 0.0)
     direction = tuple(
         w.where(up, w.where(infinite, part.unary("sign"), 0.0), part * scale)
         for infinite, part in zip(endless, x, strict=True)
@@ -60,18 +68,17 @@ def divide(w: Writer, x: Pair, y: Pair) -> Pair:
     c, d = y[0] * scale, y[1] * scale
     c, d = w.where(wide, c, d), w.where(wide, d, -c)
     diagonal = c.unary("sign") * d.unary("sign")
-    ratio = w.where(abs(d).eq(_INF), diagonal, d / c)
-    below = c + d * ratio
+    by_zero = y_size.eq(0.0)
+    ratio = w.where(abs(d).eq(_INF), diagonal, d / _or_one(w, c))
+    below = w.where(by_zero, c, c + d * ratio)  # of the sum the zero's sign would be lost
     length = w.where(up, a.like(_INF), 1.0)
-    re, im = (a + b * ratio) * length / below, (b - a * ratio) * length / below
-    by_zero, steep = y_size.eq(0.0), 1.0 / y[0]
-    return w.where(by_zero, steep * x[0], re), w.where(by_zero, steep * x[1], im)
+    a_side, b_side = w.where(by_zero, 0.0, a * ratio), w.where(by_zero, 0.0, b * ratio)
+    return (a + b_side) * length / below, (b - a_side) * length / below
 
 
 def sign(w: Writer, z: Pair) -> Pair:
-    length = modulus(w, z)
-    nothing = length.eq(0.0)
-    return w.where(nothing, z[0], z[0] / length), w.where(nothing, z[1], z[1] / length)
+    length = _or_one(w, modulus(w, z))
+    return z[0] / length, z[1] / length
 
 
 def exponential(w: Writer, z: Pair) -> Pair:
@@ -98,7 +105,7 @@ def log(w: Writer, z: Pair) -> Pair:
     """The logarithm of the larger part plus half log1p of the squared ratio."""
     re, im = abs(z[0]), abs(z[1])
     most, least = re.maximum(im), re.minimum(im)
-    ratio = least / most
+    ratio = least / _or_one(w, most)
     rest = w.where(most.eq(least), most.like(1.0), ratio * ratio)
     length = most.log() + rest.log1p() * 0.5
     near = (most - 1.0) * (most + 1.0) + least * least
@@ -121,9 +128,7 @@ def sqrt(w: Writer, z: Pair) -> Pair:
     scale = w.where(large, re.like(2.0**-4), 2.0**60)
     x, y = abs(re) * scale, abs(im) * scale
     root = ((modulus(w, (x, y)) + x) * 0.5).sqrt() * w.where(large, re.like(4.0), 2.0**-30)
-    other = abs(im) / (root * 2.0)
-    nothing = root.eq(0.0)
-    other = w.where(nothing, abs(im), other)
+    other = abs(im) / _or_one(w, root * 2.0)
     right = re >= 0.0
     u, v = w.where(right, root, other), w.where(right, other, root)
     wide = im.is_infinite()
@@ -162,7 +167,7 @@ def cosine(w: Writer, z: Pair) -> Pair:
 def tanh(w: Writer, z: Pair) -> Pair:
     """Kahan's (Branch cuts for complex elementary functions, 1987): no overflow on the way."""
     re, im = z
-    t, s = im.tan(), re.sinh()
+    t, s = im.tan(), re.maximum(-11.0).minimum(11.0).sinh()
     beta = t * t + 1.0
     rho = (s * s + 1.0).sqrt()
     below = beta * s * s + 1.0
@@ -194,7 +199,7 @@ def power(w: Writer, x: Pair, y: Pair) -> Pair:
     c, d = y
     length, angle = modulus(w, x), x[1].atan2(x[0])
     coefficient = length.pow(c) * (-(d * angle)).exp()
-    turned = c * angle + w.where(d.eq(0.0), d, d * length.log())
+    turned = c * angle + w.where(d.eq(0.0), d, d * _or_one(w, length).log())
     re, im = coefficient * turned.cos(), coefficient * turned.sin()
     base_zero = length.eq(0.0) & (c > 0.0)
     re, im = w.where(base_zero, 0.0, re), w.where(base_zero, 0.0, im)
