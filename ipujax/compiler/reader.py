@@ -15,7 +15,7 @@ from ipujax import jax_compat
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
-from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value
+from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value, splat
 from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, expand
 from ipujax.compiler.sources import Sources
 from ipujax.errors import InvalidProgramError, UnsupportedOpError
@@ -82,6 +82,7 @@ class Reader:
     def _make_special(self) -> dict[str, Callable[[Any, Environment, Block], None]]:
         special: dict[str, Callable[[Any, Environment, Block], None]] = {
             "func.call": self._read_call,
+            "stablehlo.collective_permute": self._read_collective_permute,
             "stablehlo.composite": self._read_composite,
             "stablehlo.constant": self._read_constant,
             "stablehlo.custom_call": self._read_custom_call,
@@ -190,6 +191,18 @@ class Reader:
     def _read_rename(self, operation: Any, env: Environment, block: Block) -> None:
         for result, operand in zip(operation.results, operation.operands, strict=True):
             env[result] = env[operand]
+
+    def _read_collective_permute(self, operation: Any, env: Environment, block: Block) -> None:
+        """One device sends to itself, or to nobody: then everybody receives zeros."""
+        if np.asarray(operation.attributes["source_target_pairs"]).size:
+            self._read_rename(operation, env, block)
+            return
+        for result in operation.results:
+            shape, dtype = self._type(result.type)
+            if dtype not in DTYPES:
+                self._read_op(operation, operation.name, env, block)
+                return
+            env[result] = splat(np.zeros((), DTYPES[dtype].numpy), shape, dtype)
 
     def _read_device_id(self, operation: Any, env: Environment, block: Block) -> None:
         env[operation.results[0]] = Value((), "ui32", const=np.zeros((), np.uint32))

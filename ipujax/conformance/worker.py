@@ -17,6 +17,7 @@ from typing import Any
 
 from ipujax.conformance.comparison import difference
 from ipujax.conformance.harnesses import WIDE, Harness, all_harnesses
+from ipujax.errors import IpuError
 
 #: What a refusal looks like in JAX: the status of the error, then the place in ipujax.
 REFUSAL = "UNIMPLEMENTED: ["
@@ -66,8 +67,8 @@ def _run_both(harness: Harness) -> dict[str, Any]:
     try:
         ours, ipu_seconds = _run(harness.function, arguments, jax.devices("ipu")[0])
     except Exception as error:
-        text = str(error)
-        status = "refused" if text.startswith(REFUSAL) else "error"
+        refused = isinstance(error, IpuError) or str(error).startswith(REFUSAL)
+        status = "refused" if refused else "error"
         return {"status": status, "reason": first_lines(error), "cpu_s": cpu_seconds}
     times = {"cpu_s": cpu_seconds, "ipu_s": ipu_seconds}
     import numpy as np

@@ -213,3 +213,17 @@ def test_shape_that_only_a_running_program_has_is_refused_by_name() -> None:
     }"""
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED(.|\n)*dynamic_reshape"):
         run("ipu", text, array((6,)), np.array([2, 3], "i4"))
+
+
+@pytest.mark.parametrize(("pairs", "factor"), [("[[0, 0]]", 1), ("", 0)])
+def test_one_device_permutes_with_itself_or_receives_zeros(pairs: str, factor: float) -> None:
+    count = 1 if pairs else 0
+    dense = f"dense<{pairs}>" if pairs else "dense<>"
+    text = f"""func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {{
+      %0 = "stablehlo.collective_permute"(%a) {{
+        source_target_pairs = {dense} : tensor<{count}x2xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>
+      }} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      return %0 : tensor<2x3xf32>
+    }}"""
+    np.testing.assert_array_equal(run("ipu", text, MATRIX)[0], factor * MATRIX)

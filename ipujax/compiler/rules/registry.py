@@ -79,7 +79,6 @@ _HOST = "the host is reached with io_callback and jax.debug, not with in- and ou
 REFUSED: dict[str, str] = {
     "async_done": _SEVERAL_DEVICES,
     "async_start": _SEVERAL_DEVICES,
-    "collective_permute": _SEVERAL_DEVICES,
     "infeed": _HOST,
     "outfeed": _HOST,
     "recv": _HOST,
@@ -95,6 +94,7 @@ READ_AWAY = frozenset(
         "all_reduce",
         "all_to_all",
         "collective_broadcast",
+        "collective_permute",
         "composite",
         "constant",
         "cross-replica-sum",
