@@ -6,3 +6,4 @@ from tests.fuzz import elementwise as elementwise
 from tests.fuzz import indexing as indexing
 from tests.fuzz import reductions as reductions
 from tests.fuzz import shapes as shapes
+from tests.fuzz import storage as storage
