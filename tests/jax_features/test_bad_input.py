@@ -167,6 +167,8 @@ def test_ctrl_c_interrupts_and_leaves_a_working_process(run_python, tmp_path: Pa
     script = tmp_path / "interrupted.py"
     script.write_text(
         "import os, signal, threading, json\n"
+        # A shell that starts the tests in the background lets them ignore the signal.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         + HEADER
         + "x = jnp.ones(4)\n"
         + busy
