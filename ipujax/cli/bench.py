@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ipujax.cli.measure.row import Row, seconds
@@ -32,6 +33,8 @@ TIMED = (
     ("digits CNN step", "digits_cnn", 2.0),
     ("transformer step", "transformer", 2.0),
 )
+#: Ratio of each program that `--all` adds.
+WORKLOAD_BOUND = 1.5
 SCAN_LENGTHS = (100, 10_000)
 SCAN_BOUND = 1.5
 MEMORY_BOUND = 1.5
@@ -42,7 +45,7 @@ GROWTH_BOUND_BYTES = 1 << 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="few samples: a minute, less steady")
-    parser.add_argument("--all", action="store_true", help="many samples: the steadiest figures")
+    parser.add_argument("--all", action="store_true", help="many samples, and many more programs")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
     parser.add_argument("--only", default="", help="only rows whose name holds this text")
 
@@ -103,13 +106,18 @@ def _host_memory() -> Iterator[Row]:
 
 
 def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
-    from ipujax.cli.measure import programs, published
+    from ipujax.cli.measure import programs, published, workloads
 
     rounds, sample = (3, 0.05) if arguments.quick else (25, 0.2) if arguments.all else (9, 0.15)
     wanted = arguments.only.lower()
     for name, program, bound in TIMED:
         if wanted in name.lower():
             yield _ratio(getattr(programs, program), name, bound, rounds, sample)
+    if arguments.all:
+        for workload in workloads.workloads():
+            if wanted in workload.name.lower():
+                calls = partial(workloads.on_device, workload)
+                yield _ratio(calls, workload.name, WORKLOAD_BOUND, rounds, sample)
     if wanted in "scan that stacks, per step":
         yield _scan(rounds, sample)
     if wanted in "host memory of transformer step, growth over 10,000 calls":

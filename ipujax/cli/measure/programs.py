@@ -16,7 +16,7 @@ from ipujax.cli.measure import source_tree
 from ipujax.cli.measure.timing import RunMany, timed
 
 
-def _repeat(function: Callable[..., Any], *inputs: jax.Array) -> RunMany:
+def repeat(function: Callable[..., Any], *inputs: jax.Array) -> RunMany:
     """Calls with the same inputs; waits for the last result only, as users' loops do."""
     jax.block_until_ready(function(*inputs))
 
@@ -31,7 +31,7 @@ def _repeat(function: Callable[..., Any], *inputs: jax.Array) -> RunMany:
 
 def add_one(device: jax.Device) -> RunMany:
     """x + 1 on four floats: the cost of a call."""
-    return _repeat(jax.jit(lambda x: x + 1), jax.device_put(np.ones(4, np.float32), device))
+    return repeat(jax.jit(lambda x: x + 1), jax.device_put(np.ones(4, np.float32), device))
 
 
 def add_one_to_numpy(device: jax.Device) -> RunMany:
@@ -57,7 +57,7 @@ def elementwise(device: jax.Device) -> RunMany:
         return y + jnp.sqrt(jnp.abs(x))
 
     x = np.random.default_rng(0).standard_normal(1_000_000).astype(np.float32)
-    return _repeat(jax.jit(chain), jax.device_put(x, device))
+    return repeat(jax.jit(chain), jax.device_put(x, device))
 
 
 def cheap_elementwise(device: jax.Device) -> RunMany:
@@ -70,14 +70,14 @@ def cheap_elementwise(device: jax.Device) -> RunMany:
         return x
 
     x = np.random.default_rng(0).standard_normal(1_000_000).astype(np.float32)
-    return _repeat(jax.jit(chain), jax.device_put(x, device))
+    return repeat(jax.jit(chain), jax.device_put(x, device))
 
 
 def matmul(device: jax.Device) -> RunMany:
     """1024 x 1024 float32."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((1024, 1024)).astype(np.float32) for _ in range(2))
-    return _repeat(jax.jit(jnp.matmul), jax.device_put(a, device), jax.device_put(b, device))
+    return repeat(jax.jit(jnp.matmul), jax.device_put(a, device), jax.device_put(b, device))
 
 
 def stacking_scan(device: jax.Device, num_steps: int) -> RunMany:
@@ -89,7 +89,7 @@ def stacking_scan(device: jax.Device, num_steps: int) -> RunMany:
 
     xs = jax.device_put(np.ones((num_steps, 32), np.float32), device)
     start = jax.device_put(np.zeros(32, np.float32), device)
-    return _repeat(jax.jit(lambda c, x: lax.scan(body, c, x)), start, xs)
+    return repeat(jax.jit(lambda c, x: lax.scan(body, c, x)), start, xs)
 
 
 _serial = itertools.count()

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ipujax.cli.measure.timing import RunMany, timed
+from ipujax.cli.measure.programs import repeat
+from ipujax.cli.measure.timing import RunMany
 
 MILLION = 1 << 20
 
@@ -210,15 +211,6 @@ def workloads() -> list[Workload]:
 
 
 def on_device(workload: Workload, device: jax.Device) -> RunMany:
-    """Calls on one device, warmed up; waits for the last result, as users' loops do."""
-    function = jax.jit(workload.function)
+    """Calls on one device, warmed up."""
     inputs = [jax.device_put(argument, device) for argument in workload.arguments]
-    jax.block_until_ready(function(*inputs))
-
-    def run(num_calls: int) -> None:
-        result = None
-        for _ in range(num_calls):
-            result = function(*inputs)
-        jax.block_until_ready(result)
-
-    return timed(run)
+    return repeat(jax.jit(workload.function), *inputs)

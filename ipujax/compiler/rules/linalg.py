@@ -16,6 +16,7 @@ from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import custom_call_rule, rule
+from ipujax.errors import UnsupportedOpError
 
 #: The tensors of one value: [real], or [real, imaginary].
 Parts = list[Any]
@@ -201,7 +202,7 @@ def geev(builder: Builder, config: dict[str, Any], operands: list[Parts], debug:
 def gees(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
     """Schur form, vectors, eigenvalues (as above), how many were put first, status."""
     if not _is(config, "sort", "N"):
-        raise NotImplementedError("[schur] needs sort_eig_vals=False; got True. Do sort after it.")
+        raise UnsupportedOpError([("schur", "it does not sort eigenvalues; do that after it", "")])
     vectors = _is(config, "mode", "V")
     *made, status = ipu.popx.schur(builder.graph, operands[0], vectors, builder.program, debug)
     shape = status[0].shape
