@@ -15,6 +15,9 @@ namespace {
 /// is served sooner by running the program itself.
 constexpr float kShortMicroseconds = 100;
 
+/// What a caller waits for host callbacks: printing takes less, a training step with I/O more.
+constexpr float kShortCallbackMicroseconds = 5000;
+
 [[noreturn]] void failArgument(const engine::Signature& signature, std::size_t index,
                                const std::string& needs, const std::string& got) {
   failInvalidArgument("[ipu execute] argument " + std::to_string(index) + " of " + signature.name +
@@ -34,6 +37,11 @@ bool Replica::isShort() const {
   if (program->signature().has_host_callbacks) return false;
   const float late = microseconds.load(std::memory_order_relaxed);
   return late < 0 ? program->looksShort() : late <= kShortMicroseconds;
+}
+
+bool Replica::callsBackShortly() const {
+  return program->signature().has_host_callbacks && program->looksShort() &&
+         microseconds.load(std::memory_order_relaxed) <= kShortCallbackMicroseconds;
 }
 
 /// The shorter of the last two runs counts, so that one hiccup of the host changes nothing.

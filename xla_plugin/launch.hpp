@@ -22,6 +22,9 @@ struct Replica {
   std::atomic<float> last_microseconds{-1};
 
   bool isShort() const;
+  /// Worth waiting for: what its callbacks print or record is there when the call returns, as users
+  /// of JAX's CPU backend are used to.
+  bool callsBackShortly() const;
   void timed(float us);
 };
 

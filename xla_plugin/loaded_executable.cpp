@@ -103,6 +103,7 @@ void LoadedExecutable::executeOnOne(PJRT_LoadedExecutable_Execute_Args& args, bo
   auto refused = queue.push(std::move(queued));
   submit.unlock();
   if (refused) refused->run();
+  if (replica.callsBackShortly()) done->wait();
   giveEvent(args, 0, std::move(done));
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ipujax import jax_compat
 from ipujax.errors import OracleError
+from ipujax.verification import slices
 from tests.fuzz.generator import RandomProgram
 
 Run = Callable[[bytes, Sequence[np.ndarray]], list[Any]]
@@ -39,14 +40,32 @@ def on_platform(platform: str) -> Run:
     return run
 
 
+def one_by_one(run: Run) -> Run:
+    """Runs a program's ops each as a program of its own: nothing is fused, nothing folded."""
+
+    def each(code: bytes, arguments: Sequence[np.ndarray]) -> list[Any]:
+        module = jax_compat.parse_module(code)  # a block lives as long as its module
+        block = slices.main_block(module)
+        known = dict(zip(block.arguments, arguments, strict=True))
+        for op in slices.body_ops(block):
+            alone = slices.piece(block, list(op.results), known.__contains__)
+            found = run(alone.code, [known[value] for value in alone.inputs])
+            known.update(zip(op.results, map(np.asarray, found), strict=True))
+        return [known[value] for value in slices.returned(block)]
+
+    return each
+
+
 def check(
     program: RandomProgram, oracles: Mapping[str, Run], referee: Run | None = None
 ) -> Outcome:
     """Compares the IPU with each oracle; a refusal of the IPU is a difference too.
 
     Args:
-        referee: the reference interpreter. Where it agrees with the IPU, another oracle that does
-            not is wrong itself, and is counted as one that did not run the program.
+        referee: the reference interpreter, asked for the results that differ. Where it agrees with
+            the IPU, another oracle that does not is wrong itself, and is counted as one that did
+            not run the program. So is an oracle whose own answer is the IPU's once it runs the
+            ops one by one.
     """
     outcome = Outcome(program.seed)
     try:
@@ -55,41 +74,51 @@ def check(
         outcome.differences.append(f"ipu: {type(error).__name__}: {str(error)[:600]}")
         return outcome
     for name, run in oracles.items():
-        if name == "interpreter" and beyond_interpreter(program):
+        if name == "interpreter" and beyond_interpreter(program.text, program.arguments):
             outcome.refused[name] = "it compares NaN in no total order"
             continue
         try:
-            found = _differences(program, ours, run)
+            found = _differences(program.errors, ours, run(program.code, program.arguments))
         except (OracleError, jax.errors.JaxRuntimeError) as error:
             outcome.refused[name] = str(error)
             continue
-        if found and referee is not None and _agrees(program, ours, referee):
-            outcome.refused[name] = f"it is wrong alone: {found[0]}"
+        judges = [one_by_one(run)] if referee is None else [referee, one_by_one(run)]
+        if found and any(_agrees(program, ours, sorted(found), judge) for judge in judges):
+            outcome.refused[name] = f"it is wrong alone: {next(iter(found.values()))}"
             continue
-        outcome.differences += [f"{name}: {text}" for text in found]
+        outcome.differences += [f"{name}: result {k}: {text}" for k, text in found.items()]
     return outcome
 
 
-def _differences(program: RandomProgram, ours: Sequence[Any], run: Run) -> list[str]:
-    theirs = run(program.code, program.arguments)
-    pairs = zip(ours, theirs, program.errors, strict=True)
-    texts = [unequal(a, b, allowed) for a, b, allowed in pairs]
-    return [f"result {k}: {text}" for k, text in enumerate(texts) if text]
+def _differences(
+    errors: Sequence[float], ours: Sequence[Any], theirs: Sequence[Any]
+) -> dict[int, str]:
+    """What is wrong with each result that differs, by its number."""
+    texts = [unequal(*pair) for pair in zip(ours, theirs, errors, strict=True)]
+    return {k: text for k, text in enumerate(texts) if text}
 
 
-def _agrees(program: RandomProgram, ours: Sequence[Any], referee: Run) -> bool:
-    if beyond_interpreter(program):
+def _agrees(program: RandomProgram, ours: Sequence[Any], which: list[int], referee: Run) -> bool:
+    """Whether the referee makes of the program's part that `which` results need what we made."""
+    module = jax_compat.parse_module(program.code)  # a block lives as long as its module
+    block = slices.main_block(module)
+    results = slices.returned(block)
+    part = slices.piece(block, [results[k] for k in which], lambda value: False)
+    inputs = dict(zip(block.arguments, program.arguments, strict=True))
+    arguments = [inputs[value] for value in part.inputs]
+    if beyond_interpreter(part.text, arguments):
         return False
     try:
-        return not _differences(program, ours, referee)
-    except OracleError:
+        theirs = referee(part.code, arguments)
+    except (OracleError, jax.errors.JaxRuntimeError):
         return False
+    return not _differences([program.errors[k] for k in which], [ours[k] for k in which], theirs)
 
 
-def beyond_interpreter(program: RandomProgram) -> bool:
+def beyond_interpreter(text: str, arguments: Sequence[np.ndarray]) -> bool:
     """Whether NaN may be sorted: the interpreter compares as if no total order were asked for."""
-    finite = all(np.isfinite(a.astype(np.float64)).all() for a in program.arguments)
-    return "TOTALORDER" in program.text and not finite
+    finite = all(np.isfinite(a.astype(np.float64)).all() for a in arguments)
+    return "TOTALORDER" in text and not finite
 
 
 def unequal(ours: np.ndarray, theirs: np.ndarray, allowed: float) -> str:

@@ -36,6 +36,15 @@ def test_pure_callback_keeps_dtypes(dtype):
     assert result.dtype == seen[0] == x.dtype
 
 
+def test_a_short_callback_was_made_when_the_call_returns():
+    """As on JAX's CPU backend; what takes longer is not waited for (tests/plugin)."""
+    seen = []
+    f = jax.jit(lambda x: (jax.debug.callback(lambda v: seen.append(int(v)), x), x + 1)[1])
+    for i in range(100):
+        f(np.int32(i))
+        assert len(seen) == i + 1
+
+
 def test_vmap_of_pure_callback():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
 

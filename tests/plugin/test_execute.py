@@ -47,9 +47,10 @@ def x(device) -> jax.Array:
 def test_a_short_program_runs_in_the_caller(x, stats):
     add_one(x).block_until_ready()
     before = stats("inline_runs")
-    for _ in range(10):
+    for _ in range(50):
         add_one(x)
-    assert stats("inline_runs") >= before + 8
+    # A busy machine makes some runs look long, and those after them too.
+    assert stats("inline_runs") >= before + 10
 
 
 def test_a_program_with_callbacks_runs_on_the_devices_thread(x, stats):
