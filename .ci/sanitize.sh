@@ -36,6 +36,9 @@ export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 export IPUJAX_CPP_TESTS="$root/$build/tests"
+# dlopen goes through the sanitizer's library, which does not know our rpath.
+blas=$("$python" -c 'import scipy_openblas32 as b; print(b.get_lib_dir())')
+export LD_LIBRARY_PATH="$blas"
 "$python" -m pytest tests/test_cpp.py "${only[@]}"
 
 if [ $extension = ON ]; then
@@ -45,8 +48,6 @@ if [ $extension = ON ]; then
   rm -f "$tree"/ipujax/_poplar/*.so
   "$bin/cmake" --install "$build" --prefix "$tree" >/dev/null
   # The tree must come before the source tree, which pytest and -m would put first.
-  # dlopen goes through the sanitizer's library, which does not know the extension's rpath.
-  blas=$("$python" -c 'import scipy_openblas32 as b; print(b.get_lib_dir())')
-  LD_LIBRARY_PATH="$blas" LD_PRELOAD="$("$compiler" -print-file-name=libasan.so) $("$compiler" -print-file-name=libstdc++.so)" \
+  LD_PRELOAD="$("$compiler" -print-file-name=libasan.so) $("$compiler" -print-file-name=libstdc++.so)" \
     PYTHONPATH="$tree" "$python" -P -m pytest -m tiny --import-mode=append --ignore=tests/test_cpp.py
 fi

@@ -108,46 +108,45 @@ void transpose(const std::byte* src, std::byte* dst, std::int64_t rows, std::int
   }
 }
 
-/// Every second element, as complex numbers side by side hold their real parts.
+/// Every second element, as complex numbers side by side hold their real parts. Elements need not
+/// be aligned: a pair of floats counts as one of 8 bytes.
 template <class T>
 void fromPairs(const std::byte* src, std::byte* dst, std::int64_t n) {
-  const T* x = reinterpret_cast<const T*>(src);
-  T* y = reinterpret_cast<T*>(dst);
+  constexpr std::int64_t kSize = sizeof(T);
   std::int64_t i = 0;
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (kSize == 4) {
     typedef T V __attribute__((vector_size(32)));
     for (; i + 8 < n; i += 8) {  // not <=: the last vector would end one element behind the pairs
       V a, b;
-      std::memcpy(&a, x + 2 * i, sizeof a);
-      std::memcpy(&b, x + 2 * i + 8, sizeof b);
+      std::memcpy(&a, src + 2 * i * kSize, sizeof a);
+      std::memcpy(&b, src + (2 * i + 8) * kSize, sizeof b);
       a = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-      std::memcpy(y + i, &a, sizeof a);
+      std::memcpy(dst + i * kSize, &a, sizeof a);
     }
   }
-  for (; i < n; ++i) y[i] = x[2 * i];
+  for (; i < n; ++i) std::memcpy(dst + i * kSize, src + 2 * i * kSize, kSize);
 }
 
 /// To every second element. What stands between is written back as it was, which nothing else
 /// writes meanwhile: one copy at a time writes to a range, and its threads' ranges do not meet.
 template <class T>
 void toPairs(const std::byte* src, std::byte* dst, std::int64_t n) {
-  const T* x = reinterpret_cast<const T*>(src);
-  T* y = reinterpret_cast<T*>(dst);
+  constexpr std::int64_t kSize = sizeof(T);
   std::int64_t i = 0;
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (kSize == 4) {
     typedef T V __attribute__((vector_size(32)));
     for (; i + 8 < n; i += 8) {
       V a, first, second;
-      std::memcpy(&a, x + i, sizeof a);
-      std::memcpy(&first, y + 2 * i, sizeof first);
-      std::memcpy(&second, y + 2 * i + 8, sizeof second);
+      std::memcpy(&a, src + i * kSize, sizeof a);
+      std::memcpy(&first, dst + 2 * i * kSize, sizeof first);
+      std::memcpy(&second, dst + (2 * i + 8) * kSize, sizeof second);
       first = __builtin_shufflevector(a, first, 0, 9, 1, 11, 2, 13, 3, 15);
       second = __builtin_shufflevector(a, second, 4, 9, 5, 11, 6, 13, 7, 15);
-      std::memcpy(y + 2 * i, &first, sizeof first);
-      std::memcpy(y + 2 * i + 8, &second, sizeof second);
+      std::memcpy(dst + 2 * i * kSize, &first, sizeof first);
+      std::memcpy(dst + (2 * i + 8) * kSize, &second, sizeof second);
     }
   }
-  for (; i < n; ++i) y[2 * i] = x[i];
+  for (; i < n; ++i) std::memcpy(dst + 2 * i * kSize, src + i * kSize, kSize);
 }
 
 template <class T>
