@@ -47,7 +47,9 @@ if [ $extension = ON ]; then
   cp -r ipujax "$tree/ipujax"
   rm -f "$tree"/ipujax/_poplar/*.so
   "$bin/cmake" --install "$build" --prefix "$tree" >/dev/null
-  # The tree must come before the source tree, which pytest and -m would put first.
+  # The tree must come before the source tree, which pytest and -m would put first: here, and in
+  # the processes that tests start.
+  export PYTHONSAFEPATH=1
   LD_PRELOAD="$("$compiler" -print-file-name=libasan.so) $("$compiler" -print-file-name=libstdc++.so)" \
-    PYTHONPATH="$tree" "$python" -P -m pytest -m tiny --import-mode=append --ignore=tests/test_cpp.py
+    PYTHONPATH="$tree" "$python" -m pytest -m tiny --import-mode=append --ignore=tests/test_cpp.py
 fi
