@@ -118,6 +118,31 @@ def show_text_on_demand(show: Callable[[bool], None]) -> None:
     show(False)
 
 
+#: Modules whose compilation was interrupted.
+_interrupted: list[Any] = []
+
+
+def outlive_interrupted_compiles() -> None:
+    """Keeps a module whose compilation Ctrl-C ended, for good.
+
+    jaxlib compiles on a thread of its own. KeyboardInterrupt ends the wait for it, frees the module
+    and leaves the thread at work on it, which ends the process now and then (jaxlib 0.10).
+    """
+    from jax._src import compiler
+
+    compile_and_load = compiler.backend_compile_and_load
+
+    @functools.wraps(compile_and_load)
+    def keeping(backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return compile_and_load(backend, module, *args, **kwargs)
+        except KeyboardInterrupt:
+            _interrupted.append(module)
+            raise
+
+    compiler.backend_compile_and_load = keeping
+
+
 def allow_callbacks() -> None:
     """Lowers every kind of Python callback to a custom call with the callback's id.
 

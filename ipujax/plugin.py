@@ -53,6 +53,7 @@ def _register() -> None:
     jax_compat.lower_linalg_as_on_cpu()
     jax_compat.lower_named_platforms_only()
     jax_compat.allow_persistent_cache(_options_key)
+    jax_compat.outlive_interrupted_compiles()
     jax_compat.show_text_on_demand(_poplar.show_program_text)
 
 
