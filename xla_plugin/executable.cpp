@@ -49,7 +49,9 @@ Options costsOf(const engine::Image& image) {
           {"compute cycles", real(cost.compute_cycles)},
           {"exchange cycles", real(cost.exchange_cycles)},
           {"sync cycles", real(cost.sync_cycles)},
+          {"link cycles", real(cost.link_cycles)},
           {"exchange bytes", real(cost.exchange_bytes)},
+          {"link bytes", real(cost.link_bytes)},
           {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
 }
 

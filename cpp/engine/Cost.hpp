@@ -10,13 +10,15 @@ struct Cost {
   double mean_compute_cycles = 0;     ///< mean over all tiles of the device (idle tiles count as 0)
   double exchange_cycles = 0;         ///< slowest tile's receive (or send) time
   double sync_cycles = 0;             ///< one on-chip sync per compute set and per exchange
+  double link_cycles = 0;             ///< between IPUs: the busiest link, and its syncs
   double exchange_bytes = 0;          ///< total received over all tiles
+  double link_bytes = 0;              ///< received over IPU-Links, per replica
   double flops = 0;                   ///< arithmetic operations the user asked for
   std::uint64_t temporary_bytes = 0;  ///< worst tile, while the step runs
   std::uint64_t vertex_state_bytes = 0;  ///< worst tile, always live
   std::uint64_t code_bytes = 0;          ///< per tile, always live; shared by steps of equal kernel
 
-  double cycles() const { return compute_cycles + exchange_cycles + sync_cycles; }
+  double cycles() const { return compute_cycles + exchange_cycles + sync_cycles + link_cycles; }
   /// Sequential composition: cycles and bytes moved add; temporaries do not live at one time.
   Cost& operator+=(const Cost& other);
   friend Cost operator+(Cost lhs, const Cost& rhs) { return lhs += rhs; }

@@ -9,7 +9,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 1;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 2;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -279,7 +279,9 @@ Cost costOf(const Image& image, std::uint32_t index) {
     total.mean_compute_cycles *= n;
     total.exchange_cycles *= n;
     total.sync_cycles *= n;
+    total.link_cycles *= n;
     total.exchange_bytes *= n;
+    total.link_bytes *= n;
     total.flops *= n;
   }
   return total;

@@ -25,6 +25,7 @@ struct RunContext {
   ThreadPool& pool;
   HostCallbacks* callbacks = nullptr;  ///< null where the program was run without a host
   HostStreams* streams = nullptr;
+  std::uint32_t replica = 0;  ///< which of the program's replicas runs this step
 };
 
 /// The host implementation of one step, made once when a session loads an executable and then run
@@ -33,6 +34,18 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
+};
+
+/// A step at which all replicas of a program meet. A program with one replica meets itself.
+class CollectiveKernel : public Kernel {
+ public:
+  /// replicas[r][i] is operand i of replica r. Runs once for all of them, on one thread that may
+  /// use the pool.
+  virtual void meet(RunContext& context,
+                    std::span<const std::span<std::byte* const>> replicas) const = 0;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const final {
+    meet(context, {&pointers, 1});
+  }
 };
 
 using KernelFactory = std::unique_ptr<Kernel> (*)(const StepDesc& step);
