@@ -31,6 +31,13 @@ class Program {
   bool looks_short_;
 };
 
+/// Serialised shardings of all inputs, or all outputs, of a program; empty where there are none.
+struct ShardingTexts {
+  explicit ShardingTexts(const std::vector<engine::TensorSpec>& specs);
+  std::vector<const char*> texts;  ///< into the program
+  std::vector<std::size_t> sizes;
+};
+
 /// What JAX asks about a program, whether or not it is loaded. Owned by jaxlib.
 class Executable final : public PJRT_Executable {
  public:
@@ -41,6 +48,8 @@ class Executable final : public PJRT_Executable {
   std::size_t numReplicas() const { return num_replicas_; }
   std::size_t numPartitions() const { return num_partitions_; }
   const NamedValues& costs() const { return costs_; }
+  const ShardingTexts& parameterShardings() const { return parameter_shardings_; }
+  const ShardingTexts& outputShardings() const { return output_shardings_; }
 
   // Arrays that entries point into, one element per output or, for the kinds, input.
   std::vector<const char*> memory_kinds;
@@ -54,6 +63,8 @@ class Executable final : public PJRT_Executable {
   std::size_t num_replicas_;
   std::size_t num_partitions_;
   NamedValues costs_;
+  ShardingTexts parameter_shardings_;
+  ShardingTexts output_shardings_;
 };
 
 namespace executable {

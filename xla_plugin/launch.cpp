@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <string>
 #include <utility>
 
@@ -25,108 +26,157 @@ constexpr float kShortCallbackMicroseconds = 5000;
                       ". Call it with arrays like those it was compiled for.");
 }
 
+/// The run mutexes of all devices of a program, by ascending address: two programs that both need
+/// some of them never wait for each other.
+class RunLocks {
+ public:
+  explicit RunLocks(std::vector<std::shared_ptr<DeviceRuntime>> runtimes) {
+    std::ranges::sort(runtimes);
+    for (const auto& runtime : runtimes) locks_.emplace_back(runtime->run_mutex);
+  }
+
+ private:
+  std::vector<std::unique_lock<std::mutex>> locks_;
+};
+
+std::vector<std::shared_ptr<DeviceRuntime>> runtimesOf(const std::vector<Device*>& devices) {
+  std::vector<std::shared_ptr<DeviceRuntime>> runtimes;
+  for (auto* device : devices) runtimes.push_back(device->runtime());
+  return runtimes;
+}
+
+std::shared_ptr<engine::Session> sessionOf(
+    const Program& program, const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes) {
+  std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
+  for (const auto& runtime : runtimes) memories.push_back(runtime->scratch);
+  return std::make_shared<engine::Session>(program.image(), std::move(memories));
+}
+
 }  // namespace
 
-Replica::Replica(std::shared_ptr<const Program> the_program, Device& the_device)
+Placement::Placement(std::shared_ptr<const Program> the_program, std::vector<Device*> the_devices)
     : program(std::move(the_program)),
-      device(the_device),
-      runtime(the_device.runtime()),
-      session(std::make_shared<engine::Session>(program->image(), runtime->scratch)) {}
+      devices(std::move(the_devices)),
+      runtimes(runtimesOf(devices)),
+      session(sessionOf(*program, runtimes)) {}
 
-bool Replica::isShort() const {
+bool Placement::idle() const {
+  return std::ranges::all_of(devices, [](auto* device) { return device->queue().idle(); });
+}
+
+std::vector<std::unique_lock<std::mutex>> Placement::tryLockAll() const {
+  std::vector<std::unique_lock<std::mutex>> locks;
+  locks.reserve(runtimes.size());
+  for (const auto& runtime : runtimes) {
+    if (!locks.emplace_back(runtime->run_mutex, std::try_to_lock).owns_lock()) return {};
+  }
+  return locks;
+}
+
+bool Placement::isShort() const {
   if (program->signature().has_host_callbacks) return false;
   const float late = microseconds.load(std::memory_order_relaxed);
   return late < 0 ? program->looksShort() : late <= kShortMicroseconds;
 }
 
-bool Replica::callsBackShortly() const {
+bool Placement::callsBackShortly() const {
   return program->signature().has_host_callbacks && program->looksShort() &&
          microseconds.load(std::memory_order_relaxed) <= kShortCallbackMicroseconds;
 }
 
 /// The shorter of the last two runs counts, so that one hiccup of the host changes nothing.
-void Replica::timed(float us) {
+void Placement::timed(float us) {
   const float last = last_microseconds.exchange(us, std::memory_order_relaxed);
   microseconds.store(last < 0 ? us : std::min(us, last), std::memory_order_relaxed);
 }
 
-Launch::Launch(std::shared_ptr<Replica> replica) : replica_(std::move(replica)) {}
+Launch::Launch(std::shared_ptr<Placement> placement) : placement_(std::move(placement)) {
+  const auto replicas = placement_->devices.size();
+  inputs_.reserve(replicas * placement_->program->signature().inputs.size());
+  outputs_.reserve(replicas * placement_->program->outputs().size());
+}
 
 void Launch::take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number) {
-  const auto& signature = replica_->program->signature();
+  const auto& signature = placement_->program->signature();
   if (arguments.size() != signature.inputs.size()) {
     failInvalidArgument("[ipu execute] " + signature.name + " needs " +
                         std::to_string(signature.inputs.size()) + " arguments; got " +
                         std::to_string(arguments.size()) + ".");
   }
-  inputs_.reserve(arguments.size());
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    auto& buffer = object<Buffer>(arguments[i]);
-    const auto& spec = signature.inputs[i];
-    if (&buffer.device() != &replica_->device) {
-      failArgument(signature, i, "device " + replica_->device.description().toString(),
-                   buffer.device().description().toString());
-    }
-    if (buffer.shape().bytes != spec.bytes && spec.dtype != "token") {
-      failArgument(signature, i, std::to_string(spec.bytes) + " bytes of " + spec.dtype,
-                   std::to_string(buffer.shape().bytes));
-    }
-    inputs_.push_back(buffer.storage());
-    if (!buffer.ready()->isReady()) {
-      waits_.push_back(buffer.ready());
-    } else if (!poison_) {
-      poison_ = buffer.ready()->failure();
-    }
-    if (buffer.last_launch == number) {
-      given_twice_.resize(arguments.size());
-      for (std::size_t j = 0; j <= i; ++j) {
-        if (arguments[j] == arguments[i]) given_twice_[j] = true;
-      }
-    }
-    buffer.last_launch = number;
-  }
+  const auto replica = arguments.empty() ? 0 : inputs_.size() / arguments.size();
+  for (std::size_t i = 0; i < arguments.size(); ++i) takeOne(replica, arguments, i, number);
 }
 
-void Launch::bindOutputs(std::span<PJRT_Buffer* const> arguments,
+void Launch::takeOne(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
+                     std::size_t index, std::uint64_t number) {
+  const auto& signature = placement_->program->signature();
+  auto& buffer = object<Buffer>(arguments[index]);
+  const auto& spec = signature.inputs[index];
+  auto& device = *placement_->devices[replica];
+  if (&buffer.device() != &device) {
+    failArgument(signature, index, "device " + device.description().toString(),
+                 buffer.device().description().toString());
+  }
+  if (buffer.shape().bytes != spec.bytes && spec.dtype != "token") {
+    failArgument(signature, index, std::to_string(spec.bytes) + " bytes of " + spec.dtype,
+                 std::to_string(buffer.shape().bytes));
+  }
+  inputs_.push_back(buffer.storage());
+  if (!buffer.ready()->isReady()) {
+    waits_.push_back(buffer.ready());
+  } else if (!poison_) {
+    poison_ = buffer.ready()->failure();
+  }
+  if (buffer.last_launch == number) {
+    given_twice_.resize(placement_->devices.size() * arguments.size());
+    for (std::size_t j = 0; j <= index; ++j) {
+      if (arguments[j] == arguments[index]) given_twice_[replica * arguments.size() + j] = true;
+    }
+  }
+  buffer.last_launch = number;
+}
+
+void Launch::bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
                          std::span<const std::int64_t> non_donatable, bool in_place) {
-  const auto& program = *replica_->program;
+  const auto& program = *placement_->program;
   const auto& alias = program.signature().output_alias;
+  const auto& runtime = *placement_->runtimes[replica];
   const auto mayDonate = [&](std::size_t input) {
     return std::ranges::find(non_donatable, static_cast<std::int64_t>(input)) ==
            non_donatable.end();
   };
-  const auto count = program.outputs().size();
-  outputs_.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  const auto first = replica * arguments.size();
+  for (std::size_t i = 0; i < program.outputs().size(); ++i) {
     Ref<Storage> storage;
     if (i < alias.size() && alias[i] >= 0 && mayDonate(static_cast<std::size_t>(alias[i]))) {
       const auto input = static_cast<std::size_t>(alias[i]);
       auto& buffer = object<Buffer>(arguments[input]);
       // Given twice, the array is both input and output: the other use must not see it change.
-      const bool twice = !given_twice_.empty() && given_twice_[input];
+      const bool twice = !given_twice_.empty() && given_twice_[first + input];
       const bool taken = !buffer.isDeleted() && buffer.donate() && !twice && in_place;
-      if (taken) storage = inputs_[input];
-      auto& counters = replica_->runtime->counters;
+      if (taken) storage = inputs_[first + input];
+      auto& counters = placement_->runtimes[replica]->counters;
       (taken ? counters.donated_in_place : counters.donated_copied)
           .fetch_add(1, std::memory_order_relaxed);
     }
-    if (!storage) storage = makeRef<Storage>(program.outputs()[i]->bytes, replica_->runtime->use);
+    if (!storage) storage = makeRef<Storage>(program.outputs()[i]->bytes, runtime.use);
     outputs_.push_back(std::move(storage));
   }
 }
 
-void Launch::makeOutputs(const Ref<Event>& done, PJRT_Buffer** outputs) const {
-  const auto& shapes = replica_->program->outputs();
+void Launch::makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffer** outputs) const {
+  const auto& shapes = placement_->program->outputs();
+  const auto first = replica * shapes.size();
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    outputs[i] = release(std::make_unique<Buffer>(replica_->device, shapes[i], outputs_[i], done));
+    outputs[i] = release(std::make_unique<Buffer>(*placement_->devices[replica], shapes[i],
+                                                  outputs_[first + i], done));
   }
 }
 
 void Launch::setDone(Ref<Event> done) {
   done_ = std::move(done);
-  if (replica_->program->signature().has_host_callbacks) {
-    replica_->runtime->queued_with_callbacks.fetch_add(1);
-  }
+  if (!placement_->program->signature().has_host_callbacks) return;
+  for (const auto& runtime : placement_->runtimes) runtime->queued_with_callbacks.fetch_add(1);
 }
 
 FailurePtr Launch::awaitInputs() const {
@@ -141,16 +191,25 @@ FailurePtr Launch::awaitInputs() const {
 FailurePtr Launch::runSession(engine::Session& session) noexcept {
   if (auto failure = awaitInputs()) return failure;
   try {
+    const auto replicas = placement_->devices.size();
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     inputs.reserve(inputs_.size());
     outputs.reserve(outputs_.size());
     for (const auto& storage : inputs_) inputs.push_back(storage->data());
     for (const auto& storage : outputs_) outputs.push_back(storage->data());
+    const auto num_inputs = inputs.size() / replicas;
+    const auto num_outputs = outputs.size() / replicas;
+    std::vector<engine::Arrays> arrays;
+    arrays.reserve(replicas);
+    for (std::size_t r = 0; r < replicas; ++r) {
+      arrays.push_back({{inputs.data() + r * num_inputs, num_inputs},
+                        {outputs.data() + r * num_outputs, num_outputs}});
+    }
     const auto start = std::chrono::steady_clock::now();
-    session.run(inputs, outputs, &bridge::hostCallbacks());
+    session.run(arrays, &bridge::hostCallbacks());
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
-    replica_->timed(took.count());
+    placement_->timed(took.count());
     return nullptr;
   } catch (...) {
     return currentFailure();
@@ -158,9 +217,9 @@ FailurePtr Launch::runSession(engine::Session& session) noexcept {
 }
 
 FailurePtr Launch::runHere() noexcept {
-  auto& runtime = *replica_->runtime;
-  runtime.counters.inline_runs.fetch_add(1, std::memory_order_relaxed);
-  return runSession(*replica_->session);
+  for (const auto& runtime : placement_->runtimes)
+    runtime->counters.inline_runs.fetch_add(1, std::memory_order_relaxed);
+  return runSession(*placement_->session);
 }
 
 FailurePtr Launch::runNested() noexcept {
@@ -172,8 +231,12 @@ FailurePtr Launch::runNested() noexcept {
                        "program waits for the callback to end. Compute it before.");
   }
   try {
-    replica_->runtime->counters.nested_runs.fetch_add(1, std::memory_order_relaxed);
-    engine::Session session(replica_->program->image(), std::make_shared<engine::DeviceMemory>());
+    std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
+    for (const auto& runtime : placement_->runtimes) {
+      runtime->counters.nested_runs.fetch_add(1, std::memory_order_relaxed);
+      memories.push_back(std::make_shared<engine::DeviceMemory>());
+    }
+    engine::Session session(placement_->program->image(), std::move(memories));
     return runSession(session);
   } catch (...) {
     return currentFailure();
@@ -181,18 +244,21 @@ FailurePtr Launch::runNested() noexcept {
 }
 
 void Launch::run() noexcept {
-  auto& runtime = *replica_->runtime;
-  runtime.counters.queued_runs.fetch_add(1, std::memory_order_relaxed);
+  const auto& runtimes = placement_->runtimes;
+  for (const auto& runtime : runtimes)
+    runtime->counters.queued_runs.fetch_add(1, std::memory_order_relaxed);
   FailurePtr failure = awaitInputs();
   if (!failure) {
-    const std::lock_guard lock(runtime.run_mutex);
-    {
-      const std::lock_guard running(runtime.running_mutex);
-      runtime.running = replica_->session;
-    }
-    failure = runSession(*replica_->session);
-    const std::lock_guard running(runtime.running_mutex);
-    runtime.running.reset();
+    const RunLocks locks(runtimes);
+    const auto running = [&](const std::shared_ptr<engine::Session>& session) {
+      for (const auto& runtime : runtimes) {
+        const std::lock_guard lock(runtime->running_mutex);
+        runtime->running = session;
+      }
+    };
+    running(placement_->session);
+    failure = runSession(*placement_->session);
+    running(nullptr);
   }
   finish(failure);
 }
@@ -203,11 +269,90 @@ void Launch::fail(const FailurePtr& failure) noexcept { finish(failure); }
 void Launch::finish(const FailurePtr& failure) noexcept {
   inputs_.clear();
   outputs_.clear();
-  if (replica_->program->signature().has_host_callbacks) {
-    replica_->runtime->queued_with_callbacks.fetch_sub(1);
+  if (placement_->program->signature().has_host_callbacks) {
+    for (const auto& runtime : placement_->runtimes) runtime->queued_with_callbacks.fetch_sub(1);
   }
   const auto done = std::move(done_);
   done->set(failure);
+}
+
+namespace {
+
+/// Where the devices of one launch meet.
+class Meeting {
+ public:
+  Meeting(std::unique_ptr<Launch> launch, std::size_t count)
+      : launch_(std::move(launch)), missing_(count) {}
+
+  /// The last to come runs the launch; others wait for its end if they are told to.
+  void arrive(bool wait) noexcept {
+    std::unique_lock lock(mutex_);
+    if (--missing_ == 0 && launch_) {
+      const auto launch = std::move(launch_);
+      lock.unlock();
+      launch->run();
+      end();
+    } else if (wait) {
+      ended_.wait(lock, [&] { return over_; });
+    }
+  }
+
+  /// One device will never come: nobody runs.
+  void fail(const FailurePtr& failure) noexcept {
+    std::unique_lock lock(mutex_);
+    const auto launch = std::move(launch_);
+    lock.unlock();
+    if (!launch) return;
+    launch->fail(failure);
+    end();
+  }
+
+ private:
+  void end() noexcept {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    ended_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::unique_ptr<Launch> launch_;
+  std::size_t missing_;
+  bool over_ = false;
+};
+
+class Ticket final : public Task {
+ public:
+  explicit Ticket(std::shared_ptr<Meeting> meeting) : meeting_(std::move(meeting)) {}
+  void run() noexcept override { meeting_->arrive(true); }
+  void fail(const FailurePtr& failure) noexcept override { meeting_->fail(failure); }
+  void arriveOnly() noexcept { meeting_->arrive(false); }
+
+ private:
+  std::shared_ptr<Meeting> meeting_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Task>> ticketsFor(std::unique_ptr<Launch> launch, std::size_t count) {
+  std::vector<std::unique_ptr<Task>> tickets;
+  if (count == 1) {
+    tickets.push_back(std::move(launch));
+    return tickets;
+  }
+  const auto meeting = std::make_shared<Meeting>(std::move(launch), count);
+  for (std::size_t i = 0; i < count; ++i) tickets.push_back(std::make_unique<Ticket>(meeting));
+  return tickets;
+}
+
+void runRefused(std::vector<std::unique_ptr<Task>> refused) {
+  for (const auto& task : refused) {
+    if (auto* ticket = dynamic_cast<Ticket*>(task.get())) {
+      ticket->arriveOnly();
+    } else {
+      task->run();
+    }
+  }
 }
 
 }  // namespace ipujax::plugin

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -10,13 +11,14 @@
 
 namespace ipujax::plugin {
 
-/// One program made ready on one device, and how long it takes there. Shared with its launches.
-struct Replica {
-  Replica(std::shared_ptr<const Program> program, Device& device);
+/// One program made ready on its devices, one for each replica, and how long it takes there. Shared
+/// with its launches.
+struct Placement {
+  Placement(std::shared_ptr<const Program> program, std::vector<Device*> devices);
 
   const std::shared_ptr<const Program> program;
-  Device& device;
-  const std::shared_ptr<DeviceRuntime> runtime;
+  const std::vector<Device*> devices;
+  const std::vector<std::shared_ptr<DeviceRuntime>> runtimes;  ///< by device
   const std::shared_ptr<engine::Session> session;
   std::atomic<float> microseconds{-1};  ///< what a run takes; negative until the first
   std::atomic<float> last_microseconds{-1};
@@ -26,45 +28,57 @@ struct Replica {
   /// of JAX's CPU backend are used to.
   bool callsBackShortly() const;
   void timed(float us);
+  bool idle() const;  ///< nothing waits or runs on any device
+  /// The run mutex of every device, or none of them.
+  std::vector<std::unique_lock<std::mutex>> tryLockAll() const;
 };
 
-/// One run of a replica. Built under the client's submit mutex; run once, in the caller or on the
+/// One run of a program. Built under the client's submit mutex; run once, in the caller or on a
 /// device's thread; keeps its arguments' memory until then.
 class Launch final : public Task {
  public:
-  explicit Launch(std::shared_ptr<Replica> replica);
+  explicit Launch(std::shared_ptr<Placement> placement);
 
-  /// Checks and takes the arguments; throws before anything was donated.
+  /// Checks and takes the arguments of the next replica; throws before anything was donated.
   void take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number);
-  /// Deletes the donated arguments and finds each output its memory. `in_place` may be false for
-  /// a run that overtakes what is queued.
-  void bindOutputs(std::span<PJRT_Buffer* const> arguments,
+  /// Deletes a replica's donated arguments and finds each output its memory. `in_place` may be
+  /// false for a run that overtakes what is queued.
+  void bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
                    std::span<const std::int64_t> non_donatable, bool in_place);
   bool inputsReady() const { return waits_.empty(); }
-  /// Makes the output buffers, ready when `done` is.
-  void makeOutputs(const Ref<Event>& done, PJRT_Buffer** outputs) const;
-  /// Sets the event on which `run` and `fail` report; for launches that go to the queue.
+  /// Makes a replica's output buffers, ready when `done` is.
+  void makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffer** outputs) const;
+  /// Sets the event on which `run` and `fail` report; for launches that go to the queues.
   void setDone(Ref<Event> done);
 
   void run() noexcept override;
   void fail(const FailurePtr& failure) noexcept override;
-  /// Runs while the caller holds the device's run mutex.
+  /// Runs while the caller holds the devices' run mutexes.
   FailurePtr runHere() noexcept;
-  /// Runs inside a host callback of the same device, whose scratch memory is in use.
+  /// Runs inside a host callback on a device whose scratch memory is in use.
   FailurePtr runNested() noexcept;
 
  private:
+  void takeOne(std::size_t replica, std::span<PJRT_Buffer* const> arguments, std::size_t index,
+               std::uint64_t number);
   FailurePtr awaitInputs() const;
   FailurePtr runSession(engine::Session& session) noexcept;
   void finish(const FailurePtr& failure) noexcept;
 
-  std::shared_ptr<Replica> replica_;
-  std::vector<Ref<Storage>> inputs_;
-  std::vector<Ref<Storage>> outputs_;
-  std::vector<Ref<Event>> waits_;  // inputs that were not ready
-  std::vector<bool> given_twice_;  // arguments that came more than once; empty if none did
-  FailurePtr poison_;              // of an input that had failed
+  std::shared_ptr<Placement> placement_;
+  std::vector<Ref<Storage>> inputs_;   // replica by replica
+  std::vector<Ref<Storage>> outputs_;  // replica by replica
+  std::vector<Ref<Event>> waits_;      // inputs that were not ready
+  std::vector<bool> given_twice_;      // inputs that came more than once; empty if none did
+  FailurePtr poison_;                  // of an input that had failed
   Ref<Event> done_;
 };
+
+/// The tasks that bring one launch to the queues of several devices. It runs once all devices have
+/// come to it, on the thread of the last one; the others wait for it.
+std::vector<std::unique_ptr<Task>> ticketsFor(std::unique_ptr<Launch> launch, std::size_t count);
+
+/// For a ticket that a queue did not take: its device counts as there, and nobody waits.
+void runRefused(std::vector<std::unique_ptr<Task>> refused);
 
 }  // namespace ipujax::plugin

@@ -24,25 +24,31 @@ std::span<PJRT_Buffer* const> argumentsOf(const PJRT_LoadedExecutable_Execute_Ar
   return {args.num_args ? args.argument_lists[device] : nullptr, args.num_args};
 }
 
-void giveEvent(PJRT_LoadedExecutable_Execute_Args& args, std::size_t device, Ref<Event> done) {
-  if (args.device_complete_events) {
-    args.device_complete_events[device] = event::give(std::move(done));
-  }
-}
-
 }  // namespace
 
 LoadedExecutable::LoadedExecutable(Client& client, std::shared_ptr<const Program> program,
                                    DeviceAssignment assignment)
     : client_(client), program_(std::move(program)), assignment_(std::move(assignment)) {
-  for (std::size_t i = 0; i < assignment_.device_ids.size(); ++i) {
-    auto& device = client.deviceById(assignment_.device_ids[i]);
-    if (!device.isAddressable()) continue;
+  const auto& ids = assignment_.device_ids;
+  if (ids.size() != program_->signature().num_replicas) {
+    failInvalidArgument("[ipu load] " + program_->signature().name + " needs " +
+                        std::to_string(program_->signature().num_replicas) + " devices; got " +
+                        std::to_string(ids.size()) + ".");
+  }
+  std::vector<Device*> devices;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto& device = client.deviceById(ids[i]);
+    if (!device.isAddressable()) {
+      throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
+                        "[ipu load] needs devices of this process; got device " +
+                            std::to_string(ids[i]) + " of another one.");
+    }
     const auto partitions = static_cast<std::size_t>(assignment_.num_partitions);
+    devices.push_back(&device);
     devices_.push_back(&device);
     logical_ids_.push_back({static_cast<int>(i / partitions), static_cast<int>(i % partitions)});
-    replicas_.push_back(std::make_shared<Replica>(program_, device));
   }
+  placement_ = std::make_shared<Placement>(program_, std::move(devices));
 }
 
 std::unique_ptr<LoadedExecutable> LoadedExecutable::load(Client& client, std::string_view sealed,
@@ -57,78 +63,59 @@ std::unique_ptr<LoadedExecutable> LoadedExecutable::load(Client& client, std::st
 void LoadedExecutable::executeInline(Launch& launch, PJRT_LoadedExecutable_Execute_Args& args,
                                      bool nested) {
   const auto failure = nested ? launch.runNested() : launch.runHere();
-  auto done = failure ? Event::failed(failure) : Event::ready();
-  launch.makeOutputs(done, args.output_lists[0]);
-  giveEvent(args, 0, std::move(done));
+  giveResults(launch, failure ? Event::failed(failure) : Event::ready(), args);
 }
 
+void LoadedExecutable::giveResults(const Launch& launch, const Ref<Event>& done,
+                                   PJRT_LoadedExecutable_Execute_Args& args) const {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    launch.makeOutputs(d, done, args.output_lists[d]);
+    if (args.device_complete_events) args.device_complete_events[d] = event::give(done);
+  }
+}
+
+/// Every device's queue gets a launch under one lock, so that two programs over the same devices
+/// come in the same order everywhere.
 void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   if (isDeleted()) {
     failInvalidArgument("[ipu execute] needs a loaded executable; got a deleted one.");
   }
-  if (args.num_devices != replicas_.size()) {
-    failInvalidArgument("[ipu execute] needs arguments for " + std::to_string(replicas_.size()) +
+  const auto& placement = *placement_;
+  const auto num_devices = placement.devices.size();
+  if (args.num_devices != num_devices) {
+    failInvalidArgument("[ipu execute] needs arguments for " + std::to_string(num_devices) +
                         " devices; got them for " + std::to_string(args.num_devices) + ".");
   }
   const bool nested = WorkQueue::onWorkerThread();
-  if (nested && replicas_.size() > 1) {
-    throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
-                      "[ipu execute] a host callback needs programs for one device; got one for " +
-                          std::to_string(replicas_.size()) + ". Run it outside the callback.");
-  }
-  for (const auto& replica : replicas_) {
-    replica->device.queue().waitUntilAtMost(kMaxQueuedLaunches);
-  }
-  replicas_.size() == 1 ? executeOnOne(args, nested) : executeOnAll(args);
-}
+  for (auto* device : placement.devices) device->queue().waitUntilAtMost(kMaxQueuedLaunches);
 
-void LoadedExecutable::executeOnOne(PJRT_LoadedExecutable_Execute_Args& args, bool nested) {
-  auto& replica = *replicas_[0];
-  auto& queue = replica.device.queue();
-  Launch launch(replicas_[0]);
+  Launch launch(placement_);
   std::unique_lock submit(client_.submitMutex());
-  launch.take(argumentsOf(args, 0), client_.nextLaunch());
-  std::unique_lock run(replica.runtime->run_mutex, std::defer_lock);
-  const bool here =
-      nested || (replica.isShort() && launch.inputsReady() && queue.idle() && run.try_lock());
-  launch.bindOutputs(argumentsOf(args, 0), nonDonatable(args.options), !nested);
-  if (here) {
+  const auto number = client_.nextLaunch();
+  for (std::size_t d = 0; d < num_devices; ++d) launch.take(argumentsOf(args, d), number);
+  std::vector<std::unique_lock<std::mutex>> locks;
+  if (!nested && placement.isShort() && launch.inputsReady() && placement.idle()) {
+    locks = placement.tryLockAll();
+  }
+  for (std::size_t d = 0; d < num_devices; ++d)
+    launch.bindOutputs(d, argumentsOf(args, d), nonDonatable(args.options), !nested);
+  if (nested || !locks.empty()) {
     submit.unlock();
     return executeInline(launch, args, nested);
   }
+  const auto done = Event::pending();
+  giveResults(launch, done, args);
   auto queued = std::make_unique<Launch>(std::move(launch));
-  auto done = Event::pending();
-  queued->makeOutputs(done, args.output_lists[0]);
   queued->setDone(done);
-  auto refused = queue.push(std::move(queued));
-  submit.unlock();
-  if (refused) refused->run();
-  if (replica.callsBackShortly()) done->wait();
-  giveEvent(args, 0, std::move(done));
-}
-
-/// Every device's queue gets its launch under one lock, so that two calls whose programs meet in
-/// collectives are in the same order everywhere.
-void LoadedExecutable::executeOnAll(PJRT_LoadedExecutable_Execute_Args& args) {
-  std::vector<std::unique_ptr<Launch>> launches;
+  auto tickets = ticketsFor(std::move(queued), num_devices);
   std::vector<std::unique_ptr<Task>> refused;
-  std::unique_lock submit(client_.submitMutex());
-  for (std::size_t d = 0; d < replicas_.size(); ++d) {
-    launches.push_back(std::make_unique<Launch>(replicas_[d]));
-    launches[d]->take(argumentsOf(args, d), client_.nextLaunch());
-  }
-  for (std::size_t d = 0; d < replicas_.size(); ++d) {
-    launches[d]->bindOutputs(argumentsOf(args, d), nonDonatable(args.options), true);
-    auto done = Event::pending();
-    launches[d]->makeOutputs(done, args.output_lists[d]);
-    launches[d]->setDone(done);
-    giveEvent(args, d, std::move(done));
-    refused.push_back(replicas_[d]->device.queue().push(std::move(launches[d])));
+  for (std::size_t d = 0; d < num_devices; ++d) {
+    auto back = placement.devices[d]->queue().push(std::move(tickets[d]));
+    if (back) refused.push_back(std::move(back));
   }
   submit.unlock();
-  for (const auto& task : refused) {
-    if (task) task->run();
-  }
+  runRefused(std::move(refused));
+  if (placement.callsBackShortly()) done->wait();
 }
 
 namespace {

@@ -28,15 +28,15 @@ class LoadedExecutable final : public PJRT_LoadedExecutable {
   void execute(PJRT_LoadedExecutable_Execute_Args& args);
 
  private:
-  void executeOnOne(PJRT_LoadedExecutable_Execute_Args& args, bool nested);
   void executeInline(Launch& launch, PJRT_LoadedExecutable_Execute_Args& args, bool nested);
-  void executeOnAll(PJRT_LoadedExecutable_Execute_Args& args);
+  void giveResults(const Launch& launch, const Ref<Event>& done,
+                   PJRT_LoadedExecutable_Execute_Args& args) const;
 
   Client& client_;
   const std::shared_ptr<const Program> program_;
   const DeviceAssignment assignment_;
-  std::vector<std::shared_ptr<Replica>> replicas_;  // one per addressable device
-  std::vector<PJRT_Device*> devices_;               // the same order
+  std::shared_ptr<Placement> placement_;
+  std::vector<PJRT_Device*> devices_;  // one per replica
   std::vector<PJRT_LogicalDeviceIds> logical_ids_;
   std::atomic<bool> deleted_{false};
 };

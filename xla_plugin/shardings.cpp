@@ -6,18 +6,20 @@
 namespace ipujax::plugin {
 namespace {
 
-// Programs run on one device so far, where JAX needs no sharding: null says so.
+// A program on one device has no sharding: null says so.
 
 void parameterShardings(PJRT_Shardings_PJRT_Executable_ParameterShardings_Args& args) {
+  const auto& known = object<Executable>(args.executable).parameterShardings();
   args.num_parameters = object<Executable>(args.executable).program().signature().inputs.size();
-  args.shardings = nullptr;
-  args.sharding_sizes = nullptr;
+  args.shardings = known.texts.empty() ? nullptr : known.texts.data();
+  args.sharding_sizes = known.texts.empty() ? nullptr : known.sizes.data();
 }
 
 void outputShardings(PJRT_Shardings_PJRT_Executable_OutputShardings_Args& args) {
+  const auto& known = object<Executable>(args.executable).outputShardings();
   args.num_outputs = object<Executable>(args.executable).program().outputs().size();
-  args.shardings = nullptr;
-  args.sharding_sizes = nullptr;
+  args.shardings = known.texts.empty() ? nullptr : known.texts.data();
+  args.sharding_sizes = known.texts.empty() ? nullptr : known.sizes.data();
 }
 
 }  // namespace

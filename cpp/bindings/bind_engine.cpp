@@ -17,6 +17,7 @@ std::vector<engine::TensorSpec> tensorSpecs(const py::handle& list) {
     spec.dtype = item["dtype"].cast<std::string>();
     spec.shape = item["shape"].cast<std::vector<std::int64_t>>();
     spec.bytes = item["bytes"].cast<std::uint64_t>();
+    spec.sharding = item["sharding"].cast<std::string>();
     specs.push_back(std::move(spec));
   }
   return specs;
@@ -29,6 +30,7 @@ engine::Signature signatureOf(const py::dict& d) {
   s.outputs = tensorSpecs(d["outputs"]);
   s.output_alias = d["output_alias"].cast<std::vector<std::int32_t>>();
   s.has_host_callbacks = d["has_host_callbacks"].cast<bool>();
+  s.num_replicas = d["num_replicas"].cast<std::uint32_t>();
   return s;
 }
 
@@ -62,7 +64,8 @@ py::dict inspectImage(const py::bytes& bytes) {
     buffers.append(py::make_tuple(static_cast<int>(b.kind), b.bytes, b.offset, b.input, b.output));
   const auto& m = image->memory;
   return py::dict(
-      "name"_a = image->signature.name, "steps"_a = steps, "buffers"_a = buffers,
+      "name"_a = image->signature.name, "num_replicas"_a = image->signature.num_replicas,
+      "steps"_a = steps, "buffers"_a = buffers,
       "arena_bytes"_a = image->arena_bytes, "constant_bytes"_a = image->constants.size(),
       "cost"_a = costDict(image->cost()), "tile_capacity"_a = m.tile_capacity,
       "worst_tile"_a = m.worst_tile, "worst_tile_bytes"_a = m.worst_tile_bytes,

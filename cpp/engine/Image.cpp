@@ -33,6 +33,7 @@ void write(Writer& w, const TensorSpec& spec) {
   w.put(spec.dtype);
   w.put(spec.shape);
   w.put(spec.bytes);
+  w.put(spec.sharding);
 }
 
 TensorSpec readTensorSpec(Reader& r) {
@@ -40,6 +41,7 @@ TensorSpec readTensorSpec(Reader& r) {
   spec.dtype = r.text();
   spec.shape = r.list<std::int64_t>();
   spec.bytes = r.get<std::uint64_t>();
+  spec.sharding = r.text();
   return spec;
 }
 
@@ -111,6 +113,7 @@ void write(Writer& w, const Signature& s) {
   }
   w.put(s.output_alias);
   w.put(s.has_host_callbacks);
+  w.put(s.num_replicas);
 }
 
 Signature readSignature(Reader& r) {
@@ -122,6 +125,7 @@ Signature readSignature(Reader& r) {
   }
   s.output_alias = r.list<std::int32_t>();
   s.has_host_callbacks = r.get<bool>();
+  s.num_replicas = r.get<std::uint32_t>();
   return s;
 }
 
@@ -189,6 +193,7 @@ void checkReferences(const Image& image) {
              buffer.offset + buffer.bytes <= image.constants.size(),
          "a constant lies outside the constants");
   }
+  need(image.signature.num_replicas > 0, "the program has no replica");
   need(image.signature.output_alias.size() == image.signature.outputs.size(),
        "the aliases do not match the outputs");
 }

@@ -15,7 +15,8 @@ namespace ipujax::engine {
 struct TensorSpec {
   std::string dtype;  ///< JAX's name: "float32", "bfloat16", "bool", ..., "token"
   std::vector<std::int64_t> shape;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  ///< in one replica
+  std::string sharding;     ///< a serialised xla.OpSharding; empty where there is one replica
 };
 
 /// What a caller must know to run an image.
@@ -26,6 +27,7 @@ struct Signature {
   /// For each output: the input whose memory it may take over (donation), or -1.
   std::vector<std::int32_t> output_alias;
   bool has_host_callbacks = false;
+  std::uint32_t num_replicas = 1;
 };
 
 enum class BufferKind : std::uint8_t {

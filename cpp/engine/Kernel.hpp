@@ -34,6 +34,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
+  /// Whether it calls back into the host: then replicas run it in turn, on the program's thread.
+  virtual bool callsHost() const { return false; }
 };
 
 /// A step at which all replicas of a program meet. A program with one replica meets itself.

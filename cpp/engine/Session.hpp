@@ -1,8 +1,10 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "engine/Image.hpp"
+#include "engine/Lane.hpp"
 
 namespace ipujax::engine {
 
@@ -23,11 +25,13 @@ class DeviceMemory {
   std::unique_ptr<Impl> impl_;
 };
 
-/// An image made ready to run on one device: kernels built, pointers resolved. Holding it takes
+/// An image made ready to run on its devices: kernels built, pointers resolved. Holding it takes
 /// no lock; the caller guarantees that sessions sharing a DeviceMemory do not run at one time.
 class Session {
  public:
   Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory);
+  /// One memory for each replica of the program.
+  Session(std::shared_ptr<const Image> image, std::vector<std::shared_ptr<DeviceMemory>> memories);
   ~Session();
 
   const Image& image() const;
@@ -36,6 +40,9 @@ class Session {
   /// (the input is then copied first and left untouched). Throws what a step throws.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs,
            HostCallbacks* callbacks = nullptr, HostStreams* streams = nullptr);
+  /// The same for a program of several replicas.
+  void run(std::span<const Arrays> replicas, HostCallbacks* callbacks = nullptr,
+           HostStreams* streams = nullptr);
   /// Set from any thread: the run in progress stops at the next loop iteration and throws.
   void cancel();
 

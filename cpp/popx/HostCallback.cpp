@@ -43,6 +43,7 @@ class CallbackKernel final : public Kernel {
     for (const auto& operand : step.operands) shapes_.push_back(operand.shape);
   }
 
+  bool callsHost() const override { return true; }
   void run(RunContext& context, std::span<std::byte* const> p) const override {
     if (!context.callbacks) {
       throw poplar::runtime_error(

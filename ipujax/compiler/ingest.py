@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ipujax import config, jax_compat
@@ -22,6 +22,13 @@ class Request:
     machine: str
     ipus_per_device: int
     num_tiles: int
+    #: Serialised xla.OpSharding of each, for callers; empty for a program on one device.
+    parameter_shardings: list[bytes] = field(default_factory=list)
+    result_shardings: list[bytes] = field(default_factory=list)
+
+    @property
+    def num_devices(self) -> int:
+        return self.num_replicas * self.num_partitions
 
 
 def ingest(code: bytes, options: bytes, platform: PlatformConfig) -> Request:

@@ -93,7 +93,7 @@ def lower(program: Program, request: Request) -> Lowered:
     arguments = _read_arguments(builder, program)
     results = builder.lower(program.main)
     _write_results(builder, program, arguments, results)
-    return Lowered(graph, main, _signature(program, builder))
+    return Lowered(graph, main, _signature(program, builder, request))
 
 
 def _read_arguments(builder: Builder, program: Program) -> list[Any]:
@@ -175,25 +175,36 @@ def _result_debug(value: Value, index: int) -> Any:
     return ipu.poplar.DebugContext(f"result{index}", line)
 
 
-def _signature(program: Program, builder: Builder) -> dict[str, Any]:
+def _signature(program: Program, builder: Builder, request: Request) -> dict[str, Any]:
+    inputs, outputs = request.parameter_shardings, request.result_shardings
     return {
         "name": program.name,
-        "inputs": _specs(program.main.args, program.seen_arguments),
-        "outputs": _specs(program.main.results, program.seen_results),
+        "inputs": _specs(program.main.args, program.seen_arguments, inputs),
+        "outputs": _specs(program.main.results, program.seen_results, outputs),
         "output_alias": program.output_alias,
         "has_host_callbacks": builder.has_host_callbacks,
+        "num_replicas": request.num_devices,
     }
 
 
-def _specs(values: list[Value], seen: dict[int, Seen]) -> list[dict[str, Any]]:
-    """What callers hand over and get, in order."""
+def _specs(
+    values: list[Value], seen: dict[int, Seen], shardings: list[bytes]
+) -> list[dict[str, Any]]:
+    """What callers hand over and get, in order; shapes and bytes are those of one replica."""
     specs = []
     for index, value in enumerate(values):
+        sharding = shardings[index] if shardings else b""
         if value.dtype == TOKEN:
-            specs.append({"dtype": TOKEN, "shape": [], "bytes": 0})
+            specs.append({"dtype": TOKEN, "shape": [], "bytes": 0, "sharding": sharding})
             continue
         row = DTYPES[value.dtype]
         outside = seen.get(index, Seen(row.jax_name, value.shape))
-        num_bytes = value.num_elements * row.size
-        specs.append({"dtype": outside.dtype, "shape": list(outside.shape), "bytes": num_bytes})
+        specs.append(
+            {
+                "dtype": outside.dtype,
+                "shape": list(outside.shape),
+                "bytes": value.num_elements * row.size,
+                "sharding": sharding,
+            }
+        )
     return specs

@@ -143,7 +143,7 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
   const program::Sequence root({program::Switch(selector, cases)});
   auto& signature = draft.image.signature;
   signature.name = debugContext.getPathName().empty() ? "graph" : debugContext.getPathName();
-  signature.inputs.push_back({"int32", {}, 4});
+  signature.inputs.push_back({"int32", {}, 4, {}});
   if (progressCallBack) progressCallBack(0, 1);
   options.selector = static_cast<std::int32_t>(selector.view()->variable);
   ipujax::engine::build::flatten(draft, impl, *root.node(), options);

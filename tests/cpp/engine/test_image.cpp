@@ -14,8 +14,8 @@ namespace {
 engine::Image tiny() {
   engine::Image image;
   image.signature.name = "f";
-  image.signature.inputs.push_back({"float32", {4}, 16});
-  image.signature.outputs.push_back({"float32", {4}, 16});
+  image.signature.inputs.push_back({"float32", {4}, 16, {}});
+  image.signature.outputs.push_back({"float32", {4}, 16, {}});
   image.signature.output_alias = {-1};
   image.buffers = {{engine::BufferKind::kInput, 16, 0, 0, 0},
                    {engine::BufferKind::kOutput, 16, 0, 0, 0}};

@@ -1,0 +1,165 @@
+#include "engine/Gang.hpp"
+
+#include <stdexcept>
+#include <string>
+
+namespace ipujax::engine {
+namespace {
+
+/// How often an open loop is taken to run, for the choice below alone.
+constexpr double kGuessedIterations = 64;
+
+/// Less than this, over all replicas, and handing it to other threads takes longer than doing it.
+constexpr double kWorthThreads = 32 * 1024;
+
+double bytesOf(const StepDesc& step) {
+  double bytes = 0;
+  for (const auto& operand : step.operands)
+    bytes += static_cast<double>(operand.numElements()) * static_cast<double>(sizeOf(operand.type));
+  return bytes;
+}
+
+}  // namespace
+
+Gang::Gang(const Walker& walker)
+    : walker_(walker),
+      image_(walker.image()),
+      collectives_(image_.steps.size()),
+      facts_(image_.nodes.size()) {
+  for (std::size_t s = 0; s < image_.steps.size(); ++s)
+    collectives_[s] = dynamic_cast<const CollectiveKernel*>(&walker.kernel(s));
+  for (std::size_t n = image_.nodes.size(); n-- > 0;) find(static_cast<std::uint32_t>(n));
+}
+
+/// Children come after their parents, so theirs is known.
+void Gang::find(std::uint32_t index) {
+  const Node& node = image_.nodes[index];
+  Facts& facts = facts_[index];
+  if (node.kind == NodeKind::kStep) {
+    facts.meets = collectives_[node.value] || walker_.kernel(node.value).callsHost();
+    facts.bytes = bytesOf(image_.steps[node.value]);
+    return;
+  }
+  for (const auto child : node.children) {
+    facts.meets |= facts_[child].meets;
+    facts.bytes += facts_[child].bytes;
+  }
+  if (node.kind == NodeKind::kRepeat) facts.bytes *= static_cast<double>(node.value);
+  if (node.kind == NodeKind::kRepeatWhile) facts.bytes *= kGuessedIterations;
+}
+
+void Gang::run(const RunContext& context, std::span<const Lane> lanes) const {
+  walk({context, lanes}, 0);
+}
+
+void Gang::walk(const Run& run, std::uint32_t index) const {
+  if (!facts_[index].meets) return walkApart(run, {&index, 1});
+  const Node& node = image_.nodes[index];
+  switch (node.kind) {
+    case NodeKind::kSequence:
+      return walkSequence(run, node);
+    case NodeKind::kStep:
+      return walkStep(run, node.value);
+    case NodeKind::kRepeat:
+      for (std::uint64_t i = 0; i < node.value; ++i) {
+        walker_.checkCancelled();
+        walk(run, node.children[0]);
+      }
+      return;
+    case NodeKind::kRepeatWhile:
+      for (;;) {
+        walker_.checkCancelled();
+        walk(run, node.children[0]);
+        if ((agreed(run, index) != 0) != (node.value != 0)) return;
+        walk(run, node.children[1]);
+      }
+    case NodeKind::kIf:
+      return walk(run, node.children[agreed(run, index) ? 0 : 1]);
+    case NodeKind::kSwitch:
+      return walk(run, Walker::chosen(node, agreed(run, index)));
+    case NodeKind::kError:
+      return;  // holds no step
+  }
+}
+
+void Gang::walkSequence(const Run& run, const Node& node) const {
+  const auto& children = node.children;
+  for (std::size_t i = 0; i < children.size();) {
+    std::size_t end = i;
+    while (end < children.size() && !facts_[children[end]].meets) ++end;
+    if (end > i) {
+      walkApart(run, {children.data() + i, end - i});
+    } else {
+      walk(run, children[end++]);
+    }
+    i = end;
+  }
+}
+
+void Gang::walkStep(const Run& run, std::uint64_t step) const {
+  RunContext context = run.context;
+  if (const CollectiveKernel* collective = collectives_[step]) {
+    std::vector<std::span<std::byte* const>> operands;
+    operands.reserve(run.lanes.size());
+    for (const Lane& lane : run.lanes) operands.push_back(lane.operands(step));
+    return collective->meet(context, operands);
+  }
+  // A host callback: one replica after the other, on the thread that runs the program.
+  for (std::size_t r = 0; r < run.lanes.size(); ++r) {
+    context.replica = static_cast<std::uint32_t>(r);
+    walker_.kernel(step).run(context, run.lanes[r].operands(step));
+  }
+}
+
+void Gang::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const {
+  const auto one = [&](std::int64_t begin, std::int64_t end) {
+    for (auto r = begin; r < end; ++r) {
+      RunContext context = run.context;
+      context.replica = static_cast<std::uint32_t>(r);
+      for (const auto node : nodes)
+        walker_.walk(context, run.lanes[static_cast<std::size_t>(r)], node);
+    }
+  };
+  const auto count = static_cast<std::int64_t>(run.lanes.size());
+  double bytes = 0;
+  for (const auto node : nodes) bytes += facts_[node].bytes;
+  // With fewer replicas than threads, each replica's own steps share the threads instead.
+  ThreadPool& pool = run.context.pool;
+  const bool together =
+      count >= pool.numThreads() && bytes * static_cast<double>(count) >= kWorthThreads;
+  together ? pool.parallelFor(count, 1, one) : one(0, count);
+}
+
+/// The condition of a node in which the replicas meet.
+std::int64_t Gang::agreed(const Run& run, std::uint32_t index) const {
+  const bool is_switch = image_.nodes[index].kind == NodeKind::kSwitch;
+  const auto value = [&](const Lane& lane) {
+    return is_switch ? lane.selector(index) : static_cast<std::int64_t>(lane.predicate(index));
+  };
+  const std::int64_t first = value(run.lanes[0]);
+  for (std::size_t r = 1; r < run.lanes.size(); ++r) {
+    const std::int64_t other = value(run.lanes[r]);
+    if (other == first) continue;
+    throw std::invalid_argument(
+        "[replicas] need to take the same way around a collective; got a condition that is " +
+        std::to_string(first) + " on replica 0 and " + std::to_string(other) + " on replica " +
+        std::to_string(r) + ", around " + meetingPlace(index) +
+        ". Make the condition equal on all replicas, by a collective or by "
+        "ipu.assume_equal_across_replicas.");
+  }
+  return first;
+}
+
+/// Name and source line of the first step under a node at which the replicas meet.
+std::string Gang::meetingPlace(std::uint32_t index) const {
+  const Node& node = image_.nodes[index];
+  if (node.kind == NodeKind::kStep) {
+    const DebugEntry& entry = image_.debug[image_.steps[node.value].debug];
+    return entry.source.empty() ? entry.name : entry.name + " (" + entry.source + ")";
+  }
+  for (const auto child : node.children)
+    if (facts_[child].meets) return meetingPlace(child);
+  return "no step";
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/Kernel.hpp"
+#include "engine/Lane.hpp"
+#include "engine/Walker.hpp"
+
+namespace ipujax::engine {
+
+/// Walks a program for all its replicas. One thread decides what comes next; stretches in which the
+/// replicas do not meet run for all of them on the thread pool, a collective step runs once for
+/// all. So no replica ever waits for another, and nothing can deadlock (docs/decisions/0012).
+///
+/// Around a collective all replicas must take the same way: where a condition differs, the run ends
+/// with an error. Where no collective is inside, each replica goes its own way.
+class Gang {
+ public:
+  explicit Gang(const Walker& walker);
+
+  /// Runs the program once; `context.replica` is set for each step.
+  void run(const RunContext& context, std::span<const Lane> lanes) const;
+
+ private:
+  struct Run {
+    const RunContext& context;
+    std::span<const Lane> lanes;
+  };
+  struct Facts {
+    bool meets = false;  ///< a collective, or a host callback, is inside
+    double bytes = 0;    ///< what its steps touch in one replica; a guess where loops are open
+  };
+  void find(std::uint32_t node);
+
+  void walk(const Run& run, std::uint32_t node) const;
+  void walkSequence(const Run& run, const Node& node) const;
+  void walkStep(const Run& run, std::uint64_t step) const;
+  /// Nodes in which the replicas do not meet: each replica on its own.
+  void walkApart(const Run& run, std::span<const std::uint32_t> nodes) const;
+  std::int64_t agreed(const Run& run, std::uint32_t node) const;
+  std::string meetingPlace(std::uint32_t node) const;
+
+  const Walker& walker_;
+  const Image& image_;
+  std::vector<const CollectiveKernel*> collectives_;  // by step; null where it is none
+  std::vector<Facts> facts_;                          // by node
+};
+
+}  // namespace ipujax::engine

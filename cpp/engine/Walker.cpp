@@ -1,0 +1,57 @@
+#include "engine/Walker.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace ipujax::engine {
+
+Walker::Walker(const Image& image, const std::atomic<bool>& cancelled)
+    : image_(image), cancelled_(cancelled) {
+  kernels_.reserve(image.steps.size());
+  for (const auto& step : image.steps) kernels_.push_back(KernelRegistry::instance().make(step));
+}
+
+void Walker::checkCancelled() const {
+  if (cancelled_.load(std::memory_order_relaxed))
+    throw std::runtime_error("[Session] the program was cancelled");
+}
+
+std::uint32_t Walker::chosen(const Node& node, std::int64_t selector) {
+  const auto found = std::ranges::find(node.selectors, selector);
+  return node.children[static_cast<std::size_t>(found - node.selectors.begin())];
+}
+
+void Walker::walk(RunContext& context, const Lane& lane, std::uint32_t index) const {
+  const Node& node = image_.nodes[index];
+  switch (node.kind) {
+    case NodeKind::kSequence:
+      for (const auto child : node.children) walk(context, lane, child);
+      return;
+    case NodeKind::kStep:
+      kernels_[node.value]->run(context, lane.operands(node.value));
+      return;
+    case NodeKind::kRepeat:
+      for (std::uint64_t i = 0; i < node.value; ++i) {
+        checkCancelled();
+        walk(context, lane, node.children[0]);
+      }
+      return;
+    case NodeKind::kRepeatWhile:
+      for (;;) {
+        checkCancelled();
+        walk(context, lane, node.children[0]);
+        if (lane.predicate(index) != (node.value != 0)) return;
+        walk(context, lane, node.children[1]);
+      }
+    case NodeKind::kIf:
+      walk(context, lane, node.children[lane.predicate(index) ? 0 : 1]);
+      return;
+    case NodeKind::kSwitch:
+      walk(context, lane, chosen(node, lane.selector(index)));
+      return;
+    case NodeKind::kError:
+      throw std::runtime_error(image_.debug[node.value].name);
+  }
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,31 @@
+#pragma once
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/Kernel.hpp"
+#include "engine/Lane.hpp"
+
+namespace ipujax::engine {
+
+/// Runs nodes of a program for one replica. Re-entrant: it holds nothing of a run.
+class Walker {
+ public:
+  /// Makes the kernel of every step; `cancelled` may be set by any thread during a run.
+  Walker(const Image& image, const std::atomic<bool>& cancelled);
+
+  void walk(RunContext& context, const Lane& lane, std::uint32_t node) const;
+  /// Which child of a switch runs for a selector.
+  static std::uint32_t chosen(const Node& node, std::int64_t selector);
+  void checkCancelled() const;  ///< throws once the run was cancelled
+  const Kernel& kernel(std::uint64_t step) const { return *kernels_[step]; }
+  const Image& image() const { return image_; }
+
+ private:
+  const Image& image_;
+  const std::atomic<bool>& cancelled_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+};
+
+}  // namespace ipujax::engine

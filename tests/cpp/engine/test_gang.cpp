@@ -1,0 +1,223 @@
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "Check.hpp"
+#include "engine/Kernel.hpp"
+#include "engine/Session.hpp"
+
+namespace engine = ipujax::engine;
+
+namespace {
+
+using engine::NodeKind;
+
+float& at(std::byte* pointer) { return *reinterpret_cast<float*>(pointer); }
+
+/// x += replica + 1, some time later.
+std::unique_ptr<engine::Kernel> makeSlowAdd(const engine::StepDesc&) {
+  return engine::kernelOf([](engine::RunContext& context, std::span<std::byte* const> p) {
+    static thread_local std::minstd_rand random(
+        static_cast<unsigned>(std::hash<std::thread::id>()(std::this_thread::get_id())));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20));
+    at(p[0]) += static_cast<float>(context.replica + 1);
+  });
+}
+
+/// Everybody's x becomes the sum of all, taken in the order of replicas.
+struct Sum final : engine::CollectiveKernel {
+  void meet(engine::RunContext&,
+            std::span<const std::span<std::byte* const>> replicas) const override {
+    float sum = 0;
+    for (const auto& pointers : replicas) sum = sum * 0.7F + at(pointers[0]);
+    for (const auto& pointers : replicas) at(pointers[0]) = sum;
+  }
+};
+std::unique_ptr<engine::Kernel> makeSum(const engine::StepDesc&) { return std::make_unique<Sum>(); }
+
+/// flag = x < 10
+std::unique_ptr<engine::Kernel> makeBelowTen(const engine::StepDesc&) {
+  return engine::kernelOf([](engine::RunContext&, std::span<std::byte* const> p) {
+    *reinterpret_cast<std::uint8_t*>(p[1]) = at(p[0]) < 10 ? 1 : 0;
+  });
+}
+
+std::unique_ptr<engine::Kernel> makeFailOnTwo(const engine::StepDesc&) {
+  return engine::kernelOf([](engine::RunContext& context, std::span<std::byte* const> p) {
+    if (at(p[0]) < 0 && context.replica == 2) throw std::runtime_error("replica 2 has had enough");
+  });
+}
+
+const engine::RegisterKernel kSlowAdd{"test.slow_add", makeSlowAdd};
+const engine::RegisterKernel kSum{"test.sum", makeSum};
+const engine::RegisterKernel kBelowTen{"test.below_ten", makeBelowTen};
+const engine::RegisterKernel kFailOnTwo{"test.fail_on_two", makeFailOnTwo};
+
+/// A program over x, one float of each replica that is updated in place, and a flag.
+struct Builder {
+  engine::Image image;
+
+  explicit Builder(std::uint32_t num_replicas) {
+    image.signature.name = "f";
+    image.signature.num_replicas = num_replicas;
+    image.signature.inputs.push_back({"float32", {1}, 4, {}});
+    image.signature.outputs.push_back({"float32", {1}, 4, {}});
+    image.signature.output_alias = {0};
+    image.buffers = {{engine::BufferKind::kInputOutput, 4, 0, 0, 0},
+                     {engine::BufferKind::kArena, 1, 0, 0, 0}};
+    image.arena_bytes = 64;
+    image.debug.push_back({"test step", "gang.py:7"});
+    image.nodes.emplace_back();
+  }
+
+  static engine::OperandDesc x() {
+    return {0, engine::ElementType::kFloat, engine::Access::kReadWrite, 0, {1}, {1}};
+  }
+  static engine::OperandDesc flag() {
+    return {1, engine::ElementType::kBool, engine::Access::kReadWrite, 0, {}, {}};
+  }
+  std::uint32_t node(NodeKind kind, std::vector<std::uint32_t> children = {}) {
+    engine::Node made;
+    made.kind = kind;
+    made.children = std::move(children);
+    image.nodes.push_back(std::move(made));
+    return static_cast<std::uint32_t>(image.nodes.size() - 1);
+  }
+  std::uint32_t step(const std::string& kernel) {
+    engine::StepDesc made;
+    made.kernel = kernel;
+    made.operands = {x(), flag()};
+    image.steps.push_back(std::move(made));
+    const auto index = node(NodeKind::kStep);
+    image.nodes[index].value = image.steps.size() - 1;
+    return index;
+  }
+  /// Children must come after their parent in the list: a loop is made before its body.
+  std::uint32_t whileFlag(const std::vector<std::string>& condition,
+                          const std::vector<std::string>& body) {
+    const auto loop = node(NodeKind::kRepeatWhile);
+    const auto first = sequence(condition);
+    const auto second = sequence(body);
+    image.nodes[loop].children = {first, second};
+    image.nodes[loop].value = 1;
+    image.nodes[loop].predicate = flag();
+    return loop;
+  }
+  std::uint32_t sequence(const std::vector<std::string>& kernels) {
+    const auto made = node(NodeKind::kSequence);
+    for (const auto& kernel : kernels) {
+      const auto child = step(kernel);
+      image.nodes[made].children.push_back(child);
+    }
+    return made;
+  }
+  void root(std::vector<std::uint32_t> children) { image.nodes[0].children = std::move(children); }
+
+  engine::Session session() {
+    std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
+    for (std::uint32_t r = 0; r < image.signature.num_replicas; ++r)
+      memories.push_back(std::make_shared<engine::DeviceMemory>());
+    const std::string sealed = image.serialise();  // and so the checks of a loaded image hold
+    return {engine::Image::deserialise(std::as_bytes(std::span(sealed))), std::move(memories)};
+  }
+};
+
+std::vector<float> run(engine::Session& session, std::vector<float> x) {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  for (auto& value : x) {
+    inputs.push_back(&value);
+    outputs.push_back(&value);
+  }
+  std::vector<engine::Arrays> arrays;
+  for (std::size_t r = 0; r < x.size(); ++r) arrays.push_back({{&inputs[r], 1}, {&outputs[r], 1}});
+  session.run(arrays);
+  return x;
+}
+
+std::string text(const std::vector<float>& values) {
+  std::string all;
+  for (const float value : values) all += std::to_string(value) + " ";
+  return all;
+}
+
+}  // namespace
+
+TEST(replicas_know_their_number_and_meet) {
+  Builder b(4);
+  b.root({b.sequence({"test.slow_add", "test.sum", "test.slow_add"})});
+  auto session = b.session();
+  const float sum = ((1 * 0.7F + 2) * 0.7F + 3) * 0.7F + 4;
+  CHECK_EQ(text(run(session, {0, 0, 0, 0})), text({sum + 1, sum + 2, sum + 3, sum + 4}));
+}
+
+TEST(loops_without_a_meeting_end_when_each_replica_likes) {
+  Builder b(3);
+  b.root({b.whileFlag({"test.below_ten"}, {"test.slow_add"})});
+  auto session = b.session();
+  CHECK_EQ(text(run(session, {0, 0, 1})), text({10, 10, 10}));
+}
+
+TEST(loops_around_a_meeting_go_on_together) {
+  Builder b(2);
+  b.root({b.whileFlag({"test.below_ten"}, {"test.slow_add", "test.sum"})});
+  auto session = b.session();
+  const auto x = run(session, {0, 0});
+  CHECK_EQ(x[0], x[1]);
+  CHECK(x[0] >= 10);
+}
+
+TEST(a_condition_that_differs_around_a_meeting_is_an_error) {
+  Builder b(3);
+  b.root({b.whileFlag({"test.below_ten"}, {"test.sum"})});
+  auto session = b.session();
+  CHECK_THROWS(run(session, {0, 0, 11}), "got a condition that is 1 on replica 0 and 0 on");
+  CHECK_THROWS(run(session, {0, 0, 11}), "around test step (gang.py:7)");
+  CHECK_EQ(text(run(session, {11, 11, 11})), text({11, 11, 11}));
+}
+
+TEST(a_replica_that_fails_ends_the_run_and_the_next_one_works) {
+  Builder b(4);
+  b.root({b.sequence({"test.slow_add", "test.fail_on_two", "test.sum"})});
+  auto session = b.session();
+  CHECK_THROWS(run(session, {-9, -9, -9, -9}), "replica 2 has had enough");
+  CHECK_EQ(run(session, {0, 0, 0, 0})[3], ((1 * 0.7F + 2) * 0.7F + 3) * 0.7F + 4);
+}
+
+TEST(a_cancelled_run_ends_and_the_next_one_works) {
+  Builder b(2);
+  b.root({b.whileFlag({"test.below_ten"}, {"test.fail_on_two"})});
+  auto session = b.session();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    session.cancel();
+  });
+  CHECK_THROWS(run(session, {0, 0}), "cancelled");
+  other.join();
+  CHECK_EQ(text(run(session, {11, 12})), text({11, 12}));
+}
+
+TEST(memory_and_arrays_must_be_there_for_every_replica) {
+  Builder b(3);
+  b.root({b.sequence({"test.sum"})});
+  auto session = b.session();
+  CHECK_THROWS(run(session, {0, 0}), "needs arrays for 3 replicas; got them for 2");
+  const std::string sealed = b.image.serialise();
+  const auto image = engine::Image::deserialise(std::as_bytes(std::span(sealed)));
+  CHECK_THROWS(engine::Session(image, std::make_shared<engine::DeviceMemory>()),
+               "needs memory for 3 replicas");
+}
+
+TEST(a_thousand_runs_under_random_delays_are_bitwise_equal) {
+  Builder b(8);
+  b.root({b.sequence({"test.slow_add", "test.sum", "test.slow_add", "test.sum"}),
+          b.whileFlag({"test.below_ten"}, {"test.slow_add", "test.sum"})});
+  auto session = b.session();
+  const std::vector<float> x{0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
+  const auto first = text(run(session, x));
+  for (int i = 0; i < 1000; ++i) CHECK_EQ(text(run(session, x)), first);
+}
