@@ -1,6 +1,18 @@
 """JAX on Graphcore IPUs: `import jax` is enough, this package is found by its entry point."""
 
+from ipujax import optim as optim
+from ipujax.api.collectives import all_gather as all_gather
+from ipujax.api.collectives import all_to_all as all_to_all
+from ipujax.api.collectives import assume_equal_across_replicas as assume_equal_across_replicas
+from ipujax.api.collectives import cross_replica_mean as cross_replica_mean
+from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
+from ipujax.api.pmap import pmap as pmap
 from ipujax.api.precision import precision as precision
+from ipujax.api.reduce_scatter import reduce_scatter as reduce_scatter
+from ipujax.api.replica_grouping import ReplicaGrouping as ReplicaGrouping
+from ipujax.api.replica_grouping import replica_grouping as replica_grouping
+from ipujax.api.replicas import replication_factor as replication_factor
+from ipujax.api.replicas import replication_index as replication_index
 from ipujax.api.verify import VerifyReport as VerifyReport
 from ipujax.api.verify import verify as verify
 from ipujax.config import IPUConfig as IPUConfig
@@ -9,6 +21,7 @@ from ipujax.errors import IpuError as IpuError
 from ipujax.errors import MismatchError as MismatchError
 from ipujax.errors import OracleError as OracleError
 from ipujax.errors import OutOfMemoryError as OutOfMemoryError
+from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
 

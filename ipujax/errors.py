@@ -99,6 +99,12 @@ class CallbackError(IpuError):
     pjrt_code = PjrtCode.INTERNAL
 
 
+class ReplicationError(IpuError, ValueError):
+    """A replicated program or a collective was asked for what its replicas cannot do."""
+
+    pjrt_code = PjrtCode.INVALID_ARGUMENT
+
+
 class OracleError(IpuError):
     """An oracle of `ipujax.verify()` refused a program, took too long, or died of it."""
 

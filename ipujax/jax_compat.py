@@ -513,3 +513,44 @@ def _lowered_call(args: Sequence[Any], params: dict[str, Any], platform: str) ->
         pgle_profiler=None,
     )
     return bytes(private_mlir.module_to_bytecode(lowered.stablehlo()))
+
+
+def mapped_axes() -> dict[Any, int]:
+    """Name and size of each axis that is mapped where this is called, the outermost first.
+
+    JAX's public functions answer only for an axis whose name one knows.
+    """
+    from jax._src import core
+
+    return dict(core.get_axis_env().axis_sizes)
+
+
+def varying_axes(value: Any) -> frozenset[Any]:
+    """The mapped axes over which a value may differ, as `shard_map(check_vma=True)` knows it.
+
+    Empty where nothing is checked. The attribute had another name in each of JAX's last series.
+
+    Args:
+        value: an array, or what `jax.eval_shape` tells of one.
+    """
+    shaped = value if isinstance(value, jax.ShapeDtypeStruct) else jax.typeof(value)
+    known = shaped.manual_axis_type
+    return frozenset() if known is None else frozenset(known.varying)
+
+
+@functools.cache
+def allow_vmap_of_grouped_all_to_all() -> None:
+    """Lets `vmap` pass an all_to_all within groups; JAX refuses whatever axis `vmap` maps over."""
+    from jax._src.interpreters import batching
+    from jax._src.lax import parallel
+
+    others = batching.fancy_primitive_batchers[parallel.all_to_all_p]
+
+    def batch(axis: Any, values: Any, dimensions: Any, **parameters: Any) -> Any:
+        names = parameters["axis_name"]
+        names = names if isinstance(names, (list, tuple)) else [names]
+        if parameters["axis_index_groups"] is None or axis.name in names:
+            return others(axis, values, dimensions, **parameters)
+        return parallel._all_to_all_batcher(values, dimensions, **parameters)
+
+    batching.fancy_primitive_batchers[parallel.all_to_all_p] = batch

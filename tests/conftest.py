@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import jax
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +20,11 @@ for name in [n for n in os.environ if n.startswith(("IPUJAX_", "JAX_IPU_"))]:
 
 # The compiler's closer checks between its stages are always on in tests.
 os.environ["IPUJAX_VERIFY"] = "1"
+
+# Replicated programs are compared with, or run on, as many devices of JAX's CPU backend.
+jax.config.update("jax_num_cpu_devices", 8)
+#: Where tests of replicated programs run.
+REPLICA_PLATFORMS = ("cpu",)
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -41,3 +47,13 @@ def run_python() -> RunPython:
         )
 
     return run
+
+
+@pytest.fixture(params=REPLICA_PLATFORMS)
+def replicas(request: pytest.FixtureRequest) -> Callable[[int], list[jax.Device]]:
+    """`replicas(n)`: n devices of the platform that the test runs for."""
+
+    def devices(count: int) -> list[jax.Device]:
+        return jax.devices(request.param)[:count]
+
+    return devices

@@ -1,0 +1,192 @@
+"""What replicas tell each other: collectives over arrays and pytrees, in Graphcore's words.
+
+Each is composed of primitives of `jax.lax`, so derivatives, `vmap` and lowering are JAX's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax.api.replicas import AxisName, Replicas, resolve
+from ipujax.errors import ReplicationError
+
+
+def cross_replica_sum(
+    x: Any, replica_group_size: int | None = None, *, axis_name: AxisName | None = None
+) -> Any:
+    """The sum of x over the replicas, on each of them.
+
+    Args:
+        x: pytree of arrays; each keeps its shape and dtype (bools are counted as int32).
+        replica_group_size: sum within groups of so many consecutive replicas; None: all of them.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Raises:
+        ReplicationError: no axis is mapped, or the group size does not divide.
+
+    Example:
+        ipu.pmap(ipu.cross_replica_sum)(jnp.arange(4.0))  # 6, 6, 6, 6
+        ipu.pmap(lambda x: ipu.cross_replica_sum(x, 2))(jnp.arange(4.0))  # 1, 1, 5, 5
+    """
+    return _sum(x, resolve("ipu.cross_replica_sum", axis_name, replica_group_size))
+
+
+def cross_replica_mean(
+    x: Any, replica_group_size: int | None = None, *, axis_name: AxisName | None = None
+) -> Any:
+    """The mean of x over the replicas, on each of them.
+
+    Args:
+        x: pytree of arrays; integers give floats, as with `jnp.mean`.
+        replica_group_size: mean within groups of so many consecutive replicas; None: all of them.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Raises:
+        ReplicationError: no axis is mapped, or the group size does not divide.
+    """
+    replicas = resolve("ipu.cross_replica_mean", axis_name, replica_group_size)
+    return jax.tree.map(lambda total: total / replicas.size, _sum(x, replicas))
+
+
+def _sum(x: Any, replicas: Replicas) -> Any:
+    if replicas.groups is None:
+        return lax.psum(x, replicas.axis_name)
+    if not replicas.checks_variance:
+        return lax.psum(x, replicas.axis_name, axis_index_groups=replicas.groups)
+    # psum within groups leaves values that vary from group to group, which shard_map cannot state.
+    return jax.tree.map(lambda leaf: _scattered_sum(jnp.asarray(leaf), replicas), x)
+
+
+def _scattered_sum(x: jax.Array, replicas: Replicas) -> jax.Array:
+    """A sum as reduce-scatter and all-gather."""
+    x = x.astype(jnp.int32) if x.dtype == bool else x
+    axis, groups = replicas.axis_name, replicas.groups
+    flat = jnp.pad(x.ravel(), (0, -x.size % replicas.size))
+    part = lax.psum_scatter(flat, axis, axis_index_groups=groups, tiled=True)
+    total = lax.all_gather(part, axis, axis_index_groups=groups, tiled=True)
+    return total[: x.size].reshape(x.shape)
+
+
+def all_gather(
+    x: Any, replica_group_size: int | None = None, *, axis_name: AxisName | None = None
+) -> Any:
+    """The x of all replicas, stacked along a new first dimension, on each of them.
+
+    Args:
+        x: pytree of arrays [...].
+        replica_group_size: gather within groups of so many consecutive replicas; None: all.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Returns:
+        Arrays [replicas, ...].
+    Raises:
+        ReplicationError: no axis is mapped, or the group size does not divide.
+    """
+    replicas = resolve("ipu.all_gather", axis_name, replica_group_size)
+    return lax.all_gather(x, replicas.axis_name, axis_index_groups=replicas.groups)
+
+
+def all_to_all(
+    x: Any,
+    split_dimension: int,
+    concat_dimension: int,
+    replica_group_size: int | None = None,
+    *,
+    axis_name: AxisName | None = None,
+) -> Any:
+    """Splits x into one part for each replica, and joins the parts that the replicas send.
+
+    Args:
+        x: pytree of arrays whose `split_dimension` the number of replicas divides.
+        split_dimension: along which each replica's array is cut; part i goes to replica i.
+        concat_dimension: along which the parts are joined, in the replicas' order.
+        replica_group_size: exchange within groups of so many consecutive replicas; None: all.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Returns:
+        Arrays whose `split_dimension` is smaller, and whose `concat_dimension` is larger, by the
+        number of replicas; of the same shape where the two are one.
+    Raises:
+        ReplicationError: no axis is mapped, the group size does not divide, or a dimension is
+            missing or cannot be split.
+    """
+    where = "ipu.all_to_all"
+    replicas = resolve(where, axis_name, replica_group_size)
+
+    def exchange(leaf: Any) -> jax.Array:
+        leaf = jnp.asarray(leaf)
+        split, concat = (
+            _dimension(where, name, dimension, leaf.shape)
+            for name, dimension in (("split", split_dimension), ("concat", concat_dimension))
+        )
+        if leaf.shape[split] % replicas.size:
+            raise ReplicationError(
+                f"[{where}] needs a split_dimension that the {replicas.size} replicas divide; got "
+                f"{leaf.shape[split]} in shape {leaf.shape}. Do pad it, or split another one."
+            )
+        return lax.all_to_all(
+            leaf,
+            replicas.axis_name,
+            split,
+            concat,
+            axis_index_groups=replicas.groups,
+            tiled=True,
+        )
+
+    return jax.tree.map(exchange, x)
+
+
+def _dimension(where: str, name: str, dimension: int, shape: tuple[int, ...]) -> int:
+    if not -len(shape) <= dimension < len(shape):
+        raise ReplicationError(
+            f"[{where}] needs {name}_dimension within the array's {len(shape)} dimensions; got "
+            f"{dimension} for shape {shape}. Do name one that exists."
+        )
+    return dimension % len(shape)
+
+
+def assume_equal_across_replicas(x: Any, *, axis_name: AxisName | None = None) -> Any:
+    """Makes x equal on all replicas: each takes replica 0's, bit for bit.
+
+    A condition that is made so cannot lead replicas apart around a collective.
+
+    Args:
+        x: pytree of arrays and PRNG keys.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Raises:
+        ReplicationError: no axis is mapped.
+
+    Example:
+        done = ipu.assume_equal_across_replicas(jnp.abs(error) < 1e-3)
+        jax.lax.cond(done, skip, step_with_collectives, state)
+    """
+    replicas = resolve("ipu.assume_equal_across_replicas", axis_name)
+    return jax.tree.map(lambda leaf: _from_first(jnp.asarray(leaf), replicas), x)
+
+
+def _from_first(x: jax.Array, replicas: Replicas) -> jax.Array:
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        data = _from_first(jax.random.key_data(x), replicas)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(x))
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        return lax.complex(_from_first(x.real, replicas), _from_first(x.imag, replicas))
+
+    def masked_sum(value: jax.Array) -> jax.Array:
+        first = jnp.where(replicas.index == 0, value, jnp.zeros_like(value))
+        return lax.psum(first, replicas.axis_name)
+
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        narrow = x.dtype == bool or jnp.iinfo(x.dtype).bits < 8
+        return masked_sum(x.astype(jnp.int32) if narrow else x).astype(x.dtype)
+    if jnp.finfo(x.dtype).bits < 8:
+        return _from_first(x.astype(jnp.float32), replicas).astype(x.dtype)
+
+    # Summed as whole numbers, so that -0.0 and the bits of a NaN arrive.
+    def select(value: jax.Array) -> jax.Array:
+        bits = value.dtype.itemsize * 8
+        word = lax.bitcast_convert_type(value, jnp.dtype(f"uint{bits}"))
+        return lax.bitcast_convert_type(masked_sum(word), value.dtype)
+
+    differentiable = jax.custom_jvp(select)
+    differentiable.defjvps(lambda tangent, _, __: masked_sum(tangent))
+    return differentiable(x)

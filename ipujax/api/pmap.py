@@ -1,0 +1,214 @@
+"""Replicates a pure function over IPUs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from ipujax.api.pmap_axes import (
+    WHERE,
+    broadcast_axes,
+    check_grouping,
+    from_front,
+    is_none,
+    num_replicas,
+    to_front,
+)
+from ipujax.api.replica_grouping import ReplicaGrouping, default_devices
+from ipujax.api.replicas import AxisName, default_axis
+from ipujax.errors import ReplicationError
+
+
+def pmap(
+    fun: Callable[..., Any] | None = None,
+    axis_name: Hashable = "replica",
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    donate_argnums: int | Iterable[int] = (),
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[jax.Device] | None = None,
+) -> Any:
+    """Runs one function on many IPUs, each on its slice of the arguments.
+
+    As `jax.pmap`: mapped arguments and results have an axis of replicas, by default the first one;
+    inside, the function sees them without it. It is `jax.jit` of `jax.shard_map`: the result has
+    `lower`, nests inside `jit`, `grad` and `vmap`, and takes arrays that are sharded as it wants
+    them as they are.
+
+    Args:
+        fun: pure function of arrays and pytrees. Without it: a decorator.
+        axis_name: name of the replicas' axis for collectives.
+        in_axes: the axis of replicas of each argument; None: all replicas get the same; a
+            `ReplicaGrouping`: the first axis has one entry for each group. An int, or a tuple with
+            one entry for each argument, which may be a prefix of its pytree. Arguments passed by
+            name are mapped over their first axis.
+        out_axes: likewise for the results. None: they are equal on all replicas (not checked),
+            one is returned; a `ReplicaGrouping`: one for each group.
+        donate_argnums: positional arguments whose memory the results may take.
+        static_broadcasted_argnums: positional arguments that are constants; hashable.
+        devices: one for each replica. Where left out: the first devices of the default platform,
+            as many as the mapped axis is long; all of them where nothing is mapped.
+    Raises:
+        ReplicationError: axes that do not fit together, more replicas than devices, or a call
+            inside of another mapped axis of devices.
+
+    Example:
+        @ipu.pmap(donate_argnums=0, in_axes=(0, 0))
+        def step(state, batch):
+            loss, grads = jax.value_and_grad(loss_fn)(state.params, batch)
+            return state.apply(ipu.cross_replica_mean(grads)), loss
+    """
+    if fun is None:
+        return functools.partial(
+            pmap,
+            axis_name=axis_name,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            donate_argnums=donate_argnums,
+            static_broadcasted_argnums=static_broadcasted_argnums,
+            devices=devices,
+        )
+    if not callable(fun):
+        raise ReplicationError(
+            f"[{WHERE}] needs a function; got {fun!r}. Do pass axis_name and the like by name."
+        )
+    static = _indices(static_broadcasted_argnums)
+    chosen = None if devices is None else tuple(devices)
+    plan = _Plan(fun, axis_name, in_axes, out_axes, static, chosen)
+
+    @functools.wraps(fun)
+    def replicated(*args: Any, **kwargs: Any) -> Any:
+        return plan(args, kwargs)
+
+    return jax.jit(replicated, static_argnums=static, donate_argnums=_indices(donate_argnums))
+
+
+def _indices(argnums: int | Iterable[int]) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What `pmap` was told; calling it traces one call."""
+
+    fun: Callable[..., Any]
+    axis_name: Hashable
+    in_axes: Any
+    out_axes: Any
+    static: tuple[int, ...]
+    devices: tuple[jax.Device, ...] | None
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if jax.sharding.get_abstract_mesh().manual_axes:
+            raise ReplicationError(
+                f"[{WHERE}] needs a place outside of other replicas; got a call inside of "
+                f"{jax.sharding.get_abstract_mesh().manual_axes}. Do map once over all devices."
+            )
+        fixed = {i % len(args) for i in self.static}
+        dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
+        leaves, tree = jax.tree.flatten((dynamic, kwargs))
+        axes = self._axes_of_arguments(args, fixed, dynamic, kwargs)
+        mesh, names, grouping = self._mesh(leaves, axes)
+        mapped = [to_front(leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
+
+        def local(*shards: jax.Array) -> Any:
+            own = [
+                shard if axis is None else jnp.squeeze(shard, 0)
+                for shard, axis in zip(shards, axes, strict=True)
+            ]
+            given, by_name = jax.tree.unflatten(tree, own)
+            rest = iter(given)
+            every = [a if i in fixed else next(rest) for i, a in enumerate(args)]
+            with default_axis(names):
+                out = self.fun(*every, **by_name)
+            out_axes = broadcast_axes("out_axes", self.out_axes, out)
+            results, out_tree = jax.tree.flatten(out)
+            return jax.tree.unflatten(
+                out_tree,
+                [
+                    jnp.asarray(result) if axis is None else jnp.expand_dims(result, 0)
+                    for result, axis in zip(results, out_axes, strict=True)
+                ],
+            )
+
+        def spec(axis: Any) -> PartitionSpec:
+            if isinstance(axis, ReplicaGrouping):
+                check_grouping(axis, grouping)
+                return axis.spec()
+            return PartitionSpec() if axis is None else PartitionSpec(names)
+
+        out = jax.shard_map(
+            local,
+            mesh=mesh,
+            in_specs=tuple(map(spec, axes)),
+            out_specs=jax.tree.map(spec, self.out_axes, is_leaf=is_none),
+            # As in jax.pmap, derivatives are those of each replica: the optimizer reduces them.
+            check_vma=False,
+        )(*mapped)
+        results, out_tree = jax.tree.flatten(out)
+        out_axes = broadcast_axes("out_axes", self.out_axes, out)
+        placed = [from_front(r, axis) for r, axis in zip(results, out_axes, strict=True)]
+        return jax.tree.unflatten(out_tree, placed)
+
+    def _axes_of_arguments(
+        self,
+        args: tuple[Any, ...],
+        fixed: set[int],
+        dynamic: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> list[Any]:
+        """One axis for each leaf of the arguments."""
+        axes = self.in_axes
+        if isinstance(axes, (tuple, list)):
+            if len(axes) != len(args):
+                raise ReplicationError(
+                    f"[{WHERE}] needs one entry of in_axes for each positional argument; got "
+                    f"{len(axes)} entries, {len(args)} arguments. Do give one to each, or one int."
+                )
+            axes = tuple(axis for i, axis in enumerate(axes) if i not in fixed)
+        return [*broadcast_axes("in_axes", axes, dynamic), *broadcast_axes("in_axes", 0, kwargs)]
+
+    def _mesh(
+        self, leaves: Sequence[Any], axes: Sequence[Any]
+    ) -> tuple[Mesh, AxisName, ReplicaGrouping | None]:
+        """The replicas, the name of their axis, and how they are grouped."""
+        out_leaves = jax.tree.leaves(self.out_axes, is_leaf=is_none)
+        groupings = [a for a in [*axes, *out_leaves] if isinstance(a, ReplicaGrouping)]
+        size = num_replicas(leaves, axes)
+        if not groupings:
+            devices = self._devices(size)
+            return Mesh(np.array(devices, dtype=object), (self.axis_name,)), self.axis_name, None
+        grouping = groupings[0]
+        wanted = self.devices or grouping.devices
+        if wanted != grouping.devices or size not in (None, grouping.num_replicas):
+            raise ReplicationError(
+                f"[{WHERE}] needs as many replicas as the grouping has; got "
+                f"{size or len(wanted)} and {grouping.num_replicas}. Do make the grouping of the "
+                "devices that are mapped over."
+            )
+        return grouping.mesh, tuple(grouping.mesh.axis_names), grouping
+
+    def _devices(self, size: int | None) -> Sequence[jax.Device]:
+        if self.devices is not None:
+            if size not in (None, len(self.devices)):
+                raise ReplicationError(
+                    f"[{WHERE}] needs a mapped axis as long as devices; got {size} and "
+                    f"{len(self.devices)}. Do pass other arrays, or other devices."
+                )
+            return self.devices
+        there = default_devices()
+        if size is not None and size > len(there):
+            raise ReplicationError(
+                f"[{WHERE}] needs a device for each of the {size} replicas; got {len(there)} of "
+                f"platform {there[0].platform}. Do map over fewer, or have more IPUs with "
+                "JAX_IPU_DEVICE_COUNT."
+            )
+        return there[:size]

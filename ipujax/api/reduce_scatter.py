@@ -1,0 +1,111 @@
+"""Reduces over replicas, and leaves each of them one part of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax.api.replicas import AxisName, Replicas, resolve
+from ipujax.errors import ReplicationError
+
+#: How the other replicas' parts [replicas, n] become one, for what `lax.psum_scatter` cannot do.
+#: Names are those of GCL's CollectiveOperator.
+_REDUCTIONS: dict[str, Callable[..., jax.Array]] = {
+    "mul": jnp.prod,
+    "min": jnp.min,
+    "max": jnp.max,
+    "logical_and": jnp.all,
+    "logical_or": jnp.any,
+}
+OPERATORS = ("add", "mean", "square_add", "local", *_REDUCTIONS)
+
+
+def reduce_scatter(
+    x: Any,
+    op: str = "add",
+    replica_group_size: int | None = None,
+    *,
+    axis_name: AxisName | None = None,
+) -> Any:
+    """Reduces x over the replicas; replica i keeps part i of the result.
+
+    Each array is flattened, and padded with zeros so that the number of replicas r divides its
+    length n; the padding ends as zeros too.
+
+    Args:
+        x: pytree of arrays of any shape.
+        op: "add", "mean", "mul", "min", "max", "square_add" (the sum of squares); "logical_and",
+            "logical_or" for bools; "local" reduces nothing, each replica keeps its own part.
+        replica_group_size: reduce within groups of so many consecutive replicas; None: all.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Returns:
+        Arrays [ceil(n / r)].
+    Raises:
+        ReplicationError: no axis is mapped, the group size does not divide, an unknown operator,
+            or one that the dtype does not have.
+
+    Example:
+        # Replicas hold [1, 2, 3] and [10, 20, 30]; they get [11, 22] and [33, 0].
+        ipu.pmap(ipu.reduce_scatter)(jnp.array([[1, 2, 3], [10, 20, 30]]))
+    """
+    where = "ipu.reduce_scatter"
+    if op not in OPERATORS:
+        raise ReplicationError(
+            f"[{where}] needs op out of {', '.join(OPERATORS)}; got {op!r}. Do take one of these."
+        )
+    replicas = resolve(where, axis_name, replica_group_size)
+
+    def scatter(leaf: Any) -> jax.Array:
+        leaf = jnp.asarray(leaf)
+        _check_dtype(where, op, leaf.dtype)
+        return _scatter(jnp.pad(leaf.ravel(), (0, -leaf.size % replicas.size)), op, replicas)
+
+    return jax.tree.map(scatter, x)
+
+
+def _check_dtype(where: str, op: str, dtype: Any) -> None:
+    is_bool = jnp.issubdtype(dtype, jnp.bool_)
+    if op in ("logical_and", "logical_or"):
+        wanted, fits = "bools", is_bool
+    elif op in ("min", "max"):
+        wanted, fits = "real numbers", not (is_bool or jnp.issubdtype(dtype, jnp.complexfloating))
+    else:
+        wanted, fits = "numbers", not is_bool
+    if not fits and op != "local":
+        raise ReplicationError(
+            f"[{where}] needs {wanted} for op={op!r}; got {dtype}. Do convert, or take another op."
+        )
+
+
+def _scatter(flat: jax.Array, op: str, replicas: Replicas) -> jax.Array:
+    """[r * k] -> [k]."""
+    if op == "local":
+        return own_part(flat, replicas)
+    if op in _REDUCTIONS:
+        # As much on the links as a reduce-scatter that sends each part straight to its replica.
+        parts = lax.all_to_all(
+            flat.reshape(replicas.size, -1),
+            replicas.axis_name,
+            split_axis=0,
+            concat_axis=0,
+            axis_index_groups=replicas.groups,
+            tiled=True,
+        )
+        return _REDUCTIONS[op](parts, axis=0).astype(flat.dtype)
+    total = lax.psum_scatter(
+        flat * flat if op == "square_add" else flat,
+        replicas.axis_name,
+        axis_index_groups=replicas.groups,
+        tiled=True,
+    )
+    return total / replicas.size if op == "mean" else total
+
+
+def own_part(flat: jax.Array, replicas: Replicas) -> jax.Array:
+    """[r * k] -> [k]: the part that a reduce-scatter would leave here."""
+    size = flat.size // replicas.size
+    return lax.dynamic_slice_in_dim(flat, replicas.index * size, size)

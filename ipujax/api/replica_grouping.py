@@ -1,0 +1,136 @@
+"""Groups of replicas that share a value: weights that differ from group to group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from ipujax.api.replicas import check_group_size
+from ipujax.errors import ReplicationError
+
+Kind: TypeAlias = Literal["all", "consecutive", "orthogonal"]
+Retrieval: TypeAlias = Literal["one_per_group", "all_replicas"]
+KINDS: tuple[Kind, ...] = ("all", "consecutive", "orthogonal")
+RETRIEVALS: tuple[Retrieval, ...] = ("one_per_group", "all_replicas")
+
+
+@dataclass(frozen=True)
+class ReplicaGrouping:
+    """A division of replicas into groups of one size; made by `replica_grouping`.
+
+    Attributes:
+        kind: "all", "consecutive" or "orthogonal".
+        group_size: replicas in each group.
+        devices: one for each replica, in the replicas' order.
+        axis_names: names of the mesh's axes: which group, and which member of it.
+    """
+
+    kind: Kind
+    group_size: int
+    devices: tuple[jax.Device, ...]
+    axis_names: tuple[str, str]
+
+    @property
+    def num_replicas(self) -> int:
+        return len(self.devices)
+
+    @property
+    def num_groups(self) -> int:
+        return self.num_replicas // self.group_size
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The replicas' numbers, group by group."""
+        replicas = np.arange(self.num_replicas)
+        if self.kind == "orthogonal":
+            table = replicas.reshape(self.group_size, self.num_groups).T
+        else:
+            table = replicas.reshape(self.num_groups, self.group_size)
+        return tuple(tuple(map(int, row)) for row in table)
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        """The devices by group and member; read row by row they stand in the replicas' order."""
+        group, member = self.axis_names
+        devices = np.array(self.devices, dtype=object)
+        if self.kind == "orthogonal":
+            return Mesh(devices.reshape(self.group_size, self.num_groups), (member, group))
+        return Mesh(devices.reshape(self.num_groups, self.group_size), (group, member))
+
+    def spec(self, retrieval: Retrieval = "one_per_group") -> PartitionSpec:
+        """How a variable's first dimension lies on the mesh; see `sharding`."""
+        if retrieval not in RETRIEVALS:
+            raise ReplicationError(
+                f"[ipu.replica_grouping] needs retrieval out of {', '.join(RETRIEVALS)}; got "
+                f"{retrieval!r}. Do take one of these."
+            )
+        if retrieval == "one_per_group":
+            return PartitionSpec(self.axis_names[0])
+        return PartitionSpec(self.mesh.axis_names)
+
+    def sharding(self, retrieval: Retrieval = "one_per_group") -> NamedSharding:
+        """Lays a variable's first dimension over the groups, or over all replicas.
+
+        Args:
+            retrieval: "one_per_group": the dimension is `num_groups`, and the replicas of a group
+                hold the same value. "all_replicas": it is `num_replicas`, in their order.
+        """
+        return NamedSharding(self.mesh, self.spec(retrieval))
+
+
+def replica_grouping(
+    kind: Kind = "all",
+    group_size: int | None = None,
+    *,
+    devices: Sequence[jax.Device] | None = None,
+    axis_names: tuple[str, str] = ("group", "member"),
+) -> ReplicaGrouping:
+    """Divides the replicas into groups whose members share the value of a variable.
+
+    The result's `mesh` and `sharding()` are for `jax.jit` and `jax.shard_map`; the result itself
+    stands for an axis in `in_axes` and `out_axes` of `ipu.pmap`.
+
+    Args:
+        kind: "all": one group. "consecutive": replicas 0, 1, ... form the first group, and so on.
+            "orthogonal": the first of each of `group_size` runs of replicas form the first group.
+        group_size: replicas in a group; may be left out for "all" only.
+        devices: one for each replica; all devices of the default platform where left out.
+        axis_names: names for the mesh's axes of groups, and of members of a group.
+    Raises:
+        ReplicationError: an unknown kind, or a group size that does not divide.
+
+    Example:
+        # Four-way tensor parallel weights on eight replicas, two-way data parallel.
+        grouping = ipu.replica_grouping("orthogonal", 2)  # groups (0, 4) (1, 5) (2, 6) (3, 7)
+        weights = jax.device_put(weights, grouping.sharding())  # [4, ...]
+        y = ipu.pmap(f, in_axes=(grouping, 0))(weights, x)  # x is [8, ...]
+    """
+    where = "ipu.replica_grouping"
+    if kind not in KINDS:
+        raise ReplicationError(
+            f"[{where}] needs a kind out of {', '.join(KINDS)}; got {kind!r}. Do take one of these."
+        )
+    chosen = tuple(devices) if devices is not None else tuple(default_devices())
+    if group_size is None and kind == "all":
+        group_size = len(chosen)
+    if group_size is None or (kind == "all" and group_size != len(chosen)):
+        raise ReplicationError(
+            f"[{where}] needs group_size with consecutive and orthogonal groups alone; got "
+            f"{group_size} with {kind!r} of {len(chosen)} replicas. Do name a divisor, or no size."
+        )
+    check_group_size(where, "group_size", group_size, len(chosen))
+    return ReplicaGrouping(kind, group_size, chosen, axis_names)
+
+
+def default_devices() -> list[jax.Device]:
+    """All devices of the default platform, which is the IPU's unless the user chose another."""
+    chosen = jax.config.jax_default_device
+    if chosen is None:
+        return jax.devices()
+    return jax.devices(chosen if isinstance(chosen, str) else chosen.platform)

@@ -1,0 +1,55 @@
+"""Reduces gradients over the replicas before an optimizer sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from ipujax.api.collectives import cross_replica_sum
+from ipujax.api.replicas import AxisName, resolve
+from ipujax.optim.wrap import around, check_choice, check_not_summed
+
+if TYPE_CHECKING:
+    import optax
+
+WHERE = "ipu.optim.cross_replica"
+
+
+def cross_replica(
+    tx: optax.GradientTransformation,
+    reduction: str = "mean",
+    replica_group_size: int | None = None,
+    *,
+    axis_name: AxisName | None = None,
+) -> optax.GradientTransformationExtraArgs:
+    """The same optimizer for data-parallel training: one line changed.
+
+    Args:
+        tx: any optax transformation.
+        reduction: "mean" or "sum" of the replicas' gradients.
+        replica_group_size: reduce within groups of so many consecutive replicas; None: all.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Returns:
+        A transformation whose `update` is called on the replicas; `init` may be called anywhere.
+    Raises:
+        ConfigError: no optax transformation, or an unknown reduction.
+        ReplicationError: at `update`: no axis is mapped, or the group size does not divide.
+
+    Example:
+        tx = ipu.optim.cross_replica(optax.adam(1e-3))
+    """
+    check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
+
+    def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:
+        def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+            replicas = resolve(WHERE, axis_name, replica_group_size)
+            check_not_summed(WHERE, grads, replicas.axis_name)
+            total = cross_replica_sum(grads, replica_group_size, axis_name=replicas.axis_name)
+            if reduction == "mean":
+                total = jax.tree.map(lambda leaf: leaf / replicas.size, total)
+            return inner.update(total, state, params, **extra)
+
+        return inner.init, update
+
+    return around(WHERE, tx, build)

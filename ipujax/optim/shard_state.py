@@ -1,0 +1,82 @@
+"""Replicated tensor sharding: each replica keeps and updates its part of the optimizer's state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax.api.reduce_scatter import own_part, reduce_scatter
+from ipujax.api.replicas import AxisName, Replicas, resolve
+from ipujax.optim.wrap import around, check_choice, check_not_summed
+
+if TYPE_CHECKING:
+    import optax
+
+WHERE = "ipu.optim.shard_state"
+
+
+def shard_state(
+    tx: optax.GradientTransformation,
+    reduction: str = "mean",
+    *,
+    axis_name: AxisName | None = None,
+) -> optax.GradientTransformationExtraArgs:
+    """The same optimizer with its state spread over the replicas (ZeRO, stage 1 and 2).
+
+    Gradients are reduce-scattered; each replica updates one part of each parameter, flattened and
+    padded so that the R replicas divide it; the updates are gathered. What goes over the links is
+    as much as one all-reduce, and state takes 1 / R on each replica.
+
+    `tx` must treat elements one by one, as Adam and SGD do. What looks at whole parameters or at
+    their norm (clipping by global norm, LAMB, Adafactor) would see one part only.
+
+    Args:
+        tx: an elementwise optax transformation.
+        reduction: "mean" or "sum" of the replicas' gradients.
+        axis_name: the mapped axis; where left out that of the replicas around.
+    Returns:
+        A transformation whose `init` and `update` are both called on the replicas.
+    Raises:
+        ConfigError: no optax transformation, or an unknown reduction.
+        ReplicationError: at `init` or `update`: no axis is mapped.
+
+    Example:
+        tx = ipu.optim.shard_state(optax.adam(1e-3))
+        opt_state = ipu.pmap(tx.init, in_axes=None)(params)  # leaves [R, ceil(n / R)]
+    """
+    check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
+    op = "mean" if reduction == "mean" else "add"
+
+    def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:
+        def init(params: Any) -> Any:
+            replicas = resolve(WHERE, axis_name)
+            return inner.init(jax.tree.map(lambda p: _part(p, replicas), params))
+
+        def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+            replicas = resolve(WHERE, axis_name)
+            check_not_summed(WHERE, grads, replicas.axis_name)
+            parts = reduce_scatter(grads, op, axis_name=replicas.axis_name)
+            own = None if params is None else jax.tree.map(lambda p: _part(p, replicas), params)
+            updates, state = inner.update(parts, state, own, **extra)
+            return jax.tree.map(lambda u, g: _whole(u, g, replicas), updates, grads), state
+
+        return init, update
+
+    return around(WHERE, tx, build)
+
+
+def _part(x: jax.Array, replicas: Replicas) -> jax.Array:
+    """[...] of n elements -> [ceil(n / R)]."""
+    return own_part(jnp.pad(jnp.ravel(x), (0, -jnp.size(x) % replicas.size)), replicas)
+
+
+def _whole(part: jax.Array, like: jax.Array, replicas: Replicas) -> jax.Array:
+    """[ceil(n / R)] -> the shape of `like`, equal on all replicas."""
+    checked = replicas.checks_variance
+    flat = lax.all_gather(
+        part, replicas.axis_name, tiled=True, to="invarying" if checked else "varying"
+    )
+    return flat[: like.size].reshape(like.shape)
