@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -33,6 +34,15 @@ TIMED = (
     ("digits CNN step", "digits_cnn", 2.0),
     ("transformer step", "transformer", 2.0),
 )
+#: The same for programs over several devices, of `measure.sharded`.
+SHARDED = (
+    ("call: x + 1, sharded", "add_one", 1.3),
+    ("psum of 1 MiB", "psum", 1.3),
+    ("data-parallel transformer step", "transformer", 1.3),
+)
+#: Compiling for so many devices, over compiling for those of `--devices`.
+MANY_DEVICES = 64
+MANY_DEVICES_BOUND = 1.5
 #: Ratio of each program that `--all` adds.
 WORKLOAD_BOUND = 1.5
 SCAN_LENGTHS = (100, 10_000)
@@ -46,6 +56,7 @@ GROWTH_BOUND_BYTES = 1 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="few samples: a minute, less steady")
     parser.add_argument("--all", action="store_true", help="many samples, and many more programs")
+    parser.add_argument("--devices", type=int, default=1, help="time programs over so many devices")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
     parser.add_argument("--only", default="", help="only rows whose name holds this text")
 
@@ -105,10 +116,40 @@ def _host_memory() -> Iterator[Row]:
     )
 
 
+def _sharded_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> Iterator[Row]:
+    """Programs over several devices; both platforms must not be in use before."""
+    import jax
+
+    from ipujax.cli.measure import sharded
+    from ipujax.cli.measure.timing import interleave
+
+    count, wanted = arguments.devices, arguments.only.lower()
+    os.environ["JAX_IPU_DEVICE_COUNT"] = str(max(count, MANY_DEVICES))
+    jax.config.update("jax_num_cpu_devices", count)
+    ipus, cpus = jax.devices("ipu"), jax.devices("cpu")
+    for what, program, bound in SHARDED:
+        name = f"{what}, {count} devices"
+        if wanted in name.lower():
+            run = getattr(sharded, program)
+            times = interleave(
+                run(ipus[:count]), run(cpus[:count]), num_rounds=rounds, sample_seconds=sample
+            )
+            detail = f"ipu {seconds(times[0])}, cpu {seconds(times[1])}"
+            yield Row(name, times[0] / times[1], bound, detail)
+    name = f"compile for {MANY_DEVICES} over {count} devices"
+    if wanted in name:
+        runs = [sharded.compile_transformer(ipus[:n]) for n in (MANY_DEVICES, count)]
+        many, few = interleave(*runs, num_rounds=rounds, sample_seconds=sample)
+        yield Row(name, many / few, MANY_DEVICES_BOUND, f"{seconds(many)}, {seconds(few)}")
+
+
 def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
+    rounds, sample = (3, 0.05) if arguments.quick else (25, 0.2) if arguments.all else (9, 0.15)
+    if arguments.devices > 1:
+        yield from _sharded_rows(arguments, rounds, sample)
+        return
     from ipujax.cli.measure import programs, published, workloads
 
-    rounds, sample = (3, 0.05) if arguments.quick else (25, 0.2) if arguments.all else (9, 0.15)
     wanted = arguments.only.lower()
     for name, program, bound in TIMED:
         if wanted in name.lower():
