@@ -130,7 +130,13 @@ void bindGraph(py::module_& m) {
   py::class_<poplar::DataStream>(m, "DataStream");
   py::class_<poplar::Function>(m, "Function");
   py::class_<Graph>(m, "Graph")
-      .def(py::init<const poplar::Target&>())
+      .def(py::init([](const poplar::Target& target, unsigned replication_factor) {
+             return Graph(target, poplar::replication_factor(replication_factor));
+           }),
+           "target"_a, "replication_factor"_a = 1)
+      .def("getReplicationFactor", &Graph::getReplicationFactor)
+      .def("addReplicationIndexConstant", &Graph::addReplicationIndexConstant,
+           "debug"_a = DebugContext())
       .def("getTarget", &Graph::getTarget)
       .def(
           "addVariable",
@@ -193,6 +199,9 @@ void bindPrograms(py::module_& m) {
             return program::Copy(src, dst, false, debug);
           }),
           "src"_a, "dst"_a, "debug"_a = none);
+  py::class_<program::CrossReplicaCopy, Program>(p, "CrossReplicaCopy")
+      .def(py::init<Tensor, Tensor, const std::map<unsigned, unsigned>&, const DebugContext&>(),
+           "src"_a, "dst"_a, "replica_map"_a, "debug"_a = none);
   py::class_<program::Repeat, Program>(p, "Repeat")
       .def(py::init<unsigned, const Program&, const DebugContext&>(), "count"_a, "body"_a,
            "debug"_a = none);

@@ -14,4 +14,5 @@ void bindReduce(pybind11::module_& m);
 void bindMove(pybind11::module_& m);
 void bindPoplin(pybind11::module_& m);
 void bindLinalg(pybind11::module_& m);
+void bindGcl(pybind11::module_& m);
 void bindEngine(pybind11::module_& m);

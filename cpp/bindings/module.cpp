@@ -12,6 +12,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindMove(m);
   bindPoplin(m);
   bindLinalg(m);
+  bindGcl(m);
   bindEngine(m);
   ipujax::plugin::bindPlugin(m);
 }

@@ -31,6 +31,16 @@ enum class TensorCloneMethod {
   GATHER_AND_PRESERVE_TILE_ORDER_AND_ALIASES,
 };
 
+/// How many copies of a program run at once: `Graph(target, replication_factor(4))`.
+class replication_factor {
+ public:
+  constexpr explicit replication_factor(unsigned value) : value_(value) {}
+  constexpr operator unsigned() const { return value_; }  // NOLINT: a number, as in the SDK
+
+ private:
+  unsigned value_;
+};
+
 /// A program under construction: variables with their tile mapping, vertices, streams, functions.
 class Graph {
  public:
@@ -47,11 +57,18 @@ class Graph {
   Graph();
   explicit Graph(const Target& target);
   explicit Graph(const Device& device);
+  /// One program for `r` replicas, each on its share of the target's IPUs: getTarget() is that of
+  /// one replica. Throws poplar_error where the IPUs cannot be shared out evenly.
+  Graph(const Target& target, replication_factor r);
+  Graph(const Device& device, replication_factor r);
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
 
   const Target& getTarget() const;
+  unsigned getReplicationFactor() const;
+  /// UNSIGNED_INT, one element: the number of the replica that reads it; on tile 0 until mapped.
+  Tensor addReplicationIndexConstant(const DebugContext& debugContext = {});
 
   Tensor addVariable(const Type& type, ArrayRef<std::size_t> shape,
                      const DebugContext& debugContext = {});

@@ -61,6 +61,9 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::string, Tensor> hidden;  ///< libraries' own state, e.g. poprand's seeds
   HalfBehaviour half;                    ///< of steps added from now on
   std::int64_t random_streams = 0;       ///< given to steps so far
+  unsigned replication_factor = 1;
+  /// Written by every program before all else: addReplicationIndexConstant.
+  std::vector<Tensor> replication_indices;
 
  private:
   std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;

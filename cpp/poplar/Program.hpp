@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,6 +53,14 @@ class Copy : public Program {
        const DebugContext& debugContext = {});
   Copy(Tensor src, DataStream stream, bool optimiseMemory = false,
        const DebugContext& debugContext = {});
+};
+
+/// Copies `src` of replica i to `dst` of replica map[i], for all replicas at once. The map names
+/// every replica once as a key and once as a value.
+class CrossReplicaCopy : public Program {
+ public:
+  CrossReplicaCopy(Tensor src, Tensor dst, const std::map<unsigned, unsigned>& replicaMap,
+                   const DebugContext& debugContext = {});
 };
 
 class Repeat : public Program {

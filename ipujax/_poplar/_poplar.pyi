@@ -15,6 +15,7 @@ poplin: Any
 popnn: Any
 poprand: Any
 popx: Any
+gcl: Any
 engine: Any
 
 def set_compile_callback(

@@ -41,7 +41,8 @@ def normalise(request: Request) -> Program:
     Raises:
         UnsupportedDtypeError: an op computes in a dtype that an IPU does not have.
     """
-    program = read_program(request.module, request.name, has_rule=RULES.__contains__)
+    num_devices = request.num_replicas * request.num_partitions
+    program = read_program(request.module, request.name, RULES.__contains__, num_devices)
     program.x64 = request.options.x64
     options = ScopedOptions(request.options)
     program = legalise_x64(program)

@@ -20,13 +20,11 @@ from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, expand
 from ipujax.compiler.sources import Sources
 from ipujax.errors import InvalidProgramError, UnsupportedOpError
 
-#: Ops whose results are their operands: on one device they change no number.
-RENAMES = frozenset(
+#: Ops whose results are their operands.
+RENAMES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
+#: In a program for one device each of these hands its operand on.
+COLLECTIVES = frozenset(
     {
-        "sdy.sharding_constraint",
-        "sdy.reshard",
-        "sdy.propagation_barrier",
-        # Over a group of one device each of these hands its operand on.
         "stablehlo.all_reduce",
         "stablehlo.all_gather",
         "stablehlo.reduce_scatter",
@@ -62,10 +60,16 @@ class NeedsRefinement(Exception):  # noqa: N818 (not an error: the caller refine
 
 
 class Reader:
-    """Reads one module. `has_rule` says which composites stay ops."""
+    """Reads one module. `has_rule` says which composites stay ops.
 
-    def __init__(self, module: Any, name: str, has_rule: Callable[[str], bool]):
+    `num_devices`: that run the program, each with the shapes of the module.
+    """
+
+    def __init__(
+        self, module: Any, name: str, has_rule: Callable[[str], bool], num_devices: int = 1
+    ):
         self._name = name
+        self._num_devices = num_devices
         self._has_rule = has_rule
         self._functions: dict[str, Any] = {}
         for op in module.body.operations:
@@ -82,7 +86,6 @@ class Reader:
     def _make_special(self) -> dict[str, Callable[[Any, Environment, Block], None]]:
         special: dict[str, Callable[[Any, Environment, Block], None]] = {
             "func.call": self._read_call,
-            "stablehlo.collective_permute": self._read_collective_permute,
             "stablehlo.composite": self._read_composite,
             "stablehlo.constant": self._read_constant,
             "stablehlo.custom_call": self._read_custom_call,
@@ -96,7 +99,10 @@ class Reader:
         special.update(dict.fromkeys(RENAMES, self._read_rename))
         special.update(dict.fromkeys(SKIPPED, lambda op, env, block: None))
         special.update(dict.fromkeys(TERMINATORS, self._read_terminator))
-        special.update(dict.fromkeys(DEVICE_IDS, self._read_device_id))
+        if self._num_devices == 1:
+            special.update(dict.fromkeys(COLLECTIVES, self._read_rename))
+            special.update(dict.fromkeys(DEVICE_IDS, self._read_device_id))
+            special["stablehlo.collective_permute"] = self._read_collective_permute
         return special
 
     def read(self) -> Program:
@@ -372,7 +378,9 @@ def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
     )
 
 
-def read_program(module: Any, name: str, has_rule: Callable[[str], bool]) -> Program:
+def read_program(
+    module: Any, name: str, has_rule: Callable[[str], bool], num_devices: int = 1
+) -> Program:
     """Reads `module` into a program; see `Reader`.
 
     Shapes that are not written out are refined first, in place, from those of the arguments.
@@ -380,10 +388,10 @@ def read_program(module: Any, name: str, has_rule: Callable[[str], bool]) -> Pro
         UnsupportedOpError: a shape depends on values that only a running program has.
     """
     try:
-        return Reader(module, name, has_rule).read()
+        return Reader(module, name, has_rule, num_devices).read()
     except NeedsRefinement:
         jax_compat.refine_shapes(module)
     try:
-        return Reader(module, name, has_rule).read()
+        return Reader(module, name, has_rule, num_devices).read()
     except NeedsRefinement as error:
         raise UnsupportedOpError([(error.found, DYNAMIC_REASON, error.line)]) from None

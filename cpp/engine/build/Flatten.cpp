@@ -31,6 +31,7 @@ class Flattener {
   void run(const ProgramNode& root) {
     const std::uint32_t index = addNode(NodeKind::kSequence);
     Span span{Span::Kind::kSequence, 0, 0, true, {}};
+    addReplicationIndices(index, span);
     addInto(root, index, span, true);
     close(span);
     draft_.root = std::move(span);
@@ -204,6 +205,18 @@ class Flattener {
     step->debug = node.debug;
     keep_.push_back(step);
     addInto(*step, parent, span, false);
+  }
+
+  void addReplicationIndices(std::uint32_t parent, Span& span) {
+    for (const Tensor& index : graph_.replication_indices) {
+      auto step = std::make_shared<ProgramNode>();
+      step->kind = ProgramKind::kStep;
+      step->step.kernel = "poplar.replicationIndex";
+      step->step.operands = {{index.view(), Access::kWrite}};
+      step->debug = DebugContext("replicationIndex");
+      keep_.push_back(step);
+      addInto(*step, parent, span, false);
+    }
   }
 
   Tensor contiguous(const Tensor& tensor, std::uint32_t parent, Span& span) {

@@ -1,5 +1,6 @@
 """One rule per op: StableHLO op -> Poplar calls. Importing this package registers all of them."""
 
+from ipujax.compiler.rules import collectives as collectives
 from ipujax.compiler.rules import constant as constant
 from ipujax.compiler.rules import control_flow as control_flow
 from ipujax.compiler.rules import convolution as convolution

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_NAMES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "engine")
+_NAMES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "gcl", "engine")
 
 
 def __getattr__(name: str) -> Any:

@@ -70,15 +70,15 @@ def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
     return register
 
 
-_SEVERAL_DEVICES = "programs over several devices are not lowered yet"
+_ASYNC = "a program runs one op after another; use the collective itself"
 _DYNAMIC = "shapes must be known when compiling; an IPU program has fixed shapes"
 _QUANTISED = "quantised types have no place on an IPU; use int8 and scale yourself"
 _HOST = "the host is reached with io_callback and jax.debug, not with in- and outfeeds"
 
 #: Ops that are refused, each with the reason that users are told.
 REFUSED: dict[str, str] = {
-    "async_done": _SEVERAL_DEVICES,
-    "async_start": _SEVERAL_DEVICES,
+    "async_done": _ASYNC,
+    "async_start": _ASYNC,
     "infeed": _HOST,
     "outfeed": _HOST,
     "recv": _HOST,
@@ -90,18 +90,9 @@ REFUSED: dict[str, str] = {
 #: Ops that the reader takes away, so that no rule ever sees them.
 READ_AWAY = frozenset(
     {
-        "all_gather",
-        "all_reduce",
-        "all_to_all",
-        "collective_broadcast",
-        "collective_permute",
         "composite",
         "constant",
-        "cross-replica-sum",
         "get_tuple_element",
-        "partition_id",
-        "reduce_scatter",
-        "replica_id",
         "return",
         "tuple",
     }
@@ -127,5 +118,5 @@ def op_table() -> str:
             where = " where its shapes are constants" if name in DYNAMIC else ""
             lines.append(f"| `{name}` | the reader: becomes {REWRITTEN[name]}{where} |")
         else:
-            lines.append(f"| `{name}` | the reader: it leaves no op on one device |")
+            lines.append(f"| `{name}` | the reader: it leaves no op |")
     return "\n".join(lines) + "\n"

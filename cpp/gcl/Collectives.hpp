@@ -1,0 +1,102 @@
+#pragma once
+#include <vector>
+
+#include "gcl/CollectiveOperator.hpp"
+#include "gcl/CommGroup.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+
+/// Graphcore's Communication Library: what the replicas of a graph do together. In all of these a
+/// tensor stands for one array on each replica, and results are combined in the order of the
+/// replicas, so they are bitwise repeatable whatever the method. Options: "method" ("auto", the
+/// rings and "broadcast", see Method), "syncful.maxBroadcastSize"; they change the cost alone.
+/// Cost: the links of Links.hpp, by the methods of the GCL User Guide.
+namespace gcl {
+
+/// All members of a group get the combination of the members' data.
+poplar::Tensor allReduceCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                     CollectiveOperator op, poplar::program::Sequence& prog,
+                                     const CommGroup& group,
+                                     const poplar::DebugContext& debugContext = {},
+                                     const poplar::OptionFlags& options = {});
+poplar::Tensor allReduceCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                     CollectiveOperator op, poplar::program::Sequence& prog,
+                                     const poplar::DebugContext& debugContext = {},
+                                     const poplar::OptionFlags& options = {});
+/// Several tensors, of any types, in one collective.
+std::vector<poplar::Tensor> allReduceCrossReplica(
+    poplar::Graph& graph, const std::vector<poplar::Tensor>& datas, CollectiveOperator op,
+    poplar::program::Sequence& prog, const CommGroup& group,
+    const poplar::DebugContext& debugContext = {}, const poplar::OptionFlags& options = {});
+std::vector<poplar::Tensor> allReduceCrossReplica(poplar::Graph& graph,
+                                                  const std::vector<poplar::Tensor>& datas,
+                                                  CollectiveOperator op,
+                                                  poplar::program::Sequence& prog,
+                                                  const poplar::DebugContext& debugContext = {},
+                                                  const poplar::OptionFlags& options = {});
+void allReduceToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                        const poplar::Tensor& destination, CollectiveOperator op,
+                                        poplar::program::Sequence& prog, const CommGroup& group,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
+void allReduceInPlaceCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                  CollectiveOperator op, poplar::program::Sequence& prog,
+                                  const CommGroup& group,
+                                  const poplar::DebugContext& debugContext = {},
+                                  const poplar::OptionFlags& options = {});
+void allReduceInPlaceCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                  CollectiveOperator op, poplar::program::Sequence& prog,
+                                  const poplar::DebugContext& debugContext = {},
+                                  const poplar::OptionFlags& options = {});
+void allReduceInPlaceCrossReplica(poplar::Graph& graph, const std::vector<poplar::Tensor>& datas,
+                                  CollectiveOperator op, poplar::program::Sequence& prog,
+                                  const CommGroup& group,
+                                  const poplar::DebugContext& debugContext = {},
+                                  const poplar::OptionFlags& options = {});
+
+/// Member j gets part j of the combination: rank 1, ceil(n / group size) elements, zeros past the
+/// end of the data.
+poplar::Tensor reduceScatterCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                         CollectiveOperator op, poplar::program::Sequence& prog,
+                                         const CommGroup& group,
+                                         const poplar::DebugContext& debugContext = {},
+                                         const poplar::OptionFlags& options = {});
+poplar::Tensor reduceScatterCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                         CollectiveOperator op, poplar::program::Sequence& prog,
+                                         const poplar::DebugContext& debugContext = {},
+                                         const poplar::OptionFlags& options = {});
+std::vector<poplar::Tensor> reduceScatterCrossReplica(
+    poplar::Graph& graph, const std::vector<poplar::Tensor>& datas, CollectiveOperator op,
+    poplar::program::Sequence& prog, const CommGroup& group,
+    const poplar::DebugContext& debugContext = {}, const poplar::OptionFlags& options = {});
+
+/// The members' data one after another: [group size, data's dimensions...].
+poplar::Tensor allGatherCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                     poplar::program::Sequence& prog, const CommGroup& group,
+                                     const poplar::DebugContext& debugContext = {},
+                                     const poplar::OptionFlags& options = {});
+poplar::Tensor allGatherCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                     poplar::program::Sequence& prog,
+                                     const poplar::DebugContext& debugContext = {},
+                                     const poplar::OptionFlags& options = {});
+
+/// data[j] of member i becomes result[i] of member j; the first dimension is the group size.
+poplar::Tensor allToAllCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                    poplar::program::Sequence& prog, const CommGroup& group,
+                                    const poplar::DebugContext& debugContext = {},
+                                    const poplar::OptionFlags& options = {});
+poplar::Tensor allToAllCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                    poplar::program::Sequence& prog,
+                                    const poplar::DebugContext& debugContext = {},
+                                    const poplar::OptionFlags& options = {});
+
+/// All members get the data of the group's member `rootReplica`.
+poplar::Tensor broadcastCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                     poplar::program::Sequence& prog, const CommGroup& group,
+                                     unsigned rootReplica = 0,
+                                     const poplar::DebugContext& debugContext = {},
+                                     const poplar::OptionFlags& options = {});
+
+}  // namespace gcl

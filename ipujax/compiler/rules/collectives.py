@@ -1,0 +1,275 @@
+"""Collectives: gcl where its groups and operators say what the op means, popx for all others.
+
+`replica_groups` and `source_target_pairs` name the program's devices in order: replicas of the
+graph. A program for several devices is one of several partitions, or of several replicas, so either
+id is the replica's number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax.compiler.ir import Op, Value
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.elementwise import build_all, typed_constant
+from ipujax.compiler.rules.registry import rule
+from ipujax.errors import InvalidProgramError
+
+Groups = list[list[int]]
+
+#: StableHLO op of a body -> gcl.CollectiveOperator.
+OPERATORS = {
+    "add": "ADD",
+    "multiply": "MUL",
+    "minimum": "MIN",
+    "maximum": "MAX",
+    "and": "LOGICAL_AND",
+    "or": "LOGICAL_OR",
+}
+#: Results of these lie on bfloat16's grid where their operands do.
+_EXACT = frozenset({"MIN", "MAX", "LOGICAL_AND", "LOGICAL_OR"})
+#: So many members' arrays are combined by one map where no operator has the body's meaning.
+_ARRAYS_PER_MAP = 8
+
+
+@rule("partition_id", "replica_id")
+def device_id(builder: Builder, op: Op) -> Sequence[Any]:
+    """The number of the replica that runs the program."""
+    return [builder.graph.addReplicationIndexConstant(builder.debug(op))]
+
+
+@rule("all_reduce")
+def all_reduce(builder: Builder, op: Op) -> Sequence[Any]:
+    """Several arrays at once, each combined by the same body."""
+    groups = groups_of(builder, op)
+    tensors = builder.operands(op)
+    name = _operator(op)
+    if name is None:
+        results = [_combine(builder, op, value, groups) for value in op.operands]
+        return builder.round_bfloat16(op, results)
+    group = _comm_group(builder, groups)
+    operator, debug = getattr(ipu.gcl.CollectiveOperator, name), builder.debug(op)
+    if group is None or not _is_gcl(name, op.operands):
+        results = ipu.popx.allReduce(
+            builder.graph, tensors, operator, groups, builder.program, debug
+        )
+    else:
+        results = ipu.gcl.allReduceCrossReplica(
+            builder.graph, tensors, operator, builder.program, group, debug
+        )
+    return list(results) if name in _EXACT else builder.round_bfloat16(op, results)
+
+
+@rule("cross-replica-sum")
+def cross_replica_sum(builder: Builder, op: Op) -> Sequence[Any]:
+    """The older form of an all_reduce that adds."""
+    operator = ipu.gcl.CollectiveOperator.ADD
+    results = ipu.popx.allReduce(
+        builder.graph,
+        builder.operands(op),
+        operator,
+        groups_of(builder, op),
+        builder.program,
+        builder.debug(op),
+    )
+    return builder.round_bfloat16(op, results)
+
+
+@rule("reduce_scatter")
+def reduce_scatter(builder: Builder, op: Op) -> Sequence[Any]:
+    """Each member gets its part of dimension `scatter_dimension` of the combination."""
+    groups, name = groups_of(builder, op), _operator(op)
+    (value,), (result,) = op.operands, op.results
+    size, dim, debug = len(groups[0]), op.attrs["scatter_dimension"], builder.debug(op)
+    if name is None:
+        whole = _combine(builder, op, value, groups)
+        return builder.round_bfloat16(op, [_own_part(builder, whole, dim, groups, debug)])
+    data = _members_first(builder.tensor(value), dim, size)
+    if dim > 0 and math.prod(value.shape[:dim]) > 1:
+        data = builder.materialise(data, debug)  # parts one after another
+    operator, group = getattr(ipu.gcl.CollectiveOperator, name), _comm_group(builder, groups)
+    if group is None or not _is_gcl(name, op.operands):
+        part = ipu.popx.reduceScatter(builder.graph, data, operator, groups, builder.program, debug)
+    else:
+        part = ipu.gcl.reduceScatterCrossReplica(
+            builder.graph, data, operator, builder.program, group, debug
+        )
+    part = part.reshape(list(result.shape))
+    return [part] if name in _EXACT else builder.round_bfloat16(op, [part])
+
+
+@rule("all_gather")
+def all_gather(builder: Builder, op: Op) -> Sequence[Any]:
+    """The members' arrays one after another along `all_gather_dim`."""
+    groups, dim, debug = groups_of(builder, op), op.attrs["all_gather_dim"], builder.debug(op)
+    results = []
+    for value, result in zip(op.operands, op.results, strict=True):
+        whole = builder.variable(builder.type_of(result), result.shape, debug)
+        ipu.popx.allGatherToDestination(
+            builder.graph,
+            builder.tensor(value),
+            _members_first(whole, dim, len(groups[0])),
+            groups,
+            builder.program,
+            debug,
+        )
+        results.append(whole)
+    return results
+
+
+@rule("all_to_all")
+def all_to_all(builder: Builder, op: Op) -> Sequence[Any]:
+    """Part j along `split_dimension` goes to member j; what comes lies along `concat_dimension`."""
+    groups, attrs, debug = groups_of(builder, op), op.attrs, builder.debug(op)
+    size = len(groups[0])
+    results = []
+    for value, result in zip(op.operands, op.results, strict=True):
+        whole = builder.variable(builder.type_of(result), result.shape, debug)
+        ipu.popx.allToAllToDestination(
+            builder.graph,
+            _members_first(builder.tensor(value), attrs["split_dimension"], size),
+            _members_first(whole, attrs["concat_dimension"], size),
+            groups,
+            builder.program,
+            debug,
+        )
+        results.append(whole)
+    return results
+
+
+@rule("collective_permute")
+def collective_permute(builder: Builder, op: Op) -> Sequence[Any]:
+    """Along pairs (source, target); who receives nothing gets zeros."""
+    pairs = [(int(a), int(b)) for a, b in op.attrs["source_target_pairs"]]
+    return [
+        ipu.popx.collectivePermute(builder.graph, tensor, pairs, builder.program, builder.debug(op))
+        for tensor in builder.operands(op)
+    ]
+
+
+@rule("collective_broadcast")
+def collective_broadcast(builder: Builder, op: Op) -> Sequence[Any]:
+    """All members get the first one's array; devices in no group get zeros."""
+    groups = groups_of(builder, op)
+    return [
+        ipu.popx.broadcast(builder.graph, tensor, 0, groups, builder.program, builder.debug(op))
+        for tensor in builder.operands(op)
+    ]
+
+
+# Groups ------------------------------------------------------------------------------------------
+
+
+def groups_of(builder: Builder, op: Op) -> Groups:
+    """The members of each group, by replica.
+
+    No groups at all mean all devices. Groups of replica 0 alone, in a program of several
+    partitions, mean all partitions where the op has a channel and each its own where it has none.
+    """
+    num_replicas = builder.graph.getReplicationFactor()
+    rows = op.attrs.get("replica_groups")
+    groups = [[int(i) for i in row if i >= 0] for row in (() if rows is None else rows)]
+    groups = [group for group in groups if group]
+    if not groups:
+        return [list(range(num_replicas))]
+    if groups == [[0]] and num_replicas > 1:
+        return (
+            [list(range(num_replicas))] if _channel(op) > 0 else [[i] for i in range(num_replicas)]
+        )
+    if op.name != "all_reduce" and len({len(group) for group in groups}) > 1:
+        raise InvalidProgramError(
+            f"[{op.name}] needs groups of one size; got {groups} (at {op.source.line}). "
+            "Do divide the devices evenly."
+        )
+    return groups
+
+
+def _channel(op: Op) -> int:
+    found = re.search(r"handle = (-?\d+)", str(op.attrs.get("channel_handle", "")))
+    return int(found[1]) if found else 0
+
+
+def _comm_group(builder: Builder, groups: Groups) -> Any:
+    """The gcl.CommGroup of these groups, or None where there is none."""
+    num_replicas = builder.graph.getReplicationFactor()
+    size, wanted = len(groups[0]), sorted(groups)
+    if any(len(group) != size for group in groups) or num_replicas % size:
+        return None
+    types = ipu.gcl.CommGroupType
+    for type_ in (types.ALL, types.CONSECUTIVE, types.ORTHOGONAL):
+        if type_ == types.ALL and size != num_replicas:
+            continue
+        group = ipu.gcl.CommGroup(type_, size)
+        if sorted(group.members(num_replicas)) == wanted:
+            return group
+    return None
+
+
+# Bodies ------------------------------------------------------------------------------------------
+
+
+def _operator(op: Op) -> str | None:
+    """The name of the operator that the op's body is; None where it is none."""
+    (region,) = op.regions
+    if len(region.ops) != 1:
+        return None
+    (inner,) = region.ops
+    is_plain = (
+        inner.operands in (region.args, region.args[::-1]) and region.results == inner.results
+    )
+    return OPERATORS.get(inner.name) if is_plain else None
+
+
+def _is_gcl(name: str, values: Sequence[Value]) -> bool:
+    """gcl's logical operators are for bool alone; popx has them on bits too."""
+    return not name.startswith("LOGICAL") or all(value.dtype == "i1" for value in values)
+
+
+def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> Any:
+    """Any body: everybody gets all arrays and combines them, in the members' order."""
+    size = len(groups[0])
+    if any(len(group) != size for group in groups):
+        raise InvalidProgramError(
+            f"[{op.name}] needs groups of one size for a body of its own; got {groups} "
+            f"(at {op.source.line}). Do divide the devices evenly, or combine with one operator."
+        )
+    debug, place = builder.debug(op), ipu.popops.expr.PlaceHolder
+    shape = [size, *value.shape]
+    gathered = builder.variable(builder.type_of(value), shape, debug)
+    ipu.popx.allGatherToDestination(
+        builder.graph, builder.tensor(value), gathered, groups, builder.program, debug
+    )
+    combined = gathered[0]
+    (region,) = op.regions
+    for begin in range(1, size, _ARRAYS_PER_MAP):
+        arrays = [gathered[i] for i in range(begin, min(begin + _ARRAYS_PER_MAP, size))]
+        expression = place(1)
+        for index in range(len(arrays)):
+            known = dict(zip(region.args, (expression, place(index + 2)), strict=True))
+            build_all(region.ops, known)
+            (last,) = region.results
+            expression = known[last] if last in known else typed_constant(last)
+        (combined,) = builder.map([expression], [combined, *arrays], debug)
+    return combined
+
+
+def _own_part(builder: Builder, whole: Any, dim: int, groups: Groups, debug: Any) -> Any:
+    """What a reduce_scatter leaves on each member of an array that all have."""
+    parts = _members_first(whole, dim, len(groups[0]))
+    shape = list(parts.shape)[1:]
+    local = ipu.gcl.CollectiveOperator.LOCAL
+    parts = builder.materialise(parts, debug)
+    part = ipu.popx.reduceScatter(builder.graph, parts, local, groups, builder.program, debug)
+    return part.reshape(shape)
+
+
+def _members_first(tensor: Any, dim: int, size: int) -> Any:
+    """A view of `size` equal parts of the dimension, the parts' number first."""
+    shape = list(tensor.shape)
+    parts = tensor.reshape([*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]])
+    order = [dim, *(d for d in range(len(shape) + 1) if d != dim)]
+    return parts.dimShuffle(order)
