@@ -344,6 +344,40 @@ def refine_shapes(module: Any) -> None:
         )
 
 
+def run_passes(module: Any, passes: Sequence[str]) -> None:
+    """Runs MLIR passes of StableHLO and Shardy on a module, in place.
+
+    A pass at the wrong level of nesting ends the process: name only those that were tried.
+    """
+    from jaxlib.mlir import passmanager
+    from jaxlib.mlir.dialects import stablehlo
+
+    stablehlo.register_stablehlo_passes()
+    with module.context:
+        passmanager.PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
+
+
+def sharding_bytes(devices: np.ndarray | None, copies: bool) -> bytes:
+    """A serialised xla.OpSharding, as PJRT hands it to JAX.
+
+    Args:
+        devices: the device of each block, one dimension for each of the tensor's; None for a
+            tensor that each device has whole.
+        copies: whether the last dimension is one more, of devices that have the same block.
+    """
+    from jax._src.lib import xla_client
+
+    sharding = xla_client.OpSharding()
+    if devices is None:
+        sharding.type = xla_client.OpSharding.Type.REPLICATED
+    else:
+        sharding.type = xla_client.OpSharding.Type.OTHER
+        sharding.tile_assignment_dimensions = list(devices.shape)
+        sharding.tile_assignment_devices = devices.reshape(-1).tolist()
+        sharding.replicate_on_last_tile_dim = copies
+    return bytes(sharding.SerializeToString())
+
+
 def serialize_artifact(lowered: Any) -> bytes:
     """What the plugin would be handed for `jax.jit(f).lower(...)`: for tests and measurements."""
     from jax._src.interpreters import mlir as private_mlir

@@ -1,0 +1,248 @@
+"""Writes StableHLO ops into the module: the collectives and what deals by device number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+#: What a combining collective computes, and its op for one-bit values.
+COMBINERS = {
+    "add": "stablehlo.add",
+    "mul": "stablehlo.multiply",
+    "max": "stablehlo.maximum",
+    "min": "stablehlo.minimum",
+    "and": "stablehlo.and",
+    "or": "stablehlo.or",
+    "xor": "stablehlo.xor",
+}
+
+
+def tensor_type(shape: Sequence[int], like: Any) -> Any:
+    """A tensor type with the elements of the type `like`."""
+    return ir.RankedTensorType.get(list(shape), like.element_type, loc=ir.Location.unknown())
+
+
+class Emitter:
+    """Writes before `at`, in its location. Numbers of devices are written once, at the start.
+
+    Args:
+        start: the first op of `main`.
+        num_devices: how many devices run the program.
+    """
+
+    def __init__(self, start: Any, num_devices: int):
+        self._start = start
+        self._num_devices = num_devices
+        self._numbers: dict[Any, Any] = {}
+        self.at = start
+
+    def op(
+        self,
+        name: str,
+        types: Sequence[Any],
+        operands: Sequence[Any] = (),
+        attributes: dict[str, Any] | None = None,
+        regions: int = 0,
+    ) -> Any:
+        return ir.Operation.create(
+            name,
+            results=list(types),
+            operands=list(operands),
+            attributes=attributes or {},
+            regions=regions,
+            loc=self.at.location,
+            ip=ir.InsertionPoint(self.at),
+        )
+
+    def one(self, name: str, result: Any, operands: Sequence[Any], **attributes: Any) -> Any:
+        """An op with one result of type `result`."""
+        return self.op(name, [result], operands, attributes).results[0]
+
+    # Plain values --------------------------------------------------------------------------------
+
+    def constant(self, values: np.ndarray, element_type: Any) -> Any:
+        """Integers or floats as a constant of the given element type."""
+        result = ir.RankedTensorType.get(list(values.shape), element_type)
+        items = [_scalar(element_type, value) for value in values.reshape(-1).tolist()]
+        if len(set(items)) == 1:
+            attr = ir.DenseElementsAttr.get_splat(result, items[0])
+        else:
+            attr = ir.DenseElementsAttr.get(items, result)
+        return self.one("stablehlo.constant", result, [], value=attr)
+
+    def splat(self, shape: Sequence[int], like: Any, value: float) -> Any:
+        """A constant with the elements of the type `like`, all of them `value`."""
+        result = tensor_type(shape, like)
+        if isinstance(like.element_type, ir.ComplexType):
+            scalar = ir.ComplexType(like.element_type).element_type
+            part = ir.RankedTensorType.get(list(shape), scalar)
+            real, imag = (
+                self.one(
+                    "stablehlo.constant",
+                    part,
+                    [],
+                    value=ir.DenseElementsAttr.get_splat(part, _scalar(scalar, number)),
+                )
+                for number in (value, 0)
+            )
+            return self.one("stablehlo.complex", result, [real, imag])
+        attr = ir.DenseElementsAttr.get_splat(result, _scalar(like.element_type, value))
+        return self.one("stablehlo.constant", result, [], value=attr)
+
+    def broadcast(self, value: Any, shape: Sequence[int]) -> Any:
+        """A scalar in every element."""
+        return self.one(
+            "stablehlo.broadcast_in_dim",
+            tensor_type(shape, value.type),
+            [value],
+            broadcast_dimensions=ir.DenseI64ArrayAttr.get([]),
+        )
+
+    def reshape(self, value: Any, shape: Sequence[int]) -> Any:
+        return self.one("stablehlo.reshape", tensor_type(shape, value.type), [value])
+
+    # By device number ----------------------------------------------------------------------------
+
+    def by_device(self, values: np.ndarray, element_type: Any = None) -> Any:
+        """The scalar `values[partition_id]`, of type int32 if not said otherwise."""
+        element_type = element_type or ir.IntegerType.get_signless(32)
+        if (values == values[0]).all():
+            return self.constant(np.asarray(values[0]), element_type)
+        key = (values.tobytes(), element_type)
+        known = self._numbers.get(key)
+        if known is None:
+            here, self.at = self.at, self._start
+            known = self._numbers[key] = self._by_device(values, element_type)
+            self.at = here
+        return known
+
+    def _by_device(self, values: np.ndarray, element_type: Any) -> Any:
+        number = self._numbers.get("partition_id")
+        if number is None:
+            unsigned = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
+            number = self.one("stablehlo.partition_id", unsigned, [])
+            signed = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+            number = self._numbers["partition_id"] = self.one("stablehlo.convert", signed, [number])
+        table = self.constant(values, element_type)
+        return self.reshape(self.dynamic_slice(table, [number], (1,)), ())
+
+    def is_device(self, chosen: np.ndarray) -> Any:
+        """A scalar i1: whether this device is one of those that `chosen` marks."""
+        number = self.by_device(np.asarray(chosen, np.int64))
+        one = self.constant(np.asarray(1), ir.IntegerType.get_signless(32))
+        return self.compare("EQ", number, one)
+
+    def compare(self, direction: str, lhs: Any, rhs: Any) -> Any:
+        context = lhs.type.context
+        attr = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>", context)
+        bit = ir.IntegerType.get_signless(1)
+        return self.one(
+            "stablehlo.compare",
+            ir.RankedTensorType.get(lhs.type.shape, bit),
+            [lhs, rhs],
+            comparison_direction=attr,
+        )
+
+    def dynamic_slice(self, value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+        return self.one(
+            "stablehlo.dynamic_slice",
+            tensor_type(sizes, value.type),
+            [value, *starts],
+            slice_sizes=ir.DenseI64ArrayAttr.get(list(sizes)),
+        )
+
+    # Collectives ---------------------------------------------------------------------------------
+
+    def all_gather(self, value: Any, dim: int, groups: np.ndarray) -> Any:
+        shape = list(value.type.shape)
+        shape[dim] *= groups.shape[1]
+        return self.one(
+            "stablehlo.all_gather",
+            tensor_type(shape, value.type),
+            [value],
+            all_gather_dim=_i64(dim),
+            **_grouped(groups, global_ids=True),
+        )
+
+    def all_reduce(self, value: Any, kind: str, groups: np.ndarray) -> Any:
+        op = self.op(
+            "stablehlo.all_reduce", [value.type], [value], _grouped(groups, True), regions=1
+        )
+        self._combiner(op.regions[0], kind, value.type.element_type)
+        return op.results[0]
+
+    def reduce_scatter(self, value: Any, kind: str, dim: int, groups: np.ndarray) -> Any:
+        shape = list(value.type.shape)
+        shape[dim] //= groups.shape[1]
+        attributes = {"scatter_dimension": _i64(dim), **_grouped(groups, True)}
+        result = tensor_type(shape, value.type)
+        op = self.op("stablehlo.reduce_scatter", [result], [value], attributes, regions=1)
+        self._combiner(op.regions[0], kind, value.type.element_type)
+        return op.results[0]
+
+    def all_to_all(self, value: Any, split: int, concat: int, groups: np.ndarray) -> Any:
+        shape, count = list(value.type.shape), groups.shape[1]
+        shape[split] //= count
+        shape[concat] *= count
+        return self.one(
+            "stablehlo.all_to_all",
+            tensor_type(shape, value.type),
+            [value],
+            split_dimension=_i64(split),
+            concat_dimension=_i64(concat),
+            split_count=_i64(count),
+            **_grouped(groups, False),
+        )
+
+    def permute(self, value: Any, pairs: np.ndarray) -> Any:
+        attributes = _grouped(pairs, False)
+        attributes["source_target_pairs"] = attributes.pop("replica_groups")
+        return self.one("stablehlo.collective_permute", value.type, [value], **attributes)
+
+    def broadcast_from(self, value: Any, groups: np.ndarray) -> Any:
+        """The value of the first device of each group, on all of it."""
+        attributes = _grouped(groups, False)
+        return self.one("stablehlo.collective_broadcast", value.type, [value], **attributes)
+
+    def _combiner(self, region: Any, kind: str, element_type: Any) -> None:
+        scalar = ir.RankedTensorType.get([], element_type)
+        location = self.at.location
+        block = region.blocks.append(scalar, scalar, arg_locs=[location, location])
+        name = COMBINERS[kind]
+        combined = ir.Operation.create(
+            name,
+            results=[scalar],
+            operands=list(block.arguments),
+            loc=location,
+            ip=ir.InsertionPoint(block),
+        )
+        ir.Operation.create(
+            "stablehlo.return",
+            operands=list(combined.results),
+            loc=location,
+            ip=ir.InsertionPoint(block),
+        )
+
+
+def _i64(value: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _grouped(groups: np.ndarray, global_ids: bool) -> dict[str, Any]:
+    """As JAX writes it: a channel makes the ids of partitions."""
+    attributes = {
+        "replica_groups": ir.DenseIntElementsAttr.get(np.ascontiguousarray(groups, np.int64)),
+        "channel_handle": ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>"),
+    }
+    if global_ids:
+        attributes["use_global_device_ids"] = ir.UnitAttr.get()
+    return attributes
+
+
+def _scalar(element_type: Any, value: float) -> Any:
+    if isinstance(element_type, ir.IntegerType):
+        return ir.IntegerAttr.get(element_type, int(value))
+    return ir.FloatAttr.get(element_type, float(value))

@@ -1,0 +1,126 @@
+"""Ops whose dimensions correspond: each is a list of factors, as in einsum.
+
+A factor is a number that operands and results give to their dimensions. Dimensions of one factor
+are dealt alike; a dimension without factor (None) is whole on every device.
+
+    dot_general (8x16, 16x4) -> 8x4        operands [(0, 1), (1, 2)], results [(0, 2)], reduced {1}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ipujax.compiler.partition.localise import Localiser, Partial, replicate
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, layout_of
+
+Dims = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factor of each dimension; () for scalars and tokens.
+
+    Attributes:
+        reduced: factors that only operands have; results are combined over their devices.
+        kind: how ("add", "max", ...).
+    """
+
+    operands: Sequence[Dims]
+    results: Sequence[Dims]
+    reduced: frozenset[int] = field(default_factory=frozenset)
+    kind: str = "add"
+
+
+#: Writes local numbers into an op's attributes; given the digits of each factor.
+Adjust = Callable[[Localiser, Any, dict[int, Digits]], None]
+
+
+def localise(
+    localiser: Localiser,
+    operation: Any,
+    factors: Factors | None,
+    adjust: Adjust | None = None,
+) -> None:
+    """Makes the op local; results are dealt as Shardy wants where the factors allow it."""
+    if factors is None:
+        replicate(localiser, operation)
+        return
+    mesh, digits = deal(localiser, operation, factors)
+    for index, dims in enumerate(factors.operands):
+        localiser.require(operation, index, _layout(mesh, dims, digits))
+    for region in operation.regions:
+        localiser.whole_captures(region)
+    if mesh is None:
+        return
+    combined = tuple(d for f in sorted(factors.reduced) for d in digits.get(f, ()))
+    partial = Partial(mesh, combined, factors.kind) if combined else None
+    if adjust is not None and any(digits.values()):
+        adjust(localiser, operation, digits)
+    for result, dims in zip(operation.results, factors.results, strict=True):
+        localiser.set(result, _layout(mesh, dims, digits), partial)
+
+
+def deal(
+    localiser: Localiser, operation: Any, factors: Factors
+) -> tuple[Mesh | None, dict[int, Digits]]:
+    """The digits of each factor: from the results, and for what is reduced from the operands."""
+    mesh: Mesh | None = None
+    digits: dict[int, Digits] = {}
+    for layout, dims in zip(localiser.declared(operation), factors.results, strict=True):
+        if layout is None or (mesh is not None and layout.mesh is not mesh):
+            continue
+        mesh = layout.mesh
+        for factor, wanted in zip(dims, layout.dims, strict=True):
+            if factor is not None and wanted:
+                digits.setdefault(factor, wanted)
+    _keep_distinct(digits)
+    if factors.reduced:
+        mesh = _deal_reduced(localiser, operation, factors, mesh, digits)
+    return mesh, digits
+
+
+def _deal_reduced(
+    localiser: Localiser,
+    operation: Any,
+    factors: Factors,
+    mesh: Mesh | None,
+    digits: dict[int, Digits],
+) -> Mesh | None:
+    used = {d for found in digits.values() for d in found}
+    for value, dims in zip(operation.operands, factors.operands, strict=True):
+        layout = localiser.layout(value)
+        if layout is None or (mesh is not None and layout.mesh is not mesh):
+            continue
+        for factor, have in zip(dims, layout.dims, strict=True):
+            if factor not in factors.reduced or factor in digits or not have:
+                continue
+            if not used & set(have):
+                digits[factor] = have
+                used |= set(have)
+                mesh = layout.mesh
+    return mesh
+
+
+def _keep_distinct(digits: dict[int, Digits]) -> None:
+    """Results may give one digit to two factors that meet in an operand: the first keeps it."""
+    used: set[Any] = set()
+    for factor, found in digits.items():
+        if used & set(found):
+            digits[factor] = ()
+        used |= set(found)
+
+
+def _layout(mesh: Mesh | None, dims: Dims, digits: dict[int, Digits]) -> Layout | None:
+    if mesh is None or not dims:
+        return None
+    return layout_of(mesh, (digits.get(f, ()) if f is not None else () for f in dims))
+
+
+def count(digits: Digits) -> int:
+    """The number of blocks."""
+    product = 1
+    for digit in digits:
+        product *= digit.size
+    return product

@@ -1,0 +1,251 @@
+"""Local shapes: the global program, with a layout for every value, becomes one device's program.
+
+Ops are changed where they stand: operands are brought into the layouts that the op's rule asks
+for, result types become those of blocks. What a value really is follows from the rules, not from
+Shardy's attributes, which only say what is wanted: so a rule that can do less than what Shardy
+assumed costs time, never numbers.
+
+    %1 = dot_general %x, %w {sdy.sharding = [{"a"}, {}]} : (8x8, 8x4) -> 8x4       before
+    %1 = dot_general %x, %w : (4x8, 8x4) -> 4x4                                    after
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ipujax.compiler.partition.emit import Emitter, tensor_type
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape
+from ipujax.compiler.partition.reshard import reshard
+from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
+
+TERMINATORS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+
+
+class Partial(NamedTuple):
+    """What is still to be combined over the devices that differ in `digits`."""
+
+    mesh: Mesh
+    digits: Digits
+    kind: str
+
+
+class Info(NamedTuple):
+    """What a value is: the whole tensor's shape, how it is dealt, what is still to be combined."""
+
+    shape: Shape
+    layout: Layout | None
+    partial: Partial | None = None
+
+
+class Localiser:
+    """Makes one module local.
+
+    Attributes:
+        emit: writes new ops before the one at hand.
+        manual: the axes of the manual computations around the op at hand.
+    """
+
+    def __init__(
+        self,
+        shardings: Shardings,
+        num_devices: int,
+        rules: dict[str, Callable[[Localiser, Any], None]],
+        start: Any,
+    ):
+        self.shardings = shardings
+        self.num_devices = num_devices
+        self.manual: Manual = frozenset()
+        self.emit = Emitter(start, num_devices)
+        self._rules = rules
+        # Values that are not here are whole, on every device.
+        self._infos: dict[Any, Info] = {}
+        self._moved: list[dict[Any, Any]] = []
+        # (op, what its results are, block arguments that its operands are)
+        self._renamed: list[tuple[Any, list[Any], list[Any]]] = []
+
+    # Blocks --------------------------------------------------------------------------------------
+
+    def run(self, block: Any, wanted: Sequence[Layout | None]) -> None:
+        """All ops of a block; its arguments are known already.
+
+        Args:
+            wanted: the layouts of what the block returns.
+        """
+        self._moved.append({})
+        for op in list(block.operations):
+            operation = op.operation
+            self.emit.at = operation
+            name = operation.name
+            if name in TERMINATORS:
+                for index, layout in enumerate(wanted):
+                    self.require(operation, index, layout)
+                break
+            rule = self._rules.get(name)
+            if rule is not None:
+                rule(self, operation)
+            else:
+                replicate(self, operation)
+        self._moved.pop()
+
+    def finish(self) -> None:
+        """Takes out ops that only named values anew; the last ones first, so none is needed."""
+        for operation, values, arguments in reversed(self._renamed):
+            for result, value in zip(operation.results, values, strict=True):
+                result.replace_all_uses_with(value)
+            for argument, operand in zip(arguments, operation.operands, strict=False):
+                argument.replace_all_uses_with(operand)
+            operation.erase()
+        self._renamed.clear()
+
+    # Values --------------------------------------------------------------------------------------
+
+    def info(self, value: Any) -> Info | None:
+        """None for what is whole on every device."""
+        return self._infos.get(value)
+
+    def layout(self, value: Any) -> Layout | None:
+        info = self._infos.get(value)
+        return info.layout if info is not None else None
+
+    def shape(self, value: Any) -> Shape:
+        """The whole tensor's shape; () for tokens."""
+        info = self._infos.get(value)
+        return info.shape if info is not None else shape_of(value)
+
+    def set(self, value: Any, layout: Layout | None, partial: Partial | None = None) -> None:
+        """Says what a value of still global type is, and gives it the type of its block."""
+        if layout is None and partial is None:
+            return
+        shape = shape_of(value)
+        self._infos[value] = Info(shape, layout, partial)
+        if layout is not None:
+            value.set_type(tensor_type(layout.local(shape), value.type))
+
+    def adopt(self, value: Any, info: Info | None) -> None:
+        """Says what a value is whose type is local already."""
+        if info is not None and (info.layout is not None or info.partial is not None):
+            self._infos[value] = info
+
+    def rename(self, operation: Any, values: Sequence[Any]) -> None:
+        """The results of the op are these values; the op goes when all is done."""
+        for result, value in zip(operation.results, values, strict=True):
+            self.adopt(result, self._infos.get(value))
+            if result.type != value.type:
+                result.set_type(value.type)
+        self._renamed.append((operation, list(values), []))
+
+    def splice(self, operation: Any, block: Any) -> None:
+        """The ops of the block take the op's place; infos of results are set already."""
+        *ops, terminator = [op.operation for op in block.operations]
+        for op in ops:
+            op.move_before(operation)
+        values, arguments = list(terminator.operands), list(block.arguments)
+        self._renamed.append((operation, values, arguments))
+
+    def substitute(self, operation: Any, value: Any, layout: Layout | None) -> None:
+        """Another value, of local type, takes the place of the op's only result."""
+        result = operation.results[0]
+        self.adopt(value, Info(shape_of(result), layout))
+        result.replace_all_uses_with(value)
+        operation.erase()
+
+    def take_as(self, value: Any, target: Layout | None) -> Any:
+        """The value in another layout, combined; written before the op at hand."""
+        info = self._infos.get(value)
+        if info is None:
+            if target is None:
+                return value
+            info = Info(shape_of(value), None)
+        elif info.partial is None and info.layout == target:
+            return value
+        key = (value, target)
+        for moved in reversed(self._moved):
+            if key in moved:
+                return moved[key]
+        made = self._combine(value, info, target) if info.partial is not None else value
+        if info.partial is None:
+            made = reshard(self.emit, value, info.shape, info.layout, target)
+        self.adopt(made, Info(info.shape, target))
+        self._moved[-1][key] = made
+        return made
+
+    def _combine(self, value: Any, info: Info, target: Layout | None) -> Any:
+        """All-reduces, or reduce-scatters where the devices then keep a block only."""
+        partial = info.partial
+        assert partial is not None
+        scattered = _scattered(info, target)
+        if scattered is not None:
+            assert target is not None
+            groups = partial.mesh.groups(partial.digits)
+            return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
+        groups = partial.mesh.groups(partial.digits)
+        made = self.emit.all_reduce(value, partial.kind, groups)
+        return reshard(self.emit, made, info.shape, info.layout, target)
+
+    def require(self, operation: Any, index: int, target: Layout | None) -> None:
+        """Brings an operand into a layout."""
+        value = operation.operands[index]
+        made = self.take_as(value, target)
+        if made is not value:
+            operation.operands[index] = made
+
+    def declared(self, operation: Any) -> list[Layout | None]:
+        """The layouts that Shardy wants the results to have."""
+        attributes = operation.attributes
+        results = operation.results
+        if SHARDING not in attributes:
+            return [None] * len(results)
+        each = self.shardings.each(attributes[SHARDING])
+        if len(each) != len(results):
+            return [None] * len(results)
+        return [
+            self.shardings.layout(attr, shape_of(result), self.manual)
+            for attr, result in zip(each, results, strict=True)
+        ]
+
+    def is_whole(self, operation: Any) -> bool:
+        """Whether neither operands nor results are dealt: then there is nothing to do."""
+        if SHARDING in operation.attributes and any(self.declared(operation)):
+            return False
+        infos = self._infos
+        return not any(value in infos for value in operation.operands)
+
+    def whole_captures(self, region: Any) -> None:
+        """Makes whole what the ops of a reducer or comparator take from outside."""
+        for block in region.blocks:
+            for op in block.operations:
+                operation = op.operation
+                for index, value in enumerate(operation.operands):
+                    if value in self._infos:
+                        operation.operands[index] = self.take_as(value, None)
+
+
+def replicate(localiser: Localiser, operation: Any) -> None:
+    """The rule of ops that have no other: whole operands, whole results, on every device."""
+    for index in range(len(operation.operands)):
+        localiser.require(operation, index, None)
+    for region in operation.regions:
+        localiser.whole_captures(region)
+
+
+def shape_of(value: Any) -> Shape:
+    """The shape in the value's type; () for what is no tensor."""
+    shape = getattr(value.type, "shape", None)
+    return tuple(shape) if shape is not None else ()
+
+
+def _scattered(info: Info, target: Layout | None) -> int | None:
+    """The dimension along which `target` deals what is to be combined, and differs in no other."""
+    partial = info.partial
+    if target is None or partial is None or target.mesh is not partial.mesh:
+        return None
+    have = info.layout.dims if info.layout else ((),) * len(target.dims)
+    found = None
+    for dim, (old, new) in enumerate(zip(have, target.dims, strict=True)):
+        if old == new:
+            continue
+        if found is not None or new != (*old, *partial.digits):
+            return None
+        found = dim
+    return found

@@ -1,0 +1,126 @@
+"""From one layout to another: which collectives move the blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ipujax.compiler.partition.emit import Emitter
+from ipujax.compiler.partition.mesh import Digits, Layout, Shape, layout_of
+
+
+def reshard(
+    emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
+) -> Any:
+    """Writes what turns this device's block of `source` into its block of `target`.
+
+    Args:
+        value: the block that the device has.
+        shape: of the whole tensor.
+    """
+    if source == target:
+        return value
+    if source is None:
+        assert target is not None
+        return take_block(emit, value, None, target)
+    if target is None:
+        return _gather(emit, value, source, None)
+    if source.counts() == target.counts():
+        return _exchange(emit, value, source, target)
+    if source.mesh is not target.mesh:
+        return take_block(emit, _gather(emit, value, source, None), None, target)
+    common = _common(source, target)
+    moved = _moved(source, target, common)
+    if moved is not None:
+        split, concat, digits = moved
+        return emit.all_to_all(value, split, concat, source.mesh.groups(digits))
+    # Blocks are cut first where that can be: then less is sent.
+    cut = _cut_first(source, target)
+    if cut != source:
+        value = take_block(emit, value, source, cut)
+    rest = layout_of(cut.mesh, _common(cut, target))
+    value = _gather(emit, value, cut, rest)
+    return take_block(emit, value, rest, target)
+
+
+def take_block(emit: Emitter, value: Any, source: Layout | None, target: Layout | None) -> Any:
+    """Cuts the device's block of `target` out of its block of `source`, which holds it."""
+    if target is None or source == target:
+        return value
+    rank = len(target.dims)
+    have: tuple[Digits, ...] = source.dims if source else ((),) * rank
+    sizes, starts = list(value.type.shape), []
+    zero = None
+    for dim in range(rank):
+        added = target.dims[dim][len(have[dim]) :]
+        if not added:
+            zero = zero if zero is not None else emit.by_device(np.zeros(1, np.int64))
+            starts.append(zero)
+            continue
+        numbers = target.mesh.values(added)
+        sizes[dim] //= int(numbers.max()) + 1
+        starts.append(emit.by_device(numbers * sizes[dim]))
+    return emit.dynamic_slice(value, starts, sizes)
+
+
+def _gather(emit: Emitter, value: Any, source: Layout, target: Layout | None) -> Any:
+    """Joins blocks; the digits of `target` are the first ones of `source`'s."""
+    have: tuple[Digits, ...] = target.dims if target else ((),) * len(source.dims)
+    for dim, digits in enumerate(source.dims):
+        removed = digits[len(have[dim]) :]
+        if removed:
+            value = emit.all_gather(value, dim, source.mesh.groups(removed))
+    return value
+
+
+def _exchange(emit: Emitter, value: Any, source: Layout, target: Layout) -> Any:
+    """The blocks are the same, on other devices: each goes to one device that needs it."""
+    have, need = source.blocks(), target.blocks()
+    pairs: dict[int, int] = {}
+    for block in range(int(have.max()) + 1):
+        senders = set(np.flatnonzero(have == block).tolist())
+        takers = set(np.flatnonzero(need == block).tolist())
+        stay = senders & takers
+        pairs.update((d, d) for d in stay)
+        pairs.update(zip(sorted(senders - stay), sorted(takers - stay), strict=True))
+    if all(s == t for s, t in pairs.items()):
+        return value
+    return emit.permute(value, np.asarray(sorted(pairs.items())))
+
+
+def _common(source: Layout, target: Layout) -> tuple[Digits, ...]:
+    """The digits, from the major one, that both have in each dimension."""
+    common = []
+    for have, need in zip(source.dims, target.dims, strict=True):
+        count = 0
+        while count < min(len(have), len(need)) and have[count] == need[count]:
+            count += 1
+        common.append(have[:count])
+    return tuple(common)
+
+
+def _moved(
+    source: Layout, target: Layout, common: tuple[Digits, ...]
+) -> tuple[int, int, Digits] | None:
+    """(dim that is cut, dim that is joined, digits), if digits moved from one to another."""
+    lost = [(d, x[len(c) :]) for d, (x, c) in enumerate(zip(source.dims, common, strict=True))]
+    won = [(d, x[len(c) :]) for d, (x, c) in enumerate(zip(target.dims, common, strict=True))]
+    lost, won = [x for x in lost if x[1]], [x for x in won if x[1]]
+    if len(lost) == len(won) == 1 and lost[0][1] == won[0][1] and lost[0][0] != won[0][0]:
+        return won[0][0], lost[0][0], won[0][1]
+    return None
+
+
+def _cut_first(source: Layout, target: Layout) -> Layout:
+    """`source`, with all digits of `target` that only need to be added."""
+    used = set(source.digits())
+    dims = []
+    for have, need in zip(source.dims, target.dims, strict=True):
+        added = need[len(have) :]
+        if need[: len(have)] == have and not used & set(added):
+            dims.append(need)
+            used |= set(added)
+        else:
+            dims.append(have)
+    return Layout(source.mesh, tuple(dims))

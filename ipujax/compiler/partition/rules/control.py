@@ -1,0 +1,87 @@
+"""Control flow, and the computations whose bodies are local already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ipujax.compiler.partition.localise import Localiser, shape_of
+from ipujax.compiler.partition.mesh import Layout, layout_of
+
+
+def while_(localiser: Localiser, operation: Any) -> None:
+    """What is carried keeps its layout from one turn to the next."""
+    carried = localiser.declared(operation)
+    for index, layout in enumerate(carried):
+        localiser.require(operation, index, layout)
+    condition, body = (region.blocks[0] for region in operation.regions)
+    for block, wanted in ((condition, [None]), (body, carried)):
+        for argument, layout in zip(block.arguments, carried, strict=True):
+            localiser.set(argument, layout)
+        localiser.run(block, wanted)
+    for result, layout in zip(operation.results, carried, strict=True):
+        localiser.set(result, layout)
+
+
+def choice(localiser: Localiser, operation: Any) -> None:
+    """case and if: all branches return one layout."""
+    wanted = localiser.declared(operation)
+    localiser.require(operation, 0, None)
+    for region in operation.regions:
+        localiser.run(region.blocks[0], wanted)
+    for result, layout in zip(operation.results, wanted, strict=True):
+        localiser.set(result, layout)
+
+
+def manual_computation(localiser: Localiser, operation: Any) -> None:
+    """The body takes the place of the op. Inside, axes that are not manual may still be dealt."""
+    shardings, outer = localiser.shardings, localiser.manual
+    attributes = operation.attributes
+    block = operation.regions[0].blocks[0]
+    ins, outs = (
+        sdy.TensorShardingPerValueAttr(attributes[name]).shardings
+        for name in ("in_shardings", "out_shardings")
+    )
+    for index, attr in enumerate(ins):
+        value = operation.operands[index]
+        layout = shardings.layout(attr, localiser.shape(value), outer)
+        localiser.require(operation, index, layout)
+    manual = outer | frozenset(_axes(attributes["manual_axes"]))
+    localiser.manual = manual
+    for argument, attr in zip(block.arguments, ins, strict=True):
+        localiser.set(argument, shardings.layout(attr, shape_of(argument), manual))
+    wanted = [
+        shardings.layout(attr, shape_of(result), outer)
+        for attr, result in zip(outs, operation.results, strict=True)
+    ]
+    localiser.run(block, [_inside(layout, manual) for layout in wanted])
+    localiser.manual = outer
+    for result, layout in zip(operation.results, wanted, strict=True):
+        localiser.set(result, layout)
+    localiser.splice(operation, block)
+
+
+def _inside(layout: Layout | None, manual: frozenset[str]) -> Layout | None:
+    if layout is None:
+        return None
+    dims = (tuple(d for d in digits if d.axis not in manual) for digits in layout.dims)
+    return layout_of(layout.mesh, dims)
+
+
+def _axes(attr: Any) -> list[str]:
+    manual = sdy.ManualAxesAttr(attr)
+    return [_name(manual[index]) for index in range(len(manual))]
+
+
+def _name(item: Any) -> str:
+    return item if isinstance(item, str) else ir.StringAttr(item).value
+
+
+RULES = {
+    "stablehlo.while": while_,
+    "stablehlo.case": choice,
+    "stablehlo.if": choice,
+    "sdy.manual_computation": manual_computation,
+}

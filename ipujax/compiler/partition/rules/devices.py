@@ -1,0 +1,172 @@
+"""Ops that know of devices: Shardy's reshards, StableHLO's collectives, calls to the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ipujax import jax_compat
+from ipujax.compiler.partition.factors import Dims, Factors, localise
+from ipujax.compiler.partition.localise import Localiser, replicate
+
+
+def reshard_to(localiser: Localiser, operation: Any) -> None:
+    """sdy.reshard and sdy's collectives say what layout they end in; that is all that counts."""
+    attributes = operation.attributes
+    name = "out_sharding" if "out_sharding" in attributes else "sharding"
+    value = operation.operands[0]
+    layout = localiser.shardings.layout(attributes[name], localiser.shape(value), localiser.manual)
+    localiser.rename(operation, [localiser.take_as(value, layout)])
+
+
+def all_reduce(localiser: Localiser, operation: Any) -> None:
+    """Where only blocks of the sum are taken, they are scattered as they are combined."""
+    value = operation.operands[0]
+    info = localiser.info(value)
+    users = {use.owner.name for use in operation.results[0].uses}
+    if info is not None and info.partial is not None and users == {"sdy.all_slice"}:
+        localiser.rename(operation, [value])
+    else:
+        reshard_to(localiser, operation)
+
+
+def same(localiser: Localiser, operation: Any) -> None:
+    localiser.rename(operation, list(operation.operands))
+
+
+def nothing(localiser: Localiser, operation: Any) -> None:
+    operation.erase()
+
+
+def replica_id(localiser: Localiser, operation: Any) -> None:
+    """The devices of one replica are its partitions: there is one replica."""
+    kind = operation.results[0].type
+    zero = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, 0))
+    made = localiser.emit.one("stablehlo.constant", kind, [], value=zero)
+    localiser.substitute(operation, made, None)
+
+
+def collective(*names: str) -> Any:
+    """The rule of a collective that moves along the dimensions named by these attributes."""
+
+    def rule(localiser: Localiser, operation: Any) -> None:
+        if localiser.is_whole(operation):
+            return
+        if len(operation.operands) != 1:
+            replicate(localiser, operation)
+            return
+        moved = {ir.IntegerAttr(operation.attributes[name]).value for name in names}
+        rank = len(localiser.shape(operation.results[0]))
+        dims: Dims = tuple(None if d in moved else d for d in range(rank))
+        localise(localiser, operation, Factors([dims], [dims]))
+
+    return rule
+
+
+def custom_call(localiser: Localiser, operation: Any) -> None:
+    """Calls of Python run on one device of those that hold the same; others run everywhere."""
+    replicate(localiser, operation)
+    target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    if target != jax_compat.CALLBACK_TARGET:
+        return
+    groups = _alike(localiser)
+    if groups.shape[1] > 1:
+        _call_once(localiser, operation, groups)
+
+
+def rng(localiser: Localiser, operation: Any) -> None:
+    """Each device would draw its own numbers: all take those of the first."""
+    replicate(localiser, operation)
+    groups = _alike(localiser)
+    if groups.shape[1] > 1:
+        drawn = operation.clone(ip=ir.InsertionPoint(operation))
+        value = localiser.emit.broadcast_from(drawn.results[0], groups)
+        localiser.substitute(operation, value, None)
+
+
+def _alike(localiser: Localiser) -> np.ndarray:
+    """Groups of devices that compute the same: they differ in no manual axis."""
+    if not localiser.manual:
+        return np.arange(localiser.num_devices)[None]
+    for mesh in localiser.shardings.meshes():
+        if localiser.manual <= {name for name, _ in mesh.axes}:
+            free = tuple(d for d in mesh.all_digits() if d.axis not in localiser.manual)
+            return mesh.groups(free)
+    return np.arange(localiser.num_devices)[:, None]
+
+
+def _call_once(localiser: Localiser, operation: Any, groups: np.ndarray) -> None:
+    """`if first_of_group { call } else { zeros }`, and the results to the others."""
+    emit = localiser.emit
+    first = np.zeros(localiser.num_devices, np.int64)
+    first[groups[:, 0]] = 1
+    kinds = [result.type for result in operation.results]
+    made = emit.op("stablehlo.if", kinds, [emit.is_device(first)], regions=2)
+    called, left_out = (region.blocks.append() for region in made.regions)
+    call = operation.clone(ip=ir.InsertionPoint(called))
+    _return(called, list(call.results), operation.location)
+    zeros = [_zeros(left_out, operation, kind) for kind in kinds]
+    _return(left_out, zeros, operation.location)
+    for old, new in zip(operation.results, made.results, strict=True):
+        if not _is_token(new.type):
+            new = emit.broadcast_from(new, groups)
+        old.replace_all_uses_with(new)
+    operation.erase()
+
+
+def _zeros(block: Any, operation: Any, kind: Any) -> Any:
+    place, location = ir.InsertionPoint(block), operation.location
+    if _is_token(kind):
+        tokens = [value for value in operation.operands if _is_token(value.type)]
+        if tokens:
+            return tokens[0]
+        return ir.Operation.create(
+            "stablehlo.create_token", results=[kind], loc=location, ip=place
+        ).results[0]
+    zero = _zero_attribute(kind)
+    return ir.Operation.create(
+        "stablehlo.constant", results=[kind], attributes={"value": zero}, loc=location, ip=place
+    ).results[0]
+
+
+def _zero_attribute(kind: Any) -> Any:
+    element = kind.element_type
+    if isinstance(element, ir.ComplexType):
+        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {kind}")
+    if isinstance(element, ir.IntegerType):
+        return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, 0))
+    return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, 0.0))
+
+
+def _return(block: Any, values: list[Any], location: Any) -> None:
+    ir.Operation.create(
+        "stablehlo.return", operands=values, loc=location, ip=ir.InsertionPoint(block)
+    )
+
+
+def _is_token(kind: Any) -> bool:
+    return "token" in str(kind)
+
+
+RULES = {
+    "sdy.reshard": reshard_to,
+    "sdy.sharding_constraint": reshard_to,
+    "sdy.all_gather": reshard_to,
+    "sdy.all_reduce": all_reduce,
+    "sdy.all_slice": reshard_to,
+    "sdy.all_to_all": reshard_to,
+    "sdy.collective_permute": reshard_to,
+    "sdy.reduce_scatter": reshard_to,
+    "sdy.propagation_barrier": same,
+    "sdy.data_flow_edge": same,
+    "sdy.sharding_group": nothing,
+    "stablehlo.all_gather": collective("all_gather_dim"),
+    "stablehlo.all_to_all": collective("split_dimension", "concat_dimension"),
+    "stablehlo.reduce_scatter": collective("scatter_dimension"),
+    "stablehlo.custom_call": custom_call,
+    "stablehlo.partition_id": lambda localiser, operation: None,
+    "stablehlo.replica_id": replica_id,
+    "stablehlo.rng": rng,
+}

@@ -1,0 +1,162 @@
+"""Products and reductions: dimensions that vanish are combined over the devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from ipujax.compiler.elements import elements
+from ipujax.compiler.partition.emit import COMBINERS
+from ipujax.compiler.partition.factors import Dims, Factors, count, localise
+from ipujax.compiler.partition.localise import Localiser
+from ipujax.compiler.partition.mesh import Digits
+
+_KINDS = {name: kind for kind, name in COMBINERS.items()}
+
+
+def dot_general(localiser: Localiser, operation: Any) -> None:
+    if localiser.is_whole(operation):
+        return
+    numbers = stablehlo.DotDimensionNumbers(operation.attributes["dot_dimension_numbers"])
+    lhs: list[int | None] = [None] * len(localiser.shape(operation.operands[0]))
+    rhs: list[int | None] = [None] * len(localiser.shape(operation.operands[1]))
+    result: list[int | None] = []
+    factor = 0
+    pairs = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
+    for left, right in pairs:
+        lhs[left] = rhs[right] = factor
+        result.append(factor)
+        factor += 1
+    first_reduced = factor
+    pairs = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
+    for left, right in pairs:
+        lhs[left] = rhs[right] = factor
+        factor += 1
+    reduced = frozenset(range(first_reduced, factor))
+    for dims in (lhs, rhs):
+        for index, known in enumerate(dims):
+            if known is None:
+                dims[index] = factor
+                result.append(factor)
+                factor += 1
+    localise(localiser, operation, Factors([tuple(lhs), tuple(rhs)], [tuple(result)], reduced))
+
+
+def convolution(localiser: Localiser, operation: Any) -> None:
+    """Batch, features and groups can be dealt; space is whole on every device."""
+    if localiser.is_whole(operation):
+        return
+    attributes = operation.attributes
+    numbers = stablehlo.ConvDimensionNumbers(attributes["dimension_numbers"])
+    feature_groups = ir.IntegerAttr(attributes["feature_group_count"]).value
+    batch_groups = ir.IntegerAttr(attributes["batch_group_count"]).value
+    rank = len(localiser.shape(operation.results[0]))
+    lhs: list[int | None] = [None] * rank
+    rhs: list[int | None] = [None] * rank
+    result: list[int | None] = [None] * rank
+    if batch_groups == 1:
+        lhs[numbers.input_batch_dimension] = result[numbers.output_batch_dimension] = 0
+    if batch_groups == 1 and feature_groups == 1:
+        lhs[numbers.input_feature_dimension] = rhs[numbers.kernel_input_feature_dimension] = 1
+        rhs[numbers.kernel_output_feature_dimension] = result[numbers.output_feature_dimension] = 2
+        localise(
+            localiser,
+            operation,
+            Factors([tuple(lhs), tuple(rhs)], [tuple(result)], frozenset({1})),
+        )
+        return
+    wanted = localiser.declared(operation)[0]
+    groups = wanted.dims[numbers.output_feature_dimension] if wanted else ()
+    if batch_groups == 1 and feature_groups % count(groups) == 0:
+        lhs[numbers.input_feature_dimension] = 3
+        rhs[numbers.kernel_output_feature_dimension] = result[numbers.output_feature_dimension] = 3
+    localise(
+        localiser, operation, Factors([tuple(lhs), tuple(rhs)], [tuple(result)]), _fewer_groups
+    )
+
+
+def _fewer_groups(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
+    attr = ir.IntegerAttr(operation.attributes["feature_group_count"])
+    operation.attributes["feature_group_count"] = ir.IntegerAttr.get(
+        attr.type, attr.value // count(digits.get(3, ()))
+    )
+
+
+def reduce(localiser: Localiser, operation: Any) -> None:
+    if localiser.is_whole(operation):
+        return
+    reduced = set(ir.DenseI64ArrayAttr(operation.attributes["dimensions"]))
+    count_inputs = len(operation.results)
+    rank = len(localiser.shape(operation.operands[0]))
+    kind = _reduction(operation)
+    operand: Dims = tuple(
+        d if d not in reduced or kind is not None else None for d in range(rank)
+    )
+    result: Dims = tuple(d for d in range(rank) if d not in reduced)
+    localise(
+        localiser,
+        operation,
+        Factors(
+            [operand] * count_inputs + [()] * count_inputs,
+            [result] * count_inputs,
+            frozenset(reduced) if kind is not None else frozenset(),
+            kind or "add",
+        ),
+    )
+
+
+def combiner_of(region: Any) -> str | None:
+    """What a reducer of two scalars computes, where collectives know it."""
+    block = region.blocks[0]
+    ops = [op.operation for op in block.operations]
+    if len(ops) != 2 or len(block.arguments) != 2 or len(ops[0].operands) != 2:
+        return None
+    if {*ops[0].operands} != {*block.arguments}:
+        return None
+    return _KINDS.get(ops[0].name)
+
+
+def _reduction(operation: Any) -> str | None:
+    """How parts of the sum are combined; None where they cannot be, or each would add its start."""
+    if len(operation.results) != 1:
+        return None
+    kind = combiner_of(operation.regions[0])
+    return kind if kind is not None and is_neutral(operation.operands[1], kind) else None
+
+
+def is_neutral(value: Any, kind: str) -> bool:
+    """Whether a value is a constant that changes nothing where it is combined in."""
+    owner = value.owner
+    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "stablehlo.constant":
+        return False
+    if isinstance(value.type.element_type, ir.ComplexType):
+        return False
+    found = elements(owner.attributes["value"]).reshape(-1)
+    if found.size == 0 or (found != found[0]).any():
+        return False
+    return bool(found[0] == _neutral(kind, found.dtype))
+
+
+def _neutral(kind: str, dtype: np.dtype) -> Any:
+    if dtype == np.bool_:
+        return kind in ("and", "min", "mul")
+    if kind in ("add", "or", "xor"):
+        return 0
+    if kind == "mul":
+        return 1
+    if kind == "and":
+        return np.asarray(-1).astype(dtype)
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        return limits.min if kind == "max" else limits.max
+    return -np.inf if kind == "max" else np.inf
+
+
+RULES = {
+    "stablehlo.dot_general": dot_general,
+    "stablehlo.convolution": convolution,
+    "stablehlo.reduce": reduce,
+}

@@ -1,0 +1,222 @@
+"""Ops that move elements: which dimensions they leave alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ipujax.compiler.partition.emit import tensor_type
+from ipujax.compiler.partition.factors import Dims, Factors, count, localise
+from ipujax.compiler.partition.localise import Localiser, replicate, shape_of
+from ipujax.compiler.partition.mesh import Digits, Layout, Shape, layout_of
+
+
+def _numbers(operation: Any, name: str) -> list[int]:
+    return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
+
+
+def broadcast_in_dim(localiser: Localiser, operation: Any) -> None:
+    if localiser.is_whole(operation):
+        return
+    source = localiser.shape(operation.operands[0])
+    result = localiser.shape(operation.results[0])
+    to = _numbers(operation, "broadcast_dimensions")
+    operand = tuple(d if source[k] == result[d] else None for k, d in enumerate(to))
+    localise(localiser, operation, Factors([operand], [tuple(range(len(result)))]))
+
+
+def transpose(localiser: Localiser, operation: Any) -> None:
+    if localiser.is_whole(operation):
+        return
+    order = _numbers(operation, "permutation")
+    localise(localiser, operation, Factors([tuple(range(len(order)))], [tuple(order)]))
+
+
+def concatenate(localiser: Localiser, operation: Any) -> None:
+    if localiser.is_whole(operation):
+        return
+    joined = ir.IntegerAttr(operation.attributes["dimension"]).value
+    rank = len(localiser.shape(operation.results[0]))
+    dims: Dims = tuple(None if d == joined else d for d in range(rank))
+    localise(localiser, operation, Factors([dims] * len(operation.operands), [dims]))
+
+
+def reverse(localiser: Localiser, operation: Any) -> None:
+    if localiser.is_whole(operation):
+        return
+    turned = set(_numbers(operation, "dimensions"))
+    rank = len(localiser.shape(operation.results[0]))
+    dims: Dims = tuple(None if d in turned else d for d in range(rank))
+    localise(localiser, operation, Factors([dims], [dims]))
+
+
+def pad(localiser: Localiser, operation: Any) -> None:
+    if localiser.is_whole(operation):
+        return
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    padding = np.array([_numbers(operation, name) for name in names])
+    dims: Dims = tuple(None if both.any() else d for d, both in enumerate(padding.T))
+    localise(localiser, operation, Factors([dims, ()], [dims]))
+
+
+def slice_(localiser: Localiser, operation: Any) -> None:
+    """A dimension that is taken whole can be dealt."""
+    if localiser.is_whole(operation):
+        return
+    dims = _kept(localiser.shape(operation.operands[0]), localiser.shape(operation.results[0]))
+    localise(localiser, operation, Factors([dims], [dims]), _local_limits)
+
+
+def _local_limits(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
+    limits = _numbers(operation, "limit_indices")
+    local = [limit // count(digits.get(d, ())) for d, limit in enumerate(limits)]
+    operation.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(local)
+
+
+def _kept(before: Shape, after: Shape) -> Dims:
+    """Dimensions of one size have only one place to be."""
+    return tuple(d if b == a else None for d, (b, a) in enumerate(zip(before, after, strict=True)))
+
+
+def iota(localiser: Localiser, operation: Any) -> None:
+    """Each device counts from where its block begins."""
+    (layout,) = localiser.declared(operation)
+    if layout is None:
+        return
+    result = operation.results[0]
+    dim = ir.IntegerAttr(operation.attributes["iota_dimension"]).value
+    shape = shape_of(result)
+    local, digits = layout.local(shape), layout.dims[dim]
+    if not digits:
+        localiser.set(result, layout)
+        return
+    element = result.type.element_type
+    if isinstance(element, ir.ComplexType):
+        return
+    emit = localiser.emit
+    counted = emit.one(
+        "stablehlo.iota",
+        tensor_type(local, result.type),
+        [],
+        iota_dimension=operation.attributes["iota_dimension"],
+    )
+    start = emit.by_device(layout.mesh.values(digits) * local[dim], element)
+    made = emit.one("stablehlo.add", counted.type, [counted, emit.broadcast(start, local)])
+    localiser.substitute(operation, made, layout)
+
+
+def constant(localiser: Localiser, operation: Any) -> None:
+    """One number everywhere is written in the block's shape; other constants stay whole."""
+    result = operation.results[0]
+    (layout,) = localiser.declared(operation)
+    value = operation.attributes["value"]
+    kind = result.type
+    if layout is not None and not _splat(value):
+        layout = None
+    if layout is not None:
+        kind = tensor_type(layout.local(shape_of(result)), kind)
+        value = ir.DenseElementsAttr.get_splat(kind, ir.DenseElementsAttr(value).get_splat_value())
+    elif operation.name == "stablehlo.constant":
+        return
+    made = localiser.emit.one("stablehlo.constant", kind, [], value=value)
+    localiser.substitute(operation, made, layout)
+
+
+def _splat(value: Any) -> bool:
+    if not isinstance(value, ir.DenseElementsAttr) or not ir.DenseElementsAttr(value).is_splat:
+        return False
+    return not isinstance(value.type.element_type, ir.ComplexType)
+
+
+def reshape(localiser: Localiser, operation: Any) -> None:
+    """Dimensions that are joined or parted can be dealt from the major one on."""
+    if localiser.is_whole(operation):
+        return
+    (wanted,) = localiser.declared(operation)
+    before = localiser.shape(operation.operands[0])
+    after = localiser.shape(operation.results[0])
+    if wanted is None or 0 in before:
+        replicate(localiser, operation)
+        return
+    source: list[Digits] = [()] * len(before)
+    target: list[Digits] = [()] * len(after)
+    for old, new in _segments(before, after):
+        digits = _leading([after[d] for d in new], [wanted.dims[d] for d in new])
+        dealt = _dealt([before[d] for d in old], digits)
+        kept = tuple(x for found in dealt for x in found)
+        for d, found in zip(old, dealt, strict=True):
+            source[d] = found
+        for d, found in zip(new, _dealt([after[d] for d in new], kept), strict=True):
+            target[d] = found
+    have, layout = layout_of(wanted.mesh, source), layout_of(wanted.mesh, target)
+    if _flat(have) != _flat(layout):
+        replicate(localiser, operation)
+        return
+    localiser.require(operation, 0, have)
+    localiser.set(operation.results[0], layout)
+
+
+def _flat(layout: Layout | None) -> Digits:
+    return layout.digits() if layout else ()
+
+
+def _segments(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+    """The shortest runs of dimensions that hold the same elements before and after."""
+    segments = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        first, second = i, j
+        have = need = 1
+        if i < len(before):
+            have, i = before[i], i + 1
+        if j < len(after):
+            need, j = after[j], j + 1
+        while have != need:
+            if have < need:
+                have, i = have * before[i], i + 1
+            else:
+                need, j = need * after[j], j + 1
+        segments.append((list(range(first, i)), list(range(second, j))))
+    return segments
+
+
+def _leading(sizes: list[int], dims: list[Digits]) -> Digits:
+    """The digits that deal the joined dimensions in runs: up to the first that is not used up."""
+    found: Digits = ()
+    for size, digits in zip(sizes, dims, strict=True):
+        found += digits
+        if count(digits) != size:
+            break
+    return found
+
+
+def _dealt(sizes: list[int], digits: Digits) -> list[Digits]:
+    """The digits over dimensions of these sizes, major first; as many as can be."""
+    dealt: list[Digits] = []
+    rest = list(digits)
+    open_ = True
+    for size in sizes:
+        found: Digits = ()
+        while open_ and rest and size % rest[0].size == 0:
+            size //= rest[0].size
+            found += (rest.pop(0),)
+        open_ = open_ and size == 1
+        dealt.append(found)
+    return dealt
+
+
+RULES = {
+    "stablehlo.broadcast_in_dim": broadcast_in_dim,
+    "stablehlo.concatenate": concatenate,
+    "stablehlo.constant": constant,
+    "stablehlo.iota": iota,
+    "stablehlo.pad": pad,
+    "stablehlo.reshape": reshape,
+    "stablehlo.reverse": reverse,
+    "stablehlo.slice": slice_,
+    "stablehlo.transpose": transpose,
+    "sdy.constant": constant,
+}
+

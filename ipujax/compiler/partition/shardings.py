@@ -1,0 +1,115 @@
+"""Shardy's attributes as layouts; each distinct attribute is read once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, even, layout_of
+from ipujax.errors import InvalidProgramError
+
+SHARDING = "sdy.sharding"
+
+Manual = frozenset[str]  #: axes that a manual computation has dealt already
+
+
+class Shardings:
+    """Reads the shardings of one module for `num_devices` devices."""
+
+    def __init__(self, module: Any, num_devices: int):
+        self._num_devices = num_devices
+        self._by_name: dict[str, Mesh | None] = {}
+        self._by_text: dict[str, Mesh | None] = {}
+        self._raw: dict[Any, tuple[Mesh | None, tuple[Digits, ...]]] = {}
+        self._lists: dict[Any, list[Any]] = {}
+        for op in module.body.operations:
+            if op.operation.name == "sdy.mesh":
+                attributes = op.operation.attributes
+                name = ir.StringAttr(attributes["sym_name"]).value
+                self._by_name[name] = self._mesh(attributes["mesh"])
+
+    def layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
+        """The layout that a TensorShardingAttr gives a tensor of this shape.
+
+        Digits that do not divide a dimension are left out, and those of manual axes: inside the
+        computation a tensor has the shape that they leave.
+        """
+        mesh, dims = self._read(attr)
+        if mesh is None or len(dims) != len(shape):
+            return None
+        if manual:
+            dims = tuple(tuple(d for d in digits if d.axis not in manual) for digits in dims)
+        return layout_of(mesh, even(shape, dims))
+
+    def each(self, attr: Any) -> list[Any]:
+        """The TensorShardingAttrs of a TensorShardingPerValueAttr."""
+        known = self._lists.get(attr)
+        if known is None:
+            known = self._lists[attr] = list(sdy.TensorShardingPerValueAttr(attr).shardings)
+        return known
+
+    def is_maximal(self, attr: Any) -> bool:
+        """Whether the sharding names one device and no mesh."""
+        reference = sdy.TensorShardingAttr(attr).mesh_or_ref
+        return "maximal_mesh" in str(reference)
+
+    def meshes(self) -> Iterable[Mesh]:
+        return (mesh for mesh in self._by_name.values() if mesh is not None)
+
+    def _read(self, attr: Any) -> tuple[Mesh | None, tuple[Digits, ...]]:
+        known = self._raw.get(attr)
+        if known is None:
+            sharding = sdy.TensorShardingAttr(attr)
+            mesh = self._referenced(sharding.mesh_or_ref)
+            dims: tuple[Digits, ...] = ()
+            if mesh is not None:
+                dims = tuple(_digits(mesh, dim) for dim in sharding.dimension_shardings)
+            known = self._raw[attr] = (mesh, dims)
+        return known
+
+    def _referenced(self, reference: Any) -> Mesh | None:
+        if isinstance(reference, str):
+            return self._by_name[reference]
+        if isinstance(reference, ir.FlatSymbolRefAttr):
+            return self._by_name[ir.FlatSymbolRefAttr(reference).value]
+        return self._mesh(reference)
+
+    def _mesh(self, attr: Any) -> Mesh | None:
+        """One object for equal meshes; None for those that deal nothing."""
+        text = str(attr)
+        if text in self._by_text:
+            return self._by_text[text]
+        mesh_attr = sdy.MeshAttr(attr)
+        axes = tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh_attr.axes))
+        size = math.prod(size for _, size in axes)
+        mesh = None
+        if size > 1:
+            if size != self._num_devices:
+                raise InvalidProgramError(
+                    f"[partition] needs meshes of all {self._num_devices} devices of the program; "
+                    f"got {text}. Do hand over what jax.jit made."
+                )
+            mesh = Mesh(axes, tuple(mesh_attr.device_ids) or tuple(range(size)))
+        self._by_text[text] = mesh
+        return mesh
+
+
+def _digits(mesh: Mesh, attr: Any) -> Digits:
+    """The digits of a dimension, up to a part of an axis that they cannot say."""
+    found: Digits = ()
+    for axis in sdy.DimensionShardingAttr(attr).axes:
+        reference = sdy.AxisRefAttr(axis)
+        part = reference.sub_axis_info
+        if part is None:
+            digits = mesh.digits_of(reference.name)
+        else:
+            info = sdy.SubAxisInfoAttr(part)
+            digits = mesh.digits_of(reference.name, info.pre_size, info.size)
+        if digits is None:
+            break
+        found += digits
+    return found

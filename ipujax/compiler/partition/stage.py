@@ -1,0 +1,181 @@
+"""Stage 2: one program for all devices becomes one program for each device.
+
+    func @main(%x: 8x8 {sdy.sharding = [{"x"}, {}]}) -> 8xf32        before: global shapes
+      %1 = reduce(%x) across [0]
+    func @main(%x: 2x8) -> 8xf32                                      after: blocks, collectives
+      %1 = reduce(%x) across [0]
+      %2 = all_reduce(%1) groups [[0, 1, 2, 3]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ipujax import jax_compat
+from ipujax.compiler.ingest import Request
+from ipujax.compiler.partition.localise import Localiser, shape_of
+from ipujax.compiler.partition.mesh import Layout
+from ipujax.compiler.partition.propagate import main_of, propagate
+from ipujax.compiler.partition.rules import RULES
+from ipujax.compiler.partition.shardings import SHARDING, Shardings
+from ipujax.errors import UnsupportedOpError
+
+#: Custom calls by which JAX annotates for the partitioner that came before Shardy.
+OLD_ANNOTATIONS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+
+
+def partition(request: Request) -> Request:
+    """Makes the program local; a program for one device stays as it is.
+
+    Raises:
+        UnsupportedOpError: it has several replicas, or annotations of the old partitioner.
+        InvalidProgramError: Shardy refuses its shardings.
+    """
+    if request.num_replicas > 1:
+        _refuse(
+            f"a program of {request.num_replicas} replicas",
+            "devices must be partitions of one program, as jax.jit, jax.shard_map and jax.pmap"
+            " make them; do not set num_replicas",
+        )
+    if request.num_partitions > 1:
+        module = request.module
+        with module.context, ir.Location.unknown():
+            _refuse_old_annotations(module)
+            parameters, results = make_local(module, request.num_partitions)
+        request.parameter_shardings, request.result_shardings = parameters, results
+    return request
+
+
+def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]:
+    """Turns the global module into that of one device, in place.
+
+    Returns:
+        the shardings of parameters and of results, as serialised xla.OpSharding.
+    """
+    propagate(module)
+    main = main_of(module)
+    shardings = Shardings(module, num_devices)
+    block = main.regions[0].blocks[0]
+    localiser = Localiser(shardings, num_devices, RULES, next(iter(block.operations)).operation)
+    terminator = list(block.operations)[-1].operation
+    global_results = [shape_of(value) for value in terminator.operands]
+    parameters = [
+        _declared(shardings, attributes, shape_of(value))
+        for attributes, value in zip(_dictionaries(main, "arg_attrs"), block.arguments, strict=True)
+    ]
+    results = [
+        _declared(shardings, attributes, shape)
+        for attributes, shape in zip(
+            _dictionaries(main, "res_attrs"), global_results, strict=True
+        )
+    ]
+    parameters, results = (
+        [layout if _is_plain(layout) else None for layout in layouts]
+        for layouts in (parameters, results)
+    )
+    ranks = [len(shape_of(value)) for value in block.arguments], [len(s) for s in global_results]
+    for argument, layout in zip(block.arguments, parameters, strict=True):
+        localiser.set(argument, layout)
+    localiser.run(block, results)
+    localiser.finish()
+    _write_signature(main, block)
+    jax_compat.run_passes(module, ["sdy-drop-sharding-and-mesh"])
+    module.operation.verify()
+    return _serialised(parameters, ranks[0]), _serialised(results, ranks[1])
+
+
+def _declared(shardings: Shardings, attributes: Any, shape: tuple[int, ...]) -> Layout | None:
+    if attributes is None or SHARDING not in attributes:
+        return None
+    return shardings.layout(attributes[SHARDING], shape, frozenset())
+
+
+def _is_plain(layout: Layout | None) -> bool:
+    """Whether it is dealt by whole axes: JAX has no names for parts of them."""
+    if layout is None:
+        return True
+    sizes = dict(layout.mesh.axes)
+    for digits in layout.dims:
+        at = 0
+        while at < len(digits):
+            axis = layout.mesh.digits_of(digits[at].axis)
+            assert axis is not None
+            if digits[at : at + len(axis)] != axis:
+                return False
+            at += len(axis)
+    return bool(sizes)
+
+
+def _serialised(layouts: list[Layout | None], ranks: list[int]) -> list[bytes]:
+    """Equal layouts are serialised once."""
+    known: dict[Any, bytes] = {}
+    found = []
+    for layout, _rank in zip(layouts, ranks, strict=True):
+        if layout not in known:
+            grid = layout.mesh.grid(layout.dims) if layout else None
+            known[layout] = jax_compat.sharding_bytes(*(grid or (None, False)))
+        found.append(known[layout])
+    return found
+
+
+def _dictionaries(main: Any, name: str) -> list[Any]:
+    """The attributes of each argument or result."""
+    block = main.regions[0].blocks[0]
+    if name in main.attributes:
+        return list(ir.ArrayAttr(main.attributes[name]))
+    if name == "arg_attrs":
+        return [None] * len(block.arguments)
+    return [None] * len(list(block.operations)[-1].operation.operands)
+
+
+def _write_signature(main: Any, block: Any) -> None:
+    terminator = list(block.operations)[-1].operation
+    inputs = [argument.type for argument in block.arguments]
+    outputs = [value.type for value in terminator.operands]
+    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
+    if "arg_attrs" in main.attributes:
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [
+                _fitting(attributes, kind, outputs)
+                for attributes, kind in zip(
+                    _dictionaries(main, "arg_attrs"), inputs, strict=True
+                )
+            ]
+        )
+
+
+def _fitting(attributes: Any, kind: Any, outputs: list[Any]) -> Any:
+    """A result of another local type cannot take over the argument's memory."""
+    named = {item.name: item.attr for item in attributes}
+    alias = named.get("tf.aliasing_output")
+    if alias is not None and outputs[ir.IntegerAttr(alias).value] != kind:
+        del named["tf.aliasing_output"]
+        named["jax.buffer_donor"] = ir.BoolAttr.get(True)
+    return ir.DictAttr.get(named)
+
+
+def _refuse_old_annotations(module: Any) -> None:
+    main = main_of(module)
+    old = any(
+        attributes is not None and "mhlo.sharding" in attributes
+        for name in ("arg_attrs", "res_attrs")
+        for attributes in _dictionaries(main, name)
+    )
+    if old or any(_is_old(op.operation) for op in main.regions[0].blocks[0].operations):
+        _refuse(
+            "mhlo.sharding",
+            "this program was annotated for GSPMD; set jax.config.update("
+            '"jax_use_shardy_partitioner", True), which is the default, and lower it again',
+        )
+
+
+def _is_old(operation: Any) -> bool:
+    if operation.name != "stablehlo.custom_call":
+        return False
+    return ir.StringAttr(operation.attributes["call_target_name"]).value in OLD_ANNOTATIONS
+
+
+def _refuse(what: str, reason: str) -> None:
+    raise UnsupportedOpError([(what, reason, "")])
