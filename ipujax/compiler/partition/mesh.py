@@ -102,7 +102,9 @@ class Mesh:
         order = np.argsort(self.values((*used, *others)))
         shape = [math.prod(d.size for d in digits) for digits in dims]
         copies = math.prod(d.size for d in others)
-        return (order.reshape(*shape, copies), True) if copies > 1 else (order.reshape(shape), False)
+        return (
+            (order.reshape(*shape, copies), True) if copies > 1 else (order.reshape(shape), False)
+        )
 
 
 class Layout(NamedTuple):

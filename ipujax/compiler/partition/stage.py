@@ -1,10 +1,10 @@
 """Stage 2: one program for all devices becomes one program for each device.
 
-    func @main(%x: 8x8 {sdy.sharding = [{"x"}, {}]}) -> 8xf32        before: global shapes
-      %1 = reduce(%x) across [0]
-    func @main(%x: 2x8) -> 8xf32                                      after: blocks, collectives
-      %1 = reduce(%x) across [0]
-      %2 = all_reduce(%1) groups [[0, 1, 2, 3]]
+func @main(%x: 8x8 {sdy.sharding = [{"x"}, {}]}) -> 8xf32        before: global shapes
+  %1 = reduce(%x) across [0]
+func @main(%x: 2x8) -> 8xf32                                      after: blocks, collectives
+  %1 = reduce(%x) across [0]
+  %2 = all_reduce(%1) groups [[0, 1, 2, 3]]
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
     ]
     results = [
         _declared(shardings, attributes, shape)
-        for attributes, shape in zip(
-            _dictionaries(main, "res_attrs"), global_results, strict=True
-        )
+        for attributes, shape in zip(_dictionaries(main, "res_attrs"), global_results, strict=True)
     ]
     parameters, results = (
         [layout if _is_plain(layout) else None for layout in layouts]
@@ -139,9 +137,7 @@ def _write_signature(main: Any, block: Any) -> None:
         main.attributes["arg_attrs"] = ir.ArrayAttr.get(
             [
                 _fitting(attributes, kind, outputs)
-                for attributes, kind in zip(
-                    _dictionaries(main, "arg_attrs"), inputs, strict=True
-                )
+                for attributes, kind in zip(_dictionaries(main, "arg_attrs"), inputs, strict=True)
             ]
         )
 

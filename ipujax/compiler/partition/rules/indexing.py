@@ -58,9 +58,7 @@ def gather(localiser: Localiser, operation: Any) -> None:
     left = [d for d in range(len(result_shape)) if d not in set(numbers.offset_dims)]
     for d, to in zip(batches, left, strict=True):
         indices[d] = result[to] = len(shape) + d
-    pairs = zip(
-        numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
-    )
+    pairs = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
     for d, batch in pairs:
         operand[d] = indices[batch]
     factors = Factors([tuple(operand), tuple(indices)], [tuple(result)])

@@ -92,9 +92,7 @@ def reduce(localiser: Localiser, operation: Any) -> None:
     count_inputs = len(operation.results)
     rank = len(localiser.shape(operation.operands[0]))
     kind = _reduction(operation)
-    operand: Dims = tuple(
-        d if d not in reduced or kind is not None else None for d in range(rank)
-    )
+    operand: Dims = tuple(d if d not in reduced or kind is not None else None for d in range(rank))
     result: Dims = tuple(d for d in range(rank) if d not in reduced)
     localise(
         localiser,

@@ -219,4 +219,3 @@ RULES = {
     "stablehlo.transpose": transpose,
     "sdy.constant": constant,
 }
-
