@@ -128,17 +128,13 @@ def test_verify_finds_an_illegal_constant():
         verify.check_shapes(program, "3_normalise")
 
 
-def test_several_devices_are_refused():
-    with pytest.raises(UnsupportedOpError, match="a program over 4 devices"):
-        compile_module(artifact(lambda x: x + 1, X), _options(num_partitions=4), {})
-
-
-def _options(num_partitions):
+def test_several_replicas_are_refused():
     from jaxlib import _jax
 
     options = _jax.CompileOptions()
-    options.num_partitions = num_partitions
-    return options.SerializeAsString()
+    options.num_replicas = 4
+    with pytest.raises(UnsupportedOpError, match="a program of 4 replicas"):
+        compile_module(artifact(lambda x: x + 1, X), options.SerializeAsString(), {})
 
 
 def test_the_collector_is_on_again_after_compiles_and_errors():

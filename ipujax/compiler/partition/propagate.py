@@ -93,7 +93,7 @@ def _inline(call: Any, function: Any) -> list[Any]:
     """Moves the body of a function, which then is empty, before the call; returns its ops."""
     block = function.regions[0].blocks[0]
     *ops, terminator = [op.operation for op in block.operations]
-    scope = call.attributes[METADATA] if METADATA in call.attributes else None
+    scope = call.attributes.get(METADATA)
     for argument, value in zip(list(block.arguments), list(call.operands), strict=True):
         argument.replace_all_uses_with(value)
     for op in ops:

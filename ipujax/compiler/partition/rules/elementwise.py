@@ -8,14 +8,57 @@ from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, replicate
 
 NAMES = (
-    "abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide"
-    " exponential exponential_minus_one floor imag is_finite log log_plus_one logistic map maximum"
-    " minimum multiply negate not or popcnt power real reduce_precision remainder round_nearest_afz"
-    " round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign"
-    " sine sqrt subtract tan tanh xor"
+    "abs",
+    "add",
+    "and",
+    "atan2",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "compare",
+    "complex",
+    "convert",
+    "cosine",
+    "count_leading_zeros",
+    "divide",
+    "exponential",
+    "exponential_minus_one",
+    "floor",
+    "imag",
+    "is_finite",
+    "log",
+    "log_plus_one",
+    "logistic",
+    "map",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "not",
+    "or",
+    "popcnt",
+    "power",
+    "real",
+    "reduce_precision",
+    "remainder",
+    "round_nearest_afz",
+    "round_nearest_even",
+    "rsqrt",
+    "select",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "sign",
+    "sine",
+    "sqrt",
+    "subtract",
+    "tan",
+    "tanh",
+    "xor",
     # Over groups of devices that hold the same block each:
-    " collective_permute collective_broadcast"
-).split()
+    "collective_broadcast",
+    "collective_permute",
+)
 
 
 def elementwise(localiser: Localiser, operation: Any) -> None:
