@@ -84,10 +84,9 @@ def _refusal(op: Op) -> str | None:
 
 def lower(program: Program, request: Request) -> Lowered:
     """Makes the graph, runs every op's rule, and connects the streams."""
-    target = ipu.poplar.createModelTarget(
-        request.machine, request.ipus_per_device, request.num_tiles
-    )
-    graph = ipu.poplar.Graph(target)
+    num_ipus = request.num_devices * request.ipus_per_device
+    target = ipu.poplar.createModelTarget(request.machine, num_ipus, request.num_tiles)
+    graph = ipu.poplar.Graph(target, request.num_devices)
     main = ipu.poplar.program.Sequence(program.name)
     builder = Builder(graph, main, request.options)
     arguments = _read_arguments(builder, program)

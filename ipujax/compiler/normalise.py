@@ -41,8 +41,7 @@ def normalise(request: Request) -> Program:
     Raises:
         UnsupportedDtypeError: an op computes in a dtype that an IPU does not have.
     """
-    num_devices = request.num_replicas * request.num_partitions
-    program = read_program(request.module, request.name, RULES.__contains__, num_devices)
+    program = read_program(request.module, request.name, RULES.__contains__, request.num_devices)
     program.x64 = request.options.x64
     options = ScopedOptions(request.options)
     program = legalise_x64(program)
