@@ -81,8 +81,8 @@ std::shared_ptr<const Program> Program::open(std::string_view sealed) {
       engine::Image::deserialise(std::as_bytes(std::span(sealed.data(), sealed.size()))));
 }
 
-ShardingTexts::ShardingTexts(const std::vector<engine::TensorSpec>& specs) {
-  if (std::ranges::all_of(specs, [](const auto& spec) { return spec.sharding.empty(); })) return;
+ShardingTexts::ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool known) {
+  if (!known) return;
   for (const auto& spec : specs) {
     texts.push_back(spec.sharding.data());
     sizes.push_back(spec.sharding.size());
@@ -94,8 +94,8 @@ Executable::Executable(std::shared_ptr<const Program> program, int num_replicas,
       num_replicas_(static_cast<std::size_t>(num_replicas)),
       num_partitions_(static_cast<std::size_t>(num_partitions)),
       costs_(costsOf(*program_->image())),
-      parameter_shardings_(program_->signature().inputs),
-      output_shardings_(program_->signature().outputs) {
+      parameter_shardings_(program_->signature().inputs, program_->signature().num_replicas > 1),
+      output_shardings_(program_->signature().outputs, program_->signature().num_replicas > 1) {
   const auto& signature = program_->signature();
   const auto count = std::max(signature.inputs.size(), signature.outputs.size());
   memory_kinds.assign(count, memory::kDeviceKind);

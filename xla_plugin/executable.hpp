@@ -31,9 +31,10 @@ class Program {
   bool looks_short_;
 };
 
-/// Serialised shardings of all inputs, or all outputs, of a program; empty where there are none.
+/// Serialised shardings of all inputs, or all outputs, of a program; none where they are not known,
+/// as for one device. "The same on all devices" is an empty text.
 struct ShardingTexts {
-  explicit ShardingTexts(const std::vector<engine::TensorSpec>& specs);
+  ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool known);
   std::vector<const char*> texts;  ///< into the program
   std::vector<std::size_t> sizes;
 };

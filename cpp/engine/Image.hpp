@@ -16,7 +16,7 @@ struct TensorSpec {
   std::string dtype;  ///< JAX's name: "float32", "bfloat16", "bool", ..., "token"
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;  ///< in one replica
-  std::string sharding;     ///< a serialised xla.OpSharding; empty where there is one replica
+  std::string sharding;     ///< a serialised xla.OpSharding; of no meaning with one replica
 };
 
 /// What a caller must know to run an image.
