@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +12,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ipujax.cli.measure import source_tree
-from ipujax.cli.measure.programs import repeat
 from ipujax.cli.measure.timing import RunMany, timed
 
 Devices = Sequence[jax.Device]
@@ -35,10 +34,22 @@ def _whole(devices: Devices) -> NamedSharding:
     return NamedSharding(_mesh(devices), PartitionSpec())
 
 
+def _repeat(function: Callable[..., Any], *inputs: jax.Array) -> RunMany:
+    """Calls that wait for each result: with several of them on their way, the collectives of the CPU
+    backend wait for threads that wait for them, and end the process."""
+    jax.block_until_ready(function(*inputs))
+
+    def run(num_calls: int) -> None:
+        for _ in range(num_calls):
+            jax.block_until_ready(function(*inputs))
+
+    return timed(run)
+
+
 def add_one(devices: Devices) -> RunMany:
     """x + 1 on four floats a device: the cost of a call."""
     x = jax.device_put(np.ones(4 * len(devices), np.float32), _split(devices))
-    return repeat(jax.jit(lambda x: x + 1), x)
+    return _repeat(jax.jit(lambda x: x + 1), x)
 
 
 def psum(devices: Devices) -> RunMany:
@@ -50,7 +61,7 @@ def psum(devices: Devices) -> RunMany:
         out_specs=PartitionSpec(),
     )
     x = np.ones(len(devices) * PSUM_BYTES // 4, np.float32)
-    return repeat(jax.jit(summed), jax.device_put(x, _split(devices)))
+    return _repeat(jax.jit(summed), jax.device_put(x, _split(devices)))
 
 
 def _transformer(devices: Devices) -> tuple[Any, Any, Any]:
@@ -76,7 +87,7 @@ def transformer(devices: Devices) -> RunMany:
     def run(num_calls: int) -> None:
         for _ in range(num_calls):
             held[0], loss = module.train_step(held[0], batch)
-        jax.block_until_ready((held[0], loss))
+            jax.block_until_ready((held[0], loss))
 
     return timed(run)
 
