@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Block, Op, Program, Seen, Value, walk_blocks
+from ipujax.compiler.ir import Block, Op, Program, Seen, Source, Value, walk_blocks
 from ipujax.compiler.passes.complex_math import FORMULAS, modulus
 from ipujax.compiler.passes.terms import Term, Writer
 from ipujax.errors import UnsupportedOpError
@@ -38,11 +38,7 @@ Parts = tuple[Value, Value]
 #: Ops that only move elements: done once for each part, with the same other operands.
 _MOVES = frozenset(
     {
-        "all_gather",
-        "all_to_all",
         "broadcast_in_dim",
-        "collective_broadcast",
-        "collective_permute",
         "concatenate",
         "dynamic_slice",
         "dynamic_update_slice",
@@ -53,6 +49,17 @@ _MOVES = frozenset(
         "select",
         "slice",
         "transpose",
+    }
+)
+#: Between devices: done once for each part; those that combine must add.
+_COLLECTIVES = frozenset(
+    {
+        "all_gather",
+        "all_reduce",
+        "all_to_all",
+        "collective_broadcast",
+        "collective_permute",
+        "reduce_scatter",
     }
 )
 #: Ops with values that go in and out together: two stand for each complex one.
@@ -169,6 +176,8 @@ class _Splitter:
             self.ops.append(op)
         elif op.name in _MOVES:
             self._each_part(op)
+        elif op.name in _COLLECTIVES:
+            self._collective(op)
         elif op.name in _PAIRED:
             self._paired(op)
         elif op.name in _PAIRED_AND_TOLD:
@@ -207,6 +216,25 @@ class _Splitter:
         )
         self.parts[op.results[0]] = first, second
 
+    def _collective(self, op: Op) -> None:
+        """One op for each array, or part of one."""
+        if op.regions and not _adds(op.regions[0]):
+            self._refuse(op, "complex numbers of several devices can be added, nothing else")
+            return
+        for value, result in zip(op.operands, op.results, strict=True):
+            made = []
+            for part in self.of(value) if _is_complex(value) else (value,):
+                regions = [_real_sum(part.dtype, op.source)] if op.regions else []
+                self.ops.append(Op(op.name, [part], dict(op.attrs), op.source, regions))
+                made.append(self.ops[-1])
+            if _is_complex(result):
+                dtype = PARTS[result.dtype]
+                re, im = (each.add_result(result.shape, dtype) for each in made)
+                self.parts[result] = re, im
+            else:
+                result.op, result.index = made[0], 0
+                made[0].results = [result]
+
     def _paired(self, op: Op) -> Op:
         if _sums_one_array(op):
             self._sum(op)
@@ -231,10 +259,7 @@ class _Splitter:
         """A complex sum is two sums, for which there are faster ways than for any body."""
         sums = []
         for part in (0, 1):
-            dtype = PARTS[op.results[0].dtype]
-            args = [Value((), dtype), Value((), dtype)]
-            body = Op("add", list(args), {}, op.source)
-            region = Block(args, [body], [body.add_result((), dtype)])
+            region = _real_sum(PARTS[op.results[0].dtype], op.source)
             operands = [self.of(v)[part] if _is_complex(v) else v for v in op.operands]
             sums.append(self._add(op, op.name, operands, dict(op.attrs)))
             self.ops[-1].regions = [region]
@@ -294,11 +319,21 @@ class _Splitter:
 def _sums_one_array(op: Op) -> bool:
     if op.name not in ("reduce", "reduce_window", "scatter") or len(op.results) != 1:
         return False
-    (region,) = op.regions
+    return _adds(op.regions[0])
+
+
+def _adds(region: Block) -> bool:
+    """Whether the body of a combining op is the sum of its two arguments."""
     if len(region.ops) != 1 or region.ops[0].name != "add":
         return False
     body = region.ops[0]
     return set(body.operands) == set(region.args) and region.results == body.results
+
+
+def _real_sum(dtype: str, source: Source) -> Block:
+    args = [Value((), dtype), Value((), dtype)]
+    body = Op("add", list(args), {}, source)
+    return Block(args, [body], [body.add_result((), dtype)])
 
 
 def _seen(value: Value) -> Seen:

@@ -87,7 +87,9 @@ _EXACT = frozenset(
 _EXACT_INTS = frozenset({"and", "or", "remainder", "sign", "xor"})
 _EXACT_FLOATS = frozenset({"abs", "sign"})
 #: Ops with regions of single elements that combine.
-_COMBINES = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "all_reduce"})
+_COMBINES = frozenset(
+    {"all_reduce", "reduce", "reduce_scatter", "reduce_window", "scatter", "select_and_scatter"}
+)
 
 
 def widen_small(program: Program) -> Program:
