@@ -36,12 +36,14 @@ void Gang::find(std::uint32_t index) {
   const Node& node = image_.nodes[index];
   Facts& facts = facts_[index];
   if (node.kind == NodeKind::kStep) {
-    facts.meets = collectives_[node.value] || walker_.kernel(node.value).callsHost();
+    facts.meets = collectives_[node.value] != nullptr;
+    facts.calls_host = walker_.kernel(node.value).callsHost();
     facts.bytes = bytesOf(image_.steps[node.value]);
     return;
   }
   for (const auto child : node.children) {
     facts.meets |= facts_[child].meets;
+    facts.calls_host |= facts_[child].calls_host;
     facts.bytes += facts_[child].bytes;
   }
   if (node.kind == NodeKind::kRepeat) facts.bytes *= static_cast<double>(node.value);
@@ -59,7 +61,7 @@ void Gang::walk(const Run& run, std::uint32_t index) const {
     case NodeKind::kSequence:
       return walkSequence(run, node);
     case NodeKind::kStep:
-      return walkStep(run, node.value);
+      return meet(run, node.value);
     case NodeKind::kRepeat:
       for (std::uint64_t i = 0; i < node.value; ++i) {
         walker_.checkCancelled();
@@ -96,19 +98,12 @@ void Gang::walkSequence(const Run& run, const Node& node) const {
   }
 }
 
-void Gang::walkStep(const Run& run, std::uint64_t step) const {
+void Gang::meet(const Run& run, std::uint64_t step) const {
   RunContext context = run.context;
-  if (const CollectiveKernel* collective = collectives_[step]) {
-    std::vector<std::span<std::byte* const>> operands;
-    operands.reserve(run.lanes.size());
-    for (const Lane& lane : run.lanes) operands.push_back(lane.operands(step));
-    return collective->meet(context, operands);
-  }
-  // A host callback: one replica after the other, on the thread that runs the program.
-  for (std::size_t r = 0; r < run.lanes.size(); ++r) {
-    context.replica = static_cast<std::uint32_t>(r);
-    walker_.kernel(step).run(context, run.lanes[r].operands(step));
-  }
+  std::vector<std::span<std::byte* const>> operands;
+  operands.reserve(run.lanes.size());
+  for (const Lane& lane : run.lanes) operands.push_back(lane.operands(step));
+  collectives_[step]->meet(context, operands);
 }
 
 void Gang::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const {
@@ -121,12 +116,17 @@ void Gang::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const
     }
   };
   const auto count = static_cast<std::int64_t>(run.lanes.size());
+  bool calls_host = false;
   double bytes = 0;
-  for (const auto node : nodes) bytes += facts_[node].bytes;
-  // With fewer replicas than threads, each replica's own steps share the threads instead.
+  for (const auto node : nodes) {
+    calls_host |= facts_[node].calls_host;
+    bytes += facts_[node].bytes;
+  }
+  // The host is called on the program's own thread. With fewer replicas than threads, each one's
+  // steps share the threads instead.
   ThreadPool& pool = run.context.pool;
-  const bool together =
-      count >= pool.numThreads() && bytes * static_cast<double>(count) >= kWorthThreads;
+  const bool together = !calls_host && count >= pool.numThreads() &&
+                        bytes * static_cast<double>(count) >= kWorthThreads;
   together ? pool.parallelFor(count, 1, one) : one(0, count);
 }
 

@@ -28,14 +28,15 @@ class Gang {
     std::span<const Lane> lanes;
   };
   struct Facts {
-    bool meets = false;  ///< a collective, or a host callback, is inside
-    double bytes = 0;    ///< what its steps touch in one replica; a guess where loops are open
+    bool meets = false;       ///< a collective is inside
+    bool calls_host = false;  ///< a host callback is inside
+    double bytes = 0;         ///< what its steps touch in one replica; a guess where loops are open
   };
   void find(std::uint32_t node);
 
   void walk(const Run& run, std::uint32_t node) const;
   void walkSequence(const Run& run, const Node& node) const;
-  void walkStep(const Run& run, std::uint64_t step) const;
+  void meet(const Run& run, std::uint64_t step) const;
   /// Nodes in which the replicas do not meet: each replica on its own.
   void walkApart(const Run& run, std::span<const std::uint32_t> nodes) const;
   std::int64_t agreed(const Run& run, std::uint32_t node) const;

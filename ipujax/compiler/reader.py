@@ -344,7 +344,24 @@ class Reader:
         for parameter, value in zip(parameters, block.args, strict=True):
             if parameter.alias is not None:
                 _check_alias(parameter.alias, value, block.results)
+        _match_donors(parameters, block)
         return parameters
+
+
+def _match_donors(parameters: list[Parameter], block: Block) -> None:
+    """Each donated argument that JAX named no result for gives its memory to one of its type.
+
+    So it is in programs over several devices, where results' shardings are the compiler's.
+    """
+    free: dict[tuple[Shape, str], list[int]] = {}
+    taken = {parameter.alias for parameter in parameters}
+    for index, result in enumerate(block.results):
+        if index not in taken and result.dtype != TOKEN:
+            free.setdefault((result.shape, result.dtype), []).append(index)
+    for parameter, value in zip(parameters, block.args, strict=True):
+        fitting = free.get((value.shape, value.dtype))
+        if parameter.donated and parameter.alias is None and fitting:
+            parameter.alias = fitting.pop(0)
 
 
 def _is_state(result: Any, operation: Any) -> bool:
