@@ -35,8 +35,11 @@ def _whole(devices: Devices) -> NamedSharding:
 
 
 def _repeat(function: Callable[..., Any], *inputs: jax.Array) -> RunMany:
-    """Calls that wait for each result: with several of them on their way, the collectives of the CPU
-    backend wait for threads that wait for them, and end the process."""
+    """Calls that wait for each result.
+
+    With several of them on their way, collectives of the CPU backend wait for threads that wait for
+    them, until they end the process.
+    """
     jax.block_until_ready(function(*inputs))
 
     def run(num_calls: int) -> None:
