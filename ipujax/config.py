@@ -178,6 +178,18 @@ class CompileConfig:
         "IPUJAX_FLOATING_POINT_EXCEPTIONS",
         check=_check_exceptions,
     )
+    maximum_cross_replica_sum_buffer_size: int = option(
+        0,
+        "Bytes of small all-reduces that may wait to be done as one; 0 does each at its place.",
+        "IPUJAX_MAXIMUM_CROSS_REPLICA_SUM_BUFFER_SIZE",
+        bounds=(0, 2**40),
+    )
+    maximum_reduce_scatter_buffer_size: int = option(
+        0,
+        "Bytes of small reduce-scatters that may wait to be done as one; 0 does each at its place.",
+        "IPUJAX_MAXIMUM_REDUCE_SCATTER_BUFFER_SIZE",
+        bounds=(0, 2**40),
+    )
     fast_math: bool = option(
         False,
         "Rewrite arithmetic by rules that hold for real numbers but not for every float.",

@@ -69,12 +69,13 @@ void bindCollectives(py::module_& m) {
       "options"_a = no_options);
   m.def(
       "reduceScatterCrossReplica",
-      [](Graph& graph, const Tensor& data, CollectiveOperator op, Sequence& prog,
+      [](Graph& graph, const Tensors& datas, CollectiveOperator op, Sequence& prog,
          const CommGroup& group, const DebugContext& debug, const Options& options) {
-        return gcl::reduceScatterCrossReplica(graph, data, op, prog, group, debug,
+        return gcl::reduceScatterCrossReplica(graph, datas, op, prog, group, debug,
                                               flagsOf(options));
       },
-      "graph"_a, "data"_a, "op"_a, "prog"_a, "group"_a, "debug"_a = none, "options"_a = no_options);
+      "graph"_a, "datas"_a, "op"_a, "prog"_a, "group"_a, "debug"_a = none,
+      "options"_a = no_options);
   m.def(
       "allGatherCrossReplica",
       [](Graph& graph, const Tensor& data, Sequence& prog, const CommGroup& group,
@@ -113,11 +114,11 @@ void bindReplicaGroups(py::module_& m) {
       "options"_a = no_options);
   m.def(
       "reduceScatter",
-      [](Graph& graph, const Tensor& data, CollectiveOperator op, const ReplicaGroups& groups,
+      [](Graph& graph, const Tensors& datas, CollectiveOperator op, const ReplicaGroups& groups,
          Sequence& prog, const DebugContext& debug, const Options& options) {
-        return popx::reduceScatter(graph, data, op, groups, prog, debug, flagsOf(options));
+        return popx::reduceScatter(graph, datas, op, groups, prog, debug, flagsOf(options));
       },
-      "graph"_a, "data"_a, "op"_a, "groups"_a, "prog"_a, "debug"_a = none,
+      "graph"_a, "datas"_a, "op"_a, "groups"_a, "prog"_a, "debug"_a = none,
       "options"_a = no_options);
   m.def(
       "allGatherToDestination",

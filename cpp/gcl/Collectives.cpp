@@ -85,27 +85,23 @@ void allReduceInPlaceCrossReplica(Graph& graph, const Tensor& data, CollectiveOp
   allReduceInPlaceCrossReplica(graph, data, op, prog, CommGroup(), debug, options);
 }
 
+Tensors reduceScatterCrossReplica(Graph& graph, const Tensors& datas, CollectiveOperator op,
+                                  Sequence& prog, const CommGroup& group, const DebugContext& debug,
+                                  const OptionFlags& options) {
+  for (const Tensor& data : datas) checkLogical(op, data);
+  return popx::reduceScatter(graph, datas, op, membersOf(graph, group), prog, debug, options);
+}
+
 Tensor reduceScatterCrossReplica(Graph& graph, const Tensor& data, CollectiveOperator op,
                                  Sequence& prog, const CommGroup& group, const DebugContext& debug,
                                  const OptionFlags& options) {
-  checkLogical(op, data);
-  return popx::reduceScatter(graph, data, op, membersOf(graph, group), prog, debug, options);
+  return reduceScatterCrossReplica(graph, Tensors{data}, op, prog, group, debug, options)[0];
 }
 
 Tensor reduceScatterCrossReplica(Graph& graph, const Tensor& data, CollectiveOperator op,
                                  Sequence& prog, const DebugContext& debug,
                                  const OptionFlags& options) {
   return reduceScatterCrossReplica(graph, data, op, prog, CommGroup(), debug, options);
-}
-
-Tensors reduceScatterCrossReplica(Graph& graph, const Tensors& datas, CollectiveOperator op,
-                                  Sequence& prog, const CommGroup& group, const DebugContext& debug,
-                                  const OptionFlags& options) {
-  Tensors results;
-  for (const Tensor& data : datas) {
-    results.push_back(reduceScatterCrossReplica(graph, data, op, prog, group, debug, options));
-  }
-  return results;
 }
 
 Tensor allGatherCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,

@@ -68,14 +68,24 @@ Tensor apartFrom(poplar::Graph& graph, const Tensor& data, const Tensor& destina
   return copy;
 }
 
-engine::Cost costOf(const poplar::Graph& graph, CollectiveKind kind, const Tensor& whole,
-                    const ReplicaGroups& groups, const poplar::OptionFlags& options) {
-  const gcl::CollectiveWork work{kind, whole.elementType(), whole.numElements(), groups,
+/// Several tensors cost what one of all their bytes does, in the widest of their types.
+engine::Cost costOf(const poplar::Graph& graph, CollectiveKind kind,
+                    const std::vector<Tensor>& wholes, const ReplicaGroups& groups,
+                    const poplar::OptionFlags& options) {
+  const auto& target = graph.getTarget();
+  std::uint64_t bytes = 0;
+  poplar::Type type = wholes[0].elementType();
+  for (const Tensor& whole : wholes) {
+    const std::uint64_t size = target.getTypeSize(whole.elementType());
+    bytes += whole.numElements() * size;
+    if (size > target.getTypeSize(type)) type = whole.elementType();
+  }
+  const std::uint64_t size = target.getTypeSize(type);
+  const gcl::CollectiveWork work{kind, type, (bytes + size - 1) / size, groups,
                                  graph.getReplicationFactor()};
-  return gcl::costOf(graph.getTarget(), work, gcl::Options::read(options));
+  return gcl::costOf(target, work, gcl::Options::read(options));
 }
 
-/// A replica alone has nothing to combine: but SQUARE_ADD squares.
 void emitReduce(poplar::Graph& graph, const std::vector<Tensor>& datas,
                 const std::vector<Tensor>& destinations, CollectiveOperator op, bool scatter,
                 const ReplicaGroups& groups, poplar::program::Sequence& prog,
@@ -120,23 +130,6 @@ std::size_t shareOf(const Tensor& data, const ReplicaGroups& groups) {
   return (data.numElements() + p - 1) / p;
 }
 
-/// The vector forms: what they cost together, as one collective of their bytes.
-engine::Cost allReduceCost(const poplar::Graph& graph, const std::vector<Tensor>& datas,
-                           const ReplicaGroups& groups, const poplar::OptionFlags& options) {
-  const auto& target = graph.getTarget();
-  std::uint64_t bytes = 0;
-  poplar::Type type = datas[0].elementType();
-  for (const Tensor& data : datas) {
-    bytes += data.numElements() * target.getTypeSize(data.elementType());
-    if (target.getTypeSize(data.elementType()) > target.getTypeSize(type))
-      type = data.elementType();
-  }
-  const std::uint64_t size = target.getTypeSize(type);
-  const gcl::CollectiveWork work{CollectiveKind::kAllReduce, type, (bytes + size - 1) / size,
-                                 groups, graph.getReplicationFactor()};
-  return gcl::costOf(target, work, gcl::Options::read(options));
-}
-
 }  // namespace
 
 void allReduceToDestination(poplar::Graph& graph, const std::vector<Tensor>& datas,
@@ -161,7 +154,7 @@ void allReduceToDestination(poplar::Graph& graph, const std::vector<Tensor>& dat
     sources.push_back(in_place ? datas[i]
                                : apartFrom(graph, datas[i], destinations[i], prog, debug));
   }
-  const engine::Cost cost = allReduceCost(graph, datas, groups, options);
+  const engine::Cost cost = costOf(graph, CollectiveKind::kAllReduce, datas, groups, options);
   if (op == CollectiveOperator::LOCAL) {
     for (std::size_t i = 0; i < datas.size(); ++i) {
       if (sources[i] != destinations[i])
@@ -185,31 +178,27 @@ std::vector<Tensor> allReduce(poplar::Graph& graph, const std::vector<Tensor>& d
   return results;
 }
 
-void reduceScatterToDestination(poplar::Graph& graph, const Tensor& data, const Tensor& destination,
-                                CollectiveOperator op, const ReplicaGroups& groups,
-                                poplar::program::Sequence& prog,
-                                const poplar::DebugContext& debugContext,
-                                const poplar::OptionFlags& options) {
+std::vector<Tensor> reduceScatter(poplar::Graph& graph, const std::vector<Tensor>& datas,
+                                  CollectiveOperator op, const ReplicaGroups& groups,
+                                  poplar::program::Sequence& prog,
+                                  const poplar::DebugContext& debugContext,
+                                  const poplar::OptionFlags& options) {
   constexpr const char* kWhere = "popx::reduceScatter";
   gcl::checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
-  checkOperator(kWhere, op, data.elementType());
-  checkSame(kWhere, data, destination, {shareOf(data, groups)});
-  const poplar::DebugContext debug{debugContext, "reduceScatter"};
-  engine::Cost cost;
-  if (op != CollectiveOperator::LOCAL)
-    cost = costOf(graph, CollectiveKind::kReduceScatter, data, groups, options);
-  emitReduce(graph, {apartFrom(graph, data.flatten(), destination, prog, debug)}, {destination}, op,
-             true, groups, prog, debug, cost);
-}
-
-Tensor reduceScatter(poplar::Graph& graph, const Tensor& data, CollectiveOperator op,
-                     const ReplicaGroups& groups, poplar::program::Sequence& prog,
-                     const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
-  gcl::checkGroups("popx::reduceScatter", groups, graph.getReplicationFactor(), true, true);
-  const Tensor result =
-      variable(graph, data, {shareOf(data, groups)}, {debugContext, "reduceScattered"});
-  reduceScatterToDestination(graph, data, result, op, groups, prog, debugContext, options);
-  return result;
+  if (datas.empty()) return {};
+  std::vector<Tensor> sources;
+  std::vector<Tensor> results;
+  for (const Tensor& data : datas) {
+    checkOperator(kWhere, op, data.elementType());
+    sources.push_back(data.flatten());
+    const std::vector<std::size_t> shape{shareOf(data, groups)};
+    results.push_back(variable(graph, data, shape, {debugContext, "reduceScattered"}));
+  }
+  engine::Cost cost = costOf(graph, CollectiveKind::kReduceScatter, datas, groups, options);
+  if (op == CollectiveOperator::LOCAL) cost = {};
+  emitReduce(graph, sources, results, op, true, groups, prog, {debugContext, "reduceScatter"},
+             cost);
+  return results;
 }
 
 void allGatherToDestination(poplar::Graph& graph, const Tensor& data, const Tensor& destination,
@@ -220,7 +209,7 @@ void allGatherToDestination(poplar::Graph& graph, const Tensor& data, const Tens
   gcl::checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
   checkSame(kWhere, data, destination, gathered(data, groups));
   emitMove(graph, "gather", data, destination, groups, prog, {debugContext, "allGather"},
-           costOf(graph, CollectiveKind::kAllGather, destination, groups, options));
+           costOf(graph, CollectiveKind::kAllGather, {destination}, groups, options));
 }
 
 Tensor allGather(poplar::Graph& graph, const Tensor& data, const ReplicaGroups& groups,
@@ -245,7 +234,7 @@ void allToAllToDestination(poplar::Graph& graph, const Tensor& data, const Tenso
   }
   checkSame(kWhere, data, destination, data.shape());
   emitMove(graph, "all_to_all", data, destination, groups, prog, {debugContext, "allToAll"},
-           costOf(graph, CollectiveKind::kAllToAll, data, groups, options));
+           costOf(graph, CollectiveKind::kAllToAll, {data}, groups, options));
 }
 
 Tensor allToAll(poplar::Graph& graph, const Tensor& data, const ReplicaGroups& groups,

@@ -33,17 +33,13 @@ std::vector<poplar::Tensor> allReduce(poplar::Graph& graph,
                                       const poplar::OptionFlags& options = {});
 
 /// Member j of a group of p gets elements [j * m, (j + 1) * m) of the combination of the flattened
-/// data, m = ceil(n / p); what is past the end is zero. Returns rank 1.
-poplar::Tensor reduceScatter(poplar::Graph& graph, const poplar::Tensor& data,
-                             gcl::CollectiveOperator op, const ReplicaGroups& groups,
-                             poplar::program::Sequence& prog,
-                             const poplar::DebugContext& debugContext = {},
-                             const poplar::OptionFlags& options = {});
-void reduceScatterToDestination(poplar::Graph& graph, const poplar::Tensor& data,
-                                const poplar::Tensor& destination, gcl::CollectiveOperator op,
-                                const ReplicaGroups& groups, poplar::program::Sequence& prog,
-                                const poplar::DebugContext& debugContext = {},
-                                const poplar::OptionFlags& options = {});
+/// data, m = ceil(n / p); what is past the end is zero. Results have rank 1.
+std::vector<poplar::Tensor> reduceScatter(poplar::Graph& graph,
+                                          const std::vector<poplar::Tensor>& datas,
+                                          gcl::CollectiveOperator op, const ReplicaGroups& groups,
+                                          poplar::program::Sequence& prog,
+                                          const poplar::DebugContext& debugContext = {},
+                                          const poplar::OptionFlags& options = {});
 
 /// [member, data's dimensions...].
 poplar::Tensor allGather(poplar::Graph& graph, const poplar::Tensor& data,

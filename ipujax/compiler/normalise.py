@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program
 from ipujax.compiler.passes.checks import add_checks
+from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.fast_math import rewrite_fast
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
@@ -50,4 +51,4 @@ def normalise(request: Request) -> Program:
     program = rewrite_fast(program, options)
     for run in PASSES:
         program = run(program)
-    return program
+    return combine_collectives(program, options)

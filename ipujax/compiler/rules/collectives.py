@@ -47,7 +47,7 @@ def all_reduce(builder: Builder, op: Op) -> Sequence[Any]:
     """Several arrays at once, each combined by the same body."""
     groups = groups_of(builder, op)
     tensors = builder.operands(op)
-    name = _operator(op)
+    name = operator_of(op)
     if name is None:
         results = [_combine(builder, op, value, groups) for value in op.operands]
         return builder.round_bfloat16(op, results)
@@ -81,25 +81,27 @@ def cross_replica_sum(builder: Builder, op: Op) -> Sequence[Any]:
 
 @rule("reduce_scatter")
 def reduce_scatter(builder: Builder, op: Op) -> Sequence[Any]:
-    """Each member gets its part of dimension `scatter_dimension` of the combination."""
-    groups, name = groups_of(builder, op), _operator(op)
-    (value,), (result,) = op.operands, op.results
-    size, dim, debug = len(groups[0]), op.attrs["scatter_dimension"], builder.debug(op)
+    """Each member gets its part of dimension `scatter_dimension` of each array's combination."""
+    groups, name = groups_of(builder, op), operator_of(op)
+    dim, debug = op.attrs["scatter_dimension"], builder.debug(op)
     if name is None:
-        whole = _combine(builder, op, value, groups)
-        return builder.round_bfloat16(op, [_own_part(builder, whole, dim, groups, debug)])
-    data = _members_first(builder.tensor(value), dim, size)
-    if dim > 0 and math.prod(value.shape[:dim]) > 1:
-        data = builder.materialise(data, debug)  # parts one after another
+        wholes = [_combine(builder, op, value, groups) for value in op.operands]
+        parts = [_own_part(builder, whole, dim, groups, debug) for whole in wholes]
+        return builder.round_bfloat16(op, parts)
+    datas = [_parts_in_order(builder, value, dim, len(groups[0]), debug) for value in op.operands]
     operator, group = getattr(ipu.gcl.CollectiveOperator, name), _comm_group(builder, groups)
     if group is None or not _is_gcl(name, op.operands):
-        part = ipu.popx.reduceScatter(builder.graph, data, operator, groups, builder.program, debug)
-    else:
-        part = ipu.gcl.reduceScatterCrossReplica(
-            builder.graph, data, operator, builder.program, group, debug
+        parts = ipu.popx.reduceScatter(
+            builder.graph, datas, operator, groups, builder.program, debug
         )
-    part = part.reshape(list(result.shape))
-    return [part] if name in _EXACT else builder.round_bfloat16(op, [part])
+    else:
+        parts = ipu.gcl.reduceScatterCrossReplica(
+            builder.graph, datas, operator, builder.program, group, debug
+        )
+    parts = [
+        part.reshape(list(result.shape)) for part, result in zip(parts, op.results, strict=True)
+    ]
+    return parts if name in _EXACT else builder.round_bfloat16(op, parts)
 
 
 @rule("all_gather")
@@ -212,7 +214,7 @@ def _comm_group(builder: Builder, groups: Groups) -> Any:
 # Bodies ------------------------------------------------------------------------------------------
 
 
-def _operator(op: Op) -> str | None:
+def operator_of(op: Op) -> str | None:
     """The name of the operator that the op's body is; None where it is none."""
     (region,) = op.regions
     if len(region.ops) != 1:
@@ -263,8 +265,14 @@ def _own_part(builder: Builder, whole: Any, dim: int, groups: Groups, debug: Any
     shape = list(parts.shape)[1:]
     local = ipu.gcl.CollectiveOperator.LOCAL
     parts = builder.materialise(parts, debug)
-    part = ipu.popx.reduceScatter(builder.graph, parts, local, groups, builder.program, debug)
+    (part,) = ipu.popx.reduceScatter(builder.graph, [parts], local, groups, builder.program, debug)
     return part.reshape(shape)
+
+
+def _parts_in_order(builder: Builder, value: Value, dim: int, size: int, debug: Any) -> Any:
+    """The value's `size` parts along the dimension, each whole, one after another."""
+    parts = _members_first(builder.tensor(value), dim, size)
+    return builder.materialise(parts, debug) if math.prod(value.shape[:dim]) > 1 else parts
 
 
 def _members_first(tensor: Any, dim: int, size: int) -> Any:

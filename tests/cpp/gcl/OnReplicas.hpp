@@ -36,7 +36,7 @@ struct OnReplicas {
       bytes.emplace_back(v.size() * sizeof(T));
       if (!v.empty()) std::memcpy(bytes.back().data(), v.data(), v.size() * sizeof(T));
     }
-    options.signature.inputs.push_back({"float32", {}, bytes[0].size()});
+    options.signature.inputs.push_back({"float32", {}, bytes[0].size(), {}});
     return t;
   }
 
@@ -45,7 +45,7 @@ struct OnReplicas {
     auto stream = graph.addDeviceToHostFIFO("out" + std::to_string(outputs.size()), t.elementType(),
                                             t.numElements());
     prog.add(poplar::program::Copy(t, stream));
-    options.signature.outputs.push_back({"float32", {}, size});
+    options.signature.outputs.push_back({"float32", {}, size, {}});
     options.signature.output_alias.push_back(-1);
     outputs.emplace_back(num_replicas, Bytes(size));
   }

@@ -125,7 +125,7 @@ void reducesAll(poplar::Type type, bool floating, bool boolean = false) {
         if (op == CollectiveOperator::MEAN && !floating) continue;
         if (boolean && !isLogical(op) && op != CollectiveOperator::MAX) continue;
         d.output(popx::allReduce(d.graph, {t}, op, groups, d.prog)[0]);
-        d.output(popx::reduceScatter(d.graph, t, op, groups, d.prog));
+        d.output(popx::reduceScatter(d.graph, {t}, op, groups, d.prog)[0]);
         made.emplace_back(op, true);
       }
       d.run();
@@ -231,6 +231,28 @@ TEST(several_tensors_of_several_types_in_one_step) {
   }
 }
 
+TEST(several_tensors_are_scattered_in_one_step) {
+  const auto floats = randomArrays<float>(4, 10);
+  const auto ints = randomArrays<std::int32_t>(4, 5000);
+  const std::vector<unsigned> all{0, 1, 2, 3};
+  OnReplicas d(4, 8);
+  const Tensor a = d.input<float>(poplar::FLOAT, {10}, floats);
+  const Tensor b = d.input<std::int32_t>(poplar::INT, {5000}, ints);
+  const auto parts = gcl::reduceScatterCrossReplica(d.graph, std::vector<Tensor>{a, b},
+                                                    CollectiveOperator::ADD, d.prog, {});
+  d.output(parts[0]);
+  d.output(parts[1]);
+  d.run();
+  for (unsigned r = 0; r < 4; ++r) {
+    auto want = expected(CollectiveOperator::ADD, floats, all, r);
+    want.resize(12);
+    same(d.result<float>(0, r), {want.begin() + 3 * r, want.begin() + 3 * r + 3}, "floats");
+    const auto sums = expected(CollectiveOperator::ADD, ints, all, r);
+    same(d.result<std::int32_t>(1, r), {sums.begin() + 1250 * r, sums.begin() + 1250 * (r + 1)},
+         "ints");
+  }
+}
+
 TEST(minimum_and_maximum_keep_nan) {
   const float nan = std::nanf("");
   OnReplicas d(3, 4);
@@ -261,7 +283,7 @@ TEST(bad_groups_and_operators_are_refused) {
                "name each of the 4 replicas once");
   CHECK_THROWS(popx::allReduce(d.graph, {t}, CollectiveOperator::ADD, {{0, 1}}, d.prog),
                "name each of the 4 replicas once");
-  CHECK_THROWS(popx::reduceScatter(d.graph, t, CollectiveOperator::ADD, {{0}, {1, 2, 3}}, d.prog),
+  CHECK_THROWS(popx::reduceScatter(d.graph, {t}, CollectiveOperator::ADD, {{0}, {1, 2, 3}}, d.prog),
                "all of one size");
 }
 
