@@ -21,10 +21,11 @@ for name in [n for n in os.environ if n.startswith(("IPUJAX_", "JAX_IPU_"))]:
 # The compiler's closer checks between its stages are always on in tests.
 os.environ["IPUJAX_VERIFY"] = "1"
 
-# Replicated programs are compared with, or run on, as many devices of JAX's CPU backend.
+# Programs over several devices are compared with, or run on, as many of JAX's CPU backend.
+os.environ["JAX_IPU_DEVICE_COUNT"] = "8"
 jax.config.update("jax_num_cpu_devices", 8)
 #: Where tests of replicated programs run.
-REPLICA_PLATFORMS = ("cpu",)
+REPLICA_PLATFORMS = ("cpu", "ipu")
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 

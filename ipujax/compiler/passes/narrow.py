@@ -120,13 +120,15 @@ class _Narrower:
         return False
 
     def _largest_of(self, op: Op) -> int | None:
-        tops = [self.largest.get(value) for value in op.operands]
+        # What a dynamic slice takes besides its array are places, of 32 bits.
+        values = op.operands[:1] if op.name == "dynamic_slice" else op.operands
+        tops = [self.largest.get(value) for value in values]
         if any(top is None for top in tops):
             return None
         known = [top for top in tops if top is not None]
         if op.name == "iota":
             return max(0, op.results[0].shape[op.attrs["iota_dimension"]] - 1)
-        if op.name in ("broadcast_in_dim", "reshape", "transpose", "slice"):
+        if op.name in ("broadcast_in_dim", "reshape", "transpose", "slice", "dynamic_slice"):
             return known[0]
         if op.name == "add":
             return known[0] + known[1]
