@@ -80,16 +80,18 @@ def compare(
     """Asserts that every block of every result is that of `expected(*args)`."""
     program = LocalProgram(f, args)
     leaves = [np.asarray(x) for x in jax.tree.leaves(args)]
-    want = [np.asarray(x) for x in jax.tree.leaves(expected(*args))]
+    paths, want = zip(*jax.tree_util.tree_leaves_with_path(expected(*args)), strict=True)
+    want = [np.asarray(x) for x in want]
     got = program.run(leaves)
     assert len(got) == len(want) == len(program.results)
-    for whole, blocks, sharding in zip(want, got, program.results, strict=True):
+    for path, whole, blocks, sharding in zip(paths, want, got, program.results, strict=True):
+        name = jax.tree_util.keystr(path)
         wanted = program.blocks(sharding, whole)
         for device, (block, wanted_block) in enumerate(zip(blocks, wanted, strict=True)):
-            assert block.shape == wanted_block.shape
-            assert block.dtype == wanted_block.dtype
+            assert block.shape == wanted_block.shape, name
+            assert block.dtype == wanted_block.dtype, name
             np.testing.assert_allclose(
-                block, wanted_block, rtol=rtol, atol=atol, err_msg=f"on device {device}"
+                block, wanted_block, rtol=rtol, atol=atol, err_msg=f"{name} on device {device}"
             )
     return program
 

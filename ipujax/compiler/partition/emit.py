@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-#: What a combining collective computes, and its op for one-bit values.
+#: What combining collectives can compute; `and` and `or` for single bits.
 COMBINERS = {
     "add": "stablehlo.add",
     "mul": "stablehlo.multiply",
@@ -16,7 +16,6 @@ COMBINERS = {
     "min": "stablehlo.minimum",
     "and": "stablehlo.and",
     "or": "stablehlo.or",
-    "xor": "stablehlo.xor",
 }
 
 
@@ -29,15 +28,15 @@ class Emitter:
     """Writes before `at`, in its location. Numbers of devices are written once, at the start.
 
     Args:
-        start: the first op of `main`.
-        num_devices: how many devices run the program.
+        block: the body of `main`.
     """
 
-    def __init__(self, start: Any, num_devices: int):
-        self._start = start
-        self._num_devices = num_devices
+    def __init__(self, block: Any):
+        self.at = next(iter(block.operations)).operation
+        zero = np.zeros((), np.int64)
+        # Marks the place; it has no users and goes at the end.
+        self._start = self.constant(zero, ir.IntegerType.get_signless(32)).owner
         self._numbers: dict[Any, Any] = {}
-        self.at = start
 
     def op(
         self,
@@ -60,6 +59,9 @@ class Emitter:
     def one(self, name: str, result: Any, operands: Sequence[Any], **attributes: Any) -> Any:
         """An op with one result of type `result`."""
         return self.op(name, [result], operands, attributes).results[0]
+
+    def finish(self) -> None:
+        self._start.erase()
 
     # Plain values --------------------------------------------------------------------------------
 

@@ -51,12 +51,12 @@ class Localiser:
         shardings: Shardings,
         num_devices: int,
         rules: dict[str, Callable[[Localiser, Any], None]],
-        start: Any,
+        block: Any,
     ):
         self.shardings = shardings
         self.num_devices = num_devices
         self.manual: Manual = frozenset()
-        self.emit = Emitter(start, num_devices)
+        self.emit = Emitter(block)
         self._rules = rules
         # Values that are not here are whole, on every device.
         self._infos: dict[Any, Info] = {}
@@ -97,6 +97,7 @@ class Localiser:
                 argument.replace_all_uses_with(operand)
             operation.erase()
         self._renamed.clear()
+        self.emit.finish()
 
     # Values --------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
     main = main_of(module)
     shardings = Shardings(module, num_devices)
     block = main.regions[0].blocks[0]
-    localiser = Localiser(shardings, num_devices, RULES, next(iter(block.operations)).operation)
+    localiser = Localiser(shardings, num_devices, RULES, block)
     terminator = list(block.operations)[-1].operation
     global_results = [shape_of(value) for value in terminator.operands]
     parameters = [

@@ -114,7 +114,10 @@ def combiner_of(region: Any) -> str | None:
         return None
     if {*ops[0].operands} != {*block.arguments}:
         return None
-    return _KINDS.get(ops[0].name)
+    kind = _KINDS.get(ops[0].name)
+    if kind in ("and", "or") and ops[0].results[0].type.element_type.width != 1:
+        return None
+    return kind
 
 
 def _reduction(operation: Any) -> str | None:
@@ -141,7 +144,7 @@ def is_neutral(value: Any, kind: str) -> bool:
 def _neutral(kind: str, dtype: np.dtype) -> Any:
     if dtype == np.bool_:
         return kind in ("and", "min", "mul")
-    if kind in ("add", "or", "xor"):
+    if kind in ("add", "or"):
         return 0
     if kind == "mul":
         return 1
