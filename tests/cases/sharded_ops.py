@@ -211,11 +211,35 @@ UNEVEN: Ops = {
     "odd_softmax": lambda x: jax.nn.softmax(x[:6].T.reshape(6, -1), 0),
 }
 
+TABLES: Ops = {
+    "look_up": lambda t, i, u: t[i],
+    "look_up_few": lambda t, i, u: t[i[:2]],
+    "look_up_outside": lambda t, i, u: t.at[i * 3 - 5].get(mode="clip"),
+    "look_up_fill": lambda t, i, u: t.at[i * 3].get(mode="fill", fill_value=9),
+    "look_up_columns": lambda t, i, u: t[:, i],
+    "look_up_elements": lambda t, i, u: t[i, i + 2],
+    "look_up_one": lambda t, i, u: t[i[3]],
+    "look_up_bool": lambda t, i, u: (t > 0)[i],
+    "add": lambda t, i, u: t.at[i].add(u),
+    "add_outside": lambda t, i, u: t.at[i * 3].add(u, mode="drop"),
+    "add_elements": lambda t, i, u: t.at[i, i + 2].add(u[:, 0]),
+    "set": lambda t, i, u: t.at[i[:3]].set(u[:3]),
+    "set_columns": lambda t, i, u: t.at[:, i[4:]].set(u[:, :4]),
+    "max": lambda t, i, u: t.at[i].max(u),
+    "multiply": lambda t, i, u: t.at[i].multiply(u),
+    "grad": jax.grad(lambda t, i, u: jnp.sum((t[i] - u) ** 2)),
+    "grad_of_logits": jax.grad(
+        lambda t, i, u: -jnp.take_along_axis(jax.nn.log_softmax(t @ u.T), i[:, None], 1).mean()
+    ),
+    "count": lambda t, i, u: jnp.bincount(i, length=8),
+}
+
 GROUPS = (
     OpGroup("moves", MOVES, (numbers(8, 12, seed=2),)),
     OpGroup("sums", SUMS, (numbers(8, 12, seed=3),)),
     OpGroup("images", IMAGES, (numbers(4, 4, 8, 8), numbers(8, 4, 3, 3))),
     OpGroup("grouped", GROUPED, (numbers(4, 8, 4, 4), numbers(8, 2, 3, 3))),
     OpGroup("batched", BATCHED, (numbers(4, 8, 4), numbers(4, 4, 8))),
+    OpGroup("tables", TABLES, (numbers(8, 12, seed=5), IDS, numbers(8, 12, seed=6))),
     OpGroup("uneven", UNEVEN, (numbers(8, 4, seed=4),)),
 )

@@ -75,32 +75,29 @@ class Emitter:
             attr = ir.DenseElementsAttr.get(items, result)
         return self.one("stablehlo.constant", result, [], value=attr)
 
-    def splat(self, shape: Sequence[int], like: Any, value: float) -> Any:
-        """A constant with the elements of the type `like`, all of them `value`."""
-        result = tensor_type(shape, like)
-        if isinstance(like.element_type, ir.ComplexType):
-            scalar = ir.ComplexType(like.element_type).element_type
-            part = ir.RankedTensorType.get(list(shape), scalar)
-            real, imag = (
-                self.one(
-                    "stablehlo.constant",
-                    part,
-                    [],
-                    value=ir.DenseElementsAttr.get_splat(part, _scalar(scalar, number)),
-                )
-                for number in (value, 0)
-            )
-            return self.one("stablehlo.complex", result, [real, imag])
-        attr = ir.DenseElementsAttr.get_splat(result, _scalar(like.element_type, value))
-        return self.one("stablehlo.constant", result, [], value=attr)
+    def zeros(self, shape: Sequence[int], like: Any) -> Any:
+        """Real numbers with the elements of the type `like`."""
+        return self.broadcast(self.constant(np.zeros((), np.int64), like.element_type), shape)
+
+    def resplat(self, attr: Any, shape: Sequence[int]) -> Any:
+        """A constant of another shape, or None where it is not one number everywhere."""
+        if not isinstance(attr, ir.DenseElementsAttr) or not attr.is_splat:
+            return None
+        result = tensor_type(shape, attr.type)
+        value = ir.DenseElementsAttr.get_splat(result, attr.get_splat_value())
+        return self.one("stablehlo.constant", result, [], value=value)
 
     def broadcast(self, value: Any, shape: Sequence[int]) -> Any:
         """A scalar in every element."""
+        return self.spread(value, shape, ())
+
+    def spread(self, value: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
+        """broadcast_in_dim: the value's dimensions become `dims` of the shape."""
         return self.one(
             "stablehlo.broadcast_in_dim",
             tensor_type(shape, value.type),
             [value],
-            broadcast_dimensions=ir.DenseI64ArrayAttr.get([]),
+            broadcast_dimensions=ir.DenseI64ArrayAttr.get(list(dims)),
         )
 
     def reshape(self, value: Any, shape: Sequence[int]) -> Any:
@@ -109,11 +106,11 @@ class Emitter:
     # By device number ----------------------------------------------------------------------------
 
     def by_device(self, values: np.ndarray, element_type: Any = None) -> Any:
-        """The scalar `values[partition_id]`, of type int32 if not said otherwise."""
+        """`values[partition_id]`: a scalar, or a row of a matrix; int32 if not said otherwise."""
         element_type = element_type or ir.IntegerType.get_signless(32)
         if (values == values[0]).all():
             return self.constant(np.asarray(values[0]), element_type)
-        key = (values.tobytes(), element_type)
+        key = (values.tobytes(), values.shape, element_type)
         known = self._numbers.get(key)
         if known is None:
             here, self.at = self.at, self._start
@@ -129,7 +126,9 @@ class Emitter:
             signed = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
             number = self._numbers["partition_id"] = self.one("stablehlo.convert", signed, [number])
         table = self.constant(values, element_type)
-        return self.reshape(self.dynamic_slice(table, [number], (1,)), ())
+        row = values.shape[1:]
+        starts = [number, *(self.by_device(np.zeros(1, np.int64)) for _ in row)]
+        return self.reshape(self.dynamic_slice(table, starts, (1, *row)), row)
 
     def is_device(self, chosen: np.ndarray) -> Any:
         """A scalar i1: whether this device is one of those that `chosen` marks."""

@@ -49,7 +49,7 @@ def localise(
         return
     mesh, digits = deal(localiser, operation, factors)
     for index, dims in enumerate(factors.operands):
-        localiser.require(operation, index, _layout(mesh, dims, digits))
+        localiser.require(operation, index, dealt(mesh, dims, digits))
     for region in operation.regions:
         localiser.whole_captures(region)
     if mesh is None:
@@ -59,7 +59,7 @@ def localise(
     if adjust is not None and any(digits.values()):
         adjust(localiser, operation, digits)
     for result, dims in zip(operation.results, factors.results, strict=True):
-        localiser.set(result, _layout(mesh, dims, digits), partial)
+        localiser.set(result, dealt(mesh, dims, digits), partial)
 
 
 def deal(
@@ -112,7 +112,8 @@ def _keep_distinct(digits: dict[int, Digits]) -> None:
         used |= set(found)
 
 
-def _layout(mesh: Mesh | None, dims: Dims, digits: dict[int, Digits]) -> Layout | None:
+def dealt(mesh: Mesh | None, dims: Dims, digits: dict[int, Digits]) -> Layout | None:
+    """The layout of a tensor with these factors."""
     if mesh is None or not dims:
         return None
     return layout_of(mesh, (digits.get(f, ()) if f is not None else () for f in dims))

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from jaxlib.mlir import ir
+
 from ipujax.compiler.partition.emit import Emitter, tensor_type
 from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape
 from ipujax.compiler.partition.reshard import reshard
@@ -151,6 +153,14 @@ class Localiser:
         result.replace_all_uses_with(value)
         operation.erase()
 
+    def replace(self, operation: Any, value: Any) -> None:
+        """The same for an op whose result was made local already."""
+        result = operation.results[0]
+        # A value that comes later may be stored where this one was.
+        self.adopt(value, self._infos.pop(result, None))
+        result.replace_all_uses_with(value)
+        operation.erase()
+
     def take_as(self, value: Any, target: Layout | None) -> Any:
         """The value in another layout, combined; written before the op at hand."""
         info = self._infos.get(value)
@@ -166,10 +176,30 @@ class Localiser:
                 return moved[key]
         made = self._combine(value, info, target) if info.partial is not None else value
         if info.partial is None:
-            made = reshard(self.emit, value, info.shape, info.layout, target)
+            made = self._again(value, info, target)
+            if made is None:
+                made = reshard(self.emit, value, info.shape, info.layout, target)
         self.adopt(made, Info(info.shape, target))
         self._moved[-1][key] = made
         return made
+
+    def _again(self, value: Any, info: Info, target: Layout | None) -> Any:
+        """One number everywhere is written once more, in the other shape; None for other values."""
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return None
+        owner = owner.operation
+        if owner.name not in ("stablehlo.broadcast_in_dim", "stablehlo.constant"):
+            return None
+        shape = target.local(info.shape) if target is not None else info.shape
+        if owner.name == "stablehlo.broadcast_in_dim":
+            scalar = owner.operands[0]
+            if shape_of(scalar) or scalar in self._infos:
+                return None
+            return self.emit.broadcast(scalar, shape)
+        if isinstance(value.type.element_type, ir.ComplexType):
+            return None
+        return self.emit.resplat(owner.attributes["value"], shape)
 
     def _combine(self, value: Any, info: Info, target: Layout | None) -> Any:
         """All-reduces, or reduce-scatters where the devices then keep a block only."""

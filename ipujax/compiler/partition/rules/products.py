@@ -9,8 +9,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.elements import elements
-from ipujax.compiler.partition.emit import COMBINERS
-from ipujax.compiler.partition.factors import Dims, Factors, count, localise
+from ipujax.compiler.partition.emit import COMBINERS, tensor_type
+from ipujax.compiler.partition.factors import Dims, Factors, count, deal, dealt, localise
 from ipujax.compiler.partition.localise import Localiser
 from ipujax.compiler.partition.mesh import Digits
 
@@ -91,6 +91,9 @@ def reduce(localiser: Localiser, operation: Any) -> None:
     reduced = set(ir.DenseI64ArrayAttr(operation.attributes["dimensions"]))
     count_inputs = len(operation.results)
     rank = len(localiser.shape(operation.operands[0]))
+    if count_inputs > 1:
+        _reduce_twice(localiser, operation, reduced)
+        return
     kind = _reduction(operation)
     operand: Dims = tuple(d if d not in reduced or kind is not None else None for d in range(rank))
     result: Dims = tuple(d for d in range(rank) if d not in reduced)
@@ -104,6 +107,43 @@ def reduce(localiser: Localiser, operation: Any) -> None:
             kind or "add",
         ),
     )
+
+
+def _reduce_twice(localiser: Localiser, operation: Any, reduced: set[int]) -> None:
+    """Several results that depend on each other, as of argmax: of blocks first, then of those.
+
+    %p:2 = reduce(%x, %i) across [0]     ->  all_gather each, of shape [1, ...]
+    %r:2 = reduce(%p#0, %p#1) across [0]
+    """
+    inputs = len(operation.results)
+    operand: Dims = tuple(range(len(localiser.shape(operation.operands[0]))))
+    result: Dims = tuple(d for d in operand if d not in reduced)
+    factors = Factors(
+        [operand] * inputs + [()] * inputs, [result] * inputs, frozenset(d for d in reduced)
+    )
+    mesh, digits = deal(localiser, operation, factors)
+    combined = tuple(d for f in sorted(reduced) for d in digits.get(f, ()))
+    if mesh is None or not combined:
+        whole = Factors(
+            [tuple(None if d in reduced else d for d in operand)] * inputs + [()] * inputs,
+            [result] * inputs,
+        )
+        localise(localiser, operation, whole)
+        return
+    for index, dims in enumerate(factors.operands):
+        localiser.require(operation, index, dealt(mesh, dims, digits))
+    localiser.whole_captures(operation.regions[0])
+    layout = dealt(mesh, result, digits)
+    first = operation.clone(ip=ir.InsertionPoint(operation))
+    emit = localiser.emit
+    for index, value in enumerate(first.results):
+        shape = list(layout.local(localiser.shape(value)) if layout else localiser.shape(value))
+        value.set_type(tensor_type(shape, value.type))
+        parts = emit.all_gather(emit.reshape(value, [1, *shape]), 0, mesh.groups(combined))
+        operation.operands[index] = parts
+    operation.attributes["dimensions"] = ir.DenseI64ArrayAttr.get([0])
+    for value in operation.results:
+        localiser.set(value, layout)
 
 
 def combiner_of(region: Any) -> str | None:
@@ -131,7 +171,12 @@ def _reduction(operation: Any) -> str | None:
 def is_neutral(value: Any, kind: str) -> bool:
     """Whether a value is a constant that changes nothing where it is combined in."""
     owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "stablehlo.constant":
+    if isinstance(owner, ir.Block):
+        return False
+    owner = owner.operation
+    if owner.name == "stablehlo.broadcast_in_dim":
+        return is_neutral(owner.operands[0], kind)
+    if owner.name != "stablehlo.constant":
         return False
     if isinstance(value.type.element_type, ir.ComplexType):
         return False

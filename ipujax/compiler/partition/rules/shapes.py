@@ -116,20 +116,15 @@ def constant(localiser: Localiser, operation: Any) -> None:
             _respell(localiser, operation)
         return
     value = operation.attributes["value"]
-    kind = result.type
-    if layout is not None and not _splat(value):
-        layout = None
+    emit = localiser.emit
     if layout is not None:
-        kind = tensor_type(layout.local(shape_of(result)), kind)
-        value = ir.DenseElementsAttr.get_splat(kind, ir.DenseElementsAttr(value).get_splat_value())
-    elif operation.name == "stablehlo.constant":
-        return
-    made = localiser.emit.one("stablehlo.constant", kind, [], value=value)
-    localiser.substitute(operation, made, layout)
-
-
-def _splat(value: Any) -> bool:
-    return isinstance(value, ir.DenseElementsAttr) and ir.DenseElementsAttr(value).is_splat
+        made = emit.resplat(value, layout.local(shape_of(result)))
+        if made is not None:
+            localiser.substitute(operation, made, layout)
+            return
+    if operation.name != "stablehlo.constant":
+        made = emit.one("stablehlo.constant", result.type, [], value=value)
+        localiser.substitute(operation, made, None)
 
 
 def _respell(localiser: Localiser, operation: Any) -> None:
