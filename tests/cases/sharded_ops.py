@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.cases.sharded import numbers
@@ -243,3 +245,28 @@ GROUPS = (
     OpGroup("tables", TABLES, (numbers(8, 12, seed=5), IDS, numbers(8, 12, seed=6))),
     OpGroup("uneven", UNEVEN, (numbers(8, 4, seed=4),)),
 )
+
+ROWS = [(group, shape, specs) for group in GROUPS for shape, specs in group.specs()]
+
+
+def name_of(value: Any) -> str:
+    """What tests call a row's parts."""
+    if isinstance(value, OpGroup):
+        return value.name
+    if value and isinstance(value[0], P):
+        return "+".join(str(tuple(spec)) for spec in value)
+    return "x".join(map(str, value))
+
+
+@cache
+def on_one_device(group: OpGroup) -> Any:
+    """What a device of the CPU backend computes."""
+    with jax.default_device(jax.devices("cpu")[0]):
+        return jax.device_get(jax.jit(group.f)(*group.args))
+
+
+def jitted(group: OpGroup, shape: tuple[int, ...], specs: tuple[P, ...], devices: Any) -> Any:
+    """The group's function, its arguments dealt over the devices."""
+    mesh = Mesh(np.array(devices[:4]).reshape(shape), ("a", "b")[: len(shape)])
+    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
+    return jax.jit(group.f, in_shardings=shardings, keep_unused=True)
