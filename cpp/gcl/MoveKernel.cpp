@@ -34,15 +34,25 @@ std::vector<std::int64_t> inner(const std::vector<std::int64_t>& dims) {
 class MoveKernel final : public engine::CollectiveKernel {
  public:
   explicit MoveKernel(const engine::StepDesc& step)
-      : in_(step.operands[0]),
-        out_(step.operands[1]),
+      : in_(step.operands.at(0)),
+        out_(step.operands.at(1)),
         groups_(groupsOf(step.attributes)),
         pattern_(step.attributes.text("pattern")),
         slices_in_(pattern_ == "all_to_all"),
         slices_out_(pattern_ == "gather" || slices_in_),
         copy_(copyOf(true)),
         zeros_(copyOf(false)) {
-    for (const auto& group : groups_) addTransfers(group);
+    for (const auto& group : groups_) {
+      const auto size = static_cast<std::int64_t>(group.size());
+      const bool fits = in_.type == out_.type &&
+                        (!slices_in_ || (!in_.shape.empty() && in_.shape[0] == size)) &&
+                        (!slices_out_ || (!out_.shape.empty() && out_.shape[0] == size)) &&
+                        (slices_in_ ? inner(in_.shape) : in_.shape) ==
+                            (slices_out_ ? inner(out_.shape) : out_.shape);
+      if (!fits && pattern_ != "permute") refuseStep();
+      if (pattern_ == "permute" && (size != 2 || in_.shape != out_.shape)) refuseStep();
+      addTransfers(group);
+    }
     for (const Transfer& t : transfers_) num_replicas_ = std::max({num_replicas_, t.from, t.to});
     num_replicas_ += transfers_.empty() ? 0 : 1;
   }
@@ -71,6 +81,12 @@ class MoveKernel final : public engine::CollectiveKernel {
 
  private:
   static constexpr std::int64_t kGrainBytes = 1 << 18;
+
+  [[noreturn]] static void refuseStep() {
+    throw poplar::poplar_error(
+        "[gcl.move] needs an output that fits its input and groups; got a step without. Rebuild "
+        "the program.");
+  }
 
   /// Of one transfer; from one zero where `moves` is false.
   engine::StridedCopy copyOf(bool moves) const {

@@ -53,8 +53,9 @@ class ReduceKernel final : public engine::CollectiveKernel {
     mean_ = op == CollectiveOperator::MEAN;
     local_ = op == CollectiveOperator::LOCAL;
     const std::size_t k = step.operands.size() / 2;
+    if (k == 0 || groups_.empty() || step.operands.size() % 2 != 0) refuseStep();
     for (std::size_t i = 0; i < k; ++i) parts_.push_back(partOf(step, i, op));
-    if (k > 0) locateBlocks();
+    locateBlocks();
   }
 
   void meet(engine::RunContext& context, std::span<const Pointers> replicas) const override {
@@ -83,8 +84,25 @@ class ReduceKernel final : public engine::CollectiveKernel {
     std::int64_t n = 0;
   };
 
-  static Part partOf(const engine::StepDesc& step, std::size_t i, CollectiveOperator op) {
+  [[noreturn]] static void refuseStep() {
+    throw poplar::poplar_error(
+        "[gcl.reduce] needs groups, and outputs that fit its inputs; got a step without. Rebuild "
+        "the program.");
+  }
+
+  Part partOf(const engine::StepDesc& step, std::size_t i, CollectiveOperator op) const {
     const auto& in = step.operands[i];
+    const auto& out = step.operands[step.operands.size() / 2 + i];
+    const Part part = partOf(step, i, in, op);
+    for (const auto& group : groups_) {
+      const bool fits = out.type == in.type && out.numElements() == share(part, group.size());
+      if (!fits || !in.isContiguous() || !out.isContiguous()) refuseStep();
+    }
+    return part;
+  }
+
+  static Part partOf(const engine::StepDesc& step, std::size_t i, const engine::OperandDesc& in,
+                     CollectiveOperator op) {
     const auto reducer = reducerOf(op);
     const CombineLoops* loops = reducer ? combineLoopsFor(*reducer, in.type) : nullptr;
     if (!loops || (op == CollectiveOperator::MEAN && !loops->divide)) {

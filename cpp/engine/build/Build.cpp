@@ -84,6 +84,13 @@ std::string outOfMemoryReport(const Image& image) {
 
 std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::program::Program& prog,
                                         BuildOptions options) {
+  const unsigned replicas = graph.getReplicationFactor();
+  if (options.signature.num_replicas != replicas) {
+    throw poplar::poplar_error("[buildImage] needs a signature of the graph's " +
+                               std::to_string(replicas) + " replicas; got " +
+                               std::to_string(options.signature.num_replicas) +
+                               ". Set num_replicas to the graph's.");
+  }
   build::Draft draft;
   draft.image.signature = std::move(options.signature);
   draft.image.stablehlo = std::move(options.stablehlo);
@@ -109,6 +116,11 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
       throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
                            name + " = " + value);
     if (value == "error") policy = OutOfMemory::kError;
+  }
+  if (graph.getReplicationFactor() > 1) {
+    throw poplar_error("[compileGraph] needs a graph of one replica; got " +
+                       std::to_string(graph.getReplicationFactor()) +
+                       ". Run replicated graphs through JAX, whose arrays say what is on which.");
   }
   GraphImpl& impl = graph.impl();
   Graph top = Graph::of(impl);

@@ -21,7 +21,9 @@ struct OnReplicas {
 
   explicit OnReplicas(unsigned n, unsigned tiles = 1472)
       : num_replicas(n),
-        graph(poplar::Target::createIPUTarget(n, tiles, "gc200"), poplar::replication_factor(n)) {}
+        graph(poplar::Target::createIPUTarget(n, tiles, "gc200"), poplar::replication_factor(n)) {
+    options.signature.num_replicas = n;
+  }
 
   /// values[replica]
   template <class T>

@@ -8,6 +8,7 @@
 #include "engine/Half.hpp"
 #include "gcl/Collectives.hpp"
 #include "gcl/OnReplicas.hpp"
+#include "poplar/Engine.hpp"
 #include "popx/ReplicaGroups.hpp"
 #include "popx/Type.hpp"
 
@@ -293,4 +294,36 @@ TEST(more_replicas_than_ipus_are_refused) {
   const poplar::Graph graph(target, poplar::replication_factor(3));
   CHECK_EQ(graph.getReplicationFactor(), 3U);
   CHECK_EQ(graph.getTarget().getNumIPUs(), 2U);
+}
+
+TEST(steps_that_do_not_fit_are_refused) {
+  using namespace ipujax::engine;
+  StepDesc step;
+  step.kernel = "gcl.reduce";
+  step.attributes.set("op", std::int64_t{0}).set("scatter", std::int64_t{0});
+  step.attributes.set("groups", Attributes::Integers{0, 1}).set("sizes", Attributes::Integers{2});
+  CHECK_THROWS(KernelRegistry::instance().make(step), "got a step without");
+  OperandDesc in;
+  in.shape = {4};
+  in.strides = {1};
+  OperandDesc out = in;
+  out.shape = {3};
+  step.operands = {in, out};
+  CHECK_THROWS(KernelRegistry::instance().make(step), "got a step without");
+  step.operands[1] = in;
+  const auto kernel = KernelRegistry::instance().make(step);
+  const auto alone = [&] {
+    RunContext context{ThreadPool::shared()};
+    std::byte* const pointers[] = {nullptr, nullptr};
+    kernel->run(context, pointers);
+  };
+  CHECK_THROWS(alone(), "needs 2 replicas; got a run with 1");
+}
+
+TEST(replicated_graphs_do_not_run_as_one) {
+  OnReplicas d(2, 4);
+  d.output(d.graph.addReplicationIndexConstant());
+  d.options.signature.num_replicas = 1;
+  CHECK_THROWS(d.run(), "graph's 2 replicas");
+  CHECK_THROWS(poplar::Engine(d.graph, d.prog), "graph of one replica");
 }
