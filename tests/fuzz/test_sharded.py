@@ -1,0 +1,13 @@
+"""The first programs of `python -m tests.fuzz --sharded`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.sharded import differences, from_seed
+
+
+@pytest.mark.parametrize("first", range(0, 45, 15))
+def test_dealt_programs_by_seed(first: int):
+    failed = {seed: differences(from_seed(seed)) for seed in range(first, first + 15)}
+    assert not {seed: found for seed, found in failed.items() if found}
