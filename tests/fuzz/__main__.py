@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --count 10000 --seed 0`: that many random programs, in chunks of processes.
 
-With `--sharded` each runs over several devices, its arguments dealt at random. Equal seeds make equal
-programs. Ends with one line of counts; exit status 1 where any differed.
+With `--sharded` each runs over several devices, its arguments dealt at random. Equal seeds make
+equal programs. Ends with one line of counts; exit status 1 where any differed.
 """
 
 from __future__ import annotations
