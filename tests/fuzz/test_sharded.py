@@ -1,4 +1,4 @@
-"""The first programs of `python -m tests.fuzz --sharded`."""
+"""The first programs of `python -m tests.fuzz --against one-device`."""
 
 from __future__ import annotations
 
