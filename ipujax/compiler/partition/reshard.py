@@ -21,6 +21,8 @@ def reshard(
     """
     if source == target:
         return value
+    if 0 in shape:
+        return emit.reshape(value, target.local(shape) if target else shape)
     if source is None:
         assert target is not None
         return take_block(emit, value, None, target)
