@@ -22,11 +22,11 @@ command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 targets=()
 only=()
 if [ $extension = OFF ]; then
-  mapfile -t targets < <(cd tests/cpp && for test in {engine,poplar}/test_*.cpp; do
+  mapfile -t targets < <(cd tests/cpp && for test in {engine,gcl,poplar}/test_*.cpp; do
     name=${test%.cpp}
     echo "tests/${name/\//_}"
   done)
-  only=(-k "engine/ or poplar/")
+  only=(-k "engine/ or gcl/ or poplar/")
 fi
 "$bin/cmake" --build "$build" -j "${JOBS:-$(nproc)}" ${targets:+--target "${targets[@]}"}
 

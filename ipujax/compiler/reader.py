@@ -22,7 +22,7 @@ from ipujax.errors import InvalidProgramError, UnsupportedOpError
 
 #: Ops whose results are their operands.
 RENAMES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
-#: In a program for one device each of these hands its operand on.
+#: In a program for one device, or over groups of one, each of these hands its operands on.
 COLLECTIVES = frozenset(
     {
         "stablehlo.all_reduce",
@@ -99,8 +99,8 @@ class Reader:
         special.update(dict.fromkeys(RENAMES, self._read_rename))
         special.update(dict.fromkeys(SKIPPED, lambda op, env, block: None))
         special.update(dict.fromkeys(TERMINATORS, self._read_terminator))
+        special.update(dict.fromkeys(COLLECTIVES, self._read_collective))
         if self._num_devices == 1:
-            special.update(dict.fromkeys(COLLECTIVES, self._read_rename))
             special.update(dict.fromkeys(DEVICE_IDS, self._read_device_id))
             special["stablehlo.collective_permute"] = self._read_collective_permute
         return special
@@ -197,6 +197,16 @@ class Reader:
     def _read_rename(self, operation: Any, env: Environment, block: Block) -> None:
         for result, operand in zip(operation.results, operation.operands, strict=True):
             env[result] = env[operand]
+
+    def _read_collective(self, operation: Any, env: Environment, block: Block) -> None:
+        """Where each device is a group of its own, its operands are what it gets."""
+        attributes, alone = operation.attributes, self._num_devices == 1
+        if not alone and "replica_groups" in attributes:
+            alone = np.asarray(attributes["replica_groups"]).shape == (self._num_devices, 1)
+        if alone:
+            self._read_rename(operation, env, block)
+        else:
+            self._read_op(operation, operation.name, env, block)
 
     def _read_collective_permute(self, operation: Any, env: Environment, block: Block) -> None:
         """One device sends to itself, or to nobody: then everybody receives zeros."""

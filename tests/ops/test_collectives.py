@@ -6,11 +6,15 @@ import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
 
+from ipujax import jax_compat
+from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules import collectives
+from ipujax.compiler.rules.registry import RULES
 from tests.ops.local_program import NUM_DEVICES, compiled, module_of, run
 from tests.ops.test_gate import COLLECTIVES
 
@@ -202,6 +206,26 @@ def test_what_groups_name(attributes: str, groups: Groups, monkeypatch: pytest.M
     text = reducing("all_reduce", attributes, body_of("add", "f32"), ["5xf32"], ["5xf32"])
     (got,) = run(text, [arrays], monkeypatch)
     check(got, lambda device: combined("add", arrays, group_with(groups, device)))
+
+
+@pytest.mark.parametrize("dtype", ["i64", "f64"])
+def test_emulated_64_bits(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IPUJAX_X64", "emulate")
+    numbers = np.random.default_rng(0).integers(-(2**40), 2**40, (NUM_DEVICES, 5))
+    arrays = list(numbers.astype({"i64": np.int64, "f64": np.float64}[dtype]))
+    shapes = [f"5x{dtype}"]
+    text = reducing("all_reduce", attributes_of(MIXED), body_of("add", dtype), shapes, shapes)
+    with jax.enable_x64(True):
+        (got,) = run(text, [arrays], monkeypatch)
+    check(got, lambda device: combined("add", arrays, group_with(MIXED, device)))
+
+
+def test_groups_of_one_leave_no_op() -> None:
+    attributes = attributes_of([[0], [1], [2], [3]])
+    text = reducing("all_reduce", attributes, body_of("add", "f32"), ["5xf32"], ["5xf32"])
+    program = read_program(jax_compat.parse_module(text), "f", RULES.__contains__, NUM_DEVICES)
+    assert program.main.ops == []
+    assert program.main.results == program.main.args
 
 
 def test_complex_numbers_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
