@@ -14,6 +14,7 @@ EXECUTED = (
     "README.md",
     "docs/guides/callbacks-and-cache.md",
     "docs/guides/costs.md",
+    "docs/guides/replication.md",
     "docs/guides/verify.md",
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
