@@ -55,8 +55,39 @@ def test_diffrax(run_python):
     assert float(error) < 0.02
 
 
+def test_digits_data_parallel(run_python):
+    shown = _run(run_python, "replication/digits_data_parallel.py")
+    (accuracy,) = re.findall(r"test accuracy: ([\d.]+)", shown)
+    assert float(accuracy) >= 0.97
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "most"),
+    [
+        ("zero_adam", r"part of Adam's state on each IPU: ([\d.]+)", 0.2525),
+        ("transformer_dp_tp", r"one IPU's loss curve: ([\d.e+-]+)", 1e-3),
+    ],
+)
+def test_replication(run_python, name: str, shown: str, most: float):
+    (value,) = re.findall(shown, _run(run_python, f"replication/{name}.py"))
+    assert float(value) <= most
+
+
+@pytest.mark.slow
+def test_scaling(run_python):
+    shown = _run(run_python, "replication/scaling.py")
+    rows = re.findall(r"^(\S+) +(\d+) IPUs .*efficiency +([\d.]+)%", shown, flags=re.M)
+    assert [(name, num) for name, num, _ in rows] == [
+        (name, num) for name in ("ResNet-like", "BERT-like") for num in ("1", "4", "16", "64")
+    ]
+    efficiencies = [float(e) for _, _, e in rows]
+    assert efficiencies[0] == efficiencies[4] == 100
+    assert min(efficiencies) >= 30
+
+
 def test_every_script_is_run_here():
     scripts = {path.stem for path in EXAMPLES.glob("*/*.py") if "__main__" in path.read_text()}
     models = {"quickstart", "digits_mlp", "digits_cnn", "transformer"}
     libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
-    assert scripts == models | libraries
+    replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
+    assert scripts == models | libraries | replication
