@@ -44,16 +44,35 @@ def compare(got: Any, want: np.ndarray, dtype: str) -> None:
     ("row", "dtype"), ROWS, ids=[f"{row.name}-{dtype}".replace(" ", "_") for row, dtype in ROWS]
 )
 def test_numbers(replicas, row: Collective, dtype: str):
-    x = values(dtype, NUM_REPLICAS)
-    all_groups = groupings(row, NUM_REPLICAS)
+    check_numbers(row, dtype, replicas(NUM_REPLICAS))
 
-    @ipu.pmap(devices=replicas(NUM_REPLICAS))
+
+def check_numbers(row: Collective, dtype: str, devices: list[jax.Device]) -> None:
+    """All groups of a row in one program."""
+    x = values(dtype, len(devices))
+    all_groups = groupings(row, len(devices))
+
+    @ipu.pmap(devices=devices)
     def call(x):
         return [row.call(x, groups) for groups in all_groups]
 
     for groups, got in zip(all_groups, call(x), strict=True):
         assert got.dtype == result_dtype(row, dtype), (row.name, groups)
         compare(got, row.want(x, groups), dtype)
+
+
+def test_numbers_on_eight(run_python):
+    """Each row once, in a process with eight IPUs."""
+    code = (
+        "import jax\n"
+        "from tests.api.test_collectives import OF_IPUJAX, OF_LAX, check_numbers\n"
+        "for row in (*OF_LAX, *OF_IPUJAX):\n"
+        "    check_numbers(row, row.dtypes[0], jax.devices())\n"
+        "print(len(jax.devices()), 'devices')\n"
+    )
+    run = run_python("-c", code, env={"JAX_IPU_DEVICE_COUNT": "8"})
+    assert run.returncode == 0, run.stderr
+    assert "8 devices" in run.stdout
 
 
 def result_dtype(row: Collective, dtype: str) -> Any:

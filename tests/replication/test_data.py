@@ -148,3 +148,15 @@ def test_dimensions_that_do_not_divide_are_refused(replicas, shape):
 def test_more_devices_than_exist(replicas):
     with pytest.raises(ValueError, match=r"\d+ devices|Number of devices"):
         jax.make_mesh((1024,), ("x",), devices=replicas(4))
+
+
+def test_pieces_of_wrong_shapes_are_refused(replicas):
+    devices = replicas(4)
+    sharding = NamedSharding(Mesh(np.array(devices), ("x",)), P("x"))
+    sizes = (2, 2, 2, 3)
+    pieces = [jax.device_put(whole((n, 12)), d) for n, d in zip(sizes, devices, strict=True)]
+    with pytest.raises(ValueError, match="shape"):
+        jax.make_array_from_single_device_arrays(SHAPE, sharding, pieces)
+    with pytest.raises(ValueError, match="shape"):
+        jax.make_array_from_callback(SHAPE, sharding, lambda index: whole()[:3])
+    check(jax.device_put(whole(), sharding), whole(), sharding)
