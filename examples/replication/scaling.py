@@ -22,10 +22,10 @@ import ipujax as ipu
 
 NUM_IPUS = (1, 4, 16, 64)
 KINDS = ("compute", "exchange", "sync", "link")
-LEAST_EFFICIENCY = 0.3
+LEAST_EFFICIENCY = 0.5
 BERT_LIKE = Sizes(num_layers=4, num_heads=8, width=512, length=128, vocabulary=2048)
 WIDTHS = (64, 128, 256)
-IMAGES = (16, 32, 32, 3)
+IMAGES = (64, 32, 32, 3)
 NUM_CLASSES = 1000
 
 
@@ -113,7 +113,7 @@ def main():
     print("devices:", jax.devices()[:4], "... of", len(jax.devices()))
     images = jax.ShapeDtypeStruct(IMAGES, jnp.float16)
     labels = jax.ShapeDtypeStruct(IMAGES[:1], jnp.int32)
-    tokens = jax.ShapeDtypeStruct((4, BERT_LIKE.length + 1), jnp.int32)
+    tokens = jax.ShapeDtypeStruct((16, BERT_LIKE.length + 1), jnp.int32)
     residual = jax.eval_shape(init_residual, jax.random.key(0))
     transformer = jax.eval_shape(
         lambda key: init_transformer(key, BERT_LIKE, jnp.float16), jax.random.key(0)
