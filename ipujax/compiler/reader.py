@@ -393,25 +393,6 @@ def _needs_decomposition(name: str, operation: Any) -> bool:
     return name == "chlo.top_k" and any(text.endswith(_WIDE) for text in types)
 
 
-def _match_donors(parameters: list[Parameter], block: Block) -> None:
-    """Finds results for donated arguments for which JAX left the choice to the compiler.
-
-    It does so where it does not know the results' shardings: each argument in turn goes to the
-    first result of its type that has no argument yet.
-    """
-    taken = {parameter.alias for parameter in parameters}
-    for parameter, value in zip(parameters, block.args, strict=True):
-        if not parameter.donated or parameter.alias is not None:
-            continue
-        fitting = (
-            index
-            for index, result in enumerate(block.results)
-            if index not in taken and (result.shape, result.dtype) == (value.shape, value.dtype)
-        )
-        parameter.alias = next(fitting, None)
-        taken.add(parameter.alias)
-
-
 def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
     """A result can take over an argument's memory where both have one type."""
     fits = 0 <= index < len(results)
