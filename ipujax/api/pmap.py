@@ -35,6 +35,7 @@ def pmap(
     donate_argnums: int | Iterable[int] = (),
     static_broadcasted_argnums: int | Iterable[int] = (),
     devices: Sequence[jax.Device] | None = None,
+    compiler_options: dict[str, Any] | None = None,
 ) -> Any:
     """Runs one function on many IPUs, each on its slice of the arguments.
 
@@ -56,6 +57,8 @@ def pmap(
         static_broadcasted_argnums: positional arguments that are constants; hashable.
         devices: one for each replica. Where left out: the first devices of the default platform,
             as many as the mapped axis is long; all of them where nothing is mapped.
+        compiler_options: as of `jax.jit`, such as
+            {"ipu_maximum_cross_replica_sum_buffer_size": 1 << 20}.
     Raises:
         ReplicationError: axes that do not fit together, more replicas than devices, or a call
             inside of another mapped axis of devices.
@@ -75,6 +78,7 @@ def pmap(
             donate_argnums=donate_argnums,
             static_broadcasted_argnums=static_broadcasted_argnums,
             devices=devices,
+            compiler_options=compiler_options,
         )
     if not callable(fun):
         raise ReplicationError(
@@ -88,11 +92,24 @@ def pmap(
     def replicated(*args: Any, **kwargs: Any) -> Any:
         return plan(args, kwargs)
 
-    return jax.jit(replicated, static_argnums=static, donate_argnums=_indices(donate_argnums))
+    return jax.jit(
+        replicated,
+        static_argnums=static,
+        donate_argnums=_indices(donate_argnums),
+        compiler_options=compiler_options,
+    )
 
 
 def _indices(argnums: int | Iterable[int]) -> tuple[int, ...]:
     return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+def _without_axis(shard: jax.Array, axis: Any) -> jax.Array:
+    return shard if axis is None else jnp.squeeze(shard, 0)
+
+
+def _with_axis(result: Any, axis: Any) -> jax.Array:
+    return jnp.asarray(result) if axis is None else jnp.expand_dims(result, 0)
 
 
 @dataclass(frozen=True)
@@ -117,33 +134,21 @@ class _Plan:
         leaves, tree = jax.tree.flatten((dynamic, kwargs))
         axes = self._axes_of_arguments(args, fixed, dynamic, kwargs)
         mesh, names, grouping = self._mesh(leaves, axes)
-        mapped = [to_front(leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
-
-        def local(*shards: jax.Array) -> Any:
-            own = [
-                shard if axis is None else jnp.squeeze(shard, 0)
-                for shard, axis in zip(shards, axes, strict=True)
-            ]
-            given, by_name = jax.tree.unflatten(tree, own)
-            rest = iter(given)
-            every = [a if i in fixed else next(rest) for i, a in enumerate(args)]
-            with default_axis(names):
-                out = self.fun(*every, **by_name)
-            out_axes = broadcast_axes("out_axes", self.out_axes, out)
-            results, out_tree = jax.tree.flatten(out)
-            return jax.tree.unflatten(
-                out_tree,
-                [
-                    jnp.asarray(result) if axis is None else jnp.expand_dims(result, 0)
-                    for result, axis in zip(results, out_axes, strict=True)
-                ],
-            )
 
         def spec(axis: Any) -> PartitionSpec:
             if isinstance(axis, ReplicaGrouping):
                 check_grouping(axis, grouping)
                 return axis.spec()
             return PartitionSpec() if axis is None else PartitionSpec(names)
+
+        def local(*shards: jax.Array) -> Any:
+            own = [_without_axis(x, axis) for x, axis in zip(shards, axes, strict=True)]
+            given, by_name = jax.tree.unflatten(tree, own)
+            rest = iter(given)
+            every = [a if i in fixed else next(rest) for i, a in enumerate(args)]
+            with default_axis(names):
+                out = self.fun(*every, **by_name)
+            return self._each_result(out, _with_axis)
 
         out = jax.shard_map(
             local,
@@ -152,11 +157,14 @@ class _Plan:
             out_specs=jax.tree.map(spec, self.out_axes, is_leaf=is_none),
             # As in jax.pmap, derivatives are those of each replica: the optimizer reduces them.
             check_vma=False,
-        )(*mapped)
-        results, out_tree = jax.tree.flatten(out)
-        out_axes = broadcast_axes("out_axes", self.out_axes, out)
-        placed = [from_front(r, axis) for r, axis in zip(results, out_axes, strict=True)]
-        return jax.tree.unflatten(out_tree, placed)
+        )(*(to_front(leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)))
+        return self._each_result(out, from_front)
+
+    def _each_result(self, out: Any, function: Callable[[Any, Any], jax.Array]) -> Any:
+        """function(result, its axis) for all results."""
+        axes = broadcast_axes("out_axes", self.out_axes, out)
+        results, tree = jax.tree.flatten(out)
+        return jax.tree.unflatten(tree, map(function, results, axes))
 
     def _axes_of_arguments(
         self,

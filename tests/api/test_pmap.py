@@ -135,6 +135,20 @@ def test_compiles_ahead_of_time(replicas):
     np.testing.assert_array_equal(compiled(x), x * 2)
 
 
+def test_compiler_options_reach_the_compiler():
+    def step(x):
+        return [ipu.cross_replica_sum(x * i) for i in range(4)]
+
+    def link_cycles(**options):
+        mapped = ipu.pmap(step, devices=jax.devices("ipu")[:4], compiler_options=options)
+        return mapped.lower(np.ones((4, 100), np.float32)).compile().cost_analysis()["link cycles"]
+
+    combined = link_cycles(ipu_maximum_cross_replica_sum_buffer_size=1 << 20)
+    assert 0 < combined < link_cycles()
+    with pytest.raises(jax.errors.JaxRuntimeError, match="needs names out of"):
+        link_cycles(ipu_what="x")
+
+
 def test_same_results_as_jax_pmap_with_random_numbers(replicas):
     keys = jax.random.split(jax.random.key(0), 4)
 

@@ -81,7 +81,7 @@ def test_scaling(run_python):
     ]
     efficiencies = [float(e) for _, _, e in rows]
     assert efficiencies[0] == efficiencies[4] == 100
-    assert min(efficiencies) >= 50
+    assert min(efficiencies) >= 60
     assert efficiencies[:4] == sorted(efficiencies[:4], reverse=True)
     assert efficiencies[4:] == sorted(efficiencies[4:], reverse=True)
 
