@@ -111,7 +111,7 @@ def measure(name, loss_of, params, batch):
 
 
 def main():
-    os.environ.setdefault("JAX_IPU_DEVICE_COUNT", str(max(NUM_IPUS)))
+    os.environ["JAX_IPU_DEVICE_COUNT"] = str(max(NUM_IPUS))  # read when JAX makes the devices
     print("devices:", jax.devices()[:4], "... of", len(jax.devices()))
     images = jax.ShapeDtypeStruct(IMAGES, jnp.float16)
     labels = jax.ShapeDtypeStruct(IMAGES[:1], jnp.int32)

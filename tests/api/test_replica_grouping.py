@@ -68,24 +68,9 @@ def problem(num_groups: int):
 
 
 @pytest.mark.parametrize("kind", ["consecutive", "orthogonal"])
-def test_tensor_parallel_next_to_data_parallel(kind):
-    """Weights differ four ways, data two ways: eight replicas of JAX's CPU backend."""
-    check_four_by_two(jax.devices("cpu"), kind)
-
-
-def test_tensor_parallel_next_to_data_parallel_on_eight_ipus(run_python):
-    code = (
-        "import jax\n"
-        "from tests.api.test_replica_grouping import check_four_by_two\n"
-        "for kind in ('consecutive', 'orthogonal'):\n"
-        "    check_four_by_two(jax.devices('ipu'), kind)\n"
-        "print('equal')\n"
-    )
-    run = run_python("-c", code, env={"JAX_IPU_DEVICE_COUNT": "8"})
-    assert run.stdout.strip() == "equal", run.stderr
-
-
-def check_four_by_two(devices, kind):
+def test_tensor_parallel_next_to_data_parallel(replicas, kind):
+    """Weights differ four ways, data two ways: eight replicas."""
+    devices = replicas(8)
     grouping = ipu.replica_grouping(kind, 2, devices=devices)
     w, x, loss, want = problem(4)
     columns = np.stack(np.split(w, 4, 1))  # one per group
