@@ -142,7 +142,7 @@ def test_threads_compile_and_run_at_once(num_threads: int):
     assert results == [4.0 * (5 * k + 10) for k in range(num_threads)]
 
 
-@pytest.mark.parametrize("moment", ["compile", "run"])
+@pytest.mark.parametrize("moment", ["compile", "run", "collective"])
 def test_ctrl_c_interrupts_and_leaves_a_working_process(run_python, tmp_path: Path, moment: str):
     """A SIGINT in the middle ends in KeyboardInterrupt, and the next call works.
 
@@ -160,6 +160,18 @@ def test_ctrl_c_interrupts_and_leaves_a_working_process(run_python, tmp_path: Pa
         "run": (
             "loop = jax.jit(lambda x: jax.lax.fori_loop(0, 3000, lambda i, v: jnp.sin(v), x))\n"
             "big = jnp.ones(100_000)\n"
+            "jax.block_until_ready(loop(big))\n"
+            "busy = lambda: [jax.block_until_ready(loop(big)) for _ in range(10_000)]\n"
+        ),
+        "collective": (
+            "mesh = jax.sharding.Mesh(np.array(jax.devices('ipu')[:4]), ('x',))\n"
+            "P = jax.sharding.PartitionSpec\n"
+            "def sums(v):\n"
+            "    step = lambda i, s: jax.lax.psum(s, 'x') * 0.25\n"
+            "    return jax.lax.fori_loop(0, 3000, step, v)\n"
+            "loop = jax.jit(jax.shard_map(\n"
+            "    sums, mesh=mesh, in_specs=P('x'), out_specs=P('x'), check_vma=False))\n"
+            "big = jnp.ones(40_000)\n"
             "jax.block_until_ready(loop(big))\n"
             "busy = lambda: [jax.block_until_ready(loop(big)) for _ in range(10_000)]\n"
         ),
