@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,6 +94,32 @@ def test_cross_replica_mean(replicas, name):
     tx = OPTIMIZERS[name]
     got, _, _ = spread(ipu.optim.cross_replica(tx), whole_batches(), replicas(NUM_REPLICAS))
     close(got, plain(tx, whole_batches()))
+
+
+class State(NamedTuple):
+    params: Any
+    opt_state: Any
+
+
+def test_training_state_with_an_axis_of_replicas(replicas):
+    """The step of a training loop as users write it: one pytree of state, donated."""
+    tx = ipu.optim.cross_replica(optax.adam(1e-2))
+
+    @ipu.pmap(axis_name="replica", donate_argnums=0, devices=replicas(NUM_REPLICAS))
+    def step(state, batch):
+        loss, grads = jax.value_and_grad(loss_of)(state.params, *batch)
+        updates, opt_state = tx.update(grads, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        return state._replace(params=params, opt_state=opt_state), loss
+
+    state = State(init_params(), tx.init(init_params()))
+    state = jax.tree.map(lambda leaf: np.stack([leaf] * NUM_REPLICAS), state)
+    for batch in whole_batches():
+        parts = tuple(a.reshape(NUM_REPLICAS, -1, a.shape[-1]) for a in batch)
+        before, (state, losses) = state, step(state, parts)
+    assert losses.shape == (NUM_REPLICAS,)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
+    close(jax.tree.map(lambda p: p[3], state.params), plain(optax.adam(1e-2), whole_batches()))
 
 
 def test_cross_replica_sum(replicas):

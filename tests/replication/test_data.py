@@ -160,3 +160,35 @@ def test_pieces_of_wrong_shapes_are_refused(replicas):
     with pytest.raises(ValueError, match="shape"):
         jax.make_array_from_callback(SHAPE, sharding, lambda index: whole()[:3])
     check(jax.device_put(whole(), sharding), whole(), sharding)
+
+
+@pytest.mark.parametrize("spec", [P("x", "y"), P(None, "x"), P()], ids=str)
+def test_between_platforms(spec):
+    on_ipu, on_cpu = (
+        NamedSharding(grid(jax.devices(platform)[:4]), spec) for platform in ("ipu", "cpu")
+    )
+    array = jax.device_put(jax.device_put(whole(), on_cpu), on_ipu)
+    check(array, whole(), on_ipu)
+    check(jax.device_put(array * 2, on_cpu), whole() * 2, on_cpu)
+
+
+def test_copies_outlive_what_was_deleted(replicas):
+    sharding = NamedSharding(grid(replicas(4)), P("x", "y"))
+    array = jax.device_put(whole(), sharding)
+    copy = array.copy()
+    array.copy_to_host_async()
+    array.delete()
+    check(copy, whole(), sharding)
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(array)
+
+
+def test_arrays_of_two_device_sets_do_not_mix(replicas):
+    first, second = (
+        NamedSharding(Mesh(np.array(devices), ("x",)), P("x"))
+        for devices in (replicas(4)[:2], replicas(4)[2:])
+    )
+    a, b = (jax.device_put(whole(), sharding) for sharding in (first, second))
+    with pytest.raises(ValueError, match="incompatible devices"):
+        jax.jit(jnp.add)(a, b)
+    check(jax.jit(jnp.add)(a, jax.device_put(b, first)), whole() * 2, first)
