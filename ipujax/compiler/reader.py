@@ -241,7 +241,7 @@ class Reader:
     def _read_composite(self, operation: Any, env: Environment, block: Block) -> None:
         attributes = operation.attributes
         name = attributes["name"].value
-        if self._has_rule(name) and not _needs_decomposition(name, operation):
+        if self._has_rule(name) and not needs_decomposition(name, operation):
             op = self._read_op(operation, name, env, block)
             op.attrs.update(op.attrs.pop("composite_attributes", {}))
         else:
@@ -385,7 +385,7 @@ def _is_state(result: Any, operation: Any) -> bool:
     return all(use.owner.name in users for use in result.uses)
 
 
-def _needs_decomposition(name: str, operation: Any) -> bool:
+def needs_decomposition(name: str, operation: Any) -> bool:
     """Rules for composites are for real numbers, that of top_k for 32 bits; JAX composes others."""
     types = [str(value.type) for value in operation.operands]
     if any("complex<" in text for text in types):

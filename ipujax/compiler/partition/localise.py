@@ -77,18 +77,19 @@ class Localiser:
         self._moved.append({})
         for op in list(block.operations):
             operation = op.operation
+            if operation.name not in TERMINATORS:
+                self.apply(operation)
+                continue
             self.emit.at = operation
-            name = operation.name
-            if name in TERMINATORS:
-                for index, layout in enumerate(wanted):
-                    self.require(operation, index, layout)
-                break
-            rule = self._rules.get(name)
-            if rule is not None:
-                rule(self, operation)
-            else:
-                replicate(self, operation)
+            for index, layout in enumerate(wanted):
+                self.require(operation, index, layout)
+            break
         self._moved.pop()
+
+    def apply(self, operation: Any) -> None:
+        """Makes one op local by its rule."""
+        self.emit.at = operation
+        self._rules.get(operation.name, replicate)(self, operation)
 
     def finish(self) -> None:
         """Takes out ops that only named values anew; the last ones first, so none is needed."""

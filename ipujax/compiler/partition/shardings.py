@@ -52,11 +52,6 @@ class Shardings:
             known = self._lists[attr] = list(sdy.TensorShardingPerValueAttr(attr).shardings)
         return known
 
-    def is_maximal(self, attr: Any) -> bool:
-        """Whether the sharding names one device and no mesh."""
-        reference = sdy.TensorShardingAttr(attr).mesh_or_ref
-        return "maximal_mesh" in str(reference)
-
     def meshes(self) -> Iterable[Mesh]:
         return (mesh for mesh in self._by_name.values() if mesh is not None)
 

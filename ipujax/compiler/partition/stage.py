@@ -15,9 +15,10 @@ from jaxlib.mlir import ir
 
 from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
+from ipujax.compiler.partition.inline import main_of
 from ipujax.compiler.partition.localise import Localiser, shape_of
 from ipujax.compiler.partition.mesh import Layout
-from ipujax.compiler.partition.propagate import main_of, propagate
+from ipujax.compiler.partition.propagate import propagate
 from ipujax.compiler.partition.rules import RULES
 from ipujax.compiler.partition.shardings import SHARDING, Shardings
 from ipujax.errors import UnsupportedOpError

@@ -8,6 +8,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax import jax_compat
+from ipujax.compiler.partition.composites import PREFIX, as_op
 from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, replicate
 
@@ -67,8 +68,11 @@ def collective(*names: str) -> Any:
 
 def custom_call(localiser: Localiser, operation: Any) -> None:
     """Calls of Python run on one device of those that hold the same; others run everywhere."""
-    replicate(localiser, operation)
     target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    if target.startswith(PREFIX):
+        localiser.apply(as_op(operation))
+        return
+    replicate(localiser, operation)
     if target != jax_compat.CALLBACK_TARGET:
         return
     groups = _alike(localiser)

@@ -91,7 +91,11 @@ def bitcast(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors([operand], [result]))
 
 
+#: Ops that JAX writes as composites.
+CHLO = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
+
 RULES = {
+    **{f"chlo.{name}": elementwise for name in CHLO},
     **{f"stablehlo.{name}": elementwise for name in NAMES},
     "stablehlo.all_reduce": each_its_own,
     "stablehlo.optimization_barrier": each_its_own,

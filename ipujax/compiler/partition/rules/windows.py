@@ -31,6 +31,11 @@ def sort(localiser: Localiser, operation: Any) -> None:
         _same_dims(localiser, operation, [ir.IntegerAttr(operation.attributes["dimension"]).value])
 
 
+def top_k(localiser: Localiser, operation: Any) -> None:
+    if not localiser.is_whole(operation):
+        _same_dims(localiser, operation, [len(localiser.shape(operation.results[0])) - 1])
+
+
 def fft(localiser: Localiser, operation: Any) -> None:
     if not localiser.is_whole(operation):
         rank = len(localiser.shape(operation.results[0]))
@@ -63,6 +68,7 @@ def windows(localiser: Localiser, operation: Any) -> None:
 
 
 RULES = {
+    "chlo.top_k": top_k,
     "stablehlo.sort": sort,
     "stablehlo.fft": fft,
     "stablehlo.cholesky": matrices,

@@ -1,0 +1,92 @@
+"""Composites that have a rule of their own, taken through Shardy, which knows none of them.
+
+%1 = composite "chlo.erf" %0 {decomposition = @erf_impl}                             before
+%1 = custom_call @chlo.erf(%0) {sdy.sharding_rule = ([i, j])->([i, j])}       for Shardy
+%1 = chlo.erf %0                                                                      after
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ipujax import jax_compat
+from ipujax.compiler.partition.inline import ops_named
+from ipujax.compiler.partition.shardings import SHARDING
+from ipujax.compiler.reader import needs_decomposition
+from ipujax.compiler.rules.registry import RULES
+from ipujax.compiler.sources import METADATA
+
+PREFIX = "chlo."
+ATTRIBUTES = "ipu.attributes"
+_LETTERS = "ijklmnopqrstuvwxyz"
+
+
+def name_composites(module: Any) -> None:
+    """Composites become custom calls, or calls of their decompositions."""
+    left = False
+    for operation in ops_named(module.operation, "stablehlo.composite"):
+        name = ir.StringAttr(operation.attributes["name"]).value
+        rule = _sharding_rule(name, operation)
+        if rule is None or name not in RULES or needs_decomposition(name, operation):
+            left = True
+            continue
+        attributes = {
+            "call_target_name": ir.StringAttr.get(name),
+            "sdy.sharding_rule": ir.Attribute.parse(rule),
+        }
+        if "composite_attributes" in operation.attributes:
+            attributes[ATTRIBUTES] = operation.attributes["composite_attributes"]
+        _replace(operation, "stablehlo.custom_call", attributes)
+    if left:
+        jax_compat.run_passes(module, ["func.func(stablehlo-legalize-composite-to-call)"])
+
+
+def as_op(operation: Any) -> Any:
+    """The op that a custom call of `name_composites` stands for."""
+    given = operation.attributes.get(ATTRIBUTES)
+    attributes = {item.name: item.attr for item in given} if given is not None else {}
+    name = ir.StringAttr(operation.attributes["call_target_name"]).value
+    return _replace(operation, name, attributes)
+
+
+def _replace(operation: Any, name: str, attributes: dict[str, Any]) -> Any:
+    for kept in (METADATA, SHARDING):
+        if kept in operation.attributes:
+            attributes[kept] = operation.attributes[kept]
+    made = ir.Operation.create(
+        name,
+        results=[result.type for result in operation.results],
+        operands=list(operation.operands),
+        attributes=attributes,
+        loc=operation.location,
+        ip=ir.InsertionPoint(operation),
+    )
+    for old, new in zip(operation.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    operation.erase()
+    return made
+
+
+def _sharding_rule(name: str, operation: Any) -> str | None:
+    """Elementwise, or along the last dimension; as Shardy's attribute."""
+    shape = list(operation.operands[0].type.shape)
+    if not name.startswith(PREFIX) or len(shape) >= len(_LETTERS):
+        return None
+    letters = list(_LETTERS[: len(shape)])
+    sizes = dict(zip(letters, shape, strict=True))
+    operand, result, whole = letters, letters, ""
+    if name == "chlo.top_k":
+        found = _LETTERS[len(shape)]
+        result = [*letters[:-1], found]
+        sizes[found] = operation.results[0].type.shape[-1]
+        whole = f" need_replication={{{letters[-1]}, {found}}}"
+    results = ",".join([_dims(result)] * len(operation.results))
+    listed = ", ".join(f"{letter}={size}" for letter, size in sizes.items())
+    return f"#sdy.op_sharding_rule<({_dims(operand)})->({results}) {{{listed}}}{whole}, custom>"
+
+
+def _dims(letters: Sequence[str]) -> str:
+    return "[" + ", ".join(letters) + "]"

@@ -1,0 +1,91 @@
+"""scatter: in blocks, where updates are dealt, or what they go into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir.dialects import stablehlo
+
+from ipujax.compiler.partition.factors import Factors, deal, dealt, localise
+from ipujax.compiler.partition.localise import Localiser
+from ipujax.compiler.partition.mesh import Digits, Mesh
+from ipujax.compiler.partition.rules.products import combiner_of, is_neutral
+from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
+
+
+def scatter(localiser: Localiser, operation: Any) -> None:
+    """Batches that all share, whole dimensions of windows, and dimensions that indices look up.
+
+    Updates that are dealt are scattered where they are, and the results combined.
+    """
+    if localiser.is_whole(operation):
+        return
+    numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
+    inputs = len(operation.results)
+    shape = localiser.shape(operation.operands[0])
+    indices_shape = localiser.shape(operation.operands[inputs])
+    updates_shape = localiser.shape(operation.operands[inputs + 1])
+    operand: list[int | None] = [None] * len(shape)
+    indices: list[int | None] = [None] * len(indices_shape)
+    updates: list[int | None] = [None] * len(updates_shape)
+    missing = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    windows = [d for d in range(len(shape)) if d not in missing]
+    for d, update in zip(windows, numbers.update_window_dims, strict=True):
+        if updates_shape[update] == shape[d]:
+            operand[d] = updates[update] = d
+    batches = batch_dims(indices_shape, numbers.index_vector_dim)
+    left = [d for d in range(len(updates_shape)) if d not in set(numbers.update_window_dims)]
+    place = dict(zip(batches, left, strict=True))
+    pairs = zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
+    for d, batch in pairs:
+        operand[d] = indices[batch] = updates[place[batch]] = d
+    looked_up: list[int] = []
+    if can_shift(operation, inputs):
+        components = numbers.scattered_dims_to_operand_dims
+        looked_up = [d for d in components if d in numbers.inserted_window_dims]
+    for d in looked_up:
+        operand[d] = d
+    kind = combiner_of(operation.regions[0]) if inputs == 1 else None
+    reduced: set[int] = set()
+    if kind in ("add", "max", "min") and can_shift(operation, inputs):
+        for d in batches:
+            if indices[d] is None:
+                factor = len(shape) + d
+                indices[d] = updates[place[d]] = factor
+                reduced.add(factor)
+    given = [tuple(operand)] * inputs + [tuple(indices)] + [tuple(updates)] * inputs
+    factors = Factors(given, [tuple(operand)] * inputs, frozenset(reduced), kind or "add")
+    mesh, digits = deal(localiser, operation, factors)
+    if mesh is not None:
+        _once(localiser, operation, factors, mesh, digits)
+        shifted = [d for d in looked_up if digits.get(d)]
+        if shifted:
+            localiser.require(operation, inputs, dealt(mesh, tuple(indices), digits))
+            value = operation.operands[inputs]
+            components = list(numbers.scattered_dims_to_operand_dims)
+            shift = Shift(mesh, shape, components, numbers.index_vector_dim, digits)
+            # What is outside the block is left out, as scatters do.
+            local = shift.local(localiser.emit, value, shifted)
+            localiser.adopt(local, localiser.info(value))
+            operation.operands[inputs] = local
+    localise(localiser, operation, factors)
+
+
+def _once(
+    localiser: Localiser, operation: Any, factors: Factors, mesh: Mesh, digits: dict[int, Digits]
+) -> None:
+    """Of devices whose results are added up one has the operand, the others have zeros."""
+    combined = tuple(d for f in sorted(factors.reduced) for d in digits.get(f, ()))
+    value = operation.operands[0]
+    if not combined or factors.kind != "add" or is_neutral(value, "add"):
+        return
+    localiser.require(operation, 0, dealt(mesh, factors.operands[0], digits))
+    value, emit = operation.operands[0], localiser.emit
+    first = emit.is_device(mesh.values(combined) == 0)
+    zeros = emit.zeros(value.type.shape, value.type)
+    chosen = emit.one("stablehlo.select", value.type, [first, value, zeros])
+    localiser.adopt(chosen, localiser.info(value))
+    operation.operands[0] = chosen
+
+
+RULES = {"stablehlo.scatter": scatter}

@@ -1,0 +1,108 @@
+"""Indices into a tensor, as indices into a device's block of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ipujax.compiler.partition.emit import Emitter, tensor_type
+from ipujax.compiler.partition.factors import count
+from ipujax.compiler.partition.mesh import Digits, Mesh, Shape
+
+
+def can_shift(operation: Any, indices: int) -> bool:
+    """Whether places in a block can be computed in the indices' type, and zeros be added."""
+    element = operation.operands[indices].type.element_type
+    values = operation.results[0].type.element_type
+    return (
+        isinstance(element, ir.IntegerType)
+        and element.width >= 32
+        and not isinstance(values, ir.ComplexType)
+    )
+
+
+def batch_dims(indices: Shape, vector_dim: int) -> list[int]:
+    """The dimensions of indices that do not hold the numbers of an index vector."""
+    return [d for d in range(len(indices)) if d != vector_dim]
+
+
+class Shift(NamedTuple):
+    """Indices into a tensor become indices into a device's block of it.
+
+    Attributes:
+        shape: of the whole tensor.
+        components: the dimension that each number of an index vector counts in.
+        vector_dim: the dimension of the indices that holds those numbers.
+        digits: how the tensor's dimensions are dealt.
+    """
+
+    mesh: Mesh
+    shape: Shape
+    components: list[int]
+    vector_dim: int
+    digits: dict[int, Digits]
+
+    def clamped(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
+        """Gathers take the nearest element where an index is outside."""
+        limits = [self.shape[d] - 1 if d in dims else 2**31 - 1 for d in self.components]
+        low = [0 if d in dims else -(2**31) for d in self.components]
+        element = indices.type.element_type
+        if element.is_unsigned:
+            low = [0] * len(low)
+        bounds = [self._vectors(emit, np.array([row]), indices) for row in (low, limits)]
+        return emit.one("stablehlo.clamp", indices.type, [bounds[0], indices, bounds[1]])
+
+    def local(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
+        """The indices, counted from where the device's block begins."""
+        columns = [
+            self.mesh.values(self.digits[d]) * (self.shape[d] // count(self.digits[d]))
+            if d in dims
+            else np.zeros_like(self.mesh.values(()))
+            for d in self.components
+        ]
+        starts = self._vectors(emit, np.stack(columns, 1), indices)
+        return emit.one("stablehlo.subtract", indices.type, [indices, starts])
+
+    def inside(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
+        """For each local index vector whether it points into the block: i1, without vector_dim."""
+        found = None
+        for k, d in enumerate(self.components):
+            if d not in dims:
+                continue
+            part = self._component(emit, indices, k)
+            size = self.shape[d] // count(self.digits[d])
+            shape, element = part.type.shape, part.type.element_type
+            low, high = (
+                emit.broadcast(emit.constant(np.asarray(number), element), shape)
+                for number in (0, size)
+            )
+            above, below = emit.compare("GE", part, low), emit.compare("LT", part, high)
+            here = emit.one("stablehlo.and", above.type, [above, below])
+            found = here if found is None else emit.one("stablehlo.and", here.type, [found, here])
+        return found
+
+    def _component(self, emit: Emitter, indices: Any, k: int) -> Any:
+        shape = list(indices.type.shape)
+        if self.vector_dim == len(shape):
+            return indices
+        start, limit = [0] * len(shape), list(shape)
+        start[self.vector_dim], limit[self.vector_dim] = k, k + 1
+        taken = [high - low for low, high in zip(start, limit, strict=True)]
+        part = emit.one(
+            "stablehlo.slice",
+            tensor_type(taken, indices.type),
+            [indices],
+            start_indices=ir.DenseI64ArrayAttr.get(start),
+            limit_indices=ir.DenseI64ArrayAttr.get(limit),
+            strides=ir.DenseI64ArrayAttr.get([1] * len(shape)),
+        )
+        return emit.reshape(part, [s for d, s in enumerate(shape) if d != self.vector_dim])
+
+    def _vectors(self, emit: Emitter, rows: np.ndarray, indices: Any) -> Any:
+        """A device's row, next to every index vector."""
+        shape, element = list(indices.type.shape), indices.type.element_type
+        if self.vector_dim == len(shape):
+            return emit.broadcast(emit.by_device(rows[:, 0], element), shape)
+        return emit.spread(emit.by_device(rows, element), shape, [self.vector_dim])
