@@ -43,8 +43,8 @@ def compare(got: Any, want: np.ndarray, dtype: str) -> None:
 @pytest.mark.parametrize(
     ("row", "dtype"), ROWS, ids=[f"{row.name}-{dtype}".replace(" ", "_") for row, dtype in ROWS]
 )
-def test_numbers(replicas, row: Collective, dtype: str):
-    check_numbers(row, dtype, replicas(NUM_REPLICAS))
+def test_numbers(row: Collective, dtype: str):
+    check_numbers(row, dtype, jax.devices("ipu")[:NUM_REPLICAS])
 
 
 def check_numbers(row: Collective, dtype: str, devices: list[jax.Device]) -> None:
@@ -62,9 +62,9 @@ def check_numbers(row: Collective, dtype: str, devices: list[jax.Device]) -> Non
 
 
 @pytest.mark.parametrize("row", [*OF_LAX, *OF_IPUJAX], ids=lambda row: row.name)
-def test_numbers_on_eight(row: Collective):
+def test_numbers_on_eight(replicas, row: Collective):
     """The dtype that each row names first."""
-    check_numbers(row, row.dtypes[0], jax.devices("ipu")[:8])
+    check_numbers(row, row.dtypes[0], replicas(8))
 
 
 def result_dtype(row: Collective, dtype: str) -> Any:

@@ -62,6 +62,35 @@ def test_axes(replicas):
     np.testing.assert_allclose(rows, w.sum() + np.arange(4), rtol=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_axes_are_as_in_vmap(replicas, seed):
+    """Shapes, mapped axes and results' axes at random; `jax.vmap` on one device is the oracle."""
+    rng = np.random.default_rng(seed)
+    arguments, in_axes = [], []
+    for _ in range(3):
+        shape = [2, 3, 5][: rng.integers(0, 4)]
+        axis = None if rng.random() < 0.3 and in_axes else int(rng.integers(0, len(shape) + 1))
+        if axis is not None:
+            shape.insert(axis, 4)
+            axis -= len(shape) * int(rng.random() < 0.3)  # the same, counted from the end
+        arguments.append(rng.normal(size=shape).astype(np.float32))
+        in_axes.append(axis)
+    out_axes = (0, tuple(int(rng.integers(-1, 2)) for _ in range(2)))
+
+    def call(x, y, z):
+        total = jax.lax.psum(y.sum() + z.sum(), "i")
+        return {"x": x * total}, (jnp.outer(x, y), jnp.outer(z, x) - total)
+
+    got = ipu.pmap(call, "i", in_axes=tuple(in_axes), out_axes=out_axes, devices=replicas(4))
+    with jax.default_device(jax.devices("cpu")[0]):
+        want = jax.vmap(call, tuple(in_axes), out_axes, axis_name="i")(*arguments)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4),
+        got(*arguments),
+        want,
+    )
+
+
 def test_none_in_pytrees(replicas):
     @ipu.pmap(devices=replicas(4))
     def call(x):
