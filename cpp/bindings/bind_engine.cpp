@@ -39,9 +39,9 @@ py::dict costDict(const engine::Cost& c) {
       "compute_cycles"_a = c.compute_cycles, "mean_compute_cycles"_a = c.mean_compute_cycles,
       "exchange_cycles"_a = c.exchange_cycles, "sync_cycles"_a = c.sync_cycles,
       "link_cycles"_a = c.link_cycles, "exchange_bytes"_a = c.exchange_bytes,
-      "link_bytes"_a = c.link_bytes, "flops"_a = c.flops,
-      "temporary_bytes"_a = c.temporary_bytes, "vertex_state_bytes"_a = c.vertex_state_bytes,
-      "code_bytes"_a = c.code_bytes, "cycles"_a = c.cycles());
+      "link_bytes"_a = c.link_bytes, "flops"_a = c.flops, "temporary_bytes"_a = c.temporary_bytes,
+      "vertex_state_bytes"_a = c.vertex_state_bytes, "code_bytes"_a = c.code_bytes,
+      "cycles"_a = c.cycles());
 }
 
 /// What an executable holds, for dumps and tests.
@@ -65,12 +65,12 @@ py::dict inspectImage(const py::bytes& bytes) {
   const auto& m = image->memory;
   return py::dict(
       "name"_a = image->signature.name, "num_replicas"_a = image->signature.num_replicas,
-      "steps"_a = steps, "buffers"_a = buffers,
-      "arena_bytes"_a = image->arena_bytes, "constant_bytes"_a = image->constants.size(),
-      "cost"_a = costDict(image->cost()), "tile_capacity"_a = m.tile_capacity,
-      "worst_tile"_a = m.worst_tile, "worst_tile_bytes"_a = m.worst_tile_bytes,
-      "always_live_bytes"_a = m.always_live_bytes, "peak_live_bytes"_a = m.peak_live_bytes,
-      "vertex_state_bytes"_a = m.vertex_state_bytes, "code_bytes"_a = m.code_bytes);
+      "steps"_a = steps, "buffers"_a = buffers, "arena_bytes"_a = image->arena_bytes,
+      "constant_bytes"_a = image->constants.size(), "cost"_a = costDict(image->cost()),
+      "tile_capacity"_a = m.tile_capacity, "worst_tile"_a = m.worst_tile,
+      "worst_tile_bytes"_a = m.worst_tile_bytes, "always_live_bytes"_a = m.always_live_bytes,
+      "peak_live_bytes"_a = m.peak_live_bytes, "vertex_state_bytes"_a = m.vertex_state_bytes,
+      "code_bytes"_a = m.code_bytes);
 }
 
 }  // namespace
