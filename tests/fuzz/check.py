@@ -61,11 +61,12 @@ def check(
 ) -> Outcome:
     """Compares the IPU with each oracle; a refusal of the IPU is a difference too.
 
+    An oracle that differs is wrong itself, and counts as one that did not run the program, where it
+    is alone: another one, or the referee, agrees with the IPU on the results that differ, or it does
+    so itself once it runs the ops one by one.
+
     Args:
-        referee: the reference interpreter, asked for the results that differ. Where it agrees with
-            the IPU, another oracle that does not is wrong itself, and is counted as one that did
-            not run the program. So is an oracle whose own answer is the IPU's once it runs the
-            ops one by one.
+        referee: the reference interpreter, asked for results that differ.
     """
     outcome = Outcome(program.seed)
     try:
@@ -82,7 +83,8 @@ def check(
         except (OracleError, jax.errors.JaxRuntimeError) as error:
             outcome.refused[name] = str(error)
             continue
-        judges = [one_by_one(run)] if referee is None else [referee, one_by_one(run)]
+        others = [other for key, other in oracles.items() if key != name]
+        judges = [*others, *([referee] if referee else []), one_by_one(run)]
         if found and any(_agrees(program, ours, sorted(found), judge) for judge in judges):
             outcome.refused[name] = f"it is wrong alone: {next(iter(found.values()))}"
             continue
