@@ -61,9 +61,9 @@ def check(
 ) -> Outcome:
     """Compares the IPU with each oracle; a refusal of the IPU is a difference too.
 
-    An oracle that differs is wrong itself, and counts as one that did not run the program, where it
-    is alone: another one, or the referee, agrees with the IPU on the results that differ, or it does
-    so itself once it runs the ops one by one.
+    An oracle that differs counts as one that did not run the program where it is wrong alone:
+    another one, or the referee, agrees with the IPU on the results that differ, or it does so
+    itself once it runs the ops one by one.
 
     Args:
         referee: the reference interpreter, asked for results that differ.
