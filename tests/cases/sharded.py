@@ -358,6 +358,15 @@ AUTO = [
         atol=1e-4,
     ),
     ShardedCase(
+        "sums_of_sums",
+        plain(lambda x, w: (x @ w + jnp.sin(x) @ w + x[:, :1] @ w[:1], (x * 2) @ w - x @ w)),
+        (X8, W),
+        (P(None, "a"), P("a")),
+    ),
+    ShardedCase(
+        "approx_max_k", plain(lambda x: lax.approx_max_k(x, 3)), (numbers(8, 64),), (P("a"),)
+    ),
+    ShardedCase(
         "pmap_like",
         mapped(lambda x, w: lax.pmean(x @ w, "a"), (P("a"), P()), P("a")),
         (X8, W),

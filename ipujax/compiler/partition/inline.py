@@ -16,7 +16,7 @@ def main_of(module: Any) -> Any:
     Raises:
         InvalidProgramError: there is none.
     """
-    functions = _functions(module)
+    functions = functions_of(module)
     if "main" not in functions:
         raise InvalidProgramError(
             f"[partition] needs a function @main; got {sorted(functions)}. Do export it whole."
@@ -24,7 +24,8 @@ def main_of(module: Any) -> Any:
     return functions["main"]
 
 
-def _functions(module: Any) -> dict[str, Any]:
+def functions_of(module: Any) -> dict[str, Any]:
+    """All functions by name."""
     return {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
         for op in module.body.operations
@@ -33,8 +34,11 @@ def _functions(module: Any) -> dict[str, Any]:
 
 
 def inline_calls(module: Any) -> None:
-    """Puts a copy of each called function in the call's place; only @main is left."""
-    functions = _functions(module)
+    """Puts a copy of each called function in the call's place.
+
+    Only @main is left, and those that custom calls name.
+    """
+    functions = functions_of(module)
     main = main_of(module)
     pending = [main]
     while pending:
@@ -43,9 +47,18 @@ def inline_calls(module: Any) -> None:
             callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
             copy = functions[callee].clone(ip=False)
             pending.extend(_inline(call, copy))
+    named = _named_by_custom_calls(main)
     for name, function in functions.items():
-        if name != "main":
+        if name != "main" and name not in named:
             function.erase()
+
+
+def _named_by_custom_calls(main: Any) -> set[str]:
+    found = set()
+    for call in ops_named(main, "stablehlo.custom_call"):
+        for symbol in call.attributes.get("called_computations") or ():
+            found.add(ir.FlatSymbolRefAttr(symbol).value)
+    return found
 
 
 def ops_named(root: Any, name: str) -> list[Any]:

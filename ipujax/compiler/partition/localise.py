@@ -147,10 +147,16 @@ class Localiser:
         values, arguments = list(terminator.operands), list(block.arguments)
         self._renamed.append((operation, values, arguments))
 
-    def substitute(self, operation: Any, value: Any, layout: Layout | None) -> None:
+    def substitute(
+        self,
+        operation: Any,
+        value: Any,
+        layout: Layout | None,
+        partial: Partial | None = None,
+    ) -> None:
         """Another value, of local type, takes the place of the op's only result."""
         result = operation.results[0]
-        self.adopt(value, Info(shape_of(result), layout))
+        self.adopt(value, Info(shape_of(result), layout, partial))
         result.replace_all_uses_with(value)
         operation.erase()
 

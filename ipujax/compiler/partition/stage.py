@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 
 from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.partition.inline import main_of
+from ipujax.compiler.partition.inline import functions_of, main_of, ops_named
 from ipujax.compiler.partition.localise import Localiser, shape_of
 from ipujax.compiler.partition.mesh import Layout
 from ipujax.compiler.partition.propagate import propagate
@@ -74,15 +74,18 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
         [layout if _is_plain(layout) else None for layout in layouts]
         for layouts in (parameters, results)
     )
-    ranks = [len(shape_of(value)) for value in block.arguments], [len(s) for s in global_results]
     for argument, layout in zip(block.arguments, parameters, strict=True):
         localiser.set(argument, layout)
     localiser.run(block, results)
+    for function in functions_of(module).values():
+        # Of those that custom calls name only the spelling of constants changed.
+        for operation in ops_named(function, "sdy.constant"):
+            localiser.apply(operation)
     localiser.finish()
     _write_signature(main, block)
     jax_compat.run_passes(module, ["sdy-drop-sharding-and-mesh"])
     module.operation.verify()
-    return _serialised(parameters, ranks[0]), _serialised(results, ranks[1])
+    return _serialised(parameters), _serialised(results)
 
 
 def _declared(shardings: Shardings, attributes: Any, shape: tuple[int, ...]) -> Layout | None:
@@ -95,7 +98,6 @@ def _is_plain(layout: Layout | None) -> bool:
     """Whether it is dealt by whole axes: JAX has no names for parts of them."""
     if layout is None:
         return True
-    sizes = dict(layout.mesh.axes)
     for digits in layout.dims:
         at = 0
         while at < len(digits):
@@ -104,14 +106,14 @@ def _is_plain(layout: Layout | None) -> bool:
             if digits[at : at + len(axis)] != axis:
                 return False
             at += len(axis)
-    return bool(sizes)
+    return True
 
 
-def _serialised(layouts: list[Layout | None], ranks: list[int]) -> list[bytes]:
+def _serialised(layouts: list[Layout | None]) -> list[bytes]:
     """Equal layouts are serialised once."""
     known: dict[Any, bytes] = {}
     found = []
-    for layout, _rank in zip(layouts, ranks, strict=True):
+    for layout in layouts:
         if layout not in known:
             grid = layout.mesh.grid(layout.dims) if layout else None
             known[layout] = jax_compat.sharding_bytes(*(grid or (None, False)))

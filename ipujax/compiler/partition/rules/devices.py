@@ -11,6 +11,10 @@ from ipujax import jax_compat
 from ipujax.compiler.partition.composites import PREFIX, as_op
 from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, replicate
+from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
+
+#: Custom calls that hand on their operands.
+PASSING = frozenset({"annotate_device_placement"})
 
 
 def reshard_to(localiser: Localiser, operation: Any) -> None:
@@ -23,11 +27,16 @@ def reshard_to(localiser: Localiser, operation: Any) -> None:
 
 
 def all_reduce(localiser: Localiser, operation: Any) -> None:
-    """Where only blocks of the sum are taken, they are scattered as they are combined."""
+    """Left to who uses it where that saves something.
+
+    Where only blocks of the sum are taken, they are scattered as they are combined; sums that are
+    added up are combined after that.
+    """
     value = operation.operands[0]
     info = localiser.info(value)
     users = {use.owner.name for use in operation.results[0].uses}
-    if info is not None and info.partial is not None and users == {"sdy.all_slice"}:
+    waits = users == {"sdy.all_slice"} or is_added(operation.results[0], operation)
+    if info is not None and info.partial is not None and waits:
         localiser.rename(operation, [value])
     else:
         reshard_to(localiser, operation)
@@ -71,6 +80,9 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
     target = ir.StringAttr(operation.attributes["call_target_name"]).value
     if target.startswith(PREFIX):
         localiser.apply(as_op(operation))
+        return
+    if target in PASSING:
+        each_its_own(localiser, operation)
         return
     replicate(localiser, operation)
     if target != jax_compat.CALLBACK_TARGET:

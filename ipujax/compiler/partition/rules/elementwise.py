@@ -74,6 +74,32 @@ def elementwise(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors(operands, [dims] * len(operation.results)))
 
 
+def add(localiser: Localiser, operation: Any) -> None:
+    """Parts of two sums are added before they are combined: one collective instead of two."""
+    first, second = (localiser.info(value) for value in operation.operands)
+    if first is None or first.partial is None or first != second or first.partial.kind != "add":
+        elementwise(localiser, operation)
+        return
+    operands, emit = list(operation.operands), localiser.emit
+    total = emit.one("stablehlo.add", operands[0].type, operands)
+    localiser.adopt(total, first)
+    if is_added(operation.results[0], operation):
+        localiser.substitute(operation, total, first.layout, first.partial)
+        return
+    (layout,) = localiser.declared(operation)
+    localiser.substitute(operation, localiser.take_as(total, layout), layout)
+
+
+def is_added(value: Any, operation: Any) -> bool:
+    """Whether the only use of the op's result is an addition beside it, perhaps transposed."""
+    users = [use.owner.operation for use in value.uses]
+    if len(users) != 1 or users[0].block != operation.block:
+        return False
+    if users[0].name == "stablehlo.transpose":
+        return is_added(users[0].results[0], operation)
+    return bool(users[0].name == "stablehlo.add")
+
+
 def each_its_own(localiser: Localiser, operation: Any) -> None:
     """Result k is operand k, whatever the others are."""
     if localiser.is_whole(operation):
@@ -97,6 +123,7 @@ CHLO = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 RULES = {
     **{f"chlo.{name}": elementwise for name in CHLO},
     **{f"stablehlo.{name}": elementwise for name in NAMES},
+    "stablehlo.add": add,
     "stablehlo.all_reduce": each_its_own,
     "stablehlo.optimization_barrier": each_its_own,
     "stablehlo.bitcast_convert": bitcast,

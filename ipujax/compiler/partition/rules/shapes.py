@@ -11,6 +11,7 @@ from ipujax.compiler.partition.emit import tensor_type
 from ipujax.compiler.partition.factors import Dims, Factors, count, localise
 from ipujax.compiler.partition.localise import Localiser, replicate, shape_of
 from ipujax.compiler.partition.mesh import Digits, Layout, Shape, layout_of
+from ipujax.compiler.partition.rules.elementwise import is_added
 
 
 def _numbers(operation: Any, name: str) -> list[int]:
@@ -31,6 +32,11 @@ def transpose(localiser: Localiser, operation: Any) -> None:
     if localiser.is_whole(operation):
         return
     order = _numbers(operation, "permutation")
+    info = localiser.info(operation.operands[0])
+    if info is not None and info.partial is not None and is_added(operation.results[0], operation):
+        dims = [info.layout.dims[d] if info.layout else () for d in order]
+        localiser.set(operation.results[0], layout_of(info.partial.mesh, dims), info.partial)
+        return
     localise(localiser, operation, Factors([tuple(range(len(order)))], [tuple(order)]))
 
 
