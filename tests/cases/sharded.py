@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental.shard_alike import shard_alike
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -143,6 +144,10 @@ def _scan(x: Any, ws: Any) -> Any:
 
 def _count_down(x: Any) -> Any:
     return lax.while_loop(lambda c: c[1].sum() > 1, lambda c: (c[0] + 1, c[1] * 0.5), (0.0, x))
+
+
+def _reshapes(y: Any) -> Any:
+    return y.reshape(2, 6, 6).sum(1), y.reshape(3, 4, 6) * 2, y.T @ y, y.ravel(), y.cumsum(0)
 
 
 def _loss(e: Any, ids: Any, y: Any) -> Any:
@@ -365,6 +370,49 @@ AUTO = [
     ),
     ShardedCase(
         "approx_max_k", plain(lambda x: lax.approx_max_k(x, 3)), (numbers(8, 64),), (P("a"),)
+    ),
+    ShardedCase(
+        "alike",
+        plain(lambda x: shard_alike(x * 2, jnp.ones((8, 8)) * 3)),
+        (X8,),
+        (P("a"),),
+    ),
+    ShardedCase(
+        "unconstrained",
+        constrained(lambda x: x @ x, P(P.UNCONSTRAINED, "a")),
+        (X8,),
+        (P("a"),),
+    ),
+    ShardedCase(
+        "uneven_constraint",
+        lambda mesh: (
+            lambda x: lax.with_sharding_constraint(x[:7] * 2, NamedSharding(mesh, P("a"))).sum(0)
+        ),
+        (X8,),
+    ),
+    ShardedCase("six_devices", plain(_reshapes), (numbers(12, 6),), (P("a"),), mesh=(6,)),
+    ShardedCase("two_by_three", plain(_reshapes), (numbers(12, 6),), (P("a", "b"),), mesh=(2, 3)),
+    ShardedCase("three_by_two", plain(_reshapes), (numbers(12, 6),), (P(("b", "a")),), mesh=(3, 2)),
+    ShardedCase(
+        "three_axes",
+        lambda mesh: (
+            lambda z: (
+                jnp.einsum("ijk,kjl->il", z, z),
+                z.transpose(2, 0, 1).reshape(64, 8) @ z[0],
+                lax.with_sharding_constraint(z, NamedSharding(mesh, P(("c", "a"), None, "b"))),
+            )
+        ),
+        (numbers(8, 8, 8),),
+        (P("a", "b", "c"),),
+        mesh=(2, 2, 2),
+    ),
+    ShardedCase(
+        "dtypes",
+        plain(lambda x: [(x * 10).astype(t).sum(0) for t in ("int8", "int32", "bool", "bfloat16")]),
+        (X8,),
+        (P("a"),),
+        rtol=2e-2,
+        atol=2e-1,
     ),
     ShardedCase(
         "pmap_like",

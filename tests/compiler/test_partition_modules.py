@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib import _jax
 
@@ -17,7 +17,7 @@ from ipujax import jax_compat
 from ipujax.compiler.ingest import ingest
 from ipujax.compiler.partition import partition
 from ipujax.errors import UnsupportedOpError
-from tests.compiler.sharded_oracle import LocalProgram
+from tests.compiler.sharded_oracle import LocalProgram, compare
 
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
 
@@ -113,6 +113,21 @@ def test_a_program_for_one_device_is_not_touched():
     assert partition(request) is request
     assert str(request.module) == before
     assert not request.parameter_shardings
+
+
+def test_explicit_axes_are_programs_like_others():
+    explicit = jax.make_mesh(
+        (2, 2), ("a", "b"), (AxisType.Explicit,) * 2, devices=jax.devices("cpu")[:4]
+    )
+    with jax.set_mesh(explicit):
+        args = jax.device_put(X, P("a", "b")), jax.device_put(X, P("b", None))
+
+        def f(x: Any, w: Any) -> Any:
+            y = jnp.einsum("ij,jk->ik", x, w, out_sharding=P("a", None))
+            return jax.sharding.reshard(jnp.sin(x), P("b", "a")), y, jax.grad(jnp.sum)(y)
+
+        jitted = jax.jit(f)
+        compare(jitted, args, jitted, 1e-4, 1e-4)
 
 
 def test_old_annotations_are_refused_by_name():
