@@ -26,6 +26,7 @@ class Shardings:
         self._by_text: dict[str, Mesh | None] = {}
         self._raw: dict[Any, tuple[Mesh | None, tuple[Digits, ...]]] = {}
         self._lists: dict[Any, list[Any]] = {}
+        self._layouts: dict[Any, Layout | None] = {}
         for op in module.body.operations:
             if op.operation.name == "sdy.mesh":
                 attributes = op.operation.attributes
@@ -38,6 +39,12 @@ class Shardings:
         Digits that do not divide a dimension are left out, and those of manual axes: inside the
         computation a tensor has the shape that they leave.
         """
+        key = (attr, tuple(shape), manual)
+        if key not in self._layouts:
+            self._layouts[key] = self._layout(attr, shape, manual)
+        return self._layouts[key]
+
+    def _layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
         mesh, dims = self._read(attr)
         if mesh is None or len(dims) != len(shape):
             return None
