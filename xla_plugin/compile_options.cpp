@@ -131,10 +131,15 @@ std::string DeviceAssignment::serialise() const {
   return out;
 }
 
-DeviceAssignment readDeviceAssignment(std::string_view compile_options, int default_device) {
+DeviceAssignment readDeviceAssignment(std::string_view compile_options,
+                                      std::span<const std::int32_t> default_devices) {
   const auto message =
       findMessage(findMessage(compile_options, kExecutableBuildOptions), kDeviceAssignment);
-  if (message.empty()) return {1, 1, {default_device}};
+  if (message.empty()) {
+    return {1,
+            static_cast<int>(default_devices.size()),
+            {default_devices.begin(), default_devices.end()}};
+  }
   DeviceAssignment assignment;
   std::vector<std::vector<int>> columns;  // one per partition
   for (ProtoReader reader(message); reader.next();) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,8 @@ struct DeviceAssignment {
 };
 
 /// Reads the device assignment out of a serialised xla.CompileOptionsProto. Without one the
-/// program runs on `default_device`.
-DeviceAssignment readDeviceAssignment(std::string_view compile_options, int default_device);
+/// program's partitions run on `default_devices`.
+DeviceAssignment readDeviceAssignment(std::string_view compile_options,
+                                      std::span<const std::int32_t> default_devices);
 
 }  // namespace ipujax::plugin

@@ -89,10 +89,9 @@ ShardingTexts::ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool 
   }
 }
 
-Executable::Executable(std::shared_ptr<const Program> program, int num_replicas, int num_partitions)
+Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment)
     : program_(std::move(program)),
-      num_replicas_(static_cast<std::size_t>(num_replicas)),
-      num_partitions_(static_cast<std::size_t>(num_partitions)),
+      assignment_(std::move(assignment)),
       costs_(costsOf(*program_->image())),
       parameter_shardings_(program_->signature().inputs, program_->signature().num_replicas > 1),
       output_shardings_(program_->signature().outputs, program_->signature().num_replicas > 1) {
@@ -118,11 +117,13 @@ void name(PJRT_Executable_Name_Args& args) {
 }
 
 void numReplicas(PJRT_Executable_NumReplicas_Args& args) {
-  args.num_replicas = object<Executable>(args.executable).numReplicas();
+  args.num_replicas =
+      static_cast<std::size_t>(object<Executable>(args.executable).assignment().num_replicas);
 }
 
 void numPartitions(PJRT_Executable_NumPartitions_Args& args) {
-  args.num_partitions = object<Executable>(args.executable).numPartitions();
+  args.num_partitions =
+      static_cast<std::size_t>(object<Executable>(args.executable).assignment().num_partitions);
 }
 
 void numOutputs(PJRT_Executable_NumOutputs_Args& args) {
@@ -196,9 +197,13 @@ void parameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
 }
 
 /// Called twice: for the size, then with room for the code.
+/// jaxlib asks for it with every program, for the layouts of its results. For one device it can do
+/// without; of several devices it takes what it did not get for a layout, and dies when it saves
+/// the executable. The interface says as much, and takes no time to read.
 void optimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
-  const auto& text = object<Executable>(args.executable).image().stablehlo;
-  if (text.empty() || !bridge::showsProgramText()) {
+  const auto& image = object<Executable>(args.executable).image();
+  const auto& text = bridge::showsProgramText() ? image.stablehlo : image.signature.interface;
+  if (text.empty()) {
     throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
                       "[ipu executable] shows the text of its program only when asked to.");
   }
@@ -226,7 +231,10 @@ void destroySerialised(PJRT_SerializedExecutable* serialised) {
 
 void serialize(PJRT_Executable_Serialize_Args& args) {
   auto serialised = std::make_unique<Serialised>();
-  serialised->bytes = object<Executable>(args.executable).image().serialise();
+  const auto& executable = object<Executable>(args.executable);
+  engine::Image saved = executable.image();
+  saved.signature.device_ids = executable.assignment().device_ids;
+  serialised->bytes = saved.serialise();
   args.serialized_bytes = serialised->bytes.data();
   args.serialized_bytes_size = serialised->bytes.size();
   args.serialized_executable = release(std::move(serialised));

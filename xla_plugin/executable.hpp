@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compile_options.hpp"
 #include "engine/Image.hpp"
 #include "named_values.hpp"
 #include "shape.hpp"
@@ -42,12 +43,11 @@ struct ShardingTexts {
 /// What JAX asks about a program, whether or not it is loaded. Owned by jaxlib.
 class Executable final : public PJRT_Executable {
  public:
-  Executable(std::shared_ptr<const Program> program, int num_replicas, int num_partitions);
+  Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment);
 
   const Program& program() const { return *program_; }
   const engine::Image& image() const { return *program_->image(); }
-  std::size_t numReplicas() const { return num_replicas_; }
-  std::size_t numPartitions() const { return num_partitions_; }
+  const DeviceAssignment& assignment() const { return assignment_; }
   const NamedValues& costs() const { return costs_; }
   const ShardingTexts& parameterShardings() const { return parameter_shardings_; }
   const ShardingTexts& outputShardings() const { return output_shardings_; }
@@ -61,8 +61,7 @@ class Executable final : public PJRT_Executable {
 
  private:
   std::shared_ptr<const Program> program_;
-  std::size_t num_replicas_;
-  std::size_t num_partitions_;
+  DeviceAssignment assignment_;
   NamedValues costs_;
   ShardingTexts parameter_shardings_;
   ShardingTexts output_shardings_;

@@ -53,9 +53,11 @@ LoadedExecutable::LoadedExecutable(Client& client, std::shared_ptr<const Program
 
 std::unique_ptr<LoadedExecutable> LoadedExecutable::load(Client& client, std::string_view sealed,
                                                          std::string_view compile_options) {
-  const auto& local = client.addressableDevices();
-  auto assignment = readDeviceAssignment(compile_options, object<Device>(local.front()).id());
-  return std::make_unique<LoadedExecutable>(client, Program::open(sealed), std::move(assignment));
+  auto program = Program::open(sealed);
+  auto ids = program->signature().device_ids;
+  if (ids.empty()) ids = {object<Device>(client.addressableDevices().front()).id()};
+  auto assignment = readDeviceAssignment(compile_options, ids);
+  return std::make_unique<LoadedExecutable>(client, std::move(program), std::move(assignment));
 }
 
 /// Runs in this call and gives out finished results. Failures still travel in the results, as
@@ -126,8 +128,7 @@ void destroy(PJRT_LoadedExecutable_Destroy_Args& args) {
 
 void getExecutable(PJRT_LoadedExecutable_GetExecutable_Args& args) {
   const auto& loaded = object<LoadedExecutable>(args.loaded_executable);
-  args.executable = release(std::make_unique<Executable>(
-      loaded.program(), loaded.assignment().num_replicas, loaded.assignment().num_partitions));
+  args.executable = release(std::make_unique<Executable>(loaded.program(), loaded.assignment()));
 }
 
 void addressableDevices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {

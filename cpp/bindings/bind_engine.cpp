@@ -31,6 +31,7 @@ engine::Signature signatureOf(const py::dict& d) {
   s.output_alias = d["output_alias"].cast<std::vector<std::int32_t>>();
   s.has_host_callbacks = d["has_host_callbacks"].cast<bool>();
   s.num_replicas = d["num_replicas"].cast<std::uint32_t>();
+  s.interface = d["interface"].cast<std::string>();
   return s;
 }
 

@@ -9,7 +9,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 2;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 3;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -114,6 +114,8 @@ void write(Writer& w, const Signature& s) {
   w.put(s.output_alias);
   w.put(s.has_host_callbacks);
   w.put(s.num_replicas);
+  w.put(s.device_ids);
+  w.put(s.interface);
 }
 
 Signature readSignature(Reader& r) {
@@ -126,6 +128,8 @@ Signature readSignature(Reader& r) {
   s.output_alias = r.list<std::int32_t>();
   s.has_host_callbacks = r.get<bool>();
   s.num_replicas = r.get<std::uint32_t>();
+  s.device_ids = r.list<std::int32_t>();
+  s.interface = r.text();
   return s;
 }
 

@@ -28,6 +28,10 @@ struct Signature {
   std::vector<std::int32_t> output_alias;
   bool has_host_callbacks = false;
   std::uint32_t num_replicas = 1;
+  /// One for each replica: the devices of the executable that was saved; empty before.
+  std::vector<std::int32_t> device_ids;
+  /// The program without its body, as MLIR text, for those who look at types alone; may be empty.
+  std::string interface;
 };
 
 enum class BufferKind : std::uint8_t {

@@ -183,7 +183,24 @@ def _signature(program: Program, builder: Builder, request: Request) -> dict[str
         "output_alias": program.output_alias,
         "has_host_callbacks": builder.has_host_callbacks,
         "num_replicas": request.num_devices,
+        "interface": _interface(request.module) if request.num_devices > 1 else "",
     }
+
+
+def _interface(module: Any) -> str:
+    """A module whose main has the same type and nothing to read inside."""
+    (main,) = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
+    kind = main.attributes["function_type"].value
+    arguments = ", ".join(f"%arg{i}: {type_}" for i, type_ in enumerate(kind.inputs))
+    results = ", ".join(map(str, kind.results))
+    made = ", ".join(f"%0#{i}" for i in range(len(kind.results)))
+    body = f"return {made} : {results}" if made else "return"
+    if made:
+        call = f'"stablehlo.custom_call"() {{call_target_name = "body"}} : () -> ({results})'
+        body = f"%0:{len(kind.results)} = {call}\n{body}"
+    name = module.operation.attributes["sym_name"]
+    head = f"module @{name.value} {{\nfunc.func public @main({arguments}) -> ({results})"
+    return f"{head} {{\n{body}\n}}\n}}\n"
 
 
 def _specs(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.experimental import io_callback
+from jax.experimental import io_callback, serialize_executable
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 SPLIT = PartitionSpec("x")
@@ -200,6 +200,37 @@ def test_memory_does_not_grow_over_calls(devices, x):
         f(x)
     jax.block_until_ready(f(x))
     assert resident() - before < 1 << 20
+
+
+def test_a_saved_program_runs_on_its_devices_again(devices, x):
+    compiled = jax.jit(lambda v: v * 2 + v.sum()).lower(x).compile()
+    saved = serialize_executable.serialize(compiled)
+    loaded = serialize_executable.deserialize_and_load(*saved, execution_devices=devices)
+    result = loaded(x)
+    assert result.sharding == compiled(x).sharding
+    np.testing.assert_array_equal(result, np.arange(8) * 2 + 28)
+
+
+def test_the_persistent_cache_holds_programs_over_several_devices(run_python, tmp_path):
+    script = tmp_path / "cached.py"
+    script.write_text(
+        """
+import jax, numpy as np, sys
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+hits = []
+jax.monitoring.register_event_listener(lambda name, **_: hits.append("cache_hits" in name))
+mesh = Mesh(np.array(jax.devices("ipu")[:4]), ("x",))
+x = jax.device_put(np.arange(8, dtype=np.float32), NamedSharding(mesh, P("x")))
+print(float(jax.jit(lambda v: (v * v).sum())(x)), sum(hits))
+"""
+    )
+    first, second = (run_python(script, tmp_path / "cache") for _ in range(2))
+    assert first.stdout == "140.0 0\n", first.stderr
+    assert second.stdout.split()[0] == "140.0", second.stderr
+    assert int(second.stdout.split()[1]) > 0
 
 
 def test_more_devices_than_there_are():

@@ -20,6 +20,7 @@ _SIGNATURE = {
     "output_alias": [],
     "has_host_callbacks": False,
     "num_replicas": 1,
+    "interface": "",
 }
 #: What was measured on which machine: `add` on Bow, `scaled_add` on an Mk2.
 _MACHINES = {"add": "bow", "scaled_add": "gc200"}
