@@ -12,10 +12,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING
 
-from ipujax.cli.measure.row import Row, seconds
+from ipujax.cli.measure import threads
+from ipujax.cli.measure.row import HEADING, Row, seconds
 
 if TYPE_CHECKING:
     import jax
@@ -43,8 +43,8 @@ SHARDED = (
 #: Compiling for so many devices, over compiling for those of `--devices`.
 MANY_DEVICES = 64
 MANY_DEVICES_BOUND = 1.5
-#: Ratio of each program that `--all` adds.
-WORKLOAD_BOUND = 1.5
+#: What is measured of each program that `--all` adds.
+KINDS = ("run", "compile", "memory")
 SCAN_LENGTHS = (100, 10_000)
 SCAN_BOUND = 1.5
 MEMORY_BOUND = 1.5
@@ -57,6 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="few samples: a minute, less steady")
     parser.add_argument("--all", action="store_true", help="many samples, and many more programs")
     parser.add_argument("--devices", type=int, default=1, help="time programs over so many devices")
+    parser.add_argument("--threads", type=int, default=None, help="use so many processors")
+    parser.add_argument(
+        "--measure",
+        nargs="+",
+        choices=KINDS,
+        default=KINDS,
+        help="what of the programs of --all (memory: in child processes); all of it by default",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
     parser.add_argument("--only", default="", help="only rows whose name holds this text")
 
@@ -143,42 +151,84 @@ def _sharded_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> 
         yield Row(name, many / few, MANY_DEVICES_BOUND, f"{seconds(many)}, {seconds(few)}")
 
 
+def _effort(arguments: argparse.Namespace) -> tuple[int, float]:
+    """Rounds, and seconds of a sample."""
+    return (3, 0.05) if arguments.quick else (21, 0.1) if arguments.all else (9, 0.15)
+
+
+def _child_rows(arguments: argparse.Namespace, name: str, num_devices: int) -> Iterator[Row]:
+    """The rows of a workload over several devices: a process with one device has no others."""
+    from ipujax.cli.measure import children
+
+    command = ["-m", "ipujax", "bench", "--all", "--json", "--devices", str(num_devices)]
+    command += ["--quick"] * arguments.quick
+    command += ["--only", name, "--measure", *arguments.measure]
+    for found in children.json_lines(command, good_codes=(0, 1)):
+        del found["passed"]
+        yield Row(**found)
+
+
+def _workload_rows(arguments: argparse.Namespace) -> Iterator[Row]:
+    """The programs of `--all` over as many devices as were asked for, or over any by default."""
+    from ipujax.cli.measure import comparisons, summary, workloads
+
+    effort = comparisons.Effort(*_effort(arguments))
+    measured = []
+    for workload in workloads.workloads():
+        if arguments.only.lower() not in workload.name.lower():
+            continue
+        if workload.num_devices == arguments.devices:
+            rows = comparisons.rows(workload, arguments.measure, effort)
+        elif arguments.devices == 1:
+            rows = _child_rows(arguments, workload.name, workload.num_devices)
+        else:
+            continue
+        for row in rows:
+            measured.append(row)
+            yield row
+    yield from summary.rows(measured)
+
+
 def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
-    rounds, sample = (3, 0.05) if arguments.quick else (25, 0.2) if arguments.all else (9, 0.15)
+    rounds, sample = _effort(arguments)
     if arguments.devices > 1:
         yield from _sharded_rows(arguments, rounds, sample)
-        return
-    from ipujax.cli.measure import programs, published, workloads
+    else:
+        yield from _single_rows(arguments, rounds, sample)
+    if arguments.all:
+        yield from _workload_rows(arguments)
+
+
+def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> Iterator[Row]:
+    from ipujax.cli.measure import programs, published, startup
 
     wanted = arguments.only.lower()
     for name, program, bound in TIMED:
         if wanted in name.lower():
             yield _ratio(getattr(programs, program), name, bound, rounds, sample)
-    if arguments.all:
-        for workload in workloads.workloads():
-            if wanted in workload.name.lower():
-                calls = partial(workloads.on_device, workload)
-                yield _ratio(calls, workload.name, WORKLOAD_BOUND, rounds, sample)
     if wanted in "scan that stacks, per step":
         yield _scan(rounds, sample)
     if wanted in "host memory of transformer step, growth over 10,000 calls":
         yield from _host_memory()
+    if arguments.all and wanted in startup.NAME.lower():
+        yield startup.row(rounds)
     yield from published.rows(wanted)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints each row as soon as it is measured."""
+    if arguments.threads is not None:
+        threads.limit(arguments.threads)
     missed = []
     if not arguments.json:
-        print(f"{'':5}{'what':34}{'value':>8}{'bound':>8}  detail")
+        print(HEADING)
     for row in _rows(arguments):
         if not row.passed:
             missed.append(row.name)
         if arguments.json:
             print(json.dumps({**asdict(row), "passed": row.passed}))
         else:
-            verdict = "ok" if row.passed else "MISS"
-            print(f"{verdict:5}{row.name:34}{row.value:8.3g}{row.bound:8.3g}  {row.detail}")
+            print(row.text)
         sys.stdout.flush()
     if not arguments.json:
         print("all within bounds" if not missed else f"missed: {', '.join(missed)}")
