@@ -200,7 +200,7 @@ def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> Iterator[Row]:
-    from ipujax.cli.measure import programs, published, startup
+    from ipujax.cli.measure import digests, programs, published, startup
 
     wanted = arguments.only.lower()
     for name, program, bound in TIMED:
@@ -212,6 +212,8 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
         yield from _host_memory()
     if arguments.all and wanted in startup.NAME.lower():
         yield startup.row(rounds)
+    if arguments.all and wanted in digests.NAME:
+        yield digests.row()
     yield from published.rows(wanted)
 
 

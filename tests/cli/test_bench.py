@@ -14,7 +14,16 @@ import pytest
 
 from ipujax.cli import bench
 from ipujax.cli.main import main
-from ipujax.cli.measure import comparisons, memory, startup, summary, threads, timing, workload
+from ipujax.cli.measure import (
+    comparisons,
+    digests,
+    memory,
+    startup,
+    summary,
+    threads,
+    timing,
+    workload,
+)
 from ipujax.cli.measure.models import convolutional, gpt, training
 from ipujax.cli.measure.row import Row, seconds
 from ipujax.cli.measure.workloads import named, workloads
@@ -161,13 +170,25 @@ def test_start_is_compared_with_jax_alone(monkeypatch):
     assert row.detail == "ipujax 1.5 s, JAX alone 1.25 s"
 
 
+def test_results_are_compared_bit_by_bit(monkeypatch):
+    def json_lines(arguments, environment):
+        return [{"same": "a", "differs": environment["IPUJAX_NUM_THREADS"]}]
+
+    monkeypatch.setattr(digests.children, "json_lines", json_lines)
+    row = digests.row()
+    assert (row.value, row.bound) == (1, 0)
+    assert row.detail == "of 2, with 1, 3, 3, 8 threads: differs"
+
+
 def test_threads_bind_the_process_and_start_it_anew(monkeypatch):
     bound, started = [], []
+    monkeypatch.setenv("IPUJAX_NUM_THREADS", "2")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 8})
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: bound.append(cpus))
     monkeypatch.setattr(os, "execv", lambda *command: started.append(command))
     threads.limit(3)
     assert (bound, started) == ([], [])
+    assert "IPUJAX_NUM_THREADS" not in os.environ
     threads.limit(2)
     assert bound == [[5, 8]]
     assert started == [(sys.executable, sys.orig_argv)]

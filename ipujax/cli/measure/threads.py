@@ -23,6 +23,7 @@ def limit(num_threads: int) -> None:
             f"[bench] needs --threads from 1 to {len(open_to_us)}, the processors open to this "
             f"process; got {num_threads}. Do pass fewer, or start it with more."
         )
+    os.environ.pop("IPUJAX_NUM_THREADS", None)  # would hold for one of the two backends
     if num_threads < len(open_to_us):
         # The last ones: interrupts and other programs tend to be on the first.
         os.sched_setaffinity(0, open_to_us[-num_threads:])
