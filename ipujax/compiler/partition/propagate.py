@@ -7,8 +7,8 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ipujax import jax_compat
-from ipujax.compiler.partition.composites import name_composites
 from ipujax.compiler.partition.inline import inline_calls
+from ipujax.compiler.partition.stand_ins import name_composites, name_slices
 from ipujax.errors import InvalidProgramError
 
 #: In this order, after calls are inlined. Their nesting matters: a wrong one ends the process.
@@ -28,6 +28,7 @@ def propagate(module: Any) -> None:
     try:
         name_composites(module)
         inline_calls(module)
+        name_slices(module)
         jax_compat.run_passes(module, PASSES)
     except ir.MLIRError as error:
         raise InvalidProgramError(

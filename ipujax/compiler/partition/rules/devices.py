@@ -8,10 +8,10 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax import jax_compat
-from ipujax.compiler.partition.composites import PREFIX, as_op
 from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, replicate
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
+from ipujax.compiler.partition.stand_ins import as_op, is_stand_in
 
 #: Custom calls that hand on their operands.
 PASSING = frozenset({"annotate_device_placement"})
@@ -78,7 +78,7 @@ def collective(*names: str) -> Any:
 def custom_call(localiser: Localiser, operation: Any) -> None:
     """Calls of Python run on one device of those that hold the same; others run everywhere."""
     target = ir.StringAttr(operation.attributes["call_target_name"]).value
-    if target.startswith(PREFIX):
+    if is_stand_in(operation):
         localiser.apply(as_op(operation))
         return
     if target in PASSING:

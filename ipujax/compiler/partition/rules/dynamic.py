@@ -1,39 +1,120 @@
-"""Slices that begin where numbers say that are known when the program runs."""
+"""Slices that begin where numbers say that are known when the program runs.
+
+Along a dealt dimension of which one element is taken, the device that has it takes it, and the
+others zeros; only the device that has it changes it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
-from ipujax.compiler.partition.factors import Dims, Factors, count, localise
+from ipujax.compiler.partition.emit import Emitter
+from ipujax.compiler.partition.factors import Dims, Factors, count, deal, dealt, localise
 from ipujax.compiler.partition.localise import Localiser
-from ipujax.compiler.partition.mesh import Digits, Shape
+from ipujax.compiler.partition.mesh import Digits, Mesh, Shape
+from ipujax.compiler.partition.shift import can_shift
 
 
 def dynamic_slice(localiser: Localiser, operation: Any) -> None:
     """A dimension that is taken whole can be dealt: it begins at 0 whatever the start says."""
     if localiser.is_whole(operation):
         return
-    before = localiser.shape(operation.operands[0])
-    dims = _kept(before, localiser.shape(operation.results[0]))
-    starts: list[Dims] = [()] * (len(operation.operands) - 1)
-    localise(localiser, operation, Factors([dims, *starts], [dims]), _local_sizes)
+    shape = localiser.shape(operation.operands[0])
+    taken = localiser.shape(operation.results[0])
+    kept = _kept(shape, taken)
+    single = _single(operation, shape, taken)
+    operand = tuple(d if d in single else factor for d, factor in enumerate(kept))
+    starts: list[Dims] = [()] * len(shape)
+    factors = Factors([operand, *starts], [kept], frozenset(single))
+    mesh, digits = deal(localiser, operation, factors)
+    shifted = [d for d in single if digits.get(d)]
+    if mesh is None or not shifted:
+        localise(localiser, operation, factors, _local_sizes)
+        return
+    inside = _shift(localiser, operation, 1, shape, shifted, mesh, digits)
+    localise(localiser, operation, factors, _local_sizes)
+    copy, emit = operation.clone(ip=ir.InsertionPoint(operation)), localiser.emit
+    found = copy.results[0]
+    zeros = emit.zeros(found.type.shape, found.type)
+    localiser.replace(operation, emit.one("stablehlo.select", found.type, [inside, found, zeros]))
 
 
 def _local_sizes(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
+    shape = localiser.shape(operation.operands[0])
     sizes = list(ir.DenseI64ArrayAttr(operation.attributes["slice_sizes"]))
-    local = [size // count(digits.get(d, ())) for d, size in enumerate(sizes)]
+    local = [
+        size // count(digits.get(d, ())) if size == shape[d] else size
+        for d, size in enumerate(sizes)
+    ]
     operation.attributes["slice_sizes"] = ir.DenseI64ArrayAttr.get(local)
 
 
 def dynamic_update_slice(localiser: Localiser, operation: Any) -> None:
     if localiser.is_whole(operation):
         return
-    whole = localiser.shape(operation.operands[0])
-    dims = _kept(whole, localiser.shape(operation.operands[1]))
-    starts: list[Dims] = [()] * (len(operation.operands) - 2)
-    localise(localiser, operation, Factors([dims, dims, *starts], [dims]))
+    shape = localiser.shape(operation.operands[0])
+    written = localiser.shape(operation.operands[1])
+    update = _kept(shape, written)
+    single = _single(operation, shape, written)
+    whole = tuple(d if d in single else factor for d, factor in enumerate(update))
+    starts: list[Dims] = [()] * len(shape)
+    factors = Factors([whole, update, *starts], [whole])
+    mesh, digits = deal(localiser, operation, factors)
+    shifted = [d for d in single if digits.get(d)]
+    if mesh is not None and shifted:
+        inside = _shift(localiser, operation, 2, shape, shifted, mesh, digits)
+        for index in (0, 1):
+            localiser.require(operation, index, dealt(mesh, factors.operands[index], digits))
+        # What was there is written again: so the array is still changed where it is.
+        array, new, *places = operation.operands
+        emit = localiser.emit
+        old = emit.dynamic_slice(array, places, list(new.type.shape))
+        chosen = emit.one("stablehlo.select", new.type, [inside, new, old])
+        localiser.adopt(chosen, localiser.info(new))
+        operation.operands[1] = chosen
+    localise(localiser, operation, factors)
+
+
+def _single(operation: Any, shape: Shape, part: Shape) -> list[int]:
+    """Dimensions of which one element of several is taken or written."""
+    if not can_shift(operation, len(operation.operands) - 1):
+        return []
+    return [d for d, size in enumerate(part) if size == 1 and shape[d] > 1]
+
+
+def _shift(
+    localiser: Localiser,
+    operation: Any,
+    first: int,
+    shape: Shape,
+    dims: list[int],
+    mesh: Mesh,
+    digits: dict[int, Digits],
+) -> Any:
+    """Counts starts from where the device's block begins; returns whether they are inside it."""
+    emit, found = localiser.emit, None
+    for d in dims:
+        localiser.require(operation, first + d, None)
+        size = shape[d] // count(digits[d])
+        place = _clamped(emit, operation.operands[first + d], shape[d] - 1)
+        begin = emit.by_device(mesh.values(digits[d]) * size, place.type.element_type)
+        place = emit.one("stablehlo.subtract", place.type, [place, begin])
+        low, high = (emit.constant(np.asarray(k), place.type.element_type) for k in (0, size))
+        above, below = emit.compare("GE", place, low), emit.compare("LT", place, high)
+        here = emit.one("stablehlo.and", above.type, [above, below])
+        found = here if found is None else emit.one("stablehlo.and", here.type, [found, here])
+        operation.operands[first + d] = place
+    return found
+
+
+def _clamped(emit: Emitter, place: Any, last: int) -> Any:
+    """Slices are moved into the array where they would leave it."""
+    element = place.type.element_type
+    low, high = (emit.constant(np.asarray(number), element) for number in (0, last))
+    return emit.one("stablehlo.clamp", place.type, [low, place, high])
 
 
 def _kept(before: Shape, after: Shape) -> Dims:

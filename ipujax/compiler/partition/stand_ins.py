@@ -15,13 +15,58 @@ from jaxlib.mlir import ir
 from ipujax import jax_compat
 from ipujax.compiler.partition.inline import ops_named
 from ipujax.compiler.partition.shardings import SHARDING
+from ipujax.compiler.partition.shift import can_shift
 from ipujax.compiler.reader import needs_decomposition
 from ipujax.compiler.rules.registry import RULES
 from ipujax.compiler.sources import METADATA
 
 PREFIX = "chlo."
+SLICE = "stablehlo.dynamic_slice"
 ATTRIBUTES = "ipu.attributes"
 _LETTERS = "ijklmnopqrstuvwxyz"
+
+
+def name_slices(module: Any) -> None:
+    """Slices of which some dimension has one element; those dimensions count as summed over."""
+    for operation in ops_named(module.operation, SLICE):
+        shape = list(operation.operands[0].type.shape)
+        taken = list(operation.results[0].type.shape)
+        rule = _slice_rule(shape, taken, len(shape))
+        if rule is not None and can_shift(operation, 1):
+            sizes = {"slice_sizes": operation.attributes["slice_sizes"]}
+            attributes = {
+                "call_target_name": ir.StringAttr.get(SLICE),
+                "sdy.sharding_rule": ir.Attribute.parse(rule),
+                ATTRIBUTES: ir.DictAttr.get(sizes),
+            }
+            _replace(operation, "stablehlo.custom_call", attributes)
+
+
+def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
+    single = [d for d, size in enumerate(taken) if size == 1 and shape[d] > 1]
+    if not single or len(shape) * 2 > len(_LETTERS):
+        return None
+    letters, result = list(_LETTERS[: len(shape)]), []
+    sizes, whole = dict(zip(letters, shape, strict=True)), []
+    for d, size in enumerate(taken):
+        if size == shape[d]:
+            result.append(letters[d])
+            continue
+        own = _LETTERS[len(shape) + d]
+        result.append(own)
+        sizes[own] = size
+        whole += [own] if d in single else [letters[d], own]
+    operands = ", ".join([_dims(letters), *["[]"] * starts])
+    listed = ", ".join(f"{letter}={size}" for letter, size in sizes.items())
+    summed = ", ".join(letters[d] for d in single)
+    kinds = f"reduction={{{summed}}} need_replication={{{', '.join(sorted(whole))}}}"
+    return f"#sdy.op_sharding_rule<({operands})->({_dims(result)}) {{{listed}}} {kinds}, custom>"
+
+
+def is_stand_in(operation: Any) -> bool:
+    """Whether a custom call is one of those written here."""
+    target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    return target == SLICE or target.startswith(PREFIX)
 
 
 def name_composites(module: Any) -> None:
@@ -45,7 +90,7 @@ def name_composites(module: Any) -> None:
 
 
 def as_op(operation: Any) -> Any:
-    """The op that a custom call of `name_composites` stands for."""
+    """The op that such a custom call stands for."""
     given = operation.attributes.get(ATTRIBUTES)
     attributes = {item.name: item.attr for item in given} if given is not None else {}
     name = ir.StringAttr(operation.attributes["call_target_name"]).value
