@@ -52,7 +52,7 @@ def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
         if size == shape[d]:
             result.append(letters[d])
             continue
-        own = _LETTERS[len(shape) + d]
+        own = _LETTERS[len(sizes)]
         result.append(own)
         sizes[own] = size
         whole += [own] if d in single else [letters[d], own]
