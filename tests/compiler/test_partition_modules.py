@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib import _jax
@@ -67,6 +68,44 @@ def test_rows_become_columns_by_one_exchange():
         out_shardings=NamedSharding(on, P(None, "a")),
     )
     assert collectives(program) == ["all_to_all"]
+
+
+def test_a_scan_over_a_dealt_axis_sends_one_slice_a_turn():
+    on = mesh(4)
+    weights = np.ones((4, 8, 8), np.float32)
+    program = local(
+        lambda x, ws: lax.scan(lambda c, w: (jnp.sin(c) @ w, c), x, ws),
+        X,
+        weights,
+        on=on,
+        specs=[P(), P("a")],
+        out_shardings=(NamedSharding(on, P()), NamedSharding(on, P("a"))),
+    )
+    assert collectives(program) == ["all_reduce"]
+
+
+def test_an_embedding_s_gradient_is_summed_once():
+    ids = np.arange(8, dtype=np.int32)
+
+    def loss(table: Any, ids: Any) -> Any:
+        x = table[ids]
+        return (jnp.tanh(x) @ table.T).sum()
+
+    program = local(jax.grad(loss), X, ids, on=mesh(4), specs=[P(), P("a")])
+    assert collectives(program) == ["all_reduce"]
+
+
+def test_composites_with_a_rule_stay_one_op():
+    program = local(lambda x: (lax.erf(x), lax.top_k(x, 2)), X, on=mesh(4), specs=[P("a")])
+    assert "chlo.erf" in program.text
+    assert "chlo.top_k" in program.text
+    assert not collectives(program)
+
+
+def test_an_argmax_sends_one_pair_a_device():
+    program = local(lambda x: jnp.argmax(x, 0), X, on=mesh(4), specs=[P("a")])
+    assert collectives(program) == ["all_gather", "all_gather"]
+    assert "tensor<4x8xf32>" in program.text
 
 
 def test_groups_follow_the_axes_of_the_mesh():
