@@ -169,8 +169,13 @@ def test_explicit_axes_are_programs_like_others():
         compare(jitted, args, jitted, 1e-4, 1e-4)
 
 
-def test_old_annotations_are_refused_by_name():
-    jitted = jax.jit(lambda x: x + 1, in_shardings=NamedSharding(mesh(4), P("a")))
+@pytest.mark.parametrize("inside", [False, True])
+def test_old_annotations_are_refused_by_name(inside: bool):
+    sharding = NamedSharding(mesh(4), P("a"))
+    jitted = jax.jit(lambda x: x + 1, in_shardings=sharding)
+    if inside:
+        constrain = jax.jit(lambda x: lax.with_sharding_constraint(x, sharding))
+        jitted = jax.jit(lambda x: constrain(x) + constrain(x * 2))
     jax.config.update("jax_use_shardy_partitioner", False)
     try:
         code = jax_compat.serialize_artifact(jitted.lower(X))

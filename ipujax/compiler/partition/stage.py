@@ -162,7 +162,8 @@ def _refuse_old_annotations(module: Any) -> None:
         for name in ("arg_attrs", "res_attrs")
         for attributes in _dictionaries(main, name)
     )
-    if old or any(_is_old(op.operation) for op in main.regions[0].blocks[0].operations):
+    calls = ops_named(module.operation, "stablehlo.custom_call")
+    if old or any(_target(call) in OLD_ANNOTATIONS for call in calls):
         _refuse(
             "mhlo.sharding",
             "this program was annotated for GSPMD; set jax.config.update("
@@ -170,10 +171,8 @@ def _refuse_old_annotations(module: Any) -> None:
         )
 
 
-def _is_old(operation: Any) -> bool:
-    if operation.name != "stablehlo.custom_call":
-        return False
-    return ir.StringAttr(operation.attributes["call_target_name"]).value in OLD_ANNOTATIONS
+def _target(call: Any) -> str:
+    return ir.StringAttr(call.attributes["call_target_name"]).value
 
 
 def _refuse(what: str, reason: str) -> None:
