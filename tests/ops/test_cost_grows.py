@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import Mesh, PartitionSpec
 
 from ipujax import jax_compat
 from ipujax.compiler.compile import compile_module
@@ -177,6 +178,9 @@ WITHOUT = {
     "custom_call": "costs what its target says",
     "map": "is its body's ops",
     "optimization_barrier": "renames values",
+    "cross-replica-sum": "is all_reduce by its old name",
+    "partition_id": "is one number of each replica",
+    "replica_id": "is a constant",
     "raise_if": "stops the program where emulation is at its end",
     "reshape": "is a view",
     "rng": "is refused or rewritten",
@@ -207,7 +211,36 @@ def test_more_work_costs_more(name: str):
     assert cycles(two) > 1.5 * cycles(one)
 
 
+RING = [(i, (i + 1) % 4) for i in range(4)]
+COLLECTIVES: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "all_gather": lambda x: lax.all_gather(x, "x"),
+    "all_reduce": lambda x: lax.psum(x, "x"),
+    "all_to_all": lambda x: lax.all_to_all(x.reshape(4, -1), "x", 0, 0),
+    "collective_broadcast": lambda x: lax.pbroadcast(x, "x", 1),
+    "collective_permute": lambda x: lax.ppermute(x, "x", RING),
+    "reduce_scatter": lambda x: lax.psum_scatter(x, "x", tiled=True),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_more_to_send_costs_more(name: str):
+    mesh = Mesh(np.array(jax.devices("ipu")[:4]), ("x",))
+    f = jax.shard_map(
+        COLLECTIVES[name],
+        mesh=mesh,
+        in_specs=PartitionSpec("x"),
+        out_specs=PartitionSpec("x"),
+        check_vma=False,
+    )
+    small, one, two = (
+        jax.jit(f).lower(floats(4 * n)).compile().cost_analysis() for n in (64, SIZE, 4 * SIZE)
+    )
+    for key in ("cycles", "link cycles", "link bytes"):
+        assert 0 < small[key] < one[key] < two[key]
+    assert two["link bytes"] == 4 * one["link bytes"]
+
+
 def test_every_op_with_a_rule_is_here():
-    named = PROGRAMS.keys() | WITHOUT.keys()
+    named = PROGRAMS.keys() | COLLECTIVES.keys() | WITHOUT.keys()
     assert sorted(RULES.keys() - named) == []
     assert sorted(PROGRAMS.keys() & WITHOUT.keys()) == []
