@@ -28,17 +28,7 @@ class LocalProgram:
 
     def __init__(self, f: Any, args: Sequence[Any], platform: str = "cpu"):
         lowered = f.trace(*args).lower(lowering_platforms=(platform,))
-        self._make(jax_compat.serialize_artifact(lowered))
-
-    @classmethod
-    def of(cls, code: bytes) -> LocalProgram:
-        """Of an artifact for several devices."""
-        program = cls.__new__(cls)
-        program._make(code)
-        return program
-
-    def _make(self, code: bytes) -> None:
-        self.module = jax_compat.deserialize_artifact(code)
+        self.module = jax_compat.deserialize_artifact(jax_compat.serialize_artifact(lowered))
         attributes = self.module.operation.attributes
         self.num_devices = ir.IntegerAttr(attributes["mhlo.num_partitions"]).value
         with self.module.context, ir.Location.unknown():
