@@ -23,12 +23,12 @@ struct Built {
   Tensor input(const char* name) {
     const Tensor t = graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, name);
     prog.add(Copy(graph.addHostToDeviceFIFO(name, FLOAT, kN), t));
-    options.signature.inputs.push_back({"float32", {kN}, 4 * kN});
+    options.signature.inputs.push_back({"float32", {kN}, 4 * kN, {}});
     return t;
   }
   void output(const Tensor& t, int alias = -1) {
     prog.add(Copy(t, graph.addDeviceToHostFIFO("out", FLOAT, kN)));
-    options.signature.outputs.push_back({"float32", {kN}, 4 * kN});
+    options.signature.outputs.push_back({"float32", {kN}, 4 * kN, {}});
     options.signature.output_alias.push_back(alias);
   }
   std::shared_ptr<const engine::Image> build() { return engine::buildImage(graph, prog, options); }
