@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -27,6 +28,7 @@ class Event final : public PJRT_Event, public Counted {
   /// Calls back when ready; at once, on this thread, if it is ready now.
   void then(Callback callback);
   void wait() const;  ///< never with the GIL held
+  void waitAtMost(std::chrono::milliseconds limit) const;
 
  private:
   std::atomic<bool> done_{false};

@@ -16,7 +16,8 @@ namespace {
 /// is served sooner by running the program itself.
 constexpr float kShortMicroseconds = 100;
 
-/// What a caller waits for host callbacks: printing takes less, a training step with I/O more.
+/// Callers wait for host callbacks of programs that take no longer: printing does, a training step
+/// with I/O takes more.
 constexpr float kShortCallbackMicroseconds = 5000;
 
 [[noreturn]] void failArgument(const engine::Signature& signature, std::size_t index,
@@ -80,7 +81,7 @@ bool Placement::isShort() const {
 }
 
 bool Placement::callsBackShortly() const {
-  return program->signature().has_host_callbacks && program->looksShort() &&
+  return program->signature().has_host_callbacks &&
          microseconds.load(std::memory_order_relaxed) <= kShortCallbackMicroseconds;
 }
 

@@ -1,5 +1,6 @@
 #include "loaded_executable.hpp"
 
+#include <chrono>
 #include <mutex>
 #include <span>
 #include <string>
@@ -13,6 +14,9 @@ namespace {
 /// A device's queue takes this many launches; then the caller waits, so that a loop without a
 /// barrier does not allocate results without end.
 constexpr std::size_t kMaxQueuedLaunches = 32;
+
+/// For host callbacks that may be short, as long as nothing is known of them.
+constexpr std::chrono::milliseconds kCallbackWait{100};
 
 std::span<const std::int64_t> nonDonatable(const PJRT_ExecuteOptions* options) {
   if (!options || !options->non_donatable_input_indices) return {};
@@ -117,7 +121,7 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   submit.unlock();
   runRefused(std::move(refused));
-  if (placement.callsBackShortly()) done->wait();
+  if (placement.callsBackShortly()) done->waitAtMost(kCallbackWait);
 }
 
 namespace {

@@ -45,6 +45,18 @@ def test_a_short_callback_was_made_when_the_call_returns():
         assert len(seen) == i + 1
 
 
+def test_callbacks_of_a_loop_were_made_when_the_first_call_returns():
+    for k in range(20):
+        seen = []
+
+        def body(i, x, seen=seen):
+            jax.debug.callback(lambda v: seen.append(int(v)), i)
+            return x * 0.5
+
+        jax.jit(lambda x, k=k, body=body: jax.lax.fori_loop(0, 5, body, x) + k)(1.0)
+        assert seen == [0, 1, 2, 3, 4]
+
+
 def test_vmap_of_pure_callback():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
 
