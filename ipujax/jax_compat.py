@@ -1,6 +1,7 @@
 """The only file that touches what JAX does not promise to keep: one function for each dependence.
 
-Everything here was tried with the series in `TESTED`; another one is refused at load.
+Everything here was tried with the series in `TESTED`; another one is refused at load. It is one
+file, however long: the place to go through when JAX changes, and no other.
 """
 
 from __future__ import annotations
