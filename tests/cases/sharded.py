@@ -390,6 +390,33 @@ AUTO = [
         ),
         (X8,),
     ),
+    ShardedCase(
+        "uneven_scan", constrained(lambda x: _scan(x, X8[:3, None] * X8), P("a")), (X8,), mesh=(3,)
+    ),
+    ShardedCase(
+        "uneven_softmax", constrained(lambda x: jax.nn.softmax(x, 0), P("a")), (X8,), mesh=(5,)
+    ),
+    ShardedCase(
+        "uneven_argmax",
+        constrained(lambda x: (x.argmax(0), x.max(0)), P("a")),
+        (-X8 - 9,),
+        mesh=(3,),
+    ),
+    ShardedCase(
+        "uneven_grad", constrained(jax.grad(lambda x: (x @ x.T).std()), P("a")), (X8,), mesh=(3,)
+    ),
+    ShardedCase(
+        "uneven_on_two_axes", constrained(lambda x: x @ x, P("b", "a")), (X8,), mesh=(2, 3)
+    ),
+    ShardedCase(
+        "uneven_over_both_axes", constrained(lambda x: x @ x, P(("a", "b"))), (X8,), mesh=(2, 3)
+    ),
+    ShardedCase(
+        "uneven_mean_of_ints",
+        constrained(lambda x: jnp.arange(8).mean() * x, P("a")),
+        (X8,),
+        mesh=(3,),
+    ),
     ShardedCase("six_devices", plain(_reshapes), (numbers(12, 6),), (P("a"),), mesh=(6,)),
     ShardedCase("two_by_three", plain(_reshapes), (numbers(12, 6),), (P("a", "b"),), mesh=(2, 3)),
     ShardedCase("three_by_two", plain(_reshapes), (numbers(12, 6),), (P(("b", "a")),), mesh=(3, 2)),

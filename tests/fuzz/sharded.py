@@ -1,4 +1,7 @@
-"""Random programs over several devices: their arguments dealt at random, against one device.
+"""Random programs over several devices, against one device.
+
+Arguments are dealt at random, evenly as JAX asks; some values on the way are dealt anew, evenly or
+not.
 
 Whether one device is right is what the other random programs tell.
 """
@@ -7,7 +10,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -27,6 +31,7 @@ class ShardedProgram:
     """A function of arrays, and how each argument is dealt over a mesh.
 
     Attributes:
+        f: of the mesh, or None for one device, and the arrays.
         errors: filled by tracing: what each result may differ by.
     """
 
@@ -46,11 +51,13 @@ class ShardedProgram:
             jax.device_put(a, NamedSharding(mesh, s))
             for a, s in zip(self.arguments, self.specs, strict=True)
         ]
-        return [np.asarray(x) for x in jax.jit(self.f, keep_unused=True)(*dealt)]
+        f = jax.jit(partial(self.f, mesh), keep_unused=True)
+        return [np.asarray(x) for x in f(*dealt)]
 
     def run_on_one(self, device: jax.Device) -> list[np.ndarray]:
         whole = [jax.device_put(a, device) for a in self.arguments]
-        return [np.asarray(x) for x in jax.jit(self.f, keep_unused=True)(*whole)]
+        f = jax.jit(partial(self.f, None), keep_unused=True)
+        return [np.asarray(x) for x in f(*whole)]
 
 
 def _spec(rng: random.Random, shape: tuple[int, ...], mesh: tuple[int, ...]) -> PartitionSpec:
@@ -65,6 +72,15 @@ def _spec(rng: random.Random, shape: tuple[int, ...], mesh: tuple[int, ...]) -> 
     return PartitionSpec(*(tuple(n) or None for n in names))
 
 
+def _any_spec(rng: random.Random, rank: int, axes: tuple[str, ...]) -> PartitionSpec:
+    """Each axis to any dimension, or to none."""
+    names: list[list[str]] = [[] for _ in range(rank)]
+    for axis in rng.sample(axes, len(axes)):
+        if rank and rng.random() < 0.7:
+            rng.choice(names).append(axis)
+    return PartitionSpec(*(tuple(n) or None for n in names))
+
+
 def from_seed(seed: int) -> ShardedProgram:
     """Equal seeds make equal programs."""
     rng = random.Random(f"sharded {seed}")
@@ -73,13 +89,21 @@ def from_seed(seed: int) -> ShardedProgram:
     arguments = make_arguments(first)
     errors: list[float] = []
 
-    def f(*values: Any) -> tuple[Any, ...]:
+    def f(placed_on: Mesh | None, *values: Any) -> tuple[Any, ...]:
         g = Generator(random.Random(seed))  # anew for every trace
         again = make_arguments(g)
         num_steps = g.integer(3, 14)
         for value, array in zip(values, again, strict=True):
             g.nodes.append(known(array).like(value))
-        g.grow(num_steps)
+        places = random.Random(f"places {seed}")
+        for _ in range(num_steps):
+            g.grow(1)
+            node = g.nodes[-1]
+            if placed_on is not None and places.random() < 0.3:
+                spec = _any_spec(places, node.value.ndim, placed_on.axis_names)
+                sharding = NamedSharding(placed_on, spec)
+                value = jax.lax.with_sharding_constraint(node.value, sharding)
+                g.nodes[-1] = replace(node, value=value)
         kept = outputs(g, len(again))
         errors[:] = [node.error for node in kept]
         return tuple(node.value for node in kept)

@@ -100,6 +100,37 @@ class Emitter:
             broadcast_dimensions=ir.DenseI64ArrayAttr.get(list(dims)),
         )
 
+    def take(self, value: Any, dim: int, start: int, limit: int) -> Any:
+        """The elements [start, limit) of a dimension."""
+        shape = list(value.type.shape)
+        starts, limits = [0] * len(shape), list(shape)
+        starts[dim], limits[dim] = start, limit
+        shape[dim] = limit - start
+        return self.one(
+            "stablehlo.slice",
+            tensor_type(shape, value.type),
+            [value],
+            start_indices=ir.DenseI64ArrayAttr.get(starts),
+            limit_indices=ir.DenseI64ArrayAttr.get(limits),
+            strides=ir.DenseI64ArrayAttr.get([1] * len(shape)),
+        )
+
+    def pad_with_last(self, value: Any, dim: int, size: int) -> Any:
+        """Makes a dimension longer; its last element comes again and again."""
+        shape = list(value.type.shape)
+        have, shape[dim] = shape[dim], size - shape[dim]
+        last = self.take(value, dim, have - 1, have)
+        more = self.spread(last, shape, range(len(shape)))
+        shape[dim] = size
+        result = tensor_type(shape, value.type)
+        return self.one("stablehlo.concatenate", result, [value, more], dimension=_i64(dim))
+
+    def count(self, dim: int, shape: Sequence[int], element_type: Any = None) -> Any:
+        """0, 1, 2, ... along a dimension; int32 if not said otherwise."""
+        element_type = element_type or ir.IntegerType.get_signless(32)
+        counted = ir.RankedTensorType.get(list(shape), element_type)
+        return self.one("stablehlo.iota", counted, [], iota_dimension=_i64(dim))
+
     def reshape(self, value: Any, shape: Sequence[int]) -> Any:
         return self.one("stablehlo.reshape", tensor_type(shape, value.type), [value])
 

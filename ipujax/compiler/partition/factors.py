@@ -1,7 +1,8 @@
 """Ops whose dimensions correspond: each is a list of factors, as in einsum.
 
 A factor is a number that operands and results give to their dimensions. Dimensions of one factor
-are dealt alike; a dimension without factor (None) is whole on every device.
+are dealt alike; a dimension without factor (None) is whole on every device. Padding along a factor
+of the results stays padding; along one that vanishes it is filled with what does not count.
 
     dot_general (8x16, 16x4) -> 8x4        operands [(0, 1), (1, 2)], results [(0, 2)], reduced {1}
 """
@@ -12,10 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ipujax.compiler.partition.localise import Localiser, Partial, replicate
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, layout_of
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, even, is_even, layout_of
 
 Dims = tuple[int | None, ...]
+Fill = Any  #: a scalar value; 0; or None for what may stay
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,15 @@ class Factors:
     Attributes:
         reduced: factors that only operands have; results are combined over their devices.
         kind: how ("add", "max", ...).
+        fills: what each operand's padding along `reduced` is filled with; None: nothing would do,
+            so there must be none.
     """
 
     operands: Sequence[Dims]
     results: Sequence[Dims]
     reduced: frozenset[int] = field(default_factory=frozenset)
     kind: str = "add"
+    fills: Sequence[Fill] | None = None
 
 
 #: Writes local numbers into an op's attributes; given the digits of each factor.
@@ -48,8 +55,7 @@ def localise(
         replicate(localiser, operation)
         return
     mesh, digits = deal(localiser, operation, factors)
-    for index, dims in enumerate(factors.operands):
-        localiser.require(operation, index, dealt(mesh, dims, digits))
+    bring_operands(localiser, operation, factors, mesh, digits)
     for region in operation.regions:
         localiser.whole_captures(region)
     if mesh is None:
@@ -60,6 +66,44 @@ def localise(
         adjust(localiser, operation, digits)
     for result, dims in zip(operation.results, factors.results, strict=True):
         localiser.set(result, dealt(mesh, dims, digits), partial)
+
+
+def bring_operands(
+    localiser: Localiser,
+    operation: Any,
+    factors: Factors,
+    mesh: Mesh | None,
+    digits: dict[int, Digits],
+) -> None:
+    """Brings the operands into the layouts of their factors, and fills padding that would count."""
+    for index, dims in enumerate(factors.operands):
+        localiser.require(operation, index, dealt(mesh, dims, digits))
+        fill = factors.fills[index] if factors.fills is not None else None
+        if mesh is None or fill is None:
+            continue
+        shape = localiser.shape(operation.operands[index])
+        for dim, factor in enumerate(dims):
+            along = digits.get(factor, ()) if factor in factors.reduced else ()
+            if not is_even(shape[dim], along):
+                value = operation.operands[index]
+                filled = _fill_padding(localiser, value, shape[dim], dim, (mesh, along), fill)
+                localiser.adopt(filled, localiser.info(value))
+                operation.operands[index] = filled
+
+
+def _fill_padding(
+    localiser: Localiser, value: Any, size: int, dim: int, dealt: tuple[Mesh, Digits], fill: Fill
+) -> Any:
+    """Puts `fill` where the device's block reaches past the dimension's `size` elements."""
+    emit, kind, (mesh, digits) = localiser.emit, value.type, dealt
+    local = kind.shape[dim]
+    held = np.clip(size - mesh.values(digits) * local, 0, local)
+    place = emit.count(dim, kind.shape)
+    real = emit.compare("LT", place, emit.broadcast(emit.by_device(held), kind.shape))
+    if isinstance(fill, int):
+        fill = emit.constant(np.asarray(fill), kind.element_type)
+    other = emit.broadcast(fill, kind.shape)
+    return emit.one("stablehlo.select", kind, [real, value, other])
 
 
 def deal(
@@ -93,10 +137,12 @@ def _deal_reduced(
         layout = localiser.layout(value)
         if layout is None or (mesh is not None and layout.mesh is not mesh):
             continue
-        for factor, have in zip(dims, layout.dims, strict=True):
-            if factor not in factors.reduced or factor in digits or not have:
+        for factor, have, size in zip(dims, layout.dims, localiser.shape(value), strict=True):
+            if factor not in factors.reduced or factor in digits:
                 continue
-            if not used & set(have):
+            if factors.fills is None:
+                have = even(size, have)
+            if have and not used & set(have):
                 digits[factor] = have
                 used |= set(have)
                 mesh = layout.mesh
@@ -117,11 +163,3 @@ def dealt(mesh: Mesh | None, dims: Dims, digits: dict[int, Digits]) -> Layout | 
     if mesh is None or not dims:
         return None
     return layout_of(mesh, (digits.get(f, ()) if f is not None else () for f in dims))
-
-
-def count(digits: Digits) -> int:
-    """The number of blocks."""
-    product = 1
-    for digit in digits:
-        product *= digit.size
-    return product

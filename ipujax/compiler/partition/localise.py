@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.emit import Emitter, tensor_type
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, is_even
 from ipujax.compiler.partition.reshard import reshard
 from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
 
@@ -274,9 +274,12 @@ def shape_of(value: Any) -> Shape:
 
 
 def _scattered(info: Info, target: Layout | None) -> int | None:
-    """The dimension along which `target` deals what is to be combined, and differs in no other."""
+    """The dimension along which `target` deals what is to be combined, and differs in no other.
+
+    Blocks with padding are no parts of larger blocks, so they are none of this.
+    """
     partial = info.partial
-    if target is None or partial is None or target.mesh is not partial.mesh:
+    if target is None or partial is None or target.mesh is not partial.mesh or 0 in info.shape:
         return None
     have = info.layout.dims if info.layout else ((),) * len(target.dims)
     found = None
@@ -284,6 +287,8 @@ def _scattered(info: Info, target: Layout | None) -> int | None:
         if old == new:
             continue
         if found is not None or new != (*old, *partial.digits):
+            return None
+        if not is_even(info.shape[dim], new):
             return None
         found = dim
     return found

@@ -3,6 +3,9 @@
 A device is its number in the device assignment, 0 to N-1, as StableHLO's partition_id and replica
 groups count. Shardy's axes and parts of axes are both read as digits of prime size, so that two
 layouts are equal exactly when their digits are.
+
+N elements over n devices make blocks of ceil(N / n). What the last blocks have too much is padding:
+it repeats the last element where it is made, and nothing may depend on it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,11 +122,11 @@ class Layout(NamedTuple):
 
     def counts(self) -> Shape:
         """The number of blocks along each dimension."""
-        return tuple(math.prod(d.size for d in digits) for digits in self.dims)
+        return tuple(map(count, self.dims))
 
     def local(self, shape: Sequence[int]) -> Shape:
         """The shape of one device's block."""
-        return tuple(s // c for s, c in zip(shape, self.counts(), strict=True))
+        return tuple(map(block_size, shape, self.dims))
 
     def digits(self) -> Digits:
         return tuple(digit for digits in self.dims for digit in digits)
@@ -138,18 +142,42 @@ def layout_of(mesh: Mesh | None, dims: Iterable[Digits]) -> Layout | None:
     return Layout(mesh, dims) if mesh is not None and any(dims) else None
 
 
-def even(shape: Sequence[int], dims: Iterable[Digits]) -> tuple[Digits, ...]:
-    """Keeps the major digits that deal each dimension in equal blocks; no digit twice."""
-    kept, used = [], set()
-    for size, digits in zip(shape, dims, strict=True):
-        prefix = []
-        for digit in digits:
-            if size % digit.size or digit in used:
-                break
-            size //= digit.size
-            prefix.append(digit)
-            used.add(digit)
-        kept.append(tuple(prefix))
+def count(digits: Digits) -> int:
+    """The number of blocks."""
+    return math.prod(digit.size for digit in digits)
+
+
+def block_size(size: int, digits: Digits) -> int:
+    """The elements of one block of a dimension, padding included."""
+    return -(-size // count(digits))
+
+
+def is_even(size: int, digits: Digits) -> bool:
+    """Whether no block of the dimension has padding."""
+    return size % count(digits) == 0
+
+
+def even(size: int, digits: Digits) -> Digits:
+    """The major digits that deal a dimension without padding."""
+    kept = len(digits)
+    while not is_even(size, digits[:kept]):
+        kept -= 1
+    return digits[:kept]
+
+
+def padded(size: int, digits: Digits) -> Digits:
+    """All digits, unless there are more blocks than elements: then as `even`."""
+    return digits if count(digits) <= size else even(size, digits)
+
+
+def distinct(dims: Iterable[Digits]) -> tuple[Digits, ...]:
+    """Keeps the major digits of each dimension up to one that came before."""
+    kept: list[Digits] = []
+    used: set[Digit] = set()
+    for digits in dims:
+        fresh = tuple(takewhile(lambda digit: digit not in used, digits))
+        used.update(fresh)
+        kept.append(fresh)
     return tuple(kept)
 
 

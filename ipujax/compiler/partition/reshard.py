@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.partition.emit import Emitter
-from ipujax.compiler.partition.mesh import Digits, Layout, Shape, layout_of
+from ipujax.compiler.partition.mesh import (
+    Digits,
+    Layout,
+    Shape,
+    block_size,
+    count,
+    is_even,
+    layout_of,
+)
 
 
 def reshard(
@@ -23,15 +31,42 @@ def reshard(
         return value
     if 0 in shape:
         return emit.reshape(value, target.local(shape) if target else shape)
+    if source is not None and target is not None:
+        if source.counts() == target.counts():
+            return _exchange(emit, value, source, target)
+        if source.mesh is not target.mesh:
+            value, source = _gather(emit, value, shape, source, None), None
+    # Blocks with padding are no parts of others: such dimensions are joined first, and cut last.
+    first = _without_uneven(shape, source, target)
+    if source is not None and first != source:
+        value, source = _gather(emit, value, shape, source, first), first
+    last = _without_uneven(shape, target, source)
+    value = _move(emit, value, shape, source, last)
+    return take_block(emit, value, shape, last, target)
+
+
+def _without_uneven(shape: Shape, layout: Layout | None, other: Layout | None) -> Layout | None:
+    """The layout with those dimensions whole that differ from `other`'s and have padding in one."""
+    if layout is None:
+        return None
+    others: tuple[Digits, ...] = other.dims if other else ((),) * len(shape)
+    return layout_of(
+        layout.mesh,
+        (
+            mine if mine == its or (is_even(size, mine) and is_even(size, its)) else ()
+            for size, mine, its in zip(shape, layout.dims, others, strict=True)
+        ),
+    )
+
+
+def _move(
+    emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
+) -> Any:
+    """From one layout to another of the same mesh; dimensions that change have no padding."""
     if source is None:
-        assert target is not None
-        return take_block(emit, value, None, target)
+        return take_block(emit, value, shape, None, target)
     if target is None:
-        return _gather(emit, value, source, None)
-    if source.counts() == target.counts():
-        return _exchange(emit, value, source, target)
-    if source.mesh is not target.mesh:
-        return take_block(emit, _gather(emit, value, source, None), None, target)
+        return _gather(emit, value, shape, source, None)
     common = _common(source, target)
     moved = _moved(source, target, common)
     if moved is not None:
@@ -40,13 +75,15 @@ def reshard(
     # Blocks are cut first where that can be: then less is sent.
     cut = _cut_first(source, target)
     if cut != source:
-        value = take_block(emit, value, source, cut)
+        value = take_block(emit, value, shape, source, cut)
     rest = layout_of(cut.mesh, _common(cut, target))
-    value = _gather(emit, value, cut, rest)
-    return take_block(emit, value, rest, target)
+    value = _gather(emit, value, shape, cut, rest)
+    return take_block(emit, value, shape, rest, target)
 
 
-def take_block(emit: Emitter, value: Any, source: Layout | None, target: Layout | None) -> Any:
+def take_block(
+    emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
+) -> Any:
     """Cuts the device's block of `target` out of its block of `source`, which holds it."""
     if target is None or source == target:
         return value
@@ -61,18 +98,22 @@ def take_block(emit: Emitter, value: Any, source: Layout | None, target: Layout 
             starts.append(zero)
             continue
         numbers = target.mesh.values(added)
-        sizes[dim] //= int(numbers.max()) + 1
+        sizes[dim] = block_size(shape[dim], target.dims[dim])
+        if not is_even(shape[dim], target.dims[dim]):
+            value = emit.pad_with_last(value, dim, sizes[dim] * count(added))
         starts.append(emit.by_device(numbers * sizes[dim]))
     return emit.dynamic_slice(value, starts, sizes)
 
 
-def _gather(emit: Emitter, value: Any, source: Layout, target: Layout | None) -> Any:
+def _gather(emit: Emitter, value: Any, shape: Shape, source: Layout, target: Layout | None) -> Any:
     """Joins blocks; the digits of `target` are the first ones of `source`'s."""
     have: tuple[Digits, ...] = target.dims if target else ((),) * len(source.dims)
     for dim, digits in enumerate(source.dims):
         removed = digits[len(have[dim]) :]
         if removed:
             value = emit.all_gather(value, dim, source.mesh.groups(removed))
+            if not is_even(shape[dim], digits):
+                value = emit.take(value, dim, 0, shape[dim])
     return value
 
 

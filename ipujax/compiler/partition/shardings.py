@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, even, layout_of
+from ipujax.compiler.partition.mesh import (
+    Digits,
+    Layout,
+    Mesh,
+    Shape,
+    distinct,
+    even,
+    layout_of,
+    padded,
+)
 from ipujax.errors import InvalidProgramError
 
 SHARDING = "sdy.sharding"
 
 Manual = frozenset[str]  #: axes that a manual computation has dealt already
+Fit = Callable[[int, Digits], Digits]  #: which digits a dimension of some size can have
 
 
 class Shardings:
@@ -36,21 +46,28 @@ class Shardings:
     def layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
         """The layout that a TensorShardingAttr gives a tensor of this shape.
 
-        Digits that do not divide a dimension are left out, and those of manual axes: inside the
-        computation a tensor has the shape that they leave.
+        Digits of manual axes are left out: inside the computation a tensor has the shape that they
+        leave.
         """
-        key = (attr, tuple(shape), manual)
+        return self._known(attr, tuple(shape), manual, padded)
+
+    def even_layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
+        """The same without padding, where blocks are seen from outside; less is dealt then."""
+        return self._known(attr, tuple(shape), manual, even)
+
+    def _known(self, attr: Any, shape: Shape, manual: Manual, fit: Fit) -> Layout | None:
+        key = (attr, shape, manual, fit)
         if key not in self._layouts:
-            self._layouts[key] = self._layout(attr, shape, manual)
+            self._layouts[key] = self._layout(attr, shape, manual, fit)
         return self._layouts[key]
 
-    def _layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
+    def _layout(self, attr: Any, shape: Shape, manual: Manual, fit: Fit) -> Layout | None:
         mesh, dims = self._read(attr)
         if mesh is None or len(dims) != len(shape):
             return None
         if manual:
             dims = tuple(tuple(d for d in digits if d.axis not in manual) for digits in dims)
-        return layout_of(mesh, even(shape, dims))
+        return layout_of(mesh, map(fit, shape, distinct(dims)))
 
     def each(self, attr: Any) -> list[Any]:
         """The TensorShardingAttrs of a TensorShardingPerValueAttr."""

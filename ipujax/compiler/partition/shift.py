@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib.mlir import ir
 
-from ipujax.compiler.partition.emit import Emitter, tensor_type
-from ipujax.compiler.partition.factors import count
-from ipujax.compiler.partition.mesh import Digits, Mesh, Shape
+from ipujax.compiler.partition.emit import Emitter
+from ipujax.compiler.partition.mesh import Digits, Mesh, Shape, block_size
 
 
 def can_shift(operation: Any, indices: int) -> bool:
@@ -57,7 +56,7 @@ class Shift(NamedTuple):
     def local(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
         """The indices, counted from where the device's block begins."""
         columns = [
-            self.mesh.values(self.digits[d]) * (self.shape[d] // count(self.digits[d]))
+            self.mesh.values(self.digits[d]) * block_size(self.shape[d], self.digits[d])
             if d in dims
             else np.zeros_like(self.mesh.values(()))
             for d in self.components
@@ -72,7 +71,7 @@ class Shift(NamedTuple):
             if d not in dims:
                 continue
             part = self._component(emit, indices, k)
-            size = self.shape[d] // count(self.digits[d])
+            size = block_size(self.shape[d], self.digits[d])
             shape, element = part.type.shape, part.type.element_type
             low, high = (
                 emit.broadcast(emit.constant(np.asarray(number), element), shape)
@@ -87,17 +86,7 @@ class Shift(NamedTuple):
         shape = list(indices.type.shape)
         if self.vector_dim == len(shape):
             return indices
-        start, limit = [0] * len(shape), list(shape)
-        start[self.vector_dim], limit[self.vector_dim] = k, k + 1
-        taken = [high - low for low, high in zip(start, limit, strict=True)]
-        part = emit.one(
-            "stablehlo.slice",
-            tensor_type(taken, indices.type),
-            [indices],
-            start_indices=ir.DenseI64ArrayAttr.get(start),
-            limit_indices=ir.DenseI64ArrayAttr.get(limit),
-            strides=ir.DenseI64ArrayAttr.get([1] * len(shape)),
-        )
+        part = emit.take(indices, self.vector_dim, k, k + 1)
         return emit.reshape(part, [s for d, s in enumerate(shape) if d != self.vector_dim])
 
     def _vectors(self, emit: Emitter, rows: np.ndarray, indices: Any) -> Any:

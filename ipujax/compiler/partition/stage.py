@@ -91,7 +91,7 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
 def _declared(shardings: Shardings, attributes: Any, shape: tuple[int, ...]) -> Layout | None:
     if attributes is None or SHARDING not in attributes:
         return None
-    return shardings.layout(attributes[SHARDING], shape, frozenset())
+    return shardings.even_layout(attributes[SHARDING], shape, frozenset())
 
 
 def _is_plain(layout: Layout | None) -> bool:

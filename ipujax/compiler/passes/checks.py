@@ -29,9 +29,13 @@ POLES = {
 #: Ops that hand values on without computing: an infinity in their result is no news.
 MOVES = frozenset(
     {
+        "all_gather",
+        "all_to_all",
         "broadcast_in_dim",
         "case",
         "clamp",
+        "collective_broadcast",
+        "collective_permute",
         "concatenate",
         "custom_call",
         "dynamic_slice",
@@ -51,6 +55,8 @@ MOVES = frozenset(
         "while",
     }
 )
+#: Ops whose operands are on other replicas too.
+COMBINES = frozenset({"all_reduce", "reduce_scatter"})
 _MEANING = {
     "inv": "an invalid operation: a result is not a number",
     "div0": "a division by zero",
@@ -72,12 +78,18 @@ def _check_block(block: Block, options: ScopedOptions) -> None:
             for region in op.regions:
                 _check_block(region, options)
         kinds = options.of(op).floating_point_exceptions
-        if not kinds or op.name in MOVES:
+        if not kinds or _moves(op):
             continue
         for result in op.results:
             if result.dtype in FLOATS:
                 _Checks(op, result, kept).add([kind.strip() for kind in kinds.split(",")])
     block.ops = kept
+
+
+def _moves(op: Op) -> bool:
+    if op.name in COMBINES:
+        return all(inner.name in MOVES for inner in op.regions[0].ops)
+    return op.name in MOVES
 
 
 class _Checks:
@@ -94,12 +106,17 @@ class _Checks:
         size = self._op("abs", [self.result], self.result.dtype)
         infinite = self._compare(size, number(math.inf, self.result.shape, self.result.dtype), "EQ")
         operands = [value for value in self.op.operands if value.dtype in FLOATS]
-        together = all(value.shape == self.result.shape for value in operands)
+        combines = self.op.name in COMBINES
+        together = not combines and all(value.shape == self.result.shape for value in operands)
         if not together:
             infinite = self._any(infinite)
         for value in operands:
             finite = self._op("is_finite", [value], "i1")
-            infinite = self._and(infinite, finite if together else self._all(finite))
+            if not together:
+                finite = self._all(finite)
+            if combines:
+                finite = self._on_all_replicas(finite)
+            infinite = self._and(infinite, finite)
         if self.op.name in POLES:
             index, where = POLES[self.op.name]
             pole = self.op.operands[index]
@@ -131,15 +148,25 @@ class _Checks:
     def _reduce(self, flags: Value, name: str, start: bool) -> Value:
         if not flags.shape:
             return flags
+        attrs = {"dimensions": tuple(range(len(flags.shape)))}
+        initial = number(start, (), "i1")
+        op = Op("reduce", [flags, initial], attrs, self.op.source, [self._body(name)])
+        self.ops.append(op)
+        return op.add_result((), "i1")
+
+    def _on_all_replicas(self, flag: Value) -> Value:
+        """Whether it holds on all replicas that the op joins."""
+        attrs = {name: x for name, x in self.op.attrs.items() if name != "scatter_dimension"}
+        op = Op("all_reduce", [flag], attrs, self.op.source, [self._body("and")])
+        self.ops.append(op)
+        return op.add_result((), "i1")
+
+    def _body(self, name: str) -> Block:
         body = Block(args=[Value((), "i1"), Value((), "i1")])
         combine = Op(name, list(body.args), {}, self.op.source)
         body.results = [combine.add_result((), "i1")]
         body.ops = [combine]
-        attrs = {"dimensions": tuple(range(len(flags.shape)))}
-        initial = number(start, (), "i1")
-        op = Op("reduce", [flags, initial], attrs, self.op.source, [body])
-        self.ops.append(op)
-        return op.add_result((), "i1")
+        return body
 
     def _raise_if(self, kind: str, flag: Value) -> None:
         source = self.op.source

@@ -132,6 +132,8 @@ class _Narrower:
             return known[0]
         if op.name == "add":
             return known[0] + known[1]
+        if op.name == "minimum":
+            return min(known)
         if op.name == "multiply":
             return known[0] * known[1]
         if op.name == "shift_right_logical" and _is_one_number(op.operands[1]):

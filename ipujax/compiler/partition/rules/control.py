@@ -46,14 +46,14 @@ def manual_computation(localiser: Localiser, operation: Any) -> None:
     )
     for index, attr in enumerate(ins):
         value = operation.operands[index]
-        layout = shardings.layout(attr, localiser.shape(value), outer)
+        layout = shardings.even_layout(attr, localiser.shape(value), outer)
         localiser.require(operation, index, layout)
     manual = outer | frozenset(_axes(attributes["manual_axes"]))
     localiser.manual = manual
     for argument, attr in zip(block.arguments, ins, strict=True):
-        localiser.set(argument, shardings.layout(attr, shape_of(argument), manual))
+        localiser.set(argument, shardings.even_layout(attr, shape_of(argument), manual))
     wanted = [
-        shardings.layout(attr, shape_of(result), outer)
+        shardings.even_layout(attr, shape_of(result), outer)
         for attr, result in zip(outs, operation.results, strict=True)
     ]
     localiser.run(block, [_inside(layout, manual) for layout in wanted])

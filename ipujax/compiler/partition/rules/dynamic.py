@@ -12,9 +12,9 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.emit import Emitter
-from ipujax.compiler.partition.factors import Dims, Factors, count, deal, dealt, localise
+from ipujax.compiler.partition.factors import Dims, Factors, deal, dealt, localise
 from ipujax.compiler.partition.localise import Localiser
-from ipujax.compiler.partition.mesh import Digits, Mesh, Shape
+from ipujax.compiler.partition.mesh import Digits, Mesh, Shape, block_size
 from ipujax.compiler.partition.shift import can_shift
 
 
@@ -28,7 +28,8 @@ def dynamic_slice(localiser: Localiser, operation: Any) -> None:
     single = _single(operation, shape, taken)
     operand = tuple(d if d in single else factor for d, factor in enumerate(kept))
     starts: list[Dims] = [()] * len(shape)
-    factors = Factors([operand, *starts], [kept], frozenset(single))
+    fills = [None] * len(operation.operands)
+    factors = Factors([operand, *starts], [kept], frozenset(single), fills=fills)
     mesh, digits = deal(localiser, operation, factors)
     shifted = [d for d in single if digits.get(d)]
     if mesh is None or not shifted:
@@ -46,7 +47,7 @@ def _local_sizes(localiser: Localiser, operation: Any, digits: dict[int, Digits]
     shape = localiser.shape(operation.operands[0])
     sizes = list(ir.DenseI64ArrayAttr(operation.attributes["slice_sizes"]))
     local = [
-        size // count(digits.get(d, ())) if size == shape[d] else size
+        block_size(size, digits.get(d, ())) if size == shape[d] else size
         for d, size in enumerate(sizes)
     ]
     operation.attributes["slice_sizes"] = ir.DenseI64ArrayAttr.get(local)
@@ -98,7 +99,7 @@ def _shift(
     emit, found = localiser.emit, None
     for d in dims:
         localiser.require(operation, first + d, None)
-        size = shape[d] // count(digits[d])
+        size = block_size(shape[d], digits[d])
         place = _clamped(emit, operation.operands[first + d], shape[d] - 1)
         begin = emit.by_device(mesh.values(digits[d]) * size, place.type.element_type)
         place = emit.one("stablehlo.subtract", place.type, [place, begin])

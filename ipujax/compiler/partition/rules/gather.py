@@ -8,9 +8,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from ipujax.compiler.partition.factors import Factors, count, deal, dealt, localise
+from ipujax.compiler.partition.factors import Factors, deal, dealt, localise
 from ipujax.compiler.partition.localise import Localiser
-from ipujax.compiler.partition.mesh import Digits
+from ipujax.compiler.partition.mesh import Digits, block_size
 from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 
 
@@ -44,7 +44,12 @@ def gather(localiser: Localiser, operation: Any) -> None:
         looked_up = [d for d in numbers.start_index_map if d in numbers.collapsed_slice_dims]
     for d in looked_up:
         operand[d] = d
-    factors = Factors([tuple(operand), tuple(indices)], [tuple(result)], frozenset(looked_up))
+    factors = Factors(
+        [tuple(operand), tuple(indices)],
+        [tuple(result)],
+        frozenset(looked_up),
+        fills=[None, None],
+    )
     mesh, digits = deal(localiser, operation, factors)
     shifted = [d for d in looked_up if digits.get(d)]
     if mesh is None or not shifted:
@@ -74,7 +79,7 @@ def _local_window(operand: list[int | None], looked_up: list[int]) -> Any:
         for d, factor in enumerate(operand):
             # Dimensions that are batched or looked up have slices of size 1, however dealt.
             if factor == d and d not in looked_up:
-                sizes[d] //= count(digits.get(factor, ()))
+                sizes[d] = block_size(sizes[d], digits.get(factor, ()))
         operation.attributes["slice_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
 
     return adjust

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,17 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.elements import elements
 from ipujax.compiler.partition.emit import COMBINERS, tensor_type
-from ipujax.compiler.partition.factors import Dims, Factors, count, deal, dealt, localise
+from ipujax.compiler.partition.factors import (
+    Dims,
+    Factors,
+    Fill,
+    bring_operands,
+    deal,
+    dealt,
+    localise,
+)
 from ipujax.compiler.partition.localise import Localiser
-from ipujax.compiler.partition.mesh import Digits
+from ipujax.compiler.partition.mesh import Digits, count
 
 _KINDS = {name: kind for kind, name in COMBINERS.items()}
 
@@ -42,7 +51,18 @@ def dot_general(localiser: Localiser, operation: Any) -> None:
                 dims[index] = factor
                 result.append(factor)
                 factor += 1
-    localise(localiser, operation, Factors([tuple(lhs), tuple(rhs)], [tuple(result)], reduced))
+    factors = Factors(
+        [tuple(lhs), tuple(rhs)], [tuple(result)], reduced, fills=zeros_for(operation)
+    )
+    localise(localiser, operation, factors)
+
+
+def zeros_for(operation: Any) -> Sequence[Fill] | None:
+    """Zeros for all operands; None for complex numbers."""
+    kinds = (value.type.element_type for value in operation.operands)
+    if any(isinstance(kind, ir.ComplexType) for kind in kinds):
+        return None
+    return [0] * len(operation.operands)
 
 
 def convolution(localiser: Localiser, operation: Any) -> None:
@@ -65,7 +85,12 @@ def convolution(localiser: Localiser, operation: Any) -> None:
         localise(
             localiser,
             operation,
-            Factors([tuple(lhs), tuple(rhs)], [tuple(result)], frozenset({1})),
+            Factors(
+                [tuple(lhs), tuple(rhs)],
+                [tuple(result)],
+                frozenset({1}),
+                fills=zeros_for(operation),
+            ),
         )
         return
     wanted = localiser.declared(operation)[0]
@@ -105,8 +130,16 @@ def reduce(localiser: Localiser, operation: Any) -> None:
             [result] * count_inputs,
             frozenset(reduced) if kind is not None else frozenset(),
             kind or "add",
+            _starts(localiser, operation),
         ),
     )
+
+
+def _starts(localiser: Localiser, operation: Any) -> Sequence[Fill]:
+    """A reduction's start values change nothing where they are combined in once more."""
+    inputs = len(operation.results)
+    starts = [localiser.take_as(value, None) for value in list(operation.operands)[inputs:]]
+    return [*starts, *[None] * inputs]
 
 
 def _reduce_twice(localiser: Localiser, operation: Any, reduced: set[int]) -> None:
@@ -119,7 +152,10 @@ def _reduce_twice(localiser: Localiser, operation: Any, reduced: set[int]) -> No
     operand: Dims = tuple(range(len(localiser.shape(operation.operands[0]))))
     result: Dims = tuple(d for d in operand if d not in reduced)
     factors = Factors(
-        [operand] * inputs + [()] * inputs, [result] * inputs, frozenset(d for d in reduced)
+        [operand] * inputs + [()] * inputs,
+        [result] * inputs,
+        frozenset(reduced),
+        fills=_starts(localiser, operation),
     )
     mesh, digits = deal(localiser, operation, factors)
     combined = tuple(d for f in sorted(reduced) for d in digits.get(f, ()))
@@ -130,8 +166,7 @@ def _reduce_twice(localiser: Localiser, operation: Any, reduced: set[int]) -> No
         )
         localise(localiser, operation, whole)
         return
-    for index, dims in enumerate(factors.operands):
-        localiser.require(operation, index, dealt(mesh, dims, digits))
+    bring_operands(localiser, operation, factors, mesh, digits)
     localiser.whole_captures(operation.regions[0])
     layout = dealt(mesh, result, digits)
     first = operation.clone(ip=ir.InsertionPoint(operation))

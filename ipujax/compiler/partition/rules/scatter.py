@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo
 from ipujax.compiler.partition.factors import Factors, deal, dealt, localise
 from ipujax.compiler.partition.localise import Localiser
 from ipujax.compiler.partition.mesh import Digits, Mesh
-from ipujax.compiler.partition.rules.products import combiner_of, is_neutral
+from ipujax.compiler.partition.rules.products import combiner_of, is_neutral, zeros_for
 from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 
 
@@ -54,7 +54,8 @@ def scatter(localiser: Localiser, operation: Any) -> None:
                 indices[d] = updates[place[d]] = factor
                 reduced.add(factor)
     given = [tuple(operand)] * inputs + [tuple(indices)] + [tuple(updates)] * inputs
-    factors = Factors(given, [tuple(operand)] * inputs, frozenset(reduced), kind or "add")
+    fills = zeros_for(operation) if kind == "add" else None
+    factors = Factors(given, [tuple(operand)] * inputs, frozenset(reduced), kind or "add", fills)
     mesh, digits = deal(localiser, operation, factors)
     if mesh is not None:
         _once(localiser, operation, factors, mesh, digits)

@@ -8,9 +8,17 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.emit import tensor_type
-from ipujax.compiler.partition.factors import Dims, Factors, count, localise
+from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, replicate, shape_of
-from ipujax.compiler.partition.mesh import Digits, Layout, Shape, layout_of
+from ipujax.compiler.partition.mesh import (
+    Digits,
+    Layout,
+    Shape,
+    block_size,
+    count,
+    is_even,
+    layout_of,
+)
 from ipujax.compiler.partition.rules.elementwise import is_added
 
 
@@ -77,7 +85,7 @@ def slice_(localiser: Localiser, operation: Any) -> None:
 
 def _local_limits(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
     limits = _numbers(operation, "limit_indices")
-    local = [limit // count(digits.get(d, ())) for d, limit in enumerate(limits)]
+    local = [block_size(limit, digits.get(d, ())) for d, limit in enumerate(limits)]
     operation.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(local)
 
 
@@ -101,15 +109,18 @@ def iota(localiser: Localiser, operation: Any) -> None:
     element = result.type.element_type
     if isinstance(element, ir.ComplexType):
         return
+    # Floats and narrow integers would round, or wrap, before the start is added.
+    is_wide = isinstance(element, ir.IntegerType) and element.width >= 32
+    number = element if is_wide else ir.IntegerType.get_signless(32)
     emit = localiser.emit
-    counted = emit.one(
-        "stablehlo.iota",
-        tensor_type(local, result.type),
-        [],
-        iota_dimension=operation.attributes["iota_dimension"],
-    )
-    start = emit.by_device(layout.mesh.values(digits) * local[dim], element)
-    made = emit.one("stablehlo.add", counted.type, [counted, emit.broadcast(start, local)])
+    made = emit.count(dim, local, number)
+    start = emit.by_device(layout.mesh.values(digits) * local[dim], number)
+    made = emit.one("stablehlo.add", made.type, [made, emit.broadcast(start, local)])
+    if not is_even(shape[dim], digits):
+        last = emit.constant(np.asarray(shape[dim] - 1), number)
+        made = emit.one("stablehlo.minimum", made.type, [made, emit.broadcast(last, local)])
+    if not is_wide:
+        made = emit.one("stablehlo.convert", tensor_type(local, result.type), [made])
     localiser.substitute(operation, made, layout)
 
 
@@ -155,6 +166,9 @@ def reshape(localiser: Localiser, operation: Any) -> None:
     source: list[Digits] = [()] * len(before)
     target: list[Digits] = [()] * len(after)
     for old, new in _segments(before, after):
+        if len(old) == len(new) == 1:
+            source[old[0]] = target[new[0]] = wanted.dims[new[0]]
+            continue
         digits = _leading([after[d] for d in new], [wanted.dims[d] for d in new])
         dealt = _dealt([before[d] for d in old], digits)
         kept = tuple(x for found in dealt for x in found)
