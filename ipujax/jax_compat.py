@@ -560,6 +560,53 @@ def mapped_axes() -> dict[Any, int]:
     return dict(core.get_axis_env().axis_sizes)
 
 
+def abstract_result(f: Callable[[Any], Any], aval: Any) -> tuple[Any, Any]:
+    """What f makes of one abstract array: an abstract array, and effects, as a primitive says them.
+
+    JAX's public way to trace forgets over which mapped axes the argument varies.
+    """
+    from jax._src import api_util, linear_util
+    from jax._src.interpreters import partial_eval
+
+    info = api_util.debug_info("abstract_result", f, (aval,), {})
+    flat = linear_util.wrap_init(lambda x: [f(x)], debug_info=info)
+    jaxpr, (result,), _ = partial_eval.trace_to_jaxpr_dynamic(flat, [aval])
+    return result, jaxpr.effects
+
+
+def lower_reduce_scatter(
+    combine: Callable[[Any, Any], Any],
+    ctx: Any,
+    x: Any,
+    axis_name: tuple[Any, ...],
+    axis_index_groups: Any,
+    size: int,
+    dim: int,
+) -> Any:
+    """stablehlo.reduce_scatter with a body of its own; JAX's primitive only adds."""
+    from types import SimpleNamespace
+
+    from jax._src.lax import parallel
+
+    return parallel._reduce_scatter_lowering(
+        SimpleNamespace(bind=combine),
+        ctx,
+        x,
+        scatter_dimension=dim,
+        axis_name=axis_name,
+        axis_index_groups=axis_index_groups,
+        axis_size=size,
+        tiled=True,
+    )
+
+
+def lower_broadcast(ctx: Any, x: Any, *, axis_name: tuple[Any, ...]) -> Any:
+    """stablehlo.collective_broadcast of the first replica's array."""
+    from jax._src.lax import parallel
+
+    return parallel._pbroadcast_lowering(ctx, x, axis_name=axis_name, source=0)
+
+
 def varying_axes(value: Any) -> frozenset[Any]:
     """The mapped axes over which a value may differ, as `shard_map(check_vma=True)` knows it.
 

@@ -1,6 +1,6 @@
 """What replicas tell each other: collectives over arrays and pytrees, in Graphcore's words.
 
-Each is composed of primitives of `jax.lax`, so derivatives, `vmap` and lowering are JAX's own.
+Each is a primitive of JAX's, or one of `ipujax.api.primitives` where `jax.lax` has none.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.api.primitives import broadcast_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.errors import ReplicationError
 
@@ -168,25 +169,4 @@ def _from_first(x: jax.Array, replicas: Replicas) -> jax.Array:
     if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         data = _from_first(jax.random.key_data(x), replicas)
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(x))
-    if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        return lax.complex(_from_first(x.real, replicas), _from_first(x.imag, replicas))
-
-    def masked_sum(value: jax.Array) -> jax.Array:
-        first = jnp.where(replicas.index == 0, value, jnp.zeros_like(value))
-        return lax.psum(first, replicas.axis_name)
-
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        narrow = x.dtype == bool or jnp.iinfo(x.dtype).bits < 8
-        return masked_sum(x.astype(jnp.int32) if narrow else x).astype(x.dtype)
-    if jnp.finfo(x.dtype).bits < 8:
-        return _from_first(x.astype(jnp.float32), replicas).astype(x.dtype)
-
-    # Summed as whole numbers, so that -0.0 and the bits of a NaN arrive.
-    def select(value: jax.Array) -> jax.Array:
-        bits = value.dtype.itemsize * 8
-        word = lax.bitcast_convert_type(value, jnp.dtype(f"uint{bits}"))
-        return lax.bitcast_convert_type(masked_sum(word), value.dtype)
-
-    differentiable = jax.custom_jvp(select)
-    differentiable.defjvps(lambda tangent, _, __: masked_sum(tangent))
-    return differentiable(x)
+    return broadcast_p.bind(x, axis_name=replicas.axis_names)

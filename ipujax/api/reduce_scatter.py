@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.api.primitives import REDUCTIONS, reduce_scatter_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.errors import ReplicationError
 
-#: How the other replicas' parts [replicas, n] become one, for what `lax.psum_scatter` cannot do.
 #: Names are those of GCL's CollectiveOperator.
-_REDUCTIONS: dict[str, Callable[..., jax.Array]] = {
-    "mul": jnp.prod,
-    "min": jnp.min,
-    "max": jnp.max,
-    "logical_and": jnp.all,
-    "logical_or": jnp.any,
-}
-OPERATORS = ("add", "mean", "square_add", "local", *_REDUCTIONS)
+OPERATORS = ("add", "mean", "square_add", "local", *REDUCTIONS)
 
 
 def reduce_scatter(
@@ -85,17 +77,15 @@ def _scatter(flat: jax.Array, op: str, replicas: Replicas) -> jax.Array:
     """[r * k] -> [k]."""
     if op == "local":
         return own_part(flat, replicas)
-    if op in _REDUCTIONS:
-        # As much on the links as a reduce-scatter that sends each part straight to its replica.
-        parts = lax.all_to_all(
-            flat.reshape(replicas.size, -1),
-            replicas.axis_name,
-            split_axis=0,
-            concat_axis=0,
+    if op in REDUCTIONS:
+        return reduce_scatter_p.bind(
+            flat,
+            op=op,
+            axis_name=replicas.axis_names,
             axis_index_groups=replicas.groups,
-            tiled=True,
+            size=replicas.size,
+            dim=0,
         )
-        return _REDUCTIONS[op](parts, axis=0).astype(flat.dtype)
     total = lax.psum_scatter(
         flat * flat if op == "square_add" else flat,
         replicas.axis_name,

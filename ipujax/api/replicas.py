@@ -90,6 +90,11 @@ class Replicas:
     groups: tuple[tuple[int, ...], ...] | None
 
     @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        """The axes, of which there mostly is one."""
+        return _names(self.axis_name)
+
+    @property
     def index(self) -> jax.Array:
         """int32 []: where in its group this replica stands."""
         index = lax.axis_index(self.axis_name)

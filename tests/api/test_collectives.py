@@ -222,6 +222,57 @@ def test_vmap_alone_is_an_axis_too():
     np.testing.assert_array_equal(got, np.tile(x.sum(0), (4, 1)))
 
 
+@pytest.mark.parametrize(
+    "op", ["add", "mean", "square_add", "mul", "min", "max"], ids=lambda op: f"reduce_scatter_{op}"
+)
+def test_vmap_over_the_replicas_themselves(replicas, op: str):
+    """What devices compute, and one device for all."""
+    x = values("float32", 4)
+
+    def both(x):
+        return ipu.reduce_scatter(x, op), ipu.assume_equal_across_replicas(x)
+
+    on_devices = ipu.pmap(both, devices=replicas(4))(x)
+    on_one = jax.vmap(both, axis_name=AXIS)(x)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), on_one, on_devices)
+
+
+#: What each binds, and what that becomes on IPUs.
+PRIMITIVES = {
+    "cross_replica_sum": (ipu.cross_replica_sum, "psum", "all_reduce"),
+    "cross_replica_mean": (ipu.cross_replica_mean, "psum", "all_reduce"),
+    "all_gather": (ipu.all_gather, "all_gather", "all_gather"),
+    "all_to_all": (lambda x: ipu.all_to_all(x, 0, 0), "all_to_all", "all_to_all"),
+    "reduce_scatter": (ipu.reduce_scatter, "reduce_scatter", "reduce_scatter"),
+    "reduce_scatter_max": (
+        lambda x: ipu.reduce_scatter(x, "max"),
+        "ipu_reduce_scatter",
+        "reduce_scatter",
+    ),
+    "assume_equal_across_replicas": (
+        ipu.assume_equal_across_replicas,
+        "ipu_broadcast",
+        "collective_broadcast",
+    ),
+    "replication_index": (lambda x: x + ipu.replication_index(), "axis_index", "partition_id"),
+}
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_each_is_one_collective(name: str):
+    f, primitive, op = PRIMITIVES[name]
+    mesh = Mesh(np.array(jax.devices("ipu")[:4]), (AXIS,))
+    along = PartitionSpec(AXIS)
+    mapped = jax.shard_map(f, mesh=mesh, in_specs=along, out_specs=along, check_vma=False)
+    x = np.ones(16, np.float32)
+    assert f" {primitive}[" in str(jax.make_jaxpr(mapped)(x))
+    text = jax.jit(mapped).lower(x).as_text()
+    collectives = [line for line in text.splitlines() if "replica_groups" in line]
+    assert f"stablehlo.{op}" in text
+    assert len(collectives) == (0 if op == "partition_id" else 1)
+    np.testing.assert_array_equal(mapped(x), jax.jit(mapped)(x))  # eager too
+
+
 OUTSIDE = {
     "ipu.cross_replica_sum": ipu.cross_replica_sum,
     "ipu.cross_replica_mean": ipu.cross_replica_mean,
