@@ -11,6 +11,7 @@
 #include "engine/simd/VectorOps.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/ReduceCost.hpp"
+#include "popops/ReduceFinish.hpp"
 #include "popops/ReduceLoops.hpp"
 #include "poputil/TileMapping.hpp"
 
@@ -22,7 +23,6 @@ namespace engine = ipujax::engine;
 using engine::ElementType;
 using engine::reduction::Loops;
 using engine::reduction::Reducer;
-using engine::reduction::Scratch;
 
 Reducer reducerOf(Operation op) {
   constexpr std::array kReducers{Reducer::kAdd,       Reducer::kMultiply, Reducer::kMinimum,
@@ -30,63 +30,6 @@ Reducer reducerOf(Operation op) {
                                  Reducer::kSquareAdd, Reducer::kLogAdd};
   return kReducers[static_cast<int>(op)];
 }
-
-/// Accumulators to the output: initial value, scale, update, conversion, a block at a time.
-class Finish {
- public:
-  explicit Finish(const engine::StepDesc& step, const Loops& loops)
-      : loops_(loops),
-        out_(step.operands[1].type),
-        update_(step.attributes.integer("update") != 0),
-        scale_(step.attributes.integer("scale")),
-        init_(step.attributes.integer("init")) {}
-
-  bool isPlain() const { return out_ == loops_.acc && !update_ && scale_ < 0; }
-  void init(std::byte* acc, std::int64_t n, std::span<std::byte* const> pointers) const {
-    if (init_ < 0) return;
-    std::uint64_t bits = 0;
-    if (out_ == ElementType::kHalf) {
-      std::uint16_t half;
-      std::memcpy(&half, pointers[init_], 2);
-      const float value = engine::simd::halfToFloat(half);
-      std::memcpy(&bits, &value, 4);
-    } else {
-      std::memcpy(&bits, pointers[init_], sizeOf(loops_.acc));
-    }
-    if (bits == loops_.identity) return;
-    alignas(64) std::array<std::byte, 64 * 8> block;
-    engine::simd::fill(block.data(), &bits, sizeOf(loops_.acc), 64);
-    for (std::int64_t i = 0; i < n; i += 64) {
-      loops_.merge(block.data(), acc + i * sizeOf(loops_.acc), std::min<std::int64_t>(64, n - i));
-    }
-  }
-  /// Only where not isPlain: accumulators are float, the output float or half.
-  void store(float* acc, std::byte* out, std::int64_t n,
-             std::span<std::byte* const> pointers) const {
-    if (scale_ >= 0) {
-      float scale;
-      std::memcpy(&scale, pointers[scale_], sizeof scale);
-      for (std::int64_t i = 0; i < n; ++i) acc[i] *= scale;
-    }
-    if (out_ == ElementType::kFloat) {
-      float* values = reinterpret_cast<float*>(out);
-      for (std::int64_t i = 0; i < n; ++i) values[i] = update_ ? values[i] + acc[i] : acc[i];
-      return;
-    }
-    std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(out);
-    if (update_) {
-      for (std::int64_t i = 0; i < n; ++i) acc[i] += engine::simd::halfToFloat(halves[i]);
-    }
-    engine::simd::floatToHalf(acc, halves, n);
-  }
-
- private:
-  const Loops& loops_;
-  ElementType out_;
-  bool update_;
-  std::int64_t scale_;  ///< operand, or -1
-  std::int64_t init_;   ///< operand, or -1
-};
 
 std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
   const auto& in = step.operands[0];
@@ -96,20 +39,11 @@ std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
                       (reducer == Reducer::kAdd || reducer == Reducer::kSquareAdd);
   engine::reduction::StridedReduce plan(loops, rounds, in.type, in.shape, in.strides,
                                         step.attributes.integers("dims"));
-  Finish finish(step, loops);
+  const engine::reduction::Finish finish(step, 1, loops);
   return engine::kernelOf([plan = std::move(plan), finish](engine::RunContext& context,
                                                            std::span<std::byte* const> pointers) {
-    const std::int64_t n = plan.numOutputs();
-    if (finish.isPlain()) {
-      plan.run(context.pool, pointers[0], pointers[1]);
-      finish.init(pointers[1], n, pointers);
-      return;
-    }
-    float* acc =
-        reinterpret_cast<float*>(engine::reduction::threadScratch(Scratch::kOperands, n * 4 + 64));
-    plan.run(context.pool, pointers[0], reinterpret_cast<std::byte*>(acc));
-    finish.init(reinterpret_cast<std::byte*>(acc), n, pointers);
-    finish.store(acc, pointers[1], n, pointers);
+    finish.run(plan.numOutputs(), pointers,
+               [&](std::byte* acc) { plan.run(context.pool, pointers[0], acc); });
   });
 }
 const engine::RegisterKernel kReduce{"popops.reduce", makeReduce};

@@ -7,7 +7,8 @@
 #include "engine/Image.hpp"
 #include "poplar/GraphImpl.hpp"
 
-/// How a graph and its programs become an Image: flatten, find live ranges, drop copies, place.
+/// How a graph and its programs become an Image: flatten, find live ranges, drop copies, account,
+/// fuse, place.
 namespace ipujax::engine::build {
 
 /// One storage that the program uses; at first one for each variable of the graph, later one for
@@ -80,5 +81,7 @@ void removeCopies(Draft& draft);
 /// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
 void placeStorages(Draft& draft);
 void accountMemory(Draft& draft);
+/// Runs elementwise steps inside the reductions that alone read them; after the account is made.
+void fuseReductions(Draft& draft);
 
 }  // namespace ipujax::engine::build

@@ -255,6 +255,12 @@ def _lower_fused(builder: Builder, op: Op) -> Sequence[Any]:
     for value in op.operands:
         tensors.append(builder.tensor(value))  # map broadcasts scalars
         known[value] = place(len(tensors))
+    # Converting between types that are held alike gives the operand itself.
+    operands = {
+        id(known[value]): tensor
+        for value, tensor in zip(op.operands, tensors, strict=True)
+        if value.shape == shape
+    }
     if not tensors:
         # A map takes its shape from a tensor, and this op works on constants alone.
         value = next(v for op in body for v in op.operands if v.shape == shape)
@@ -262,7 +268,9 @@ def _lower_fused(builder: Builder, op: Op) -> Sequence[Any]:
         known[value] = place(1)
     build_all(body, known)
     expressions = [known[value] for value in op.results]
-    return builder.map(expressions, tensors, builder.debug(op))
+    computed = [each for each in expressions if id(each) not in operands]
+    results = iter(builder.map(computed, tensors, builder.debug(op)) if computed else ())
+    return [operands[id(each)] if id(each) in operands else next(results) for each in expressions]
 
 
 def _lower_single(builder: Builder, op: Op) -> Sequence[Any]:

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "Check.hpp"
+#include "engine/Image.hpp"
+#include "engine/Session.hpp"
+#include "engine/build/Build.hpp"
+#include "poplar/Graph.hpp"
+#include "popops/Cast.hpp"
+#include "popops/ElementWise.hpp"
+#include "popops/Reduce.hpp"
+
+using namespace poplar;
+using namespace poplar::program;
+namespace engine = ipujax::engine;
+namespace pe = popops::expr;
+
+namespace {
+
+using Shape = std::vector<std::size_t>;
+
+std::size_t product(const Shape& shape) {
+  std::size_t n = 1;
+  for (auto d : shape) n *= d;
+  return n;
+}
+
+/// A program of float arrays.
+struct Built {
+  Graph graph{Target()};
+  Sequence prog;
+  engine::BuildOptions options;
+
+  static engine::TensorSpec spec(const Shape& shape) {
+    return {"float32", {shape.begin(), shape.end()}, 4 * product(shape), {}};
+  }
+  Tensor input(const Shape& shape) {
+    const std::string name = "in" + std::to_string(options.signature.inputs.size());
+    const Tensor t = graph.addVariable(FLOAT, shape, VariableMappingMethod::LINEAR, name);
+    prog.add(Copy(graph.addHostToDeviceFIFO(name, FLOAT, t.numElements()), t));
+    options.signature.inputs.push_back(spec(shape));
+    return t;
+  }
+  void output(const Tensor& t) {
+    const std::string name = "out" + std::to_string(options.signature.outputs.size());
+    prog.add(Copy(t, graph.addDeviceToHostFIFO(name, FLOAT, t.numElements())));
+    options.signature.outputs.push_back(spec(t.shape()));
+  }
+  std::shared_ptr<const engine::Image> build() { return engine::buildImage(graph, prog, options); }
+};
+
+std::ptrdiff_t fused(const engine::Image& image) {
+  return std::count_if(image.steps.begin(), image.steps.end(),
+                       [](const auto& step) { return step.kernel == "popops.reduceMapped"; });
+}
+
+std::vector<float> numbers(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(n);
+  for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 500.0f;
+  return values;
+}
+
+std::vector<float> run(const std::shared_ptr<const engine::Image>& image,
+                       const std::vector<std::vector<float>>& inputs, std::size_t results) {
+  engine::Session session(image, std::make_shared<engine::DeviceMemory>());
+  std::vector<const void*> in;
+  for (const auto& values : inputs) in.push_back(values.data());
+  std::vector<float> out(results);
+  void* at = out.data();
+  session.run(in, {&at, 1});
+  return out;
+}
+
+/// y = reduction over dims of |x * b + 0.25|, b of b_shape: fused, and with y's input kept.
+void compare(const Shape& shape, const Shape& b_shape, const Shape& dims, popops::Operation op,
+             double tolerance) {
+  const auto x = numbers(product(shape), 1);
+  const auto b = numbers(product(b_shape), 2);
+  std::vector<std::vector<float>> results;
+  std::vector<double> cycles;
+  for (const bool keep : {false, true}) {
+    Built built;
+    const Tensor tx = built.input(shape);
+    Tensor tb = built.input(b_shape);
+    const auto expression = pe::Abs(pe::Add(pe::Mul(pe::_1, pe::_2), pe::Const(0.25f)));
+    const Tensor mapped = popops::map(built.graph, expression, {tx, tb}, built.prog);
+    const Tensor y = popops::reduce(built.graph, mapped, dims, op, built.prog);
+    built.output(y);
+    if (keep) built.output(mapped);
+    const auto image = built.build();
+    CHECK_EQ(fused(*image), keep ? 0 : 1);
+    cycles.push_back(image->cost().compute_cycles);
+    engine::Session session(image, std::make_shared<engine::DeviceMemory>());
+    std::vector<float> out(y.numElements());
+    std::vector<float> kept(product(shape));
+    const void* in[] = {x.data(), b.data()};
+    void* outs[] = {out.data(), kept.data()};
+    session.run(in, {outs, keep ? std::size_t{2} : std::size_t{1}});
+    results.push_back(out);
+  }
+  CHECK_EQ(cycles[0], cycles[1]);  // the account is that of the two steps
+  for (std::size_t i = 0; i < results[0].size(); ++i)
+    CHECK_NEAR(results[0][i], results[1][i], tolerance * (1 + std::abs(results[1][i])));
+}
+
+}  // namespace
+
+TEST(results_are_those_of_two_steps) {
+  using popops::Operation;
+  const Shape shapes[] = {{100, 90}, {9, 20, 64}, {3, 50001}, {200, 3000}, {8192}, {1, 9000, 1}};
+  for (const Shape& shape : shapes) {
+    const std::size_t rank = shape.size();
+    std::vector<Shape> all_dims{{rank - 1}};
+    if (rank > 1) all_dims.push_back({0});
+    if (rank > 2) all_dims.insert(all_dims.end(), {{0, 1}, {1, 2}, {2, 0, 1}});
+    Shape row(rank, 1);
+    row[rank - 1] = shape[rank - 1];
+    Shape column = shape;
+    column[rank - 1] = 1;
+    for (const Shape& dims : all_dims) {
+      std::size_t columns = 1;  // of what is reduced or kept at the end
+      const bool ends = std::count(dims.begin(), dims.end(), rank - 1) > 0;
+      for (std::size_t d = ends ? rank - dims.size() : dims.size(); d < rank; ++d)
+        columns *= shape[d];
+      if (columns < 64) continue;
+      for (const Shape& b : {shape, Shape(rank, 1)}) {
+        compare(shape, b, dims, Operation::ADD, 1e-5);
+        compare(shape, b, dims, Operation::MAX, 0);
+        compare(shape, b, dims, Operation::SQUARE_ADD, 1e-5);
+      }
+      if (rank == 2) {
+        compare(shape, row, dims, Operation::ADD, 1e-5);
+        compare(shape, column, dims, Operation::MIN, 0);
+      }
+    }
+  }
+}
+
+TEST(halves_and_bools_are_reduced_as_they_are) {
+  Built built;
+  const Tensor x = built.input({90, 100});
+  const Tensor half = popops::cast(built.graph, x, HALF, built.prog);
+  const Tensor sum =
+      popops::reduce(built.graph, half, HALF, {0}, popops::Operation::ADD, built.prog);
+  built.output(popops::cast(built.graph, sum, FLOAT, built.prog));
+  const auto image = built.build();
+  CHECK_EQ(fused(*image), 1);
+  const auto values = numbers(9000, 3);
+  const auto out = run(image, {values}, 100);
+  for (std::size_t c = 0; c < 100; ++c) {
+    double want = 0;
+    for (std::size_t r = 0; r < 90; ++r) want += values[r * 100 + c];
+    CHECK_NEAR(out[c], want, 0.06);
+  }
+}
+
+TEST(what_changes_in_between_or_is_small_stays_two_steps) {
+  const Shape shape{100, 100};
+  {
+    Built built;
+    const Tensor x = built.input(shape);
+    const Tensor squares = popops::square(built.graph, x, built.prog);
+    built.prog.add(Copy(popops::add(built.graph, x, x, built.prog), x));
+    const Tensor sum =
+        popops::reduce(built.graph, squares, {1}, popops::Operation::ADD, built.prog);
+    built.output(popops::add(built.graph, sum, x.slice(0, 1, 1).flatten(), built.prog));
+    const auto image = built.build();
+    CHECK_EQ(fused(*image), 0);
+    const auto out = run(image, {std::vector<float>(10000, 3)}, 100);
+    CHECK_EQ(out[7], 906.0f);
+  }
+  {
+    Built built;
+    const Tensor x = built.input({10, 10});
+    const Tensor squares = popops::square(built.graph, x, built.prog);
+    built.output(popops::reduce(built.graph, squares, {1}, popops::Operation::ADD, built.prog));
+    CHECK_EQ(fused(*built.build()), 0);
+  }
+}
+
+TEST(within_loops_inputs_live_until_they_are_reduced) {
+  // Each turn: s += sum(x * x), then x is what a later step of the turn makes of it.
+  Built built;
+  const Tensor x = built.input({100, 100});
+  const Tensor total = built.input({100});
+  Sequence body;
+  const Tensor twice = popops::add(built.graph, x, x, body);
+  const Tensor squares = popops::square(built.graph, twice, body);
+  const Tensor other = popops::mul(built.graph, x, x, body);
+  const Tensor sum = popops::reduce(built.graph, squares, {0}, popops::Operation::ADD, body);
+  body.add(Copy(popops::add(built.graph, total, sum, body), total));
+  body.add(Copy(popops::sub(built.graph, x, other, body), x));
+  built.prog.add(Repeat(3, body));
+  built.output(total);
+  const auto image = built.build();
+  CHECK_EQ(fused(*image), 1);
+  const auto out = run(image, {std::vector<float>(10000, 0.5f), std::vector<float>(100, 0)}, 100);
+  float v = 0.5f, want = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    want += 100 * (2 * v) * (2 * v);
+    v -= v * v;
+  }
+  CHECK_NEAR(out[50], want, 1e-3);
+}
