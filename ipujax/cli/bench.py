@@ -200,9 +200,11 @@ def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> Iterator[Row]:
-    from ipujax.cli.measure import digests, programs, published, startup
+    from ipujax.cli.measure import digests, machine, programs, published, startup
 
     wanted = arguments.only.lower()
+    if arguments.all and not wanted:
+        yield from machine.rows()
     for name, program, bound in TIMED:
         if wanted in name.lower():
             yield _ratio(getattr(programs, program), name, bound, rounds, sample)

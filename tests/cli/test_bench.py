@@ -17,6 +17,7 @@ from ipujax.cli.main import main
 from ipujax.cli.measure import (
     comparisons,
     digests,
+    machine,
     memory,
     startup,
     summary,
@@ -267,3 +268,13 @@ def test_decoding_agrees_with_the_whole_forward_pass():
     for place in range(5):
         cache, found = decode(cache, params, tokens[:, place], np.int32(place))
         assert found.tolist() == wanted[:, place].tolist()
+
+
+def test_peaks_of_the_machine_are_measured(monkeypatch):
+    """Smaller than in earnest; any machine copies and multiplies faster than this."""
+    monkeypatch.setattr(machine, "_COPY_BYTES", 1 << 24)
+    monkeypatch.setattr(machine, "_SIDE", 256)
+    memory, products = machine.rows()
+    assert memory.value > 0.1
+    assert products.value > 0.1
+    assert memory.bound is None
