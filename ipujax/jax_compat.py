@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +85,8 @@ def allow_persistent_cache(options_key: Callable[[], str]) -> None:
 
     def is_cache_used(backend: Any) -> bool:
         if backend.platform == PLATFORM:
-            return bool(compilation_cache._is_cache_enabled())
+            # Where no directory is set JAX would make a key of each program, for nothing.
+            return bool(compilation_cache.is_persistent_cache_enabled())
         return bool(others(backend))
 
     def custom_key() -> str:
@@ -315,16 +316,43 @@ def stablehlo_version() -> list[int]:
     return [int(part) for part in stablehlo.get_current_version().split(".")]
 
 
-def deserialize_artifact(code: bytes) -> Any:
-    """The MLIR module of a StableHLO portable artifact, in a context of its own.
+#: Bytes of programs that a context reads before it is let go: it keeps all types, attributes and
+#: constants that it has seen.
+_CONTEXT_BYTES = 1 << 20
 
-    JAX's context has all dialects that a program may hold registered; there is no public way to
-    make one.
+#: Contexts that no compile has, each with the bytes that it may still read.
+_idle_contexts: list[tuple[Any, int]] = []
+
+
+@contextlib.contextmanager
+def lent_context(code_bytes: int) -> Iterator[Any]:
+    """An MLIR context to read a program of so many bytes into; nobody else has it meanwhile.
+
+    It comes from the compile before where it can: to make one and load all dialects takes longer
+    than a small program's compile. JAX's context has all dialects that a program may hold; there is
+    no public way to make one.
     """
+    from jax._src.interpreters import mlir as private_mlir
+
+    try:
+        context, room = _idle_contexts.pop()
+    except IndexError:
+        context, room = private_mlir.make_ir_context(), _CONTEXT_BYTES
+    try:
+        yield context
+    finally:
+        if room > code_bytes:
+            _idle_contexts.append((context, room - code_bytes))
+
+
+def deserialize_artifact(code: bytes, context: Any = None) -> Any:
+    """The MLIR module of a StableHLO portable artifact, in `context` or one of its own."""
     from jax._src.interpreters import mlir as private_mlir
     from jaxlib.mlir.dialects import stablehlo
 
-    return stablehlo.deserialize_portable_artifact(private_mlir.make_ir_context(), code)
+    if context is None:
+        context = private_mlir.make_ir_context()
+    return stablehlo.deserialize_portable_artifact(context, code)
 
 
 def refine_shapes(module: Any) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ipujax import jax_compat
 from ipujax.compiler import ir
 from ipujax.compiler.build import build
 from ipujax.compiler.dump import Dump
@@ -51,9 +52,9 @@ def compile_module(
     Raises:
         IpuError: of the type that says what is wrong with the program or its options.
     """
-    with _without_collections():
+    with _without_collections(), jax_compat.lent_context(len(code)) as context:
         at_stage("1_ingest")
-        request = ingest(code, options, platform)
+        request = ingest(code, options, platform, context)
         dump = Dump(request.options.dump_dir, request.name)
         dump.write("1_ingest", lambda: str(request.module))
         at_stage("2_partition")

@@ -31,15 +31,20 @@ class Request:
         return self.num_replicas * self.num_partitions
 
 
-def ingest(code: bytes, options: bytes, platform: PlatformConfig) -> Request:
+def ingest(
+    code: bytes, options: bytes, platform: PlatformConfig, context: Any = None
+) -> Request:
     """Reads a StableHLO portable artifact and a serialised CompileOptionsProto.
 
+    Args:
+        code, options, platform: see `compile_module`.
+        context: the MLIR context to read into; the module makes its own where it is None.
     Raises:
         InvalidProgramError: the code is no such artifact.
         ConfigError: an option of `jax.jit(..., compiler_options=...)` is unknown or not allowed.
     """
     try:
-        module = jax_compat.deserialize_artifact(bytes(code))
+        module = jax_compat.deserialize_artifact(bytes(code), context)
     except Exception as error:  # the bindings raise more than one type
         raise InvalidProgramError(
             f"[ingest] needs a StableHLO portable artifact; got {len(code)} bytes that are none: "
