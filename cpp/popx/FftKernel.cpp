@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <mutex>
 #include <numbers>
+#include <optional>
+#include <utility>
 
 #include "engine/Kernel.hpp"
 #include "popx/Fft.hpp"
@@ -198,11 +202,24 @@ void Transform::run(engine::RunContext& context, std::span<std::byte* const> poi
   }
 }
 
+/// Makes its twiddles at the first run: for a long line that takes longer than compiling the rest
+/// of a program, and what is compiled or loaded need not run.
+class Fft final : public engine::Kernel {
+ public:
+  explicit Fft(engine::StepDesc step) : step_(std::move(step)) {}
+  void run(engine::RunContext& context, std::span<std::byte* const> pointers) const override {
+    std::call_once(made_, [this] { transform_.emplace(step_); });
+    transform_->run(context, pointers);
+  }
+
+ private:
+  engine::StepDesc step_;
+  mutable std::once_flag made_;
+  mutable std::optional<Transform> transform_;  // replicas share it; only read once it is made
+};
+
 std::unique_ptr<engine::Kernel> makeFft(const engine::StepDesc& step) {
-  return engine::kernelOf([transform = Transform(step)](engine::RunContext& context,
-                                                        std::span<std::byte* const> pointers) {
-    transform.run(context, pointers);
-  });
+  return std::make_unique<Fft>(step);
 }
 const engine::RegisterKernel kFft{"popx.fft", makeFft};
 
