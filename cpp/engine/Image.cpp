@@ -9,7 +9,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 3;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 4;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -65,6 +65,24 @@ OperandDesc readOperand(Reader& r) {
   if (o.shape.size() != o.strides.size() || sizeOf(o.type) == 0)
     throw std::out_of_range("an operand is malformed");
   return o;
+}
+
+void write(Writer& w, const BufferDesc& buffer) {
+  w.put(buffer.kind);
+  w.put(buffer.bytes);
+  w.put(buffer.offset);
+  w.put(buffer.input);
+  w.put(buffer.output);
+}
+
+BufferDesc readBuffer(Reader& r) {
+  BufferDesc buffer;
+  buffer.kind = r.get<BufferKind>();
+  buffer.bytes = r.get<std::uint64_t>();
+  buffer.offset = r.get<std::uint64_t>();
+  buffer.input = r.get<std::uint32_t>();
+  buffer.output = r.get<std::uint32_t>();
+  return buffer;
 }
 
 void write(Writer& w, const StepDesc& step) {
@@ -142,7 +160,11 @@ void write(Writer& w, const MemoryAccount& m) {
   w.put(m.vertex_state_bytes);
   w.put(m.code_bytes);
   w.put<std::uint64_t>(m.largest.size());
-  for (const auto& tensor : m.largest) w.put(tensor);
+  for (const auto& tensor : m.largest) {
+    w.put(tensor.debug);
+    w.put(tensor.bytes);
+    w.put(tensor.worst_tile_bytes);
+  }
 }
 
 MemoryAccount readMemory(Reader& r) {
@@ -154,8 +176,12 @@ MemoryAccount readMemory(Reader& r) {
   m.peak_live_bytes = r.get<std::uint64_t>();
   m.vertex_state_bytes = r.get<std::uint64_t>();
   m.code_bytes = r.get<std::uint64_t>();
-  m.largest.resize(r.count(sizeof(TensorAccount)));
-  for (auto& tensor : m.largest) tensor = r.getStruct<TensorAccount>();
+  m.largest.resize(r.count(20));
+  for (auto& tensor : m.largest) {
+    tensor.debug = r.get<std::uint32_t>();
+    tensor.bytes = r.get<std::uint64_t>();
+    tensor.worst_tile_bytes = r.get<std::uint64_t>();
+  }
   return m;
 }
 
@@ -205,7 +231,7 @@ void checkReferences(const Image& image) {
 void writeContents(Writer& w, const Image& image) {
   write(w, image.signature);
   w.put<std::uint64_t>(image.buffers.size());
-  for (const auto& buffer : image.buffers) w.put(buffer);
+  for (const auto& buffer : image.buffers) write(w, buffer);
   w.put<std::uint64_t>(image.steps.size());
   for (const auto& step : image.steps) write(w, step);
   w.put<std::uint64_t>(image.nodes.size());
@@ -236,8 +262,8 @@ void writeContents(Writer& w, const Image& image) {
 std::shared_ptr<Image> readContents(Reader& r) {
   auto image = std::make_shared<Image>();
   image->signature = readSignature(r);
-  image->buffers.resize(r.count(sizeof(BufferDesc)));
-  for (auto& buffer : image->buffers) buffer = r.getStruct<BufferDesc>();
+  image->buffers.resize(r.count(25));
+  for (auto& buffer : image->buffers) buffer = readBuffer(r);
   image->steps.resize(r.count(32));
   for (auto& step : image->steps) step = readStep(r);
   image->nodes.resize(r.count(16));

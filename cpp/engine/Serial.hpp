@@ -26,6 +26,7 @@ class Writer {
     put<std::uint64_t>(values.size());
     bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
   }
+  /// For structures without padding, which would be whatever the memory held.
   template <class T>
   requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
   void put(const T& value) { raw(&value, sizeof(T)); }

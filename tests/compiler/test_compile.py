@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from ipujax import jax_compat
 from ipujax._poplar import _poplar
 from ipujax.compiler import ir, verify
 from ipujax.compiler.compile import STAGES, compile_module
@@ -143,6 +144,25 @@ def test_the_collector_is_on_again_after_compiles_and_errors():
     with pytest.raises(UnsupportedOpError):
         compiled(_unknown_call, X)
     assert gc.isenabled()
+
+
+def test_one_program_is_always_the_same_bytes():
+    """Whatever was compiled before in the same MLIR context."""
+    code = artifact(lambda x: jnp.tanh(x) @ x, X)
+    first = compile_module(code, b"", {})
+    compiled(lambda x: lax.fori_loop(0, 3, lambda i, y: y + jnp.sin(x), x), X)
+    assert compile_module(code, b"", {}) == first
+
+
+def test_a_context_is_lent_until_it_has_read_its_fill(monkeypatch):
+    monkeypatch.setattr(jax_compat, "_idle_contexts", [])
+    monkeypatch.setattr(jax_compat, "_CONTEXT_BYTES", 100)
+    with jax_compat.lent_context(60) as first, jax_compat.lent_context(1) as other:
+        assert other is not first  # nobody else has it meanwhile
+    jax_compat._idle_contexts.remove((other, 99))
+    with jax_compat.lent_context(60) as again:
+        assert again is first
+    assert jax_compat._idle_contexts == []
 
 
 def test_threads_compile_at_once():
