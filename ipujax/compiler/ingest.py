@@ -31,9 +31,7 @@ class Request:
         return self.num_replicas * self.num_partitions
 
 
-def ingest(
-    code: bytes, options: bytes, platform: PlatformConfig, context: Any = None
-) -> Request:
+def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any = None) -> Request:
     """Reads a StableHLO portable artifact and a serialised CompileOptionsProto.
 
     Args:
