@@ -9,6 +9,12 @@ Walker::Walker(const Image& image, const std::atomic<bool>& cancelled)
     : image_(image), cancelled_(cancelled) {
   kernels_.reserve(image.steps.size());
   for (const auto& step : image.steps) kernels_.push_back(KernelRegistry::instance().make(step));
+  loops_.resize(image.nodes.size());
+  for (std::uint32_t n = 0; n < image.nodes.size(); ++n) {
+    const NodeKind kind = image.nodes[n].kind;
+    if (kind == NodeKind::kRepeat || kind == NodeKind::kRepeatWhile)
+      loops_[n] = LoopKernel::make(image, n);
+  }
 }
 
 void Walker::checkCancelled() const {
@@ -23,6 +29,11 @@ std::uint32_t Walker::chosen(const Node& node, std::int64_t selector) {
 
 void Walker::walk(RunContext& context, const Lane& lane, std::uint32_t index) const {
   const Node& node = image_.nodes[index];
+  if (loops_[index]) {
+    checkCancelled();
+    loops_[index]->run(lane, cancelled_);
+    return checkCancelled();
+  }
   switch (node.kind) {
     case NodeKind::kSequence:
       for (const auto child : node.children) walk(context, lane, child);

@@ -6,6 +6,7 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/Lane.hpp"
+#include "engine/loop/LoopKernel.hpp"
 
 namespace ipujax::engine {
 
@@ -26,6 +27,7 @@ class Walker {
   const Image& image_;
   const std::atomic<bool>& cancelled_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<std::unique_ptr<const LoopKernel>> loops_;  // by node; null where steps are walked
 };
 
 }  // namespace ipujax::engine

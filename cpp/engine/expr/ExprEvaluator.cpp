@@ -51,7 +51,7 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
   const std::int64_t lanes = simd::chainLanes();
   const std::int64_t rest = n % lanes;
   const std::int64_t whole = n - rest;
-  simd::runChain(chain.links.data(), chain.links.size(), memory, whole);
+  if (whole > 0) simd::runChain(chain.links.data(), chain.links.size(), memory, whole);
   if (rest == 0) return;
   // The last vector: what lies outside the scratch memory is moved to where there is room for all
   // its lanes.
@@ -125,8 +125,9 @@ struct ExprEvaluator::Impl : Plan {
   }
 };
 
-ExprEvaluator::ExprEvaluator(const ExprProgram& program, const std::vector<bool>& uniform)
-    : impl_(std::make_unique<const Impl>(makePlan(program, uniform))) {}
+ExprEvaluator::ExprEvaluator(const ExprProgram& program, const std::vector<bool>& uniform,
+                             bool padded)
+    : impl_(std::make_unique<const Impl>(makePlan(program, uniform, padded))) {}
 ExprEvaluator::~ExprEvaluator() = default;
 ExprEvaluator::ExprEvaluator(ExprEvaluator&&) noexcept = default;
 

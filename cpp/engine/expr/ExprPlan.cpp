@@ -16,8 +16,9 @@ using simd::blockType;
 /// Builds an evaluator's steps; lives for one construction.
 class Planner {
  public:
-  Planner(const ExprProgram& program, const std::vector<bool>& uniform)
+  Planner(const ExprProgram& program, const std::vector<bool>& uniform, bool padded)
       : program_(program),
+        padded_(padded),
         num_inputs_(program.numInputs()),
         num_values_(num_inputs_ + program.instructions().size()) {
     is_uniform_.assign(num_values_, false);
@@ -424,7 +425,7 @@ class Planner {
                                      : m.place;
       memory.bytes = m.bytes;
       memory.scalar = m.value >= 0 && isScalar(m.value);
-      memory.external = !memory.scalar && memory.place.base < base_;
+      memory.external = !padded_ && !memory.scalar && memory.place.base < base_;
       chain.memory.push_back(memory);
     }
     for (const auto& l : chain.links)
@@ -435,6 +436,7 @@ class Planner {
   }
 
   const ExprProgram& program_;
+  bool padded_;
   std::size_t num_inputs_;
   std::size_t num_values_;
   std::vector<bool> is_uniform_, is_constant_;
@@ -456,10 +458,10 @@ class Planner {
 };
 }  // namespace
 
-Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform) {
+Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded) {
   Plan plan;
   const ExprProgram rotating = withRotations(program);
-  Planner(rotating, uniform).plan(plan);
+  Planner(rotating, uniform, padded).plan(plan);
   return plan;
 }
 

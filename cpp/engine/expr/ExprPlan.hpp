@@ -75,7 +75,7 @@ struct Plan {
 
 /// Uniform values apart, constants folded, cheap operations in chains, few blocks of registers,
 /// results written to their output directly where no input is read after.
-Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform);
+Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded = false);
 
 /// Runs one step, neither kChain nor kRandom, on n elements.
 void execute(const Step& step, const std::byte* const* bases, std::int64_t n);

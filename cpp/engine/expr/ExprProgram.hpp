@@ -107,9 +107,12 @@ class ExprEvaluator {
  public:
   /// Elements handled at a time; callers that stage inputs in blocks use the same size.
   static constexpr std::int64_t kBlock = 512;
+  static constexpr std::size_t kPadding = 64;
 
   /// `uniform[i]`: input i is one element that holds for the whole call (empty: none are).
-  explicit ExprEvaluator(const ExprProgram& program, const std::vector<bool>& uniform = {});
+  /// `padded`: inputs and outputs have room for kPadding more bytes, which may be read and written.
+  explicit ExprEvaluator(const ExprProgram& program, const std::vector<bool>& uniform = {},
+                         bool padded = false);
   ~ExprEvaluator();
   ExprEvaluator(ExprEvaluator&&) noexcept;
 

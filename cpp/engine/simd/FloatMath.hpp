@@ -234,24 +234,26 @@ struct Quadrant {
   std::uint64_t n;
 };
 IPUJAX_INLINE Quadrant reduceAngle(double x) {
-  const double shifted = x * 0.6366197723675814 + 6755399441055744.0;
+  const double shifted = madd(x, 0.6366197723675814, 6755399441055744.0);
   const double n = shifted - 6755399441055744.0;
-  const double r = (x - n * 1.57079631090164184570e+00) - n * 1.58932547735281966916e-08;
+  const double r = madd(n, -1.57079631090164184570e+00, x) - n * 1.58932547735281966916e-08;
   return {r, bitsOf(shifted)};
 }
+// Terms in pairs: loops that wait for one sine to compute the next are as fast as its longest path.
 IPUJAX_INLINE double sinPoly(double r) {
   const double z = r * r;
-  return madd(r * z,
-              polynomial(z, -0.16666666666631602, 0.008333333325272592, -0.0001984126382326455,
-                         2.755535779080736e-06, -2.4761653063690008e-08),
-              r);
+  const double z2 = z * z;
+  const double low = madd(z, 0.008333333325272592, -0.16666666666631602);
+  const double high = madd(z, 2.755535779080736e-06, -0.0001984126382326455);
+  const double p = madd(z2, madd(z2, -2.4761653063690008e-08, high), low);
+  return madd(r * z, p, r);
 }
 IPUJAX_INLINE double cosPoly(double r) {
   const double z = r * r;
-  return madd(z * z,
-              polynomial(z, 0.04166666662279234, -0.0013888883750297978, 2.4799519178564185e-05,
-                         -2.7210168457572456e-07),
-              madd(z, -0.5, 1.0));
+  const double z2 = z * z;
+  const double low = madd(z, -0.0013888883750297978, 0.04166666662279234);
+  const double high = madd(z, -2.7210168457572456e-07, 2.4799519178564185e-05);
+  return madd(z2, madd(z2, high, low), madd(z, -0.5, 1.0));
 }
 /// sin(x + shift pi/2).
 IPUJAX_INLINE float sinShifted(float x, std::uint64_t shift) {

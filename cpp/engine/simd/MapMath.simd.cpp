@@ -69,26 +69,37 @@ constexpr std::int64_t kChunk = 128;
 /// Vector code for all, then the C library for the operands it does not cover (|x| >= 2^27, NaN,
 /// zero for its sign). Results wait in a chunk of their own: out may be the operand's memory.
 template <class F>
+IPUJAX_INLINE void angleChunk(const float* x, float* o, std::int64_t n) {
+  float chunk[kChunk];
+  unsigned rare = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    chunk[k] = F{}.fast(x[k]);
+    const std::uint32_t magnitude = bitsOf(x[k]) & 0x7fffffffu;
+    rare |= static_cast<unsigned>(magnitude >= 0x4d000000u) | (magnitude == 0);
+  }
+  if (rare) {
+    for (std::int64_t k = 0; k < n; ++k) {
+      const float v = x[k];
+      if (!(absOf(v) < 134217728.0f) || v == 0.0f) chunk[k] = F::slow(v);
+    }
+  }
+  for (std::int64_t k = 0; k < n; ++k) o[k] = chunk[k];
+}
+
+template <class F>
 void angleLoop(Any a, Any, Any, void* out, std::int64_t n, std::int64_t) {
   const auto* x = static_cast<const float*>(a);
   auto* o = static_cast<float*>(out);
-  float chunk[kChunk];
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+  std::int64_t begin = 0;
+  for (; begin + 16 <= n; begin += kChunk) {
     const std::int64_t m = n - begin < kChunk ? n - begin : kChunk;
-    unsigned rare = 0;
-    for (std::int64_t k = 0; k < m; ++k) {
-      chunk[k] = F{}.fast(x[begin + k]);
-      const std::uint32_t magnitude = bitsOf(x[begin + k]) & 0x7fffffffu;
-      rare |= static_cast<unsigned>(magnitude >= 0x4d000000u) | (magnitude == 0);
-    }
-    if (rare) {
-      for (std::int64_t k = 0; k < m; ++k) {
-        const float v = x[begin + k];
-        if (!(absOf(v) < 134217728.0f) || v == 0.0f) chunk[k] = F::slow(v);
-      }
-    }
-    for (std::int64_t k = 0; k < m; ++k) o[begin + k] = chunk[k];
+    angleChunk<F>(x + begin, o + begin, m);
   }
+  if (n - begin >= 8) {  // a length that is known needs no loop
+    angleChunk<F>(x + begin, o + begin, 8);
+    begin += 8;
+  }
+  if (begin < n) angleChunk<F>(x + begin, o + begin, n - begin);
 }
 
 template <unsigned kScalars>

@@ -1,0 +1,229 @@
+#include "engine/loop/LoopBody.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <tuple>
+
+namespace ipujax::engine::loop {
+namespace {
+
+using expr::ExprProgram;
+using expr::Instruction;
+using expr::Op;
+
+constexpr std::int64_t kMostElements = expr::ExprEvaluator::kBlock;
+constexpr std::size_t kMostInstructions = 256;
+
+/// Bytes [begin, end) of one address space: the arena, the constants, or an array of the caller's.
+struct Region {
+  std::uint64_t space = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool overlaps(const Region& o) const {
+    return space == o.space && begin < o.end && o.begin < end;
+  }
+};
+
+/// Every element of an operand lies inside.
+Region regionOf(const Image& image, const OperandDesc& operand) {
+  const BufferDesc& buffer = image.buffers[operand.buffer];
+  const auto bytes = static_cast<std::int64_t>(sizeOf(operand.type));
+  Region region;
+  std::int64_t base = 0;
+  if (buffer.kind == BufferKind::kArena || buffer.kind == BufferKind::kConstant) {
+    region.space = buffer.kind == BufferKind::kArena ? 0 : 1;
+    base = static_cast<std::int64_t>(buffer.offset);
+  } else {
+    region.space = 2 + operand.buffer;
+  }
+  std::int64_t first = operand.offset;
+  std::int64_t last = operand.offset;
+  for (std::size_t d = 0; d < operand.shape.size(); ++d) {
+    const std::int64_t reach = (operand.shape[d] - 1) * operand.strides[d];
+    (reach < 0 ? first : last) += reach;
+  }
+  region.begin = base + first * bytes;
+  region.end = base + (last + 1) * bytes;
+  return region;
+}
+
+bool isContiguous(const std::vector<std::int64_t>& shape,
+                  const std::vector<std::int64_t>& strides) {
+  std::int64_t next = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == 1) continue;
+    if (strides[d] != next) return false;
+    next *= shape[d];
+  }
+  return true;
+}
+
+/// A half's bits are exact only while it is a half: between operations it is held as a float.
+bool takesHalfApart(const ExprProgram& program) {
+  const auto& instructions = program.instructions();
+  return std::any_of(instructions.begin(), instructions.end(), [&](const Instruction& i) {
+    return i.op == Op::kBitcast &&
+           (i.type == ElementType::kHalf || program.typeOf(i.args[0]) == ElementType::kHalf);
+  });
+}
+
+/// Reads the steps of one loop; lives for one loop.
+class Finder {
+ public:
+  explicit Finder(const Image& image) : image_(image) {}
+
+  std::optional<LoopBody> find(const Node& node) {
+    const bool counted = node.kind == NodeKind::kRepeat;
+    if (!counted) {
+      if (!addSteps(node.children[0], loop_.condition)) return std::nullopt;
+      if (!loaded_.empty() || !stored_.empty()) return std::nullopt;
+      const auto cell = existingCell(node.predicate);
+      if (!cell || node.predicate.type != ElementType::kBool) return std::nullopt;
+      loop_.predicate = static_cast<std::int32_t>(*cell);
+      loop_.repeats_while = node.value != 0;
+    }
+    loop_.count = counted ? node.value : 0;
+    if (!addSteps(node.children[counted ? 0 : 1], loop_.body)) return std::nullopt;
+    if (loop_.body.empty() || !isSeparate()) return std::nullopt;
+    return std::move(loop_);
+  }
+
+ private:
+  bool addSteps(std::uint32_t index, std::vector<Action>& into) {
+    const Node& node = image_.nodes[index];
+    if (node.kind == NodeKind::kSequence)
+      return std::ranges::all_of(node.children, [&](auto child) { return addSteps(child, into); });
+    if (node.kind != NodeKind::kStep || ++num_steps_ > kMostSteps) return false;
+    const StepDesc& step = image_.steps[node.value];
+    Action action;
+    action.step = node.value;
+    const std::string_view kernel = step.kernel;
+    if (kernel == "engine.account") return true;  // does nothing on the host
+    const bool known = kernel == "popx.map"                ? addMap(step, action)
+                       : kernel == "engine.copy"           ? addCopy(step, action)
+                       : kernel == "popops.dynamic_slice"  ? addRow(step, action, false)
+                       : kernel == "popops.dynamic_update" ? addRow(step, action, true)
+                                                           : false;
+    if (known) into.push_back(std::move(action));
+    return known;
+  }
+
+  bool addMap(const StepDesc& step, Action& action) {
+    action.program = ExprProgram::fromIntegers(step.attributes.integers("expr"));
+    const ExprProgram& program = action.program;
+    num_instructions_ += program.instructions().size();
+    if (program.isRandom() || takesHalfApart(program)) return false;
+    if (num_instructions_ > kMostInstructions) return false;
+    return addCells(step, action, program.numInputs());
+  }
+
+  bool addCopy(const StepDesc& step, Action& action) {
+    action.kind = Action::Kind::kCopy;
+    return addCells(step, action, 1);
+  }
+
+  bool addCells(const StepDesc& step, Action& action, std::size_t num_read) {
+    for (std::size_t o = 0; o < step.operands.size(); ++o) {
+      const auto cell = cellOf(action.step, o, o >= num_read);
+      if (!cell) return false;
+      action.cells.push_back(*cell);
+    }
+    return true;
+  }
+
+  bool addRow(const StepDesc& step, Action& action, bool stores) {
+    if (step.operands.size() != 3) return false;
+    if (stores && step.attributes.text("body") != "replace") return false;
+    const OperandDesc& large = step.operands[0];
+    const auto& sizes = step.attributes.integers("sizes");
+    auto windows =
+        std::make_shared<Windows>(large, step.operands[1], step.operands[2], step.attributes);
+    const bool one_index = step.operands[1].numElements() == 1;
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      if (sizes[d] < 1 || sizes[d] > large.shape[d]) return false;
+    if (!one_index || windows->count() != 1 || step.attributes.integer("clamp") == 0) return false;
+    if (!isContiguous(windows->shape(), windows->largeStrides())) return false;
+    action.kind = stores ? Action::Kind::kStoreRow : Action::Kind::kLoadRow;
+    const auto index = cellOf(action.step, 1, false);
+    const auto row = cellOf(action.step, 2, !stores);
+    if (!index || !row) return false;
+    action.cells = {*index, *row};
+    action.windows = std::move(windows);
+    (stores ? stored_ : loaded_).push_back(regionOf(image_, large));
+    return true;
+  }
+
+  std::optional<std::uint32_t> existingCell(const OperandDesc& operand) const {
+    const Region region = regionOf(image_, operand);
+    for (std::uint32_t c = 0; c < loop_.cells.size(); ++c)
+      if (isCell(c, region, operand.type)) return c;
+    return std::nullopt;
+  }
+
+  bool isCell(std::uint32_t c, const Region& region, ElementType type) const {
+    const Region& r = regions_[c];
+    return loop_.cells[c].type == type &&
+           std::tie(r.space, r.begin, r.end) == std::tie(region.space, region.begin, region.end);
+  }
+
+  /// The cell that is an operand, new or known; none where it is not contiguous or of another
+  /// width.
+  std::optional<std::uint32_t> cellOf(std::uint64_t step, std::size_t number, bool written) {
+    const OperandDesc& operand = image_.steps[step].operands[number];
+    const bool broadcast = std::ranges::all_of(operand.strides, [](auto s) { return s == 0; });
+    if (!isContiguous(operand.shape, operand.strides) && (written || !broadcast))
+      return std::nullopt;
+    const Region region = regionOf(image_, operand);
+    const std::int64_t elements =
+        (region.end - region.begin) / static_cast<std::int64_t>(sizeOf(operand.type));
+    if (operand.numElements() < 1 || elements > kMostElements) return std::nullopt;
+    if (!widen(operand.numElements()) || !widen(elements)) return std::nullopt;
+    auto cell = existingCell(operand);
+    if (!cell) {
+      cell = static_cast<std::uint32_t>(loop_.cells.size());
+      loop_.cells.push_back(
+          {step, static_cast<std::uint32_t>(number), operand.type, elements == 1, false});
+      regions_.push_back(region);
+    }
+    loop_.cells[*cell].written |= written;
+    return cell;
+  }
+
+  bool widen(std::int64_t elements) {
+    if (elements == 1) return true;
+    if (loop_.width == 1) loop_.width = elements;
+    return loop_.width == elements;
+  }
+
+  /// What is written is nowhere a part of something else, so that cells may live apart from their
+  /// memory and rows may be moved before and after all else.
+  bool isSeparate() const {
+    for (std::size_t a = 0; a < regions_.size(); ++a) {
+      const bool written = loop_.cells[a].written;
+      for (std::size_t b = 0; b < a; ++b)
+        if ((written || loop_.cells[b].written) && regions_[a].overlaps(regions_[b])) return false;
+      const auto overlaps = [&](const Region& r) { return r.overlaps(regions_[a]); };
+      if (std::ranges::any_of(stored_, overlaps)) return false;
+      if (written && std::ranges::any_of(loaded_, overlaps)) return false;
+    }
+    return std::ranges::none_of(loaded_, [&](const Region& from) {
+      return std::ranges::any_of(stored_, [&](const Region& to) { return to.overlaps(from); });
+    });
+  }
+
+  const Image& image_;
+  LoopBody loop_;
+  std::vector<Region> regions_;  ///< by cell
+  std::vector<Region> loaded_, stored_;
+  std::size_t num_steps_ = 0;
+  std::size_t num_instructions_ = 0;
+};
+
+}  // namespace
+
+std::optional<LoopBody> findLoopBody(const Image& image, std::uint32_t node) {
+  return Finder(image).find(image.nodes[node]);
+}
+
+}  // namespace ipujax::engine::loop

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/Image.hpp"
+#include "engine/expr/ExprProgram.hpp"
+#include "engine/kernels/CopyWindows.hpp"
+
+/// Loops of few elements that run as one kernel (docs/decisions/0015). Internal to the engine.
+namespace ipujax::engine::loop {
+
+constexpr std::size_t kMostSteps = 64;
+
+/// Elements that the steps of a loop read or write together: one, or the width of the loop.
+struct Cell {
+  std::uint64_t step = 0;  ///< operand `operand` of this step has its address
+  std::uint32_t operand = 0;
+  ElementType type = ElementType::kFloat;
+  bool one = false;  ///< a single element, which holds for the whole width
+  bool written = false;
+};
+
+/// One step of the loop, on cells.
+struct Action {
+  enum class Kind : std::uint8_t {
+    kMap,       ///< cells: the program's inputs, then its outputs
+    kCopy,      ///< cells: from, to
+    kLoadRow,   ///< cells: index, to; the row of operand 0 that the index chooses
+    kStoreRow,  ///< cells: index, from; the same, the other way
+  };
+  Kind kind = Kind::kMap;
+  std::uint64_t step = 0;
+  std::vector<std::uint32_t> cells;
+  expr::ExprProgram program;               ///< of a kMap
+  std::shared_ptr<const Windows> windows;  ///< of a row
+};
+
+/// A loop in which no step depends on anything but cells, and on rows of arrays that are either
+/// only read or only written.
+struct LoopBody {
+  std::int64_t width = 1;  ///< elements
+  std::vector<Cell> cells;
+  std::vector<Action> condition;
+  std::vector<Action> body;
+  std::int32_t predicate = -1;  ///< the cell a while loop asks; -1 where the count is known
+  bool repeats_while = true;    ///< the value of the predicate that goes on
+  std::uint64_t count = 0;
+};
+
+/// The loop at a kRepeat or kRepeatWhile node, or none where it is not of this kind.
+std::optional<LoopBody> findLoopBody(const Image& image, std::uint32_t node);
+
+}  // namespace ipujax::engine::loop
