@@ -215,10 +215,12 @@ float dot(const float* x, const float* y, std::int64_t n) {
   for (; i + kChains * kLanes <= n; i += kChains * kLanes)
     for (int c = 0; c < kChains; ++c)
       acc[c] = multiplyAdd(load(x + i + c * kLanes), load(y + i + c * kLanes), acc[c]);
+  for (; i + kLanes <= n; i += kLanes) acc[0] = multiplyAdd(load(x + i), load(y + i), acc[0]);
   alignas(64) float lanes[kLanes];
   store(lanes, add(add(acc[0], acc[1]), add(acc[2], acc[3])));
-  float sum = 0;
-  for (const float lane : lanes) sum += lane;
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lanes[l] += lanes[l + width];
+  float sum = lanes[0];
   for (; i < n; ++i) sum += x[i] * y[i];
   return sum;
 }

@@ -1,7 +1,8 @@
 #include "engine/loop/LoopBody.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -14,6 +15,7 @@ using expr::Op;
 
 constexpr std::int64_t kMostElements = expr::ExprEvaluator::kBlock;
 constexpr std::size_t kMostInstructions = 256;
+constexpr std::size_t kMostWidths = 4;
 
 /// Bytes [begin, end) of one address space: the arena, the constants, or an array of the caller's.
 struct Region {
@@ -73,6 +75,7 @@ class Finder {
  public:
   explicit Finder(const Image& image) : image_(image) {}
 
+  /// Of all widths at once.
   std::optional<LoopBody> find(const Node& node) {
     const bool counted = node.kind == NodeKind::kRepeat;
     if (!counted) {
@@ -85,7 +88,7 @@ class Finder {
     }
     loop_.count = counted ? node.value : 0;
     if (!addSteps(node.children[counted ? 0 : 1], loop_.body)) return std::nullopt;
-    if (loop_.body.empty() || !isSeparate()) return std::nullopt;
+    if (loop_.body.empty() || !rowsAreSeparate() || !readsAreFresh()) return std::nullopt;
     return std::move(loop_);
   }
 
@@ -178,38 +181,66 @@ class Finder {
     const std::int64_t elements =
         (region.end - region.begin) / static_cast<std::int64_t>(sizeOf(operand.type));
     if (operand.numElements() < 1 || elements > kMostElements) return std::nullopt;
-    if (!widen(operand.numElements()) || !widen(elements)) return std::nullopt;
+    if (elements != 1 && elements != operand.numElements()) return std::nullopt;
     auto cell = existingCell(operand);
     if (!cell) {
       cell = static_cast<std::uint32_t>(loop_.cells.size());
       loop_.cells.push_back(
-          {step, static_cast<std::uint32_t>(number), operand.type, elements == 1, false});
+          {elements, step, static_cast<std::uint32_t>(number), operand.type, false});
       regions_.push_back(region);
     }
     loop_.cells[*cell].written |= written;
     return cell;
   }
 
-  bool widen(std::int64_t elements) {
-    if (elements == 1) return true;
-    if (loop_.width == 1) loop_.width = elements;
-    return loop_.width == elements;
-  }
-
-  /// What is written is nowhere a part of something else, so that cells may live apart from their
-  /// memory and rows may be moved before and after all else.
-  bool isSeparate() const {
-    for (std::size_t a = 0; a < regions_.size(); ++a) {
-      const bool written = loop_.cells[a].written;
-      for (std::size_t b = 0; b < a; ++b)
-        if ((written || loop_.cells[b].written) && regions_[a].overlaps(regions_[b])) return false;
-      const auto overlaps = [&](const Region& r) { return r.overlaps(regions_[a]); };
+  /// Rows may be moved before and after all else: nobody else touches their arrays.
+  bool rowsAreSeparate() const {
+    for (std::size_t c = 0; c < regions_.size(); ++c) {
+      const auto overlaps = [&](const Region& r) { return r.overlaps(regions_[c]); };
       if (std::ranges::any_of(stored_, overlaps)) return false;
-      if (written && std::ranges::any_of(loaded_, overlaps)) return false;
+      if (loop_.cells[c].written && std::ranges::any_of(loaded_, overlaps)) return false;
     }
     return std::ranges::none_of(loaded_, [&](const Region& from) {
       return std::ranges::any_of(stored_, [&](const Region& to) { return to.overlaps(from); });
     });
+  }
+
+  /// Cells may live apart from their memory: where several share it, none is read after another was
+  /// written.
+  bool readsAreFresh() {
+    std::vector<bool> stale(regions_.size(), false);
+    const auto isFresh = [&](std::uint32_t c) { return !stale[c]; };
+    const auto follow = [&](const std::vector<Action>& actions) {
+      for (const Action& action : actions) {
+        const std::size_t num_read = numRead(action);
+        const auto cells = std::span(action.cells);
+        if (!std::ranges::all_of(cells.first(num_read), isFresh)) return false;
+        for (const auto c : cells.subspan(num_read)) {
+          loop_.cells[c].last_write = ++time_;
+          for (std::size_t o = 0; o < regions_.size(); ++o)
+            if (o != c && regions_[o].overlaps(regions_[c])) stale[o] = true;
+          stale[c] = false;
+        }
+      }
+      return true;
+    };
+    const auto asks = [&] {
+      return loop_.predicate < 0 || isFresh(static_cast<std::uint32_t>(loop_.predicate));
+    };
+    for (int iteration = 0; iteration < 2; ++iteration)
+      if (!follow(loop_.condition) || !asks() || !follow(loop_.body)) return false;
+    return follow(loop_.condition);
+  }
+
+  static std::size_t numRead(const Action& action) {
+    switch (action.kind) {
+      case Action::Kind::kMap:
+        return action.program.numInputs();
+      case Action::Kind::kStoreRow:
+        return 2;
+      default:
+        return 1;
+    }
   }
 
   const Image& image_;
@@ -218,12 +249,62 @@ class Finder {
   std::vector<Region> loaded_, stored_;
   std::size_t num_steps_ = 0;
   std::size_t num_instructions_ = 0;
+  std::size_t time_ = 0;
+};
+
+/// What a loop does with cells of one width and with single elements.
+class Projection {
+ public:
+  Projection(const LoopBody& loop, std::int64_t width, bool is_first)
+      : loop_(loop), is_first_(is_first), number_(loop.cells.size(), -1) {
+    result_.width = width;
+    result_.repeats_while = loop.repeats_while;
+    result_.count = loop.count;
+    for (std::size_t c = 0; c < loop.cells.size(); ++c) {
+      if (!loop.cells[c].isOne() && loop.cells[c].elements != width) continue;
+      number_[c] = static_cast<std::int32_t>(result_.cells.size());
+      result_.cells.push_back(loop.cells[c]);
+    }
+    if (loop.predicate >= 0) result_.predicate = number_[static_cast<std::size_t>(loop.predicate)];
+    result_.condition = project(loop.condition);
+    result_.body = project(loop.body);
+  }
+  LoopBody take() { return std::move(result_); }
+
+ private:
+  std::vector<Action> project(const std::vector<Action>& actions) const {
+    std::vector<Action> kept;
+    for (const Action& action : actions) {
+      const bool is_here =
+          std::ranges::all_of(action.cells, [&](auto c) { return number_[c] >= 0; });
+      const bool again = action.kind == Action::Kind::kStoreRow && !is_first_ &&
+                         loop_.cells[action.cells[1]].isOne();
+      if (!is_here || again) continue;
+      kept.push_back(action);
+      for (auto& c : kept.back().cells) c = static_cast<std::uint32_t>(number_[c]);
+    }
+    return kept;
+  }
+
+  const LoopBody& loop_;
+  bool is_first_;
+  std::vector<std::int32_t> number_;  ///< here, by cell of the whole loop; -1: not here
+  LoopBody result_;
 };
 
 }  // namespace
 
-std::optional<LoopBody> findLoopBody(const Image& image, std::uint32_t node) {
-  return Finder(image).find(image.nodes[node]);
+std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node) {
+  const auto loop = Finder(image).find(image.nodes[node]);
+  if (!loop) return {};
+  std::set<std::int64_t> widths;
+  for (const Cell& cell : loop->cells)
+    if (!cell.isOne()) widths.insert(cell.elements);
+  if (widths.empty()) widths.insert(1);
+  if (widths.size() > kMostWidths) return {};
+  std::vector<LoopBody> loops;
+  for (const auto width : widths) loops.push_back(Projection(*loop, width, loops.empty()).take());
+  return loops;
 }
 
 }  // namespace ipujax::engine::loop

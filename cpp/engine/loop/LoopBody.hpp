@@ -15,11 +15,13 @@ constexpr std::size_t kMostSteps = 64;
 
 /// Elements that the steps of a loop read or write together: one, or the width of the loop.
 struct Cell {
+  std::int64_t elements = 1;
   std::uint64_t step = 0;  ///< operand `operand` of this step has its address
   std::uint32_t operand = 0;
   ElementType type = ElementType::kFloat;
-  bool one = false;  ///< a single element, which holds for the whole width
   bool written = false;
+  std::size_t last_write = 0;                   ///< orders the last writes of all cells
+  bool isOne() const { return elements == 1; }  ///< holds for the whole width
 };
 
 /// One step of the loop, on cells.
@@ -37,8 +39,8 @@ struct Action {
   std::shared_ptr<const Windows> windows;  ///< of a row
 };
 
-/// A loop in which no step depends on anything but cells, and on rows of arrays that are either
-/// only read or only written.
+/// A loop in which no step depends on anything but cells of one width, on single elements, and on
+/// rows of arrays that are either only read or only written.
 struct LoopBody {
   std::int64_t width = 1;  ///< elements
   std::vector<Cell> cells;
@@ -49,7 +51,9 @@ struct LoopBody {
   std::uint64_t count = 0;
 };
 
-/// The loop at a kRepeat or kRepeatWhile node, or none where it is not of this kind.
-std::optional<LoopBody> findLoopBody(const Image& image, std::uint32_t node);
+/// The loop at a kRepeat or kRepeatWhile node as loops of one width each, that may run in turn: all
+/// have what is done with single elements, which only the first one needs to store. Empty where the
+/// loop is not of this kind.
+std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node);
 
 }  // namespace ipujax::engine::loop

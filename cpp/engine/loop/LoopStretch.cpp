@@ -13,7 +13,7 @@ constexpr std::size_t kIndexBytes = 64;
 std::vector<bool> unchanging(const LoopBody& loop, std::size_t num_inputs) {
   std::vector<bool> uniform(num_inputs, false);
   for (std::size_t c = 0; c < loop.cells.size(); ++c)
-    uniform[c] = loop.cells[c].one && !loop.cells[c].written;
+    uniform[c] = loop.cells[c].isOne() && !loop.cells[c].written;
   return uniform;
 }
 
@@ -38,6 +38,7 @@ Stretch::Stretch(const LoopBody& loop, LoopProgram program, const CellPlaces& ce
   stores_ = rowsOf(loop, program.stores, layout);
   tableOf(loop, cells);
   table_at_ = layout.take(table_.size() * sizeof(std::byte*));
+  arrays_at_ = layout.take((loads_.size() + stores_.size()) * sizeof(std::byte*));
 }
 
 std::vector<Stretch::Row> Stretch::rowsOf(const LoopBody& loop,
@@ -48,10 +49,10 @@ std::vector<Stretch::Row> Stretch::rowsOf(const LoopBody& loop,
     const Cell& cell = loop.cells[row.action->cells[1]];
     Row r;
     r.windows = row.action->windows.get();
-    r.array = static_cast<std::uint32_t>(row.action - loop.body.data());
+    r.step = row.action->step;
     r.index_at = indices_at_ + row.index * (kIndexBytes + ExprEvaluator::kPadding);
-    r.bytes = sizeOf(cell.type) * static_cast<std::size_t>(cell.one ? 1 : width_);
-    r.copies = cell.one ? static_cast<std::size_t>(width_) : 1;
+    r.bytes = sizeOf(cell.type) * static_cast<std::size_t>(cell.isOne() ? 1 : width_);
+    r.copies = cell.isOne() ? static_cast<std::size_t>(width_) : 1;
     r.row_at = layout.take(r.bytes * r.copies + ExprEvaluator::kPadding);
     result.push_back(r);
   }
@@ -74,32 +75,38 @@ void Stretch::tableOf(const LoopBody& loop, const CellPlaces& cells) {
     table_.push_back(indices_at_ + i * (kIndexBytes + ExprEvaluator::kPadding));
 }
 
-void Stretch::begin(std::byte* block) const {
+void Stretch::begin(const Lane& lane, std::byte* block) const {
   auto** pointers = reinterpret_cast<std::byte**>(block + table_at_);
   for (std::size_t i = 0; i < table_.size(); ++i) pointers[i] = block + table_[i];
   main_.prepare(pointers, block + main_scratch_);
   if (indices_) indices_->prepare(pointers, block + indices_scratch_);
+  auto** array = reinterpret_cast<std::byte**>(block + arrays_at_);
+  for (const auto* rows : {&loads_, &stores_})
+    for (const Row& row : *rows) *array++ = lane.operands(row.step)[0];
 }
 
-bool Stretch::run(std::byte* block, int bank, std::span<std::byte* const> arrays) const {
+bool Stretch::run(std::byte* block, int bank) const {
   auto** const pointers = reinterpret_cast<std::byte**>(block + table_at_);
   const std::size_t each = num_inputs_ + num_outputs_;
   auto** const inputs = pointers + static_cast<std::size_t>(bank) * each;
+  auto** array = reinterpret_cast<std::byte**>(block + arrays_at_);
   if (indices_) indices_->runBlock(inputs, pointers + 2 * each, 1, block + indices_scratch_);
   for (const Row& row : loads_) {
+    const std::byte* from = *array++;
+    std::byte* to = block + row.row_at;
     row.windows->forEach(block + row.index_at, 0, 1,
                          [&](std::int64_t at, std::int64_t, std::int64_t) {
-                           std::byte* to = block + row.row_at;
                            for (std::size_t i = 0; i < row.copies; ++i)
-                             std::memcpy(to + i * row.bytes, arrays[row.array] + at, row.bytes);
+                             std::memcpy(to + i * row.bytes, from + at, row.bytes);
                          });
   }
   main_.runBlock(inputs, inputs + num_inputs_, width_, block + main_scratch_);
   if (asks_ && block[go_at_] == std::byte{0}) return false;
   for (const Row& row : stores_) {
+    std::byte* to = *array++;
     row.windows->forEach(block + row.index_at, 0, 1,
                          [&](std::int64_t at, std::int64_t, std::int64_t) {
-                           std::memcpy(arrays[row.array] + at, block + row.row_at, row.bytes);
+                           std::memcpy(to + at, block + row.row_at, row.bytes);
                          });
   }
   return true;

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <vector>
 
+#include "engine/Lane.hpp"
 #include "engine/loop/LoopProgram.hpp"
 
 namespace ipujax::engine::loop {
@@ -36,14 +36,14 @@ class Stretch {
 
   /// Once per run: writes its tables of pointers into the block, and what never changes in the
   /// loop.
-  void begin(std::byte* block) const;
+  void begin(const Lane& lane, std::byte* block) const;
   /// From one bank to the other. False where it was not to be made; then nothing has changed.
-  bool run(std::byte* block, int bank, std::span<std::byte* const> arrays) const;
+  bool run(std::byte* block, int bank) const;
 
  private:
   struct Row {
     const Windows* windows;
-    std::uint32_t array;   ///< number of its array
+    std::uint64_t step;    ///< operand 0 of this step is its array
     std::size_t index_at;  ///< in the block
     std::size_t row_at;    ///< in the block
     std::size_t bytes;     ///< of the row
@@ -66,8 +66,8 @@ class Stretch {
   std::size_t main_scratch_ = 0;
   std::size_t indices_scratch_ = 0;
   std::size_t table_at_ = 0;
-  std::vector<std::size_t>
-      table_;  ///< places, as `begin` writes them: by bank, then indices' outputs
+  std::vector<std::size_t> table_;  ///< places in the block, as `begin` writes them
+  std::size_t arrays_at_ = 0;       ///< pointers to the arrays of loads, then of stores
 };
 
 }  // namespace ipujax::engine::loop

@@ -104,6 +104,7 @@ class RandomLoop {
     for (int i = 0; i < 3; ++i) cell(ElementType::kFloat, width_);
     cell(ElementType::kFloat, 1);
     cell(ElementType::kHalf, width_);
+    cell(ElementType::kFloat, 5);
     cell(ElementType::kInt32, width_);
     counter_ = cell(ElementType::kInt32, 1);
     limit_ = cell(ElementType::kInt32, 1);
