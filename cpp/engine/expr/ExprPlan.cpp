@@ -230,18 +230,19 @@ class Planner {
       Draft d;
       d.output = static_cast<std::int32_t>(j);
       d.step.bytes = static_cast<std::uint8_t>(sizeOf(type));
-      const bool input = index(v) < num_inputs_ && raw_[index(v)];
+      const bool half = type == ElementType::kHalf;
+      const bool input = index(v) < num_inputs_ && (raw_[index(v)] || half);
       if (isScalar(v)) {
         d.step.kind = Kind::kFill;
         d.args[0] = uniformOutput(v, type, input);
       } else if (input && many) {  // read now: another output may be this input's memory
-        d.step.kind = type == ElementType::kHalf ? Kind::kStoreHalf : Kind::kCopy;
+        d.step.kind = Kind::kCopy;
         d.args[0] = copiedInput(v, type);
       } else if (input) {
         d.step.kind = Kind::kCopy;
         d.args[0] = v;
       } else {
-        d.step.kind = type == ElementType::kHalf ? Kind::kStoreHalf : Kind::kCopy;
+        d.step.kind = half ? Kind::kStoreHalf : Kind::kCopy;
         d.args[0] = use(v);
       }
       stores.push_back(d);
@@ -260,14 +261,14 @@ class Planner {
     return static_cast<std::int32_t>(num_values_ - 1);
   }
 
+  /// A half's two bytes as they are, so that no NaN changes.
   std::int32_t copiedInput(std::int32_t v, ElementType type) {
-    if (type == ElementType::kHalf) return use(v);
     if (index(v) < copied_.size() && copied_[index(v)] >= 0) return copied_[index(v)];
     copied_.resize(num_inputs_, -1);
     Draft d;
     d.step.kind = Kind::kCopy;
     d.step.bytes = static_cast<std::uint8_t>(sizeOf(type));
-    d.args[0] = v;
+    d.step.args[0] = {static_cast<std::uint32_t>(v), 0};
     d.out = copied_[index(v)] = newValue(type);
     drafts_.push_back(d);
     return d.out;
@@ -275,15 +276,16 @@ class Planner {
 
   /// A uniform value in storage form: a half as its two bytes.
   std::int32_t uniformOutput(std::int32_t v, ElementType type, bool input) {
-    if (type != ElementType::kHalf || (input && raw_[index(v)] && !placed_[index(v)])) return v;
+    if (type != ElementType::kHalf) return v;
+    const std::int32_t stored = newValue(type);
+    is_uniform_[index(stored)] = true;
+    place_[index(stored)] = {static_cast<std::uint32_t>(v), 0};
+    if (input) return stored;
     Step s;
     s.kind = Kind::kStoreHalf;
     s.args[0] = place_[index(v)];
-    s.out = nextUniform();
+    s.out = place_[index(stored)] = nextUniform();
     uniform_steps_.push_back(s);
-    const std::int32_t stored = newValue(type);
-    is_uniform_[index(stored)] = true;
-    place_[index(stored)] = s.out;
     return stored;
   }
 
@@ -334,7 +336,7 @@ class Planner {
     for (std::size_t s = 0; s < drafts_.size(); ++s) {
       const auto& d = drafts_[s];
       const auto at = static_cast<std::ptrdiff_t>(s);
-      if (d.step.kind == Kind::kLoadHalf && d.args[0] < 0) last_raw_read = at;
+      if (d.out >= 0 && d.args[0] < 0 && d.step.kind != Kind::kRandom) last_raw_read = at;
       for (auto a : d.args)
         if (a >= 0 && !isScalar(a) && !inSlot(a)) last_raw_read = at;
     }

@@ -278,6 +278,21 @@ TEST(half_rounds_after_each_operation) {
   CHECK_EQ(halfToFloat(got), 0.0f);  // 2049 is no half; in float the result would be 1
 }
 
+TEST(halves_that_are_passed_on_keep_their_bits) {
+  ExprBuilder b({ElementType::kHalf});
+  b.output(b.input(0));
+  b.output(b.apply(Op::kAdd, {b.input(0), b.input(0)}));
+  const ExprProgram p = b.build();
+  const std::uint16_t signalling[] = {0x7d01, 0xfc02, 0x3c00};
+  for (const bool uniform : {false, true}) {
+    const Bytes in(reinterpret_cast<const std::byte*>(signalling),
+                   reinterpret_cast<const std::byte*>(signalling + 3));
+    const Bytes out = run(p, {in}, 3, 0, {uniform});
+    for (std::size_t k = 0; k < 3; ++k)
+      CHECK(std::memcmp(&out[2 * k], &signalling[uniform ? 0 : k], 2) == 0);
+  }
+}
+
 TEST(bfloat16_and_reduced_precision_round_to_nearest_even) {
   const float values[] = {1.0f, 1.00390625f, 1.01171875f, 3.39e38f, -0.0f, 1e-40f, NAN, INFINITY};
   Bytes in(sizeof(values));
