@@ -154,6 +154,7 @@ class Finder {
     action.cells = {*index, *row};
     action.windows = std::move(windows);
     (stores ? stored_ : loaded_).push_back(regionOf(image_, large));
+    if (stores) stored_widths_.push_back(loop_.cells[*row].elements);
     return true;
   }
 
@@ -200,9 +201,14 @@ class Finder {
       if (std::ranges::any_of(stored_, overlaps)) return false;
       if (loop_.cells[c].written && std::ranges::any_of(loaded_, overlaps)) return false;
     }
-    return std::ranges::none_of(loaded_, [&](const Region& from) {
-      return std::ranges::any_of(stored_, [&](const Region& to) { return to.overlaps(from); });
-    });
+    for (std::size_t s = 0; s < stored_.size(); ++s) {
+      const auto overlaps = [&](const Region& r) { return r.overlaps(stored_[s]); };
+      if (std::ranges::any_of(loaded_, overlaps)) return false;
+      // Rows of another width are stored by another loop, many iterations at a time.
+      for (std::size_t o = 0; o < s; ++o)
+        if (stored_widths_[o] != stored_widths_[s] && overlaps(stored_[o])) return false;
+    }
+    return true;
   }
 
   /// Cells may live apart from their memory: where several share it, none is read after another was
@@ -247,6 +253,7 @@ class Finder {
   LoopBody loop_;
   std::vector<Region> regions_;  ///< by cell
   std::vector<Region> loaded_, stored_;
+  std::vector<std::int64_t> stored_widths_;  ///< elements of a row, by stored array
   std::size_t num_steps_ = 0;
   std::size_t num_instructions_ = 0;
   std::size_t time_ = 0;

@@ -8,7 +8,7 @@
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/kernels/CopyWindows.hpp"
 
-/// Loops of few elements that run as one kernel (docs/decisions/0015). Internal to the engine.
+/// Loops of few elements that run as one kernel (docs/decisions/0017). Internal to the engine.
 namespace ipujax::engine::loop {
 
 constexpr std::size_t kMostSteps = 64;

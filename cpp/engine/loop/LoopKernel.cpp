@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -23,9 +24,10 @@ using loop::LoopBody;
 using loop::Stretch;
 
 constexpr std::uint64_t kMostUnrolled = 64;
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostWork = 192;  ///< instructions and rows of one expression, about
-constexpr std::uint64_t kFewestSteps =
-    16;  ///< below, the way into the block is longer than it saves
+/// Below, the way into the block takes longer than it saves.
+constexpr std::uint64_t kFewestSteps = 16;
 
 /// Block of one thread, grown to the largest loop it has run.
 class Block {
@@ -156,24 +158,33 @@ struct LoopKernel::Impl {
     return true;
   }
 
-  /// Returns the bank that holds the result, or -1 where the run was cancelled.
+  /// Stretches until one was not to be made or the run is cancelled, at most `most`; how many were
+  /// made.
+  template <std::optional<Stretch> Part::*kStretch>
+  std::uint64_t repeat(std::byte* block, int& bank, std::uint64_t most,
+                       const std::atomic<bool>& cancelled) const {
+    std::uint64_t made = 0;
+    for (; made < most && !cancelled.load(std::memory_order_relaxed); ++made) {
+      if (!run<kStretch>(block, bank)) break;
+      bank = 1 - bank;
+    }
+    return made;
+  }
+
+  /// Returns the bank that holds the result; where the run was cancelled, there is none.
   int iterate(std::byte* block, const std::atomic<bool>& cancelled) const {
     int bank = 0;
-    const auto is_cancelled = [&] { return cancelled.load(std::memory_order_relaxed); };
-    if (is_open) {
-      for (; run<&Part::stretch_of_many>(block, bank); bank = 1 - bank)
-        if (is_cancelled()) return -1;
-      for (; run<&Part::stretch_of_rest>(block, bank); bank = 1 - bank)
-        if (is_cancelled()) return -1;
-      run<&Part::condition>(block, bank);
-      return 1 - bank;
+    if (!is_open) {
+      repeat<&Part::stretch_of_many>(block, bank, count / many, cancelled);
+      repeat<&Part::stretch_of_rest>(block, bank, rest > 0 ? 1 : 0, cancelled);
+      return bank;
     }
-    for (std::uint64_t i = 0; i < count / many; ++i, bank = 1 - bank) {
-      if (is_cancelled()) return -1;
-      run<&Part::stretch_of_many>(block, bank);
+    // The first ones one by one: so those begun in vain are never more than those that were made.
+    if (repeat<&Part::stretch_of_rest>(block, bank, many, cancelled) == many) {
+      repeat<&Part::stretch_of_many>(block, bank, kNoLimit, cancelled);
+      repeat<&Part::stretch_of_rest>(block, bank, many, cancelled);
     }
-    if (rest == 0) return bank;
-    run<&Part::stretch_of_rest>(block, bank);
+    run<&Part::condition>(block, bank);
     return 1 - bank;
   }
 
@@ -182,7 +193,7 @@ struct LoopKernel::Impl {
   bool is_open = false;
   std::uint64_t count = 0;
   std::uint64_t many = 1;  ///< iterations that are one expression
-  std::uint64_t rest = 0;  ///< those that are left over
+  std::uint64_t rest = 0;  ///< those that are left over; of a while loop one
   std::vector<Stored> stored;
 };
 
@@ -192,9 +203,11 @@ LoopKernel::~LoopKernel() = default;
 std::unique_ptr<const LoopKernel> LoopKernel::make(const Image& image, std::uint32_t node) {
   auto loops = loop::findLoopBodies(image, node);
   if (loops.empty()) return nullptr;
-  std::uint64_t steps = 0;
-  for (const auto& loop : loops) steps = std::max(steps, loop.count * loop.body.size());
-  if (loops[0].predicate < 0 && steps < kFewestSteps) return nullptr;
+  if (loops[0].predicate < 0 && loops[0].count < kFewestSteps) {
+    std::uint64_t steps = 0;
+    for (const auto& loop : loops) steps = std::max(steps, loop.count * loop.body.size());
+    if (steps < kFewestSteps) return nullptr;
+  }
   auto impl = std::make_unique<Impl>(std::move(loops));
   if (!impl->plan()) return nullptr;
   return std::unique_ptr<const LoopKernel>(new LoopKernel(std::move(impl)));
@@ -204,7 +217,7 @@ void LoopKernel::run(const Lane& lane, const std::atomic<bool>& cancelled) const
   std::byte* block = block_of_thread.get(impl_->layout.bytes());
   for (const auto& part : impl_->parts) part->begin(lane, block);
   const int bank = impl_->iterate(block, cancelled);
-  if (bank < 0) return;
+  if (cancelled.load(std::memory_order_relaxed)) return;
   for (const auto& [part, cell] : impl_->stored) part->store(lane, block, bank, cell);
 }
 

@@ -10,8 +10,8 @@ namespace ipujax::engine {
 
 /// A whole loop as one kernel, where its steps are expressions of few elements: some iterations at
 /// a time are one expression, whose values stay in registers and in a block of a few lines
-/// (docs/decisions/0015). Memory holds afterwards, bit for bit, what the steps would have left.
-/// Re-entrant.
+/// (docs/decisions/0017). Memory holds afterwards, bit for bit, what the steps would have left, but
+/// for the bits of a NaN made of two. Re-entrant.
 class LoopKernel {
  public:
   /// The kernel of a kRepeat or kRepeatWhile node, or null where its loop is not of this kind.

@@ -92,10 +92,7 @@ class Composer {
   std::uint32_t indexOf(const Action& action) {
     const std::int32_t v = values_[action.cells[0]];
     auto found = std::ranges::find(indices_, v);
-    if (found == indices_.end()) {
-      found = indices_.insert(found, v);
-      result_.index_types.push_back(loop_.cells[action.cells[0]].type);
-    }
+    if (found == indices_.end()) found = indices_.insert(found, v);
     return static_cast<std::uint32_t>(found - indices_.begin());
   }
 
@@ -128,7 +125,7 @@ std::optional<LoopProgram> composeIterations(const LoopBody& loop, std::uint64_t
   Composer composer(loop, num_loads);
   applyIterations(composer, loop, iterations);
   LoopProgram program = composer.finish();
-  if (program.index_types.empty()) return program;
+  if (program.loads.empty() && program.stores.empty()) return program;
   Composer again(loop, num_loads);
   applyIterations(again, loop, iterations);
   program.indices = again.indices();

@@ -23,7 +23,6 @@ struct LoopProgram {
   bool asks = false;
   std::vector<Row> loads;
   std::vector<Row> stores;
-  std::vector<ElementType> index_types;
 };
 
 /// `iterations` of the loop; none where rows are chosen by what other rows hold.

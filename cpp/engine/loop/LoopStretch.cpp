@@ -24,7 +24,7 @@ Stretch::Stretch(const LoopBody& loop, LoopProgram program, const CellPlaces& ce
       asks_(program.asks),
       main_(program.main, unchanging(loop, program.main.numInputs()), true),
       num_inputs_(program.main.numInputs()),
-      num_indices_(program.index_types.size()) {
+      num_indices_(program.indices.numOutputs()) {
   main_scratch_ = layout.take(main_.scratchBytes());
   if (num_indices_ > 0) {
     const auto& indices = program.indices;
