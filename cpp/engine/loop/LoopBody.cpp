@@ -14,6 +14,8 @@ using expr::Instruction;
 using expr::Op;
 
 constexpr std::int64_t kMostElements = expr::ExprEvaluator::kBlock;
+/// Of while loops fewer: they compute their condition for each element.
+constexpr std::int64_t kMostElementsOfWhile = 64;
 constexpr std::size_t kMostInstructions = 256;
 constexpr std::size_t kMostWidths = 4;
 
@@ -78,6 +80,7 @@ class Finder {
   /// Of all widths at once.
   std::optional<LoopBody> find(const Node& node) {
     const bool counted = node.kind == NodeKind::kRepeat;
+    most_elements_ = counted ? kMostElements : kMostElementsOfWhile;
     if (!counted) {
       if (!addSteps(node.children[0], loop_.condition)) return std::nullopt;
       if (!loaded_.empty() || !stored_.empty()) return std::nullopt;
@@ -181,7 +184,7 @@ class Finder {
     const Region region = regionOf(image_, operand);
     const std::int64_t elements =
         (region.end - region.begin) / static_cast<std::int64_t>(sizeOf(operand.type));
-    if (operand.numElements() < 1 || elements > kMostElements) return std::nullopt;
+    if (operand.numElements() < 1 || elements > most_elements_) return std::nullopt;
     if (elements != 1 && elements != operand.numElements()) return std::nullopt;
     auto cell = existingCell(operand);
     if (!cell) {
@@ -254,6 +257,7 @@ class Finder {
   std::vector<Region> regions_;  ///< by cell
   std::vector<Region> loaded_, stored_;
   std::vector<std::int64_t> stored_widths_;  ///< elements of a row, by stored array
+  std::int64_t most_elements_ = kMostElements;
   std::size_t num_steps_ = 0;
   std::size_t num_instructions_ = 0;
   std::size_t time_ = 0;

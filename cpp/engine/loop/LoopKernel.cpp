@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/loop/LoopStretch.hpp"
+#include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -23,6 +24,7 @@ using loop::Layout;
 using loop::LoopBody;
 using loop::Stretch;
 
+constexpr std::size_t kPadding = expr::ExprEvaluator::kPadding;
 constexpr std::uint64_t kMostUnrolled = 64;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostWork = 192;  ///< instructions and rows of one expression, about
@@ -63,15 +65,12 @@ struct Part {
   explicit Part(LoopBody body) : loop(std::move(body)) {}
 
   bool plan(std::uint64_t many, std::uint64_t rest, Layout& layout) {
-    constexpr std::size_t kPadding = expr::ExprEvaluator::kPadding;
-    cells_begin = layout.bytes();
     for (const Cell& cell : loop.cells) {
       const std::size_t bytes = sizeOf(cell.type) * static_cast<std::size_t>(loop.width);
       const std::size_t at = layout.take(bytes + kPadding);
       cells.at[0].push_back(at);
       cells.at[1].push_back(cell.written ? layout.take(bytes + kPadding) : at);
     }
-    cells_end = layout.bytes();
     if (!add(stretch_of_many, many, layout)) return false;
     if (rest > 0 && !add(stretch_of_rest, rest, layout)) return false;
     if (loop.predicate >= 0) condition.emplace(loop, composeCondition(loop), cells, layout);
@@ -85,18 +84,19 @@ struct Part {
   }
 
   void begin(const Lane& lane, std::byte* block) const {
-    std::memset(block + cells_begin, 0, cells_end - cells_begin);
     for (std::size_t c = 0; c < loop.cells.size(); ++c) {
       const Cell& cell = loop.cells[c];
       const std::byte* from = lane.operands(cell.step)[cell.operand];
       std::byte* to = block + cells.at[0][c];
       const std::size_t bytes = sizeOf(cell.type);
-      const auto width = static_cast<std::size_t>(loop.width);
-      if (!cell.isOne() || width == 1) {
-        std::memcpy(to, from, bytes * width);
-        continue;
+      const std::size_t all = bytes * static_cast<std::size_t>(loop.width);
+      if (cell.isOne()) {
+        simd::fill(to, from, bytes, loop.width);
+      } else {
+        std::memcpy(to, from, all);
       }
-      for (std::size_t i = 0; i < width; ++i) std::memcpy(to + i * bytes, from, bytes);
+      // What is computed of the padding means nothing, but may be slow: subnormals.
+      for (const auto& bank : cells.at) std::memset(block + bank[c] + all, 0, kPadding);
     }
     for (const auto* stretch : {&stretch_of_many, &stretch_of_rest, &condition})
       if (*stretch) (*stretch)->begin(lane, block);
@@ -110,7 +110,6 @@ struct Part {
 
   LoopBody loop;
   CellPlaces cells;
-  std::size_t cells_begin = 0, cells_end = 0;
   std::optional<Stretch> stretch_of_many;
   std::optional<Stretch> stretch_of_rest;
   std::optional<Stretch> condition;
