@@ -231,6 +231,20 @@ def _control_cases() -> list[Case]:
             lambda n, x: lax.fori_loop(0, n, lambda i, c: c * 1.1 + i, x),
             (np.int32(7), X),
         ),
+        *(  # about as many iterations as the engine makes one expression of
+            Case(
+                f"fori-dynamic-{count}",
+                lambda n, x: lax.fori_loop(0, n, lambda i, c: c * 0.99 + i, x),
+                (np.int32(count), X),
+            )
+            for count in (31, 64, 200)
+        ),
+        Case(
+            "scan-200",
+            lambda x: lax.scan(lambda c, r: (jnp.sin(c) + r, c * 2), x[0], x),
+            (array((200, 6)),),
+            ALL_RUNS,
+        ),
         Case("fori-zero", lambda x: lax.fori_loop(0, 0, lambda i, c: c * 2, x), (X,)),
         Case(
             "while-never",
