@@ -1,4 +1,4 @@
-"""What the machine can do at most, measured with NumPy: the bounds of every kernel."""
+"""What the machine can do at most, measured: the bounds of every kernel."""
 
 from __future__ import annotations
 
@@ -11,34 +11,46 @@ import numpy as np
 
 from ipujax.cli.measure.row import Row
 
-_COPY_BYTES = 1 << 28
-_SIDE = 2048
-_REPEATS = 7
+#: Bytes of an array beyond all caches, and of one that the last two hold with its copy.
+_LARGE, _SMALL = 1 << 28, 1 << 21
+_SIDE = 1024
+_REPEATS = 9
 
 
 def rows() -> Iterator[Row]:
-    """Memory bandwidth, and float32 products, of all processors open to the process."""
+    """Bandwidths and products, of all processors open to the process."""
+    memory, caches = (copy_bandwidth(size) / 1e9 for size in (_LARGE, _SMALL))
+    yield Row("peak: memory, GB/s", memory, None, "read and written by NumPy's copies")
+    yield Row("peak: caches, GB/s", caches, None, f"the same over {_SMALL >> 20} MiB")
+    yield Row("peak: products, GFLOP/s", product_rate() / 1e9, None, "float32, JAX's CPU backend")
+
+
+def copy_bandwidth(num_bytes: int) -> float:
+    """Bytes read and written in a second by copies of an array of so many bytes."""
     num_threads = len(os.sched_getaffinity(0))
-    yield Row("peak: memory, GB/s", copy_bandwidth(num_threads) / 1e9, None, "read and written")
-    yield Row("peak: products, GFLOP/s", product_rate() / 1e9, None, "float32, NumPy's BLAS")
-
-
-def copy_bandwidth(num_threads: int) -> float:
-    """Bytes read and written in a second by copies far beyond the caches."""
-    source = np.ones(_COPY_BYTES // 4, np.float32)
+    times = max(1, _LARGE // num_bytes // 4)
+    source = np.ones(num_bytes // 4, np.float32)
     target = np.zeros_like(source)
     pieces = (np.array_split(array, num_threads) for array in (target, source))
     parts = list(zip(*pieces, strict=True))
+
+    def copy(part: tuple[np.ndarray, np.ndarray]) -> None:
+        for _ in range(times):
+            np.copyto(*part)
+
     with ThreadPoolExecutor(num_threads) as pool:
-        shortest = _shortest(lambda: list(pool.map(lambda part: np.copyto(*part), parts)))
-    return 2 * _COPY_BYTES / shortest
+        shortest = _shortest(lambda: list(pool.map(copy, parts)))
+    return 2 * num_bytes * times / shortest
 
 
 def product_rate() -> float:
     """Multiplications and additions in a second in a product of matrices."""
-    x = np.ones((_SIDE, _SIDE), np.float32)
-    out = np.empty_like(x)
-    return 2 * _SIDE**3 / _shortest(lambda: np.matmul(x, x, out=out))
+    import jax
+    import jax.numpy as jnp
+
+    x = jax.device_put(np.ones((_SIDE, _SIDE), np.float32), jax.devices("cpu")[0])
+    product = jax.jit(jnp.matmul)
+    return 2 * _SIDE**3 / _shortest(lambda: product(x, x).block_until_ready())
 
 
 def _shortest(work: Callable[[], object]) -> float:
