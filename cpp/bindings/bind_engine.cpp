@@ -56,7 +56,9 @@ py::dict inspectImage(const py::bytes& bytes) {
       operands.append(py::dict("buffer"_a = o.buffer, "type"_a = engine::nameOf(o.type),
                                "shape"_a = o.shape, "strides"_a = o.strides, "offset"_a = o.offset,
                                "access"_a = static_cast<int>(o.access)));
-    steps.append(py::dict("kernel"_a = step.kernel, "operands"_a = operands,
+    py::list inner;
+    for (const auto& s : step.inner) inner.append(s.kernel);
+    steps.append(py::dict("kernel"_a = step.kernel, "inner"_a = inner, "operands"_a = operands,
                           "cost"_a = costDict(step.cost), "name"_a = image->debug[step.debug].name,
                           "source"_a = image->debug[step.debug].source));
   }

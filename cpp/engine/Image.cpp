@@ -9,7 +9,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 4;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 5;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -92,9 +92,11 @@ void write(Writer& w, const StepDesc& step) {
   step.attributes.write(w);
   w.put(step.cost);
   w.put(step.debug);
+  w.put<std::uint64_t>(step.inner.size());
+  for (const auto& inner : step.inner) write(w, inner);
 }
 
-StepDesc readStep(Reader& r) {
+StepDesc readStep(Reader& r, bool is_inner = false) {
   StepDesc step;
   step.kernel = r.text();
   step.operands.resize(r.count(16));
@@ -102,6 +104,9 @@ StepDesc readStep(Reader& r) {
   step.attributes = Attributes::read(r);
   step.cost = r.getStruct<Cost>();
   step.debug = r.get<std::uint32_t>();
+  step.inner.resize(r.count(16));
+  if (is_inner && !step.inner.empty()) throw std::out_of_range("steps are nested too deep");
+  for (auto& inner : step.inner) inner = readStep(r, true);
   return step;
 }
 

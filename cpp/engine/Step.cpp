@@ -44,6 +44,20 @@ bool OperandDesc::isContiguous() const {
   return true;
 }
 
+std::optional<std::int64_t> OperandDesc::strideOf(std::size_t begin, std::size_t end) const {
+  std::int64_t stride = 0;
+  std::int64_t next = 0;
+  bool first = true;
+  for (std::size_t d = end; d-- > begin;) {
+    if (shape[d] == 1) continue;
+    if (!first && strides[d] != next) return std::nullopt;
+    if (first) stride = strides[d];
+    first = false;
+    next = strides[d] * shape[d];
+  }
+  return stride;
+}
+
 Cost& Cost::operator+=(const Cost& other) {
   compute_cycles += other.compute_cycles;
   mean_compute_cycles += other.mean_compute_cycles;

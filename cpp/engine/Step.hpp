@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct OperandDesc {
     return n;
   }
   bool isContiguous() const;  ///< row-major with no gaps (dims of size 1 are ignored)
+  /// The stride of dimensions [begin, end) walked as one, or nothing where they are not one run.
+  std::optional<std::int64_t> strideOf(std::size_t begin, std::size_t end) const;
 };
 
 /// One unit of work of a program: which kernel, on which operands, with which parameters, and what
@@ -39,7 +42,8 @@ struct StepDesc {
   Attributes attributes;
   Cost cost;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> in_place;
-  std::uint32_t debug = 0;  ///< index into the image's table of names and source lines
+  std::uint32_t debug = 0;      ///< index into the image's table of names and source lines
+  std::vector<StepDesc> inner;  ///< what an engine.rows runs, see engine/kernels/Rows.cpp
 };
 
 }  // namespace ipujax::engine

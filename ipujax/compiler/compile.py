@@ -97,6 +97,7 @@ def _described(executable: bytes) -> str:
         shapes = ", ".join(f"b{o['buffer']}{o['shape']}" for o in step["operands"])
         where = f"{step['name']} {step['source']}"
         lines.append(f"{step['kernel']}({shapes}) {step['cost']['cycles']:.0f} cycles  {where}")
+        lines.extend(f"  {kernel}" for kernel in step["inner"])
     return "\n".join(lines) + "\n"
 
 

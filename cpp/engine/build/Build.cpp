@@ -14,6 +14,7 @@ void complete(build::Draft& draft) {
   build::findLiveRanges(draft);
   build::removeCopies(draft);
   build::accountMemory(draft);
+  build::fuseRows(draft);
   build::fuseReductions(draft);
   build::placeStorages(draft);
   draft.image.clock_hz = draft.graph->target.getTileClockFrequency();

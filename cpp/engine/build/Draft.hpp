@@ -81,6 +81,9 @@ void removeCopies(Draft& draft);
 /// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
 void placeStorages(Draft& draft);
 void accountMemory(Draft& draft);
+/// Runs neighbouring steps that work row by row on the same rows a few rows at a time; after the
+/// account is made.
+void fuseRows(Draft& draft);
 /// Runs elementwise steps inside the reductions that alone read them; after the account is made.
 void fuseReductions(Draft& draft);
 

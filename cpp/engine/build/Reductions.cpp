@@ -24,21 +24,6 @@ struct Matrix {
   std::int64_t columns = 1;
 };
 
-/// The stride of dimensions [begin, end) walked as one, or nothing where they are not one run.
-std::optional<std::int64_t> strideOf(const OperandDesc& o, std::size_t begin, std::size_t end) {
-  std::int64_t stride = 0;
-  std::int64_t next = 0;
-  bool first = true;
-  for (std::size_t d = end; d-- > begin;) {
-    if (o.shape[d] == 1) continue;
-    if (!first && o.strides[d] != next) return std::nullopt;
-    if (first) stride = o.strides[d];
-    first = false;
-    next = o.strides[d] * o.shape[d];
-  }
-  return stride;
-}
-
 class Fuser {
  public:
   explicit Fuser(Draft& draft) : draft_(draft), uses_(draft.image.steps.size()) {
@@ -120,10 +105,10 @@ class Fuser {
     if (matrix.columns < kLeastRow) return std::nullopt;
     for (std::size_t i = 0; i + 1 < map.operands.size(); ++i) {
       const OperandDesc& o = map.operands[i];
-      const bool still = strideOf(o, 0, o.shape.size()) == 0;
+      const bool still = o.strideOf(0, o.shape.size()) == 0;
       if (still || o.isContiguous()) continue;
-      if (o.shape != taken.shape || !strideOf(o, 0, *split)) return std::nullopt;
-      const auto along = strideOf(o, *split, o.shape.size());
+      if (o.shape != taken.shape || !o.strideOf(0, *split)) return std::nullopt;
+      const auto along = o.strideOf(*split, o.shape.size());
       if (along != 0 && along != 1) return std::nullopt;
     }
     return matrix;
@@ -168,10 +153,10 @@ class Fuser {
     Attributes::Integers strides;
     for (std::int64_t i = 0; i < inputs; ++i) {
       const OperandDesc& o = map.operands[static_cast<std::size_t>(i)];
-      const bool still = strideOf(o, 0, o.shape.size()) == 0;
+      const bool still = o.strideOf(0, o.shape.size()) == 0;
       const bool dense = !still && o.isContiguous();
-      strides.push_back(still ? 0 : dense ? matrix.columns : *strideOf(o, 0, split));
-      strides.push_back(still ? 0 : dense ? 1 : *strideOf(o, split, o.shape.size()));
+      strides.push_back(still ? 0 : dense ? matrix.columns : *o.strideOf(0, split));
+      strides.push_back(still ? 0 : dense ? 1 : *o.strideOf(split, o.shape.size()));
     }
     for (const char* name : {"init", "scale"}) {
       const std::int64_t operand = reduce.attributes.integer(name);

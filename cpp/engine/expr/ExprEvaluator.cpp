@@ -4,6 +4,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "engine/Block.hpp"
 #include "engine/expr/ExprPlan.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/VectorOps.hpp"
@@ -75,30 +76,14 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
 }
 
 namespace {
-/// Memory of one thread, grown to the largest program it has run.
-class Scratch {
- public:
-  ~Scratch() { std::free(data_); }
-  std::byte* get(std::size_t bytes) {
-    if (bytes > size_) {
-      std::free(data_);
-      size_ = 0;
-      data_ = static_cast<std::byte*>(std::aligned_alloc(kLine, roundUpToLine(bytes)));
-      if (!data_) throw std::bad_alloc();
-      size_ = roundUpToLine(bytes);
-    }
-    return data_;
-  }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-thread_local Scratch scratch_of_thread;
+thread_local Block scratch_of_thread;  ///< as large as the largest program it has run
 }  // namespace
 
 struct ExprEvaluator::Impl : Plan {
   explicit Impl(Plan plan) : Plan(std::move(plan)) {}
+
+  /// From inputs to outputs at one go.
+  bool isSingleStep() const { return steps.size() == 1 && num_slots == 0; }
 
   void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
     for (const auto& s : steps) {
@@ -157,8 +142,10 @@ void ExprEvaluator::run(std::span<const std::byte* const> inputs,
   std::byte* scratch = scratch_of_thread.get(impl_->scratch_bytes);
   prepare(inputs.data(), scratch);
   const auto** bases = impl_->bindBases(inputs.data(), outputs.data(), scratch);
-  for (std::int64_t begin = 0; begin < n; begin += kBlock) {
-    const std::int64_t m = std::min(kBlock, n - begin);
+  // Blocks are for what one step leaves to the next.
+  const std::int64_t block = impl_->isSingleStep() ? std::max<std::int64_t>(n, 1) : kBlock;
+  for (std::int64_t begin = 0; begin < n; begin += block) {
+    const std::int64_t m = std::min(block, n - begin);
     impl_->runSteps(bases, m, random);
     random.first += static_cast<std::uint64_t>(m);
     for (std::size_t i = 0; i < impl_->num_inputs; ++i)

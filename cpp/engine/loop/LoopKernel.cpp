@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/Block.hpp"
 #include "engine/loop/LoopStretch.hpp"
 #include "engine/simd/VectorOps.hpp"
 
@@ -31,26 +32,7 @@ constexpr std::uint64_t kMostWork = 192;  ///< instructions and rows of one expr
 /// Below, the way into the block takes longer than it saves.
 constexpr std::uint64_t kFewestSteps = 16;
 
-/// Block of one thread, grown to the largest loop it has run.
-class Block {
- public:
-  ~Block() { std::free(data_); }
-  std::byte* get(std::size_t bytes) {
-    if (bytes > size_) {
-      std::free(data_);
-      size_ = 0;
-      data_ = static_cast<std::byte*>(std::aligned_alloc(64, bytes));
-      if (!data_) throw std::bad_alloc();
-      size_ = bytes;
-    }
-    return data_;
-  }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-thread_local Block block_of_thread;
+thread_local Block block_of_thread;  ///< as large as the largest loop it has run
 
 std::uint64_t workOf(const LoopBody& loop) {
   std::uint64_t work = 0;

@@ -50,45 +50,54 @@ IPUJAX_INLINE T polynomial(T x, T c0, Rest... rest) {
 /// x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts, the first short enough that n times it is
 /// exact. `n` comes as a float and as the low bits of `shifted`.
 struct ExpSplit {
-  float n, r;
+  float n, r, shifted;
 };
 IPUJAX_INLINE ExpSplit splitExp(float x) {
-  const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  const float shifted = madd(x, 1.44269504f, 12582912.0f);
+  const float n = shifted - 12582912.0f;
   float r = madd(n, -0.693359375f, x);
   r = madd(n, 2.12194440e-4f, r);
-  return {n, r};
+  return {n, r, shifted};
 }
-/// 2^n for n in [-126, 127], as an integer kept in a float.
-IPUJAX_INLINE float power2(float n) { return floatOf((bitsOf(n + 12582912.0f) + 127u) << 23); }
+/// 2^n for n in [-126, 127].
+IPUJAX_INLINE float power2(const ExpSplit& x) { return floatOf((bitsOf(x.shifted) + 127u) << 23); }
 
+/// x in [-105, 89] by its bits, which compilers make two instructions of; NaNs become a bound.
+IPUJAX_INLINE float clampForExp(float x) {
+  const auto bits = static_cast<std::int32_t>(bitsOf(x));
+  const auto below = static_cast<std::uint32_t>(bits < 0x42b20000 ? bits : 0x42b20000);
+  return floatOf(below < 0xc2d20000u ? below : 0xc2d20000u);
+}
 IPUJAX_INLINE float expFloat(float x) {
-  float y = x > 89.0f ? 89.0f : x;
-  y = y < -105.0f ? -105.0f : y;
-  const auto [n, r] = splitExp(y);
+  const auto [n, r, shifted] = splitExp(clampForExp(x));
   const float q = polynomial(r, 0.5000000095694704f, 0.1666651830390876f, 0.04166620416601768f,
                              0.00836895370837175f, 0.0013950600302092924f);  // 3.2e-9
   const float p = madd(r * r, q, r) + 1.0f;
-  const float half = (n * 0.5f + 12582912.0f) - 12582912.0f;  // two steps: results may be denormal
-  return p * power2(half) * power2(n - half);
+  // 2^n in two steps, since results may be denormal: p, about 1, takes the first in its exponent.
+  const std::uint32_t whole = bitsOf(shifted) - 0x4b400000u;
+  const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole) >> 1);
+  const float result = floatOf(bitsOf(p) + (half << 23)) * floatOf((whole - half + 127u) << 23);
+  return x == x ? result : x;
 }
 
 /// exp(x) for x in [-87, 88]: one scale.
 IPUJAX_INLINE float expFloatInRange(float x) {
-  const auto [n, r] = splitExp(x);
+  const ExpSplit split = splitExp(x);
+  const float r = split.r;
   const float q = polynomial(r, 0.5000000095694704f, 0.1666651830390876f, 0.04166620416601768f,
                              0.00836895370837175f, 0.0013950600302092924f);
-  return (madd(r * r, q, r) + 1.0f) * power2(n);
+  return (madd(r * r, q, r) + 1.0f) * power2(split);
 }
 
 IPUJAX_INLINE float expm1Float(float x) {
   float y = x > 89.0f ? 89.0f : x;
   y = y < -20.0f ? -20.0f : y;
-  const auto [n, r] = splitExp(y);
+  const auto [n, r, shifted] = splitExp(y);
   const float q = polynomial(r, 0.5000000046760419f, 0.166666668132666f, 0.04166635329821689f,
                              0.008333273915835394f, 0.0013941116073774656f,
                              0.0001991370651087959f);  // 2.4e-10
   const float p = madd(r * r, q, r);
-  const float half = power2(n - 1.0f);
+  const float half = floatOf((bitsOf(shifted) + 126u) << 23);
   const float scaled = 2.0f * madd(half, p, half - 0.5f);
   const float result = n == 0.0f ? p : scaled;
   return absOf(x) < 1e-8f ? x : result;
@@ -142,11 +151,12 @@ IPUJAX_INLINE float log1pFloat(float x) {
 IPUJAX_INLINE float tanhFloat(float x) {
   const float a = absOf(x);
   const float t = a > 10.0f ? 20.0f : 2.0f * a;
-  const auto [n, r] = splitExp(t);
+  const ExpSplit split = splitExp(t);
+  const float r = split.r;
   const float q = polynomial(r, 0.5000000046760419f, 0.166666668132666f, 0.04166635329821689f,
                              0.008333273915835394f, 0.0013941116073774656f, 0.0001991370651087959f);
   const float p = madd(r * r, q, r);
-  const float s = power2(n);
+  const float s = power2(split);
   const float e = madd(s, p, s - 1.0f);
   float result = e / (e + 2.0f);
   result = a < 2e-4f ? a : result;
@@ -245,8 +255,8 @@ IPUJAX_INLINE double sinPoly(double r) {
   const double z2 = z * z;
   const double low = madd(z, 0.008333333325272592, -0.16666666666631602);
   const double high = madd(z, 2.755535779080736e-06, -0.0001984126382326455);
-  const double p = madd(z2, madd(z2, -2.4761653063690008e-08, high), low);
-  return madd(r * z, p, r);
+  const double rz = r * z;
+  return madd(rz * z2, madd(z2, -2.4761653063690008e-08, high), madd(rz, low, r));
 }
 IPUJAX_INLINE double cosPoly(double r) {
   const double z = r * r;

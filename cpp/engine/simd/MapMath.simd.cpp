@@ -66,24 +66,27 @@ struct Tan {
 
 constexpr std::int64_t kChunk = 128;
 
-/// Vector code for all, then the C library for the operands it does not cover (|x| >= 2^27, NaN,
-/// zero for its sign). Results wait in a chunk of their own: out may be the operand's memory.
+/// Vector code, then the C library for the operands it does not cover: |x| >= 2^27, NaN, and zero
+/// for its sign. Those are looked for first: a loop that waits for one sine to compute the next is
+/// as fast as the way from operand to result. Out may be the operand's memory.
 template <class F>
 IPUJAX_INLINE void angleChunk(const float* x, float* o, std::int64_t n) {
-  float chunk[kChunk];
   unsigned rare = 0;
   for (std::int64_t k = 0; k < n; ++k) {
-    chunk[k] = F{}.fast(x[k]);
     const std::uint32_t magnitude = bitsOf(x[k]) & 0x7fffffffu;
     rare |= static_cast<unsigned>(magnitude >= 0x4d000000u) | (magnitude == 0);
   }
-  if (rare) {
-    for (std::int64_t k = 0; k < n; ++k) {
-      const float v = x[k];
-      if (!(absOf(v) < 134217728.0f) || v == 0.0f) chunk[k] = F::slow(v);
-    }
+  if (!rare) {
+    IPUJAX_IVDEP
+    for (std::int64_t k = 0; k < n; ++k) o[k] = F{}.fast(x[k]);
+    return;
   }
-  for (std::int64_t k = 0; k < n; ++k) o[k] = chunk[k];
+  float chunk[kChunk];
+  for (std::int64_t k = 0; k < n; ++k) chunk[k] = F{}.fast(x[k]);
+  for (std::int64_t k = 0; k < n; ++k) {
+    const float v = x[k];
+    o[k] = !(absOf(v) < 134217728.0f) || v == 0.0f ? F::slow(v) : chunk[k];
+  }
 }
 
 template <class F>

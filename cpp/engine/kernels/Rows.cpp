@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "engine/Block.hpp"
+#include "engine/Kernel.hpp"
+
+/// Several steps that work row by row, on a few rows at a time: what one step makes is still in the
+/// cache when the next one reads it. engine/build/Rows.cpp makes these steps.
+///
+/// Operands of the inner steps have the rows as their first dimension, or are one element (rank 0)
+/// that holds for all rows. Their `buffer` is an operand of the outer step, or, counted on from
+/// those, a row of `locals` (bytes of a row): memory of the thread for the rows at hand.
+namespace ipujax::engine {
+namespace {
+
+thread_local Block locals_of_thread;
+
+class RowsKernel final : public Kernel {
+ public:
+  explicit RowsKernel(const StepDesc& step)
+      : rows_(step.attributes.integer("rows")), chunk_(step.attributes.integer("chunk")) {
+    for (const std::int64_t row_bytes : step.attributes.integers("locals")) {
+      locals_.push_back(local_bytes_);
+      local_bytes_ += static_cast<std::size_t>((row_bytes * chunk_ + 63) / 64 * 64);
+    }
+    for (const StepDesc& inner : step.inner) add(inner, step.operands.size());
+  }
+
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+    const std::int64_t chunks = (rows_ + chunk_ - 1) / chunk_;
+    context.pool.parallelFor(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::byte* locals = locals_of_thread.get(local_bytes_);
+      for (std::int64_t c = begin; c < end; ++c) {
+        for (const Part& part : parts_) runPart(context, part, pointers, locals, c * chunk_);
+      }
+    });
+  }
+
+ private:
+  static constexpr std::size_t kMostOperands = 64;
+
+  struct Operand {
+    std::size_t pointer = 0;     ///< of the step, or
+    std::int64_t local = -1;     ///< where it begins in the thread's memory
+    std::int64_t row_bytes = 0;  ///< from one row to the next
+  };
+  struct Part {
+    std::unique_ptr<Kernel> kernel;
+    std::unique_ptr<Kernel> rest;  ///< for the last rows, where they are fewer
+    std::vector<Operand> operands;
+  };
+
+  void add(const StepDesc& inner, std::size_t num_pointers) {
+    if (inner.operands.size() > kMostOperands)
+      throw std::invalid_argument("[engine.rows] needs steps of at most " +
+                                  std::to_string(kMostOperands) + " operands; got " +
+                                  std::to_string(inner.operands.size()) + ". Compile again.");
+    Part part;
+    for (const OperandDesc& o : inner.operands) {
+      Operand operand{.pointer = o.buffer};
+      if (o.buffer >= num_pointers) operand.local = locals_.at(o.buffer - num_pointers);
+      if (!o.shape.empty())
+        operand.row_bytes = o.strides[0] * static_cast<std::int64_t>(sizeOf(o.type));
+      part.operands.push_back(operand);
+    }
+    part.kernel = kernelFor(inner, chunk_);
+    if (rows_ % chunk_ != 0) part.rest = kernelFor(inner, rows_ % chunk_);
+    parts_.push_back(std::move(part));
+  }
+
+  static std::unique_ptr<Kernel> kernelFor(StepDesc step, std::int64_t rows) {
+    for (OperandDesc& o : step.operands) {
+      if (!o.shape.empty()) o.shape[0] = rows;
+    }
+    return KernelRegistry::instance().make(step);
+  }
+
+  void runPart(RunContext& context, const Part& part, std::span<std::byte* const> pointers,
+               std::byte* locals, std::int64_t row) const {
+    std::array<std::byte*, kMostOperands> at;
+    for (std::size_t i = 0; i < part.operands.size(); ++i) {
+      const Operand& o = part.operands[i];
+      at[i] = o.local < 0 ? pointers[o.pointer] + row * o.row_bytes : locals + o.local;
+    }
+    const Kernel& kernel = row + chunk_ > rows_ ? *part.rest : *part.kernel;
+    kernel.run(context, {at.data(), part.operands.size()});
+  }
+
+  std::int64_t rows_;
+  std::int64_t chunk_;  ///< rows at a time
+  std::size_t local_bytes_ = 0;
+  std::vector<std::int64_t> locals_;  ///< where each begins
+  std::vector<Part> parts_;
+};
+
+std::unique_ptr<Kernel> makeRows(const StepDesc& step) {
+  return std::make_unique<RowsKernel>(step);
+}
+const RegisterKernel kRows{"engine.rows", makeRows};
+
+}  // namespace
+}  // namespace ipujax::engine
