@@ -53,8 +53,12 @@ class MappedReduce final : public Kernel {
 
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     finish_.run(rows_vanish_ ? columns_ : rows_, pointers, [&](std::byte* acc) {
-      rows_vanish_ ? reduceRows(context.pool, pointers, acc)
-                   : reduceLongRows(context.pool, pointers, acc);
+      if (rows_vanish_)
+        reduceRows(context.pool, pointers, acc);
+      else if (columns_ <= kElements)
+        reduceShortRows(context.pool, pointers, acc);
+      else
+        reduceLongRows(context.pool, pointers, acc);
     });
   }
 
@@ -93,6 +97,29 @@ class MappedReduce final : public Kernel {
         loops_.merge(partials + (p + step) * n * acc_bytes_, partials + p * n * acc_bytes_, n);
       }
     }
+  }
+
+  void reduceShortRows(ThreadPool& pool, std::span<std::byte* const> pointers,
+                       std::byte* acc) const {
+    const std::int64_t group = kElements / columns_;
+    const std::int64_t units = (rows_ + group - 1) / group;
+    pool.parallelFor(units, kTaskElements / (group * columns_) + 1,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       for (std::int64_t unit = begin; unit < end; ++unit) {
+                         const std::int64_t row = unit * group;
+                         const std::int64_t rows = std::min(group, rows_ - row);
+                         const std::byte* x = compute(pointers, row, rows, 0, columns_);
+                         reduceBlock(x, rows, acc + row * acc_bytes_);
+                       }
+                     });
+  }
+
+  void reduceBlock(const std::byte* x, std::int64_t rows, std::byte* acc) const {
+    constexpr std::int64_t kMostOfRows = 4096;
+    if (columns_ <= kMostOfRows) return loops_.rows(x, columns_, rows, columns_, acc, 1);
+    fillIdentity(acc, rows);
+    for (std::int64_t r = 0; r < rows; ++r)
+      loops_.row(x + r * columns_ * bytes_, columns_, acc + r * acc_bytes_);
   }
 
   void reduceLongRows(ThreadPool& pool, std::span<std::byte* const> pointers,

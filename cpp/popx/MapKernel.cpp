@@ -2,9 +2,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 
+#include "engine/Block.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/Transpose.hpp"
@@ -237,7 +237,13 @@ class Walker {
 /// Along the last dimension all operands run along memory or stand still: whole rows at a time.
 class RowMap final : public MapKernel {
  public:
-  using MapKernel::MapKernel;
+  RowMap(const StepDesc& step, const ExprProgram& program, const Space& space,
+         const std::vector<bool>& uniform)
+      : MapKernel(step, program, space, uniform) {
+    const std::size_t last_but_one = space_.shape.size() - 2;
+    for (std::size_t o = 0; o < num_operands_; ++o)
+      row_bytes_.push_back(space_.strides[o][last_but_one] * bytes_[o]);
+  }
 
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     const std::size_t outer = space_.shape.size() - 1;
@@ -248,25 +254,22 @@ class RowMap final : public MapKernel {
     const std::int64_t piece = cols > grain_ ? grain_ : cols;
     const std::int64_t pieces = (cols + piece - 1) / piece;
     const std::uint64_t seed = nextSeed();
+    const std::int64_t run = space_.shape[outer - 1];  // rows with one distance in between
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Walker walker(space_, outer, bytes_, pointers);
-      std::int64_t row = begin / pieces;
-      walker.seek(row);
-      for (std::int64_t unit = begin; unit < end; ++unit) {
-        if (unit / pieces != row) {
-          walker.next();
-          ++row;
-        }
+      for (std::int64_t unit = begin; unit < end;) {
+        const std::int64_t row = unit / pieces;
         const std::int64_t first = unit % pieces * piece;
-        const std::int64_t n = std::min(piece, cols - first);
-        if (first == 0) {
-          evaluate(walker.data(), n, at(seed, row * cols));
-          continue;
-        }
-        Pointers moved({walker.data(), num_operands_});
+        const std::int64_t count = pieces > 1 ? 1 : std::min(end - unit, run - row % run);
+        walker.seek(row);
+        Pointers at_row({walker.data(), num_operands_});
         for (std::size_t o = 0; o < num_operands_; ++o)
-          moved[o] += first * space_.strides[o][outer] * bytes_[o];
-        evaluate(moved.data(), n, at(seed, row * cols + first));
+          at_row[o] += first * space_.strides[o][outer] * bytes_[o];
+        evaluator_.runRows({at_row.data(), num_inputs_},
+                           {at_row.data() + num_inputs_, num_operands_ - num_inputs_},
+                           std::min(piece, cols - first), count, row_bytes_,
+                           at(seed, row * cols + first));
+        unit += count;
       }
     };
     const std::int64_t units = rows * pieces;
@@ -275,27 +278,12 @@ class RowMap final : public MapKernel {
     else
       context.pool.parallelFor(units, std::max<std::int64_t>(1, grain_ / piece), part);
   }
-};
-
-/// Room of one thread for operands brought into a dense block.
-class Staging {
- public:
-  ~Staging() { std::free(data_); }
-  std::byte* get(std::size_t bytes) {
-    if (bytes > size_) {
-      std::free(data_);
-      data_ = static_cast<std::byte*>(std::aligned_alloc(64, bytes));
-      size_ = data_ ? bytes : 0;
-      if (!data_) throw std::bad_alloc();
-    }
-    return data_;
-  }
 
  private:
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  std::vector<std::int64_t> row_bytes_;  ///< from one row to the next, of each operand
 };
-thread_local Staging staging_of_thread;
+
+thread_local Block staging_of_thread;  ///< for operands brought into a dense block
 
 /// Any strides: blocks of rows x cols of the last two dimensions, each operand copied to a dense
 /// block before and the results copied out after.

@@ -200,6 +200,14 @@ def test_ops_that_jax_does_not_write_are_lowered_too():
     assert "popx.map" in kernels
 
 
+def test_a_softmax_is_one_pass_over_its_rows():
+    steps = inspected(jax.nn.softmax, np.ones((64, 512), np.float32))["steps"]
+    assert [step["kernel"] for step in steps[:-1]] == ["engine.account"] * (len(steps) - 1)
+    assert steps[-1]["kernel"] == "engine.rows"
+    assert steps[-1]["inner"].count("popops.reduce") == 2
+    assert all(step["cost"]["cycles"] > 0 for step in steps)
+
+
 def from_text(text):
     from jaxlib import _jax
 

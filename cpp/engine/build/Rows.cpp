@@ -264,8 +264,17 @@ class RowFuser {
     return most;
   }
 
-  static bool isWorthIt(const Group& group) {
-    return group.members.size() > 1 && widestRow(group) <= kLongestRow;
+  bool isWorthIt(const Group& group) const {
+    return group.members.size() > 1 && !isMappedReduction(group) && widestRow(group) <= kLongestRow;
+  }
+
+  /// Whether it is an elementwise step and the reduction that alone reads it: Reductions.cpp's.
+  bool isMappedReduction(const Group& group) const {
+    if (group.members.size() != 2) return false;
+    const StepDesc& map = *group.members[0].step;
+    const StepDesc& reduce = *group.members[1].step;
+    return map.kernel == "popx.map" && reduce.kernel == "popops.reduce" &&
+           isLocal(group, draft_.find(reduce.operands[0].buffer));
   }
 
   /// Memory that only the group uses, each time written before it is read.

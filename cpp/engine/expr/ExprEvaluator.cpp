@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 
 #include "engine/Block.hpp"
@@ -82,9 +81,6 @@ thread_local Block scratch_of_thread;  ///< as large as the largest program it h
 struct ExprEvaluator::Impl : Plan {
   explicit Impl(Plan plan) : Plan(std::move(plan)) {}
 
-  /// From inputs to outputs at one go.
-  bool isSingleStep() const { return steps.size() == 1 && num_slots == 0; }
-
   void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
     for (const auto& s : steps) {
       if (s.kind == Kind::kChain)
@@ -96,6 +92,23 @@ struct ExprEvaluator::Impl : Plan {
             random.first);
       else
         execute(s, bases, n);
+    }
+  }
+
+  /// Any n; may move the bases of inputs and outputs on.
+  void runAlong(const std::byte** bases, std::int64_t n, RandomState random) const {
+    // Blocks are for what one step leaves to the next.
+    const bool at_once = steps.size() == 1 && num_slots == 0;
+    const std::int64_t block = at_once ? n : kBlock;
+    for (std::int64_t begin = 0; begin < n; begin += block) {
+      const std::int64_t m = std::min(block, n - begin);
+      runSteps(bases, m, random);
+      if (begin + m == n) return;
+      random.first += static_cast<std::uint64_t>(m);
+      for (std::size_t i = 0; i < num_inputs; ++i)
+        bases[i] += input_step[i] * static_cast<std::size_t>(m);
+      for (std::size_t j = 0; j < num_outputs; ++j)
+        bases[num_inputs + j] += output_step[j] * static_cast<std::size_t>(m);
     }
   }
 
@@ -131,28 +144,33 @@ void ExprEvaluator::runBlock(const std::byte* const* inputs, std::byte* const* o
   impl_->runSteps(bases, n);
 }
 
-void ExprEvaluator::run(std::span<const std::byte* const> inputs,
-                        std::span<std::byte* const> outputs, std::int64_t n,
-                        RandomState random) const {
-  if (inputs.size() != impl_->num_inputs || outputs.size() != impl_->num_outputs)
-    throw std::invalid_argument("[ExprEvaluator::run] needs " + std::to_string(impl_->num_inputs) +
+void ExprEvaluator::runRows(std::span<const std::byte* const> inputs,
+                            std::span<std::byte* const> outputs, std::int64_t n, std::int64_t rows,
+                            std::span<const std::int64_t> row_bytes, RandomState random) const {
+  const std::size_t num_inputs = impl_->num_inputs;
+  if (inputs.size() != num_inputs || outputs.size() != impl_->num_outputs)
+    throw std::invalid_argument("[ExprEvaluator::run] needs " + std::to_string(num_inputs) +
                                 " inputs and " + std::to_string(impl_->num_outputs) +
                                 " outputs; got " + std::to_string(inputs.size()) + " and " +
                                 std::to_string(outputs.size()) + ".");
   std::byte* scratch = scratch_of_thread.get(impl_->scratch_bytes);
-  prepare(inputs.data(), scratch);
   const auto** bases = impl_->bindBases(inputs.data(), outputs.data(), scratch);
-  // Blocks are for what one step leaves to the next.
-  const std::int64_t block = impl_->isSingleStep() ? std::max<std::int64_t>(n, 1) : kBlock;
-  for (std::int64_t begin = 0; begin < n; begin += block) {
-    const std::int64_t m = std::min(block, n - begin);
-    impl_->runSteps(bases, m, random);
-    random.first += static_cast<std::uint64_t>(m);
-    for (std::size_t i = 0; i < impl_->num_inputs; ++i)
-      bases[i] += impl_->input_step[i] * static_cast<std::size_t>(m);
-    for (std::size_t j = 0; j < impl_->num_outputs; ++j)
-      bases[impl_->num_inputs + j] += impl_->output_step[j] * static_cast<std::size_t>(m);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (row > 0) {
+      for (std::size_t i = 0; i < num_inputs; ++i) bases[i] = inputs[i] + row * row_bytes[i];
+      for (std::size_t j = 0; j < outputs.size(); ++j)
+        bases[num_inputs + j] = outputs[j] + row * row_bytes[num_inputs + j];
+    }
+    for (const auto& s : impl_->uniform_steps) execute(s, bases, 1);
+    impl_->runAlong(bases, n, random);
+    random.first += static_cast<std::uint64_t>(n);
   }
+}
+
+void ExprEvaluator::run(std::span<const std::byte* const> inputs,
+                        std::span<std::byte* const> outputs, std::int64_t n,
+                        RandomState random) const {
+  runRows(inputs, outputs, n, 1, {}, random);
 }
 
 }  // namespace ipujax::engine::expr

@@ -121,7 +121,12 @@ class ExprEvaluator {
   /// overlap it at all. No allocation after the first call on a thread.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
            std::int64_t n, RandomState random = {}) const;
-  /// The same without the block loop and thread-local look-up, for programs without kRandomBits: n
+  /// The same for rows of n elements; row_bytes[i] leads from one row's operand i to the next
+  /// one's, inputs first. Uniform inputs hold for a row.
+  void runRows(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+               std::int64_t n, std::int64_t rows, std::span<const std::int64_t> row_bytes,
+               RandomState random = {}) const;
+  /// `run` without the block loop and thread-local look-up, for programs without kRandomBits: n
   /// <= kBlock, `scratch` of scratchBytes(), 64-byte aligned, on which `prepare` was called. For
   /// bodies run very often.
   void runBlock(const std::byte* const* inputs, std::byte* const* outputs, std::int64_t n,
