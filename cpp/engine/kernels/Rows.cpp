@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "engine/Block.hpp"
@@ -22,6 +23,10 @@ class RowsKernel final : public Kernel {
  public:
   explicit RowsKernel(const StepDesc& step)
       : rows_(step.attributes.integer("rows")), chunk_(step.attributes.integer("chunk")) {
+    if (rows_ < 1 || chunk_ < 1)
+      throw std::invalid_argument("[engine.rows] needs rows, and some at a time; got " +
+                                  std::to_string(rows_) + " and " + std::to_string(chunk_) +
+                                  ". Compile again.");
     for (const std::int64_t row_bytes : step.attributes.integers("locals")) {
       locals_.push_back(local_bytes_);
       local_bytes_ += static_cast<std::size_t>((row_bytes * chunk_ + 63) / 64 * 64);
