@@ -44,7 +44,11 @@ def copy_bandwidth(num_bytes: int) -> float:
 
 
 def product_rate() -> float:
-    """Multiplications and additions in a second in a product of matrices."""
+    """Multiplications and additions in a second in a product of matrices.
+
+    By JAX's CPU backend, by name: this is a peak of the machine to hold our kernels against, never
+    a result of ours; NumPy's BLAS may be held to an older instruction set by the environment.
+    """
     import jax
     import jax.numpy as jnp
 
