@@ -43,7 +43,8 @@ struct ChainDraft {
   std::vector<Memory> memory;
 };
 
-/// While one lives, plans made on its thread have no chains: how they are tested against themselves.
+/// While one lives, plans made on its thread have no chains: how they are tested against
+/// themselves.
 class WithoutChains {
  public:
   WithoutChains();

@@ -160,7 +160,7 @@ class RandomLoop {
   static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   static constexpr float kSpecial[] = {kInfinity, -kInfinity, kNaN, -0.0F, 1e-40F};
   static constexpr std::uint32_t kSingle = 3;  ///< the cell of one float
-  static constexpr std::int64_t kRows = 37;  // fewer than steps: indices are clamped, too
+  static constexpr std::int64_t kRows = 37;    // fewer than steps: indices are clamped, too
   struct CellInfo {
     ElementType type;
     std::int64_t elements;
