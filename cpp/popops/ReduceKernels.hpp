@@ -75,5 +75,7 @@ IPUJAX_DECLARE_SIMD(const LoopTable& loopTable())
 const Loops* loopsFor(Reducer reducer, ElementType input);
 /// The loops of a step's attribute "reducer".
 const Loops& checkReducer(const StepCheck& check, ElementType input);
+/// Whether it is a sum of floats, of which no more than a few are added one after the other.
+bool isRoundingSum(Reducer reducer, const Loops& loops);
 
 }  // namespace ipujax::engine::reduction
