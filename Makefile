@@ -25,7 +25,7 @@ define configure
   -Dpybind11_DIR=$$($(PY) -m pybind11 --cmakedir) -DIPUJAX_BUILD_TESTS=ON $(2)
 endef
 
-.PHONY: help setup build demo test tiny cpp bench fuzz conformance lint format types docs asan tsan wheel clean
+.PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance lint format types docs asan tsan wheel clean
 
 help: ## print this
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -66,6 +66,9 @@ fuzz: build ## 10,000 random programs against JAX's CPU backend and the referenc
 
 bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 	$(PY) -m ipujax bench
+
+mutants: build ## 100,000 altered executables, loaded and run under the sanitizers
+	MUTANTS=$(or $(COUNT),100000) .ci/sanitize.sh address,undefined build/asan $(PY)
 
 conformance: build ## run JAX's harnesses and optax's tests against the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md

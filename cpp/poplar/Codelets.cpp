@@ -68,7 +68,7 @@ std::string includeFolder() {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&readCodelets), &info) != 0 && info.dli_fname)
     places.push_back(fs::path(info.dli_fname).parent_path() / "include");
-  places.push_back(fs::path(__FILE__).parent_path().parent_path());
+  places.emplace_back(IPUJAX_SOURCES);
   for (const auto& place : places) {
     if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place).string();
   }

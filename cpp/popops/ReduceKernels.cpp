@@ -16,17 +16,16 @@ const Loops* loopsFor(Reducer reducer, ElementType input) {
   return loops.row ? &loops : nullptr;
 }
 
-<<<<<<< HEAD
 const Loops& checkReducer(const StepCheck& check, ElementType input) {
   const auto reducer = static_cast<Reducer>(check.integer("reducer", 0, kNumReducers - 1));
   const Loops* loops = loopsFor(reducer, input);
   if (!loops) check.refuse("a reducer that has a meaning for its type");
   return *loops;
-=======
+}
+
 bool isRoundingSum(Reducer reducer, const Loops& loops) {
   return loops.acc == ElementType::kFloat &&
          (reducer == Reducer::kAdd || reducer == Reducer::kSquareAdd);
->>>>>>> 963988ca357c1e7303c1bf71233b492c245f3aab
 }
 
 TapLoop tapLoopFor(Reducer reducer, ElementType input) {

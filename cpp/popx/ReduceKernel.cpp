@@ -381,6 +381,7 @@ std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
 
 void checkReduce(engine::StepCheck& check) {
   const std::size_t k = ReduceBody::check(check);
+  check.flag("wide");
   const auto in = check.read(0);
   const auto& dims = check.dimensions("dims", in.rank());
   std::int64_t kept = 1;

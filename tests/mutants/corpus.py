@@ -48,12 +48,13 @@ def _elementwise() -> dict[str, Program]:
             lambda s: lax.rng_bit_generator(s, (33,), jnp.uint32),
             (np.zeros(4, np.uint32),),
         ),
-        "philox": (
+        "threefry": (
             lambda s: lax.rng_bit_generator(
-                s, (33,), jnp.uint32, algorithm=lax.RandomAlgorithm.RNG_PHILOX
+                s, (33,), jnp.uint16, algorithm=lax.RandomAlgorithm.RNG_THREE_FRY
             ),
             (np.zeros(4, np.uint32),),
         ),
+        "iota": (lambda n: jnp.arange(5000) + n, (np.int32(1),)),
     }
 
 
@@ -73,18 +74,17 @@ def _reductions() -> dict[str, Program]:
         return both, window, jnp.argmax(x, 1), jnp.argmin(n), (n > 0).all(0)
 
     def gradient(x):
-        pooled = partial(lax.reduce_window, init_value=-jnp.inf, computation=lax.max)
-        return jax.grad(
-            lambda v: (
-                pooled(v, window_dimensions=(2, 2), window_strides=(2, 2), padding="VALID") ** 2
-            ).sum()
-        )(x)
+        def pooled(v):
+            window, strides = (1, 2, 3, 1), (1, 1, 2, 1)
+            return (lax.reduce_window(v, -jnp.inf, lax.max, window, strides, "SAME") ** 2).sum()
+
+        return jax.grad(pooled)(x)
 
     return {
         "reductions": (lambda x: (x.sum(0), x.max(1), jnp.prod(x)), (_f32((7, 33)),)),
         "windows": (windows, (_f32((9, 40)),)),
         "bodies": (bodies, (_f32((5, 31)), _int(5, 31))),
-        "window_gradient": (gradient, (_f32((6, 8)),)),
+        "window_gradient": (gradient, (_f32((2, 6, 8, 3)),)),
     }
 
 
@@ -156,7 +156,7 @@ def _linear_algebra() -> dict[str, Program]:
         "lu": (lambda a: (jsp.linalg.lu(a), jnp.linalg.solve(a, a)), (square,)),
         "qr": (lambda a: jnp.linalg.qr(a, "complete"), (tall,)),
         "qr_pivots": (lambda a: jsp.linalg.qr(a, pivoting=True), (tall,)),
-        "qr_multiply": (lambda a, c: lax.linalg.ormqr(*lax.linalg.geqrf(a), c), (tall, tall)),
+        "qr_multiply": (lax.linalg.ormqr, (tall, _f32((4,)), _f32((7, 2)))),
         "svd": (lambda a: jnp.linalg.svd(a, full_matrices=False), (tall,)),
         "eigh": (jnp.linalg.eigh, (batch,)),
         "eig": (jnp.linalg.eig, (square,)),
@@ -233,8 +233,12 @@ def sealed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
     """The plugin's own bytes of a program, without JAX's wrapping."""
     with jax.default_device(jax.devices("ipu")[0]):
         compiled = jax.jit(function).lower(*arguments).compile()
-    executable = compiled.runtime_executable()
-    return bytes(executable.serialize())
+    wrapped = bytes(compiled.runtime_executable().serialize())
+    begin = wrapped.index(b"IPUJAXEX")
+    # Magic, format; the version and the contents each behind its length; the checksum between.
+    version_bytes = int.from_bytes(wrapped[begin + 12 : begin + 20], "little")
+    at = begin + 20 + version_bytes
+    return wrapped[begin : at + 16 + int.from_bytes(wrapped[at : at + 8], "little")]
 
 
 def write(folder: Path) -> None:

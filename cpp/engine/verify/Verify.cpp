@@ -90,6 +90,7 @@ class Verifier {
     }
     need(spec.shape.size() <= 64, "an argument or result has too many dimensions");
     need(spec.bytes <= kMostBytes, "an argument or result is too large");
+    need(spec.bytes == 0 || spec.dtype != "token", "a token holds nothing");
   }
 
   void verifyBuffers() const {

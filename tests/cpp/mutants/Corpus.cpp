@@ -50,6 +50,13 @@ struct Bound {
     specs.push_back(specOf(t));
     return t;
   }
+  /// An argument's copy, which may be written to.
+  Tensor inCopied(Type type, Shape shape) {
+    const auto given = in(type, shape);
+    const auto t = graph.addVariable(type, shape, VariableMappingMethod::LINEAR, "copy");
+    prog.add(program::Copy(given, t));
+    return t;
+  }
   void out(const Tensor& t) {
     auto& specs = options.signature.outputs;
     prog.add(program::Copy(t, graph.addDeviceToHostFIFO("out" + std::to_string(specs.size()),
@@ -77,7 +84,7 @@ void selections(Bound& b) {
 }
 
 void lookups(Bound& b) {
-  const auto table = b.in(FLOAT, {20, 6});
+  const auto table = b.inCopied(FLOAT, {20, 6});
   const auto offsets = b.in(UNSIGNED_INT, {4, 1});
   const auto rows = b.in(FLOAT, {4, 1, 6});
   const auto scale = b.in(FLOAT, {});
@@ -87,8 +94,7 @@ void lookups(Bound& b) {
   popops::multiUpdateMax(b.graph, table, rows, offsets, {0}, {1}, b.prog, {}, {});
   const auto start = b.in(UNSIGNED_INT, {1});
   b.out(popops::dynamicSlice(b.graph, table, start, {0}, {3}, b.prog));
-  popops::dynamicUpdate(b.graph, table, table.slice(0, 3).transpose().transpose(), start, {0}, {3},
-                        b.prog);
+  popops::dynamicUpdate(b.graph, table, b.in(FLOAT, {3, 6}), start, {0}, {3}, b.prog);
   b.out(table);
 }
 
@@ -123,7 +129,7 @@ void pooling(Bound& b) {
 void scaledReductions(Bound& b) {
   const auto x = b.in(HALF, {6, 33});
   const auto scale = b.in(FLOAT, {});
-  const auto sum = b.in(FLOAT, {33});
+  const auto sum = b.inCopied(FLOAT, {33});
   popops::reduceWithOutput(b.graph, x, sum, {0}, {popops::Operation::ADD, true, scale}, b.prog);
   b.out(sum);
   b.out(popops::reduce(b.graph, x, FLOAT, {1}, {popops::Operation::LOG_ADD}, b.prog));
