@@ -23,6 +23,6 @@ def place(program: Program) -> Program:
         if parameter.memory_kind not in DEVICE_KINDS:
             raise InvalidProgramError(
                 f"[place] needs arguments in device memory; got argument {index} in "
-                f"{parameter.memory_kind!r}. Do jax.device_put it to the device first."
+                f"{parameter.memory_kind!r}. Move it to the device first with jax.device_put."
             )
     return program
