@@ -57,6 +57,16 @@ def register_platform(library_path: str, options: Callable[[], dict[str, Any]]) 
     xla_bridge.register_plugin(PLATFORM, priority=500, library_path=library_path, options=options)
 
 
+def register_refusal(error: Exception) -> None:
+    """Makes JAX raise the error where it would create the platform's client."""
+    from jax._src import xla_bridge
+
+    def refuse() -> Any:
+        raise error
+
+    xla_bridge.register_backend_factory(PLATFORM, refuse, priority=500, fail_quietly=False)
+
+
 def is_registered() -> bool:
     """Whether JAX already knows the platform: it may load an entry point more than once."""
     from jax._src import xla_bridge

@@ -1,19 +1,21 @@
 """What JAX loads through the entry point `jax_plugins`: makes the platform "ipu" known.
 
 `initialize` never raises: where the platform cannot be offered (another jax series, the extension
-not built) it logs one line that says why and what to do, and JAX goes on without it.
+not built) it logs one line that says why and what to do, and JAX goes on without it. A wrong value
+of an environment variable is the user's: JAX raises it where it would make the platform's devices.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 from typing import Any
 
 from ipujax import config, host_callbacks, jax_compat
 from ipujax.compile_progress import compile_progress
-from ipujax.errors import CompileCancelledError, IpuError
+from ipujax.errors import CompileCancelledError, ConfigError, IpuError
 from ipujax.types import PlatformConfig
 
 logger = logging.getLogger("ipujax")
@@ -28,7 +30,11 @@ def initialize() -> None:
         return
     try:
         jax_compat.check_versions()
+        # The extension reads some of them as it is loaded.
+        config.check_process_variables(os.environ)
         _register()
+    except ConfigError as error:
+        jax_compat.register_refusal(error)
     except IpuError as error:
         logger.warning("ipujax is not available: %s", error)
     except ImportError as error:

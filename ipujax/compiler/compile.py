@@ -12,6 +12,7 @@ from ipujax.compiler import ir
 from ipujax.compiler.build import build
 from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
+from ipujax.compiler.emulation import first_wide_op, log_emulation
 from ipujax.compiler.fuse import fuse
 from ipujax.compiler.ingest import ingest
 from ipujax.compiler.lower import lower, refuse_unsupported
@@ -79,6 +80,7 @@ def _run_stages(
         at_stage("3_normalise")
         program = refuse_unsupported(normalise(request))
         _check(program, "3_normalise", dump)
+        wide = first_wide_op(program)
         at_stage("4_place")
         program = place(program)
         _check(program, "4_place", dump)
@@ -94,6 +96,7 @@ def _run_stages(
         at_stage("8_build")
         executable = build(lowered, request)
         dump.write("8_build", lambda: _described(executable))
+        log_emulation(request.name, wide, executable)
     return executable
 
 
