@@ -46,6 +46,12 @@ class InvalidProgramError(IpuError):
     pjrt_code = PjrtCode.INVALID_ARGUMENT
 
 
+class InternalError(IpuError):
+    """The compiler failed in a way that nobody meant: a bug in ipujax. Names the op at fault."""
+
+    pjrt_code = PjrtCode.INTERNAL
+
+
 class VerifyError(IpuError):
     """A compiler stage left something that the next one may not receive: a bug in ipujax."""
 
@@ -70,8 +76,8 @@ class UnsupportedOpError(IpuError):
         super().__init__(
             f"[compile] needs ops that have a rule; got {len(self.found)} that have none:\n"
             + "\n".join(lines)
-            + "\nRewrite these lines with supported ops, or keep them off the IPU with"
-            " jax.jit(..., device=...) or jax.pure_callback."
+            + "\nRewrite these lines with supported ops, or compute them on the CPU: outside of this"
+            ' program with arrays put on jax.devices("cpu")[0], inside it with jax.pure_callback.'
         )
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from ipujax import jax_compat
 from ipujax.compiler import ir
+from ipujax.compiler.bugs import is_bug, report
 from ipujax.compiler.build import build
 from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
@@ -21,6 +22,7 @@ from ipujax.compiler.partition import partition
 from ipujax.compiler.place import place
 from ipujax.compiler.schedule import schedule
 from ipujax.compiler.verify import verify
+from ipujax.errors import IpuError
 from ipujax.types import PlatformConfig
 
 #: The names of the stages, in order.
@@ -55,15 +57,33 @@ def compile_module(
         IpuError: of the type that says what is wrong with the program or its options.
     """
 
+    stage = ""
+
+    def at(name: str) -> None:
+        nonlocal stage
+        stage = name
+        at_stage(name)
+
     def run() -> bytes:
-        return _run_stages(code, options, platform, at_stage)
+        return _run_stages(code, options, platform, at)
 
     with _without_collections():
         try:
-            return run()
-        except RecursionError:
-            pass  # begins anew, outside of the failed attempt's frames
-        return on_deep_stack(run)
+            return _on_enough_stack(run)
+        except IpuError:
+            raise
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            raise report(error, stage) from error
+
+
+def _on_enough_stack(run: Callable[[], bytes]) -> bytes:
+    try:
+        return run()
+    except RecursionError:
+        pass  # begins anew, outside of the failed attempt's frames
+    return on_deep_stack(run)
 
 
 def _run_stages(

@@ -120,7 +120,7 @@ class Block:
 class Parameter:
     """What the caller promised for one argument of the program."""
 
-    name: str = ""
+    name: str = ""  #: its place in the caller's pytrees: "params['layers'][3]['w']"
     donated: bool = False
     alias: int | None = None  #: the result that takes over its memory
     memory_kind: str = "device"
@@ -141,7 +141,7 @@ class Program:
     name: str
     main: Block
     parameters: list[Parameter]
-    result_sources: list[Source] = field(default_factory=list)
+    result_names: list[str] = field(default_factory=list)  #: may be empty
     attrs: dict[str, Any] = field(default_factory=dict)
     x64: str = "error"  #: what becomes of 64-bit types: the option `ipu_x64`
     #: By index; passes that change a boundary type add to them.

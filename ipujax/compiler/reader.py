@@ -18,7 +18,7 @@ from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value, splat
 from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, STATIC, expand
-from ipujax.compiler.sources import Sources
+from ipujax.compiler.sources import Sources, name_of
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
 #: Ops whose results are their operands.
@@ -129,7 +129,8 @@ class Reader:
         return Program(
             name=self._name,
             main=block,
-            parameters=self._read_parameters(main, block),
+            parameters=self._read_parameters(main, entry, block),
+            result_names=_result_names(main, len(block.results)),
         )
 
     # Ops -----------------------------------------------------------------------------------------
@@ -357,8 +358,11 @@ class Reader:
 
     # Signature -----------------------------------------------------------------------------------
 
-    def _read_parameters(self, main: Any, block: Block) -> list[Parameter]:
-        parameters = [Parameter() for _ in block.args]
+    def _read_parameters(self, main: Any, entry: Any, block: Block) -> list[Parameter]:
+        parameters = [
+            Parameter(name_of(argument.location) or f"argument {index}")
+            for index, argument in enumerate(entry.arguments)
+        ]
         if "arg_attrs" not in main.attributes:
             return parameters
         for parameter, dictionary in zip(parameters, main.attributes["arg_attrs"], strict=True):
@@ -374,6 +378,16 @@ class Reader:
                 _check_alias(parameter.alias, value, block.results)
         _match_donors(parameters, block)
         return parameters
+
+
+def _result_names(main: Any, count: int) -> list[str]:
+    """As JAX calls them: "result['loss']"."""
+    names = [f"result {index}" for index in range(count)]
+    if "res_attrs" in main.attributes:
+        for index, dictionary in enumerate(main.attributes["res_attrs"]):
+            if "jax.result_info" in dictionary:
+                names[index] = dictionary["jax.result_info"].value or names[index]
+    return names
 
 
 def _match_donors(parameters: list[Parameter], block: Block) -> None:

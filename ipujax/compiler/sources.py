@@ -54,6 +54,11 @@ class Sources:
         return called
 
 
+def name_of(location: Any) -> str:
+    """The name that a location gives; empty where it gives none."""
+    return _parse(str(location)).name
+
+
 def _options(metadata: Any) -> tuple[tuple[str, str], ...]:
     """The options of ours in an op's metadata, sorted by name."""
     named = ((item.name, item.attr.value) for item in metadata)
