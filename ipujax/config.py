@@ -84,6 +84,16 @@ def _check_exceptions(text: str) -> str | None:
     return f"a comma-separated choice of {', '.join(EXCEPTIONS)}"
 
 
+#: What the engine does to run faster than step by step; cpp/engine/Mechanisms.hpp has the same.
+MECHANISMS = ("loops", "rows", "reductions", "chains", "copies", "places")
+
+
+def _check_mechanisms(text: str) -> str | None:
+    if not text or all(name in MECHANISMS for name in text.split(",")):
+        return None
+    return f"a comma-separated choice of {', '.join(MECHANISMS)}"
+
+
 #: Read by the engine and the tests for the whole process; none changes what a program computes.
 PROCESS_VARIABLES = {
     "IPUJAX_NUM_THREADS": "Threads of the IPU Model; as many as CPUs where it is not set.",
@@ -194,6 +204,14 @@ class CompileConfig:
         False,
         "Rewrite arithmetic by rules that hold for real numbers but not for every float.",
         "IPUJAX_FAST_MATH",
+    )
+    engine_without: str = option(
+        "",
+        "For tests: what the model shall not do to run faster; results are the same without: "
+        + ", ".join(MECHANISMS)
+        + ".",
+        "IPUJAX_ENGINE_WITHOUT",
+        check=_check_mechanisms,
     )
 
 

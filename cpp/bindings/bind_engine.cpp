@@ -83,10 +83,11 @@ void bindEngine(py::module_& m) {
   e.def(
       "buildImage",
       [](poplar::Graph& graph, const poplar::program::Program& prog, const py::dict& signature,
-         const std::string& stablehlo, bool out_of_memory_error) {
+         const std::string& stablehlo, bool out_of_memory_error, const std::string& without) {
         engine::BuildOptions options;
         options.signature = signatureOf(signature);
         options.stablehlo = stablehlo;
+        options.mechanisms = engine::Mechanisms::without(without);
         if (out_of_memory_error) options.out_of_memory = engine::OutOfMemory::kError;
         options.log = [](const std::string& message) {
           const py::gil_scoped_acquire acquire;
@@ -99,6 +100,7 @@ void bindEngine(py::module_& m) {
         }
         return py::bytes(bytes);
       },
-      "graph"_a, "program"_a, "signature"_a, "stablehlo"_a, "out_of_memory_error"_a = false);
+      "graph"_a, "program"_a, "signature"_a, "stablehlo"_a, "out_of_memory_error"_a = false,
+      "without"_a = "");
   e.def("inspectImage", &inspectImage, "bytes"_a);
 }

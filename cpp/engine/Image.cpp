@@ -9,7 +9,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 5;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 6;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -260,6 +260,7 @@ void writeContents(Writer& w, const Image& image) {
   write(w, image.memory);
   w.put(image.clock_hz);
   w.put(image.num_tiles);
+  w.put(image.mechanisms.bits());
   w.put(image.stablehlo);
   w.put(image.fingerprint);
 }
@@ -293,6 +294,7 @@ std::shared_ptr<Image> readContents(Reader& r) {
   image->memory = readMemory(r);
   image->clock_hz = r.get<double>();
   image->num_tiles = r.get<std::uint32_t>();
+  image->mechanisms = Mechanisms::fromBits(r.get<std::uint32_t>());
   image->stablehlo = r.text();
   image->fingerprint = r.text();
   if (!r.atEnd()) throw std::out_of_range("bytes follow the end");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/Mechanisms.hpp"
 #include "engine/Step.hpp"
 
 namespace ipujax::engine {
@@ -115,6 +116,7 @@ struct Image {
   MemoryAccount memory;
   double clock_hz = 0;
   std::uint32_t num_tiles = 0;
+  Mechanisms mechanisms;  ///< what the build did, and what a session may do
   std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
 
