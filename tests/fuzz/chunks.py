@@ -35,8 +35,9 @@ def _sharded(how: str) -> Check:
 
 
 def _programs(kind: str, how: str) -> Check:
+    from ipujax.config import MECHANISMS
     from ipujax.verification.oracles import Oracle
-    from tests.fuzz.programs.compare import MECHANISMS, compare, switched_off
+    from tests.fuzz.programs.compare import compare, switched_off
     from tests.fuzz.programs.program import from_seed
 
     interpreter = Oracle("interpreter", timeout=20.0)
@@ -44,8 +45,15 @@ def _programs(kind: str, how: str) -> Check:
 
     def one(seed: int) -> dict:
         without = {"each": MECHANISMS, "none": ()}.get(how, switched_off(seed))
-        outcome = compare(from_seed(seed, kind), without, interpreter.run)
-        return {"differences": outcome.differences, "refused": outcome.refused}
+        program = from_seed(seed, kind)
+        outcome = compare(program, without, interpreter.run)
+        return {
+            "differences": outcome.differences,
+            "refused": outcome.refused,
+            "pairs": [[*pair, number] for pair, number in program.pairs.items()],
+            "lines": program.source.count("\n"),
+            "rejected": dict(program.rejected),
+        }
 
     return one
 

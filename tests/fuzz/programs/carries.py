@@ -207,5 +207,3 @@ def alike(block: Writer, like: Value, exact: Value | None = None) -> tuple[str, 
         return form.format(value, like.shape), value.facts
     text, facts = literal(block, like.dtype)
     return f"jnp.full({like.shape}, {text}, jnp.{named(like.dtype)})", facts
-
-

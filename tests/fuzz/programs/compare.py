@@ -1,4 +1,4 @@
-"""One program on the IPU, on the IPU with a mechanism of the engine switched off, and on the CPU."""
+"""One program on the IPU, on the IPU with mechanisms of the engine switched off, and elsewhere."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import jax
 import numpy as np
 
 from ipujax import jax_compat
+from ipujax.config import MECHANISMS
 from ipujax.errors import OracleError
 from tests.fuzz import check
 from tests.fuzz.generator import RandomProgram
 from tests.fuzz.programs.program import Program
 from tests.fuzz.programs.second_opinion import in_float64
 
-#: What the engine does to run faster, and can do without: the option `ipu_engine_without`.
-MECHANISMS = ("loops", "rows", "reductions", "chains", "copies", "places")
 #: Rounded results may differ so far in units of their largest element; beyond it, float64 decides.
 _CLOSE = {"float32": 1e-5, "float16": 0.01, "bfloat16": 0.06, "complex64": 1e-5}
 #: Elements that the interpreter computes in less time than XLA compiles a program.

@@ -161,7 +161,7 @@ def _write_scan(
 @op(2.5)
 def lax_map(w: Writer) -> None:
     block = enter(w, "map")
-    a = w.pick(lambda v: 0 < v.rank and 0 < v.shape[0] <= 130)
+    a = w.pick(lambda v: v.rank > 0 and 0 < v.shape[0] <= 130)
     kept: list[Value] = []
     names: list[str] = []
 
@@ -260,9 +260,15 @@ def gradient(w: Writer) -> None:
         block.uses(value.name, "grad.out")
     w.nest(f"{name}({names[0]})", block, " + ".join(terms))
     w.define(first)
-    form = w.choice(("jax.grad({f})({a})", "jax.grad({f})({a})", "jax.value_and_grad({f})({a})[1]",
-                     "jax.jvp({f}, ({a},), (jnp.ones_like({a}),))[1]",
-                     "jax.grad(jax.checkpoint({f}))({a})"))
+    form = w.choice(
+        (
+            "jax.grad({f})({a})",
+            "jax.grad({f})({a})",
+            "jax.value_and_grad({f})({a})[1]",
+            "jax.jvp({f}, ({a},), (jnp.ones_like({a}),))[1]",
+            "jax.grad(jax.checkpoint({f}))({a})",
+        )
+    )
     source = form.format(f=name, a=a)
     result = w.put(source, Facts(2.0**12, 0.0), small=False)
     w.values.remove(result)
@@ -332,7 +338,9 @@ def while_loop(w: Writer) -> None:
         k = w.choice([k for k in exact if str(carry[k].type.dtype) != "complex64"] or [None])
         if k is not None:
             goes_on = f"({goes_on}) & ({state}[{k + 1}].sum() < {w.integer(0, 200)})"
-    w.nest(f"{name}({state})", block, f"({', '.join([f'{counter} + 1', *(c.next for c in carry)])})")
+    w.nest(
+        f"{name}({state})", block, f"({', '.join([f'{counter} + 1', *(c.next for c in carry)])})"
+    )
     w.define(first)
     starts = ", ".join(["0", *(f"jnp.asarray({c.start})" for c in carry)])
     source = f"lax.while_loop(lambda {state}: {goes_on}, {name}, ({starts}))"

@@ -244,5 +244,7 @@ def complex_parts(w: Writer) -> None:
 def complex_of(w: Writer) -> None:
     a = w.floating(lambda v: v.dtype == "float32")
     b, facts = partner(w, a)
-    w.put(f"lax.complex({a}, jnp.broadcast_to(jnp.asarray({b}, jnp.float32), {a.shape}))",
-          a.facts.union(facts))
+    w.put(
+        f"lax.complex({a}, jnp.broadcast_to(jnp.asarray({b}, jnp.float32), {a.shape}))",
+        a.facts.union(facts),
+    )

@@ -110,8 +110,10 @@ _ROWS = (
     ("jax.nn.logsumexp({}, axis={})", lambda b: b + 10),
     ("{0} - {0}.mean({1}, keepdims=True)", lambda b: 2 * b),
     ("{0} / (1 + jnp.abs({0}).sum({1}, keepdims=True))", lambda b: 1.0),
-    ("({0} - {0}.mean({1}, keepdims=True)) * lax.rsqrt({0}.var({1}, keepdims=True) + 1)",
-     lambda b: 2 * b),
+    (
+        "({0} - {0}.mean({1}, keepdims=True)) * lax.rsqrt({0}.var({1}, keepdims=True) + 1)",
+        lambda b: 2 * b,
+    ),
     ("jnp.sqrt(1 + jnp.square({0}).sum({1}))", lambda b: 64 * b + 1),
 )
 

@@ -13,7 +13,9 @@ from tests.fuzz.check import on_platform
 from tests.fuzz.values import dtype_of
 
 _NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "complex<f32>": "complex64"}
-_CONSTANT = re.compile(r'dense<("0x[0-9A-F]*"|[^<>"]*)> : tensor<([0-9x]*)(f32|f16|bf16|complex<f32>)>')
+_CONSTANT = re.compile(
+    r'dense<("0x[0-9A-F]*"|[^<>"]*)> : tensor<([0-9x]*)(f32|f16|bf16|complex<f32>)>'
+)
 _HEX = re.compile(r"0x[0-9A-F]+")
 _TYPE = re.compile(r"(?<=[x<( ])(bf16|f16|f32)(?=[>,) \n])")
 

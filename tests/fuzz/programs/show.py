@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from ipujax.config import MECHANISMS
 from ipujax.verification.oracles import Oracle
-from tests.fuzz.programs.compare import MECHANISMS, compare, switched_off
+from tests.fuzz.programs.compare import compare, switched_off
 from tests.fuzz.programs.program import from_seed
 from tests.fuzz.programs.shrink import kind_of, shrunk
 

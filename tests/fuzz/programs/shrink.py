@@ -39,6 +39,9 @@ def _still(program: Program, fails: Fails) -> bool:
 
 def candidates(program: Program) -> Iterator[Program]:
     """Smaller programs, the boldest first."""
+    alive = ast.unparse(_alive(ast.parse(program.source))) + "\n"
+    if len(alive) < len(program.source):
+        yield replace(program, source=alive)
     yield from _fewer_results(program)
     if program.donated:
         yield replace(program, donated=())
@@ -116,7 +119,7 @@ def _without(source: str, name: str, value: str) -> str | None:
     class Replace(ast.NodeTransformer):
         count = 0
 
-        def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+        def visit_Name(self, node: ast.Name) -> ast.expr:
             if node.id == name and isinstance(node.ctx, ast.Load):
                 self.count += 1
                 return replacement

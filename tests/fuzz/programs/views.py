@@ -131,9 +131,7 @@ def concatenate(w: Writer) -> None:
     def rest(v: Value) -> tuple[int, ...]:
         return (*v.shape[:axis], *v.shape[axis + 1 :])
 
-    fits = [
-        v for v in w.values if v.dtype == a.dtype and v.rank == a.rank and rest(v) == rest(a)
-    ]
+    fits = [v for v in w.values if v.dtype == a.dtype and v.rank == a.rank and rest(v) == rest(a)]
     parts = [a, *(w.choice(fits) for _ in range(w.integer(1, 2)))]
     w.rng.shuffle(parts)
     facts = a.facts.union(*(v.facts for v in parts))
