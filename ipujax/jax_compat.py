@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from ipujax.errors import UnsupportedOpError, VersionError
 
 PLATFORM = "ipu"
 CALLBACK_TARGET = "ipu_python_callback"
+INSPECT_TARGET = "ipu_inspect_sharding"
 #: Series of jax and jaxlib whose private parts this file knows.
 TESTED = ((0, 10),)
 
@@ -94,6 +96,47 @@ def allow_persistent_cache(options_key: Callable[[], str]) -> None:
 
     compilation_cache.is_cache_used = is_cache_used
     cache_key.custom_hook = custom_key
+
+
+def replace_cache_entries() -> None:
+    """Makes an entry of the compilation cache take the place of the one that could not be read.
+
+    JAX keeps what it finds under a key, and leaves half an entry where the disk is full. It writes
+    ours under a name that no other process uses; renamed, it is there as a whole or not at all.
+    """
+    from jax._src import compilation_cache
+
+    put = compilation_cache.put_executable_and_time
+
+    @functools.wraps(put)
+    def replacing(
+        key: str, module_name: str, executable: Any, backend: Any, compile_time: int
+    ) -> None:
+        cache = compilation_cache._get_cache(backend)
+        # A VerificationCache compares entries under the key itself.
+        if backend.platform != PLATFORM or not isinstance(cache, compilation_cache.LRUCache):
+            put(key, module_name, executable, backend, compile_time)
+            return
+        unique = f"{key}.{uuid.uuid4().hex}"
+        try:
+            put(unique, module_name, executable, backend, compile_time)
+            _rename_entry(cache.path, unique, key)
+        except BaseException:
+            _rename_entry(cache.path, unique, None)
+            raise
+
+    compilation_cache.put_executable_and_time = replacing
+
+
+def _rename_entry(folder: Any, old: str, new: str | None) -> None:
+    """Renames the files of an entry that there are; removes them where `new` is None."""
+    for suffix in ("-atime", "-cache"):
+        file = folder / f"{old}{suffix}"
+        if new is None:
+            with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)
+        elif file.exists():
+            file.replace(folder / f"{new}{suffix}")
 
 
 def show_text_on_demand(show: Callable[[bool], None]) -> None:
@@ -174,6 +217,44 @@ def allow_callbacks() -> None:
         platform=PLATFORM,
         cacheable=False,
     )
+
+
+def allow_inspect_sharding() -> None:
+    """Lowers `inspect_array_sharding` over several devices to a call that our partitioner answers.
+
+    JAX's own rule answers at once for one device. For several it writes a call that holds the
+    address of a C++ object; the call gets the id of the same function instead.
+    """
+    from jax._src import debugging
+
+    others = debugging._inspect_sharding_lowering_rule
+
+    def lower(ctx: Any, value: Any, *, callback: Callable[[Any], None]) -> Sequence[Any]:
+        from jaxlib.mlir import ir
+
+        kept = ctx.module_context.keepalives
+        before = len(kept)
+        others(ctx, value, callback=callback)
+        if len(kept) > before:
+            inspect = kept[-1]
+            # The registry's functions return their results: there are none.
+            handle = host_callbacks.register(lambda sharding: (inspect(sharding), ())[1], [], [])
+            ctx.module_context.add_keepalive(handle)
+            call = list(ir.InsertionPoint.current.block.operations)[-1].operation
+            call.attributes["call_target_name"] = ir.StringAttr.get(INSPECT_TARGET)
+            call.attributes["backend_config"] = ir.StringAttr.get(handle.callback_id)
+        return []
+
+    mlir.register_lowering(debugging.inspect_sharding_p, lower, platform=PLATFORM)
+
+
+def hlo_sharding(serialised: bytes) -> Any:
+    """What JAX hands to the callback of `inspect_array_sharding`; see `sharding_bytes`."""
+    from jax._src.lib import xla_client
+
+    sharding = xla_client.OpSharding()
+    sharding.ParseFromString(serialised)
+    return xla_client.HloSharding.from_proto(sharding)
 
 
 def test_harnesses() -> Sequence[Any]:

@@ -50,9 +50,11 @@ def _register() -> None:
     jax_compat.register_platform(str(_poplar.__file__), _client_options)
     jax_compat.allow_donation()
     jax_compat.allow_callbacks()
+    jax_compat.allow_inspect_sharding()
     jax_compat.lower_linalg_as_on_cpu()
     jax_compat.lower_named_platforms_only()
     jax_compat.allow_persistent_cache(_options_key)
+    jax_compat.replace_cache_entries()
     jax_compat.outlive_interrupted_compiles()
     jax_compat.show_text_on_demand(_poplar.show_program_text)
 
