@@ -87,6 +87,12 @@ class OutOfMemoryError(IpuError, MemoryError):
     pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
 
 
+class PlacementError(IpuError, ValueError):
+    """An array was asked into a memory or a layout that an IPU does not offer."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
+
+
 class CompileCancelledError(IpuError):
     """Python is about to end while a compile that nobody waits for goes on."""
 
