@@ -61,8 +61,8 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 	@$(call configure,$(BUILD))
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
 
-fuzz: build ## 10,000 random programs against JAX's CPU backend and the reference interpreter
-	$(PY) -m tests.fuzz --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
+fuzz: build ## random programs, KIND=programs (default), gradients, ops or sharded, COUNT of them from SEED
+	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
 bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 	$(PY) -m ipujax bench

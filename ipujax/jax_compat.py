@@ -10,7 +10,7 @@ import contextlib
 import functools
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -628,7 +628,9 @@ def parse_module(code: bytes | str) -> Any:
         return ir.Module.parse(code)
 
 
-def load_program(code: bytes | str, device: Any) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+def load_program(
+    code: bytes | str, device: Any, compiler_options: Mapping[str, str] | None = None
+) -> Callable[[Sequence[np.ndarray]], list[Any]]:
     """Compiles StableHLO for one device; the result runs it on NumPy arrays.
 
     JAX compiles what it traced itself; programs that come from elsewhere go to its client.
@@ -637,6 +639,7 @@ def load_program(code: bytes | str, device: Any) -> Callable[[Sequence[np.ndarra
 
     options = _jax.CompileOptions()
     options.num_replicas = options.num_partitions = 1
+    options.env_option_overrides = list((compiler_options or {}).items())
     executable = device.client.compile_and_load(
         parse_module(code),
         executable_devices=_jax.DeviceList((device,)),

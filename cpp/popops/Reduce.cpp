@@ -35,8 +35,7 @@ std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
   const auto& in = step.operands[0];
   const auto reducer = static_cast<Reducer>(step.attributes.integer("reducer"));
   const Loops& loops = *engine::reduction::loopsFor(reducer, in.type);
-  const bool rounds = loops.acc == ElementType::kFloat &&
-                      (reducer == Reducer::kAdd || reducer == Reducer::kSquareAdd);
+  const bool rounds = engine::reduction::isRoundingSum(reducer, loops);
   engine::reduction::StridedReduce plan(loops, rounds, in.type, in.shape, in.strides,
                                         step.attributes.integers("dims"));
   const engine::reduction::Finish finish(step, 1, loops);

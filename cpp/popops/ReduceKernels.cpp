@@ -14,6 +14,11 @@ const Loops* loopsFor(Reducer reducer, ElementType input) {
   return loops.row ? &loops : nullptr;
 }
 
+bool isRoundingSum(Reducer reducer, const Loops& loops) {
+  return loops.acc == ElementType::kFloat &&
+         (reducer == Reducer::kAdd || reducer == Reducer::kSquareAdd);
+}
+
 TapLoop tapLoopFor(Reducer reducer, ElementType input) {
   static const TapTable& table = IPUJAX_PICK(tapTable());
   return table.loops[static_cast<int>(reducer)][static_cast<int>(input)];

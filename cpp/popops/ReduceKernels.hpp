@@ -69,5 +69,7 @@ IPUJAX_DECLARE_SIMD(const LoopTable& loopTable())
 
 /// Null where the reducer has no meaning for the type (kLogAdd of integers, kAnd of floats).
 const Loops* loopsFor(Reducer reducer, ElementType input);
+/// Whether it is a sum of floats, of which no more than a few are added one after the other.
+bool isRoundingSum(Reducer reducer, const Loops& loops);
 
 }  // namespace ipujax::engine::reduction
