@@ -121,22 +121,24 @@ def replace_cache_entries() -> None:
         try:
             put(unique, module_name, executable, backend, compile_time)
             _rename_entry(cache.path, unique, key)
-        except BaseException:
-            _rename_entry(cache.path, unique, None)
-            raise
+        finally:
+            for suffix in ("-cache", "-atime"):
+                with contextlib.suppress(OSError):
+                    (cache.path / f"{unique}{suffix}").unlink(missing_ok=True)
 
     compilation_cache.put_executable_and_time = replacing
 
 
-def _rename_entry(folder: Any, old: str, new: str | None) -> None:
-    """Renames the files of an entry that there are; removes them where `new` is None."""
-    for suffix in ("-atime", "-cache"):
-        file = folder / f"{old}{suffix}"
-        if new is None:
-            with contextlib.suppress(OSError):
-                file.unlink(missing_ok=True)
-        elif file.exists():
-            file.replace(folder / f"{new}{suffix}")
+def _rename_entry(folder: Any, old: str, new: str) -> None:
+    """Renames an entry, if there is one. Its time of access, if kept, comes before it.
+
+    Another process that makes room in the folder reads the time of each entry that it finds.
+    """
+    entry, time = folder / f"{old}-cache", folder / f"{old}-atime"
+    if time.exists():
+        (folder / f"{new}-atime").write_bytes(time.read_bytes())
+    if entry.exists():
+        entry.replace(folder / f"{new}-cache")
 
 
 def show_text_on_demand(show: Callable[[bool], None]) -> None:
