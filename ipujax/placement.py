@@ -1,4 +1,4 @@
-"""The memory and the layout that arrays can have on an IPU, and the errors for all others."""
+"""The memory and the layout that arrays have on an IPU, where programs run; errors for all else."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ DEVICE_KINDS = frozenset({"", "device", "tile"})
 #: Custom calls by which a program says where a value shall be: in a memory, in a layout.
 MEMORY_CALL = "annotate_device_placement"
 CALLS = frozenset({MEMORY_CALL, "LayoutConstraint"})
+
+#: The attribute by which `jax.experimental.compute_on` says where an op shall run.
+COMPUTE_ATTRIBUTE = "_xla_compute_type"
 
 #: Layouts that leave the choice to the compiler, as the module names them.
 _CHOSEN = frozenset({"default", "auto"})
@@ -42,4 +45,19 @@ def check_layout(where: str, minor_to_major: str, rank: int) -> None:
         raise PlacementError(
             f"[{where}] needs the row-major layout {row_major}; got {minor_to_major}. "
             "Remove the layout: the compiler chooses how arrays are spread over the tiles."
+        )
+
+
+def check_compute(place: str, line: str) -> None:
+    """Refuses ops that shall run anywhere but on the device.
+
+    Args:
+        place: as XLA names it: "dense" for JAX's "device", "host" for its "device_host".
+        line: the user's source line; may be empty.
+    """
+    if place != "dense":
+        at = f" (at {line})" if line else ""
+        raise PlacementError(
+            f"[compute_on] needs ops that run on the device; got some for {place!r}{at}. "
+            "Call the host with jax.pure_callback, or remove compute_on."
         )

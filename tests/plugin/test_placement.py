@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.compute_on import compute_on
 from jax.experimental.layout import Format, Layout, with_layout_constraint
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
@@ -129,3 +130,23 @@ def test_a_row_major_constraint_changes_nothing(x: jax.Array):
     np.testing.assert_allclose(
         f(jax.device_put(X, NamedSharding(mesh, P("a")))), np.sin(X) + 1, 1e-5
     )
+
+
+def test_computing_on_the_host_is_refused(x: jax.Array):
+    on_host = compute_on("device_host")(jax.jit(lambda a: a * 3))
+
+    def in_block(a: Any) -> Any:
+        with compute_on("device_host"):
+            return a * 3
+
+    mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("a",))
+    sharded = jax.device_put(X, NamedSharding(mesh, P("a")))
+    for f in (jax.jit(lambda a: on_host(a) + 1), jax.jit(in_block)):
+        for argument in (x, sharded):
+            with pytest.raises(jax.errors.JaxRuntimeError, match=r"for 'host' \(at test_placement"):
+                f(argument)
+
+
+def test_computing_on_the_device_is_what_programs_do(x: jax.Array):
+    f = compute_on("device")(jax.jit(lambda a: a * 3))
+    np.testing.assert_array_equal(jax.jit(lambda a: f(a) + 1)(x), X * 3 + 1)
