@@ -61,7 +61,8 @@ def _check_dot(rng, dtypes, options=None) -> None:
         return lax.dot_general(a, b, numbers, preferred_element_type=out)
 
     got = np.asarray(jax.jit(product, compiler_options=options)(a, b))
-    result = "".join(names[0] + names[2] + names[3])
+    free = [x for x in a_axes + b_axes if x in names[2] + names[3]]
+    result = "".join(names[0] + free)
     spec = f"{''.join(a_axes)},{''.join(b_axes)}->{result}"
     want = np.einsum(spec, _int64(a), _int64(b)).astype(out)
     assert got.dtype == want.dtype
@@ -134,15 +135,17 @@ def _check_convolution(rng, dtypes, options=None) -> None:
     window = [int(rng.integers(1, 4)) for _ in range(rank)]
     x_dilation, w_dilation, strides = ([int(rng.integers(1, 3)) for _ in field] for _ in range(3))
     padding = []
-    for size, width, dx, dw in zip(field, window, x_dilation, w_dilation, strict=True):
-        missing = (width - 1) * dw - (size - 1) * dx
+    for length, width, dx, dw in zip(field, window, x_dilation, w_dilation, strict=True):
+        missing = (width - 1) * dw - (length - 1) * dx
         padding.append((int(rng.integers(0, 3)) + max(0, missing), int(rng.integers(0, 3))))
-    x_type, w_type, out = _types(rng, dtypes)
-    w_type = x_type  # JAX convolves operands of one type
+    x_type = str(rng.choice(dtypes))  # JAX convolves operands of one type and one sign
+    size, kind = np.dtype(x_type).itemsize, np.dtype(x_type).kind
+    wider = [name for name in dtypes if np.dtype(name).kind == kind]
+    out = str(rng.choice([name for name in wider if np.dtype(name).itemsize >= size]))
     batch = batch_groups * int(rng.choice([1, 2, 5]))
     x = _random(rng, [batch, in_channels * groups, *field], x_type)
-    w = _random(rng, [out_channels, in_channels, *window], w_type)
-    specs = [rng.permutation(rank + 2).tolist() for _ in range(3)]
+    w = _random(rng, [out_channels, in_channels, *window], x_type)
+    specs = [tuple(rng.permutation(rank + 2).tolist()) for _ in range(3)]
 
     def convolve(x, w):
         return lax.conv_general_dilated(
