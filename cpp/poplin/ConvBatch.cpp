@@ -147,7 +147,7 @@ class Batch {
                 std::int64_t n0, std::int64_t rows, W* sums) const {
     const auto& table = blas::micro<M>();
     const std::int64_t co = p_.out_channels;
-    const std::int64_t group = std::min<std::int64_t>(2, table.max_panels);
+    const std::int64_t group = std::min<std::int64_t>(2, table.panels);
     // Neighbouring outputs of a line read neighbouring rows: one long run of rows.
     const bool joined = p_.stride[2] == 1 && rows == p_.batch;
     const std::int64_t run = joined ? rows * p_.output[2] : rows;

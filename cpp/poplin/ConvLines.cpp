@@ -208,7 +208,7 @@ class Lines {
 
   std::int64_t panelGroup() const {
     const auto& table = blas::micro<M>();
-    if (table.max_panels < kWidest) return table.max_panels;
+    if (table.panels < kWidest) return table.panels;
     const std::int64_t wanted = ceilDiv(p_.out_channels, kPanel);
     if (p_.output[2] <= table.max_rows[kWidest] && wanted >= kWidest) return kWidest;
     return wanted == 3 && p_.output[2] <= table.max_rows[3] ? 3 : 2;

@@ -175,3 +175,15 @@ def test_convolution_wraps(seed):
 def test_emulated_convolution_wraps(seed):
     with jax.enable_x64(True):
         _check_convolution(np.random.default_rng(seed), WIDE, {"ipu_x64": "emulate"})
+
+
+def test_narrow_operands_cost_their_cast():
+    """A product in 32 bits of 8-bit operands costs what it costs with both casts written out."""
+    a, b = np.ones((64, 96), np.int8), np.ones((96, 80), np.int8)
+
+    def cycles(f) -> float:
+        return jax.jit(f).lower(a, b).compile().cost_analysis()["cycles"]
+
+    direct = cycles(lambda a, b: jnp.matmul(a, b, preferred_element_type=np.int32))
+    cast = cycles(lambda a, b: a.astype(np.int32) @ b.astype(np.int32))
+    assert direct == cast > cycles(lambda a, b: a @ b)

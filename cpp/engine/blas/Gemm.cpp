@@ -107,7 +107,7 @@ void block(const Gemm& g, const Right<M>& right, std::int64_t m0, std::int64_t r
   using W = Word<M>;
   const auto& table = micro<M>();
   const std::int64_t panel_group =
-      std::min<std::int64_t>(rows <= table.max_rows[kMaxPanels] ? kMaxPanels : 2, table.max_panels);
+      rows <= table.max_rows[kMaxPanels] ? kMaxPanels : std::min(2, table.panels);
   const std::int64_t max_rows = table.max_rows[panel_group];
   const std::int64_t per_block = ceilDiv(rows, ceilDiv(rows, max_rows));
   const std::int64_t depth = g.half_block ? g.half_block : kDepth<M>;

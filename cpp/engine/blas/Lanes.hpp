@@ -86,10 +86,10 @@ struct Lanes<ShortPairs> : PlainLanes<std::uint32_t, IntVector> {
 };
 
 /// The largest tile of accumulators that leaves registers for the operands: rows for each number
-/// of panels, 0 where there is no such kernel.
+/// of panels, 0 where there is no such kernel; and the panels to take for many rows.
 struct TileSizes {
   int rows[kMaxPanels + 1];
-  int max_panels;
+  int panels;
 };
 template <class M>
 constexpr TileSizes tileSizes() {
@@ -99,7 +99,7 @@ constexpr TileSizes tileSizes() {
   // Without an instruction of their own, 64-bit products need registers for their parts.
   constexpr bool kParts = std::is_same_v<M, LongInts>;
 #if defined(__AVX2__)
-  return {{0, kParts ? 3 : 6, 0, 0, 0}, 1};
+  return {{0, kParts ? 3 : 6, 1, 1, 1}, 1};
 #else
   return {{0, kParts ? 1 : 3, 0, 0, 0}, 1};
 #endif

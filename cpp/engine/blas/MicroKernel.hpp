@@ -37,7 +37,7 @@ struct MicroTable {
   using MicroFn = void (*)(const MicroCall<W>&);
   MicroFn fn[kMaxPanels + 1][kMaxRows + 1];  ///< [panels][rows], null where registers run out
   int max_rows[kMaxPanels + 1];
-  int max_panels;
+  int panels;  ///< to take for many rows; few rows may have more, up to kMaxPanels
   /// One packed panel from columns that are contiguous along k: dst[k * kPanel + j] =
   /// src[j * ld + k].
   void (*packTransposed)(const W* src, std::int64_t ld, std::int64_t kc, std::int64_t cols, W* dst);

@@ -11,22 +11,28 @@ namespace {
 template <class M>
 constexpr int kPerPanel = static_cast<int>(kPanel<M>) / Lanes<M>::kCount;  ///< vectors
 
+/// The first `count` sums of a vector.
+template <class M>
+void writePart(Word<M>* c, typename Lanes<M>::Vec sums, std::int64_t count, bool accumulate) {
+  alignas(64) Word<M> row[Lanes<M>::kCount];
+  Lanes<M>::store(row, sums);
+  for (std::int64_t j = 0; j < count; ++j) c[j] = accumulate ? c[j] + row[j] : row[j];
+}
+
 template <class M, int kRows, int kVectors>
 inline void writeTile(const MicroCall<Word<M>>& call,
                       const typename Lanes<M>::Vec (&acc)[kRows][kVectors]) {
   using L = Lanes<M>;
-  const bool whole = call.cols == kVectors * L::kCount;
   for (int i = 0; i < kRows; ++i) {
     Word<M>* c = call.c + i * call.c_row;
-    if (whole) {
-      for (int j = 0; j < kVectors; ++j) {
-        Word<M>* p = c + j * L::kCount;
+    for (int j = 0; j < kVectors; ++j) {
+      Word<M>* p = c + j * L::kCount;
+      const std::int64_t left = call.cols - j * L::kCount;
+      if (left >= L::kCount) {
         L::store(p, call.accumulate ? L::add(L::load(p), acc[i][j]) : acc[i][j]);
+      } else if (left > 0) {
+        writePart<M>(p, acc[i][j], left, call.accumulate);
       }
-    } else {
-      alignas(64) Word<M> row[kVectors * L::kCount];
-      for (int j = 0; j < kVectors; ++j) L::store(row + j * L::kCount, acc[i][j]);
-      for (std::int64_t j = 0; j < call.cols; ++j) c[j] = call.accumulate ? c[j] + row[j] : row[j];
     }
   }
 }
@@ -150,7 +156,7 @@ template <class M>
 MicroTable<M> make() {
   constexpr TileSizes kSizes = tileSizes<M>();
   MicroTable<M> table{};
-  table.max_panels = kSizes.max_panels;
+  table.panels = kSizes.panels;
   for (int p = 0; p <= kMaxPanels; ++p) table.max_rows[p] = kSizes.rows[p];
   fill<M, 1>(table, std::make_integer_sequence<int, kSizes.rows[1]>{});
   fill<M, 2>(table, std::make_integer_sequence<int, kSizes.rows[2]>{});

@@ -97,7 +97,7 @@ void checkTile(const MicroTable<M>& table, int panels, int rows, std::int64_t co
 
 template <class M>
 void checkTable(const MicroTable<M>& table) {
-  for (int panels = 1; panels <= table.max_panels; ++panels)
+  for (int panels = 1; panels <= kMaxPanels; ++panels)
     for (int rows = 1; rows <= table.max_rows[panels]; ++rows)
       for (const std::int64_t cols : {panels * kPanel<M>, panels * kPanel<M> - 3})
         for (const bool accumulate : {false, true})
