@@ -283,7 +283,7 @@ void bindPlugin(py::module_& module) {
   // Counted: each True is taken back by one False; it begins with one True.
   module.def("show_program_text",
              [](bool show) { state().program_text_requests.fetch_add(show ? 1 : -1); });
-  // Whether JAX guards transfers to the host: on this thread (None: as the process), in the process.
+  // Whether JAX guards transfers to the host: this thread (None: as the process), the process.
   module.def("guard_transfers", [](std::optional<bool> thread, bool process) {
     transfer_guard::setForThread(thread);
     transfer_guard::setForProcess(process);

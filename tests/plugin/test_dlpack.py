@@ -36,6 +36,13 @@ def test_shapes(device: jax.Device, shape: tuple[int, ...]):
     assert np.from_dlpack(x).shape == shape
 
 
+@pytest.mark.parametrize("copy", [None, False])
+def test_the_consumer_may_ask_for_the_host(device: jax.Device, copy: bool | None):
+    x = jax.device_put(X, device) + 1
+    seen = np.from_dlpack(x, device="cpu", copy=copy)
+    assert address(seen) == x.unsafe_buffer_pointer()
+
+
 def test_a_copy_is_one(device: jax.Device):
     x = jax.device_put(X, device) + 1
     copied = np.from_dlpack(x, copy=True)
