@@ -259,7 +259,7 @@ def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
     def refused(needs: str) -> ConfigError:
         return ConfigError(
             f"[config] {where} needs {needs}; got {value!r}. "
-            f"Do set it so, or leave it out for the default {spec.default!r}."
+            f"Use such a value, or leave it out for the default {spec.default!r}."
         )
 
     try:
@@ -299,7 +299,7 @@ def _check_together(machine: MachineConfig) -> None:
     if not machine.use_model:
         raise ConfigError(
             "[config] JAX_IPU_USE_MODEL=false needs a build against the Poplar SDK; got a build "
-            "of the IPU Model. Do unset it, or build with -DIPUJAX_POPLAR_SDK=<dir>."
+            "of the IPU Model. Unset it, or build with -DIPUJAX_POPLAR_SDK=<dir>."
         )
 
 
@@ -317,7 +317,7 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
         if name not in known:
             raise ConfigError(
                 f"[config] compiler_options needs names out of {', '.join(sorted(known))}; "
-                f"got {name!r}. Do take one of these."
+                f"got {name!r}. Use one of these."
             )
         changes[known[name].name] = _parse(known[name], value, f"compiler_options[{name!r}]")
     return replace(config, **changes)

@@ -1,7 +1,7 @@
 """Every error ipujax raises on purpose, with the PJRT status code that it becomes in JAX.
 
-Messages read `[where] needs X; got Y. Do Z.`: where in the pipeline, what was expected, what came,
-what to do.
+Messages read `[where] needs X; got Y. <what to do>.`: where in the pipeline, what was expected,
+what came, and a plain imperative.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class UnsupportedOpError(IpuError):
         super().__init__(
             f"[compile] needs ops that have a rule; got {len(self.found)} that have none:\n"
             + "\n".join(lines)
-            + "\nDo rewrite these lines with supported ops, or keep them off the IPU with"
+            + "\nRewrite these lines with supported ops, or keep them off the IPU with"
             " jax.jit(..., device=...) or jax.pure_callback."
         )
 
@@ -79,6 +79,21 @@ class UnsupportedDtypeError(IpuError):
     """The program computes in a dtype that an IPU does not have, such as float64."""
 
     pjrt_code = PjrtCode.UNIMPLEMENTED
+
+
+class NestingError(IpuError):
+    """Calls, loops and branches of the program nest deeper than can be compiled."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
+
+
+def too_deep(got: str) -> NestingError:
+    """The error of a program that has `got`."""
+    return NestingError(
+        f"[compile] needs a program whose calls, loops and branches nest less deeply; got {got}. "
+        "Replace the recursion that builds it by lax.scan or lax.fori_loop, or jit its parts "
+        "separately."
+    )
 
 
 class OutOfMemoryError(IpuError, MemoryError):

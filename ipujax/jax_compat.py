@@ -45,7 +45,7 @@ def check_versions(jax_version: str | None = None, jaxlib_version: str | None = 
             works = " or ".join(".".join(map(str, tested)) + ".x" for tested in TESTED)
             raise VersionError(
                 f"[plugin] needs {name} {works}; got {name} {version}. "
-                f'Do pip install "jax~={".".join(map(str, TESTED[-1]))}.0" '
+                f'Run pip install "jax~={".".join(map(str, TESTED[-1]))}.0" '
                 f'"jaxlib~={".".join(map(str, TESTED[-1]))}.0".'
             )
 

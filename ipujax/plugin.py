@@ -34,7 +34,7 @@ def initialize() -> None:
     except ImportError as error:
         logger.warning(
             "ipujax is not available: [plugin] needs its built extension; got: %s. "
-            "Do run make build in the source tree, or install the wheel.",
+            "Run make build in the source tree, or install the wheel.",
             error,
         )
 

@@ -4,6 +4,7 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
+#include "engine/blas/Arithmetic.hpp"
 #include "poplar/exceptions.hpp"
 #include "poplin/ConvGeometry.hpp"
 #include "poplin/ConvPlain.hpp"
@@ -15,13 +16,10 @@
 namespace poplin::host {
 namespace {
 
+namespace blas = ipujax::engine::blas;
 using ipujax::engine::ElementType;
 using ipujax::engine::OperandDesc;
 using ipujax::engine::StepDesc;
-
-bool isFloating(ElementType type) {
-  return type == ElementType::kFloat || type == ElementType::kHalf;
-}
 
 void* shifted(std::byte* base, ElementType type, std::int64_t elements) {
   return base + elements * static_cast<std::int64_t>(ipujax::engine::sizeOf(type));
@@ -133,9 +131,8 @@ std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
   for (std::size_t a = 0; a < transforms.size(); ++a)
     axes.push_back(geometry::normalise(transforms[a], step.operands[0].shape[a + 3],
                                        step.operands[1].shape[a + 3]));
-  bool floating = true;
-  for (const auto& operand : step.operands) floating = floating && isFloating(operand.type);
-  if (!floating || axes.size() > 3) return makePlainConvolution(step, axes);
+  blas::arithmeticOf(step.operands[0].type, step.operands[1].type, step.operands[2].type);
+  if (axes.size() > 3) return makePlainConvolution(step, axes);
   return std::make_unique<Convolution>(step, axes);
 }
 

@@ -6,7 +6,6 @@
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Gemm.hpp"
 #include "poplar/exceptions.hpp"
-#include "poplin/PlainProduct.hpp"
 
 /// The host kernel "poplin.matmul": A [G, M, K], B [G, K, N], C [G, M, N]; attributes half_block,
 /// scale, accumulate.
@@ -22,10 +21,6 @@ namespace blas = ipujax::engine::blas;
 /// Products smaller than this are shared out by group, larger ones one after another.
 constexpr std::int64_t kLargeGroup = 1 << 22;
 constexpr std::int64_t kTaskWork = 1 << 16;
-
-bool isFloating(ElementType type) {
-  return type == ElementType::kFloat || type == ElementType::kHalf;
-}
 
 std::int64_t bytesOf(const OperandDesc& desc, std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeOf(desc.type));
@@ -97,7 +92,7 @@ std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
   if (damaged)
     throw poplar::poplar_error(
         "[poplin.matmul] needs three operands of rank 3; the executable is damaged.");
-  if (!isFloating(step.operands[0].type)) return makePlainProduct(step);
+  blas::arithmeticOf(step.operands[0].type, step.operands[1].type, step.operands[2].type);
   return std::make_unique<MatMul>(step);
 }
 

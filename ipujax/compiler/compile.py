@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from ipujax import jax_compat
 from ipujax.compiler import ir
 from ipujax.compiler.build import build
+from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
 from ipujax.compiler.fuse import fuse
 from ipujax.compiler.ingest import ingest
@@ -52,7 +53,22 @@ def compile_module(
     Raises:
         IpuError: of the type that says what is wrong with the program or its options.
     """
-    with _without_collections(), jax_compat.lent_context(len(code)) as context:
+
+    def run() -> bytes:
+        return _run_stages(code, options, platform, at_stage)
+
+    with _without_collections():
+        try:
+            return run()
+        except RecursionError:
+            pass  # begins anew, outside of the failed attempt's frames
+        return on_deep_stack(run)
+
+
+def _run_stages(
+    code: bytes, options: bytes, platform: PlatformConfig, at_stage: Callable[[str], None]
+) -> bytes:
+    with jax_compat.lent_context(len(code)) as context:
         at_stage("1_ingest")
         request = ingest(code, options, platform, context)
         dump = Dump(request.options.dump_dir, request.name)

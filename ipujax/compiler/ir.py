@@ -175,18 +175,25 @@ def number(scalar: float, shape: Shape, dtype: str) -> Value:
 
 def walk_blocks(block: Block) -> Iterator[Block]:
     """The block and all blocks inside it, outermost first."""
-    yield block
-    for op in block.ops:
-        for region in op.regions:
-            yield from walk_blocks(region)
+    pending = [block]
+    while pending:
+        block = pending.pop()
+        yield block
+        inner = [region for op in block.ops for region in op.regions]
+        pending += reversed(inner)
 
 
 def walk_ops(block: Block) -> Iterator[Op]:
     """All ops, those of regions after their op."""
-    for op in block.ops:
-        yield op
-        for region in op.regions:
-            yield from walk_ops(region)
+    pending = [iter(block.ops)]
+    while pending:
+        for op in pending[-1]:
+            yield op
+            if op.regions:
+                pending += [iter(region.ops) for region in reversed(op.regions)]
+                break
+        else:
+            pending.pop()
 
 
 def captured(block: Block) -> list[Value]:

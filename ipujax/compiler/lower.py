@@ -62,7 +62,7 @@ def _refuse_too_large(program: Program) -> None:
                 raise OutOfMemoryError(
                     f"[compile] needs arrays of at most {MAX_ELEMENTS} elements; got "
                     f"{value.dtype}{list(value.shape)} of {op.name} (at {op.source.line}). "
-                    "Do compute it in parts, with a loop."
+                    "Compute it in parts, with a loop."
                 )
 
 

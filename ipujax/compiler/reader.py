@@ -7,6 +7,7 @@ what only renames values (barriers, shardings, collectives over one device) leav
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value, splat
-from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, expand
+from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, STATIC, expand
 from ipujax.compiler.sources import Sources
-from ipujax.errors import InvalidProgramError, UnsupportedOpError
+from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
 #: Ops whose results are their operands.
 RENAMES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
@@ -45,6 +46,9 @@ WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_gener
 _WIDE = ("f64>", "i64>")
 
 Environment = dict[Any, Any]
+
+#: Loops and branches inside each other: as many as the engine's threads have stack for, many times.
+MAX_REGIONS = 1000
 
 DYNAMIC_REASON = "shapes must be known when compiling; an IPU program has fixed shapes"
 
@@ -78,6 +82,7 @@ class Reader:
         self._sources = Sources()
         self._types: dict[Any, tuple[Shape, str]] = {}
         self._calls_open: list[str] = []
+        self._num_regions_open = 0
         self._call_sources: list[Source] = [NO_SOURCE]
         self._special = self._make_special()
 
@@ -108,7 +113,8 @@ class Reader:
         main = self._functions.get("main")
         if main is None:
             raise InvalidProgramError(
-                f"[read] needs a function @main; got {sorted(self._functions)}. Do export it whole."
+                f"[read] needs a function @main; got {sorted(self._functions)}. "
+                "Export the whole module."
             )
         entry = main.regions[0].blocks[0]
         block = Block()
@@ -162,8 +168,16 @@ class Reader:
         env.update(zip(operation.results, results, strict=True))
 
     def _read_dynamic(self, operation: Any, env: Environment, block: Block) -> None:
-        source = self._sources.of(operation, self._call_sources[-1])
-        raise NeedsRefinement(operation.name.removeprefix("stablehlo."), source.line)
+        name = operation.name.removeprefix("stablehlo.")
+        form = None
+        if name in STATIC:
+            with suppress(NeedsRefinement):
+                form = STATIC[name](self._read_op(operation, operation.name, env, Block()))
+        if form is None:
+            source = self._sources.of(operation, self._call_sources[-1])
+            raise NeedsRefinement(name, source.line)
+        block.ops += form[0]
+        env.update(zip(operation.results, form[1], strict=True))
 
     def _read_rng(self, operation: Any, env: Environment, block: Block) -> None:
         """Its last operand is the shape, which the result has too."""
@@ -181,12 +195,16 @@ class Reader:
         inner = Block()
         if not len(region.blocks):
             return inner
+        if self._num_regions_open == MAX_REGIONS:
+            raise too_deep(f"more than {MAX_REGIONS} loops and branches inside each other")
+        self._num_regions_open += 1
         mlir_block = region.blocks[0]
         for argument in mlir_block.arguments:
             shape, dtype = self._type(argument.type)
             env[argument] = Value(shape, dtype)
             inner.args.append(env[argument])
         self._read_block(mlir_block, env, inner)
+        self._num_regions_open -= 1
         return inner
 
     def _read_terminator(self, operation: Any, env: Environment, block: Block) -> None:
@@ -289,12 +307,12 @@ class Reader:
         if callee in self._calls_open:
             raise InvalidProgramError(
                 f"[read] needs functions that do not call themselves; got @{callee}. "
-                "Do write the recursion as lax.while_loop."
+                "Write the recursion as lax.while_loop."
             )
         function = self._functions.get(callee)
         if function is None:
             raise InvalidProgramError(
-                f"[read] needs @{callee}; got a module without. Do export it."
+                f"[read] needs @{callee}; got a module without it. Export the whole module."
             )
         self._calls_open.append(callee)
         self._call_sources.append(self._sources.of(call, self._call_sources[-1]))
@@ -428,7 +446,7 @@ def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
     got = repr(results[index]) if fits else f"result {index} of {len(results)}"
     raise InvalidProgramError(
         f"[read] needs a donated argument and the result that takes over its memory to have one "
-        f"type; got {value!r} and {got}. Do hand over what jax.jit made."
+        f"type; got {value!r} and {got}. Pass what jax.jit made."
     )
 
 

@@ -205,3 +205,16 @@ def test_linear_algebra_is_demoted_but_not_emulated():
 def test_the_default_names_the_option():
     with jax.enable_x64(True), pytest.raises(jax.errors.JaxRuntimeError, match="ipu_x64"):
         jax.jit(lambda x: x + 1)(X)
+
+
+@pytest.mark.parametrize("mode", ["error", "demote", "emulate"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_upper_words_of_products_need_no_64_bit_types(dtype: str, mode: str):
+    info = np.iinfo(dtype)
+    edges = np.array([info.min, info.max, 0, 1, 0xFFFF, 0x10000, info.max - 1, info.min + 1])
+    random = RNG.integers(info.min, info.max, (2, 200), dtype)
+    x = np.concatenate([np.repeat(edges, 8).astype(dtype), random[0]])
+    y = np.concatenate([np.tile(edges, 8).astype(dtype), random[1]])
+    found = jax.jit(lax.mulhi, compiler_options={"ipu_x64": mode})(x, y)
+    wanted = (x.astype(object) * y.astype(object)) >> 32
+    np.testing.assert_array_equal(np.asarray(found), wanted.astype(dtype))

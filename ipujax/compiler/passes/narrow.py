@@ -158,5 +158,5 @@ def _refusal(illegal: dict[Value, Op | None]) -> UnsupportedDtypeError:
     reasons = dict.fromkeys(f"{v.dtype}: {refusal_of(v.dtype)}" for v in illegal)
     return UnsupportedDtypeError(
         f"[normalise] needs dtypes that an IPU computes in ({known}); got {len(lines)} uses of "
-        "others:\n" + "\n".join(lines) + "\nDo note " + "; ".join(reasons) + "."
+        "others:\n" + "\n".join(lines) + "\n" + "; ".join(reasons) + "."
     )

@@ -14,6 +14,9 @@ from tests.fuzz.programs.views import update_of
 from tests.fuzz.programs.writer import Writer
 from tests.fuzz.values import EXACT_LIMIT, FLOATS
 
+#: Python numbers that a loop may start from.
+_NUMBERS = ("0.0", "1.0")
+
 
 @dataclass
 class Carry:
@@ -44,7 +47,7 @@ def _one(w: Writer, count: int) -> Carry:
         value = w.choice(found)
         start, shape, dtype, facts = value.name, value.shape, value.dtype, value.facts
     elif w.chance(0.5):
-        start, shape, dtype, facts = w.choice(("0.0", "1.0")), (), "float32", Facts(1)
+        start, shape, dtype, facts = w.choice(_NUMBERS), (), "float32", Facts(1)
     else:
         dtype, shape = w.choice((*w.shared.dtypes, "float32")), w.shape(most=300)
         name = w.choice(("zeros", "ones"))
@@ -83,6 +86,8 @@ def leave(block: Writer, carry: Sequence[Carry], state: Sequence[Value]) -> None
     """Draws how each of them changes."""
     for c, value in zip(carry, state, strict=True):
         c.next = _changed(block, c, value)
+        if c.next == c.name and c.start in _NUMBERS:
+            c.start = f"jnp.float32({c.start})"  # scan gives back what does not change as it was
         block.uses(c.next, f"{block.context[-1]}.carry")
 
 

@@ -77,7 +77,11 @@ def compare(program: Program, without: Sequence[str], interpreter: Run) -> Outco
         without: what is switched off, for each run that must give the same bits.
     """
     outcome = Outcome(program.seed)
-    code, _ = program.lowered
+    try:
+        code, _ = program.lowered
+    except Exception as error:
+        outcome.differences.append(f"generator: {type(error).__name__}: {_short(error)}")
+        return outcome
     try:
         ours = on_ipu()(code, program.arguments)
         for mechanisms in without:
