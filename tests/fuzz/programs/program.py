@@ -18,12 +18,16 @@ from tests.fuzz.programs import ops  # noqa: F401 (importing it registers all op
 from tests.fuzz.programs.sources import random_argument
 from tests.fuzz.programs.values import Facts, Value
 from tests.fuzz.programs.writer import NAMES, Shared, Writer
-from tests.fuzz.values import FLOATS
+from tests.fuzz.values import FLOATS, dtype_of
 
 KINDS = ("programs", "gradients")
 DIMS = (1, 1, 2, 3, 4, 4, 5, 7, 8, 8, 13, 16, 17)
 #: Beside the thresholds of the engine's loops, rows and blocks.
 LARGE_DIMS = (31, 33, 63, 64, 64, 65, 100, 128, 130, 511, 512, 513)
+#: Two of them make what the engine works on in blocks of rows.
+WIDE_DIMS = (16, 63, 64, 65, 100, 128)
+#: Elements of the largest shapes that are drawn.
+SIZES = (60, 600, 600, 600, 3000, 20_000)
 OTHER_DTYPES = (
     *("float16", "bfloat16", "int32", "int32", "bool"),
     *("int8", "uint8", "int16", "uint16", "uint32", "complex64"),
@@ -77,22 +81,37 @@ class Program:
         """The whole program, to be pasted into a file of its own."""
         lines = ["import jax, jax.numpy as jnp, numpy as np", "from jax import lax", ""]
         lines += [self.source, "arguments = ["]
-        for a in self.arguments:
-            kind = "jnp.bfloat16" if a.dtype.name == "bfloat16" else f"np.{a.dtype.name}"
-            kind = kind.replace("np.bool", "bool")
-            numbers = a.astype(np.complex64 if a.dtype.kind == "c" else np.float64)
-            numbers = a.tolist() if a.dtype.kind in "biu" else numbers.tolist()
-            lines.append(f"    np.array({numbers}, {kind}).reshape({a.shape}),")
+        lines += [f"    {_source_of(a)}," for a in self.arguments]
         donated = f", donate_argnums={self.donated}" if self.donated else ""
         lines += ["]", f"print(jax.jit(program{donated})(*arguments))"]
         return "\n".join(lines)
 
 
+def plain(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Small numbers that are quickly written."""
+    return _plain_of(int(np.prod(shape)), dtype).reshape(shape).astype(dtype_of(dtype))
+
+
+def _plain_of(size: int, dtype: str) -> np.ndarray:
+    return np.arange(size) % 5 - 2 * (dtype[0] not in "ub" or dtype == "bfloat16")
+
+
+def _source_of(array: np.ndarray) -> str:
+    """A NumPy array as an expression."""
+    name = array.dtype.name
+    kind = "jnp.bfloat16" if name == "bfloat16" else name if name == "bool" else f"np.{name}"
+    if array.size > 8 and (array == plain(array.shape, name)).all():
+        less = " - 2" if _plain_of(1, name)[0] else ""
+        return f"(np.arange({array.size}) % 5{less}).reshape({array.shape}).astype({kind})"
+    wide = {"b": bool, "i": np.int64, "u": np.int64, "c": np.complex64}.get(array.dtype.kind, float)
+    return f"np.array({array.astype(wide).tolist()}, {kind}).reshape({array.shape})"
+
+
 def from_seed(seed: int, kind: str = "programs") -> Program:
     """Equal seeds make equal programs."""
     rng = random.Random(f"{kind} {seed}")
-    w = Writer(Shared(rng, _dims(rng), _dtypes(rng), reverse=kind == "gradients"))
-    w.shared.max_size = rng.choice((60, 600, 600, 600, 3000, 20_000))
+    max_size = rng.choice(SIZES)
+    w = Writer(Shared(rng, _dims(rng, max_size), _dtypes(rng), max_size, kind == "gradients"))
     if kind == "gradients":
         w.context = ("gradient",)
     arguments = _arguments(w, kind)
@@ -117,10 +136,12 @@ def from_seed(seed: int, kind: str = "programs") -> Program:
     )
 
 
-def _dims(rng: random.Random) -> tuple[int, ...]:
+def _dims(rng: random.Random, max_size: int) -> tuple[int, ...]:
     dims = [rng.choice(DIMS) for _ in range(3)]
-    if rng.random() < 0.35:
+    if rng.random() < 0.35 or max_size > 5000:
         dims[0] = rng.choice(LARGE_DIMS)
+    if max_size > 5000 and rng.random() < 0.7:
+        dims[2] = rng.choice(WIDE_DIMS)
     if rng.random() < 0.04:
         dims[1] = 0
     return tuple(dims)

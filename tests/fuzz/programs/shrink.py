@@ -6,10 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from tests.fuzz.programs.program import Program
-from tests.fuzz.values import dtype_of
+from tests.fuzz.programs.program import Program, plain
 
 Fails = Callable[[Program], bool]
 
@@ -53,6 +50,7 @@ def candidates(program: Program) -> Iterator[Program]:
                 yield replace(program, source=source)
     yield from _promoted(program)
     yield from _fewer_arguments(program)
+    yield from _plain_arguments(program)
 
 
 def _fewer_results(program: Program) -> Iterator[Program]:
@@ -169,14 +167,13 @@ def _promoted(program: Program) -> Iterator[Program]:
         if name not in program.types or isinstance(line.value, ast.Constant):
             continue
         shape, dtype = program.types[name]
-        numbers = np.arange(int(np.prod(shape))).reshape(shape) % 5 - 2 * (dtype[0] not in "ub")
         again = ast.parse(program.source)
         function = _program(again)
         function.body = [n for n in function.body if ast.unparse(n) != ast.unparse(line)]
         function.args.args.append(ast.arg(name))
         source = ast.unparse(_alive(again)) + "\n"
         if len(source) < len(program.source):
-            arguments = [*program.arguments, numbers.astype(dtype_of(dtype))]
+            arguments = [*program.arguments, plain(shape, dtype)]
             yield replace(program, source=source, arguments=arguments)
 
 
@@ -192,6 +189,15 @@ def _fewer_arguments(program: Program) -> Iterator[Program]:
         arguments = program.arguments[:k] + program.arguments[k + 1 :]
         yield replace(program, source=ast.unparse(tree) + "\n", arguments=arguments, donated=())
         return
+
+
+def _plain_arguments(program: Program) -> Iterator[Program]:
+    """With arguments that are quickly written."""
+    for k, old in enumerate(program.arguments):
+        new = plain(old.shape, old.dtype.name)
+        if old.size > 8 and not (old == new).all():
+            arguments = [*program.arguments[:k], new, *program.arguments[k + 1 :]]
+            yield replace(program, arguments=arguments)
 
 
 def kind_of(differences: Sequence[str]) -> str:
