@@ -99,6 +99,7 @@ PROCESS_VARIABLES = {
     "IPUJAX_NUM_THREADS": "Threads of the IPU Model; as many as CPUs where it is not set.",
     "IPUJAX_MAX_ISA": "Most that its kernels may use of the CPU: baseline, avx2 or avx512.",
     "IPUJAX_CODELET_INCLUDE": "One more folder of headers for codelets compiled at run time.",
+    "IPUJAX_TRUST_NATIVE_CODE": "Folder of compiled codelets that loaded executables may run; yours.",
     "IPUJAX_VERIFY": "1 lets the compiler check shapes between its stages, as the tests do.",
 }
 

@@ -45,7 +45,17 @@ std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
                [&](std::byte* acc) { plan.run(context.pool, pointers[0], acc); });
   });
 }
-const engine::RegisterKernel kReduce{"popops.reduce", makeReduce};
+
+void checkReduce(engine::StepCheck& check) {
+  const auto in = check.read(0);
+  const Loops& loops = engine::reduction::checkReducer(check, in->type);
+  std::int64_t kept = 1;
+  const auto& dims = check.dimensions("dims", in.rank());
+  for (std::int64_t d = 0; d < in.rank(); ++d)
+    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
+  engine::reduction::Finish::check(check, 1, loops, kept);
+}
+const engine::RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce};
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
   throw poplar::poplar_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "engine/Kernel.hpp"
@@ -197,7 +198,43 @@ std::unique_ptr<Kernel> makeMappedReduce(const StepDesc& step) {
   const auto program = ExprProgram::fromIntegers(step.attributes.integers("expr"));
   return std::make_unique<MappedReduce>(step, program);
 }
-const RegisterKernel kMappedReduce{"popops.reduceMapped", makeMappedReduce};
+
+/// The elements that an operand has around index 0: those before it, and those from it on.
+struct Reach {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  void add(std::int64_t n, std::int64_t stride) { (stride < 0 ? low : high) += (n - 1) * stride; }
+};
+
+void checkMappedInput(const StepCheck& check, const OperandCheck& input, std::int64_t rows,
+                      std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride) {
+  check.need(input->numElements() > 0, "inputs that have elements");
+  // Programs run along the columns.
+  check.need(column_stride == 0 || column_stride == 1, "inputs dense along the columns");
+  Reach has;
+  Reach uses;
+  for (std::size_t d = 0; d < input->shape.size(); ++d) has.add(input->shape[d], input->strides[d]);
+  check.need(std::abs(row_stride) <= StepCheck::kMostElements, "rows that lie closer");
+  uses.add(rows, row_stride);
+  uses.add(columns, column_stride);
+  check.need(has.low <= uses.low && uses.high <= has.high, "strides within its inputs");
+}
+
+void checkMappedReduce(StepCheck& check) {
+  const auto program = check.program("expr");
+  const std::size_t inputs = program.numInputs();
+  check.need(program.numOutputs() == 1, "an expression of one output");
+  const std::int64_t rows = check.integer("rows", 1, StepCheck::kMostElements);
+  const std::int64_t columns = check.integer("columns", 1, StepCheck::kMostElements / rows);
+  const auto& strides = check.integers("strides", 2 * inputs);
+  for (std::size_t i = 0; i < inputs; ++i) {
+    checkMappedInput(check, check.read(i).isOf(program.inputTypes()[i]), rows, columns,
+                     strides[2 * i], strides[2 * i + 1]);
+  }
+  const Loops& loops = checkReducer(check, program.outputTypes()[0]);
+  Finish::check(check, inputs, loops, check.flag("rows_vanish") ? columns : rows);
+}
+const RegisterKernel kMappedReduce{"popops.reduceMapped", makeMappedReduce, checkMappedReduce};
 
 }  // namespace
 }  // namespace ipujax::engine::reduction

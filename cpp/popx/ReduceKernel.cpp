@@ -378,7 +378,18 @@ std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
     plan.run(context, pointers);
   });
 }
-const engine::RegisterKernel kReduce{"popx.reduce", makeReduce};
+
+void checkReduce(engine::StepCheck& check) {
+  const std::size_t k = ReduceBody::check(check);
+  check.flag("wide");
+  const auto in = check.read(0);
+  const auto& dims = check.dimensions("dims", in.rank());
+  std::int64_t kept = 1;
+  for (std::int64_t d = 0; d < in.rank(); ++d)
+    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
+  check.written(k).hasElements(kept);
+}
+const engine::RegisterKernel kReduce{"popx.reduce", makeReduce, checkReduce};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "engine/build/Draft.hpp"
+#include "engine/verify/Verify.hpp"
 #include "poplar/Executable.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -170,6 +171,7 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
          stream.numElements() * ipujax::engine::sizeOf(stream.elementType().element()),
          stream.type() == DataStreamType::HostToDeviceFIFO});
   }
+  ipujax::engine::verify(draft.image);
   ipujax::engine::judgeMemory(draft.image, policy);
   if (progressCallBack) progressCallBack(1, 1);
   return Executable(std::make_shared<const ipujax::engine::Image>(std::move(draft.image)));

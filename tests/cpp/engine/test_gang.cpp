@@ -71,11 +71,13 @@ std::unique_ptr<engine::Kernel> makeCall(const engine::StepDesc&) {
   return std::make_unique<Call>();
 }
 
-const engine::RegisterKernel kCall{"test.call", makeCall};
-const engine::RegisterKernel kSlowAdd{"test.slow_add", makeSlowAdd};
-const engine::RegisterKernel kSum{"test.sum", makeSum};
-const engine::RegisterKernel kBelowTen{"test.below_ten", makeBelowTen};
-const engine::RegisterKernel kFailOnTwo{"test.fail_on_two", makeFailOnTwo};
+void anything(engine::StepCheck&) {}
+
+const engine::RegisterKernel kCall{"test.call", makeCall, anything};
+const engine::RegisterKernel kSlowAdd{"test.slow_add", makeSlowAdd, anything};
+const engine::RegisterKernel kSum{"test.sum", makeSum, anything};
+const engine::RegisterKernel kBelowTen{"test.below_ten", makeBelowTen, anything};
+const engine::RegisterKernel kFailOnTwo{"test.fail_on_two", makeFailOnTwo, anything};
 
 /// A program over x, one float of each replica that is updated in place, and a flag.
 struct Builder {
