@@ -96,6 +96,16 @@ def _check_exceptions(text: str) -> str | None:
     return f"a comma-separated choice of {', '.join(EXCEPTIONS)}"
 
 
+#: What the engine does to run faster than step by step; cpp/engine/Mechanisms.hpp has the same.
+MECHANISMS = ("loops", "rows", "reductions", "chains", "copies", "places")
+
+
+def _check_mechanisms(text: str) -> str | None:
+    if not text or all(name in MECHANISMS for name in text.split(",")):
+        return None
+    return f"a comma-separated choice of {', '.join(MECHANISMS)}"
+
+
 def _check_num_threads(text: str) -> str | None:
     known = text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 1024
     return None if known else "a whole number from 1 to 1024"
@@ -128,6 +138,10 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
     ),
     "IPUJAX_CODELET_INCLUDE": (
         "One more folder of headers for codelets compiled at run time.",
+        _check_folder,
+    ),
+    "IPUJAX_TRUST_NATIVE_CODE": (
+        "Folder of compiled codelets that loaded executables may run; yours.",
         _check_folder,
     ),
     "IPUJAX_VERIFY": (
@@ -241,6 +255,14 @@ class CompileConfig:
         False,
         "Rewrite arithmetic by rules that hold for real numbers but not for every float.",
         "IPUJAX_FAST_MATH",
+    )
+    engine_without: str = option(
+        "",
+        "For tests: what the model shall not do to run faster; results are the same without: "
+        + ", ".join(MECHANISMS)
+        + ".",
+        "IPUJAX_ENGINE_WITHOUT",
+        check=_check_mechanisms,
     )
 
 

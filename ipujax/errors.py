@@ -76,7 +76,7 @@ class UnsupportedOpError(IpuError):
         super().__init__(
             f"[compile] needs ops that have a rule; got {len(self.found)} that have none:\n"
             + "\n".join(lines)
-            + "\nRewrite these lines with supported ops, or compute them on the CPU: outside of this"
+            + "\nRewrite these lines with supported ops, or compute them on the CPU: outside of the"
             ' program with arrays put on jax.devices("cpu")[0], inside it with jax.pure_callback.'
         )
 
@@ -106,6 +106,12 @@ class OutOfMemoryError(IpuError, MemoryError):
     """The program needs more memory on a tile than a tile has (`out_of_memory="error"`)."""
 
     pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
+
+
+class PlacementError(IpuError, ValueError):
+    """An array was asked into a memory or a layout that an IPU does not offer."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
 class CompileCancelledError(IpuError):

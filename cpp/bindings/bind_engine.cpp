@@ -71,12 +71,12 @@ py::dict inspectImage(const py::bytes& bytes) {
   const auto& m = image->memory;
   return py::dict(
       "name"_a = image->signature.name, "num_replicas"_a = image->signature.num_replicas,
-      "steps"_a = steps, "nodes"_a = nodes, "buffers"_a = buffers, "arena_bytes"_a = image->arena_bytes,
-      "constant_bytes"_a = image->constants.size(), "cost"_a = costDict(image->cost()),
-      "tile_capacity"_a = m.tile_capacity, "worst_tile"_a = m.worst_tile,
-      "worst_tile_bytes"_a = m.worst_tile_bytes, "always_live_bytes"_a = m.always_live_bytes,
-      "peak_live_bytes"_a = m.peak_live_bytes, "vertex_state_bytes"_a = m.vertex_state_bytes,
-      "code_bytes"_a = m.code_bytes);
+      "steps"_a = steps, "nodes"_a = nodes, "buffers"_a = buffers,
+      "arena_bytes"_a = image->arena_bytes, "constant_bytes"_a = image->constants.size(),
+      "cost"_a = costDict(image->cost()), "tile_capacity"_a = m.tile_capacity,
+      "worst_tile"_a = m.worst_tile, "worst_tile_bytes"_a = m.worst_tile_bytes,
+      "always_live_bytes"_a = m.always_live_bytes, "peak_live_bytes"_a = m.peak_live_bytes,
+      "vertex_state_bytes"_a = m.vertex_state_bytes, "code_bytes"_a = m.code_bytes);
 }
 
 }  // namespace
@@ -86,10 +86,11 @@ void bindEngine(py::module_& m) {
   e.def(
       "buildImage",
       [](poplar::Graph& graph, const poplar::program::Program& prog, const py::dict& signature,
-         const std::string& stablehlo, bool out_of_memory_error) {
+         const std::string& stablehlo, bool out_of_memory_error, const std::string& without) {
         engine::BuildOptions options;
         options.signature = signatureOf(signature);
         options.stablehlo = stablehlo;
+        options.mechanisms = engine::Mechanisms::without(without);
         if (out_of_memory_error) options.out_of_memory = engine::OutOfMemory::kError;
         options.log = [](const std::string& message) {
           const py::gil_scoped_acquire acquire;
@@ -102,6 +103,7 @@ void bindEngine(py::module_& m) {
         }
         return py::bytes(bytes);
       },
-      "graph"_a, "program"_a, "signature"_a, "stablehlo"_a, "out_of_memory_error"_a = false);
+      "graph"_a, "program"_a, "signature"_a, "stablehlo"_a, "out_of_memory_error"_a = false,
+      "without"_a = "");
   e.def("inspectImage", &inspectImage, "bytes"_a);
 }

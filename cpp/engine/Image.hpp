@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/Mechanisms.hpp"
 #include "engine/Step.hpp"
 
 namespace ipujax::engine {
@@ -115,6 +116,7 @@ struct Image {
   MemoryAccount memory;
   double clock_hz = 0;
   std::uint32_t num_tiles = 0;
+  Mechanisms mechanisms;  ///< what the build did, and what a session may do
   std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
 
@@ -123,6 +125,8 @@ struct Image {
 
   /// Sealed bytes: magic, format and ipujax version, checksum, contents.
   std::string serialise() const;
+  /// Contents as `serialise` writes them last, and a seal that fits them: for those who alter them.
+  static std::string seal(const std::string& contents);
   /// Throws ImageError (cut short, altered, another version) and never reads out of bounds.
   static std::shared_ptr<const Image> deserialise(std::span<const std::byte> bytes);
 };

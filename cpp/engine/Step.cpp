@@ -1,6 +1,7 @@
 #include "engine/Step.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace ipujax::engine {
 
@@ -34,14 +35,29 @@ const char* nameOf(ElementType type) {
   return "unknown";
 }
 
-bool OperandDesc::isContiguous() const {
+bool isRowMajor(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (std::ranges::find(shape, 0) != shape.end()) return true;
   std::int64_t expected = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != expected) return false;
     expected *= shape[i];
   }
   return true;
+}
+
+bool OperandDesc::isContiguous() const { return isRowMajor(shape, strides); }
+
+bool OperandDesc::isSingle() const { return extent().elements == 1; }
+
+OperandDesc::Extent OperandDesc::extent() const {
+  Extent extent{offset, 1};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return {offset, 0};
+    const std::int64_t reach = (shape[d] - 1) * strides[d];
+    extent.first += std::min<std::int64_t>(reach, 0);
+    extent.elements += std::abs(reach);
+  }
+  return extent;
 }
 
 std::optional<std::int64_t> OperandDesc::strideOf(std::size_t begin, std::size_t end) const {

@@ -1,15 +1,21 @@
 #include "engine/Walker.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
+
+#include "engine/expr/ExprChain.hpp"
 
 namespace ipujax::engine {
 
 Walker::Walker(const Image& image, const std::atomic<bool>& cancelled)
     : image_(image), cancelled_(cancelled) {
+  std::optional<expr::WithoutChains> without_chains;
+  if (!image.mechanisms.has(Mechanism::kChains)) without_chains.emplace();
   kernels_.reserve(image.steps.size());
   for (const auto& step : image.steps) kernels_.push_back(KernelRegistry::instance().make(step));
   loops_.resize(image.nodes.size());
+  if (!image.mechanisms.has(Mechanism::kLoops)) return;
   for (std::uint32_t n = 0; n < image.nodes.size(); ++n) {
     const NodeKind kind = image.nodes[n].kind;
     if (kind == NodeKind::kRepeat || kind == NodeKind::kRepeatWhile)

@@ -44,7 +44,13 @@ class QrItem : public Frame {
     values_[2].store(pointers, item, tau);
   }
 };
-const engine::RegisterKernel kFactor{"popx.qr", batch::make<QrItem>};
+
+void checkQr(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  values.first(2);
+  values.out({values.rows(), values.columns()}).out({values.small()}).end();
+}
+const engine::RegisterKernel kFactor{"popx.qr", batch::make<QrItem>, checkQr};
 
 template <class T>
 class QrWithPivotsItem : public Frame {
@@ -60,7 +66,19 @@ class QrWithPivotsItem : public Frame {
     values_[4].store(pointers, item, tau);
   }
 };
-const engine::RegisterKernel kPivots{"popx.qrWithPivots", batch::make<QrWithPivotsItem>};
+
+void checkQrWithPivots(engine::StepCheck& check) {
+  using Kind = batch::ValuesCheck::Kind;
+  batch::ValuesCheck values(check);
+  values.first(2);
+  values.in({values.columns()}, Kind::kInteger)
+      .out({values.rows(), values.columns()})
+      .out({values.columns()}, Kind::kInteger)
+      .out({values.small()})
+      .end();
+}
+const engine::RegisterKernel kPivots{"popx.qrWithPivots", batch::make<QrWithPivotsItem>,
+                                     checkQrWithPivots};
 
 template <class T>
 class HouseholderProductItem : public Frame {
@@ -73,8 +91,23 @@ class HouseholderProductItem : public Frame {
     values_[2].store(pointers, item, a);
   }
 };
+
+/// The factors and their reflectors.
+void checkReflectors(const engine::StepCheck& check, batch::ValuesCheck& values) {
+  values.first(2);
+  const auto reflectors = values.next(1);
+  check.need(reflectors[0] <= values.small(), "at most one reflector for each column");
+  values.in(reflectors);
+}
+
+void checkProduct(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  checkReflectors(check, values);
+  check.need(values.rows() >= values.columns(), "at least as many rows as columns");
+  values.out({values.rows(), values.columns()}).end();
+}
 const engine::RegisterKernel kProduct{"popx.householderProduct",
-                                      batch::make<HouseholderProductItem>};
+                                      batch::make<HouseholderProductItem>, checkProduct};
 
 template <class T>
 class HouseholderMultiplyItem : public Frame {
@@ -96,8 +129,17 @@ class HouseholderMultiplyItem : public Frame {
   bool left_;
   bool adjoint_;
 };
+
+void checkMultiply(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  checkReflectors(check, values);
+  const auto target = values.next(2);
+  check.flag("adjoint");
+  check.need(target[check.flag("left") ? 0 : 1] == values.rows(), "a matrix that Q fits");
+  values.in(target).out(target).end();
+}
 const engine::RegisterKernel kMultiply{"popx.householderMultiply",
-                                       batch::make<HouseholderMultiplyItem>};
+                                       batch::make<HouseholderMultiplyItem>, checkMultiply};
 
 /// What the functions of this file know of their matrices [..., m, n].
 struct Sizes {

@@ -25,6 +25,7 @@ def build(lowered: Lowered, request: Request) -> bytes:
             lowered.signature,
             bytecode.getvalue(),
             request.options.out_of_memory == "error",
+            request.options.engine_without,
         )
     except ipu.poplar.graph_memory_allocation_error as error:
         raise OutOfMemoryError(str(error)) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ipujax import jax_compat
+from ipujax import jax_compat, placement
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
@@ -34,9 +34,7 @@ COLLECTIVES = frozenset(
         "stablehlo.cross-replica-sum",
     }
 )
-RENAMING_CALLS = frozenset(
-    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"}
-)
+RENAMING_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 SKIPPED = frozenset({"sdy.mesh", "sdy.sharding_group"})
 TERMINATORS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
 DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
@@ -270,6 +268,9 @@ class Reader:
         target = operation.attributes["call_target_name"].value
         if target in RENAMING_CALLS or target.startswith("xla.sdy."):
             self._read_rename(operation, env, block)
+        elif target in placement.CALLS:
+            _check_placement(target, operation)
+            self._read_rename(operation, env, block)
         elif target == "ApproxTopK":
             self._read_approximate_top_k(operation, env, block)
         else:
@@ -359,6 +360,8 @@ class Reader:
     # Signature -----------------------------------------------------------------------------------
 
     def _read_parameters(self, main: Any, entry: Any, block: Block) -> list[Parameter]:
+        _check_layouts("argument", main, "arg_attrs", block.args)
+        _check_layouts("result", main, "res_attrs", block.results)
         parameters = [
             Parameter(name_of(argument.location) or f"argument {index}")
             for index, argument in enumerate(entry.arguments)
@@ -388,6 +391,30 @@ def _result_names(main: Any, count: int) -> list[str]:
             if "jax.result_info" in dictionary:
                 names[index] = dictionary["jax.result_info"].value or names[index]
     return names
+
+
+def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
+    """Refuses arguments and results in another layout; results in another memory, too."""
+    if name not in main.attributes:
+        return
+    for index, (value, given) in enumerate(zip(values, main.attributes[name], strict=True)):
+        for item in given:
+            if item.name == "mhlo.memory_kind" and what == "result":
+                placement.check_memory(f"{what} {index}", item.attr.value)
+            elif item.name == "mhlo.layout_mode":
+                placement.check_layout(f"{what} {index}", item.attr.value, len(value.shape))
+
+
+def _check_placement(target: str, operation: Any) -> None:
+    """Refuses an annotation that asks for another memory or layout than values have anyhow."""
+    attributes = operation.attributes
+    if target == placement.MEMORY_CALL:
+        frontend = attributes["mhlo.frontend_attributes"]
+        placement.check_memory("device_put", frontend["_xla_buffer_placement"].value)
+    else:
+        order = ",".join(map(str, attributes["result_layouts"][0]))
+        rank = len(operation.results[0].type.shape)
+        placement.check_layout("with_layout_constraint", "{" + order + "}", rank)
 
 
 def _match_donors(parameters: list[Parameter], block: Block) -> None:

@@ -248,12 +248,25 @@ def _conversion_cases() -> list[Case]:
     return cases
 
 
+def _scalar_of_constants(s):
+    """Nothing but the predicate is an operand, and it is a scalar."""
+    return s * jnp.where(s > 0, jnp.ones((7, 2)), jnp.zeros((7, 2)))
+
+
+def _scalar_of_arrays(s):
+    up = np.arange(6, dtype=np.float32)
+    return jnp.where(s > 0, up, up[::-1]) * s
+
+
 def _choice_cases() -> list[Case]:
     x, y = array((3, 5)), array((3, 5), low=-3, high=3)
     flags = array((3, 5), "bool")
     return [
         Case("select", jnp.where, (flags, x, y), ALL_RUNS),
         Case("select-scalar-predicate", lambda p, x, y: lax.select(p, x, y), (flags[0, 0], x, y)),
+        Case("select-scalar-of-constants", _scalar_of_constants, (np.float32(2),), ALL_RUNS),
+        Case("select-scalar-of-arrays", _scalar_of_arrays, (np.float32(-1),), ALL_RUNS),
+        Case("clamp-of-constants", lambda s: lax.clamp(s, np.ones((2, 3), "f4"), s), (x[0, 0],)),
         Case("select-constants", lambda p: jnp.where(p, 1.5, -2.0), (flags,)),
         Case("select_n", lambda i, x, y: lax.select_n(i, x, y, x * y), (flags.astype("i4"), x, y)),
         Case("clamp", lambda x: lax.clamp(np.float32(-1), x, np.float32(1)), (x,), ALL_RUNS),

@@ -192,6 +192,39 @@ def _sort_cases() -> list[Case]:
     ]
 
 
+def _repeated_row_cases() -> list[Case]:
+    """Rows that are one element repeated, stacked by loops or written into what they carry."""
+    steps = array((8, 4), "float32", -3, 3)
+    half = steps[:, 0].astype("f2")
+
+    def written(x):
+        def body(i, out):
+            return lax.dynamic_update_slice(out, jnp.full((1, 3), x[i]), (i, 0))
+
+        return lax.fori_loop(0, 8, body, jnp.zeros((8, 3), x.dtype))
+
+    def stacked(x, reverse):
+        def body(carry, value):
+            return carry + value, (jnp.full((2, 3), value), jnp.full((5,), carry), value)
+
+        return lax.scan(body, x[0], x, reverse=reverse)
+
+    squares = jax.grad(lambda w: lax.scan(lambda c, r: (c + r.sum() ** 2, None), 0.0, w)[0])
+    cases = [
+        Case("scan-grad-of-sums", squares, (steps,), ("eager", "jit", "vmap")),
+        Case("map-broadcast", lambda x: lax.map(lambda r: jnp.broadcast_to(r, (4,)), x), (half,)),
+        Case("map-ones", lambda x: lax.map(lambda r: jnp.ones((4,)), x), (half,)),
+        Case("fori-full-rows", written, (steps[:, 0],), ALL_RUNS),
+    ]
+    for reverse in (False, True):
+        stack = lambda x, reverse=reverse: stacked(x, reverse)  # noqa: E731
+        cases += [
+            Case(f"scan-full-rows-{x.dtype}-{reverse}", stack, (x,))
+            for x in (steps[:, 0], half, steps[:, 0].astype("i4"))
+        ]
+    return cases
+
+
 def _control_cases() -> list[Case]:
     def collatz(n):
         def body(state):
@@ -261,6 +294,7 @@ def _control_cases() -> list[Case]:
             ALL_RUNS,
         ),
         Case("scan-nested", nested, (X,), ALL_RUNS),
+        *_repeated_row_cases(),
         Case("scan-no-carry", lambda x: lax.map(lambda r: r * r.sum(), x), (X,), ALL_RUNS),
         Case(
             "scan-length",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/build/Draft.hpp"
+#include "engine/verify/Verify.hpp"
 #include "poplar/Executable.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -12,11 +13,12 @@ namespace ipujax::engine {
 namespace {
 
 void complete(build::Draft& draft) {
+  const Mechanisms& mechanisms = draft.image.mechanisms;
   build::findLiveRanges(draft);
-  build::removeCopies(draft);
+  if (mechanisms.has(Mechanism::kCopies)) build::removeCopies(draft);
   build::accountMemory(draft);
-  build::fuseRows(draft);
-  build::fuseReductions(draft);
+  if (mechanisms.has(Mechanism::kRows)) build::fuseRows(draft);
+  if (mechanisms.has(Mechanism::kReductions)) build::fuseReductions(draft);
   build::placeStorages(draft);
   draft.image.clock_hz = draft.graph->target.getTileClockFrequency();
   draft.image.num_tiles = draft.graph->target.getNumTiles();
@@ -98,6 +100,7 @@ std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::prog
   build::Draft draft;
   draft.image.signature = std::move(options.signature);
   draft.image.stablehlo = std::move(options.stablehlo);
+  draft.image.mechanisms = options.mechanisms;
   draft.image.signature.output_alias.resize(draft.image.signature.outputs.size(), -1);
   build::flatten(draft, graph.impl(), *prog.node(), {});
   complete(draft);
@@ -170,6 +173,7 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
          stream.numElements() * ipujax::engine::sizeOf(stream.elementType().element()),
          stream.type() == DataStreamType::HostToDeviceFIFO});
   }
+  ipujax::engine::verify(draft.image);
   ipujax::engine::judgeMemory(draft.image, policy);
   if (progressCallBack) progressCallBack(1, 1);
   return Executable(std::make_shared<const ipujax::engine::Image>(std::move(draft.image)));

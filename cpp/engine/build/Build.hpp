@@ -15,6 +15,7 @@ struct BuildOptions {
   Signature signature;  ///< inputs and outputs in the order of the graph's streams
   std::string stablehlo;
   OutOfMemory out_of_memory = OutOfMemory::kLog;
+  Mechanisms mechanisms;
   /// Told, once for a build, by how much a program does not fit; stderr where empty.
   std::function<void(const std::string&)> log;
 };

@@ -21,6 +21,16 @@ struct Block {
   std::uint64_t offset = 0;
 };
 
+/// Each in a place of its own. Returns the arena's size.
+std::uint64_t assignApart(std::vector<Block>& blocks) {
+  std::uint64_t top = 0;
+  for (Block& block : blocks) {
+    block.offset = top;
+    top += block.bytes;
+  }
+  return top;
+}
+
 /// Largest first, each at the lowest offset free for all of its life. Returns the arena's size.
 std::uint64_t assignOffsets(std::vector<Block>& blocks) {
   std::vector<std::size_t> order(blocks.size());
@@ -130,7 +140,8 @@ void placeStorages(Draft& draft) {
     if (draft.find(s) == s && (draft.storages[s].input >= 0 || draft.storages[s].output >= 0))
       bufferOf(s);
   }
-  image.arena_bytes = assignOffsets(blocks);
+  image.arena_bytes =
+      image.mechanisms.has(Mechanism::kPlaces) ? assignOffsets(blocks) : assignApart(blocks);
   for (const auto& block : blocks) image.buffers[buffer_of[block.storage]].offset = block.offset;
   for (auto& buffer : image.buffers) {
     if (buffer.kind == BufferKind::kArena && buffer.offset + buffer.bytes > image.arena_bytes)

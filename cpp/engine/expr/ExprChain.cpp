@@ -12,6 +12,8 @@ using simd::Source;
 
 constexpr std::size_t kMostDrafts = 48;  ///< keeps a chain's table of memory below 256
 
+thread_local int scopes_without_chains = 0;
+
 bool isSelect(const Draft& d) { return d.op == Op::kSelect; }
 /// float and half values are held as float: rounding is all that a cast between them does.
 bool isRounding(const Draft& d) { return d.op == Op::kBitcast && d.step.kind == Kind::kMapRounded; }
@@ -242,6 +244,9 @@ class Linker {
 };
 }  // namespace
 
+WithoutChains::WithoutChains() { ++scopes_without_chains; }
+WithoutChains::~WithoutChains() { --scopes_without_chains; }
+
 void orderForChains(std::vector<Draft>& drafts, std::size_t num_values) {
   std::vector<std::vector<std::size_t>> users(num_values);
   std::vector<int> waiting(drafts.size(), 0);
@@ -285,7 +290,7 @@ std::vector<ChainDraft> findChains(const std::vector<Draft>& drafts,
     for (auto v : drafts[k].args)
       if (v >= 0) last_use[static_cast<std::size_t>(v)] = static_cast<std::ptrdiff_t>(k);
   std::vector<ChainDraft> chains;
-  for (std::size_t begin = 0; begin < drafts.size();) {
+  for (std::size_t begin = 0; begin < drafts.size() && scopes_without_chains == 0;) {
     std::size_t end = begin;
     while (end < drafts.size() && end - begin < kMostDrafts && isChainable(drafts[end])) ++end;
     if (end - begin >= 2) {

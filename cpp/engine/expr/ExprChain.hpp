@@ -43,6 +43,15 @@ struct ChainDraft {
   std::vector<Memory> memory;
 };
 
+/// While one lives, plans made on its thread have no chains: how they are tested against
+/// themselves.
+class WithoutChains {
+ public:
+  WithoutChains();
+  ~WithoutChains();
+  WithoutChains(const WithoutChains&) = delete;
+};
+
 /// Reorders independent drafts so that a result is used by the next one where possible.
 void orderForChains(std::vector<Draft>& drafts, std::size_t num_values);
 

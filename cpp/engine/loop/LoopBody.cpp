@@ -41,26 +41,10 @@ Region regionOf(const Image& image, const OperandDesc& operand) {
   } else {
     region.space = 2 + operand.buffer;
   }
-  std::int64_t first = operand.offset;
-  std::int64_t last = operand.offset;
-  for (std::size_t d = 0; d < operand.shape.size(); ++d) {
-    const std::int64_t reach = (operand.shape[d] - 1) * operand.strides[d];
-    (reach < 0 ? first : last) += reach;
-  }
+  const auto [first, elements] = operand.extent();
   region.begin = base + first * bytes;
-  region.end = base + (last + 1) * bytes;
+  region.end = region.begin + elements * bytes;
   return region;
-}
-
-bool isContiguous(const std::vector<std::int64_t>& shape,
-                  const std::vector<std::int64_t>& strides) {
-  std::int64_t next = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    if (shape[d] == 1) continue;
-    if (strides[d] != next) return false;
-    next *= shape[d];
-  }
-  return true;
 }
 
 /// A half's bits are exact only while it is a half: between operations it is held as a float.
@@ -149,15 +133,17 @@ class Finder {
     for (std::size_t d = 0; d < sizes.size(); ++d)
       if (sizes[d] < 1 || sizes[d] > large.shape[d]) return false;
     if (!one_index || windows->count() != 1 || step.attributes.integer("clamp") == 0) return false;
-    if (!isContiguous(windows->shape(), windows->largeStrides())) return false;
+    if (!isRowMajor(windows->shape(), windows->largeStrides())) return false;
     action.kind = stores ? Action::Kind::kStoreRow : Action::Kind::kLoadRow;
     const auto index = cellOf(action.step, 1, false);
     const auto row = cellOf(action.step, 2, !stores);
     if (!index || !row) return false;
     action.cells = {*index, *row};
+    action.row_elements = windows->windowElements();
+    if (action.row_elements > most_elements_) return false;
     action.windows = std::move(windows);
     (stores ? stored_ : loaded_).push_back(regionOf(image_, large));
-    if (stores) stored_widths_.push_back(loop_.cells[*row].elements);
+    if (stores) stored_widths_.push_back(action.row_elements);
     return true;
   }
 
@@ -178,14 +164,10 @@ class Finder {
   /// width.
   std::optional<std::uint32_t> cellOf(std::uint64_t step, std::size_t number, bool written) {
     const OperandDesc& operand = image_.steps[step].operands[number];
-    const bool broadcast = std::ranges::all_of(operand.strides, [](auto s) { return s == 0; });
-    if (!isContiguous(operand.shape, operand.strides) && (written || !broadcast))
-      return std::nullopt;
+    if (written ? !operand.isContiguous() : !operand.isContiguousOrSingle()) return std::nullopt;
     const Region region = regionOf(image_, operand);
-    const std::int64_t elements =
-        (region.end - region.begin) / static_cast<std::int64_t>(sizeOf(operand.type));
-    if (operand.numElements() < 1 || elements > most_elements_) return std::nullopt;
-    if (elements != 1 && elements != operand.numElements()) return std::nullopt;
+    const std::int64_t elements = operand.extent().elements;
+    if (elements < 1 || elements > most_elements_) return std::nullopt;
     auto cell = existingCell(operand);
     if (!cell) {
       cell = static_cast<std::uint32_t>(loop_.cells.size());
@@ -288,13 +270,16 @@ class Projection {
     for (const Action& action : actions) {
       const bool is_here =
           std::ranges::all_of(action.cells, [&](auto c) { return number_[c] >= 0; });
-      const bool again = action.kind == Action::Kind::kStoreRow && !is_first_ &&
-                         loop_.cells[action.cells[1]].isOne();
-      if (!is_here || again) continue;
+      if (!is_here || (action.kind == Action::Kind::kStoreRow && !isStoredHere(action))) continue;
       kept.push_back(action);
       for (auto& c : kept.back().cells) c = static_cast<std::uint32_t>(number_[c]);
     }
     return kept;
+  }
+
+  /// Each row is stored by one of the loops: that of its width, which a single element may fill.
+  bool isStoredHere(const Action& store) const {
+    return store.row_elements == 1 ? is_first_ : store.row_elements == result_.width;
   }
 
   const LoopBody& loop_;
@@ -311,6 +296,8 @@ std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node) {
   std::set<std::int64_t> widths;
   for (const Cell& cell : loop->cells)
     if (!cell.isOne()) widths.insert(cell.elements);
+  for (const Action& action : loop->body)
+    if (action.row_elements > 1) widths.insert(action.row_elements);
   if (widths.empty()) widths.insert(1);
   if (widths.size() > kMostWidths) return {};
   std::vector<LoopBody> loops;

@@ -37,6 +37,7 @@ struct Action {
   std::vector<std::uint32_t> cells;
   expr::ExprProgram program;               ///< of a kMap
   std::shared_ptr<const Windows> windows;  ///< of a row
+  std::int64_t row_elements = 0;           ///< of a row; of a stored one its cell may hold for all
 };
 
 /// A loop in which no step depends on anything but cells of one width, on single elements, and on

@@ -51,8 +51,8 @@ std::vector<Stretch::Row> Stretch::rowsOf(const LoopBody& loop,
     r.windows = row.action->windows.get();
     r.step = row.action->step;
     r.index_at = indices_at_ + row.index * (kIndexBytes + ExprEvaluator::kPadding);
-    r.bytes = sizeOf(cell.type) * static_cast<std::size_t>(cell.isOne() ? 1 : width_);
-    r.copies = cell.isOne() ? static_cast<std::size_t>(width_) : 1;
+    r.bytes = sizeOf(cell.type) * static_cast<std::size_t>(row.action->row_elements);
+    r.copies = static_cast<std::size_t>(width_ / row.action->row_elements);
     r.row_at = layout.take(r.bytes * r.copies + ExprEvaluator::kPadding);
     result.push_back(r);
   }

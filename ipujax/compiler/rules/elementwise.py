@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Block, Op, Value
+from ipujax.compiler.ir import Block, Op, Shape, Value
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
 
 Expr = Any
@@ -252,25 +252,29 @@ def _lower_fused(builder: Builder, op: Op) -> Sequence[Any]:
     place = _popops("PlaceHolder")
     known: dict[Value, Expr] = {}
     tensors = []
-    for value in op.operands:
+    inputs = op.operands or [_splat_of(shape, body)]
+    for value in inputs:
         tensors.append(builder.tensor(value))  # map broadcasts scalars
         known[value] = place(len(tensors))
     # Converting between types that are held alike gives the operand itself.
     operands = {
         id(known[value]): tensor
-        for value, tensor in zip(op.operands, tensors, strict=True)
+        for value, tensor in zip(inputs, tensors, strict=True)
         if value.shape == shape
     }
-    if not tensors:
-        # A map takes its shape from a tensor, and this op works on constants alone.
-        value = next(v for op in body for v in op.operands if v.shape == shape)
-        tensors = [builder.tensor(value)]
-        known[value] = place(1)
+    if all(tuple(tensor.shape) != shape for tensor in tensors):
+        # A map takes its shape from a tensor, and here all are scalars, as a select's predicate.
+        tensors[0] = broadcast_to(tensors[0].reshape([1] * len(shape)), shape)
     build_all(body, known)
     expressions = [known[value] for value in op.results]
     computed = [each for each in expressions if id(each) not in operands]
     results = iter(builder.map(computed, tensors, builder.debug(op)) if computed else ())
     return [operands[id(each)] if id(each) in operands else next(results) for each in expressions]
+
+
+def _splat_of(shape: Shape, body: list[Op]) -> Value:
+    """An operand of a body that works on constants alone, where a map takes its shape from."""
+    return next(v for op in body for v in op.operands if v.shape == shape)
 
 
 def _lower_single(builder: Builder, op: Op) -> Sequence[Any]:

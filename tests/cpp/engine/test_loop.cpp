@@ -103,7 +103,7 @@ class RandomLoop {
     width_ = std::vector<std::int64_t>{1, 3, 8, 16, 17, 40}[pick(6)];
     count_ = pick(4) ? 6 + pick(150) : pick(6);
     goes_on_ = pick(2) == 1;
-    for (int i = 0; i < 3; ++i) cell(ElementType::kFloat, width_);
+    for (std::uint32_t i = 0; i < kSingle; ++i) cell(ElementType::kFloat, width_);
     cell(ElementType::kFloat, 1);
     cell(ElementType::kHalf, width_);
     cell(ElementType::kFloat, 5);
@@ -159,7 +159,8 @@ class RandomLoop {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   static constexpr float kSpecial[] = {kInfinity, -kInfinity, kNaN, -0.0F, 1e-40F};
-  static constexpr std::int64_t kRows = 37;  // fewer than steps: indices are clamped, too
+  static constexpr std::uint32_t kSingle = 3;  ///< the cell of one float
+  static constexpr std::int64_t kRows = 37;    // fewer than steps: indices are clamped, too
   struct CellInfo {
     ElementType type;
     std::int64_t elements;
@@ -262,6 +263,10 @@ class RandomLoop {
                      whole(counter_, ElementType::kInt32, {1}, Access::kRead),
                      whole(static_cast<std::uint32_t>(pick(3)), ElementType::kFloat, {1, width_},
                            stores ? Access::kRead : Access::kWrite)};
+    if (stores && pick(2)) {  // a single element as the whole row
+      step.operands[2].buffer = kSingle;
+      step.operands[2].strides = {0, 0};
+    }
     step.attributes.set("window", Dims{0, 1}).set("map", Dims{0}).set("batching", Dims{});
     step.attributes.set("sizes", Dims{1, width_}).set("clamp", std::int64_t{1});
     if (stores) step.attributes.set("body", std::string("replace"));

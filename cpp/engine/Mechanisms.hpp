@@ -1,0 +1,38 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ipujax::engine {
+
+/// What the engine does to run faster than step by step. None of it changes a bit of a result, so
+/// that each can be tested against itself switched off (tests/fuzz).
+enum class Mechanism : std::uint8_t {
+  kLoops,       ///< loops of tiny steps run as one kernel (docs/decisions/0017)
+  kRows,        ///< neighbours that work by the same rows run as one step (0018)
+  kReductions,  ///< elementwise steps run inside the reductions that read them (0016)
+  kChains,      ///< cheap elementwise operations stay in registers (0008)
+  kCopies,      ///< the two sides of a copy become one buffer (0007)
+  kPlaces,      ///< buffers that are not live at the same time share memory
+};
+constexpr std::array<std::string_view, 6> kMechanismNames = {"loops",  "rows",   "reductions",
+                                                             "chains", "copies", "places"};
+
+/// The mechanisms that are on: all but those named.
+class Mechanisms {
+ public:
+  Mechanisms() = default;
+  /// From names, comma-separated; throws std::invalid_argument for one that is not known.
+  static Mechanisms without(std::string_view names);
+  /// From `bits()`; throws std::invalid_argument where there are bits of no mechanism.
+  static Mechanisms fromBits(std::uint32_t bits);
+
+  bool has(Mechanism m) const { return (off_ >> static_cast<unsigned>(m) & 1u) == 0; }
+  std::uint32_t bits() const { return off_; }  ///< 1 for each that is off
+
+ private:
+  std::uint32_t off_ = 0;
+};
+
+}  // namespace ipujax::engine
