@@ -11,6 +11,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 CXX ?= c++
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
+# The environment of `make libraries`; it shares the built extension, which is in the source tree.
+LIBRARIES_VENV ?= $(VENV)-libraries
+
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 SETUP := $(VENV)/.set-up
@@ -25,7 +28,16 @@ define configure
   -Dpybind11_DIR=$$($(PY) -m pybind11 --cmakedir) -DIPUJAX_BUILD_TESTS=ON $(2)
 endef
 
-.PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance lint format types docs asan tsan wheel clean
+# install <environment> <extras>: makes a virtual environment that imports ipujax from here
+define install
+[ -x $(1)/bin/python ] || $(PYTHON) -m venv $(1)
+$(1)/bin/python -m pip install -q --upgrade 'pip>=24'
+$(1)/bin/python .ci/dev_environment.py requirements $(2) > $(1)/requirements.txt
+$(1)/bin/python -m pip install -q -r $(1)/requirements.txt
+$(1)/bin/python .ci/dev_environment.py link
+endef
+
+.PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance libraries lint format types docs asan tsan wheel clean
 
 help: ## print this
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -36,11 +48,7 @@ setup: $(SETUP) ## make .venv with everything from PyPI that building and testin
 
 $(SETUP): pyproject.toml .ci/dev_environment.py
 	@.ci/check_toolchain.sh $(PYTHON) $(CXX)
-	[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --upgrade 'pip>=24'
-	$(PY) .ci/dev_environment.py requirements > $(VENV)/requirements.txt
-	$(PY) -m pip install -q -r $(VENV)/requirements.txt
-	$(PY) .ci/dev_environment.py link
+	$(call install,$(VENV),examples test)
 	@touch $@
 
 build: $(SETUP) ## build the extension into ipujax/_poplar
@@ -61,8 +69,8 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 	@$(call configure,$(BUILD))
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
 
-fuzz: build ## 10,000 random programs against JAX's CPU backend and the reference interpreter
-	$(PY) -m tests.fuzz --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
+fuzz: build ## random programs, KIND=programs (default), gradients, ops or sharded, COUNT of them from SEED
+	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
 bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 	$(PY) -m ipujax bench
@@ -74,6 +82,13 @@ conformance: build ## run JAX's harnesses and optax's tests against the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md
 	$(PY) -m ipujax conformance --suite gradients
 	$(PY) -m ipujax conformance --suite optax
+
+libraries: build $(LIBRARIES_VENV)/.set-up ## install libraries built on JAX, run programs of each on IPU and CPU
+	$(LIBRARIES_VENV)/bin/python -m tests.libraries $(if $(ONLY),--only $(ONLY))
+
+$(LIBRARIES_VENV)/.set-up: pyproject.toml .ci/dev_environment.py
+	$(call install,$(LIBRARIES_VENV),libraries)
+	@touch $@
 
 lint: $(SETUP) ## check style: ruff, clang-format
 	$(VENV)/bin/ruff check .

@@ -1,8 +1,8 @@
 """Makes a development environment out of pyproject.toml; called by the Makefile.
 
-`requirements` prints what pip shall install. `link` makes the running Python import ipujax from
-this source tree: a .pth file, and the metadata with the entry point by which JAX finds the plugin.
-An editable install of pip would do the same, but build the extension a second time.
+`requirements EXTRA...` prints what pip shall install. `link` makes the running Python import ipujax
+from this source tree: a .pth file, and the metadata with the entry point by which JAX finds the
+plugin. An editable install of pip would do the same, but build the extension a second time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def project() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-def requirements() -> str:
-    """Run-time, build and all optional requirements, one per line."""
+def requirements(extras: list[str]) -> str:
+    """Run-time and build requirements, and those of `extras`, one per line."""
     config = project()
     wanted = config["project"]["dependencies"] + config["build-system"]["requires"]
-    for extra in config["project"]["optional-dependencies"].values():
-        wanted += extra
+    for extra in extras:
+        wanted += config["project"]["optional-dependencies"][extra]
     return "\n".join(dict.fromkeys(wanted))
 
 
@@ -64,9 +64,9 @@ def link(site_packages: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["requirements"]:
-        print(requirements())
+    if sys.argv[1:2] == ["requirements"]:
+        print(requirements(sys.argv[2:]))
     elif sys.argv[1:] == ["link"]:
         link(Path(sysconfig.get_paths()["platlib"]))
     else:
-        sys.exit("usage: dev_environment.py requirements | link")
+        sys.exit("usage: dev_environment.py requirements EXTRA... | link")

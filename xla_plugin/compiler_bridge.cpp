@@ -14,6 +14,8 @@
 #include "client.hpp"
 #include "failure.hpp"
 #include "shape.hpp"
+#include "transfer_guard.hpp"
+#include "work_queue.hpp"
 
 namespace py = pybind11;
 
@@ -165,6 +167,7 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
       throw PluginError(PJRT_Error_Code_CANCELLED,
                         "[ipu host callback] needs Python; the interpreter is ending.");
     }
+    const WorkQueue::HostCall scope;  // JAX called from there must not wait for this program
     withPython(false, [&] {
       if (!state().host_callback) {
         failInvalidArgument("[ipu host callback] needs a handler; none was set. Import ipujax.");
@@ -182,6 +185,8 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
       storeResults(id, state().host_callback(id, inputs, outputs), results);
     });
   }
+
+  bool takesManyThreads() const override { return !state().ending.load(); }
 };
 
 /// Before the interpreter goes away: lets compiles and programs that call into Python end, then
@@ -278,6 +283,11 @@ void bindPlugin(py::module_& module) {
   // Counted: each True is taken back by one False; it begins with one True.
   module.def("show_program_text",
              [](bool show) { state().program_text_requests.fetch_add(show ? 1 : -1); });
+  // Whether JAX guards transfers to the host: this thread (None: as the process), the process.
+  module.def("guard_transfers", [](std::optional<bool> thread, bool process) {
+    transfer_guard::setForThread(thread);
+    transfer_guard::setForProcess(process);
+  });
   module.def("device_stats", deviceStats);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }

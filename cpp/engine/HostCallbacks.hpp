@@ -13,12 +13,15 @@ struct HostArray {
 };
 
 /// How a program calls back into the host. Implemented by the plugin (which knows Python);
-/// `call` blocks until the results are written and throws what the callback raised.
+/// `call` blocks until the results are written and throws what the callback raised. Replicas of a
+/// program call at one time, each on a thread of its own.
 class HostCallbacks {
  public:
   virtual ~HostCallbacks() = default;
   virtual void call(const std::string& id, std::span<const HostArray> arguments,
                     std::span<const HostArray> results) = 0;
+  /// Whether threads other than the program's may call now; else replicas call in turn.
+  virtual bool takesManyThreads() const { return true; }
 };
 
 }  // namespace ipujax::engine

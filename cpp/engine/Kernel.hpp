@@ -36,7 +36,7 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
-  /// Whether it calls back into the host: then replicas run it in turn, on the program's thread.
+  /// Whether it calls back into the host: then replicas run it at one time, on a thread each.
   virtual bool callsHost() const { return false; }
 };
 

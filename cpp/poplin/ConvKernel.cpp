@@ -4,6 +4,7 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
+#include "engine/blas/Arithmetic.hpp"
 #include "poplin/ConvGeometry.hpp"
 #include "poplin/ConvPlain.hpp"
 #include "poplin/ConvSubproblem.hpp"
@@ -14,13 +15,10 @@
 namespace poplin::host {
 namespace {
 
+namespace blas = ipujax::engine::blas;
 using ipujax::engine::ElementType;
 using ipujax::engine::OperandDesc;
 using ipujax::engine::StepDesc;
-
-bool isFloating(ElementType type) {
-  return type == ElementType::kFloat || type == ElementType::kHalf;
-}
 
 void* shifted(std::byte* base, ElementType type, std::int64_t elements) {
   return base + elements * static_cast<std::int64_t>(ipujax::engine::sizeOf(type));
@@ -129,9 +127,7 @@ std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
   for (std::size_t a = 0; a < transforms.size(); ++a)
     axes.push_back(geometry::normalise(transforms[a], step.operands[0].shape[a + 3],
                                        step.operands[1].shape[a + 3]));
-  bool floating = true;
-  for (const auto& operand : step.operands) floating = floating && isFloating(operand.type);
-  if (!floating || axes.size() > 3) return makePlainConvolution(step, axes);
+  if (axes.size() > 3) return makePlainConvolution(step, axes);
   return std::make_unique<Convolution>(step, axes);
 }
 
@@ -147,6 +143,7 @@ void check(ipujax::engine::StepCheck& check) {
                     out->shape[2] == weights->shape[1];
   check.need(fits, "one batch, groups and channels");
   geometry::check(check, in, weights, out);
+  blas::arithmeticOf(in->type, weights->type, out->type);  // throws where there is none
 }
 
 const ipujax::engine::RegisterKernel kConvolution{"poplin.convolution", make, check};

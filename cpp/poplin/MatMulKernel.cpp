@@ -6,7 +6,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Gemm.hpp"
-#include "poplin/PlainProduct.hpp"
+#include "engine/blas/Arithmetic.hpp"
 
 /// The host kernel "poplin.matmul": A [G, M, K], B [G, K, N], C [G, M, N]; attributes half_block,
 /// scale, accumulate.
@@ -22,13 +22,6 @@ namespace blas = ipujax::engine::blas;
 /// Products smaller than this are shared out by group, larger ones one after another.
 constexpr std::int64_t kLargeGroup = 1 << 22;
 constexpr std::int64_t kTaskWork = 1 << 16;
-
-bool isFloating(ElementType type) {
-  return type == ElementType::kFloat || type == ElementType::kHalf;
-}
-
-/// Numbers that one kernel multiplies: 0 integers, 1 half and float, 2 double.
-int kindOf(ElementType type) { return isFloating(type) ? 1 : type == ElementType::kDouble ? 2 : 0; }
 
 std::int64_t bytesOf(const OperandDesc& desc, std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeOf(desc.type));
@@ -95,7 +88,6 @@ class MatMul final : public ipujax::engine::Kernel {
 };
 
 std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
-  if (!isFloating(step.operands[0].type)) return makePlainProduct(step);
   return std::make_unique<MatMul>(step);
 }
 
@@ -110,8 +102,7 @@ void check(ipujax::engine::StepCheck& check) {
   const std::int64_t groups = a->shape[0];
   b.hasShape(std::array{groups, a->shape[2], b->shape[2]});
   c.hasShape(std::array{groups, a->shape[1], b->shape[2]});
-  for (const auto& operand : {b, c})
-    check.need(kindOf(operand->type) == kindOf(a->type), "operands of one kind of numbers");
+  blas::arithmeticOf(a->type, b->type, c->type);  // throws where there is none
 }
 
 const ipujax::engine::RegisterKernel kMatMul{"poplin.matmul", make, check};

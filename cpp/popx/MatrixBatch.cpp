@@ -44,7 +44,7 @@ std::vector<std::size_t> shapeOf(std::vector<std::size_t> leading,
 void check(const std::string& where, const Parts& value, unsigned rank, bool square) {
   const auto refuse = [&](const std::string& needs, const std::string& got) {
     throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got +
-                               ". Do cast, reshape or pad it first.");
+                               ". Cast, reshape or pad it first.");
   };
   if (value.empty() || value.size() > 2) {
     refuse("one real tensor, or a real and an imaginary one", std::to_string(value.size()));

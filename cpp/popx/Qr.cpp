@@ -175,7 +175,7 @@ void checkReflectors(const std::string& where, const Parts& factors, const Parts
       tau[0].shape().back() > sizes.small) {
     throw poplar::poplar_error("[" + where + "] needs one tau for each reflector; got " +
                                factors[0].shapeToString() + " and " + tau[0].shapeToString() +
-                               ". Do pass what popx::qr gave.");
+                               ". Pass what popx::qr gave.");
   }
 }
 
@@ -201,7 +201,7 @@ std::vector<Parts> qrWithPivots(poplar::Graph& graph, const Parts& a, const popl
       columns.shape() != batch::shapeOf(sizes.leading, {sizes.n})) {
     throw poplar::poplar_error("[" + where + "] needs an INT for each column; got " +
                                columns.elementType().toString() + " " + columns.shapeToString() +
-                               ". Do pass zeros where any order will do.");
+                               ". Pass zeros where any order will do.");
   }
   return batch::emit(graph, "popx.qrWithPivots", {{a, 2}, {{columns}, 1}},
                      {{a[0].shape(), 2, sizes.complex},
@@ -218,7 +218,7 @@ Parts householderProduct(poplar::Graph& graph, const Parts& factors, const Parts
   const Sizes sizes(factors);
   if (sizes.m < sizes.n) {
     throw poplar::poplar_error("[" + where + "] needs at least as many rows as columns; got " +
-                               factors[0].shapeToString() + ". Do slice off the last columns.");
+                               factors[0].shapeToString() + ". Slice off the last columns.");
   }
   return batch::emit(graph, "popx.householderProduct", {{factors, 2}, {tau, 1}},
                      {{factors[0].shape(), 2, sizes.complex}}, {}, sizes.cost(graph, sizes.flops()),
@@ -237,7 +237,7 @@ Parts householderMultiply(poplar::Graph& graph, const Parts& factors, const Part
       (left ? target.m : target.n) != sizes.m) {
     throw poplar::poplar_error("[" + where + "] needs a matrix that Q fits; got " +
                                factors[0].shapeToString() + " and " + c[0].shapeToString() +
-                               ". Do give it as many rows (left) or columns as Q has rows.");
+                               ". Pass as many rows (left) or columns as Q has rows.");
   }
   engine::Attributes attributes;
   attributes.set("left", std::int64_t{left}).set("adjoint", std::int64_t{adjoint});

@@ -110,7 +110,7 @@ const engine::RegisterKernel kTridiagonal{"popx.tridiagonalSolve",
 [[noreturn]] void refuse(const std::string& where, const std::string& needs,
                          const std::string& got) {
   throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got +
-                             ". Do make them agree.");
+                             ". Make their shapes agree.");
 }
 
 }  // namespace

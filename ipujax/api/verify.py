@@ -66,7 +66,7 @@ def verify(
     if unknown or not oracles:
         raise ConfigError(
             f"[verify] oracles needs names out of {', '.join(ORACLES)}; got "
-            f"{', '.join(unknown) or 'none'}. Do take one of these, or leave it out."
+            f"{', '.join(unknown) or 'none'}. Use one of these, or leave it out."
         )
     jax_compat.watch_calls(_watcher)
     report = VerifyReport()

@@ -126,7 +126,7 @@ class Verifier:
         if finding is None:
             text = (
                 f"{heading}\nNo op alone and no piece of the program differs by more than its "
-                f"dtype allows{why}: the difference adds up over the program. Do allow for it "
+                f"dtype allows{why}: the difference adds up over the program. Allow for it "
                 "with ipujax.verify(rtol={...}), or compute in a wider dtype."
             )
             values = {OURS: call.results, oracle.name: theirs}
@@ -143,7 +143,7 @@ class Verifier:
         where = f" at {finding.source}" if finding.source else ""
         what = "alone" if finding.num_ops == 1 else f"in a piece of {finding.num_ops} ops"
         inside = "".join(f"\n  inside {around}" for around in finding.inside)
-        shown = f"\nDo run python {path} to see it again." if path else ""
+        shown = f"\nRun python {path} to see it again." if path else ""
         text = (
             f"{heading}\nThe first op that differs is {finding.op}{where}, {what}.{inside}\n"
             + "\n".join(lines)

@@ -146,6 +146,32 @@ def test_a_folder_that_takes_no_files_is_reported(run_python, tmp_path: Path):
     assert len(result["warnings"]) == 1
 
 
+WITH_A_LIMIT = (
+    """
+    import types
+    nothing = lambda *a, **k: None
+    lock = type("Lock", (), {"__init__": nothing, "acquire": nothing, "release": nothing})
+    from jax._src import lru_cache
+    lru_cache.filelock = types.SimpleNamespace(FileLock=lock)
+    jax.config.update("jax_compilation_cache_max_size", 1 << 20)
+"""
+    + "    "
+    + DOUBLE
+)
+
+
+def test_a_folder_with_a_size_limit_keeps_the_time_of_access(cached, tmp_path: Path):
+    cached(WITH_A_LIMIT)
+    (entry,) = entries(tmp_path)
+    names = {entry.name, entry.name.replace("-cache", "-atime")}
+    assert {path.name for path in entry.parent.iterdir()} == names
+    entry.write_bytes(b"damaged")
+    assert len(cached(WITH_A_LIMIT)["warnings"]) == 1
+    mended = cached(WITH_A_LIMIT)
+    assert (mended["hits"], mended["warnings"]) == (1, [])
+    assert {path.name for path in entry.parent.iterdir()} == names
+
+
 def test_processes_that_mend_an_entry_at_once(cached, tmp_path: Path):
     cached()
     (entry,) = entries(tmp_path)

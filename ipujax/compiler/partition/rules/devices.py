@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ipujax import host_callbacks, jax_compat
+from ipujax import host_callbacks, jax_compat, placement
 from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, replicate
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
 from ipujax.compiler.partition.stand_ins import as_op, is_stand_in
 from ipujax.errors import CallbackError
-
-#: Custom calls that hand on their operands.
-PASSING = frozenset({"annotate_device_placement"})
 
 
 def reshard_to(localiser: Localiser, operation: Any) -> None:
@@ -83,7 +80,7 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
     if is_stand_in(operation):
         localiser.apply(as_op(operation))
         return
-    if target in PASSING:
+    if target in placement.CALLS:
         each_its_own(localiser, operation)
         return
     if target == jax_compat.INSPECT_TARGET:
