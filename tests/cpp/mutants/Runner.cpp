@@ -1,11 +1,17 @@
 #include "mutants/Runner.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <span>
 #include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include "engine/HostCallbacks.hpp"
 #include "engine/Image.hpp"
@@ -20,15 +26,33 @@ namespace engine = ipujax::engine;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 29;
 constexpr std::uint32_t kMostReplicas = 16;
 
-/// An array of a caller's: 64-byte aligned, nothing behind its end.
+/// An array of a caller's, 64-byte aligned, in pages of its own between two that no one may touch:
+/// it begins where the first one ends, or ends, up to a line's rest, where the last one begins.
 class Array {
  public:
-  explicit Array(std::uint64_t bytes) : bytes_(bytes) {
-    void* data = nullptr;
-    if (posix_memalign(&data, 64, std::max<std::uint64_t>(bytes, 1)) != 0) throw std::bad_alloc();
-    data_.reset(static_cast<std::byte*>(data));
-    std::memset(data, 0, bytes);
+  Array(std::uint64_t bytes, bool at_end) : bytes_(bytes) {
+    const std::uint64_t aligned = (bytes + 63) / 64 * 64;
+    const std::uint64_t room = (aligned + kPage - 1) / kPage * kPage;
+    const std::uint64_t all = room + 2 * kPage;
+    void* memory = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    pages_ = {static_cast<std::byte*>(memory), Unmap{all}};
+    std::byte* begin = pages_.get() + kPage;
+    if (room > 0 && mprotect(begin, room, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    data_ = at_end ? begin + room - aligned : begin;
+    behind_ = aligned - bytes;
+    std::memset(data_ + bytes_, kMark, behind_);
+    poison(data_ + bytes_, behind_);
   }
+  ~Array() {
+    if (!pages_) return;
+    unpoison(data_ + bytes_, behind_);
+    for (std::uint64_t i = 0; i < behind_; ++i)
+      if (data_[bytes_ + i] != std::byte{kMark}) std::abort();  // written behind the end
+  }
+  Array(Array&&) = default;
+  Array& operator=(Array&&) = delete;
+
   /// Zeros, small integers, small floats, or any bytes; of bool 0 and 1.
   void fill(Random& random, bool is_bool) {
     const auto kind = random.below(4);
@@ -39,17 +63,30 @@ class Array {
       if (kind == 1) bits %= 8;
       if (kind == 2) std::memcpy(&bits, &small, 4);
       if (is_bool) bits &= 0x01010101u;
-      std::memcpy(data_.get() + i, &bits, 4);
+      std::memcpy(data_ + i, &bits, 4);
     }
   }
-  std::byte* data() { return data_.get(); }
+  std::byte* data() { return data_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+  static constexpr std::uint64_t kPage = 4096;
+  static constexpr unsigned char kMark = 0xa5;
+  struct Unmap {
+    std::uint64_t bytes = 0;
+    void operator()(std::byte* p) const { munmap(p, bytes); }
   };
+#ifdef __SANITIZE_ADDRESS__
+  static void poison(std::byte* p, std::uint64_t n) { ASAN_POISON_MEMORY_REGION(p, n); }
+  static void unpoison(std::byte* p, std::uint64_t n) { ASAN_UNPOISON_MEMORY_REGION(p, n); }
+#else
+  static void poison(std::byte*, std::uint64_t) {}
+  static void unpoison(std::byte*, std::uint64_t) {}
+#endif
+
   std::uint64_t bytes_;
-  std::unique_ptr<std::byte, Free> data_;
+  std::uint64_t behind_ = 0;  ///< bytes between the array's end and the next line
+  std::byte* data_ = nullptr;
+  std::unique_ptr<std::byte, Unmap> pages_{nullptr, Unmap{}};
 };
 
 /// A host that looks at every byte it is handed and writes every byte it is asked for.
@@ -94,8 +131,9 @@ std::uint64_t totalBytes(const engine::Image& image) {
 /// One replica's arguments and results; half of the time results take over their arguments.
 struct Arguments {
   Arguments(const engine::Signature& signature, Random& random) {
+    const bool at_end = random.oneIn(2);
     for (const auto& spec : signature.inputs) {
-      inputs.emplace_back(spec.bytes).fill(random, spec.dtype == "bool");
+      inputs.emplace_back(spec.bytes, at_end).fill(random, spec.dtype == "bool");
       input_pointers.push_back(inputs.back().data());
     }
     for (std::size_t o = 0; o < signature.outputs.size(); ++o) {
@@ -104,7 +142,7 @@ struct Arguments {
         output_pointers.push_back(inputs[static_cast<std::size_t>(alias)].data());
         continue;
       }
-      outputs.emplace_back(signature.outputs[o].bytes);
+      outputs.emplace_back(signature.outputs[o].bytes, at_end);
       output_pointers.push_back(outputs.back().data());
     }
   }
