@@ -141,7 +141,7 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
         _check_folder,
     ),
     "IPUJAX_TRUST_NATIVE_CODE": (
-        "Folder of compiled codelets that loaded executables may run; yours.",
+        "Folder of your compiled codelets that loaded programs may run.",
         _check_folder,
     ),
     "IPUJAX_VERIFY": (

@@ -158,7 +158,8 @@ class RowsCheck {
     std::vector<Footprint> footprints;
     for (OperandDesc& o : step.operands) {
       if (!o.shape.empty()) o.shape[0] = rows;
-      footprints.push_back(footprintOf(o, o.buffer, 0));
+      footprints.emplace_back().assign(o, 0);
+      footprints.back().space = o.buffer;
     }
     verifyStep(step, check_.image(), footprints);
   }

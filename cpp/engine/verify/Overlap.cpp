@@ -36,24 +36,23 @@ bool areApartWithin(const Footprint& a, const Footprint& b, std::int64_t period)
 
 }  // namespace
 
-Footprint footprintOf(const OperandDesc& operand, std::uint64_t space, std::int64_t at) {
-  Footprint f;
-  f.space = space;
-  f.element = static_cast<std::int64_t>(sizeOf(operand.type));
-  f.at = f.begin = f.end = at;
+void Footprint::assign(const OperandDesc& operand, std::int64_t place) {
+  space = 0;
+  element = static_cast<std::int64_t>(sizeOf(operand.type));
+  at = begin = end = place;
+  dims.clear();
   for (std::size_t d = 0; d < operand.shape.size(); ++d) {
     if (operand.shape[d] == 0) {
-      f.begin = f.end = at;
-      f.dims.clear();
-      return f;
+      begin = end = place;
+      dims.clear();
+      return;
     }
     if (operand.shape[d] == 1) continue;
-    f.dims.push_back({operand.shape[d], operand.strides[d] * f.element});
-    const std::int64_t reach = (operand.shape[d] - 1) * f.dims.back().stride;
-    (reach < 0 ? f.begin : f.end) += reach;
+    dims.push_back({operand.shape[d], operand.strides[d] * element});
+    const std::int64_t reach = (operand.shape[d] - 1) * dims.back().stride;
+    (reach < 0 ? begin : end) += reach;
   }
-  f.end += f.element;
-  return f;
+  end += element;
 }
 
 bool isSame(const Footprint& a, const Footprint& b) {
@@ -73,13 +72,21 @@ bool areApart(const Footprint& a, const Footprint& b) {
 }
 
 bool areElementsApart(const Footprint& footprint) {
-  auto dims = footprint.dims;
-  for (auto& dim : dims) dim.stride = std::abs(dim.stride);
-  std::ranges::sort(dims, {}, &Footprint::Dim::stride);
+  // Mostly row-major: from the last dimension on, each steps over all that is inside it.
   std::int64_t inner = footprint.element;
+  bool nested = true;
+  for (std::size_t d = footprint.dims.size(); d-- > 0 && nested;) {
+    const std::int64_t stride = std::abs(footprint.dims[d].stride);
+    nested = stride >= inner;
+    inner += (footprint.dims[d].n - 1) * stride;
+  }
+  if (nested) return true;
+  auto dims = footprint.dims;
+  std::ranges::sort(dims, {}, [](const auto& dim) { return std::abs(dim.stride); });
+  inner = footprint.element;
   for (const auto& dim : dims) {
-    if (dim.stride < inner) return false;
-    inner += (dim.n - 1) * dim.stride;
+    if (std::abs(dim.stride) < inner) return false;
+    inner += (dim.n - 1) * std::abs(dim.stride);
   }
   return true;
 }

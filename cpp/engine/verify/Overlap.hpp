@@ -20,10 +20,10 @@ struct Footprint {
   std::int64_t element = 1;  ///< bytes
   std::vector<Dim> dims;     ///< those of more than one element
   bool isEmpty() const { return begin == end; }
+  /// That of an operand whose element at index 0, 0, ... lies at `place`; memory is reused.
+  void assign(const OperandDesc& operand, std::int64_t place);
+  void move(std::int64_t by) { at += by, begin += by, end += by; }
 };
-
-/// `at`: where the operand's element at index 0, 0, ... lies.
-Footprint footprintOf(const OperandDesc& operand, std::uint64_t space, std::int64_t at);
 
 /// The same elements in the same order.
 bool isSame(const Footprint& a, const Footprint& b);

@@ -98,9 +98,9 @@ OperandCheck StepCheck::updated(std::size_t i) const {
 }
 
 bool StepCheck::mayShare(std::size_t a, std::size_t b) const {
-  return std::ranges::any_of(in_place_, [&](const auto& pair) {
-    return pair == std::pair(a, b) || pair == std::pair(b, a);
-  });
+  const auto [low, high] = std::minmax(a, b);
+  return (low < first_written_ && high >= first_written_) || in_place_.contains({a, b}) ||
+         in_place_.contains({b, a});
 }
 
 bool StepCheck::flag(const char* name) const { return integer(name, 0, 1) != 0; }

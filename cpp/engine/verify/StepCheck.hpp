@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -70,7 +71,9 @@ class StepCheck {
   OperandCheck updated(std::size_t i) const;  ///< is read and written
   OperandCheck anyAccess(std::size_t i) const { return {*this, i}; }
   /// Operand `written` may be the very memory of operand `read`, element by element.
-  void mayReplace(std::size_t read, std::size_t written) { in_place_.emplace_back(read, written); }
+  void mayReplace(std::size_t read, std::size_t written) { in_place_.emplace(read, written); }
+  /// The same of each operand from `first_written` on, and any one before.
+  void mayReplaceAny(std::size_t first_written) { first_written_ = first_written; }
   /// Operands may overlap in any way: nothing that the kernel relies on changes by it.
   void allowOverlaps() { may_overlap_ = true; }
   bool mayOverlap() const { return may_overlap_; }
@@ -92,7 +95,8 @@ class StepCheck {
  private:
   const StepDesc& step_;
   const Image& image_;
-  std::vector<std::pair<std::size_t, std::size_t>> in_place_;
+  std::set<std::pair<std::size_t, std::size_t>> in_place_;
+  std::size_t first_written_ = 0;  ///< 0: none
   bool may_overlap_ = false;
 };
 

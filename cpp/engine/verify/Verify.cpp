@@ -42,7 +42,7 @@ class Verifier {
  public:
   explicit Verifier(const Image& image) : image_(image) {}
 
-  void run() const {
+  void run() {
     verifySignature();
     verifyBuffers();
     for (const auto& step : image_.steps) verifyOne(step);
@@ -124,16 +124,16 @@ class Verifier {
     bound[index] = true;
   }
 
-  void verifyOne(const StepDesc& step) const {
+  void verifyOne(const StepDesc& step) {
     need(step.debug < image_.debug.size(), "a step names no debug entry");
     need(isFinite(step.cost), "a step costs no number of cycles");
     need(step.operands.size() <= kMostOperands, "a step has too many operands");
-    std::vector<Footprint> footprints;
-    footprints.reserve(step.operands.size());
-    for (const auto& operand : step.operands) footprints.push_back(verifyOperand(operand));
+    const std::size_t n = step.operands.size();
+    if (footprints_.size() < n) footprints_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) verifyOperand(step.operands[i], footprints_[i]);
     for (const auto& inner : step.inner)
       for (const auto& operand : inner.operands) verifyShape(operand);
-    verifyStep(step, image_, footprints);
+    verifyStep(step, image_, {footprints_.data(), n});
   }
 
   /// Sizes and strides whose products do not overflow.
@@ -157,29 +157,25 @@ class Verifier {
     }
   }
 
-  Footprint verifyOperand(const OperandDesc& o) const {
+  void verifyOperand(const OperandDesc& o, Footprint& footprint) const {
     verifyShape(o);
     need(o.buffer < image_.buffers.size(), "an operand names no buffer");
     const BufferDesc& buffer = image_.buffers[o.buffer];
     const auto element = static_cast<std::int64_t>(sizeOf(o.type));
     need(o.offset >= 0 && o.offset <= static_cast<std::int64_t>(buffer.bytes) / element,
          "an operand begins outside its buffer");
-    const Footprint inside = footprintOf(o, 0, o.offset * element);
-    need(inside.begin >= 0 && inside.end <= static_cast<std::int64_t>(buffer.bytes),
+    footprint.assign(o, o.offset * element);
+    need(footprint.begin >= 0 && footprint.end <= static_cast<std::int64_t>(buffer.bytes),
          "an operand lies outside its buffer");
     const bool arena = buffer.kind == BufferKind::kArena;
     const bool constant = buffer.kind == BufferKind::kConstant;
     if (o.access != Access::kRead) {
       need(!constant && buffer.kind != BufferKind::kInput,
            "an operand writes to a constant or an argument");
-      need(areElementsApart(inside), "an operand writes an element twice");
+      need(areElementsApart(footprint), "an operand writes an element twice");
     }
-    const auto base = arena || constant ? static_cast<std::int64_t>(buffer.offset) : 0;
-    return footprintOf(o,
-                       arena      ? 0
-                       : constant ? 1
-                                  : 2 + std::uint64_t{o.buffer},
-                       base + o.offset * element);
+    footprint.space = arena ? 0 : constant ? 1 : 2 + std::uint64_t{o.buffer};
+    if (arena || constant) footprint.move(static_cast<std::int64_t>(buffer.offset));
   }
 
   /// Children come after their parents, and have one: so walks end, and take linear time.
@@ -231,18 +227,35 @@ class Verifier {
   }
 
   void verifyPredicate(const OperandDesc& o, std::initializer_list<ElementType> types) const {
-    verifyOperand(o);
+    Footprint footprint;
+    verifyOperand(o, footprint);
     need(o.access == Access::kRead && o.numElements() == 1 &&
              std::ranges::find(types, o.type) != types.end(),
          "a condition is not one element of a fitting type");
   }
 
   const Image& image_;
+  std::vector<Footprint> footprints_;  ///< of one step's operands
 };
 
-/// Where what is written begins, among all that overlap it.
-void verifyOverlaps(const StepCheck& check, std::span<const Footprint> footprints) {
+void verifyPair(const StepCheck& check, std::span<const Footprint> footprints, std::size_t i,
+                std::size_t j) {
   const auto& operands = check.step().operands;
+  if (operands[i].access == Access::kRead && operands[j].access == Access::kRead) return;
+  if (areApart(footprints[i], footprints[j])) return;
+  if (!check.mayShare(i, j) || !isSame(footprints[i], footprints[j]))
+    check.refuse("operands that do not overlap; " + std::to_string(i) + " and " +
+                 std::to_string(j) + " do");
+}
+
+/// What is written overlaps nothing but what it may replace.
+void verifyOverlaps(const StepCheck& check, std::span<const Footprint> footprints) {
+  constexpr std::size_t kFew = 16;
+  if (footprints.size() <= kFew) {
+    for (std::size_t i = 0; i < footprints.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) verifyPair(check, footprints, i, j);
+    return;
+  }
   std::vector<std::size_t> order(footprints.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) {
@@ -253,12 +266,7 @@ void verifyOverlaps(const StepCheck& check, std::span<const Footprint> footprint
     for (std::size_t y = x + 1; y < order.size(); ++y) {
       const Footprint& b = footprints[order[y]];
       if (b.space != a.space || b.begin >= a.end) break;
-      const bool both_read =
-          operands[order[x]].access == Access::kRead && operands[order[y]].access == Access::kRead;
-      if (both_read || areApart(a, b)) continue;
-      if (!check.mayShare(order[x], order[y]) || !isSame(a, b))
-        check.refuse("operands that do not overlap; " + std::to_string(order[x]) + " and " +
-                     std::to_string(order[y]) + " do");
+      verifyPair(check, footprints, order[x], order[y]);
     }
   }
 }

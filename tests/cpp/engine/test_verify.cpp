@@ -78,7 +78,9 @@ engine::Footprint footprint(std::int64_t offset, std::vector<std::int64_t> shape
                             std::vector<std::int64_t> strides) {
   const OperandDesc o{0,      ElementType::kFloat, Access::kRead,
                       offset, std::move(shape),    std::move(strides)};
-  return engine::footprintOf(o, 0, offset * 4);
+  engine::Footprint footprint;
+  footprint.assign(o, offset * 4);
+  return footprint;
 }
 
 }  // namespace
