@@ -99,8 +99,8 @@ struct Builder {
   static engine::OperandDesc x() {
     return {0, engine::ElementType::kFloat, engine::Access::kReadWrite, 0, {1}, {1}};
   }
-  static engine::OperandDesc flag() {
-    return {1, engine::ElementType::kBool, engine::Access::kReadWrite, 0, {}, {}};
+  static engine::OperandDesc flag(engine::Access access = engine::Access::kReadWrite) {
+    return {1, engine::ElementType::kBool, access, 0, {}, {}};
   }
   std::uint32_t node(NodeKind kind, std::vector<std::uint32_t> children = {}) {
     engine::Node made;
@@ -126,7 +126,7 @@ struct Builder {
     const auto second = sequence(body);
     image.nodes[loop].children = {first, second};
     image.nodes[loop].value = 1;
-    image.nodes[loop].predicate = flag();
+    image.nodes[loop].predicate = flag(engine::Access::kRead);
     return loop;
   }
   std::uint32_t sequence(const std::vector<std::string>& kernels) {
