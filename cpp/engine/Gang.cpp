@@ -1,6 +1,7 @@
 #include "engine/Gang.hpp"
 
 #include <atomic>
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -164,7 +165,9 @@ void Gang::callTogether(const Run& run, std::span<const std::uint32_t> nodes) co
     try {
       walkOne(guarded, nodes, replica);
     } catch (...) {
-      if (callbacks.fail()) throw;  // what fails later may follow from it
+      if (!callbacks.fail()) return;  // it may follow from the first failure
+      run.context.callbacks->failed(std::current_exception());
+      throw;
     }
   });
 }

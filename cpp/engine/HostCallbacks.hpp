@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 
@@ -22,6 +23,9 @@ class HostCallbacks {
                     std::span<const HostArray> results) = 0;
   /// Whether threads other than the program's may call now; else replicas call in turn.
   virtual bool takesManyThreads() const { return true; }
+  /// The run will end with this error, once callbacks of other replicas have returned. These may
+  /// wait for the one that failed, so whoever waits for the run is told before.
+  virtual void failed(const std::exception_ptr& error) noexcept { (void)error; }
 };
 
 }  // namespace ipujax::engine

@@ -5,8 +5,8 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
-#include "engine/blas/Gemm.hpp"
 #include "engine/blas/Arithmetic.hpp"
+#include "engine/blas/Gemm.hpp"
 
 /// The host kernel "poplin.matmul": A [G, M, K], B [G, K, N], C [G, M, N]; attributes half_block,
 /// scale, accumulate.

@@ -45,7 +45,8 @@ def verify(
     sides, and inside of loops and branches too.
 
     Args:
-        oracles: what to compare with, the most trusted first: "cpu", "interpreter".
+        oracles: what to compare with: "cpu", "interpreter". One that agrees is enough; where none
+            does, the report shows the first one named here.
         rtol: relative tolerance by dtype, such as `{"float16": 0.02}`, for what is not named the
             defaults in `ipujax.verification.compare.TOLERANCE`. It applies to each element and to
             the array's largest one. Whole numbers must be equal.

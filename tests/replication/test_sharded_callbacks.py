@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -172,6 +173,25 @@ def test_one_callback_that_raises_is_reported_and_ends_the_others():
         mapped(x).block_until_ready()
     assert later == []
     barrier.reset()
+    np.testing.assert_array_equal(on_each(4, lambda x: np.asarray(x) * 2)(x), x * 2)
+
+
+def test_an_error_is_reported_while_others_wait_for_who_raised():
+    barrier = threading.Barrier(4, timeout=120)
+
+    def host(x: Any) -> Any:
+        if x[0] == 4:
+            while barrier.n_waiting < 3:
+                time.sleep(0.01)
+            raise ValueError("the third device does not come")
+        barrier.wait()
+        return np.asarray(x)
+
+    x = np.arange(8, dtype=np.float32)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="the third device does not come"):
+        on_each(4, host)(x).block_until_ready()
+    assert barrier.n_waiting == 3
+    barrier.abort()
     np.testing.assert_array_equal(on_each(4, lambda x: np.asarray(x) * 2)(x), x * 2)
 
 

@@ -25,7 +25,7 @@ void copyRow(const W* in, std::int64_t in_stride, W* out, std::int64_t out_strid
   }
 }
 
-/// At most 16 words, without a call.
+/// Fewer words than a panel is wide, without a call.
 template <class W>
 void copyFew(const W* in, W* out, std::int64_t count) {
   const auto copy = [&]<std::size_t kCount>(std::integral_constant<std::size_t, kCount>) {
@@ -34,11 +34,23 @@ void copyFew(const W* in, W* out, std::int64_t count) {
     in += kCount;
     out += kCount;
   };
-  copy(std::integral_constant<std::size_t, 16>{});
   copy(std::integral_constant<std::size_t, 8>{});
   copy(std::integral_constant<std::size_t, 4>{});
   copy(std::integral_constant<std::size_t, 2>{});
   copy(std::integral_constant<std::size_t, 1>{});
+}
+
+/// `count` rows of a panel from rows that lie `row` words apart.
+template <class M>
+void copyPanel(const Word<M>* in, std::int64_t row, std::int64_t count, std::int64_t cols,
+               Word<M>* panel) {
+  constexpr std::int64_t kWidth = kPanel<M>;
+  if (cols == kWidth) {
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(panel + i * kWidth, in + i * row, kWidth * sizeof(Word<M>));
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) copyFew(in + i * row, panel + i * kWidth, cols);
+  }
 }
 
 const void* moved(const void* data, ElementType type, std::int64_t elements) {
@@ -134,8 +146,7 @@ void packPanel(const ConstMatrix& b, std::int64_t k, std::int64_t num_k, std::in
   if constexpr (std::is_same_v<M, ShortPairs>) {
     rowsOf(b.type).pairRows(b.at(k, col), b.row, num_k, b.col, cols, panel, kWidth);
   } else if (isWord<M>(b.type) && b.col == 1) {
-    const auto* in = b.words<Word<M>>(k, col);
-    for (std::int64_t i = 0; i < words; ++i) copyFew(in + i * b.row, panel + i * kWidth, cols);
+    copyPanel<M>(b.words<Word<M>>(k, col), b.row, words, cols, panel);
   } else {
     for (std::int64_t i = 0; i < words; ++i)
       loadRow<M>(b.at(k + i, col), b.type, 0, b.col, cols, panel + i * kWidth);

@@ -99,8 +99,8 @@ struct Builder {
   static engine::OperandDesc x() {
     return {0, engine::ElementType::kFloat, engine::Access::kReadWrite, 0, {1}, {1}};
   }
-  static engine::OperandDesc flag() {
-    return {1, engine::ElementType::kBool, engine::Access::kReadWrite, 0, {}, {}};
+  static engine::OperandDesc flag(engine::Access access = engine::Access::kReadWrite) {
+    return {1, engine::ElementType::kBool, access, 0, {}, {}};
   }
   std::uint32_t node(NodeKind kind, std::vector<std::uint32_t> children = {}) {
     engine::Node made;
@@ -126,7 +126,7 @@ struct Builder {
     const auto second = sequence(body);
     image.nodes[loop].children = {first, second};
     image.nodes[loop].value = 1;
-    image.nodes[loop].predicate = flag();
+    image.nodes[loop].predicate = flag(engine::Access::kRead);
     return loop;
   }
   std::uint32_t sequence(const std::vector<std::string>& kernels) {
@@ -173,6 +173,9 @@ class Host final : public engine::HostCallbacks {
         function_(*static_cast<const float*>(arguments[0].data));
   }
   bool takesManyThreads() const override { return many_threads_; }
+  void failed(const std::exception_ptr&) noexcept override { told = true; }
+
+  std::atomic<bool> told{false};
 
  private:
   std::function<float(float)> function_;
@@ -344,6 +347,24 @@ TEST(one_callback_that_fails_is_reported_and_keeps_the_others_from_waiting) {
   CHECK_THROWS(run(session, {0, 1, 2, 3}, &host), "the third has had enough");
   Host works([](float x) { return x + 1; });
   CHECK_EQ(text(run(session, {0, 0, 0, 0}, &works)), text({2, 2, 2, 2}));
+}
+
+TEST(a_failure_is_told_while_others_wait) {
+  Builder b(4);
+  b.root({b.sequence({"test.call"})});
+  auto session = b.session();
+  std::atomic<int> waited{0};
+  Host* told_to = nullptr;
+  Host host([&](float x) {
+    if (x == 2) throw std::runtime_error("the third never comes");
+    while (!told_to->told) std::this_thread::yield();
+    ++waited;
+    return x;
+  });
+  told_to = &host;
+  CHECK_THROWS(run(session, {0, 1, 2, 3}, &host), "the third never comes");
+  CHECK(waited.load() <= 3);
+  CHECK(host.told.load());
 }
 
 TEST(a_host_that_takes_one_thread_is_called_in_turn) {

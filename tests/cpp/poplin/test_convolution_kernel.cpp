@@ -376,7 +376,7 @@ TEST(convolution_integers_are_exact) {
   constexpr ElementType kTypes[] = {ElementType::kInt8,   ElementType::kUInt8, ElementType::kInt16,
                                     ElementType::kUInt16, ElementType::kInt32, ElementType::kUInt32,
                                     ElementType::kInt64,  ElementType::kUInt64};
-  for (unsigned i = 0; i < 600; ++i) {
+  for (unsigned i = 0; i < 200; ++i) {
     Case c = randomCase(r);
     c.in_type = kTypes[r(0, 7)];
     if (r(0, 3) == 0) c.weight_type = kTypes[r(0, 7)];
@@ -388,11 +388,11 @@ TEST(convolution_integers_are_exact) {
 TEST(convolution_integers_of_network_shapes_are_exact) {
   for (const ElementType out : {ElementType::kInt8, ElementType::kInt32, ElementType::kInt64}) {
     for (Case c : {plainCase({2, 1, 3, 20, 20}, {1, 16, 3, 7, 7}, 3, 2),
-                   plainCase({2, 1, 64, 9, 9}, {1, 48, 64, 3, 3}, 1),
+                   plainCase({1, 1, 40, 9, 9}, {1, 34, 40, 3, 3}, 1),
                    plainCase({14, 1, 33, 8, 8}, {1, 32, 33, 1, 1}, 0),
                    plainCase({4, 1, 16, 8, 8}, {1, 24, 16, 3, 3}, 2, 1, 2),
                    plainCase({2, 32, 1, 12, 12}, {32, 1, 1, 3, 3}, 1),
-                   plainCase({24, 1, 20, 16, 16}, {1, 40, 20, 16, 16}, 1)}) {
+                   plainCase({9, 1, 5, 16, 16}, {1, 7, 5, 16, 16}, 1)}) {
       c.in_type = ElementType::kInt8;
       c.out_type = out;
       verify(c, 3);
