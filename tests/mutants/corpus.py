@@ -108,7 +108,14 @@ def _products() -> dict[str, Program]:
             lambda a, b: jnp.einsum("bij,bjk->bik", a, b),
             (_f32((3, 4, 5)), _f32((3, 5, 6))),
         ),
-        "integers": (lambda a, b: a @ b, (_int(6, 7), _int(7, 8))),
+        "integers": (
+            lambda a, b: (a @ b, a.astype("int8") @ b.astype("int8")),
+            (_int(6, 70), _int(70, 8)),
+        ),
+        "integer_convolution": (
+            lambda x, w: lax.conv(x.astype("int8"), w.astype("int8"), (1, 1), "SAME"),
+            (_int(2, 3, 6, 5), _int(4, 3, 3, 2)),
+        ),
         "convolution": (convolution, (_f32((2, 7, 6, 3)), _f32((3, 2, 3, 4)))),
         "grouped": (grouped, (_f32((2, 8, 11)), _f32((8, 1, 3)))),
     }
