@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -118,6 +119,32 @@ def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
             (outcome,) = done
             return {**outcome, "refused": {**outcome["refused"], "cpu": why}}
     return {"seed": seed, "differences": [why], "refused": {}}
+
+
+class Log:
+    """Runs chunks, each once: those that a file says are done are read from it.
+
+    Args:
+        path: a line of JSON for each chunk; None: nothing is written down.
+    """
+
+    def __init__(self, path: Path | None, kind: str, how: str):
+        self._path, self._kind, self._how = path, kind, how
+        self._lock = threading.Lock()
+        lines = path.read_text().splitlines() if path and path.exists() else []
+        entries = [json.loads(line) for line in lines]
+        self._done = {tuple(entry["chunk"]): entry["outcomes"] for entry in entries}
+
+    def outcomes(self, part: tuple[int, int]) -> list[dict]:
+        chunk = (self._kind, self._how, *part)
+        if chunk not in self._done:
+            keys = ("seed", "differences", "refused")
+            found = [{k: o[k] for k in keys} for o in run_chunk(*part, self._kind, self._how)]
+            self._done[chunk] = found
+            if self._path:
+                with self._lock, self._path.open("a") as file:
+                    file.write(json.dumps({"chunk": chunk, "outcomes": found}) + "\n")
+        return self._done[chunk]
 
 
 def settings(first: int) -> dict[str, str]:

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -107,6 +108,24 @@ def test_equal_seeds_make_equal_programs():
     assert one.source == again.source
     assert one.source != from_seed(4).source
     assert [a.tobytes() for a in one.arguments] == [a.tobytes() for a in again.arguments]
+
+
+def test_finished_chunks_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run: list[int] = []
+
+    def run_chunk(first: int, count: int, kind: str, how: str) -> list[dict]:
+        run.append(first)
+        return [{"seed": first, "differences": [kind], "refused": {}, "pairs": []}]
+
+    monkeypatch.setattr(chunks, "run_chunk", run_chunk)
+    for first in (0, 10, 0):
+        log = chunks.Log(tmp_path / "log", "programs", "cpu")
+        assert log.outcomes((first, 10)) == [
+            {"seed": first, "differences": ["programs"], "refused": {}}
+        ]
+    assert run == [0, 10]
+    chunks.Log(tmp_path / "log", "gradients", "cpu").outcomes((0, 10))
+    assert run == [0, 10, 0]
 
 
 def test_a_script_runs_by_itself(capsys: pytest.CaptureFixture[str]):
