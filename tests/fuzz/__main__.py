@@ -3,7 +3,8 @@
 Kinds: `programs` as people write them, their `gradients`, programs of single `ops` with error
 bounds, and `sharded` ones over several devices. Equal seeds make equal programs. A chunk draws its
 number of threads and its instruction set from its first seed. Ends with one line of counts; exit
-status 1 where any differed. `--show SEED` prints a program, made smaller if it fails.
+status 1 where any differed. `--log FILE` writes down every chunk that is done, and a later run with
+the same file goes on from there. `--show SEED` prints a program, made smaller if it fails.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from tests.fuzz import chunks
 
@@ -29,8 +31,8 @@ def main() -> int:
     done = failed = refused = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         work = chunks.chunks(options.seed, options.count, options.size)
-        run = lambda part: chunks.run_chunk(*part, options.kind, options.how)  # noqa: E731
-        for outcomes in pool.map(run, work):
+        log = chunks.Log(options.log, options.kind, options.how)
+        for outcomes in pool.map(log.outcomes, work):
             for outcome in outcomes:
                 done += 1
                 failed += bool(outcome["differences"])
@@ -58,6 +60,7 @@ def _arguments() -> argparse.Namespace:
         help="each: run without every mechanism of the engine; none: without none of them; "
         "interpreter: ops without JAX's CPU backend",
     )
+    parser.add_argument("--log", type=Path, help="a file of finished chunks, to go on from")
     parser.add_argument("--show", type=int, metavar="SEED", help="print this seed's program")
     parser.add_argument("--chunk", type=int, nargs=2, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -6,13 +6,18 @@ import atexit
 import json
 import os
 import random
+import selectors
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
+#: Seconds that one program may take, of which it needs less than one on an idle machine.
+TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
 INTERPRETED = 5
 KINDS = ("programs", "gradients", "ops", "sharded")
@@ -93,21 +98,35 @@ def _run_process(first: int, count: int, kind: str, how: str) -> tuple[list[dict
     """What it finished, the last seed that it began, and why it ended early if it did."""
     command = [sys.executable, "-m", "tests.fuzz", "--kind", kind, "--how", how]
     command += ["--chunk", str(first), str(count)]
-    status: int | str
-    try:
-        run = subprocess.run(
-            command, cwd=ROOT, env=environment(first), capture_output=True, timeout=20 * count + 60
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment(first), stdout=subprocess.PIPE, stderr=log
         )
-        lines, errors, status = run.stdout, run.stderr, run.returncode
-    except subprocess.TimeoutExpired as late:
-        lines, errors, status = late.stdout or b"", late.stderr or b"", "timeout"
-    text = errors.decode(errors="replace")
-    messages = [json.loads(line) for line in lines.splitlines()]
+        messages = [json.loads(line) for line in _lines_of(process)]
+        status = process.wait()
+        log.seek(0)
+        text = log.read().decode(errors="replace")
     if not messages:
         raise SystemExit(f"fuzz: no program was begun ({status}):\n{text[-2000:]}")
     last = messages[-1]
     why = f"process ended with {status}: {text[-600:]}" if "begin" in last else ""
     return [m for m in messages if "seed" in m], last.get("begin", last.get("seed")), why
+
+
+def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    """What it prints until it ends; it is ended where one program takes too long."""
+    assert process.stdout is not None
+    with process.stdout as stdout, selectors.DefaultSelector() as selector:
+        selector.register(stdout, selectors.EVENT_READ)
+        rest = b""
+        while True:
+            if not selector.select(TIMEOUT):
+                process.kill()
+            data = os.read(stdout.fileno(), 1 << 20)
+            if not data:
+                return
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
 
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
@@ -118,6 +137,32 @@ def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
             (outcome,) = done
             return {**outcome, "refused": {**outcome["refused"], "cpu": why}}
     return {"seed": seed, "differences": [why], "refused": {}}
+
+
+class Log:
+    """Runs chunks, each once: those that a file says are done are read from it.
+
+    Args:
+        path: a line of JSON for each chunk; None: nothing is written down.
+    """
+
+    def __init__(self, path: Path | None, kind: str, how: str):
+        self._path, self._kind, self._how = path, kind, how
+        self._lock = threading.Lock()
+        lines = path.read_text().splitlines() if path and path.exists() else []
+        entries = [json.loads(line) for line in lines]
+        self._done = {tuple(entry["chunk"]): entry["outcomes"] for entry in entries}
+
+    def outcomes(self, part: tuple[int, int]) -> list[dict]:
+        chunk = (self._kind, self._how, *part)
+        if chunk not in self._done:
+            keys = ("seed", "differences", "refused")
+            found = [{k: o[k] for k in keys} for o in run_chunk(*part, self._kind, self._how)]
+            self._done[chunk] = found
+            if self._path:
+                with self._lock, self._path.open("a") as file:
+                    file.write(json.dumps({"chunk": chunk, "outcomes": found}) + "\n")
+        return self._done[chunk]
 
 
 def settings(first: int) -> dict[str, str]:

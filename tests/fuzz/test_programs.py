@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -109,6 +110,24 @@ def test_equal_seeds_make_equal_programs():
     assert [a.tobytes() for a in one.arguments] == [a.tobytes() for a in again.arguments]
 
 
+def test_finished_chunks_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run: list[int] = []
+
+    def run_chunk(first: int, count: int, kind: str, how: str) -> list[dict]:
+        run.append(first)
+        return [{"seed": first, "differences": [kind], "refused": {}, "pairs": []}]
+
+    monkeypatch.setattr(chunks, "run_chunk", run_chunk)
+    for first in (0, 10, 0):
+        log = chunks.Log(tmp_path / "log", "programs", "cpu")
+        assert log.outcomes((first, 10)) == [
+            {"seed": first, "differences": ["programs"], "refused": {}}
+        ]
+    assert run == [0, 10]
+    chunks.Log(tmp_path / "log", "gradients", "cpu").outcomes((0, 10))
+    assert run == [0, 10, 0]
+
+
 def test_a_script_runs_by_itself(capsys: pytest.CaptureFixture[str]):
     with jax.default_device(jax.devices("cpu")[0]):
         exec(replace(from_seed(5), donated=()).script(), {})
@@ -129,15 +148,38 @@ def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch):
     interpreter.close()
 
 
-def test_what_fails_is_made_small():
-    def sorts(program: Program) -> bool:
-        return "stablehlo.sort" in program.lowered[1]
+LONG = """def program(a0, a1):
+    v1 = a0 + 1
+    def body(s, x):
+        v2 = x * 2
+        v3 = jnp.sort(v2)
+        return s + v3.sum(), v3
+    v4, v5 = lax.scan(body, 0.0, v1)
+    v6 = v5 @ a1
+    return (v4, v6, a1)
+"""
 
-    long = (p for p in map(from_seed, range(200)) if p.source.count("\n") > 10)
-    program = next(p for p in long if "jnp.sort" in p.source and sorts(p))
-    small = shrunk(program, sorts)
+
+def test_what_fails_is_made_small():
+    """Only the sort stays, and the loop around it."""
+    shapes = {
+        "a0": (4, 3),
+        "a1": (3, 3),
+        "v1": (4, 3),
+        "v2": (3,),
+        "v3": (3,),
+        "v4": (),
+        "v5": (4, 3),
+    }
+    types = {name: (shape, "float32") for name, shape in {**shapes, "v6": (4, 3)}.items()}
+    arguments = [np.ones(shapes[name], np.float32) for name in ("a0", "a1")]
+    program = Program(0, LONG, arguments, [True] * 3, donated=(1,), types=types)
+    small = shrunk(program, lambda p: "stablehlo.sort" in p.lowered[1])
     assert "sort" in small.source
-    assert small.source.count("\n") <= 4
+    assert len(small.exact) == 1
+    assert not small.donated
+    assert "@" not in small.source
+    assert "+ 1" not in small.source
 
 
 def test_the_second_opinion_computes_the_same_wider():
