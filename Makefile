@@ -37,7 +37,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build demo test tiny cpp bench fuzz conformance libraries lint format types docs asan tsan wheel clean
+.PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance libraries lint format types docs asan tsan wheel clean
 
 help: ## print this
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -69,11 +69,14 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 	@$(call configure,$(BUILD))
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
 
-fuzz: build ## 10,000 random programs against JAX's CPU backend and the reference interpreter
-	$(PY) -m tests.fuzz --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
+fuzz: build ## random programs, KIND=programs (default), gradients, ops or sharded, COUNT of them from SEED
+	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
 bench: build ## measure against JAX's CPU backend; fails where a bound is missed
 	$(PY) -m ipujax bench
+
+mutants: build ## 100,000 altered executables, loaded and run under the sanitizers
+	MUTANTS=$(or $(COUNT),100000) .ci/sanitize.sh address,undefined build/asan $(PY)
 
 conformance: build ## run JAX's harnesses and optax's tests against the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md

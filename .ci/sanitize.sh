@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds C++ tests (and, for address, the extension) with a sanitizer and runs them.
 # Usage: .ci/sanitize.sh <sanitizers> <build folder> <python>
+# With MUTANTS=<count> it runs so many altered executables instead.
 set -euo pipefail
 sanitizers=$1
 build=$2
@@ -28,6 +29,7 @@ if [ $extension = OFF ]; then
   done)
   only=(-k "engine/ or gcl/ or poplar/")
 fi
+[ -n "${MUTANTS:-}" ] && targets=(tests/mutants)
 "$bin/cmake" --build "$build" -j "${JOBS:-$(nproc)}" ${targets:+--target "${targets[@]}"}
 
 # OpenBLAS's own threads are not instrumented, and Python never frees what it keeps to its end.
@@ -39,6 +41,12 @@ export IPUJAX_CPP_TESTS="$root/$build/tests"
 # dlopen goes through the sanitizer's library, which does not know our rpath.
 blas=$("$python" -c 'import scipy_openblas32 as b; print(b.get_lib_dir())')
 export LD_LIBRARY_PATH="$blas"
+if [ -n "${MUTANTS:-}" ]; then
+  # What asks for too much memory is to be an error, as it is without the sanitizer.
+  export ASAN_OPTIONS="$ASAN_OPTIONS:allocator_may_return_null=1:max_allocation_size_mb=8192"
+  exec "$python" -m tests.mutants --binary "$build/tests/mutants" --count "$MUTANTS" \
+    --first "${FIRST:-0}" --failures "$build/mutants"
+fi
 "$python" -m pytest tests/test_cpp.py "${only[@]}"
 
 if [ $extension = ON ]; then

@@ -21,6 +21,7 @@ from ipujax.errors import IpuError as IpuError
 from ipujax.errors import MismatchError as MismatchError
 from ipujax.errors import OracleError as OracleError
 from ipujax.errors import OutOfMemoryError as OutOfMemoryError
+from ipujax.errors import PlacementError as PlacementError
 from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError

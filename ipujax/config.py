@@ -11,6 +11,8 @@ Names JAX_IPU_* are those that users of Graphcore's experimental JAX for IPU kno
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -19,8 +21,12 @@ from typing import Any
 
 from ipujax.errors import ConfigError
 
+logger = logging.getLogger("ipujax")
+
 Value = str | int | float | bool
 PER_CALL_PREFIX = "ipu_"
+#: Options of XLA's other backends, which JAX lets users set for every one.
+XLA_PREFIX = "xla_"
 
 
 def option(
@@ -53,12 +59,18 @@ MACHINES = {
 }
 
 
+#: JAX devices, and numbers of IPUs, at most.
+MAX_DEVICES = 1024
+
+
 def _check_visible_devices(text: str) -> str | None:
     if not text:
         return None
     ids = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in ids) or len(set(ids)) != len(ids):
-        return "a comma-separated list of different device numbers, such as 0,1"
+    # Length first: Python refuses to convert thousands of digits.
+    known = all(i.isdecimal() and len(i) <= 4 and int(i) < MAX_DEVICES for i in ids)
+    if not known or len({int(i) for i in ids}) != len(ids):
+        return f"comma-separated, different device numbers below {MAX_DEVICES}, such as 0,1"
     return None
 
 
@@ -94,13 +106,52 @@ def _check_mechanisms(text: str) -> str | None:
     return f"a comma-separated choice of {', '.join(MECHANISMS)}"
 
 
+def _check_num_threads(text: str) -> str | None:
+    known = text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 1024
+    return None if known else "a whole number from 1 to 1024"
+
+
+def _check_isa(text: str) -> str | None:
+    return None if text in ("baseline", "avx2", "avx512") else "baseline, avx2 or avx512"
+
+
+def _check_folder(text: str) -> str | None:
+    return None if Path(text).is_dir() else "a folder that exists"
+
+
+def _check_switch(text: str) -> str | None:
+    return None if text in ("0", "1") else "0 or 1"
+
+
+Check = Callable[[str], "str | None"]
+
 #: Read by the engine and the tests for the whole process; none changes what a program computes.
-PROCESS_VARIABLES = {
-    "IPUJAX_NUM_THREADS": "Threads of the IPU Model; as many as CPUs where it is not set.",
-    "IPUJAX_MAX_ISA": "Most that its kernels may use of the CPU: baseline, avx2 or avx512.",
-    "IPUJAX_CODELET_INCLUDE": "One more folder of headers for codelets compiled at run time.",
-    "IPUJAX_VERIFY": "1 lets the compiler check shapes between its stages, as the tests do.",
+#: What each does, and what is wrong with a value.
+PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
+    "IPUJAX_NUM_THREADS": (
+        "Threads of the IPU Model; as many as CPUs where it is not set.",
+        _check_num_threads,
+    ),
+    "IPUJAX_MAX_ISA": (
+        "Most that its kernels may use of the CPU: baseline, avx2 or avx512.",
+        _check_isa,
+    ),
+    "IPUJAX_CODELET_INCLUDE": (
+        "One more folder of headers for codelets compiled at run time.",
+        _check_folder,
+    ),
+    "IPUJAX_TRUST_NATIVE_CODE": (
+        "Folder of your compiled codelets that loaded programs may run.",
+        _check_folder,
+    ),
+    "IPUJAX_VERIFY": (
+        "1 lets the compiler check shapes between its stages, as the tests do.",
+        _check_switch,
+    ),
 }
+#: Read by the build and its tests alone.
+BUILD_VARIABLES = frozenset({"IPUJAX_CPP_TESTS", "IPUJAX_POPLAR_SDK", "IPUJAX_SHOW_ULP"})
+PREFIXES = ("IPUJAX_", "JAX_IPU_")
 
 
 @dataclass(frozen=True)
@@ -116,7 +167,7 @@ class MachineConfig:
         "gc200", "Kind of IPU that the model counts for.", "IPUJAX_MACHINE", tuple(MACHINES)
     )
     device_count: int = option(
-        4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, 1024)
+        4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, MAX_DEVICES)
     )
     visible_devices: str = option(
         "",
@@ -160,10 +211,10 @@ class CompileConfig:
         ("float", "half"),
     )
     x64: str = option(
-        "error",
-        "64-bit types, which an IPU lacks: refuse them, compute in 32 bits, or emulate exactly.",
+        "emulate",
+        "64-bit types, which an IPU lacks: emulate exactly, compute in 32 bits, or refuse them.",
         "IPUJAX_X64",
-        ("error", "demote", "emulate"),
+        ("emulate", "demote", "error"),
     )
     available_memory_proportion: float = option(
         0.6,
@@ -258,8 +309,8 @@ def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
 
     def refused(needs: str) -> ConfigError:
         return ConfigError(
-            f"[config] {where} needs {needs}; got {value!r}. "
-            f"Do set it so, or leave it out for the default {spec.default!r}."
+            f"[config] {where} needs {needs}; got {value!r}. Use such a value, or leave it out"
+            + (f" for the default {spec.default!r}." if spec.default != "" else ".")
         )
 
     try:
@@ -282,6 +333,8 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
         ConfigError: a variable has a value that its option does not allow.
     """
     environment = os.environ if environment is None else environment
+    check_process_variables(environment)
+    _warn_of_unknown(environment)
     tree = IPUConfig()
     for room in fields(tree):
         section = getattr(tree, room.name)
@@ -295,11 +348,41 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
     return tree
 
 
+def check_process_variables(environment: Mapping[str, str]) -> None:
+    """The values of what the engine reads itself, so that a wrong one is known at the start.
+
+    Raises:
+        ConfigError: a variable has a value that is not allowed.
+    """
+    for name, (_, check) in PROCESS_VARIABLES.items():
+        value = environment.get(name, "")
+        needs = check(value) if value else None
+        if needs:
+            raise ConfigError(f"[config] {name} needs {needs}; got {value!r}. Correct or unset it.")
+
+
+def _warn_of_unknown(environment: Mapping[str, str]) -> None:
+    """One warning for each variable that looks like ours and is none."""
+    known = {spec.metadata["env"] for room in fields(IPUConfig) for spec in _specs(room.name)}
+    known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
+    for name in environment:
+        if not name.startswith(PREFIXES) or name in known or name in _said:
+            continue
+        _said.add(name)
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {close[0]}?" if close else "python -m ipujax options lists all."
+        logger.warning("[config] the environment variable %s is not known. %s", name, hint)
+
+
+def _specs(room: str) -> tuple[dataclasses.Field[Any], ...]:
+    return fields(getattr(IPUConfig(), room))
+
+
 def _check_together(machine: MachineConfig) -> None:
     if not machine.use_model:
         raise ConfigError(
             "[config] JAX_IPU_USE_MODEL=false needs a build against the Poplar SDK; got a build "
-            "of the IPU Model. Do unset it, or build with -DIPUJAX_POPLAR_SDK=<dir>."
+            "of the IPU Model. Unset it, or build with -DIPUJAX_POPLAR_SDK=<dir>."
         )
 
 
@@ -307,20 +390,39 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
     """One function's options on top of `config`.
 
     Args:
-        options: what `jax.jit(..., compiler_options=...)` was given; names start with `ipu_`.
+        options: what `jax.jit(..., compiler_options=...)` was given; names start with `ipu_`, and
+            those that start with `xla_` are ignored with a line in the log.
     Raises:
         ConfigError: an unknown name, or a value that the option does not allow.
     """
     known = {PER_CALL_PREFIX + spec.name: spec for spec in fields(config)}
+    _log_ignored([name for name in options if name.startswith(XLA_PREFIX)])
     changes: dict[str, Any] = {}
     for name, value in options.items():
+        if name.startswith(XLA_PREFIX):
+            continue
         if name not in known:
             raise ConfigError(
                 f"[config] compiler_options needs names out of {', '.join(sorted(known))}; "
-                f"got {name!r}. Do take one of these."
+                f"got {name!r}. Use one of these."
             )
         changes[known[name].name] = _parse(known[name], value, f"compiler_options[{name!r}]")
     return replace(config, **changes)
+
+
+#: What was logged or warned of once in this process.
+_said: set[str] = set()
+
+
+def _log_ignored(names: list[str]) -> None:
+    """One line for each new set of names: programs are often compiled many at a time."""
+    text = ", ".join(sorted(names))
+    if text and text not in _said:
+        _said.add(text)
+        logger.info(
+            "[config] compiler_options that start with xla_ concern other backends; ignored: %s",
+            text,
+        )
 
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
@@ -361,5 +463,5 @@ def table() -> str:
                 f"| {spec.metadata['help']} |"
             )
     lines += ["", "## Process", "", "| environment variable | what |", "|---|---|"]
-    lines += [f"| `{name}` | {what} |" for name, what in PROCESS_VARIABLES.items()]
+    lines += [f"| `{name}` | {what} |" for name, (what, _) in PROCESS_VARIABLES.items()]
     return "\n".join(lines) + "\n"

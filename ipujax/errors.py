@@ -1,7 +1,7 @@
 """Every error ipujax raises on purpose, with the PJRT status code that it becomes in JAX.
 
-Messages read `[where] needs X; got Y. Do Z.`: where in the pipeline, what was expected, what came,
-what to do.
+Messages read `[where] needs X; got Y. <what to do>.`: where in the pipeline, what was expected,
+what came, and a plain imperative.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ class InvalidProgramError(IpuError):
     pjrt_code = PjrtCode.INVALID_ARGUMENT
 
 
+class InternalError(IpuError):
+    """The compiler failed in a way that nobody meant: a bug in ipujax. Names the op at fault."""
+
+    pjrt_code = PjrtCode.INTERNAL
+
+
 class VerifyError(IpuError):
     """A compiler stage left something that the next one may not receive: a bug in ipujax."""
 
@@ -70,8 +76,8 @@ class UnsupportedOpError(IpuError):
         super().__init__(
             f"[compile] needs ops that have a rule; got {len(self.found)} that have none:\n"
             + "\n".join(lines)
-            + "\nDo rewrite these lines with supported ops, or keep them off the IPU with"
-            " jax.jit(..., device=...) or jax.pure_callback."
+            + "\nRewrite these lines with supported ops, or compute them on the CPU: outside of the"
+            ' program with arrays put on jax.devices("cpu")[0], inside it with jax.pure_callback.'
         )
 
 
@@ -81,10 +87,31 @@ class UnsupportedDtypeError(IpuError):
     pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
+class NestingError(IpuError):
+    """Calls, loops and branches of the program nest deeper than can be compiled."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
+
+
+def too_deep(got: str) -> NestingError:
+    """The error of a program that has `got`."""
+    return NestingError(
+        f"[compile] needs a program whose calls, loops and branches nest less deeply; got {got}. "
+        "Replace the recursion that builds it by lax.scan or lax.fori_loop, or jit its parts "
+        "separately."
+    )
+
+
 class OutOfMemoryError(IpuError, MemoryError):
     """The program needs more memory on a tile than a tile has (`out_of_memory="error"`)."""
 
     pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
+
+
+class PlacementError(IpuError, ValueError):
+    """An array was asked into a memory or a layout that an IPU does not offer."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
 class CompileCancelledError(IpuError):

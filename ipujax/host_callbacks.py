@@ -110,7 +110,7 @@ def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, 
     if len(results) != len(signature.shapes):
         raise CallbackError(
             f"[host callback] needs {len(signature.shapes)} results; got {len(results)}. "
-            "Do return as many arrays as result_shape_dtypes names."
+            "Return as many arrays as result_shape_dtypes names."
         )
     return tuple(
         _checked(index, result, shape, dtype)
@@ -146,6 +146,6 @@ def _checked(index: int, result: object, shape: tuple[int, ...], dtype: np.dtype
         raise CallbackError(
             f"[host callback] needs result {index} of shape {shape} and dtype {dtype}; "
             f"got shape {array.shape} and dtype {array.dtype}. "
-            "Do return what result_shape_dtypes promises."
+            "Return what result_shape_dtypes promises."
         )
     return np.ascontiguousarray(array).reshape(shape)

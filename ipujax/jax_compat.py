@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +20,12 @@ import jaxlib
 import numpy as np
 from jax.interpreters import mlir
 
-from ipujax import host_callbacks
+from ipujax import host_callbacks, placement
 from ipujax.errors import UnsupportedOpError, VersionError
 
 PLATFORM = "ipu"
 CALLBACK_TARGET = "ipu_python_callback"
+INSPECT_TARGET = "ipu_inspect_sharding"
 #: Series of jax and jaxlib whose private parts this file knows.
 TESTED = ((0, 10),)
 
@@ -43,7 +45,7 @@ def check_versions(jax_version: str | None = None, jaxlib_version: str | None = 
             works = " or ".join(".".join(map(str, tested)) + ".x" for tested in TESTED)
             raise VersionError(
                 f"[plugin] needs {name} {works}; got {name} {version}. "
-                f'Do pip install "jax~={".".join(map(str, TESTED[-1]))}.0" '
+                f'Run pip install "jax~={".".join(map(str, TESTED[-1]))}.0" '
                 f'"jaxlib~={".".join(map(str, TESTED[-1]))}.0".'
             )
 
@@ -55,6 +57,16 @@ def register_platform(library_path: str, options: Callable[[], dict[str, Any]]) 
     # Without its name here JAX warns on first use that the platform is experimental.
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=500, library_path=library_path, options=options)
+
+
+def register_refusal(error: Exception) -> None:
+    """Makes JAX raise the error where it would create the platform's client."""
+    from jax._src import xla_bridge
+
+    def refuse() -> Any:
+        raise error
+
+    xla_bridge.register_backend_factory(PLATFORM, refuse, priority=500, fail_quietly=False)
 
 
 def is_registered() -> bool:
@@ -94,6 +106,49 @@ def allow_persistent_cache(options_key: Callable[[], str]) -> None:
 
     compilation_cache.is_cache_used = is_cache_used
     cache_key.custom_hook = custom_key
+
+
+def replace_cache_entries() -> None:
+    """Makes an entry of the compilation cache take the place of the one that could not be read.
+
+    JAX keeps what it finds under a key, and leaves half an entry where the disk is full. It writes
+    ours under a name that no other process uses; renamed, it is there as a whole or not at all.
+    """
+    from jax._src import compilation_cache
+
+    put = compilation_cache.put_executable_and_time
+
+    @functools.wraps(put)
+    def replacing(
+        key: str, module_name: str, executable: Any, backend: Any, compile_time: int
+    ) -> None:
+        cache = compilation_cache._get_cache(backend)
+        # A VerificationCache compares entries under the key itself.
+        if backend.platform != PLATFORM or not isinstance(cache, compilation_cache.LRUCache):
+            put(key, module_name, executable, backend, compile_time)
+            return
+        unique = f"{key}.{uuid.uuid4().hex}"
+        try:
+            put(unique, module_name, executable, backend, compile_time)
+            _rename_entry(cache.path, unique, key)
+        finally:
+            for suffix in ("-cache", "-atime"):
+                with contextlib.suppress(OSError):
+                    (cache.path / f"{unique}{suffix}").unlink(missing_ok=True)
+
+    compilation_cache.put_executable_and_time = replacing
+
+
+def _rename_entry(folder: Any, old: str, new: str) -> None:
+    """Renames an entry, if there is one. Its time of access, if kept, comes before it.
+
+    Another process that makes room in the folder reads the time of each entry that it finds.
+    """
+    entry, time = folder / f"{old}-cache", folder / f"{old}-atime"
+    if time.exists():
+        (folder / f"{new}-atime").write_bytes(time.read_bytes())
+    if entry.exists():
+        entry.replace(folder / f"{new}-cache")
 
 
 def show_text_on_demand(show: Callable[[bool], None]) -> None:
@@ -174,6 +229,153 @@ def allow_callbacks() -> None:
         platform=PLATFORM,
         cacheable=False,
     )
+
+
+def refuse_other_memories() -> None:
+    """Refuses `device_put` into the host's memory or another layout, jitted or not.
+
+    JAX's rule for platforms that it does not know drops what was asked for.
+    """
+    from jax._src import core, dispatch
+    from jax._src.layout import Format
+
+    def lower(ctx: Any, *values: Any, devices: Sequence[Any], **parameters: Any) -> Sequence[Any]:
+        del parameters
+        for aval, target in zip(ctx.avals_in, devices, strict=True):
+            if isinstance(target, Format):
+                if target.layout is not None:
+                    layout = str(target.layout._to_xla_layout(aval.dtype))
+                    placement.check_layout("device_put", layout, aval.ndim)
+                target = target.sharding
+            if isinstance(target, core.MemorySpace):
+                placement.check_memory("device_put", core.mem_space_to_kind(target))
+            placement.check_memory("device_put", getattr(target, "memory_kind", None))
+        return values
+
+    mlir.register_lowering(dispatch.device_put_p, lower, platform=PLATFORM)
+
+
+def allow_inspect_sharding() -> None:
+    """Lowers `inspect_array_sharding` over several devices to a call that our partitioner answers.
+
+    JAX's own rule answers at once for one device. For several it writes a call that holds the
+    address of a C++ object; the call gets the id of the same function instead.
+    """
+    from jax._src import debugging
+
+    others = debugging._inspect_sharding_lowering_rule
+
+    def lower(ctx: Any, value: Any, *, callback: Callable[[Any], None]) -> Sequence[Any]:
+        from jaxlib.mlir import ir
+
+        kept = ctx.module_context.keepalives
+        before = len(kept)
+        others(ctx, value, callback=callback)
+        if len(kept) > before:
+            inspect = kept[-1]
+            # The registry's functions return their results: there are none.
+            handle = host_callbacks.register(lambda sharding: (inspect(sharding), ())[1], [], [])
+            ctx.module_context.add_keepalive(handle)
+            call = list(ir.InsertionPoint.current.block.operations)[-1].operation
+            call.attributes["call_target_name"] = ir.StringAttr.get(INSPECT_TARGET)
+            call.attributes["backend_config"] = ir.StringAttr.get(handle.callback_id)
+        return []
+
+    mlir.register_lowering(debugging.inspect_sharding_p, lower, platform=PLATFORM)
+
+
+def hlo_sharding(serialised: bytes) -> Any:
+    """What JAX hands to the callback of `inspect_array_sharding`; see `sharding_bytes`."""
+    from jax._src.lib import xla_client
+
+    sharding = xla_client.OpSharding()
+    sharding.ParseFromString(serialised)
+    return xla_client.HloSharding.from_proto(sharding)
+
+
+def allow_dlpack() -> None:
+    """Hands out arrays by DLPack as the CPU backend does, without a copy: they lie on the host.
+
+    DLPack has no device type for IPUs, and jaxlib refuses platforms that it does not know.
+    """
+    from jax._src import array, dlpack
+
+    device_of, to_dlpack = array.ArrayImpl.__dlpack_device__, dlpack._to_dlpack
+
+    def dlpack_device(self: Any) -> tuple[Any, int]:
+        if self.platform() == PLATFORM and len(self.sharding.device_set) == 1:
+            return dlpack.DLDeviceType.kDLCPU, 0
+        return device_of(self)
+
+    def capsule(
+        x: Any, stream: Any, src_device: Any = None, device: Any = None, copy: bool | None = None
+    ) -> Any:
+        if x.platform() != PLATFORM or (device is not None and device.platform != "cpu"):
+            return to_dlpack(x, stream, src_device, device, copy)
+        same = _on_cpu_backend(x)
+        return to_dlpack(same, stream, same.device, None, copy)
+
+    array.ArrayImpl.__dlpack_device__ = dlpack_device
+    dlpack._to_dlpack = capsule
+
+
+def follow_transfer_guard(tell: Callable[[bool | None, bool], None]) -> None:
+    """Tells the plugin when `jax.transfer_guard_device_to_host` is set; jaxlib keeps it to itself.
+
+    Args:
+        tell: whether this thread is guarded (None: as the process), and whether the process is.
+    """
+    from jax._src import config
+    from jax._src.lib import guard_lib
+
+    others = config._update_transfer_guard
+
+    def guards(level: Any) -> bool | None:
+        return None if level is None else level != guard_lib.TransferGuardLevel.ALLOW
+
+    def share() -> None:
+        thread, process = guard_lib.thread_local_state(), guard_lib.global_state()
+        tell(guards(thread.device_to_host), bool(guards(process.device_to_host)))
+
+    def update(state: Any, key: str, value: str | None) -> None:
+        others(state, key, value)
+        if key == "device_to_host":
+            share()
+
+    config._update_transfer_guard = update
+    share()
+
+
+def estimate_costs_by_compiling() -> None:
+    """Gives `lowered.cost_analysis()` the compiled program's numbers; JAX knows them for XLA only.
+
+    The executable is kept: a `compile()` that follows takes no time.
+    """
+    from jax._src.interpreters import pxla
+
+    others = pxla.MeshComputation.cost_analysis
+
+    def cost_analysis(self: Any) -> Any:
+        # A program that was lowered for no device in particular cannot be compiled.
+        known = self._device_list is not None
+        if known and self.compile_args["backend"].platform == PLATFORM:
+            return self.compile().cost_analysis()
+        return others(self)
+
+    pxla.MeshComputation.cost_analysis = cost_analysis
+
+
+def _on_cpu_backend(x: Any) -> Any:
+    """The CPU backend's array in the same memory; it keeps the memory as long as it lives."""
+    try:
+        cpu = jax.devices("cpu")[0]
+    except RuntimeError as error:
+        raise BufferError(
+            f"[dlpack] needs JAX's CPU backend; got: {error}. "
+            "Set JAX_PLATFORMS=ipu,cpu or use np.asarray."
+        ) from error
+    with jax.transfer_guard_host_to_device("allow"):
+        return jax.device_put(np.asarray(x), cpu)
 
 
 def test_harnesses() -> Sequence[Any]:
@@ -438,7 +640,9 @@ def parse_module(code: bytes | str) -> Any:
         return ir.Module.parse(code)
 
 
-def load_program(code: bytes | str, device: Any) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+def load_program(
+    code: bytes | str, device: Any, compiler_options: Mapping[str, str] | None = None
+) -> Callable[[Sequence[np.ndarray]], list[Any]]:
     """Compiles StableHLO for one device; the result runs it on NumPy arrays.
 
     JAX compiles what it traced itself; programs that come from elsewhere go to its client.
@@ -447,6 +651,7 @@ def load_program(code: bytes | str, device: Any) -> Callable[[Sequence[np.ndarra
 
     options = _jax.CompileOptions()
     options.num_replicas = options.num_partitions = 1
+    options.env_option_overrides = list((compiler_options or {}).items())
     executable = device.client.compile_and_load(
         parse_module(code),
         executable_devices=_jax.DeviceList((device,)),

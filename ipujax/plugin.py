@@ -1,19 +1,21 @@
 """What JAX loads through the entry point `jax_plugins`: makes the platform "ipu" known.
 
 `initialize` never raises: where the platform cannot be offered (another jax series, the extension
-not built) it logs one line that says why and what to do, and JAX goes on without it.
+not built) it logs one line that says why and what to do, and JAX goes on without it. A wrong value
+of an environment variable is the user's: JAX raises it where it would make the platform's devices.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 from typing import Any
 
 from ipujax import config, host_callbacks, jax_compat
 from ipujax.compile_progress import compile_progress
-from ipujax.errors import CompileCancelledError, IpuError
+from ipujax.errors import CompileCancelledError, ConfigError, IpuError
 from ipujax.types import PlatformConfig
 
 logger = logging.getLogger("ipujax")
@@ -28,13 +30,17 @@ def initialize() -> None:
         return
     try:
         jax_compat.check_versions()
+        # The extension reads some of them as it is loaded.
+        config.check_process_variables(os.environ)
         _register()
+    except ConfigError as error:
+        jax_compat.register_refusal(error)
     except IpuError as error:
         logger.warning("ipujax is not available: %s", error)
     except ImportError as error:
         logger.warning(
             "ipujax is not available: [plugin] needs its built extension; got: %s. "
-            "Do run make build in the source tree, or install the wheel.",
+            "Run make build in the source tree, or install the wheel.",
             error,
         )
 
@@ -50,9 +56,15 @@ def _register() -> None:
     jax_compat.register_platform(str(_poplar.__file__), _client_options)
     jax_compat.allow_donation()
     jax_compat.allow_callbacks()
+    jax_compat.refuse_other_memories()
+    jax_compat.allow_inspect_sharding()
+    jax_compat.allow_dlpack()
+    jax_compat.estimate_costs_by_compiling()
+    jax_compat.follow_transfer_guard(_poplar.guard_transfers)
     jax_compat.lower_linalg_as_on_cpu()
     jax_compat.lower_named_platforms_only()
     jax_compat.allow_persistent_cache(_options_key)
+    jax_compat.replace_cache_entries()
     jax_compat.outlive_interrupted_compiles()
     jax_compat.show_text_on_demand(_poplar.show_program_text)
 

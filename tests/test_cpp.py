@@ -13,11 +13,28 @@ BINARIES = Path(os.environ.get("IPUJAX_CPP_TESTS", ROOT / "build" / "release" / 
 SOURCES = sorted((ROOT / "tests" / "cpp").glob("*/test_*.cpp"))
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_cpp(source: Path) -> None:
+#: Run once more with each lesser instruction set, since they choose their kernels at run time.
+BY_INSTRUCTION_SET = ("test_gemm", "test_integer_gemm", "test_convolution_kernel")
+RUNS = [(source, "") for source in SOURCES] + [
+    (source, isa)
+    for source in SOURCES
+    if source.stem in BY_INSTRUCTION_SET
+    for isa in ("baseline", "avx2")
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "isa"), RUNS, ids=[f"{s.parent.name}/{s.stem}{isa and '-' + isa}" for s, isa in RUNS]
+)
+def test_cpp(source: Path, isa: str) -> None:
     binary = BINARIES / f"{source.parent.name}_{source.stem}"
     assert binary.exists(), f"{binary} is not built: run make cpp"
     run = subprocess.run(
-        [binary], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+        [binary],
+        env={**os.environ, **({"IPUJAX_MAX_ISA": isa} if isa else {})},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -14,6 +14,8 @@
 #include "client.hpp"
 #include "failure.hpp"
 #include "shape.hpp"
+#include "transfer_guard.hpp"
+#include "work_queue.hpp"
 
 namespace py = pybind11;
 
@@ -67,13 +69,6 @@ void requireInterpreter() {
 
 std::string textOf(py::handle value) { return py::cast<std::string>(py::str(value)); }
 
-/// The whole traceback: an exception the compiler did not mean to raise is a bug to report.
-std::string tracebackOf(const py::error_already_set& error) {
-  const auto lines = py::module_::import("traceback")
-                         .attr("format_exception")(error.type(), error.value(), error.trace());
-  return textOf(py::str("").attr("join")(lines));
-}
-
 PJRT_Error_Code codeOf(const py::error_already_set& error) {
   if (error.matches(PyExc_KeyboardInterrupt)) return PJRT_Error_Code_CANCELLED;
   if (error.matches(PyExc_MemoryError)) return PJRT_Error_Code_RESOURCE_EXHAUSTED;
@@ -85,18 +80,16 @@ PJRT_Error_Code codeOf(const py::error_already_set& error) {
 }
 
 /// With the GIL held. An exception with `pjrt_code` speaks for itself; others get their type's
-/// name, and the traceback where `with_traceback`.
-FailurePtr failureOf(const py::error_already_set& error, bool with_traceback) noexcept {
+/// name.
+FailurePtr failureOf(const py::error_already_set& error) noexcept {
   try {
     const auto message = textOf(error.value());
     if (py::hasattr(error.value(), "pjrt_code")) {
       const auto code = py::cast<int>(error.value().attr("pjrt_code"));
       return makeFailure(static_cast<PJRT_Error_Code>(code), message);
     }
-    const auto code = codeOf(error);
     auto text = textOf(error.type().attr("__name__")) + ": " + message;
-    if (with_traceback && code == PJRT_Error_Code_INTERNAL) text += "\n" + tracebackOf(error);
-    return makeFailure(code, std::move(text));
+    return makeFailure(codeOf(error), std::move(text));
   } catch (...) {
     return makeFailure(PJRT_Error_Code_INTERNAL,
                        "[ipu plugin] got a Python exception that cannot be shown.");
@@ -106,14 +99,14 @@ FailurePtr failureOf(const py::error_already_set& error, bool with_traceback) no
 /// Runs `function` under the GIL and turns Python's exceptions into the plugin's. The exception
 /// object ends while the GIL is still held.
 template <typename Function>
-auto withPython(bool with_traceback, Function function) {
+auto withPython(Function function) {
   requireInterpreter();
   const py::gil_scoped_acquire gil;
   FailurePtr failure;
   try {
     return function();
   } catch (const py::error_already_set& error) {
-    failure = failureOf(error, with_traceback);
+    failure = failureOf(error);
   }
   throw PluginError(failure);
 }
@@ -165,7 +158,8 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
       throw PluginError(PJRT_Error_Code_CANCELLED,
                         "[ipu host callback] needs Python; the interpreter is ending.");
     }
-    withPython(false, [&] {
+    const WorkQueue::HostCall scope;  // JAX called from there must not wait for this program
+    withPython([&] {
       if (!state().host_callback) {
         failInvalidArgument("[ipu host callback] needs a handler; none was set. Import ipujax.");
       }
@@ -182,6 +176,8 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
       storeResults(id, state().host_callback(id, inputs, outputs), results);
     });
   }
+
+  bool takesManyThreads() const override { return !state().ending.load(); }
 };
 
 /// Before the interpreter goes away: lets compiles and programs that call into Python end, then
@@ -232,7 +228,7 @@ std::string bridge::compile(std::string_view code, std::string_view options,
     throw PluginError(PJRT_Error_Code_CANCELLED,
                       "[ipu compile] needs Python; the interpreter is ending.");
   }
-  return withPython(true, [&] {
+  return withPython([&] {
     if (!state().compile) {
       throw PluginError(PJRT_Error_Code_FAILED_PRECONDITION,
                         "[ipu compile] needs the compiler; none was set. Let JAX find the plugin "
@@ -278,6 +274,11 @@ void bindPlugin(py::module_& module) {
   // Counted: each True is taken back by one False; it begins with one True.
   module.def("show_program_text",
              [](bool show) { state().program_text_requests.fetch_add(show ? 1 : -1); });
+  // Whether JAX guards transfers to the host: this thread (None: as the process), the process.
+  module.def("guard_transfers", [](std::optional<bool> thread, bool process) {
+    transfer_guard::setForThread(thread);
+    transfer_guard::setForProcess(process);
+  });
   module.def("device_stats", deviceStats);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -52,6 +53,29 @@ std::shared_ptr<engine::Session> sessionOf(
   for (const auto& runtime : runtimes) memories.push_back(runtime->scratch);
   return std::make_shared<engine::Session>(program.image(), std::move(memories));
 }
+
+/// The host as one launch calls it. Who waits for the results hears of the first failure at once.
+class LaunchCallbacks final : public engine::HostCallbacks {
+ public:
+  explicit LaunchCallbacks(Ref<Event> done) : done_(std::move(done)) {}
+
+  void call(const std::string& id, std::span<const engine::HostArray> arguments,
+            std::span<const engine::HostArray> results) override {
+    bridge::hostCallbacks().call(id, arguments, results);
+  }
+  bool takesManyThreads() const override { return bridge::hostCallbacks().takesManyThreads(); }
+  void failed(const std::exception_ptr& error) noexcept override {
+    if (!done_) return;  // the caller runs the program itself
+    try {
+      std::rethrow_exception(error);
+    } catch (...) {
+      done_->set(currentFailure());
+    }
+  }
+
+ private:
+  const Ref<Event> done_;
+};
 
 }  // namespace
 
@@ -208,7 +232,8 @@ FailurePtr Launch::runSession(engine::Session& session) noexcept {
                         {outputs.data() + r * num_outputs, num_outputs}});
     }
     const auto start = std::chrono::steady_clock::now();
-    session.run(arrays, &bridge::hostCallbacks());
+    LaunchCallbacks callbacks(done_);
+    session.run(arrays, &callbacks);
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     placement_->timed(took.count());
     return nullptr;

@@ -26,7 +26,7 @@ constexpr Reason kReasons[] = {
     {"Client_CreateBuffersForAsyncHostToDevice", "JAX sends whole arrays, never in parts"},
     {"Client_CreateErrorBuffer", "JAX does not call it"},
     {"Client_CreateUninitializedBuffer", "JAX does not call it"},
-    {"Client_CreateViewOfDeviceBuffer", "JAX refuses DLPack for this platform"},
+    {"Client_CreateViewOfDeviceBuffer", "DLPack arrays come through the CPU backend"},
     {"Client_Dma", "an IPU needs no mapping of host memory"},
     {"Client_FulfillAliasBuffer", "JAX does not call it"},
     {"Client_Load", "executables are loaded when they are compiled or deserialised"},

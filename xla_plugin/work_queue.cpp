@@ -32,6 +32,9 @@ WorkQueue::~WorkQueue() { close(); }
 
 bool WorkQueue::onWorkerThread() { return on_worker_thread; }
 
+WorkQueue::HostCall::HostCall() : was_worker_(std::exchange(on_worker_thread, true)) {}
+WorkQueue::HostCall::~HostCall() { on_worker_thread = was_worker_; }
+
 bool WorkQueue::idle() const { return state_->unfinished.load(std::memory_order_acquire) == 0; }
 
 void WorkQueue::ensureThread() {
@@ -103,7 +106,7 @@ void WorkQueue::close() {
                                   "[ipu device] was closed before the program could run.");
   for (auto& task : dropped) task->fail(closed);
   if (!thread.joinable()) return;
-  if (foreign || thread.get_id() == std::this_thread::get_id()) {
+  if (foreign || on_worker_thread) {
     thread.detach();
   } else {
     thread.join();

@@ -27,10 +27,22 @@ class WorkQueue {
   void drain();       ///< until everything pushed so far has run; never with the GIL held
   /// Blocks while more than `count` tasks wait, so that a fast caller cannot flood memory.
   void waitUntilAtMost(std::size_t count);
-  /// Fails what waits, waits for what runs, ends the thread. From that thread it only detaches.
+  /// Fails what waits, waits for what runs, ends the thread. Workers do not wait for each other.
   void close();
 
-  static bool onWorkerThread();  ///< is this thread the worker of some queue?
+  /// Is this thread a queue's, or one on which a program of a queue calls the host?
+  static bool onWorkerThread();
+  /// Counts this thread as a worker while a host callback runs on it.
+  class HostCall {
+   public:
+    HostCall();
+    ~HostCall();
+    HostCall(const HostCall&) = delete;
+    HostCall& operator=(const HostCall&) = delete;
+
+   private:
+    const bool was_worker_;
+  };
 
  private:
   struct State;

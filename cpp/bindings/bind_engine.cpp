@@ -62,18 +62,21 @@ py::dict inspectImage(const py::bytes& bytes) {
                           "cost"_a = costDict(step.cost), "name"_a = image->debug[step.debug].name,
                           "source"_a = image->debug[step.debug].source));
   }
+  py::list nodes;
+  for (const auto& node : image->nodes)
+    nodes.append(py::make_tuple(static_cast<int>(node.kind), node.value, node.children));
   py::list buffers;
   for (const auto& b : image->buffers)
     buffers.append(py::make_tuple(static_cast<int>(b.kind), b.bytes, b.offset, b.input, b.output));
   const auto& m = image->memory;
   return py::dict(
       "name"_a = image->signature.name, "num_replicas"_a = image->signature.num_replicas,
-      "steps"_a = steps, "buffers"_a = buffers, "arena_bytes"_a = image->arena_bytes,
-      "constant_bytes"_a = image->constants.size(), "cost"_a = costDict(image->cost()),
-      "tile_capacity"_a = m.tile_capacity, "worst_tile"_a = m.worst_tile,
-      "worst_tile_bytes"_a = m.worst_tile_bytes, "always_live_bytes"_a = m.always_live_bytes,
-      "peak_live_bytes"_a = m.peak_live_bytes, "vertex_state_bytes"_a = m.vertex_state_bytes,
-      "code_bytes"_a = m.code_bytes);
+      "steps"_a = steps, "nodes"_a = nodes, "buffers"_a = buffers,
+      "arena_bytes"_a = image->arena_bytes, "constant_bytes"_a = image->constants.size(),
+      "cost"_a = costDict(image->cost()), "tile_capacity"_a = m.tile_capacity,
+      "worst_tile"_a = m.worst_tile, "worst_tile_bytes"_a = m.worst_tile_bytes,
+      "always_live_bytes"_a = m.always_live_bytes, "peak_live_bytes"_a = m.peak_live_bytes,
+      "vertex_state_bytes"_a = m.vertex_state_bytes, "code_bytes"_a = m.code_bytes);
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 #include "engine/Gang.hpp"
 
+#include <atomic>
+#include <exception>
 #include <stdexcept>
 #include <string>
+
+#include "engine/HostCallbacks.hpp"
+#include "engine/ReplicaThreads.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -18,6 +23,22 @@ double bytesOf(const StepDesc& step) {
     bytes += static_cast<double>(operand.numElements()) * static_cast<double>(sizeOf(operand.type));
   return bytes;
 }
+
+/// The callbacks of replicas that run at one time, up to the first failure of any of them.
+class UntilFailure final : public HostCallbacks {
+ public:
+  explicit UntilFailure(HostCallbacks& callbacks) : callbacks_(callbacks) {}
+  bool fail() { return !failed_.exchange(true); }  ///< whether it is the first failure
+  void call(const std::string& id, std::span<const HostArray> arguments,
+            std::span<const HostArray> results) override {
+    if (failed_.load()) throw std::runtime_error("[replicas] another replica failed");
+    callbacks_.call(id, arguments, results);
+  }
+
+ private:
+  HostCallbacks& callbacks_;
+  std::atomic<bool> failed_{false};
+};
 
 }  // namespace
 
@@ -108,12 +129,7 @@ void Gang::meet(const Run& run, std::uint64_t step) const {
 
 void Gang::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const {
   const auto one = [&](std::int64_t begin, std::int64_t end) {
-    for (auto r = begin; r < end; ++r) {
-      RunContext context = run.context;
-      context.replica = static_cast<std::uint32_t>(r);
-      for (const auto node : nodes)
-        walker_.walk(context, run.lanes[static_cast<std::size_t>(r)], node);
-    }
+    for (auto r = begin; r < end; ++r) walkOne(run, nodes, static_cast<std::uint32_t>(r));
   };
   const auto count = static_cast<std::int64_t>(run.lanes.size());
   bool calls_host = false;
@@ -122,12 +138,38 @@ void Gang::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const
     calls_host |= facts_[node].calls_host;
     bytes += facts_[node].bytes;
   }
-  // The host is called on the program's own thread. With fewer replicas than threads, each one's
-  // steps share the threads instead.
+  if (calls_host && run.context.callbacks && run.context.callbacks->takesManyThreads())
+    return callTogether(run, nodes);
+  // With fewer replicas than threads, each one's steps share the threads instead.
   ThreadPool& pool = run.context.pool;
   const bool together = !calls_host && count >= pool.numThreads() &&
                         bytes * static_cast<double>(count) >= kWorthThreads;
   together ? pool.parallelFor(count, 1, one) : one(0, count);
+}
+
+void Gang::walkOne(const Run& run, std::span<const std::uint32_t> nodes,
+                   std::uint32_t replica) const {
+  RunContext context = run.context;
+  context.replica = replica;
+  for (const auto node : nodes) walker_.walk(context, run.lanes[replica], node);
+}
+
+/// Once one replica fails, no other calls the host any more: nobody would come to meet it there.
+void Gang::callTogether(const Run& run, std::span<const std::uint32_t> nodes) const {
+  UntilFailure callbacks(*run.context.callbacks);
+  RunContext context = run.context;
+  context.callbacks = &callbacks;
+  const Run guarded{context, run.lanes};
+  const auto count = static_cast<std::uint32_t>(run.lanes.size());
+  ReplicaThreads::shared().runTogether(count, [&](std::uint32_t replica) {
+    try {
+      walkOne(guarded, nodes, replica);
+    } catch (...) {
+      if (!callbacks.fail()) return;  // it may follow from the first failure
+      run.context.callbacks->failed(std::current_exception());
+      throw;
+    }
+  });
 }
 
 /// The condition of a node in which the replicas meet.

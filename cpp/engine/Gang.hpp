@@ -12,6 +12,8 @@ namespace ipujax::engine {
 /// Walks a program for all its replicas. One thread decides what comes next; stretches in which the
 /// replicas do not meet run for all of them on the thread pool, a collective step runs once for
 /// all. So no replica ever waits for another, and nothing can deadlock (docs/decisions/0012).
+/// Stretches that call the host run on a thread for each replica: callbacks may wait for each
+/// other.
 ///
 /// Around a collective all replicas must take the same way: where a condition differs, the run ends
 /// with an error. Where no collective is inside, each replica goes its own way.
@@ -39,6 +41,8 @@ class Gang {
   void meet(const Run& run, std::uint64_t step) const;
   /// Nodes in which the replicas do not meet: each replica on its own.
   void walkApart(const Run& run, std::span<const std::uint32_t> nodes) const;
+  void walkOne(const Run& run, std::span<const std::uint32_t> nodes, std::uint32_t replica) const;
+  void callTogether(const Run& run, std::span<const std::uint32_t> nodes) const;
   std::int64_t agreed(const Run& run, std::uint32_t node) const;
   std::string meetingPlace(std::uint32_t node) const;
 

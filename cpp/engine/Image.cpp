@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/Serial.hpp"
+#include "engine/verify/Verify.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -190,49 +191,6 @@ MemoryAccount readMemory(Reader& r) {
   return m;
 }
 
-/// What a session relies on without looking again.
-void checkReferences(const Image& image) {
-  const auto need = [](bool ok, const char* what) {
-    if (!ok) throw std::out_of_range(what);
-  };
-  const auto operand = [&](const OperandDesc& o) {
-    need(o.buffer < image.buffers.size(), "an operand names no buffer");
-  };
-  for (const auto& step : image.steps) {
-    for (const auto& o : step.operands) operand(o);
-    need(step.debug < image.debug.size(), "a step names no debug entry");
-  }
-  need(!image.nodes.empty(), "the program is empty");
-  for (std::size_t i = 0; i < image.nodes.size(); ++i) {
-    const Node& node = image.nodes[i];
-    need(node.kind != NodeKind::kStep || node.value < image.steps.size(), "a node names no step");
-    for (const auto child : node.children) {
-      need(child < image.nodes.size() && child > i, "a node names a child that cannot be");
-    }
-    const bool conditional = node.kind == NodeKind::kRepeatWhile || node.kind == NodeKind::kIf;
-    need(!conditional || node.children.size() == 2, "a node has a wrong number of children");
-    need(node.kind != NodeKind::kRepeat || node.children.size() == 1, "a loop has no body");
-    need(node.kind != NodeKind::kSwitch || node.children.size() == node.selectors.size() + 1,
-         "a switch has a wrong number of cases");
-    if (conditional || node.kind == NodeKind::kSwitch) operand(node.predicate);
-  }
-  for (const auto& buffer : image.buffers) {
-    const bool reads = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kInputOutput;
-    const bool writes =
-        buffer.kind == BufferKind::kOutput || buffer.kind == BufferKind::kInputOutput;
-    need(!reads || buffer.input < image.signature.inputs.size(), "a buffer names no input");
-    need(!writes || buffer.output < image.signature.outputs.size(), "a buffer names no output");
-    need(buffer.kind != BufferKind::kArena || buffer.offset + buffer.bytes <= image.arena_bytes,
-         "a buffer lies outside the arena");
-    need(buffer.kind != BufferKind::kConstant ||
-             buffer.offset + buffer.bytes <= image.constants.size(),
-         "a constant lies outside the constants");
-  }
-  need(image.signature.num_replicas > 0, "the program has no replica");
-  need(image.signature.output_alias.size() == image.signature.outputs.size(),
-       "the aliases do not match the outputs");
-}
-
 void writeContents(Writer& w, const Image& image) {
   write(w, image.signature);
   w.put<std::uint64_t>(image.buffers.size());
@@ -298,7 +256,7 @@ std::shared_ptr<Image> readContents(Reader& r) {
   image->stablehlo = r.text();
   image->fingerprint = r.text();
   if (!r.atEnd()) throw std::out_of_range("bytes follow the end");
-  checkReferences(*image);
+  verify(*image);
   return image;
 }
 
@@ -336,14 +294,17 @@ Cost Image::cost() const { return costOf(*this, 0); }
 std::string Image::serialise() const {
   Writer contents;
   writeContents(contents, *this);
-  const std::string body = contents.take();
+  return seal(contents.take());
+}
+
+std::string Image::seal(const std::string& contents) {
   Writer sealed;
   sealed.raw(kMagic, sizeof(kMagic));
   sealed.put(kFormat);
   sealed.put(std::string(IPUJAX_VERSION));
-  sealed.put<std::uint64_t>(body.size());
-  sealed.put(checksum(body.data(), body.size()));
-  sealed.raw(body.data(), body.size());
+  sealed.put<std::uint64_t>(contents.size());
+  sealed.put(checksum(contents.data(), contents.size()));
+  sealed.raw(contents.data(), contents.size());
   return sealed.take();
 }
 

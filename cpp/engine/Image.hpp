@@ -125,6 +125,8 @@ struct Image {
 
   /// Sealed bytes: magic, format and ipujax version, checksum, contents.
   std::string serialise() const;
+  /// Contents as `serialise` writes them last, and a seal that fits them: for those who alter them.
+  static std::string seal(const std::string& contents);
   /// Throws ImageError (cut short, altered, another version) and never reads out of bounds.
   static std::shared_ptr<const Image> deserialise(std::span<const std::byte> bytes);
 };

@@ -6,7 +6,17 @@
 namespace ipujax::engine {
 
 struct KernelRegistry::Impl {
-  std::map<std::string, KernelFactory, std::less<>> factories;
+  struct Entry {
+    KernelFactory make;
+    KernelCheck check;
+  };
+  const Entry& find(const std::string& kernel) const {
+    const auto found = entries.find(kernel);
+    if (found != entries.end()) return found->second;
+    throw std::runtime_error("[KernelRegistry] needs a kernel '" + kernel +
+                             "'; this build has none. The executable is from another version.");
+  }
+  std::map<std::string, Entry, std::less<>> entries;
 };
 
 KernelRegistry::KernelRegistry() : impl_(std::make_shared<Impl>()) {}
@@ -16,18 +26,21 @@ KernelRegistry& KernelRegistry::instance() {
   return registry;
 }
 
-void KernelRegistry::add(std::string name, KernelFactory factory) {
-  if (!impl_->factories.emplace(name, factory).second)
+void KernelRegistry::add(std::string name, KernelFactory factory, KernelCheck check) {
+  if (!impl_->entries.emplace(name, Impl::Entry{factory, check}).second)
     throw std::logic_error("[KernelRegistry] kernel '" + name + "' is registered twice");
 }
 
 std::unique_ptr<Kernel> KernelRegistry::make(const StepDesc& step) const {
-  const auto found = impl_->factories.find(step.kernel);
-  if (found == impl_->factories.end()) {
-    throw std::runtime_error("[KernelRegistry] needs a kernel '" + step.kernel +
-                             "'; this build has none. The executable is from another version.");
-  }
-  return found->second(step);
+  return impl_->find(step.kernel).make(step);
 }
+
+std::vector<std::string> KernelRegistry::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : impl_->entries) names.push_back(name);
+  return names;
+}
+
+void KernelRegistry::check(StepCheck& step) const { impl_->find(step.step().kernel).check(step); }
 
 }  // namespace ipujax::engine

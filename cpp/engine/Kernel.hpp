@@ -4,9 +4,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/Step.hpp"
 #include "engine/ThreadPool.hpp"
+#include "engine/verify/StepCheck.hpp"
 
 namespace ipujax::engine {
 
@@ -34,7 +36,7 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
-  /// Whether it calls back into the host: then replicas run it in turn, on the program's thread.
+  /// Whether it calls back into the host: then replicas run it at one time, on a thread each.
   virtual bool callsHost() const { return false; }
 };
 
@@ -57,8 +59,12 @@ using KernelFactory = std::unique_ptr<Kernel> (*)(const StepDesc& step);
 class KernelRegistry {
  public:
   static KernelRegistry& instance();
-  void add(std::string name, KernelFactory factory);
-  std::unique_ptr<Kernel> make(const StepDesc& step) const;  ///< throws for an unknown name
+  void add(std::string name, KernelFactory factory, KernelCheck check);
+  /// Throws for an unknown name. The step must be one that `check` let pass.
+  std::unique_ptr<Kernel> make(const StepDesc& step) const;
+  /// Throws where the step is not what its kernel declares to need.
+  void check(StepCheck& step) const;
+  std::vector<std::string> names() const;
 
  private:
   struct Impl;
@@ -66,10 +72,10 @@ class KernelRegistry {
   std::shared_ptr<Impl> impl_;
 };
 
-/// At namespace scope: `const RegisterKernel kReduce{"popops.reduce", makeReduce};`
+/// At namespace scope: `const RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce};`
 struct RegisterKernel {
-  RegisterKernel(const char* name, KernelFactory factory) {
-    KernelRegistry::instance().add(name, factory);
+  RegisterKernel(const char* name, KernelFactory factory, KernelCheck check) {
+    KernelRegistry::instance().add(name, factory, check);
   }
 };
 

@@ -47,6 +47,7 @@ class Reader {
 
   template <class T>
   requires std::is_arithmetic_v<T> || std::is_enum_v<T> T get() {
+    if constexpr (std::is_same_v<T, bool>) return truth();
     T value;
     std::memcpy(&value, take(sizeof(T)), sizeof(T));
     return value;
@@ -85,6 +86,13 @@ class Reader {
   bool atEnd() const { return at_ == bytes_.size(); }
 
  private:
+  /// A bool that is neither true nor false is no value at all to the compiler.
+  bool truth() {
+    const auto byte = std::to_integer<unsigned>(*take(1));
+    if (byte > 1) throw std::out_of_range("a truth value is neither true nor false");
+    return byte != 0;
+  }
+
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/Image.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace gcl {
@@ -65,6 +66,24 @@ Groups groupsOf(const ipujax::engine::Attributes& attributes) {
     }
   }
   return groups;
+}
+
+Groups checkedGroups(const ipujax::engine::StepCheck& check, bool once) {
+  const Integers& members = check.integers("groups");
+  const auto num_replicas = static_cast<std::int64_t>(check.image().signature.num_replicas);
+  std::vector<bool> named(static_cast<std::size_t>(num_replicas));
+  for (const std::int64_t r : members) {
+    check.need(r >= 0 && r < num_replicas, "groups of its program's replicas");
+    check.need(!once || !named[static_cast<std::size_t>(r)], "groups that share no replica");
+    named[static_cast<std::size_t>(r)] = true;
+  }
+  std::size_t left = members.size();
+  for (const std::int64_t size : check.integers("sizes")) {
+    check.need(size > 0 && static_cast<std::size_t>(size) <= left, "groups of their sizes");
+    left -= static_cast<std::size_t>(size);
+  }
+  check.need(left == 0, "groups of their sizes");
+  return groupsOf(check.step().attributes);
 }
 
 }  // namespace gcl

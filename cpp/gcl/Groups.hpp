@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/Attributes.hpp"
+#include "engine/verify/StepCheck.hpp"
 
 namespace gcl {
 
@@ -19,5 +20,7 @@ void checkGroups(const char* where, const Groups& groups, unsigned num_replicas,
 /// Groups as attributes "groups" and "sizes" of a step.
 void setGroups(ipujax::engine::Attributes& attributes, const Groups& groups);
 Groups groupsOf(const ipujax::engine::Attributes& attributes);
+/// The groups of a step: replicas of its program. `once`: none is in two of them.
+Groups checkedGroups(const ipujax::engine::StepCheck& check, bool once);
 
 }  // namespace gcl

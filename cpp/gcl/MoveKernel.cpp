@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 
 #include "engine/Kernel.hpp"
@@ -42,17 +43,7 @@ class MoveKernel final : public engine::CollectiveKernel {
         slices_out_(pattern_ == "gather" || slices_in_),
         copy_(copyOf(true)),
         zeros_(copyOf(false)) {
-    for (const auto& group : groups_) {
-      const auto size = static_cast<std::int64_t>(group.size());
-      const bool fits = in_.type == out_.type &&
-                        (!slices_in_ || (!in_.shape.empty() && in_.shape[0] == size)) &&
-                        (!slices_out_ || (!out_.shape.empty() && out_.shape[0] == size)) &&
-                        (slices_in_ ? inner(in_.shape) : in_.shape) ==
-                            (slices_out_ ? inner(out_.shape) : out_.shape);
-      if (!fits && pattern_ != "permute") refuseStep();
-      if (pattern_ == "permute" && (size != 2 || in_.shape != out_.shape)) refuseStep();
-      addTransfers(group);
-    }
+    for (const auto& group : groups_) addTransfers(group);
     for (const Transfer& t : transfers_) num_replicas_ = std::max({num_replicas_, t.from, t.to});
     num_replicas_ += transfers_.empty() ? 0 : 1;
   }
@@ -81,12 +72,6 @@ class MoveKernel final : public engine::CollectiveKernel {
 
  private:
   static constexpr std::int64_t kGrainBytes = 1 << 18;
-
-  [[noreturn]] static void refuseStep() {
-    throw poplar::poplar_error(
-        "[gcl.move] needs an output that fits its input and groups; got a step without. Rebuild "
-        "the program.");
-  }
 
   /// Of one transfer; from one zero where `moves` is false.
   engine::StridedCopy copyOf(bool moves) const {
@@ -145,7 +130,35 @@ class MoveKernel final : public engine::CollectiveKernel {
 std::unique_ptr<engine::Kernel> makeMove(const engine::StepDesc& step) {
   return std::make_unique<MoveKernel>(step);
 }
-const engine::RegisterKernel kMove{"gcl.move", makeMove};
+
+/// One replica at most receives from a pair.
+void checkPairs(const engine::StepCheck& check, const Groups& groups) {
+  std::set<unsigned> receivers;
+  for (const auto& pair : groups)
+    check.need(pair.size() == 2 && receivers.insert(pair[1]).second,
+               "pairs with different receivers");
+}
+
+void checkMove(engine::StepCheck& check) {
+  check.operands(2);
+  const std::string& pattern = check.text("pattern", {"gather", "all_to_all", "permute"});
+  const auto in = check.read(0);
+  const auto out = check.written(1).hasTypeOf(in);
+  const Groups groups = checkedGroups(check, pattern != "permute");
+  if (pattern == "permute") {
+    out.hasShapeOf(in);
+    return checkPairs(check, groups);
+  }
+  const bool slices_in = pattern == "all_to_all";
+  for (const auto& group : groups) {
+    const auto size = static_cast<std::int64_t>(group.size());
+    check.need(out.dim(0) == size && (!slices_in || in.dim(0) == size), "a slice of each member");
+  }
+  check.need(out.rank() > 0 && inner(out->shape) == (slices_in ? inner(in->shape) : in->shape),
+             "an output that fits its input");
+  check.need(!slices_in || in.rank() > 0, "slices of its input");
+}
+const engine::RegisterKernel kMove{"gcl.move", makeMove, checkMove};
 
 }  // namespace
 }  // namespace gcl

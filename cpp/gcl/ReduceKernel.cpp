@@ -40,6 +40,12 @@ std::optional<Reducer> reducerOf(CollectiveOperator op) {
   return std::nullopt;
 }
 
+/// What one member of a group of so many gets of n elements.
+std::int64_t shareOf(std::int64_t n, std::size_t members, bool scatters) {
+  const auto p = static_cast<std::int64_t>(members);
+  return scatters ? (n + p - 1) / p : n;
+}
+
 /// Step "gcl.reduce": operands are k inputs, then k outputs, all contiguous. Attributes: "op",
 /// "groups" and "sizes", "scatter": 0 where all members get the whole result, 1 where member j of a
 /// group gets part j of ceil(n / members) elements, the last parts filled up with zeros.
@@ -53,7 +59,6 @@ class ReduceKernel final : public engine::CollectiveKernel {
     mean_ = op == CollectiveOperator::MEAN;
     local_ = op == CollectiveOperator::LOCAL;
     const std::size_t k = step.operands.size() / 2;
-    if (k == 0 || groups_.empty() || step.operands.size() % 2 != 0) refuseStep();
     for (std::size_t i = 0; i < k; ++i) parts_.push_back(partOf(step, i, op));
     locateBlocks();
   }
@@ -84,34 +89,10 @@ class ReduceKernel final : public engine::CollectiveKernel {
     std::int64_t n = 0;
   };
 
-  [[noreturn]] static void refuseStep() {
-    throw poplar::poplar_error(
-        "[gcl.reduce] needs groups, and outputs that fit its inputs; got a step without. Rebuild "
-        "the program.");
-  }
-
-  Part partOf(const engine::StepDesc& step, std::size_t i, CollectiveOperator op) const {
+  static Part partOf(const engine::StepDesc& step, std::size_t i, CollectiveOperator op) {
     const auto& in = step.operands[i];
-    const auto& out = step.operands[step.operands.size() / 2 + i];
-    const Part part = partOf(step, i, in, op);
-    for (const auto& group : groups_) {
-      const bool fits = out.type == in.type && out.numElements() == share(part, group.size());
-      if (!fits || !in.isContiguous() || !out.isContiguous()) refuseStep();
-    }
-    return part;
-  }
-
-  static Part partOf(const engine::StepDesc& step, std::size_t i, const engine::OperandDesc& in,
-                     CollectiveOperator op) {
-    const auto reducer = reducerOf(op);
-    const CombineLoops* loops = reducer ? combineLoopsFor(*reducer, in.type) : nullptr;
-    if (!loops || (op == CollectiveOperator::MEAN && !loops->divide)) {
-      throw poplar::poplar_error(
-          "[gcl.reduce] needs an operator that has a meaning for the type; got operator " +
-          std::to_string(static_cast<int>(op)) + " of " + nameOf(in.type) +
-          ". Rebuild the program.");
-    }
-    return {i, step.operands.size() / 2 + i, in.type, loops, in.numElements()};
+    return {i, step.operands.size() / 2 + i, in.type, combineLoopsFor(*reducerOf(op), in.type),
+            in.numElements()};
   }
 
   [[noreturn]] static void needsReplicas(std::size_t needs, std::size_t got) {
@@ -121,8 +102,7 @@ class ReduceKernel final : public engine::CollectiveKernel {
   }
 
   std::int64_t share(const Part& part, std::size_t members) const {
-    const auto p = static_cast<std::int64_t>(members);
-    return scatters_ ? (part.n + p - 1) / p : part.n;
+    return shareOf(part.n, members, scatters_);
   }
   static std::int64_t blocksOf(std::int64_t n) { return (n + kCombineBlock - 1) / kCombineBlock; }
 
@@ -200,7 +180,27 @@ class ReduceKernel final : public engine::CollectiveKernel {
 std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
   return std::make_unique<ReduceKernel>(step);
 }
-const engine::RegisterKernel kReduce{"gcl.reduce", makeReduce};
+
+void checkReduce(engine::StepCheck& check) {
+  const auto op = static_cast<CollectiveOperator>(
+      check.integer("op", 0, static_cast<int>(CollectiveOperator::LOCAL)));
+  const bool scatters = check.flag("scatter");
+  const Groups groups = checkedGroups(check, true);
+  const std::size_t k = check.numOperands() / 2;
+  check.need(k > 0 && !groups.empty(), "operands and groups");
+  check.operands(2 * k);
+  for (std::size_t i = 0; i < k; ++i) {
+    const auto in = check.read(i).isContiguous();
+    const auto out = check.written(k + i).isContiguous().hasTypeOf(in);
+    const CombineLoops* loops = combineLoopsFor(*reducerOf(op), in->type);
+    check.need(loops && (op != CollectiveOperator::MEAN || loops->divide),
+               "an operator that has a meaning for its type");
+    for (const auto& group : groups)
+      out.hasElements(shareOf(in->numElements(), group.size(), scatters));
+    check.mayReplace(i, k + i);
+  }
+}
+const engine::RegisterKernel kReduce{"gcl.reduce", makeReduce, checkReduce};
 
 }  // namespace
 }  // namespace gcl

@@ -10,7 +10,10 @@
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <system_error>
 
+#include "poplar/CodeletStore.hpp"
+#include "poplar/Process.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar {
@@ -58,12 +61,6 @@ void writeFile(const fs::path& path, const std::string& text) {
   if (!out) throw file_load_error("[codelets] could not write " + path.string() + ".");
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
 /// Where <poplar/Vertex.hpp> is: beside this library once installed, else in the source tree.
 std::string includeFolder() {
   std::vector<fs::path> places;
@@ -71,7 +68,7 @@ std::string includeFolder() {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&readCodelets), &info) != 0 && info.dli_fname)
     places.push_back(fs::path(info.dli_fname).parent_path() / "include");
-  places.push_back(fs::path(__FILE__).parent_path().parent_path());
+  places.emplace_back(IPUJAX_SOURCES);
   for (const auto& place : places) {
     if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place).string();
   }
@@ -80,16 +77,30 @@ std::string includeFolder() {
       "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/.");
 }
 
-void runCompiler(const TemporaryFolder& folder, const std::string& arguments,
-                 const std::string& flags) {
+using Arguments = std::vector<std::string>;
+
+/// `more`: what this file asks for; `flags`: what the user added.
+void runCompiler(const Arguments& more, const std::string& flags) {
   const char* given = std::getenv("CXX");
-  const std::string compiler = given && *given ? given : "c++";
-  const fs::path log = folder / "log";
-  const std::string command = compiler + " -std=c++17 -isystem " + quoted(includeFolder()) + " " +
-                              arguments + " " + flags + " > " + quoted(log.string()) + " 2>&1";
-  if (std::system(command.c_str()) == 0) return;
+  Arguments command = splitArguments(given && *given ? given : "c++");
+  const std::string compiler = command.empty() ? "c++" : command.back();
+  if (command.empty()) command.push_back(compiler);
+  for (const auto& word : {std::string("-std=c++17"), std::string("-isystem"), includeFolder()})
+    command.push_back(word);
+  command.insert(command.end(), more.begin(), more.end());
+  const Arguments words = splitArguments(flags);
+  command.insert(command.end(), words.begin(), words.end());
+  Finished finished;
+  try {
+    finished = runProcess(command);
+  } catch (const std::system_error& e) {
+    throw graph_program_compilation_error(
+        "[Graph::addCodelets] needs a C++ compiler on this host; could not start " +
+        std::string(e.what()) + ". Install one, or set CXX.");
+  }
+  if (finished.exit_code == 0) return;
   throw graph_program_compilation_error("[Graph::addCodelets] needs codelets that compile; " +
-                                        compiler + " said:\n" + readFile(log));
+                                        compiler + " said:\n" + finished.output);
 }
 
 /// The lines of preprocessed text that come from no system header (flag 3 of a line marker).
@@ -155,9 +166,7 @@ CodeletFile codeletsFromText(std::string text, const std::string& flags, const s
   file.flags = flags;
   const TemporaryFolder folder;
   writeFile(folder / "codelets.cpp", file.text);
-  runCompiler(folder,
-              "-E " + quoted((folder / "codelets.cpp").string()) + " -o " +
-                  quoted((folder / "codelets.ii").string()),
+  runCompiler({"-E", (folder / "codelets.cpp").string(), "-o", (folder / "codelets.ii").string()},
               flags);
   file.found = parseCodelets(withoutSystemHeaders(readFile(folder / "codelets.ii")));
   return file;
@@ -209,34 +218,73 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
 
-const IpujaxCodelet& CodeletLibrary::find(const std::string& type) const {
+const IpujaxCodelet& CodeletLibrary::codelet(const std::string& type) const {
   for (unsigned i = 0; i < count_; ++i) {
     if (type == codelets_[i].name) return codelets_[i];
   }
   throw unknown_vertex_type("[codelets] has no vertex type " + type + ".");
 }
 
-std::shared_ptr<const CodeletLibrary> CodeletLibrary::load(const std::string& unit,
-                                                           const std::string& flags) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<const CodeletLibrary>> loaded;
-  const std::lock_guard<std::mutex> lock(mutex);
-  auto& entry = loaded[flags + "\n" + unit];
-  if (auto library = entry.lock()) return library;
+namespace {
+
+/// What this process compiled, or loaded from the user's folder; never let go, since programs that
+/// were made of it may be loaded again.
+struct Libraries {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const CodeletLibrary>> by_text;
+};
+Libraries& libraries() {
+  static Libraries& all = *new Libraries();  // NOLINT: threads may run codelets to the very end
+  return all;
+}
+
+/// All that a compiled unit depends on but the compiler.
+std::string textOf(const std::string& unit, const std::string& flags) {
+  return "ipujax " IPUJAX_VERSION "\n" + flags + "\n" + unit;
+}
+
+}  // namespace
+
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& text) {
+  auto& by_text = libraries().by_text;
+  if (const auto found = by_text.find(text); found != by_text.end()) return found->second;
+  const auto store = CodeletStore::open();
+  const auto kept = store ? store->find(text) : std::nullopt;
+  if (!kept) return nullptr;
+  const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
+  by_text[text] = library;
+  return library;
+}
+
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string& unit,
+                                                              const std::string& flags) {
+  const std::string text = textOf(unit, flags);
+  const std::lock_guard<std::mutex> lock(libraries().mutex);
+  if (auto library = known(text)) return library;
   const TemporaryFolder folder;
-  writeFile(folder / "codelets.cpp", unit);
+  const fs::path source = folder / "codelets.cpp";
+  const fs::path result = folder / "codelets.so";
+  writeFile(source, unit);
   // Access control is off because fields are set from outside; hidden, so that libraries do not
   // mix.
-  runCompiler(folder,
-              "-O2 -shared -fPIC -fvisibility=hidden -fno-access-control -ffp-contract=off "
-              "-Wno-attributes " +
-                  quoted((folder / "codelets.cpp").string()) + " -o " +
-                  quoted((folder / "codelets.so").string()),
+  runCompiler({"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-access-control",
+               "-ffp-contract=off", "-Wno-attributes", source.string(), "-o", result.string()},
               flags);
-  std::shared_ptr<const CodeletLibrary> library(
-      new CodeletLibrary((folder / "codelets.so").string()));
-  entry = library;
+  std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(result.string()));
+  if (const auto store = CodeletStore::open()) store->add(text, result);
+  libraries().by_text[text] = library;
   return library;
+}
+
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::find(const std::string& unit,
+                                                           const std::string& flags) {
+  const std::lock_guard<std::mutex> lock(libraries().mutex);
+  if (auto library = known(textOf(unit, flags))) return library;
+  throw link_error(
+      "[codelets] needs native code that this process compiled, or that the folder "
+      "IPUJAX_TRUST_NATIVE_CODE holds; got an executable with codelets of neither. Set "
+      "IPUJAX_TRUST_NATIVE_CODE to a folder of yours that no one else may write to, where the "
+      "program is compiled and where it is loaded, and compile it once more.");
 }
 
 }  // namespace poplar

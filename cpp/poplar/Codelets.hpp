@@ -26,7 +26,7 @@ CodeletFile codeletsFromText(std::string text, const std::string& flags,
 /// The file's text followed by the tables of `types`: what is compiled, and stored in executables.
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types);
 
-/// A compiled unit. Loaded once for each text in a process and kept until the last user is gone.
+/// A compiled unit. Loaded once for each text in a process, and kept to its end.
 class CodeletLibrary {
  public:
   ~CodeletLibrary();
@@ -34,12 +34,20 @@ class CodeletLibrary {
   CodeletLibrary& operator=(const CodeletLibrary&) = delete;
 
   /// Throws unknown_vertex_type.
-  const IpujaxCodelet& find(const std::string& type) const;
+  const IpujaxCodelet& codelet(const std::string& type) const;
 
-  static std::shared_ptr<const CodeletLibrary> load(const std::string& unit,
+  /// What the user of this process gives. Kept for other processes in the user's CodeletStore, if
+  /// there is one.
+  static std::shared_ptr<const CodeletLibrary> compile(const std::string& unit,
+                                                       const std::string& flags);
+  /// What an executable names: compiled by this process, or kept in the user's CodeletStore. Throws
+  /// link_error for any other: native code is run on the user's word alone, and never compiled from
+  /// what was loaded.
+  static std::shared_ptr<const CodeletLibrary> find(const std::string& unit,
                                                     const std::string& flags);
 
  private:
+  static std::shared_ptr<const CodeletLibrary> known(const std::string& text);
   explicit CodeletLibrary(const std::string& file);
   void* handle_ = nullptr;
   const IpujaxCodelet* codelets_ = nullptr;

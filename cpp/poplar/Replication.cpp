@@ -16,7 +16,13 @@ std::unique_ptr<engine::Kernel> makeReplicationIndex(const engine::StepDesc&) {
     std::memcpy(pointers[0], &context.replica, sizeof context.replica);
   });
 }
-const engine::RegisterKernel kReplicationIndex{"poplar.replicationIndex", makeReplicationIndex};
+
+void checkReplicationIndex(engine::StepCheck& check) {
+  check.operands(1);
+  check.written(0).isOne().isOfBytes(4);
+}
+const engine::RegisterKernel kReplicationIndex{"poplar.replicationIndex", makeReplicationIndex,
+                                               checkReplicationIndex};
 
 /// What one of `r` replicas has of the target's IPUs.
 Target shareOf(const Target& target, unsigned r) {

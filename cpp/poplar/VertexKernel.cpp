@@ -41,7 +41,7 @@ class Decoder {
   Decoder(const StepDesc& step, const CodeletLibrary& library)
       : step_(step), integers_(step.attributes.integers("vertices")) {
     std::istringstream names(step.attributes.text("types"));
-    for (std::string name; std::getline(names, name);) types_.push_back(&library.find(name));
+    for (std::string name; std::getline(names, name);) types_.push_back(&library.codelet(name));
   }
 
   bool done() const { return at_ == integers_.size(); }
@@ -78,10 +78,9 @@ class Decoder {
         return;
       }
       case kIpujaxScalarEdge:
-        return edge(v, f.offset);
+        return edge(v, f, f.offset);
       case kIpujaxVectorEdge:
-        edge(v, f.offset);
-        return size(v, f.offset + sizeof(void*), take());
+        return vectorEdge(v, f, f.offset);
       case kIpujaxListOfVectors:
       case kIpujaxListOfScalars:
         return list(v, f);
@@ -90,14 +89,48 @@ class Decoder {
     }
   }
 
-  void edge(Instance& v, std::size_t at) {
+  static void need(bool good, const char* what) {
+    if (good) return;
+    throw poplar_error(std::string("[vertices] needs ") + what +
+                       "; got a step without. Compile the program again.");
+  }
+
+  /// A count of what takes at least one integer each.
+  std::size_t count() {
+    const std::int64_t n = take();
+    need(n >= 0 && static_cast<std::size_t>(n) <= integers_.size() - at_, "fields as long as said");
+    return static_cast<std::size_t>(n);
+  }
+
+  void edge(Instance& v, const IpujaxField& f, std::size_t at) {
+    const std::int64_t operand = take();
+    connect(v, f, at, operand, take(), 1);
+  }
+
+  void vectorEdge(Instance& v, const IpujaxField& f, std::size_t at) {
     const std::int64_t operand = take();
     const std::int64_t offset = take();
-    std::int64_t bytes = 0;
-    if (operand >= 0) {
-      const auto& desc = step_.operands.at(static_cast<std::size_t>(operand));
-      bytes = offset * static_cast<std::int64_t>(sizeOf(desc.type));
+    const std::int64_t n = take();
+    connect(v, f, at, operand, offset, n);
+    size(v, at + sizeof(void*), n);
+  }
+
+  /// Elements [offset, offset + n) of an operand; of none where n is 0.
+  void connect(Instance& v, const IpujaxField& f, std::size_t at, std::int64_t operand,
+               std::int64_t offset, std::int64_t n) {
+    if (operand == Patch::kNull) {
+      need(n == 0, "edges with a tensor");
+      return v.patches.push_back({static_cast<std::uint32_t>(at), operand, 0});
     }
+    need(operand >= 0, "edges with a tensor");
+    const auto& desc = step_.operands.at(static_cast<std::size_t>(operand));
+    const std::int64_t elements = desc.numElements();
+    need(n >= 0 && n <= elements && offset >= 0 && offset <= elements - n,
+         "edges inside their tensor");
+    need(static_cast<std::uint32_t>(desc.type) == f.element, "edges of their field's type");
+    need(f.direction == kIpujaxIn || desc.access != ipujax::engine::Access::kRead,
+         "outputs that may be written");
+    const auto bytes = offset * static_cast<std::int64_t>(sizeOf(desc.type));
     v.patches.push_back({static_cast<std::uint32_t>(at), operand, bytes});
   }
 
@@ -112,27 +145,24 @@ class Decoder {
   }
 
   void list(Instance& v, const IpujaxField& f) {
-    const std::int64_t n = take();
+    const std::size_t n = count();
     const bool vectors = f.kind == kIpujaxListOfVectors;
     const std::size_t each = vectors ? 2 * sizeof(void*) : sizeof(void*);
-    const std::size_t begin = extend(v, static_cast<std::size_t>(n) * each);
+    const std::size_t begin = extend(v, n * each);
     v.patches.push_back({f.offset, Patch::kSelf, static_cast<std::int64_t>(begin)});
-    size(v, f.offset + sizeof(void*), n);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-      edge(v, begin + i * each);
-      if (vectors) size(v, begin + i * each + sizeof(void*), take());
-    }
+    size(v, f.offset + sizeof(void*), static_cast<std::int64_t>(n));
+    for (std::size_t i = 0; i < n; ++i)
+      vectors ? vectorEdge(v, f, begin + i * each) : edge(v, f, begin + i * each);
   }
 
   void state(Instance& v, const IpujaxField& f) {
-    const std::int64_t n = take();
-    const std::size_t begin = extend(v, static_cast<std::size_t>(n) * f.element_bytes);
+    const std::size_t n = count();
+    const std::size_t begin = extend(v, n * f.element_bytes);
     v.patches.push_back({f.offset, Patch::kSelf, static_cast<std::int64_t>(begin)});
-    size(v, f.offset + sizeof(void*), n);
-    for (std::int64_t i = 0; i < n; ++i) {
+    size(v, f.offset + sizeof(void*), static_cast<std::int64_t>(n));
+    for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t bits = take();
-      std::memcpy(v.image.data() + begin + static_cast<std::size_t>(i) * f.element_bytes, &bits,
-                  f.element_bytes);
+      std::memcpy(v.image.data() + begin + i * f.element_bytes, &bits, f.element_bytes);
     }
   }
 
@@ -148,7 +178,7 @@ class VertexKernel final : public Kernel {
  public:
   explicit VertexKernel(const StepDesc& step)
       : library_(
-            CodeletLibrary::load(step.attributes.text("unit"), step.attributes.text("flags"))) {
+            CodeletLibrary::find(step.attributes.text("unit"), step.attributes.text("flags"))) {
     Decoder decoder(step, *library_);
     while (!decoder.done()) {
       instances_.push_back(decoder.next());
@@ -202,7 +232,18 @@ std::unique_ptr<Kernel> makeVertices(const StepDesc& step) {
   return std::make_unique<VertexKernel>(step);
 }
 
-const ipujax::engine::RegisterKernel kVertices{"poplar.vertices", makeVertices};
+/// What the integers mean only the codelets' table tells: the Decoder holds them to it.
+void checkVertices(ipujax::engine::StepCheck& check) {
+  for (const char* name : {"unit", "flags", "types"}) check.text(name);
+  check.integers("vertices");
+  for (std::size_t i = 0; i < check.numOperands(); ++i) {
+    const auto operand = check.anyAccess(i).isContiguous();
+    check.need(operand->access != ipujax::engine::Access::kWrite,
+               "operands that keep their values");
+  }
+}
+
+const ipujax::engine::RegisterKernel kVertices{"poplar.vertices", makeVertices, checkVertices};
 
 }  // namespace
 }  // namespace poplar

@@ -62,7 +62,7 @@ class Lowering {
         after_(std::make_shared<ProgramNode>()) {}
 
   void add(const VertexRecord& vertex) {
-    const IpujaxCodelet& codelet = library_->find(vertex.type);
+    const IpujaxCodelet& codelet = library_->codelet(vertex.type);
     if (!vertex.tile) {
       throw invalid_tile_mapping("[Execute] needs every vertex on a tile; got a " + vertex.type +
                                  " in '" + debug_.getPathName() +

@@ -56,7 +56,7 @@ const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t&
 }
 
 std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
-  auto library = CodeletLibrary::load(codeletUnit(files[file], types[file]), files[file].flags);
+  auto library = CodeletLibrary::compile(codeletUnit(files[file], types[file]), files[file].flags);
   libraries_[file] = library;
   return library;
 }

@@ -54,9 +54,6 @@ ipujax::engine::Attributes::Integers encode(const std::vector<AxisTransform>& ax
 }
 
 std::vector<AxisTransform> decode(const ipujax::engine::Attributes::Integers& integers) {
-  if (integers.size() % kIntegersPerAxis != 0)
-    throw poplar::poplar_error("[poplin::convolution] needs 17 integers an axis; got " +
-                               std::to_string(integers.size()) + ". The executable is damaged.");
   std::vector<AxisTransform> axes(integers.size() / kIntegersPerAxis);
   const std::int64_t* p = integers.data();
   for (auto& axis : axes) {
@@ -68,6 +65,28 @@ std::vector<AxisTransform> decode(const ipujax::engine::Attributes::Integers& in
     p += 5;
   }
   return axes;
+}
+
+void check(const ipujax::engine::StepCheck& check, const ipujax::engine::OperandCheck& in,
+           const ipujax::engine::OperandCheck& weights, const ipujax::engine::OperandCheck& out) {
+  constexpr std::int64_t kMost = ipujax::engine::StepCheck::kMostElements;
+  const auto isSize = [&](std::int64_t n) { return n >= 0 && n <= kMost; };
+  const std::size_t num_axes = in->shape.size() - 3;
+  const auto& integers = check.integers("axes", num_axes * kIntegersPerAxis);
+  check.need(std::ranges::all_of(integers, isSize), "truncations, dilations and paddings");
+  const auto transforms = decode(integers);
+  for (std::size_t a = 0; a < num_axes; ++a) {
+    const AxisTransform& t = transforms[a];
+    check.need(t.input.dilation > 0 && t.kernel.dilation > 0 && t.output.stride > 0,
+               "strides and dilations of 1 or more");
+    const std::size_t d = a + 3;
+    check.need(out->shape[d] == outputSize(t, in->shape[d], weights->shape[d]),
+               "outputs that its transforms give");
+    // What the kernels count along an axis, and keep of it in memory.
+    const Folded folded = fold(t.input, in->shape[d]);
+    const Folded kernel = fold(t.kernel, weights->shape[d]);
+    check.need(folded.padded <= kMost && kernel.padded <= kMost, "less padding and dilation");
+  }
 }
 
 Axis normalise(const AxisTransform& transform, std::int64_t input_size, std::int64_t kernel_size) {
@@ -109,7 +128,7 @@ std::vector<Axis> phases(const Axis& axis) {
     const auto at = [&](std::int64_t k) {
       return r * axis.stride + k * axis.kernel_dilation - axis.padding;
     };
-    while (k0 < ker_period && floorMod(at(k0), dilation) != 0) ++k0;
+    while (k0 < std::min(ker_period, axis.kernel) && floorMod(at(k0), dilation) != 0) ++k0;
     Axis phase = axis;
     phase.output = (axis.output - r + out_period - 1) / out_period;
     phase.output_first = axis.output_first + r * axis.output_step;

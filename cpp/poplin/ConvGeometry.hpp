@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/Step.hpp"
+#include "engine/verify/StepCheck.hpp"
 
 /// What a convolution touches along each spatial axis, once transforms are folded into views.
 namespace poplin::geometry {
@@ -23,6 +24,9 @@ struct AxisTransform {
 inline constexpr std::int64_t kIntegersPerAxis = 17;
 ipujax::engine::Attributes::Integers encode(const std::vector<AxisTransform>& axes);
 std::vector<AxisTransform> decode(const ipujax::engine::Attributes::Integers& integers);
+/// The attribute "axes" of a step with the spatial extents of its operands from dimension 3 on.
+void check(const ipujax::engine::StepCheck& check, const ipujax::engine::OperandCheck& in,
+           const ipujax::engine::OperandCheck& weights, const ipujax::engine::OperandCheck& out);
 
 /// One axis in normal form: input index i takes part in output j by kernel element k where
 /// i * input_dilation == j * stride + k * kernel_dilation - padding and 0 <= i < input.

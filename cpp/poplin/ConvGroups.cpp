@@ -1,10 +1,12 @@
 #include "poplin/ConvGroups.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Pack.hpp"
 #include "engine/blas/Scratch.hpp"
+#include "engine/simd/VectorOps.hpp"
 #include "poplin/ConvSubproblem.hpp"
 
 /// For many groups of few channels (depthwise): vectors run along the groups.
@@ -28,17 +30,20 @@ Range inside(std::int64_t size, std::int64_t step, std::int64_t shift, std::int6
   return {std::min(begin, size), std::clamp<std::int64_t>(end, 0, size)};
 }
 
+template <class M>
 class Groups {
+  using W = blas::Word<M>;
+
  public:
   Groups(const Subproblem& p)
       : p_(p),
-        line_(IPUJAX_PICK(groupLine)),
-        sum_(IPUJAX_PICK(groupSum)),
-        direct_in_(p.in.isFloat() && p.in.group == 1) {}
+        line_(IPUJAX_PICK(groupLine<W>)),
+        sum_(IPUJAX_PICK(groupSum<W>)),
+        direct_in_(blas::isWord<M>(p.in.type) && p.in.group == 1) {}
 
   void run(ipujax::engine::ThreadPool& pool) const {
     const std::int64_t pairs = p_.in_channels * p_.out_channels;
-    float* weights = blas::scratch(ScratchUse::kShared, p_.taps() * pairs * p_.groups);
+    W* weights = blas::scratch<W>(ScratchUse::kShared, p_.taps() * pairs * p_.groups);
     const std::int64_t rows = p_.taps() * pairs;
     pool.parallelFor(rows, (1 << 14) / p_.groups + 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) packRow(r, weights + r * p_.groups);
@@ -53,7 +58,7 @@ class Groups {
 
  private:
   /// Weights as [co][ci][kd][kh][kw][group].
-  void packRow(std::int64_t r, float* out) const {
+  void packRow(std::int64_t r, W* out) const {
     const auto& w = p_.weights;
     const auto& k = p_.kernel;
     const std::int64_t x = r % k[2], h = r / k[2] % k[1], d = r / (k[2] * k[1]) % k[0];
@@ -61,17 +66,17 @@ class Groups {
     const std::int64_t offset = channels / p_.in_channels * w.batch +
                                 channels % p_.in_channels * w.channel + d * w.space[0] +
                                 h * w.space[1] + x * w.space[2];
-    blas::loadRow(w.data, w.type, offset, w.group, p_.groups, out);
+    blas::loadRow<M>(w.data, w.type, offset, w.group, p_.groups, out);
   }
 
-  void outputLine(std::int64_t index, const float* weights) const {
+  void outputLine(std::int64_t index, const W* weights) const {
     const auto& o = p_.output;
     const std::int64_t oh = index % o[1], od = index / o[1] % o[0];
     const std::int64_t co = index / (o[1] * o[0]) % p_.out_channels;
     const std::int64_t n = index / (o[1] * o[0] * p_.out_channels);
     const std::int64_t groups = p_.groups;
-    float* sums = blas::scratch(ScratchUse::kResult, o[2] * groups);
-    std::fill(sums, sums + o[2] * groups, 0.0f);
+    W* sums = blas::scratch<W>(ScratchUse::kResult, o[2] * groups);
+    std::fill(sums, sums + o[2] * groups, W(0));
     const std::int64_t taps = p_.taps();
     for (std::int64_t ci = 0; ci < p_.in_channels; ++ci)
       for (std::int64_t kd = 0; kd < p_.kernel[0]; ++kd)
@@ -81,30 +86,32 @@ class Groups {
           if (id < 0 || id >= p_.input[0] || ih < 0 || ih >= p_.input[1]) continue;
           const std::int64_t base =
               n * p_.in.batch + ci * p_.in.channel + id * p_.in.space[0] + ih * p_.in.space[1];
-          const float* w = weights + ((co * p_.in_channels + ci) * taps +
-                                      (kd * p_.kernel[1] + kh) * p_.kernel[2]) *
-                                         groups;
+          const W* w = weights + ((co * p_.in_channels + ci) * taps +
+                                  (kd * p_.kernel[1] + kh) * p_.kernel[2]) *
+                                     groups;
           kernelRow(base, w, sums);
-          if (p_.half_partials) blas::roundToHalf(sums, o[2] * groups);
+          if constexpr (std::is_same_v<M, blas::Floats>) {
+            if (p_.half_partials) ipujax::engine::simd::roundToHalf(sums, o[2] * groups);
+          }
         }
     const std::int64_t first =
         n * p_.out.batch + co * p_.out.channel + od * p_.out.space[0] + oh * p_.out.space[1];
     for (std::int64_t x = 0; x < o[2]; ++x)
-      blas::storeRow(sums + x * groups, p_.out.data, p_.out.type, first + x * p_.out.space[2],
-                     p_.out.group, groups);
+      blas::storeRow<M>(sums + x * groups, p_.out.data, p_.out.type, first + x * p_.out.space[2],
+                        p_.out.group, groups);
   }
 
-  void kernelRow(std::int64_t base, const float* weights, float* sums) const {
+  void kernelRow(std::int64_t base, const W* weights, W* sums) const {
     const auto& in = p_.in;
-    const float* line = nullptr;
+    const W* line = nullptr;
     std::int64_t pixel = in.space[2];
     if (direct_in_) {
-      line = static_cast<const float*>(in.data) + base;
+      line = static_cast<const W*>(in.data) + base;
     } else {
-      float* copy = blas::scratch(ScratchUse::kImage, p_.input[2] * p_.groups);
+      W* copy = blas::scratch<W>(ScratchUse::kImage, p_.input[2] * p_.groups);
       for (std::int64_t x = 0; x < p_.input[2]; ++x)
-        blas::loadRow(in.data, in.type, base + x * in.space[2], in.group, p_.groups,
-                      copy + x * p_.groups);
+        blas::loadRow<M>(in.data, in.type, base + x * in.space[2], in.group, p_.groups,
+                         copy + x * p_.groups);
       line = copy;
       pixel = p_.groups;
     }
@@ -119,7 +126,7 @@ class Groups {
   }
 
   /// A kernel longer than the line of outputs, as in gradients of weights.
-  void sumLine(const float* line, std::int64_t pixel, const float* weights, float* sums) const {
+  void sumLine(const W* line, std::int64_t pixel, const W* weights, W* sums) const {
     for (std::int64_t x = 0; x < p_.output[2]; ++x) {
       const std::int64_t shift = x * p_.stride[2] - p_.padding[2];
       const Range range = inside(p_.kernel[2], p_.dilation[2], shift, p_.input[2]);
@@ -131,15 +138,21 @@ class Groups {
   }
 
   const Subproblem& p_;
-  GroupLineFn line_;
-  GroupSumFn sum_;
+  GroupFn<W> line_;
+  GroupFn<W> sum_;
   bool direct_in_;
 };
 
 }  // namespace
 
+template <class M>
 void runAlongGroups(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
-  Groups(problem).run(pool);
+  Groups<M>(problem).run(pool);
 }
+
+template void runAlongGroups<blas::Floats>(ipujax::engine::ThreadPool&, const Subproblem&);
+template void runAlongGroups<blas::Doubles>(ipujax::engine::ThreadPool&, const Subproblem&);
+template void runAlongGroups<blas::Ints>(ipujax::engine::ThreadPool&, const Subproblem&);
+template void runAlongGroups<blas::LongInts>(ipujax::engine::ThreadPool&, const Subproblem&);
 
 }  // namespace poplin::host

@@ -3,19 +3,22 @@
 
 #include "engine/simd/Isa.hpp"
 
+/// Sums whose vectors run along the groups; W is float, double, or an unsigned integer.
 namespace poplin::host {
 
 /// One kernel element for one line of outputs: sums[x][g] += in[x * step + g] * weights[g].
-using GroupLineFn = void (*)(float* sums, const float* in, std::int64_t step, const float* weights,
-                             std::int64_t groups, std::int64_t count);
-IPUJAX_DECLARE_SIMD(void groupLine(float* sums, const float* in, std::int64_t step,
-                                   const float* weights, std::int64_t groups, std::int64_t count))
+IPUJAX_DECLARE_SIMD(template <class W> void groupLine(W* sums, const W* in, std::int64_t step,
+                                                      const W* weights, std::int64_t groups,
+                                                      std::int64_t count))
 
 /// One output, a line of kernel elements: sums[g] += sum over k of in[k * step + g] *
 /// weights[k * groups + g].
-using GroupSumFn = void (*)(float* sums, const float* in, std::int64_t step, const float* weights,
-                            std::int64_t groups, std::int64_t count);
-IPUJAX_DECLARE_SIMD(void groupSum(float* sums, const float* in, std::int64_t step,
-                                  const float* weights, std::int64_t groups, std::int64_t count))
+IPUJAX_DECLARE_SIMD(template <class W> void groupSum(W* sums, const W* in, std::int64_t step,
+                                                     const W* weights, std::int64_t groups,
+                                                     std::int64_t count))
+
+template <class W>
+using GroupFn = void (*)(W* sums, const W* in, std::int64_t step, const W* weights,
+                         std::int64_t groups, std::int64_t count);
 
 }  // namespace poplin::host

@@ -4,7 +4,7 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
-#include "poplar/exceptions.hpp"
+#include "engine/blas/Arithmetic.hpp"
 #include "poplin/ConvGeometry.hpp"
 #include "poplin/ConvPlain.hpp"
 #include "poplin/ConvSubproblem.hpp"
@@ -15,13 +15,10 @@
 namespace poplin::host {
 namespace {
 
+namespace blas = ipujax::engine::blas;
 using ipujax::engine::ElementType;
 using ipujax::engine::OperandDesc;
 using ipujax::engine::StepDesc;
-
-bool isFloating(ElementType type) {
-  return type == ElementType::kFloat || type == ElementType::kHalf;
-}
 
 void* shifted(std::byte* base, ElementType type, std::int64_t elements) {
   return base + elements * static_cast<std::int64_t>(ipujax::engine::sizeOf(type));
@@ -126,20 +123,30 @@ class Convolution final : public ipujax::engine::Kernel {
 
 std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
   const auto transforms = geometry::decode(step.attributes.integers("axes"));
-  if (step.operands.size() != 3 || step.operands[0].shape.size() != transforms.size() + 3)
-    throw poplar::poplar_error(
-        "[poplin.convolution] needs three operands of equal rank; the executable is damaged.");
   std::vector<geometry::Axis> axes;
   for (std::size_t a = 0; a < transforms.size(); ++a)
     axes.push_back(geometry::normalise(transforms[a], step.operands[0].shape[a + 3],
                                        step.operands[1].shape[a + 3]));
-  bool floating = true;
-  for (const auto& operand : step.operands) floating = floating && isFloating(operand.type);
-  if (!floating || axes.size() > 3) return makePlainConvolution(step, axes);
+  if (axes.size() > 3) return makePlainConvolution(step, axes);
   return std::make_unique<Convolution>(step, axes);
 }
 
-const ipujax::engine::RegisterKernel kConvolution{"poplin.convolution", make};
+void check(ipujax::engine::StepCheck& check) {
+  check.operands(3);
+  check.flag("half_partials");
+  const auto in = check.read(0);
+  const auto weights = check.read(1).hasRank(in.rank());
+  const auto out = check.written(2).hasRank(in.rank());
+  check.need(in.rank() >= 3, "a batch, groups and channels");
+  const bool fits = in->shape[0] == out->shape[0] && in->shape[1] == weights->shape[0] &&
+                    in->shape[1] == out->shape[1] && in->shape[2] == weights->shape[2] &&
+                    out->shape[2] == weights->shape[1];
+  check.need(fits, "one batch, groups and channels");
+  geometry::check(check, in, weights, out);
+  blas::arithmeticOf(in->type, weights->type, out->type);  // throws where there is none
+}
+
+const ipujax::engine::RegisterKernel kConvolution{"poplin.convolution", make, check};
 
 }  // namespace
 }  // namespace poplin::host

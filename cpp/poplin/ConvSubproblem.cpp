@@ -1,9 +1,12 @@
 #include "poplin/ConvSubproblem.hpp"
 
 #include "engine/ThreadPool.hpp"
+#include "engine/blas/Arithmetic.hpp"
 
 namespace poplin::host {
 namespace {
+
+namespace blas = ipujax::engine::blas;
 
 /// A group this small fills no panel of columns.
 constexpr std::int64_t kFewChannels = 32;
@@ -55,18 +58,25 @@ Subproblem simplified(Subproblem p) {
   return p;
 }
 
-}  // namespace
-
-void run(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
-  if (problem.batch * problem.groups * problem.out_channels * problem.positions() == 0) return;
+template <class M>
+void runAs(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
   const bool large_kernel = problem.taps() > 2 * problem.positions();
   // In a gradient of weights the batch has the part of the input channels.
   const std::int64_t channels = large_kernel ? problem.batch : problem.in_channels;
   const bool few = channels * problem.out_channels < kFewChannels;
-  if (problem.groups >= kManyGroups && few) return runAlongGroups(pool, problem);
+  using Sums = typename M::Sums;
+  if (problem.groups >= kManyGroups && few) return runAlongGroups<Sums>(pool, problem);
   const bool batch_inside = problem.in.batch == 1 || problem.output[2] < 8;
-  if (large_kernel && problem.batch >= 2 && batch_inside) return runAlongBatch(pool, problem);
-  runAlongLines(pool, simplified(problem));
+  if (large_kernel && problem.batch >= 2 && batch_inside) return runAlongBatch<Sums>(pool, problem);
+  runAlongLines<M>(pool, simplified(problem));
+}
+
+}  // namespace
+
+void run(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
+  if (problem.batch * problem.groups * problem.out_channels * problem.positions() == 0) return;
+  blas::withArithmetic(blas::arithmeticOf(problem.in.type, problem.weights.type, problem.out.type),
+                       [&]<class M>(M) { runAs<M>(pool, problem); });
 }
 
 }  // namespace poplin::host

@@ -22,8 +22,6 @@ struct ConvView {
   std::int64_t group = 0;
   std::int64_t channel = 0;  ///< weights: stride of the input channel
   std::array<std::int64_t, 3> space{};
-
-  bool isFloat() const { return type == ipujax::engine::ElementType::kFloat; }
 };
 
 /// A convolution without input dilation, flips or truncation: input i = o * stride + k * dilation
@@ -42,12 +40,16 @@ struct Subproblem {
   }
 };
 
-/// Runs on the pool; half or float operands, sums in float.
+/// Runs on the pool, in the arithmetic of the types.
 void run(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
 
-/// The three ways `run` chooses from.
+/// The three ways `run` chooses from; M is an arithmetic (engine/blas/Arithmetic.hpp). Pairs of
+/// shorts run along lines only: the others multiply them as Ints.
+template <class M>
 void runAlongLines(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
+template <class M>
 void runAlongBatch(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
+template <class M>
 void runAlongGroups(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
 
 }  // namespace poplin::host

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/Emit.hpp"
+#include "engine/blas/Arithmetic.hpp"
 #include "poplar/View.hpp"
 #include "poplin/ConvGeometry.hpp"
 #include "poplin/Placing.hpp"
@@ -61,7 +62,7 @@ plan::Problem problemOf(const ConvParams& params, const PlanOptions& options) {
     p.stride = std::max<std::uint64_t>(p.stride, params.outputTransform.stride[d]);
   }
   p.row_length = dims == 0 ? p.rows : params.getOutputSize(dims - 1);
-  p.in_type = params.inputType.element();
+  p.in_type = multipliedType(params.inputType, params.inputType, params.outputType);
   p.out_type = params.outputType.element();
   options.apply(p);
   return p;
@@ -100,7 +101,8 @@ bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HAL
 
 void checkTypes(const Tensor& in, const Tensor& weights, Type out) {
   const Type a = in.elementType(), b = weights.elementType();
-  const bool same = a == b || (isFloating(a) && isFloating(b));
+  const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
+  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
   const bool emulated = a == popx::DOUBLE || out == popx::DOUBLE;
   if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
   throw poplar::type_error(
@@ -160,6 +162,10 @@ Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const Con
   spec.attributes.set("half_partials", std::int64_t{plan.chain > 0});
   spec.cost = plan.cost;
   spec.cost.flops = static_cast<double>(getFwdFlops(params));
+  const auto multiplied =
+      multipliedType(params.inputType, weights.elementType(), params.outputType);
+  addWidening(spec.cost, graph, in, multiplied);
+  addWidening(spec.cost, graph, weights, multiplied);
   addRearrangement(spec.cost, graph, in, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles);
   addRearrangement(spec.cost, graph, weights, plan.weight_elements_per_tile, plan.weight_move_bytes,
                    plan.tiles);

@@ -6,6 +6,7 @@
 
 #include "engine/Emit.hpp"
 #include "engine/Planning.hpp"
+#include "engine/blas/Arithmetic.hpp"
 #include "poplin/Placing.hpp"
 #include "poplin/PlanOptions.hpp"
 #include "poplin/PlanningCacheImpl.hpp"
@@ -44,7 +45,8 @@ void checkShapes(const char* where, const Shape& a, const Shape& b, std::size_t 
 bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
 
 void checkTypes(const char* where, Type a, Type b, Type out) {
-  const bool same = a == b || (isFloating(a) && isFloating(b));
+  const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
+  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
   const bool emulated = a == popx::DOUBLE || out == popx::DOUBLE;
   if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
   throw poplar::type_error(
@@ -57,7 +59,7 @@ Shape grouped(const Shape& shape) {
   return shape.size() == 3 ? shape : Shape{1, shape[0], shape[1]};
 }
 
-plan::Problem problemOf(Type in, Type out, const Shape& a, const Shape& b,
+plan::Problem problemOf(ElementType in, Type out, const Shape& a, const Shape& b,
                         const PlanOptions& options) {
   const Shape lhs = grouped(a), rhs = grouped(b);
   plan::Problem p;
@@ -66,7 +68,7 @@ plan::Problem problemOf(Type in, Type out, const Shape& a, const Shape& b,
   p.in_channels = lhs[2];
   p.out_channels = rhs[2];
   p.input_elements = lhs[1] * lhs[2];
-  p.in_type = in.element();
+  p.in_type = in;
   p.out_type = out.element();
   options.apply(p);
   return p;
@@ -87,6 +89,10 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
   spec.attributes.set("scale", scale);
   spec.attributes.set("accumulate", std::int64_t{accumulate});
   spec.cost = plan.cost;
+  const ElementType multiplied =
+      multipliedType(a.elementType(), b.elementType(), out.elementType());
+  addWidening(spec.cost, graph, a, multiplied);
+  addWidening(spec.cost, graph, b, multiplied);
   addRearrangement(spec.cost, graph, a, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles);
   addRearrangement(spec.cost, graph, b, plan.weight_elements_per_tile, plan.weight_move_bytes,
                    plan.tiles);
@@ -105,7 +111,8 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
   checkTypes(where, a.elementType(), b.elementType(), out_type);
   const PlanOptions options = PlanOptions::read(flags, where);
   const plan::Plan plan =
-      planFor(problemOf(a.elementType(), out_type, a.shape(), b.shape(), options),
+      planFor(problemOf(multipliedType(a.elementType(), b.elementType(), out_type), out_type,
+                        a.shape(), b.shape(), options),
               graph.getTarget(), cache);
   Shape shape = a.shape();
   shape.back() = b.shape().back();
@@ -130,7 +137,7 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
                              c.elementType().toString() + ". Multiply and add instead.");
   const PlanOptions options = PlanOptions::read(flags, where);
   const plan::Plan plan =
-      planFor(problemOf(a.elementType(), c.elementType(), a.shape(), b.shape(), options),
+      planFor(problemOf(a.elementType().element(), c.elementType(), a.shape(), b.shape(), options),
               graph.getTarget(), cache);
   addProduct(graph, a, b, c, plan, prog, static_cast<double>(k), true, debugContext);
 }
@@ -141,7 +148,8 @@ Tensor input(Graph& graph, const char* where, std::size_t rank, bool lhs, Type i
   checkShapes(where, a, b, rank);
   checkTypes(where, in, in, out);
   const PlanOptions options = PlanOptions::read(flags, where);
-  const plan::Plan plan = planFor(problemOf(in, out, a, b, options), graph.getTarget(), cache);
+  const plan::Plan plan =
+      planFor(problemOf(multipliedType(in, in, out), out, a, b, options), graph.getTarget(), cache);
   Tensor t = graph.addVariable(in, lhs ? a : b, debugContext);
   placeAsPlanned(graph, t, lhs ? plan.in_elements_per_tile : plan.weight_elements_per_tile);
   return t;
@@ -152,7 +160,10 @@ void report(std::ostream& out, const Graph& graph, const char* where, std::size_
             PlanningCache* cache) {
   checkShapes(where, a, b, rank);
   const PlanOptions options = PlanOptions::read(flags, where);
-  out << planFor(problemOf(in, out_type, a, b, options), graph.getTarget(), cache).report() << "\n";
+  out << planFor(problemOf(multipliedType(in, in, out_type), out_type, a, b, options),
+                 graph.getTarget(), cache)
+             .report()
+      << "\n";
 }
 
 }  // namespace
@@ -248,7 +259,8 @@ void matMulGroupedReportPlan(std::ostream& out, const Graph& graph, const Type& 
 double matMulCycles(const poplar::Target& target, std::size_t m, std::size_t k, std::size_t n,
                     const Type& type, const OptionFlags& options) {
   const PlanOptions read = PlanOptions::read(options, "matMulCycles");
-  return plan::makePlan(problemOf(type, type, {m, k}, {k, n}, read), target).cost.cycles();
+  return plan::makePlan(problemOf(type.element(), type, {m, k}, {k, n}, read), target)
+      .cost.cycles();
 }
 
 }  // namespace poplin

@@ -11,8 +11,9 @@
 namespace poplin {
 
 /// A [M, K] x B [K, N] -> [M, N]. FLOAT and HALF run on the AMP units (options: partialsType,
-/// availableMemoryProportion, fullyConnectedPass, use128BitConvUnitLoad ...); integers of at most
-/// 32 bits run as plain loops, which no Poplar library has. The result is row-major.
+/// availableMemoryProportion, fullyConnectedPass, use128BitConvUnitLoad ...); integers, whose types
+/// may differ, run as plain loops on the tiles, which no Poplar library has. The result is
+/// row-major.
 poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& A, const poplar::Tensor& B,
                       poplar::program::Sequence& prog, const poplar::Type& outputType,
                       const poplar::DebugContext& debugContext = {},

@@ -1,12 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
+#include "engine/blas/Arithmetic.hpp"
 #include "engine/blas/Gemm.hpp"
-#include "poplar/exceptions.hpp"
-#include "poplin/PlainProduct.hpp"
 
 /// The host kernel "poplin.matmul": A [G, M, K], B [G, K, N], C [G, M, N]; attributes half_block,
 /// scale, accumulate.
@@ -22,10 +22,6 @@ namespace blas = ipujax::engine::blas;
 /// Products smaller than this are shared out by group, larger ones one after another.
 constexpr std::int64_t kLargeGroup = 1 << 22;
 constexpr std::int64_t kTaskWork = 1 << 16;
-
-bool isFloating(ElementType type) {
-  return type == ElementType::kFloat || type == ElementType::kHalf;
-}
 
 std::int64_t bytesOf(const OperandDesc& desc, std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeOf(desc.type));
@@ -92,16 +88,24 @@ class MatMul final : public ipujax::engine::Kernel {
 };
 
 std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
-  bool damaged = step.operands.size() != 3;
-  for (const auto& operand : step.operands) damaged = damaged || operand.shape.size() != 3;
-  if (damaged)
-    throw poplar::poplar_error(
-        "[poplin.matmul] needs three operands of rank 3; the executable is damaged.");
-  if (!isFloating(step.operands[0].type)) return makePlainProduct(step);
   return std::make_unique<MatMul>(step);
 }
 
-const ipujax::engine::RegisterKernel kMatMul{"poplin.matmul", make};
+void check(ipujax::engine::StepCheck& check) {
+  check.operands(3);
+  const bool accumulates = check.flag("accumulate");
+  check.real("scale");
+  check.integer("half_block", 0, ipujax::engine::StepCheck::kMostElements);
+  const auto a = check.read(0).hasRank(3);
+  const auto b = check.read(1).hasRank(3);
+  const auto c = (accumulates ? check.updated(2) : check.written(2)).hasRank(3);
+  const std::int64_t groups = a->shape[0];
+  b.hasShape(std::array{groups, a->shape[2], b->shape[2]});
+  c.hasShape(std::array{groups, a->shape[1], b->shape[2]});
+  blas::arithmeticOf(a->type, b->type, c->type);  // throws where there is none
+}
+
+const ipujax::engine::RegisterKernel kMatMul{"poplin.matmul", make, check};
 
 }  // namespace
 }  // namespace poplin::host

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "engine/Planning.hpp"
+#include "engine/blas/Arithmetic.hpp"
 #include "poplar/GraphImpl.hpp"
+#include "popops/ElementWiseCost.hpp"
 
 namespace poplin {
 namespace {
@@ -53,6 +55,30 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
   const double copy = move_bytes * 5 / 4 / target.getMemcpyBytesPerCycle();
   ipujax::engine::addComputeSet(cost, target, copy, tiles);
   cost.temporary_bytes += static_cast<std::uint64_t>(move_bytes);
+}
+
+ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out) {
+  auto widest = a.element();
+  for (const auto type : {b.element(), out.element()})
+    if (ipujax::engine::blas::isInteger(type) && sizeOf(type) > sizeOf(widest)) widest = type;
+  return widest;
+}
+
+void addWidening(ipujax::engine::Cost& cost, const poplar::Graph& graph, const poplar::Tensor& t,
+                 ipujax::engine::ElementType multiplied) {
+  const auto type = t.elementType().element();
+  const bool narrow = ipujax::engine::blas::isInteger(type) && sizeOf(type) < sizeOf(multiplied);
+  if (!narrow || t.numElements() == 0) return;
+  const auto place = ipujax::engine::placementOf(graph, t);
+  const auto& target = graph.getTarget();
+  const auto cycles = [&](std::uint64_t n) {
+    return ipujax::engine::elementwise::castCycles(type, multiplied, n,
+                                                   target.getNumWorkerContexts());
+  };
+  ipujax::engine::addComputeSet(cost, target, cycles(place.max_elements_per_tile), place.tiles_used,
+                                cycles(ceilDiv(t.numElements(), place.tiles_used)));
+  cost.flops += static_cast<double>(t.numElements());
+  cost.temporary_bytes += place.max_elements_per_tile * sizeOf(multiplied);
 }
 
 }  // namespace poplin

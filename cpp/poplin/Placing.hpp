@@ -22,4 +22,13 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
                       const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
                       std::uint64_t tiles);
 
+/// The type in which a product's vertices multiply: a's where floats are multiplied, else the
+/// widest of the three.
+ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out);
+
+/// Charges the cast of an integer operand that is narrower than what is multiplied, on the tiles
+/// that hold it.
+void addWidening(ipujax::engine::Cost& cost, const poplar::Graph& graph, const poplar::Tensor& t,
+                 ipujax::engine::ElementType multiplied);
+
 }  // namespace poplin

@@ -167,7 +167,27 @@ std::unique_ptr<engine::Kernel> makePoolGradient(const engine::StepDesc& step) {
     gradient.run(context, pointers);
   });
 }
-const engine::RegisterKernel kPoolGradient{"popnn.pool_gradient", makePoolGradient};
+
+void checkPoolGradient(engine::StepCheck& check) {
+  const auto type = static_cast<PoolingType>(check.integer("type", 0, 2));
+  check.flag("scaled");
+  const auto result = check.written(0).isFloating().isContiguous();
+  const auto gradient = check.read(1).hasTypeOf(result);
+  if (type == PoolingType::MAX) {
+    check.read(2).hasTypeOf(result).hasShapeOf(result);
+    check.read(3).hasTypeOf(result).hasShapeOf(gradient);
+  }
+  check.operands(type == PoolingType::MAX ? 4 : 2);
+  check.need(result.rank() >= 2, "a batch and channels");
+  const auto window = popx::Window::check(check, result, gradient);
+  for (std::size_t d = 0; d < window.rank(); ++d) {
+    check.need(window.base_dilations[d] == 1 && window.window_dilations[d] == 1,
+               "a window without dilation");
+    check.need(d >= 2 || window.isPlain(d, result->shape[d]), "a window over its field alone");
+  }
+}
+const engine::RegisterKernel kPoolGradient{"popnn.pool_gradient", makePoolGradient,
+                                           checkPoolGradient};
 
 [[noreturn]] void refuse(const char* where, const std::string& needs, const std::string& got) {
   throw poplar::poplar_error(std::string("[popnn::pooling::") + where + "] needs " + needs +

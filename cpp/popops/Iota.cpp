@@ -74,7 +74,14 @@ std::unique_ptr<engine::Kernel> makeIota(const engine::StepDesc& step) {
     }
   });
 }
-const engine::RegisterKernel kIota{"popops.iota", makeIota};
+
+void checkIota(engine::StepCheck& check) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  check.operands(1);
+  check.integer("dim", 0, check.written(0).rank() - 1);
+  check.integer("start", -kMost, kMost);
+}
+const engine::RegisterKernel kIota{"popops.iota", makeIota, checkIota};
 
 }  // namespace
 

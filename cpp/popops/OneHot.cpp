@@ -88,7 +88,15 @@ std::unique_ptr<Kernel> makeOneHot(const StepDesc& step) {
   }
 }
 
-const ipujax::engine::RegisterKernel kOneHot{"popops.one_hot", makeOneHot};
+void checkOneHot(ipujax::engine::StepCheck& check) {
+  check.operands(4);
+  const auto encoded = check.written(3).hasRank(2);
+  check.read(0).isInteger().hasShape({&encoded->shape[0], 1});
+  check.read(1).isOne().hasTypeOf(encoded);
+  check.read(2).isOne().hasTypeOf(encoded);
+}
+
+const ipujax::engine::RegisterKernel kOneHot{"popops.one_hot", makeOneHot, checkOneHot};
 
 Cost oneHotCost(const poplar::Graph& graph, const poplar::Tensor& encoded) {
   Cost cost;

@@ -7,6 +7,7 @@
 
 #include "engine/Step.hpp"
 #include "engine/simd/VectorOps.hpp"
+#include "engine/verify/StepCheck.hpp"
 #include "popops/ReduceLoops.hpp"
 
 namespace ipujax::engine::reduction {
@@ -22,6 +23,34 @@ class Finish {
         update_(step.attributes.integer("update") != 0),
         scale_(step.attributes.integer("scale")),
         init_(step.attributes.integer("init")) {}
+
+  /// The attributes and operands from `output` on; `n`: how many results there are.
+  static void check(const StepCheck& check, std::size_t output, const Loops& loops,
+                    std::int64_t n) {
+    const bool update = check.flag("update");
+    const auto last = static_cast<std::int64_t>(check.numOperands()) - 1;
+    const auto first = static_cast<std::int64_t>(output) + 1;
+    const auto other = [&](const char* name) {
+      const std::int64_t operand = check.integer(name, -1, last);
+      check.need(operand < 0 || operand >= first, "scale and initial value behind its output");
+      return operand;
+    };
+    const std::int64_t scale = other("scale");
+    const std::int64_t init = other("init");
+    check.need(scale < 0 || scale != init, "a scale that is not its initial value");
+    check.operands(output + 1 + (scale >= 0 ? 1 : 0) + (init >= 0 ? 1 : 0));
+    const auto out = update ? check.updated(output) : check.written(output);
+    out.isContiguous().hasElements(n);
+    // What is not written as it was accumulated goes through floats.
+    if (out->type != loops.acc || update || scale >= 0) {
+      check.need(loops.acc == ElementType::kFloat, "sums in float");
+      out.isFloating();
+    }
+    if (scale >= 0) check.read(static_cast<std::size_t>(scale)).isOne().isOf(ElementType::kFloat);
+    if (init < 0) return;
+    const bool half = out->type == ElementType::kHalf;
+    check.read(static_cast<std::size_t>(init)).isOne().isOfBytes(half ? 2 : sizeOf(loops.acc));
+  }
 
   /// `accumulate(acc)` writes n accumulators: into the output itself where they are all of it.
   template <class F>

@@ -6,6 +6,10 @@
 #include "engine/simd/Isa.hpp"
 
 /// The vector loops every reduction of the model is made of: popops::reduce, windows, pooling.
+namespace ipujax::engine {
+class StepCheck;
+}
+
 namespace ipujax::engine::reduction {
 
 /// The combinations that have loops of their own. The numbers are part of the executable format.
@@ -69,5 +73,9 @@ IPUJAX_DECLARE_SIMD(const LoopTable& loopTable())
 
 /// Null where the reducer has no meaning for the type (kLogAdd of integers, kAnd of floats).
 const Loops* loopsFor(Reducer reducer, ElementType input);
+/// The loops of a step's attribute "reducer".
+const Loops& checkReducer(const StepCheck& check, ElementType input);
+/// Whether it is a sum of floats, of which no more than a few are added one after the other.
+bool isRoundingSum(Reducer reducer, const Loops& loops);
 
 }  // namespace ipujax::engine::reduction

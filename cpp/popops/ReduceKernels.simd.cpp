@@ -1,6 +1,7 @@
 #include "popops/ReduceKernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "popops/ReduceOps.hpp"
@@ -9,7 +10,7 @@ namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-constexpr std::int64_t kPairwiseBlock = 4096;
+constexpr std::int64_t kPairwiseBlock = 4096;  // ReduceLoops.hpp's kPieceElements
 
 template <class In, class Op, class Acc = typename Input<In>::Acc>
 FORCE_INLINE Acc rowBlock(const In* x, std::int64_t n) {
@@ -39,7 +40,10 @@ template <class In, class Op, class Acc = typename Input<In>::Acc>
 Acc pairwise(const In* x, std::int64_t n) {
   if (n <= kPairwiseBlock) return rowBlock<In, Op>(x, n);
   const std::int64_t blocks = (n + kPairwiseBlock - 1) / kPairwiseBlock;
-  const std::int64_t left = blocks / 2 * kPairwiseBlock;
+  // A whole tree of 2^k blocks, so that any such tree may be made apart, by another thread.
+  const auto left =
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(blocks - 1))) *
+      kPairwiseBlock;
   Acc a = pairwise<In, Op>(x, left);
   Op::into(a, pairwise<In, Op>(x + left, n - left));
   return a;
@@ -50,7 +54,7 @@ void row(const void* x, std::int64_t n, void* acc) {
   using Acc = typename Input<In>::Acc;
   const In* in = static_cast<const In*>(x);
   Acc* a = static_cast<Acc*>(acc);
-  if constexpr (Op::kRounds && std::is_floating_point_v<Acc>) {
+  if constexpr (std::is_floating_point_v<Acc>) {
     Op::into(*a, pairwise<In, Op>(in, n));
   } else {
     Op::into(*a, rowBlock<In, Op>(in, n));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -12,8 +13,6 @@ namespace ipujax::engine::reduction {
 
 namespace {
 
-constexpr std::int64_t kColumnBlock = 1024;  // accumulators of one task stay in the L1 cache
-constexpr std::int64_t kFoldRows = 128;      // rows summed one after the other before folding
 constexpr std::int64_t kPartElements = 32768;
 constexpr std::int64_t kMaxParts = 32;
 constexpr std::int64_t kTaskElements = 16384;
@@ -64,6 +63,31 @@ std::int64_t volumeOf(std::span<const LoopDim> dims) {
   std::int64_t n = 1;
   for (const LoopDim& d : dims) n *= d.n;
   return n;
+}
+
+Parts partsOfColumns(std::int64_t tasks, std::int64_t task_elements, std::int64_t total) {
+  if (tasks >= 8 || task_elements <= 2 * kPartElements) return {total, 1};
+  const std::int64_t count =
+      std::min<std::int64_t>({kMaxParts, task_elements / kPartElements, total});
+  const std::int64_t size = (total + count - 1) / count;
+  return {size, (total + size - 1) / size};
+}
+
+Parts partsOfRows(std::int64_t rows, std::int64_t n) {
+  if (rows >= 8 || n <= 2 * kPartElements) return {n, 1};
+  std::int64_t size = kPartElements;
+  static_assert(kPartElements / kPieceElements * kPieceElements == kPartElements &&
+                std::has_single_bit(static_cast<std::uint64_t>(kPartElements / kPieceElements)));
+  while (size * kMaxParts < n) size *= 2;
+  return {size, (n + size - 1) / size};
+}
+
+void mergeParts(const Loops& loops, std::byte* partials, std::int64_t count, std::int64_t n) {
+  const auto bytes = n * static_cast<std::int64_t>(sizeOf(loops.acc));
+  for (std::int64_t step = 1; step < count; step *= 2) {
+    for (std::int64_t p = 0; p + step < count; p += 2 * step)
+      loops.merge(partials + (p + step) * bytes, partials + p * bytes, n);
+  }
 }
 
 void Odometer::advance(std::int64_t count) {
@@ -128,7 +152,7 @@ void StridedReduce::plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced
   const LoopDim none{};
   run_ = reduced.empty() ? none : reduced.back();
   const LoopDim column = kept.empty() ? none : kept.back();
-  const bool few_reduced = reduced_total_ < 16 && column.n >= 16;
+  const bool few_reduced = reduced_total_ < 16;
   columns_ = !kept.empty() && column.in > 0 &&
              (reduced.empty() || run_.in == 0 || column.in < run_.in || few_reduced);
   if (!reduced.empty()) reduced.pop_back();
@@ -137,13 +161,13 @@ void StridedReduce::plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced
   tasks_ = std::move(kept);
   reduced_ = std::move(reduced);
   if (columns_) column_blocks_ = (inner_.n + kColumnBlock - 1) / kColumnBlock;
-  row_batches_ = !columns_ && reduced_.empty() && (run_.in == 1 || run_.n == 1) && run_.n <= 4096;
+  const bool dense_rows = !columns_ && reduced_.empty() && (run_.in == 1 || run_.n == 1);
+  row_batches_ = dense_rows && run_.n <= kPieceElements;
   const std::int64_t tasks = volumeOf(tasks_) * column_blocks_;
   const std::int64_t task_elements =
       reduced_total_ * (columns_ ? std::min(inner_.n, kColumnBlock) : 1);
-  if (tasks < 8 && task_elements > 2 * kPartElements) {
-    parts_ = std::min<std::int64_t>({kMaxParts, task_elements / kPartElements, reduced_total_});
-  }
+  parts_ = dense_rows ? partsOfRows(tasks, run_.n)
+                      : partsOfColumns(tasks, task_elements, reduced_total_);
 }
 
 void StridedReduce::fillIdentity(std::byte* acc, std::int64_t n) const {
@@ -154,21 +178,17 @@ void StridedReduce::run(ThreadPool& pool, const std::byte* in, std::byte* result
   if (outputs_ == 0) return;
   if (reduced_total_ == 0) return fillIdentity(result, outputs_);
   in += in_offset_ * static_cast<std::int64_t>(in_bytes_);
-  if (parts_ == 1) return runPart(pool, in, result, 0, reduced_total_);
+  if (parts_.count == 1) return runPart(pool, in, result, 0, reduced_total_);
   const std::size_t bytes = static_cast<std::size_t>(outputs_) * acc_bytes_;
-  std::byte* partials = threadScratch(Scratch::kPartials, bytes * parts_);
+  std::byte* partials = threadScratch(Scratch::kPartials, bytes * parts_.count);
   const std::int64_t tasks = volumeOf(tasks_) * column_blocks_;
-  pool.parallelFor(parts_, 1, [&](std::int64_t begin, std::int64_t end) {
+  pool.parallelFor(parts_.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
-      runTasks(in, partials + p * bytes, reduced_total_ * p / parts_,
-               reduced_total_ * (p + 1) / parts_, 0, tasks);
+      runTasks(in, partials + p * bytes, p * parts_.size,
+               std::min((p + 1) * parts_.size, reduced_total_), 0, tasks);
     }
   });
-  for (std::int64_t step = 1; step < parts_; step *= 2) {
-    for (std::int64_t p = 0; p + step < parts_; p += 2 * step) {
-      loops_->merge(partials + (p + step) * bytes, partials + p * bytes, outputs_);
-    }
-  }
+  mergeParts(*loops_, partials, parts_.count, outputs_);
   std::memcpy(result, partials, bytes);
 }
 

@@ -43,9 +43,27 @@ class Odometer {
 void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int64_t& out_offset);
 std::int64_t volumeOf(std::span<const LoopDim> dims);
 
+constexpr std::int64_t kPieceElements = 4096;  ///< of a dense row that are combined at a time
+constexpr std::int64_t kColumnBlock = 1024;    ///< accumulators of one task stay in the L1 cache
+constexpr std::int64_t kFoldRows = 128;        ///< rows summed one after the other before folding
+
+/// A reduced range cut into parts, for threads: all but the last of `size`.
+struct Parts {
+  std::int64_t size = 1;
+  std::int64_t count = 1;
+};
+/// Of columns, `total` of them, where each of `tasks` takes task_elements.
+Parts partsOfColumns(std::int64_t tasks, std::int64_t task_elements, std::int64_t total);
+/// Of dense rows of n elements: whole subtrees of the pairwise sum, so that the parts' result is
+/// it.
+Parts partsOfRows(std::int64_t rows, std::int64_t n);
+/// Combines `count` partial results of n accumulators into the first: neighbours first, so that
+/// errors of sums grow with the logarithm of their number.
+void mergeParts(const Loops& loops, std::byte* partials, std::int64_t count, std::int64_t n);
+
 /// One reducer over some dimensions of a strided view, planned once. The result is an array of
 /// accumulators, row-major over the kept dimensions. What it computes depends on the shape and
-/// strides only, not on the number of threads.
+/// strides only, not on the number of threads. ReduceMapped.cpp computes the same, bit for bit.
 class StridedReduce {
  public:
   StridedReduce(const Loops& loops, bool rounds, ElementType input,
@@ -81,7 +99,7 @@ class StridedReduce {
   std::vector<LoopDim> reduced_;  ///< reduced loops outside run_
   std::int64_t column_blocks_ = 1;
   std::int64_t reduced_total_ = 1;  ///< volume of reduced_ times run_.n
-  std::int64_t parts_ = 1;          ///< the reduced range in this many parts
+  Parts parts_;                     ///< of the reduced range
 };
 
 }  // namespace ipujax::engine::reduction

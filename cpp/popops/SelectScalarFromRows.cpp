@@ -45,7 +45,15 @@ std::unique_ptr<Kernel> makeSelect(const StepDesc& step) {
   return makeTyped<std::uint16_t>(step, 0x7e00u);
 }
 
-const ipujax::engine::RegisterKernel kSelect{"popops.select_scalar_from_rows", makeSelect};
+void checkSelect(ipujax::engine::StepCheck& check) {
+  check.operands(3);
+  const auto params = check.read(0).isFloating().hasRank(2);
+  check.read(1).isInteger().isOfBytes(4).hasShape({&params->shape[0], 1});
+  check.written(2).hasTypeOf(params).hasShape({&params->shape[0], 1});
+}
+
+const ipujax::engine::RegisterKernel kSelect{"popops.select_scalar_from_rows", makeSelect,
+                                             checkSelect};
 
 Cost selectCost(const poplar::Graph& graph, const poplar::Tensor& params,
                 const poplar::Tensor& indices, const poplar::Tensor& out) {

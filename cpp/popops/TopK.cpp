@@ -152,7 +152,27 @@ std::unique_ptr<engine::Kernel> makeTopK(const engine::StepDesc& step) {
     kernel.run(context, pointers);
   });
 }
-const engine::RegisterKernel kTopK{"popops.topk", makeTopK};
+
+void checkTopK(engine::StepCheck& check) {
+  const auto keys = check.read(0);
+  check.need(keys.rank() > 0 && sizeOf(keys->type) <= 4, "keys of at most 32 bits in rows");
+  const std::int64_t n = keys->shape.back();
+  const std::int64_t k = check.integer("k", 0, n);
+  const std::int64_t selected = n == 0 ? 0 : keys->numElements() / n * k;
+  check.flag("largest");
+  check.flag("reversed");
+  const std::string& extra = check.text("extra", {"", "indices", "values"});
+  check.written(1).hasTypeOf(keys).isContiguous().hasElements(selected);
+  if (extra.empty()) return check.operands(2);
+  if (extra == "indices") {
+    check.written(2).isOfBytes(4).isContiguous().hasElements(selected);
+    return check.operands(3);
+  }
+  const auto values = check.read(2).hasShapeOf(keys);
+  check.written(3).hasTypeOf(values).isContiguous().hasElements(selected);
+  check.operands(4);
+}
+const engine::RegisterKernel kTopK{"popops.topk", makeTopK, checkTopK};
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
   throw poplar::poplar_error("[popops::topK] needs " + needs + "; got " + got + ". " + fix);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numbers>
 #include <vector>
@@ -17,7 +18,9 @@ namespace {
 
 using ipujax::engine::ElementType;
 using ipujax::engine::Kernel;
+using ipujax::engine::OperandCheck;
 using ipujax::engine::RunContext;
+using ipujax::engine::StepCheck;
 using ipujax::engine::StepDesc;
 
 constexpr std::int64_t kCounters = 128;  // at a time: 512 elements
@@ -258,10 +261,65 @@ std::unique_ptr<Kernel> makeSetSeed(const StepDesc& step) {
   });
 }
 
-const ipujax::engine::RegisterKernel kGenerate{"poprand.generate", makeGenerate};
-const ipujax::engine::RegisterKernel kDropout{"poprand.dropout", makeDropout};
-const ipujax::engine::RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout};
-const ipujax::engine::RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed};
+/// The seed that a user gave, or the hidden generator, which counts its calls.
+void checkSeed(const StepCheck& check) {
+  check.integer("modifier", std::numeric_limits<std::int32_t>::min(),
+                std::numeric_limits<std::uint32_t>::max());
+  const auto seed = check.anyAccess(0).isOfBytes(4).isContiguous();
+  if (seed->numElements() == 4) {
+    check.updated(0);
+  } else {
+    check.read(0).hasElements(2);
+  }
+}
+
+void checkGenerate(StepCheck& check) {
+  check.operands(2);
+  checkSeed(check);
+  const auto out = check.written(1).isContiguous();
+  check.need(out->type == ElementType::kHalf || sizeOf(out->type) == 4,
+             "half, float or 32-bit results");
+  const std::string& kind =
+      check.text("kind", {"uniform", "log_uniform", "bernoulli", "normal", "truncated_normal"});
+  check.real("a");
+  check.real("b");
+  if (kind == "truncated_normal") check.real("alpha");
+}
+
+OperandCheck checkDropped(StepCheck& check) {
+  check.operands(3);
+  checkSeed(check);
+  const auto out = check.written(1).isFloating().isContiguous();
+  check.read(2).hasTypeOf(out).hasShapeOf(out).isContiguous();
+  check.mayReplace(2, 1);
+  const double keep = check.real("keep");
+  check.need(keep >= 0 && keep <= 1, "a probability to keep");
+  check.real("scale");
+  return out;
+}
+
+void checkDropout(StepCheck& check) { checkDropped(check); }
+
+void checkShapedDropout(StepCheck& check) {
+  const auto out = checkDropped(check);
+  const auto& mask = check.integers("mask_shape", out->shape.size());
+  for (std::size_t d = 0; d < mask.size(); ++d)
+    check.need(mask[d] == 1 || mask[d] == out->shape[d], "a mask that broadcasts");
+}
+
+void checkSetSeed(StepCheck& check) {
+  check.operands(2);
+  check.integer("modifier", std::numeric_limits<std::int32_t>::min(),
+                std::numeric_limits<std::uint32_t>::max());
+  check.read(0).isOfBytes(4).isContiguous().hasElements(2);
+  check.written(1).isOfBytes(4).isContiguous().hasElements(4);
+}
+
+const ipujax::engine::RegisterKernel kGenerate{"poprand.generate", makeGenerate, checkGenerate};
+const ipujax::engine::RegisterKernel kDropout{"poprand.dropout", makeDropout, checkDropout};
+const ipujax::engine::RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout,
+                                             checkShapedDropout};
+const ipujax::engine::RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed, checkSetSeed};
 
 }  // namespace
 }  // namespace poprand

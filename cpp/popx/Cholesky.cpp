@@ -44,7 +44,13 @@ class CholeskyItem {
   bool upper_;  // of what LAPACK sees
 };
 
-const engine::RegisterKernel kCholesky{"popx.cholesky", batch::make<CholeskyItem>};
+void checkCholesky(engine::StepCheck& check) {
+  check.flag("lower");
+  batch::ValuesCheck values(check);
+  values.first(2, true).out({values.rows(), values.rows()}).end();
+}
+
+const engine::RegisterKernel kCholesky{"popx.cholesky", batch::make<CholeskyItem>, checkCholesky};
 
 }  // namespace
 

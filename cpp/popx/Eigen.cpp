@@ -53,7 +53,23 @@ class EighItem : public Frame<T> {
     this->storeStatus(pointers, item, status);
   }
 };
-const engine::RegisterKernel kHermitian{"popx.eigh", batch::make<EighItem>};
+
+using Kind = batch::ValuesCheck::Kind;
+
+/// A square matrix first.
+batch::ValuesCheck squareOf(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  values.first(2, true);
+  return values;
+}
+std::int64_t lessOne(std::int64_t n) { return n == 0 ? 0 : n - 1; }
+
+void checkEigh(engine::StepCheck& check) {
+  auto values = squareOf(check);
+  const std::int64_t n = values.rows();
+  values.out({n, n}).out({n}, Kind::kReal).status().end(1);
+}
+const engine::RegisterKernel kHermitian{"popx.eigh", batch::make<EighItem>, checkEigh};
 
 template <class T>
 class TridiagonalItem : public Frame<T> {
@@ -72,7 +88,15 @@ class TridiagonalItem : public Frame<T> {
     this->storeStatus(pointers, item, status);
   }
 };
-const engine::RegisterKernel kTridiagonal{"popx.tridiagonal", batch::make<TridiagonalItem>};
+
+void checkTridiagonal(engine::StepCheck& check) {
+  auto values = squareOf(check);
+  const std::int64_t n = values.rows();
+  values.out({n, n}).out({n}, Kind::kReal).out({lessOne(n)}, Kind::kReal).out({lessOne(n)});
+  values.status().end(1);
+}
+const engine::RegisterKernel kTridiagonal{"popx.tridiagonal", batch::make<TridiagonalItem>,
+                                          checkTridiagonal};
 
 template <class T>
 class EigItem : public Frame<T> {
@@ -93,7 +117,14 @@ class EigItem : public Frame<T> {
     this->storeStatus(pointers, item, status);
   }
 };
-const engine::RegisterKernel kGeneral{"popx.eig", batch::make<EigItem>};
+
+void checkEig(engine::StepCheck& check) {
+  auto values = squareOf(check);
+  const std::int64_t n = values.rows();
+  values.out({n}, Kind::kComplex).out({n, n}, Kind::kComplex).out({n, n}, Kind::kComplex);
+  values.status().end(2);
+}
+const engine::RegisterKernel kGeneral{"popx.eig", batch::make<EigItem>, checkEig};
 
 template <class T>
 class SchurItem : public Frame<T> {
@@ -112,7 +143,13 @@ class SchurItem : public Frame<T> {
     this->storeStatus(pointers, item, status);
   }
 };
-const engine::RegisterKernel kSchur{"popx.schur", batch::make<SchurItem>};
+
+void checkSchur(engine::StepCheck& check) {
+  auto values = squareOf(check);
+  const std::int64_t n = values.rows();
+  values.out({n, n}).out({n, n}).out({n}, Kind::kComplex).status().end(1);
+}
+const engine::RegisterKernel kSchur{"popx.schur", batch::make<SchurItem>, checkSchur};
 
 template <class T>
 class HessenbergItem : public Frame<T> {
@@ -127,7 +164,14 @@ class HessenbergItem : public Frame<T> {
     this->storeStatus(pointers, item, status);
   }
 };
-const engine::RegisterKernel kHessenberg{"popx.hessenberg", batch::make<HessenbergItem>};
+
+void checkHessenberg(engine::StepCheck& check) {
+  auto values = squareOf(check);
+  const std::int64_t n = values.rows();
+  values.out({n, n}).out({lessOne(n)}).status().end(0);
+}
+const engine::RegisterKernel kHessenberg{"popx.hessenberg", batch::make<HessenbergItem>,
+                                         checkHessenberg};
 
 /// Checks A, and emits the step whose results have these shapes behind the batch dimensions.
 struct Result {
@@ -158,7 +202,6 @@ std::vector<Parts> emitSquare(poplar::Graph& graph, const std::string& name, con
 }
 
 std::size_t sizeOf(const Parts& a) { return a[0].shape().back(); }
-std::size_t lessOne(std::size_t n) { return n == 0 ? 0 : n - 1; }
 
 }  // namespace
 
@@ -180,7 +223,7 @@ std::vector<Parts> tridiagonal(poplar::Graph& graph, const Parts& a, bool lower,
   const bool complex = a.size() == 2;
   return emitSquare(
       graph, "tridiagonal", a, {lower},
-      {{{n, n}, complex}, {{n}, false}, {{lessOne(n)}, false}, {{lessOne(n)}, complex}}, 4.0 / 3,
+      {{{n, n}, complex}, {{n}, false}, {{n - (n > 0)}, false}, {{n - (n > 0)}, complex}}, 4.0 / 3,
       prog, debugContext);
 }
 
@@ -208,7 +251,7 @@ std::vector<Parts> hessenberg(poplar::Graph& graph, const Parts& a, poplar::prog
   batch::check("popx::hessenberg", a, 2, true);
   const std::size_t n = sizeOf(a);
   const bool complex = a.size() == 2;
-  return emitSquare(graph, "hessenberg", a, {}, {{{n, n}, complex}, {{lessOne(n)}, complex}},
+  return emitSquare(graph, "hessenberg", a, {}, {{{n, n}, complex}, {{n - (n > 0)}, complex}},
                     10.0 / 3, prog, debugContext);
 }
 

@@ -28,7 +28,7 @@ bool isReal(FftType type, bool result) { return type == (result ? FftType::IRFFT
 void check(const Parts& a, FftType type, const std::vector<std::size_t>& lengths) {
   const auto refuse = [](const std::string& needs, const std::string& got) {
     throw poplar::poplar_error("[popx::fft] needs " + needs + "; got " + got +
-                               ". Do reshape, slice or cast first.");
+                               ". Reshape, slice or cast first.");
   };
   if (lengths.empty() || lengths.size() > 3) {
     refuse("1 to 3 lengths", std::to_string(lengths.size()));

@@ -221,7 +221,28 @@ class Fft final : public engine::Kernel {
 std::unique_ptr<engine::Kernel> makeFft(const engine::StepDesc& step) {
   return std::make_unique<Fft>(step);
 }
-const engine::RegisterKernel kFft{"popx.fft", makeFft};
+
+void checkFft(engine::StepCheck& check) {
+  const auto type = static_cast<FftType>(check.integer("type", 0, 3));
+  const std::size_t parts_in = type == FftType::RFFT ? 1 : 2;
+  const std::size_t parts_out = type == FftType::IRFFT ? 1 : 2;
+  check.operands(parts_in + parts_out);
+  const auto in = check.read(0);
+  const auto out = check.written(parts_in);
+  for (std::size_t i = 0; i < parts_in; ++i)
+    check.read(i).isOf(engine::ElementType::kFloat).isContiguous().hasShapeOf(in);
+  for (std::size_t i = 0; i < parts_out; ++i)
+    check.written(parts_in + i).isOf(engine::ElementType::kFloat).isContiguous().hasShapeOf(out);
+  const auto& full = type == FftType::IRFFT ? out : in;
+  const auto& lengths = check.integers("lengths");
+  check.need(!lengths.empty() && static_cast<std::int64_t>(lengths.size()) <= full.rank() &&
+                 std::equal(lengths.rbegin(), lengths.rend(), full->shape.rbegin()),
+             "the lengths of its last dimensions");
+  auto shape = full->shape;
+  if (type == FftType::RFFT || type == FftType::IRFFT) shape.back() = shape.back() / 2 + 1;
+  (type == FftType::IRFFT ? in : out).hasShape(shape);
+}
+const engine::RegisterKernel kFft{"popx.fft", makeFft, checkFft};
 
 }  // namespace
 

@@ -79,17 +79,18 @@ class GatherKernel final : public Kernel {
 };
 
 std::unique_ptr<Kernel> makeGather(const StepDesc& step) {
-  if (step.operands.size() != 3 || step.operands[0].type != step.operands[2].type) {
-    throw poplar::poplar_error(
-        "[popx.gather] needs an operand, indices and an output of the operand's type; got others. "
-        "Rebuild the program.");
-  }
   return std::make_unique<GatherKernel>(step);
 }
 
-const ipujax::engine::RegisterKernel kGather{"popx.gather", makeGather};
-const ipujax::engine::RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeGather};
-const ipujax::engine::RegisterKernel kMultiSlice{"popops.multi_slice", makeGather};
+void checkGather(ipujax::engine::StepCheck& check) {
+  check.operands(3);
+  const auto from = check.read(0);
+  Windows::check(check, from, check.read(1), check.written(2).hasTypeOf(from));
+}
+
+const ipujax::engine::RegisterKernel kGather{"popx.gather", makeGather, checkGather};
+const ipujax::engine::RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeGather, checkGather};
+const ipujax::engine::RegisterKernel kMultiSlice{"popops.multi_slice", makeGather, checkGather};
 
 using Dims = std::vector<std::int64_t>;
 

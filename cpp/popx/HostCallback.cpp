@@ -5,6 +5,7 @@
 
 #include "engine/Emit.hpp"
 #include "engine/HostCallbacks.hpp"
+#include "engine/Image.hpp"
 #include "engine/Kernel.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
@@ -35,11 +36,6 @@ class CallbackKernel final : public Kernel {
       : id_(step.attributes.text("id")),
         dtypes_(split(step.attributes.text("dtypes"))),
         num_results_(static_cast<std::size_t>(step.attributes.integer("num_results"))) {
-    if (dtypes_.size() != step.operands.size() || num_results_ > dtypes_.size()) {
-      throw poplar::poplar_error(
-          "[popx.host_callback] needs one dtype per operand; got another number. Rebuild the "
-          "program.");
-    }
     for (const auto& operand : step.operands) shapes_.push_back(operand.shape);
   }
 
@@ -67,7 +63,21 @@ std::unique_ptr<Kernel> makeCallback(const StepDesc& step) {
   return std::make_unique<CallbackKernel>(step);
 }
 
-const ipujax::engine::RegisterKernel kCallback{"popx.host_callback", makeCallback};
+void checkCallback(ipujax::engine::StepCheck& check) {
+  check.text("id");
+  const auto dtypes = split(check.text("dtypes"));
+  const std::size_t n = check.numOperands();
+  check.need(dtypes.size() == n, "one dtype per operand");
+  check.need(check.image().signature.has_host_callbacks, "a program with callbacks");
+  const auto results =
+      static_cast<std::size_t>(check.integer("num_results", 0, static_cast<std::int64_t>(n)));
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto operand = i < n - results ? check.read(i) : check.written(i);
+    operand.isContiguous().isOf(typeOfDtype(dtypes[i]).element());
+  }
+}
+
+const ipujax::engine::RegisterKernel kCallback{"popx.host_callback", makeCallback, checkCallback};
 
 std::uint64_t bytesOf(const poplar::Graph& graph, const poplar::Tensor& t) {
   return t.numElements() * graph.getTarget().getTypeSize(t.elementType());

@@ -33,7 +33,16 @@ class LuItem {
  private:
   std::vector<batch::Value> values_;
 };
-const engine::RegisterKernel kFactor{"popx.lu", batch::make<LuItem>};
+
+void checkLu(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  values.first(2);
+  values.out({values.rows(), values.columns()})
+      .out({values.small()}, batch::ValuesCheck::Kind::kInteger)
+      .status()
+      .end();
+}
+const engine::RegisterKernel kFactor{"popx.lu", batch::make<LuItem>, checkLu};
 
 template <class>
 class PivotsItem {
@@ -62,7 +71,18 @@ class PivotsItem {
  private:
   std::vector<batch::Value> values_;
 };
-const engine::RegisterKernel kPermutation{"popx.permutationOfPivots", batch::make<PivotsItem>};
+
+void checkPivots(engine::StepCheck& check) {
+  using Kind = batch::ValuesCheck::Kind;
+  batch::ValuesCheck values(check);
+  values.first(1, false, Kind::kInteger);
+  check.need(!values.isComplex(), "real pivots");
+  const auto order = values.next(1);
+  check.need(values.rows() <= order[0], "at most one pivot for each row");
+  values.out(order, Kind::kInteger).end();
+}
+const engine::RegisterKernel kPermutation{"popx.permutationOfPivots", batch::make<PivotsItem>,
+                                          checkPivots};
 
 }  // namespace
 
@@ -92,7 +112,7 @@ poplar::Tensor permutationOfPivots(poplar::Graph& graph, const poplar::Tensor& p
     throw poplar::poplar_error("[popx::permutationOfPivots] needs INT pivots, at most " +
                                std::to_string(size) + " a row; got " +
                                pivots.elementType().toString() + " " + pivots.shapeToString() +
-                               ". Do pass what popx::lu gave, less 1.");
+                               ". Pass what popx::lu gave, less 1.");
   }
   const auto leading = batch::leading({pivots}, 1);
   // Our estimate: a codelet with 8 cycles a swap, one worker a row.

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
 
 #include "engine/Block.hpp"
 #include "engine/Kernel.hpp"
@@ -28,9 +27,6 @@ struct Space {
 
 Space collapse(const StepDesc& step, std::size_t num_inputs) {
   const auto& shape = step.operands[num_inputs].shape;
-  for (const auto& o : step.operands)
-    if (o.shape != shape || o.strides.size() != shape.size())
-      throw std::invalid_argument("[popx.map] needs operands of one shape. Compile again.");
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (shape[d] != 1) order.push_back(d);
@@ -428,17 +424,6 @@ bool runsAlongMemory(const Space& space, std::size_t num_inputs) {
 std::unique_ptr<Kernel> makeMap(const StepDesc& step) {
   const auto program = ExprProgram::fromIntegers(step.attributes.integers("expr"));
   const std::size_t num_inputs = program.numInputs();
-  if (step.operands.size() != num_inputs + program.numOutputs() || program.numOutputs() == 0)
-    throw std::invalid_argument(
-        "[popx.map] needs one operand for each input and output of its "
-        "program. Compile again.");
-  const auto types = program.outputTypes();
-  for (std::size_t o = 0; o < step.operands.size(); ++o) {
-    const auto want = o < num_inputs ? program.inputTypes()[o] : types[o - num_inputs];
-    if (step.operands[o].type != want)
-      throw std::invalid_argument(
-          "[popx.map] needs operands of its program's types. Compile again.");
-  }
   const Space space = collapse(step, num_inputs);
   const std::size_t rank = space.shape.size();
   if (std::find(space.shape.begin(), space.shape.end(), 0) != space.shape.end())
@@ -452,5 +437,19 @@ std::unique_ptr<Kernel> makeMap(const StepDesc& step) {
   return std::make_unique<TileMap>(step, program, space, uniformAlong(space, num_inputs, 0));
 }
 
-const RegisterKernel kMap{"popx.map", makeMap};
+void checkMap(StepCheck& check) {
+  const auto program = check.program("expr");
+  const std::size_t num_inputs = program.numInputs();
+  const auto types = program.outputTypes();
+  check.operands(num_inputs + types.size());
+  check.need(!types.empty(), "an expression that gives something");
+  const auto made = check.written(num_inputs);
+  for (std::size_t i = 0; i < num_inputs; ++i)
+    check.read(i).isOf(program.inputTypes()[i]).hasShapeOf(made);
+  for (std::size_t j = 0; j < types.size(); ++j)
+    check.written(num_inputs + j).isOf(types[j]).hasShapeOf(made);
+  check.mayReplaceAny(num_inputs);
+}
+
+const RegisterKernel kMap{"popx.map", makeMap, checkMap};
 }  // namespace

@@ -17,6 +17,13 @@ namespace popx::batch {
 
 namespace engine = ipujax::engine;
 
+namespace {
+
+/// LAPACK counts elements in 32 bits, and its work space is up to 2 n^2 of them.
+constexpr std::int64_t kMostRows = 30000;
+
+}  // namespace
+
 std::vector<std::size_t> leading(const Parts& value, unsigned rank) {
   const auto& shape = value[0].shape();
   return {shape.begin(), shape.end() - rank};
@@ -37,7 +44,7 @@ std::vector<std::size_t> shapeOf(std::vector<std::size_t> leading,
 void check(const std::string& where, const Parts& value, unsigned rank, bool square) {
   const auto refuse = [&](const std::string& needs, const std::string& got) {
     throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got +
-                               ". Do cast, reshape or pad it first.");
+                               ". Cast, reshape or pad it first.");
   };
   if (value.empty() || value.size() > 2) {
     refuse("one real tensor, or a real and an imaginary one", std::to_string(value.size()));
@@ -58,8 +65,8 @@ void check(const std::string& where, const Parts& value, unsigned rank, bool squ
     refuse("square matrices", value[0].shapeToString());
   }
   for (std::size_t i = shape.size() - rank; i < shape.size(); ++i) {
-    // LAPACK counts elements in 32 bits, and its work space is up to 2 n^2 of them.
-    if (shape[i] > 30000) refuse("matrices of at most 30000 rows", value[0].shapeToString());
+    if (shape[i] > static_cast<std::size_t>(kMostRows))
+      refuse("matrices of at most 30000 rows", value[0].shapeToString());
   }
 }
 
@@ -241,6 +248,71 @@ template void Value::store(std::span<std::byte* const>, std::int64_t, const Comp
 template void Value::store(std::span<std::byte* const>, std::int64_t, const std::int32_t*) const;
 template void Value::fill(std::span<std::byte* const>, std::int64_t, float) const;
 template void Value::fill(std::span<std::byte* const>, std::int64_t, Complex) const;
+
+ValuesCheck::ValuesCheck(engine::StepCheck& check) : check_(check) {
+  check.need(check.integers("ranks").size() == check.integers("complex").size(),
+             "a rank and a kind of each value");
+}
+
+std::vector<std::int64_t> ValuesCheck::next(std::size_t rank) const {
+  const auto operand = check_.anyAccess(operand_);
+  check_.need(operand->shape.size() >= rank, "values of their rank");
+  const std::vector<std::int64_t> item(operand->shape.end() - static_cast<std::ptrdiff_t>(rank),
+                                       operand->shape.end());
+  for (const std::int64_t d : item) check_.need(d <= kMostRows, "smaller matrices");
+  return item;
+}
+
+ValuesCheck& ValuesCheck::first(std::size_t rank, bool square, Kind kind) {
+  const auto item = next(rank);
+  const auto& shape = check_.anyAccess(operand_)->shape;
+  batch_.assign(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
+  rows_ = item[0];
+  if (rank == 2) columns_ = item[1];
+  check_.need(!square || rows_ == columns_, "square matrices");
+  const auto& complex = check_.integers("complex");
+  check_.need(!complex.empty() && (complex[0] == 0 || complex[0] == 1), "a kind of its values");
+  complex_ = complex[0] != 0;
+  return in(item, kind);
+}
+
+ValuesCheck& ValuesCheck::in(std::vector<std::int64_t> item, Kind kind) {
+  take(item, kind, false);
+  return *this;
+}
+
+ValuesCheck& ValuesCheck::out(std::vector<std::int64_t> item, Kind kind) {
+  take(item, kind, true);
+  return *this;
+}
+
+void ValuesCheck::take(const std::vector<std::int64_t>& item, Kind kind, bool written) {
+  const auto& ranks = check_.integers("ranks");
+  check_.need(value_ < ranks.size() && ranks[value_] == static_cast<std::int64_t>(item.size()),
+              "values of their rank");
+  const bool complex = kind == Kind::kComplex || (kind == Kind::kLikeFirst && complex_);
+  check_.need(check_.integers("complex")[value_] == (complex ? 1 : 0), "values of their kind");
+  auto shape = batch_;
+  shape.insert(shape.end(), item.begin(), item.end());
+  for (int part = 0; part < (complex ? 2 : 1); ++part) {
+    const auto operand = written ? check_.written(operand_) : check_.read(operand_);
+    operand.hasShape(shape).isOf(kind == Kind::kInteger ? engine::ElementType::kInt32
+                                                        : engine::ElementType::kFloat);
+    ++operand_;
+  }
+  ++value_;
+}
+
+void ValuesCheck::end() const {
+  check_.operands(operand_);
+  check_.integers("ranks", value_);
+}
+
+void ValuesCheck::end(std::size_t num_flags) const {
+  for (const std::int64_t flag : check_.integers("flags", num_flags))
+    check_.need(flag == 0 || flag == 1, "flags that are 0 or 1");
+  end();
+}
 
 std::vector<Value> valuesOf(const engine::StepDesc& step) {
   const auto& ranks = step.attributes.integers("ranks");

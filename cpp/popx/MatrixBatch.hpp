@@ -91,6 +91,41 @@ class Value {
   std::int64_t columns_ = 1;
 };
 
+/// Declares the values of a step in order; the first is a matrix [..., rows, columns], and all have
+/// its batch dimensions.
+class ValuesCheck {
+ public:
+  enum class Kind : std::uint8_t { kLikeFirst, kReal, kComplex, kInteger };
+  explicit ValuesCheck(ipujax::engine::StepCheck& check);
+
+  /// Of the first value; of a vector one column.
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  std::int64_t small() const { return rows_ < columns_ ? rows_ : columns_; }
+  bool isComplex() const { return complex_; }
+
+  ValuesCheck& first(std::size_t rank, bool square = false, Kind kind = Kind::kLikeFirst);
+  ValuesCheck& in(std::vector<std::int64_t> item, Kind kind = Kind::kLikeFirst);
+  ValuesCheck& out(std::vector<std::int64_t> item, Kind kind = Kind::kLikeFirst);
+  ValuesCheck& status() { return out({}, Kind::kInteger); }
+  /// The extents of the next value's item, which has this rank; at most 30000 each.
+  std::vector<std::int64_t> next(std::size_t rank) const;
+  /// No value is left, and "flags" are so many truth values.
+  void end() const;
+  void end(std::size_t num_flags) const;
+
+ private:
+  void take(const std::vector<std::int64_t>& item, Kind kind, bool written);
+
+  ipujax::engine::StepCheck& check_;
+  std::size_t value_ = 0;
+  std::size_t operand_ = 0;
+  std::vector<std::int64_t> batch_;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 1;
+  bool complex_ = false;
+};
+
 /// The values of a step in the order in which they were emitted.
 std::vector<Value> valuesOf(const ipujax::engine::StepDesc& step);
 /// Whether the step's first value is complex.

@@ -81,7 +81,25 @@ class PadKernel final : public Kernel {
 
 std::unique_ptr<Kernel> makePad(const StepDesc& step) { return std::make_unique<PadKernel>(step); }
 
-const ipujax::engine::RegisterKernel kPad{"popx.pad", makePad};
+void checkPadStep(ipujax::engine::StepCheck& check) {
+  check.operands(3);
+  const auto out = check.written(2);
+  const auto inner = check.read(0).hasTypeOf(out).hasRank(out.rank());
+  check.read(1).hasTypeOf(out).isOne();
+  const auto& start = check.integers("start", out->shape.size());
+  const auto& steps = check.integers("step", out->shape.size());
+  for (std::size_t d = 0; d < start.size(); ++d) {
+    const std::int64_t n = inner->shape[d];
+    constexpr std::int64_t kMost = ipujax::engine::StepCheck::kMostElements;
+    check.need(steps[d] >= 1 && steps[d] <= kMost, "steps forward");
+    check.need(start[d] >= -kMost && start[d] <= kMost, "places near its output");
+    const std::int64_t span = n == 0 ? 0 : (n - 1) * steps[d] + 1;
+    const bool inside = start[d] >= 0 && start[d] <= out->shape[d] - span;
+    check.need(inside || inner->numElements() == 0, "places inside its output");
+  }
+}
+
+const ipujax::engine::RegisterKernel kPad{"popx.pad", makePad, checkPadStep};
 
 /// Where one dimension's elements [first, last) of t go in the result.
 struct Edge {

@@ -44,7 +44,13 @@ class QrItem : public Frame {
     values_[2].store(pointers, item, tau);
   }
 };
-const engine::RegisterKernel kFactor{"popx.qr", batch::make<QrItem>};
+
+void checkQr(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  values.first(2);
+  values.out({values.rows(), values.columns()}).out({values.small()}).end();
+}
+const engine::RegisterKernel kFactor{"popx.qr", batch::make<QrItem>, checkQr};
 
 template <class T>
 class QrWithPivotsItem : public Frame {
@@ -60,7 +66,19 @@ class QrWithPivotsItem : public Frame {
     values_[4].store(pointers, item, tau);
   }
 };
-const engine::RegisterKernel kPivots{"popx.qrWithPivots", batch::make<QrWithPivotsItem>};
+
+void checkQrWithPivots(engine::StepCheck& check) {
+  using Kind = batch::ValuesCheck::Kind;
+  batch::ValuesCheck values(check);
+  values.first(2);
+  values.in({values.columns()}, Kind::kInteger)
+      .out({values.rows(), values.columns()})
+      .out({values.columns()}, Kind::kInteger)
+      .out({values.small()})
+      .end();
+}
+const engine::RegisterKernel kPivots{"popx.qrWithPivots", batch::make<QrWithPivotsItem>,
+                                     checkQrWithPivots};
 
 template <class T>
 class HouseholderProductItem : public Frame {
@@ -73,8 +91,23 @@ class HouseholderProductItem : public Frame {
     values_[2].store(pointers, item, a);
   }
 };
+
+/// The factors and their reflectors.
+void checkReflectors(const engine::StepCheck& check, batch::ValuesCheck& values) {
+  values.first(2);
+  const auto reflectors = values.next(1);
+  check.need(reflectors[0] <= values.small(), "at most one reflector for each column");
+  values.in(reflectors);
+}
+
+void checkProduct(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  checkReflectors(check, values);
+  check.need(values.rows() >= values.columns(), "at least as many rows as columns");
+  values.out({values.rows(), values.columns()}).end();
+}
 const engine::RegisterKernel kProduct{"popx.householderProduct",
-                                      batch::make<HouseholderProductItem>};
+                                      batch::make<HouseholderProductItem>, checkProduct};
 
 template <class T>
 class HouseholderMultiplyItem : public Frame {
@@ -96,8 +129,17 @@ class HouseholderMultiplyItem : public Frame {
   bool left_;
   bool adjoint_;
 };
+
+void checkMultiply(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  checkReflectors(check, values);
+  const auto target = values.next(2);
+  check.flag("adjoint");
+  check.need(target[check.flag("left") ? 0 : 1] == values.rows(), "a matrix that Q fits");
+  values.in(target).out(target).end();
+}
 const engine::RegisterKernel kMultiply{"popx.householderMultiply",
-                                       batch::make<HouseholderMultiplyItem>};
+                                       batch::make<HouseholderMultiplyItem>, checkMultiply};
 
 /// What the functions of this file know of their matrices [..., m, n].
 struct Sizes {
@@ -133,7 +175,7 @@ void checkReflectors(const std::string& where, const Parts& factors, const Parts
       tau[0].shape().back() > sizes.small) {
     throw poplar::poplar_error("[" + where + "] needs one tau for each reflector; got " +
                                factors[0].shapeToString() + " and " + tau[0].shapeToString() +
-                               ". Do pass what popx::qr gave.");
+                               ". Pass what popx::qr gave.");
   }
 }
 
@@ -159,7 +201,7 @@ std::vector<Parts> qrWithPivots(poplar::Graph& graph, const Parts& a, const popl
       columns.shape() != batch::shapeOf(sizes.leading, {sizes.n})) {
     throw poplar::poplar_error("[" + where + "] needs an INT for each column; got " +
                                columns.elementType().toString() + " " + columns.shapeToString() +
-                               ". Do pass zeros where any order will do.");
+                               ". Pass zeros where any order will do.");
   }
   return batch::emit(graph, "popx.qrWithPivots", {{a, 2}, {{columns}, 1}},
                      {{a[0].shape(), 2, sizes.complex},
@@ -176,7 +218,7 @@ Parts householderProduct(poplar::Graph& graph, const Parts& factors, const Parts
   const Sizes sizes(factors);
   if (sizes.m < sizes.n) {
     throw poplar::poplar_error("[" + where + "] needs at least as many rows as columns; got " +
-                               factors[0].shapeToString() + ". Do slice off the last columns.");
+                               factors[0].shapeToString() + ". Slice off the last columns.");
   }
   return batch::emit(graph, "popx.householderProduct", {{factors, 2}, {tau, 1}},
                      {{factors[0].shape(), 2, sizes.complex}}, {}, sizes.cost(graph, sizes.flops()),
@@ -195,7 +237,7 @@ Parts householderMultiply(poplar::Graph& graph, const Parts& factors, const Part
       (left ? target.m : target.n) != sizes.m) {
     throw poplar::poplar_error("[" + where + "] needs a matrix that Q fits; got " +
                                factors[0].shapeToString() + " and " + c[0].shapeToString() +
-                               ". Do give it as many rows (left) or columns as Q has rows.");
+                               ". Pass as many rows (left) or columns as Q has rows.");
   }
   engine::Attributes attributes;
   attributes.set("left", std::int64_t{left}).set("adjoint", std::int64_t{adjoint});

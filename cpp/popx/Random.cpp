@@ -169,8 +169,22 @@ std::unique_ptr<Kernel> makeSized(const StepDesc& step) {
   }
 }
 
-const ipujax::engine::RegisterKernel kThreefry{"popx.rng_threefry", makeSized<Threefry>};
-const ipujax::engine::RegisterKernel kPhilox{"popx.rng_philox", makeSized<Philox>};
+void checkState(const ipujax::engine::StepCheck& check, std::int64_t most_bytes) {
+  check.operands(3);
+  const std::int64_t bytes = check.integer("state_bytes", 16, most_bytes);
+  check.need(bytes % 8 == 0, "a state of words of 64 bits");
+  const auto state = check.read(0).isContiguous();
+  const auto element = static_cast<std::int64_t>(sizeOf(state->type));
+  state.hasElements(bytes / element);
+  check.written(1).isContiguous().hasTypeOf(state).hasElements(bytes / element);
+  check.written(2).isContiguous();
+}
+void checkThreefry(ipujax::engine::StepCheck& check) { checkState(check, 16); }
+void checkPhilox(ipujax::engine::StepCheck& check) { checkState(check, 24); }
+
+const ipujax::engine::RegisterKernel kThreefry{"popx.rng_threefry", makeSized<Threefry>,
+                                               checkThreefry};
+const ipujax::engine::RegisterKernel kPhilox{"popx.rng_philox", makeSized<Philox>, checkPhilox};
 
 Cost bitsCost(const poplar::Graph& graph, const poplar::Tensor& bits, bool threefry) {
   Cost cost;

@@ -110,6 +110,15 @@ ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>
   return program;
 }
 
+/// Whether lanes go over the results, unless there are few or the reduced elements lie side by
+/// side. Part of the step, since it decides the order in which floats are combined: a part of the
+/// results must be computed as all of them are.
+bool isWide(const Tensor& in, const Tensor& out, const std::vector<std::size_t>& dims) {
+  const std::size_t reduced = in.numElements() / std::max<std::size_t>(out.numElements(), 1);
+  const bool last_is_reduced = std::ranges::find(dims, in.rank() - 1) != dims.end();
+  return reduced < 64 || (out.numElements() >= 32 && !(last_is_reduced && reduced >= 256));
+}
+
 std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
                            const std::vector<Tensor>& inits,
                            const std::vector<popops::expr::Expr>& body,
@@ -141,7 +150,8 @@ std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
     if (ins[0].elementType() == poplar::HALF) partial_bytes = 4;
   } else {
     spec.kernel = "popx.reduce";
-    spec.attributes.set("expr", program.toIntegers());
+    spec.attributes.set("expr", program.toIntegers())
+        .set("wide", std::int64_t{isWide(ins[0], outs[0], dims)});
   }
   spec.cost = engine::reduction::costOf(graph, ins[0], dims, outs[0], partial_bytes, rate);
   engine::emit(graph, prog, std::move(spec), {debugContext, "reduce"});

@@ -12,6 +12,23 @@ ReduceBody::ReduceBody(const ExprProgram& program) : evaluator_(program) {
   for (auto type : program.outputTypes()) bytes_.push_back(sizeOf(type));
 }
 
+std::size_t ReduceBody::check(const ipujax::engine::StepCheck& check) {
+  const std::size_t k = check.numOperands() / 3;
+  check.need(k > 0 && k <= TurnBuffers::kMaxValues, "1 to 16 values");
+  check.operands(3 * k);
+  std::vector<ipujax::engine::ElementType> types;
+  for (std::size_t i = 0; i < k; ++i) {
+    const auto in = check.read(i).hasShapeOf(check.read(0));
+    check.written(k + i).hasTypeOf(in).hasShapeOf(check.written(k)).isContiguous();
+    check.read(2 * k + i).hasTypeOf(in).isOne();
+    types.push_back(in->type);
+  }
+  auto both = types;
+  both.insert(both.end(), types.begin(), types.end());
+  check.program("expr", both, types);
+  return k;
+}
+
 void ReduceBody::apply(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
                        std::int64_t n, std::byte* scratch) const {
   const std::byte* inputs[2 * TurnBuffers::kMaxValues];

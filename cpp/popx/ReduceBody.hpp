@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/expr/ExprProgram.hpp"
+#include "engine/verify/StepCheck.hpp"
 
 namespace popx {
 
@@ -13,6 +14,9 @@ namespace popx {
 class ReduceBody {
  public:
   static constexpr std::int64_t kLanes = ipujax::engine::expr::ExprEvaluator::kBlock;
+  /// Of a step with k inputs of one shape, k contiguous outputs and k initial values, in this
+  /// order, and a body "expr" of their types. Returns k.
+  static std::size_t check(const ipujax::engine::StepCheck& check);
 
   explicit ReduceBody(const ipujax::engine::expr::ExprProgram& program);
   std::size_t numValues() const { return bytes_.size(); }

@@ -43,7 +43,6 @@ class VariadicReduce {
  private:
   VariadicReduce(const engine::StepDesc& step, const engine::expr::ExprProgram& program);
   struct Buffers;
-  bool isWide() const;
   void findArg(const engine::expr::ExprProgram& program);
   void runWide(engine::ThreadPool& pool, std::span<std::byte* const> p) const;
   void wideBlock(std::span<std::byte* const> p, std::int64_t begin, std::int64_t n) const;
@@ -63,6 +62,7 @@ class VariadicReduce {
   ReduceBody body_;
   std::vector<Input> inputs_;
   std::size_t k_;
+  bool wide_;  ///< lanes over results, else over pieces of what is reduced
   std::int64_t outputs_ = 1;
   std::int64_t reduced_ = 1;
   const engine::reduction::Loops* loops_ = nullptr;  ///< where the body is argmax or argmin
@@ -88,7 +88,7 @@ struct VariadicReduce::Buffers {
 
 VariadicReduce::VariadicReduce(const engine::StepDesc& step,
                                const engine::expr::ExprProgram& program)
-    : body_(program), k_(program.numOutputs()) {
+    : body_(program), k_(program.numOutputs()), wide_(step.attributes.integer("wide") != 0) {
   const auto& dims = step.attributes.integers("dims");
   for (std::size_t i = 0; i < k_; ++i) {
     const auto& operand = step.operands[i];
@@ -137,19 +137,11 @@ void VariadicReduce::applyInit(std::span<std::byte* const> p, Buffers& buffers, 
   }
 }
 
-/// Lanes over outputs, unless there are few or the reduced elements are the ones side by side.
-bool VariadicReduce::isWide() const {
-  if (reduced_ < 64) return true;
-  const bool along_reduced =
-      inputs_[0].reduced.back().in == 1 && inputs_[0].kept.back().in != 1 && reduced_ >= 256;
-  return outputs_ >= 32 && !along_reduced;
-}
-
 void VariadicReduce::run(engine::RunContext& context, std::span<std::byte* const> p) const {
   if (outputs_ == 0) return;
   if (loops_ && reduced_ <= kSegment) {
     runArgRows(context.pool, p);
-  } else if (!loops_ && isWide()) {
+  } else if (!loops_ && wide_) {
     runWide(context.pool, p);
   } else {
     runNarrow(context.pool, p);
@@ -386,7 +378,18 @@ std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
     plan.run(context, pointers);
   });
 }
-const engine::RegisterKernel kReduce{"popx.reduce", makeReduce};
+
+void checkReduce(engine::StepCheck& check) {
+  const std::size_t k = ReduceBody::check(check);
+  check.flag("wide");
+  const auto in = check.read(0);
+  const auto& dims = check.dimensions("dims", in.rank());
+  std::int64_t kept = 1;
+  for (std::int64_t d = 0; d < in.rank(); ++d)
+    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
+  check.written(k).hasElements(kept);
+}
+const engine::RegisterKernel kReduce{"popx.reduce", makeReduce, checkReduce};
 
 }  // namespace
 

@@ -243,7 +243,12 @@ std::unique_ptr<engine::Kernel> makeWindow(const engine::StepDesc& step) {
     window.run(context, pointers);
   });
 }
-const engine::RegisterKernel kWindow{"popx.reduce_window_body", makeWindow};
+
+void checkWindow(engine::StepCheck& check) {
+  const std::size_t k = ReduceBody::check(check);
+  Window::check(check, check.read(0), check.written(k));
+}
+const engine::RegisterKernel kWindow{"popx.reduce_window_body", makeWindow, checkWindow};
 
 }  // namespace
 

@@ -442,7 +442,18 @@ std::unique_ptr<engine::Kernel> makeWindow(const engine::StepDesc& step) {
     window.run(context, pointers);
   });
 }
-const engine::RegisterKernel kWindow{"popx.reduce_window", makeWindow};
+
+void checkWindow(engine::StepCheck& check) {
+  const auto in = check.read(0);
+  const auto out = check.written(1).hasTypeOf(in).isContiguous();
+  engine::reduction::checkReducer(check, in->type);
+  if (check.flag("average")) in.isFloating();
+  Window::check(check, in, out);
+  if (check.numOperands() == 2) return;
+  check.operands(3);
+  check.read(2).isOne().hasTypeOf(in);
+}
+const engine::RegisterKernel kWindow{"popx.reduce_window", makeWindow, checkWindow};
 
 }  // namespace
 

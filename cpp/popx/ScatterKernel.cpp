@@ -11,7 +11,6 @@
 #include "engine/kernels/Copy.hpp"
 #include "engine/kernels/CopyCombine.hpp"
 #include "engine/kernels/CopyWindows.hpp"
-#include "poplar/exceptions.hpp"
 
 /// The host kernels of popx::scatter and of popops' dynamic and multi updates.
 /// Operands: n operands (read-write), indices, n updates, and for "scaled_add" the factor.
@@ -178,11 +177,6 @@ class CombineKernel final : public Kernel {
                static_cast<std::int64_t>(sizeOf(step.operands[0].type))) {
     if (!scaled) return;
     scale_type_ = step.operands[3].type;
-    if (*scale_type_ != ElementType::kHalf && sizeOf(*scale_type_) != 4) {
-      throw poplar::poplar_error(
-          "[popops::multiUpdateAdd] needs a scale of HALF, FLOAT, INT or UNSIGNED_INT; got another "
-          "type. Cast it first.");
-    }
   }
 
   void run(RunContext& context, Pointers p) const override {
@@ -242,12 +236,6 @@ class ExprKernel final : public Kernel {
         batched_(windows_.disjoint() && windows_.windowElements() <= kBlock) {
     for (std::size_t i = 0; i < num_; ++i) {
       const auto& operand = step.operands[i];
-      const auto& update = step.operands[num_ + 1 + i];
-      if (num_ > 1 && (!operand.isContiguous() || !update.isContiguous())) {
-        throw poplar::poplar_error(
-            "[popx.scatter] needs row-major operands where there are several; got strided ones. "
-            "Rebuild the program.");
-      }
       sizes_.push_back(sizeOf(operand.type));
     }
   }
@@ -413,17 +401,6 @@ std::unique_ptr<Kernel> makeScatter(const StepDesc& step) {
   const std::string& body = step.attributes.text("body");
   const bool scaled = body == "scaled_add";
   const std::size_t num = (step.operands.size() - (scaled ? 1 : 0)) / 2;
-  if (step.operands.size() != 2 * num + 1 + (scaled ? 1 : 0) || num == 0) {
-    throw poplar::poplar_error(
-        "[popx.scatter] needs n operands, indices and n updates; got another number of operands. "
-        "Rebuild the program.");
-  }
-  for (std::size_t i = 0; i < num; ++i) {
-    if (step.operands[i].type != step.operands[num + 1 + i].type) {
-      throw poplar::poplar_error(
-          "[popx.scatter] needs updates of their operand's type; got another. Cast them first.");
-    }
-  }
   const Windows windows(step.operands[0], step.operands[num], step.operands[num + 1],
                         step.attributes);
   if (num == 1 && body == "replace") return std::make_unique<ReplaceKernel>(step, windows);
@@ -432,18 +409,51 @@ std::unique_ptr<Kernel> makeScatter(const StepDesc& step) {
                                         ExprProgram::fromIntegers(step.attributes.integers("expr")),
                                         step.attributes.integer("unique") != 0);
   }
-  if (num != 1) {
-    throw poplar::poplar_error(
-        "[popx.scatter] needs an expression as the body of several operands; got '" + body +
-        "'. Give one.");
-  }
   const Combiner combiner = combinerOf(ipujax::engine::combineByName(body), step.operands[0].type);
   return std::make_unique<CombineKernel>(step, windows, combiner, scaled);
 }
 
-const ipujax::engine::RegisterKernel kScatter{"popx.scatter", makeScatter};
-const ipujax::engine::RegisterKernel kDynamicUpdate{"popops.dynamic_update", makeScatter};
-const ipujax::engine::RegisterKernel kMultiUpdate{"popops.multi_update", makeScatter};
+void checkBody(const ipujax::engine::StepCheck& check, std::size_t num) {
+  const std::string& body = check.text("body");
+  const auto operand = check.updated(0);
+  check.flag("unique");
+  if (body == "expr") {
+    std::vector<ElementType> types;
+    for (std::size_t i = 0; i < num; ++i) types.push_back(check.updated(i)->type);
+    std::vector<ElementType> both = types;
+    both.insert(both.end(), types.begin(), types.end());
+    check.program("expr", both, types);
+    return;
+  }
+  check.need(num == 1, "an expression as the body of several operands");
+  if (body != "replace") combinerOf(ipujax::engine::combineByName(body), operand->type);
+  if (body == "scaled_add")
+    check.read(3).isOne().isOf(
+        {ElementType::kHalf, ElementType::kFloat, ElementType::kInt32, ElementType::kUInt32});
+}
+
+void checkScatter(ipujax::engine::StepCheck& check) {
+  const std::size_t scale = check.text("body") == "scaled_add" ? 1 : 0;
+  const std::size_t num = check.numOperands() / 2 - (scale > 0 && check.numOperands() > 0 ? 1 : 0);
+  check.need(num > 0, "operands, indices and updates");
+  check.operands(2 * num + 1 + scale);
+  const auto operand = check.updated(0);
+  const auto update = check.read(num + 1);
+  for (std::size_t i = 0; i < num; ++i) {
+    const auto large = check.updated(i).hasShapeOf(operand);
+    const auto small = check.read(num + 1 + i).hasShapeOf(update).hasTypeOf(large);
+    if (num == 1) continue;
+    large.isContiguous();  // offsets are counted in elements of the first
+    small.isContiguous();
+  }
+  Windows::check(check, operand, check.read(num), update);
+  checkBody(check, num);
+}
+
+const ipujax::engine::RegisterKernel kScatter{"popx.scatter", makeScatter, checkScatter};
+const ipujax::engine::RegisterKernel kDynamicUpdate{"popops.dynamic_update", makeScatter,
+                                                    checkScatter};
+const ipujax::engine::RegisterKernel kMultiUpdate{"popops.multi_update", makeScatter, checkScatter};
 
 }  // namespace
 }  // namespace popx

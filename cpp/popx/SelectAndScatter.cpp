@@ -255,7 +255,22 @@ std::unique_ptr<engine::Kernel> makeScatterer(const engine::StepDesc& step) {
     scatterer.run(context, pointers);
   });
 }
-const engine::RegisterKernel kScatterer{"popx.select_and_scatter", makeScatterer};
+
+void checkScatterer(engine::StepCheck& check) {
+  check.operands(4);
+  const auto operand = check.read(0);
+  const auto source = check.read(1).hasTypeOf(operand);
+  check.read(2).hasTypeOf(operand).isOne();
+  check.written(3).hasTypeOf(operand).hasShapeOf(operand).isContiguous();
+  const Window window = Window::check(check, operand, source);
+  for (std::size_t d = 0; d < window.rank(); ++d)
+    check.need(window.base_dilations[d] == 1 && window.window_dilations[d] == 1,
+               "a window without dilation");
+  const ElementType type = operand->type;
+  check.program("select", {type, type}, {ElementType::kBool});
+  check.program("scatter", {type, type}, {type});
+}
+const engine::RegisterKernel kScatterer{"popx.select_and_scatter", makeScatterer, checkScatterer};
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
   throw poplar::poplar_error("[popx::selectAndScatter] needs " + needs + "; got " + got + ". " +

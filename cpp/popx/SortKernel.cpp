@@ -24,6 +24,7 @@ using engine::reduction::Scratch;
 using engine::reduction::threadScratch;
 
 constexpr std::int64_t kRadixFrom = 512;  // shorter rows are sorted by comparison
+constexpr std::size_t kMostOperands = 16;
 
 int keyBits(ElementType type) { return static_cast<int>(8 * sizeOf(type)); }
 
@@ -82,8 +83,8 @@ void Sorter::run(engine::RunContext& context, std::span<std::byte* const> pointe
   context.pool.parallelFor(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
     const std::size_t k = operands_.size();
     for (std::int64_t r = begin; r < end; ++r) {
-      const std::byte* in[16];
-      std::byte* out[16];
+      const std::byte* in[kMostOperands];
+      std::byte* out[kMostOperands];
       for (std::size_t i = 0; i < k; ++i) {
         const Odometer at(operands_[i].rows, r);
         in[i] = pointers[i] + at.in * operands_[i].bytes;
@@ -150,7 +151,7 @@ void Sorter::orderByComparator(std::span<const std::byte* const> in, std::uint32
   thread_local std::vector<std::byte> columns;
   const std::size_t stride = static_cast<std::size_t>(n_) * 8;
   if (columns.size() < stride * operands_.size()) columns.resize(stride * operands_.size());
-  const std::byte* pointers[16];
+  const std::byte* pointers[kMostOperands];
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     pointers[i] = in[i];
     if (operands_[i].in_stride == 1) continue;
@@ -192,7 +193,32 @@ std::unique_ptr<engine::Kernel> makeSort(const engine::StepDesc& step) {
         sorter.run(context, pointers);
       });
 }
-const engine::RegisterKernel kSort{"popx.sort", makeSort};
+
+void checkKeys(const engine::StepCheck& check, std::size_t operands) {
+  const auto& keys = check.integers("keys");
+  check.need(!keys.empty() && keys.size() % 3 == 0, "keys of three integers");
+  for (std::size_t i = 0; i < keys.size(); i += 3) {
+    check.need(keys[i] >= 0 && keys[i] < static_cast<std::int64_t>(operands), "keys it has");
+    check.need((keys[i + 1] | 1) == 1 && (keys[i + 2] | 1) == 1, "keys of a known order");
+  }
+}
+
+void checkSort(engine::StepCheck& check) {
+  const std::size_t k = check.numOperands() / 2;
+  check.need(k > 0 && k <= kMostOperands, "1 to 16 operands");
+  check.operands(2 * k);
+  const auto first = check.read(0);
+  check.integer("dim", 0, first.rank() - 1);
+  std::vector<ElementType> pairs;
+  for (std::size_t i = 0; i < k; ++i) {
+    const auto in = check.read(i).hasShapeOf(first);
+    check.written(k + i).hasShapeOf(first).hasTypeOf(in);
+    pairs.insert(pairs.end(), 2, in->type);
+  }
+  if (check.step().attributes.has("keys")) return checkKeys(check, k);
+  check.program("expr", pairs, {ElementType::kBool});
+}
+const engine::RegisterKernel kSort{"popx.sort", makeSort, checkSort};
 
 }  // namespace
 

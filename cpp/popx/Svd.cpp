@@ -45,7 +45,24 @@ class SvdItem {
   char job_;  // LAPACK's letter: N, S or A
   bool divide_;
 };
-const engine::RegisterKernel kSvd{"popx.svd", batch::make<SvdItem>};
+
+void checkSvd(engine::StepCheck& check) {
+  const std::int64_t job = check.integer("job", 'A', 'S');
+  check.need(job == 'A' || job == 'N' || job == 'S', "one of LAPACK's letters");
+  check.flag("divide");
+  batch::ValuesCheck values(check);
+  values.first(2);
+  const std::int64_t small = values.small();
+  values.out({small}, batch::ValuesCheck::Kind::kReal);
+  // Without vectors there may be room for more.
+  const auto left = values.next(2);
+  check.need(left[1] == (job == 'A' ? values.rows() : small) || job == 'N', "fitting vectors");
+  values.out({values.rows(), left[1]});
+  const auto right = values.next(2);
+  check.need(right[0] == (job == 'A' ? values.columns() : small) || job == 'N', "fitting vectors");
+  values.out({right[0], values.columns()}).status().end();
+}
+const engine::RegisterKernel kSvd{"popx.svd", batch::make<SvdItem>, checkSvd};
 
 }  // namespace
 

@@ -40,7 +40,22 @@ class TriangularSolveItem {
   std::vector<batch::Value> values_;
   engine::Attributes::Integers flags_;  // LAPACK's letters: side, triangle, transposition, diagonal
 };
-const engine::RegisterKernel kTriangle{"popx.triangularSolve", batch::make<TriangularSolveItem>};
+
+void checkTriangularSolve(engine::StepCheck& check) {
+  const auto& flags = check.integers("flags", 4);
+  const std::string allowed[] = {"LR", "LU", "NTC", "UN"};
+  for (std::size_t i = 0; i < 4; ++i)
+    check.need(flags[i] > 0 && flags[i] < 128 &&
+                   allowed[i].find(static_cast<char>(flags[i])) != std::string::npos,
+               "LAPACK's letters");
+  batch::ValuesCheck values(check);
+  values.first(2, true);
+  const auto b = values.next(2);
+  check.need(b[flags[0] == 'L' ? 0 : 1] == values.rows(), "a right side that fits the triangle");
+  values.in(b).out(b).end();
+}
+const engine::RegisterKernel kTriangle{"popx.triangularSolve", batch::make<TriangularSolveItem>,
+                                       checkTriangularSolve};
 
 template <class T>
 class TridiagonalSolveItem {
@@ -78,13 +93,24 @@ class TridiagonalSolveItem {
   std::vector<batch::Value> values_;
   bool perturb_;
 };
+
+void checkTridiagonalSolve(engine::StepCheck& check) {
+  batch::ValuesCheck values(check);
+  values.first(1);
+  const std::int64_t n = values.rows();
+  values.in({n}).in({n});
+  const auto b = values.next(2);
+  check.need(b[0] == n, "a right side as long as the diagonals");
+  check.need(!check.flag("perturb") || !values.isComplex(), "real numbers to perturb pivots");
+  values.in(b).out(b).status().end();
+}
 const engine::RegisterKernel kTridiagonal{"popx.tridiagonalSolve",
-                                          batch::make<TridiagonalSolveItem>};
+                                          batch::make<TridiagonalSolveItem>, checkTridiagonalSolve};
 
 [[noreturn]] void refuse(const std::string& where, const std::string& needs,
                          const std::string& got) {
   throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got +
-                             ". Do make them agree.");
+                             ". Make their shapes agree.");
 }
 
 }  // namespace

@@ -75,6 +75,29 @@ Window Window::from(const ipujax::engine::Attributes::Integers& integers) {
   return w;
 }
 
+Window Window::check(const ipujax::engine::StepCheck& check, const ipujax::engine::OperandCheck& in,
+                     const ipujax::engine::OperandCheck& out) {
+  constexpr std::int64_t kMost = ipujax::engine::StepCheck::kMostElements;
+  const std::size_t rank = in->shape.size();
+  out.hasRank(in.rank());
+  const Window w = from(check.integers("window", 6 * rank));
+  std::int64_t volume = 1;
+  std::int64_t tries = 1;  // of tapsOf
+  for (std::size_t d = 0; d < rank; ++d) {
+    for (const auto* v : {&w.sizes, &w.strides, &w.base_dilations, &w.window_dilations})
+      check.need((*v)[d] >= 1 && (*v)[d] <= kMost, "a window of sizes, strides and dilations");
+    check.need(w.padding_low[d] >= -kMost && w.padding_low[d] <= kMost &&
+                   w.padding_high[d] >= -kMost && w.padding_high[d] <= kMost,
+               "a window with less padding");
+    check.need(out->shape[d] == w.outputSize(d, in->shape[d]), "outputs that its window gives");
+    volume *= w.sizes[d];
+    check.need(volume <= kMost, "a smaller window");
+    if (w.base_dilations[d] > 1) tries += out->shape[d] * std::min(w.sizes[d], w.base_dilations[d]);
+    check.need(tries <= kMost, "a smaller dilation");
+  }
+  return w;
+}
+
 Taps WindowDim::tapsOf(std::int64_t output) const {
   // Taps that hit an element are every `period`-th one; between the first and the last all do.
   const std::int64_t period = base_dilation / std::gcd(base_dilation, window_dilation);

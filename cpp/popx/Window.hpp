@@ -4,6 +4,7 @@
 
 #include "engine/Attributes.hpp"
 #include "engine/Step.hpp"
+#include "engine/verify/StepCheck.hpp"
 
 namespace popx {
 
@@ -28,6 +29,10 @@ struct Window {
 
   ipujax::engine::Attributes::Integers toIntegers() const;
   static Window from(const ipujax::engine::Attributes::Integers& integers);
+  /// The attribute "window" of a step whose outputs it makes of these inputs.
+  static Window check(const ipujax::engine::StepCheck& check,
+                      const ipujax::engine::OperandCheck& in,
+                      const ipujax::engine::OperandCheck& out);
 };
 
 /// The inputs under one output's window along one dimension: `first`, `first + step`, ...

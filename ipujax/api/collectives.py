@@ -123,7 +123,7 @@ def all_to_all(
         if leaf.shape[split] % replicas.size:
             raise ReplicationError(
                 f"[{where}] needs a split_dimension that the {replicas.size} replicas divide; got "
-                f"{leaf.shape[split]} in shape {leaf.shape}. Do pad it, or split another one."
+                f"{leaf.shape[split]} in shape {leaf.shape}. Pad it, or split another one."
             )
         return lax.all_to_all(
             leaf,
@@ -141,7 +141,7 @@ def _dimension(where: str, name: str, dimension: int, shape: tuple[int, ...]) ->
     if not -len(shape) <= dimension < len(shape):
         raise ReplicationError(
             f"[{where}] needs {name}_dimension within the array's {len(shape)} dimensions; got "
-            f"{dimension} for shape {shape}. Do name one that exists."
+            f"{dimension} for shape {shape}. Use an existing dimension."
         )
     return dimension % len(shape)
 

@@ -82,7 +82,7 @@ def pmap(
         )
     if not callable(fun):
         raise ReplicationError(
-            f"[{WHERE}] needs a function; got {fun!r}. Do pass axis_name and the like by name."
+            f"[{WHERE}] needs a function; got {fun!r}. Pass axis_name and the like by name."
         )
     static = _indices(static_broadcasted_argnums)
     chosen = None if devices is None else tuple(devices)
@@ -127,7 +127,7 @@ class _Plan:
         if jax.sharding.get_abstract_mesh().manual_axes:
             raise ReplicationError(
                 f"[{WHERE}] needs a place outside of other replicas; got a call inside of "
-                f"{jax.sharding.get_abstract_mesh().manual_axes}. Do map once over all devices."
+                f"{jax.sharding.get_abstract_mesh().manual_axes}. Map once over all devices."
             )
         fixed = {i % len(args) for i in self.static}
         dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
@@ -179,7 +179,7 @@ class _Plan:
             if len(axes) != len(args):
                 raise ReplicationError(
                     f"[{WHERE}] needs one entry of in_axes for each positional argument; got "
-                    f"{len(axes)} entries, {len(args)} arguments. Do give one to each, or one int."
+                    f"{len(axes)} entries, {len(args)} arguments. Give one to each, or one int."
                 )
             axes = tuple(axis for i, axis in enumerate(axes) if i not in fixed)
         return [*broadcast_axes("in_axes", axes, dynamic), *broadcast_axes("in_axes", 0, kwargs)]
@@ -199,7 +199,7 @@ class _Plan:
         if wanted != grouping.devices or size not in (None, grouping.num_replicas):
             raise ReplicationError(
                 f"[{WHERE}] needs as many replicas as the grouping has; got "
-                f"{size or len(wanted)} and {grouping.num_replicas}. Do make the grouping of the "
+                f"{size or len(wanted)} and {grouping.num_replicas}. Make the grouping of the "
                 "devices that are mapped over."
             )
         return grouping.mesh, tuple(grouping.mesh.axis_names), grouping
@@ -209,14 +209,14 @@ class _Plan:
             if size not in (None, len(self.devices)):
                 raise ReplicationError(
                     f"[{WHERE}] needs a mapped axis as long as devices; got {size} and "
-                    f"{len(self.devices)}. Do pass other arrays, or other devices."
+                    f"{len(self.devices)}. Pass other arrays, or other devices."
                 )
             return self.devices
         there = default_devices()
         if size is not None and size > len(there):
             raise ReplicationError(
                 f"[{WHERE}] needs a device for each of the {size} replicas; got {len(there)} of "
-                f"platform {there[0].platform}. Do map over fewer, or have more IPUs with "
+                f"platform {there[0].platform}. Map over fewer, or get more IPUs with "
                 "JAX_IPU_DEVICE_COUNT."
             )
         return there[:size]

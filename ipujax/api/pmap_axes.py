@@ -32,7 +32,7 @@ def broadcast_axes(name: str, axes: Any, tree: Any) -> list[Any]:
     except ValueError as error:
         raise ReplicationError(
             f"[{WHERE}] needs {name} that are a prefix of the pytree; got {axes!r}: {error}. "
-            "Do give an entry to each branch, or one to all."
+            "Give an entry to each branch, or one to all."
         ) from None
     pairs = zip(
         jax.tree.leaves(full, is_leaf=is_none),
@@ -44,7 +44,7 @@ def broadcast_axes(name: str, axes: Any, tree: Any) -> list[Any]:
     if wrong:
         raise ReplicationError(
             f"[{WHERE}] needs {name} made of ints, None and replica groupings; got {wrong[0]!r}. "
-            "Do take one of these."
+            "Use one of these."
         )
     return found
 
@@ -54,7 +54,7 @@ def check_grouping(grouping: ReplicaGrouping, used: ReplicaGrouping | None) -> N
     if grouping != used:
         raise ReplicationError(
             f"[{WHERE}] needs one grouping for all arguments and results; got {grouping.kind} of "
-            f"{grouping.group_size} beside another. Do pass the other as all replicas' values."
+            f"{grouping.group_size} beside another. Pass the other as all replicas' values."
         )
 
 
@@ -69,19 +69,19 @@ def num_replicas(leaves: Sequence[Any], axes: Sequence[Any]) -> int | None:
         if not -len(shape) <= number < len(shape):
             raise ReplicationError(
                 f"[{WHERE}] needs an axis to map over; got shape {shape} for axis {number}. "
-                "Do pass None in in_axes for what all replicas share."
+                "Pass None in in_axes for what all replicas share."
             )
         if not isinstance(axis, ReplicaGrouping):
             sizes[shape[number]] = shape
         elif shape[0] != axis.num_groups:
             raise ReplicationError(
                 f"[{WHERE}] needs a first axis of the grouping's {axis.num_groups} groups; got "
-                f"shape {shape}. Do stack one value for each group."
+                f"shape {shape}. Stack one value for each group."
             )
     if len(sizes) > 1:
         raise ReplicationError(
             f"[{WHERE}] needs mapped axes of one length; got shapes "
-            f"{', '.join(map(str, sizes.values()))}. Do give each argument one slice per replica."
+            f"{', '.join(map(str, sizes.values()))}. Give each argument one slice per replica."
         )
     return next(iter(sizes), None)
 

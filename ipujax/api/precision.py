@@ -52,7 +52,7 @@ def precision(**options: Value) -> Iterator[None]:
     if unknown:
         raise ConfigError(
             f"[ipu.precision] needs options out of {', '.join(sorted(SCOPED))}; got "
-            f"{', '.join(unknown)}. Do set others with jax.jit(..., compiler_options=...)."
+            f"{', '.join(unknown)}. Set others with jax.jit(..., compiler_options=...)."
         )
     with_compiler_options(CompileConfig(), named)  # refuses bad values where they are written
     with set_xla_metadata(**{name: str(value) for name, value in named.items()}):

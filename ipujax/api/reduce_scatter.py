@@ -47,7 +47,7 @@ def reduce_scatter(
     where = "ipu.reduce_scatter"
     if op not in OPERATORS:
         raise ReplicationError(
-            f"[{where}] needs op out of {', '.join(OPERATORS)}; got {op!r}. Do take one of these."
+            f"[{where}] needs op out of {', '.join(OPERATORS)}; got {op!r}. Use one of these."
         )
     replicas = resolve(where, axis_name, replica_group_size)
 
@@ -69,7 +69,7 @@ def _check_dtype(where: str, op: str, dtype: Any) -> None:
         wanted, fits = "numbers", not is_bool
     if not fits and op != "local":
         raise ReplicationError(
-            f"[{where}] needs {wanted} for op={op!r}; got {dtype}. Do convert, or take another op."
+            f"[{where}] needs {wanted} for op={op!r}; got {dtype}. Convert it, or use another op."
         )
 
 

@@ -68,7 +68,7 @@ class ReplicaGrouping:
         if retrieval not in RETRIEVALS:
             raise ReplicationError(
                 f"[ipu.replica_grouping] needs retrieval out of {', '.join(RETRIEVALS)}; got "
-                f"{retrieval!r}. Do take one of these."
+                f"{retrieval!r}. Use one of these."
             )
         if retrieval == "one_per_group":
             return PartitionSpec(self.axis_names[0])
@@ -114,7 +114,7 @@ def replica_grouping(
     where = "ipu.replica_grouping"
     if kind not in KINDS:
         raise ReplicationError(
-            f"[{where}] needs a kind out of {', '.join(KINDS)}; got {kind!r}. Do take one of these."
+            f"[{where}] needs a kind out of {', '.join(KINDS)}; got {kind!r}. Use one of these."
         )
     chosen = tuple(devices) if devices is not None else tuple(default_devices())
     if group_size is None and kind == "all":
@@ -122,7 +122,7 @@ def replica_grouping(
     if group_size is None or (kind == "all" and group_size != len(chosen)):
         raise ReplicationError(
             f"[{where}] needs group_size with consecutive and orthogonal groups alone; got "
-            f"{group_size} with {kind!r} of {len(chosen)} replicas. Do name a divisor, or no size."
+            f"{group_size} with {kind!r} of {len(chosen)} replicas. Pass a divisor, or no size."
         )
     check_group_size(where, "group_size", group_size, len(chosen))
     return ReplicaGrouping(kind, group_size, chosen, axis_names)

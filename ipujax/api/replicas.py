@@ -49,7 +49,7 @@ def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
         if unknown:
             raise ReplicationError(
                 f"[{where}] needs the name of a mapped axis; got {axis_name!r} where "
-                f"{_listed(mapped)} mapped. Do call it inside ipu.pmap, jax.pmap or jax.shard_map "
+                f"{_listed(mapped)} mapped. Call it inside ipu.pmap, jax.pmap or jax.shard_map "
                 "over that axis."
             )
         return axis_name
@@ -61,12 +61,12 @@ def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
     if not candidates:
         raise ReplicationError(
             f"[{where}] needs a mapped axis; got none. "
-            "Do call it inside ipu.pmap, jax.pmap or jax.shard_map."
+            "Call it inside ipu.pmap, jax.pmap or jax.shard_map."
         )
     if len(candidates) > 1:
         raise ReplicationError(
             f"[{where}] needs axis_name where several axes of devices are mapped; got "
-            f"{_listed(candidates)}. Do pass axis_name={candidates[0]!r}, or a tuple of names."
+            f"{_listed(candidates)}. Pass axis_name={candidates[0]!r}, or a tuple of names."
         )
     return candidates[0]
 
@@ -131,7 +131,7 @@ def check_group_size(where: str, name: str, size: int, num_replicas: int) -> Non
         divisors = [d for d in range(1, num_replicas + 1) if num_replicas % d == 0]
         raise ReplicationError(
             f"[{where}] needs {name} to divide the {num_replicas} replicas; got {size!r}. "
-            f"Do take one of {', '.join(map(str, divisors))}."
+            f"Use one of {', '.join(map(str, divisors))}."
         )
 
 

@@ -45,7 +45,8 @@ def verify(
     sides, and inside of loops and branches too.
 
     Args:
-        oracles: what to compare with, the most trusted first: "cpu", "interpreter".
+        oracles: what to compare with: "cpu", "interpreter". One that agrees is enough; where none
+            does, the report shows the first one named here.
         rtol: relative tolerance by dtype, such as `{"float16": 0.02}`, for what is not named the
             defaults in `ipujax.verification.compare.TOLERANCE`. It applies to each element and to
             the array's largest one. Whole numbers must be equal.
@@ -66,7 +67,7 @@ def verify(
     if unknown or not oracles:
         raise ConfigError(
             f"[verify] oracles needs names out of {', '.join(ORACLES)}; got "
-            f"{', '.join(unknown) or 'none'}. Do take one of these, or leave it out."
+            f"{', '.join(unknown) or 'none'}. Use one of these, or leave it out."
         )
     jax_compat.watch_calls(_watcher)
     report = VerifyReport()

@@ -7,6 +7,7 @@ gives steadier ones.
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import sys
@@ -16,6 +17,9 @@ from typing import TYPE_CHECKING
 
 from ipujax.cli.measure import threads
 from ipujax.cli.measure.row import HEADING, Row, seconds
+from ipujax.cli.numbers import whole_number
+from ipujax.config import MAX_DEVICES
+from ipujax.errors import ConfigError
 
 if TYPE_CHECKING:
     import jax
@@ -45,6 +49,8 @@ MANY_DEVICES = 64
 MANY_DEVICES_BOUND = 1.5
 #: What is measured of each program that `--all` adds.
 KINDS = ("run", "compile", "memory")
+SCAN = "scan that stacks, per step"
+HOST_MEMORY = ("host memory of transformer step", "growth over 10,000 calls, MiB")
 SCAN_LENGTHS = (100, 10_000)
 SCAN_BOUND = 1.5
 MEMORY_BOUND = 1.5
@@ -56,7 +62,12 @@ GROWTH_BOUND_BYTES = 1 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="few samples: a minute, less steady")
     parser.add_argument("--all", action="store_true", help="many samples, and many more programs")
-    parser.add_argument("--devices", type=int, default=1, help="time programs over so many devices")
+    parser.add_argument(
+        "--devices",
+        type=whole_number(1, MAX_DEVICES),
+        default=1,
+        help="time programs over so many devices",
+    )
     parser.add_argument("--threads", type=int, default=None, help="use so many processors")
     parser.add_argument(
         "--measure",
@@ -103,7 +114,7 @@ def _scan(rounds: int, sample: float) -> Row:
         for length, each, total in zip(SCAN_LENGTHS, per_step, totals, strict=True)
     )
     ratio = max(per_step) / min(per_step)
-    return Row("scan that stacks, per step", ratio, SCAN_BOUND, f"{shown}; a call {seconds(call)}")
+    return Row(SCAN, ratio, SCAN_BOUND, f"{shown}; a call {seconds(call)}")
 
 
 def _host_memory() -> Iterator[Row]:
@@ -111,13 +122,13 @@ def _host_memory() -> Iterator[Row]:
 
     ipu, cpu = measure("ipu"), measure("cpu")
     yield Row(
-        "host memory of transformer step",
+        HOST_MEMORY[0],
         ipu.step_bytes / cpu.step_bytes,
         MEMORY_BOUND,
         f"ipu {ipu.step_bytes / 2**20:.1f} MiB, cpu {cpu.step_bytes / 2**20:.1f} MiB",
     )
     yield Row(
-        "growth over 10,000 calls, MiB",
+        HOST_MEMORY[1],
         ipu.growth_bytes / 2**20,
         GROWTH_BOUND_BYTES / 2**20,
         f"{ipu.growth_bytes:,} bytes",
@@ -208,9 +219,9 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
     for name, program, bound in TIMED:
         if wanted in name.lower():
             yield _ratio(getattr(programs, program), name, bound, rounds, sample)
-    if wanted in "scan that stacks, per step":
+    if wanted in SCAN:
         yield _scan(rounds, sample)
-    if wanted in "host memory of transformer step, growth over 10,000 calls":
+    if any(wanted in name.lower() for name in HOST_MEMORY):
         yield from _host_memory()
     if arguments.all and wanted in startup.NAME.lower():
         yield startup.row(rounds)
@@ -219,10 +230,39 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
     yield from published.rows(wanted)
 
 
+def _names(arguments: argparse.Namespace) -> list[str]:
+    """Of all rows that `--only` chooses from."""
+    from ipujax.cli.measure import digests, published, startup, workloads
+
+    if arguments.devices > 1:
+        names = [f"{what}, {arguments.devices} devices" for what, _, _ in SHARDED]
+        names.append(f"compile for {MANY_DEVICES} over {arguments.devices} devices")
+    else:
+        names = [*(name for name, _, _ in TIMED), SCAN, *HOST_MEMORY, *published.ROWS]
+    if arguments.all:
+        names += [startup.NAME, digests.NAME, *(w.name for w in workloads.workloads())]
+    return names
+
+
+def _check_only(arguments: argparse.Namespace) -> None:
+    """Refuses an `--only` that no row's name holds: nothing measured is not "within bounds"."""
+    names, wanted = _names(arguments), arguments.only.lower()
+    if any(wanted in name.lower() for name in names):
+        return
+    close = difflib.get_close_matches(wanted, [name.lower() for name in names], n=5, cutoff=0.3)
+    shown = [name for name in names if name.lower() in close] or names
+    more = "" if arguments.all else " --all adds more programs."
+    raise ConfigError(
+        f"[bench] needs --only to be part of a row's name; got {arguments.only!r}. Use a part of: "
+        f"{'; '.join(shown)}.{more}"
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Prints each row as soon as it is measured."""
     if arguments.threads is not None:
         threads.limit(arguments.threads)
+    _check_only(arguments)
     missed = []
     if not arguments.json:
         print(HEADING)

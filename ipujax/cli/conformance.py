@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+from ipujax.cli.numbers import shard, whole_number
 from ipujax.conformance.page import bad, page, summary
 from ipujax.conformance.runner import GRADIENT_WORKER, WORKER, Record, run_harnesses
 
@@ -22,15 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=("harnesses", "gradients", "optax"), default="harnesses")
     parser.add_argument("--group", help="only this group, mostly a primitive's name")
     parser.add_argument("--contains", help="only harnesses with this text in their names")
-    parser.add_argument("--shard", default="0/1", help="i/n: the i-th of n parts (default 0/1)")
-    parser.add_argument("--limit", type=int, help="at most so many of each group")
+    parser.add_argument(
+        "--shard", type=shard, default=(0, 1), help="i/n: the i-th of n parts (default 0/1)"
+    )
+    parser.add_argument("--limit", type=whole_number(1), help="at most so many of each group")
     parser.add_argument("--platforms", nargs="+", default=("cpu", "ipu"), help="of optax's tests")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="child processes")
+    parser.add_argument(
+        "--jobs", type=whole_number(1), default=os.cpu_count(), help="child processes"
+    )
     parser.add_argument("--seconds", type=float, default=120, help="a longer harness hangs")
     parser.add_argument("--results", type=Path, help="write one JSON record a line to this file")
     parser.add_argument("--from-results", type=Path, nargs="+", help="run nothing; read these")
     parser.add_argument("--page", type=Path, help="write the page here (docs/conformance.md)")
-    parser.add_argument("--show", type=int, default=20, help="print so many failures")
+    parser.add_argument("--show", type=whole_number(0), default=20, help="print so many failures")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> list[Record]:
     # This process only reads names; the children compute.
     os.environ["JAX_PLATFORMS"] = "cpu"
     harnesses = all_harnesses()
-    part, parts = (int(each) for each in arguments.shard.split("/"))
+    part, parts = arguments.shard
     gradients = arguments.suite == "gradients"
     limit = None if gradients else arguments.limit
     positions = chosen(harnesses, arguments.group, arguments.contains, (part, parts), limit)
@@ -90,7 +95,7 @@ def _run(arguments: argparse.Namespace) -> list[Record]:
 def _run_optax(arguments: argparse.Namespace) -> int:
     from ipujax.conformance import optax_suite as optax
 
-    part, parts = (int(each) for each in arguments.shard.split("/"))
+    part, parts = arguments.shard
     names = [n for n in optax.modules() if arguments.contains is None or arguments.contains in n]
 
     def on_result(result: optax.ModuleResult) -> None:

@@ -6,6 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from ipujax import config
+from ipujax.errors import IpuError
+
 ATTRIBUTES = ("num_ipus", "num_tiles", "bytes_per_tile", "clock_hz")
 
 
@@ -14,9 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def describe() -> list[dict[str, Any]]:
-    """One dictionary for each device of the platform "ipu"."""
+    """One dictionary for each device of the platform "ipu".
+
+    Raises:
+        IpuError: JAX has no such platform, or cannot make its devices.
+    """
     import jax
 
+    config.from_environment()
+    try:
+        found = jax.devices("ipu")
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise IpuError(
+            f'[devices] needs the platform "ipu"; got: {reason}. Run python -m ipujax doctor.'
+        ) from None
     return [
         {
             "id": device.id,
@@ -25,7 +40,7 @@ def describe() -> list[dict[str, Any]]:
             **{name: getattr(device, name) for name in ATTRIBUTES},
             "is_ipu_model": bool(device.is_ipu_model),
         }
-        for device in jax.devices("ipu")
+        for device in found
     ]
 
 

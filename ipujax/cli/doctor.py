@@ -33,7 +33,7 @@ def entry_point() -> str:
     if values != ["ipujax.plugin"]:
         raise LookupError(
             f"[doctor] needs the entry point jax_plugins: ipu = ipujax.plugin; got {values}. "
-            "Do install ipujax with pip, or run make setup."
+            "Install ipujax with pip, or run make setup."
         )
     return "jax_plugins: ipu = ipujax.plugin"
 

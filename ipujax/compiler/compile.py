@@ -9,8 +9,11 @@ from contextlib import contextmanager
 
 from ipujax import jax_compat
 from ipujax.compiler import ir
+from ipujax.compiler.bugs import is_bug, report
 from ipujax.compiler.build import build
+from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
+from ipujax.compiler.emulation import first_wide_op, log_emulation
 from ipujax.compiler.fuse import fuse
 from ipujax.compiler.ingest import ingest
 from ipujax.compiler.lower import lower, refuse_unsupported
@@ -19,6 +22,7 @@ from ipujax.compiler.partition import partition
 from ipujax.compiler.place import place
 from ipujax.compiler.schedule import schedule
 from ipujax.compiler.verify import verify
+from ipujax.errors import IpuError
 from ipujax.types import PlatformConfig
 
 #: The names of the stages, in order.
@@ -52,7 +56,40 @@ def compile_module(
     Raises:
         IpuError: of the type that says what is wrong with the program or its options.
     """
-    with _without_collections(), jax_compat.lent_context(len(code)) as context:
+
+    stage = ""
+
+    def at(name: str) -> None:
+        nonlocal stage
+        stage = name
+        at_stage(name)
+
+    def run() -> bytes:
+        return _run_stages(code, options, platform, at)
+
+    with _without_collections():
+        try:
+            return _on_enough_stack(run)
+        except IpuError:
+            raise
+        except Exception as error:
+            if not is_bug(error):
+                raise
+            raise report(error, stage) from error
+
+
+def _on_enough_stack(run: Callable[[], bytes]) -> bytes:
+    try:
+        return run()
+    except RecursionError:
+        pass  # begins anew, outside of the failed attempt's frames
+    return on_deep_stack(run)
+
+
+def _run_stages(
+    code: bytes, options: bytes, platform: PlatformConfig, at_stage: Callable[[str], None]
+) -> bytes:
+    with jax_compat.lent_context(len(code)) as context:
         at_stage("1_ingest")
         request = ingest(code, options, platform, context)
         dump = Dump(request.options.dump_dir, request.name)
@@ -63,6 +100,7 @@ def compile_module(
         at_stage("3_normalise")
         program = refuse_unsupported(normalise(request))
         _check(program, "3_normalise", dump)
+        wide = first_wide_op(program)
         at_stage("4_place")
         program = place(program)
         _check(program, "4_place", dump)
@@ -78,6 +116,7 @@ def compile_module(
         at_stage("8_build")
         executable = build(lowered, request)
         dump.write("8_build", lambda: _described(executable))
+        log_emulation(request.name, wide, executable)
     return executable
 
 

@@ -32,7 +32,7 @@ class Dump:
         except OSError as error:
             warnings.warn(
                 f"[dump] needs a folder it can write to; got {self._folder}: {error.strerror}. "
-                "Do set IPUJAX_DUMP_DIR to another one; the compile goes on without dumps.",
+                "Set IPUJAX_DUMP_DIR to another one; the compile goes on without dumps.",
                 stacklevel=2,
             )
             self._folder = None

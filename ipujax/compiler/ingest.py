@@ -46,7 +46,7 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
     except Exception as error:  # the bindings raise more than one type
         raise InvalidProgramError(
             f"[ingest] needs a StableHLO portable artifact; got {len(code)} bytes that are none: "
-            f"{error}. Do hand over what jax.jit or jax.export made."
+            f"{error}. Pass what jax.jit or jax.export made."
         ) from error
     num_replicas = num_partitions = 1
     overrides: dict[str, object] = {}

@@ -120,7 +120,7 @@ class Block:
 class Parameter:
     """What the caller promised for one argument of the program."""
 
-    name: str = ""
+    name: str = ""  #: its place in the caller's pytrees: "params['layers'][3]['w']"
     donated: bool = False
     alias: int | None = None  #: the result that takes over its memory
     memory_kind: str = "device"
@@ -141,7 +141,7 @@ class Program:
     name: str
     main: Block
     parameters: list[Parameter]
-    result_sources: list[Source] = field(default_factory=list)
+    result_names: list[str] = field(default_factory=list)  #: may be empty
     attrs: dict[str, Any] = field(default_factory=dict)
     x64: str = "error"  #: what becomes of 64-bit types: the option `ipu_x64`
     #: By index; passes that change a boundary type add to them.
@@ -175,18 +175,25 @@ def number(scalar: float, shape: Shape, dtype: str) -> Value:
 
 def walk_blocks(block: Block) -> Iterator[Block]:
     """The block and all blocks inside it, outermost first."""
-    yield block
-    for op in block.ops:
-        for region in op.regions:
-            yield from walk_blocks(region)
+    pending = [block]
+    while pending:
+        block = pending.pop()
+        yield block
+        inner = [region for op in block.ops for region in op.regions]
+        pending += reversed(inner)
 
 
 def walk_ops(block: Block) -> Iterator[Op]:
     """All ops, those of regions after their op."""
-    for op in block.ops:
-        yield op
-        for region in op.regions:
-            yield from walk_ops(region)
+    pending = [iter(block.ops)]
+    while pending:
+        for op in pending[-1]:
+            yield op
+            if op.regions:
+                pending += [iter(region.ops) for region in reversed(op.regions)]
+                break
+        else:
+            pending.pop()
 
 
 def captured(block: Block) -> list[Value]:

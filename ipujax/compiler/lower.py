@@ -62,7 +62,7 @@ def _refuse_too_large(program: Program) -> None:
                 raise OutOfMemoryError(
                     f"[compile] needs arrays of at most {MAX_ELEMENTS} elements; got "
                     f"{value.dtype}{list(value.shape)} of {op.name} (at {op.source.line}). "
-                    "Do compute it in parts, with a loop."
+                    "Compute it in parts, with a loop."
                 )
 
 
@@ -103,7 +103,7 @@ def _read_arguments(builder: Builder, program: Program) -> list[Any]:
         if value.dtype == TOKEN:
             variables.append(None)
             continue
-        debug = f"argument{index}"
+        debug = program.parameters[index].name
         type_ = builder.stored_types[value.dtype]
         variable = mapped.get(value)
         if variable is None:
@@ -125,7 +125,8 @@ def _write_results(
     So a result that still looks at another donated argument is put aside first.
     """
     values, alias = program.main.results, program.output_alias
-    debug = [_result_debug(value, j) for j, value in enumerate(values)]
+    names = zip(values, program.result_names, strict=True)
+    debug = [_result_debug(value, name) for value, name in names]
     stored = [
         None if tensor is None else to_stored(builder, tensor, value.dtype, debug[j])
         for j, (tensor, value) in enumerate(zip(results, values, strict=True))
@@ -169,9 +170,9 @@ class _Overwritten:
         return any(tensor.intersectsWith(v) for v in self._variables if v is not own)
 
 
-def _result_debug(value: Value, index: int) -> Any:
+def _result_debug(value: Value, name: str) -> Any:
     line = value.op.source.line if value.op is not None else ""
-    return ipu.poplar.DebugContext(f"result{index}", line)
+    return ipu.poplar.DebugContext(name, line)
 
 
 def _signature(program: Program, builder: Builder, request: Request) -> dict[str, Any]:

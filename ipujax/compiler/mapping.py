@@ -18,18 +18,20 @@ from ipujax.compiler.rules.dot_general import grouped_shape
 def map_parameters(builder: Builder, program: Program) -> dict[Value, Any]:
     """Variables for arguments that a planner allocates, by argument."""
     arguments = {
-        value
-        for value in program.main.args
+        value: parameter.name
+        for value, parameter in zip(program.main.args, program.parameters, strict=True)
         if value.dtype in DTYPES and DTYPES[value.dtype].kind == "f" and value.num_elements
     }
     mapped: dict[Value, Any] = {}
     for op in walk_ops(program.main):
-        if op.name == "dot_general" and not arguments.isdisjoint(op.operands):
+        if op.name == "dot_general" and any(v in arguments for v in op.operands):
             _allocate(builder, op, arguments, mapped)
     return mapped
 
 
-def _allocate(builder: Builder, op: Op, arguments: set[Value], mapped: dict[Value, Any]) -> None:
+def _allocate(
+    builder: Builder, op: Op, arguments: dict[Value, str], mapped: dict[Value, Any]
+) -> None:
     lhs, rhs = op.operands
     row = DTYPES[op.results[0].dtype]
     if lhs.dtype != rhs.dtype or row.kind != "f" or row.wide or lhs.dtype == "bf16":
@@ -47,7 +49,7 @@ def _allocate(builder: Builder, op: Op, arguments: set[Value], mapped: dict[Valu
             builder.type_of(op.results[0]),
             shape.left,
             shape.right,
-            builder.debug(op),
+            ipu.poplar.DebugContext(arguments[value], op.source.line),
             builder.matmul_options,
             builder.plans,
         )

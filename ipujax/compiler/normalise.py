@@ -10,6 +10,7 @@ from ipujax.compiler.passes.checks import add_checks
 from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.fast_math import rewrite_fast
+from ipujax.compiler.passes.high_products import split_high_products
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.reshapes import sink_reshapes
@@ -45,7 +46,7 @@ def normalise(request: Request) -> Program:
     program = read_program(request.module, request.name, RULES.__contains__, request.num_devices)
     program.x64 = request.options.x64
     options = ScopedOptions(request.options)
-    program = legalise_x64(program)
+    program = legalise_x64(split_high_products(program))
     program = add_checks(split_complex(program), options)
     program = round_products(program, options)
     program = rewrite_fast(program, options)

@@ -117,7 +117,7 @@ def _einsum(w: Writer, op: Op) -> list[Value]:
     if sorted(text) != sorted(wanted):
         raise InvalidProgramError(
             f"[read] needs an einsum whose result is labelled by its operands; got "
-            f"{op.attrs['einsum_config']!r}. Do name each label of the result in an operand."
+            f"{op.attrs['einsum_config']!r}. Name each label of the result in an operand."
         )
     order = tuple(text.index(label) for label in wanted)
     if order != tuple(range(len(order))):
@@ -288,7 +288,38 @@ DYNAMIC: dict[str, str] = {
 }
 
 
-def expand(op: Op) -> tuple[list[Op], list[Value]]:
+Form = tuple[list[Op], list[Value]]
+
+
+def _dimension_size(op: Op) -> Form | None:
+    size = np.asarray(op.operands[0].shape[op.attrs["dimension"]], np.int32)
+    return [], [splat(size, (), "i32")]
+
+
+def _real_dynamic_slice(op: Op) -> Form | None:
+    """A window whose size its result's type tells; chlo.scan takes each element so."""
+    operand, starts, _, strides = op.operands
+    shape = op.results[0].shape
+    if strides.const is None or not (strides.const == 1).all():
+        return None
+    w = Writer(op)
+    scalars = []
+    for dim in range(len(shape)):
+        bounds = {"start_indices": (dim,), "limit_indices": (dim + 1,), "strides": (1,)}
+        scalars.append(w.op("reshape", [w.op("slice", [starts], (1,), attrs=bounds)], ()))
+    window = w.op("dynamic_slice", [operand, *scalars], shape, attrs={"slice_sizes": shape})
+    return w.ops, [window]
+
+
+#: Of `DYNAMIC`, those that are static ops wherever the types of their values have fixed shapes;
+#: None where only refinement can tell.
+STATIC: dict[str, Callable[[Op], Form | None]] = {
+    "get_dimension_size": _dimension_size,
+    "real_dynamic_slice": _real_dynamic_slice,
+}
+
+
+def expand(op: Op) -> Form:
     """The ops that define an old op, and the values that take its results' places."""
     writer = Writer(op)
     results = OLD_OPS[op.name][1](writer, op)

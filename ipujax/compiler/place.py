@@ -6,23 +6,16 @@ thing to decide is what cannot be had: arguments in another memory than the devi
 
 from __future__ import annotations
 
+from ipujax import placement
 from ipujax.compiler.ir import Program
-from ipujax.errors import InvalidProgramError
-
-#: JAX's names for the memory that programs compute in.
-DEVICE_KINDS = frozenset({"", "device", "tile"})
 
 
 def place(program: Program) -> Program:
     """Checks the memory kind of every argument.
 
     Raises:
-        InvalidProgramError: an argument lives in a memory that programs cannot reach.
+        PlacementError: an argument lives in a memory that programs cannot reach.
     """
     for index, parameter in enumerate(program.parameters):
-        if parameter.memory_kind not in DEVICE_KINDS:
-            raise InvalidProgramError(
-                f"[place] needs arguments in device memory; got argument {index} in "
-                f"{parameter.memory_kind!r}. Do jax.device_put it to the device first."
-            )
+        placement.check_memory(f"argument {index}", parameter.memory_kind)
     return program

@@ -7,18 +7,19 @@ what only renames values (barriers, shardings, collectives over one device) leav
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from ipujax import jax_compat
+from ipujax import jax_compat, placement
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value, splat
-from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, expand
-from ipujax.compiler.sources import Sources
-from ipujax.errors import InvalidProgramError, UnsupportedOpError
+from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, STATIC, expand
+from ipujax.compiler.sources import Sources, name_of
+from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
 #: Ops whose results are their operands.
 RENAMES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
@@ -33,9 +34,7 @@ COLLECTIVES = frozenset(
         "stablehlo.cross-replica-sum",
     }
 )
-RENAMING_CALLS = frozenset(
-    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"}
-)
+RENAMING_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 SKIPPED = frozenset({"sdy.mesh", "sdy.sharding_group"})
 TERMINATORS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
 DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
@@ -47,6 +46,9 @@ WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_gener
 _WIDE = ("f64>", "i64>")
 
 Environment = dict[Any, Any]
+
+#: Loops and branches inside each other: as many as the engine's threads have stack for, many times.
+MAX_REGIONS = 1000
 
 DYNAMIC_REASON = "shapes must be known when compiling; an IPU program has fixed shapes"
 
@@ -80,6 +82,7 @@ class Reader:
         self._sources = Sources()
         self._types: dict[Any, tuple[Shape, str]] = {}
         self._calls_open: list[str] = []
+        self._num_regions_open = 0
         self._call_sources: list[Source] = [NO_SOURCE]
         self._special = self._make_special()
 
@@ -110,7 +113,8 @@ class Reader:
         main = self._functions.get("main")
         if main is None:
             raise InvalidProgramError(
-                f"[read] needs a function @main; got {sorted(self._functions)}. Do export it whole."
+                f"[read] needs a function @main; got {sorted(self._functions)}. "
+                "Export the whole module."
             )
         entry = main.regions[0].blocks[0]
         block = Block()
@@ -123,7 +127,8 @@ class Reader:
         return Program(
             name=self._name,
             main=block,
-            parameters=self._read_parameters(main, block),
+            parameters=self._read_parameters(main, entry, block),
+            result_names=_result_names(main, len(block.results)),
         )
 
     # Ops -----------------------------------------------------------------------------------------
@@ -164,8 +169,16 @@ class Reader:
         env.update(zip(operation.results, results, strict=True))
 
     def _read_dynamic(self, operation: Any, env: Environment, block: Block) -> None:
-        source = self._sources.of(operation, self._call_sources[-1])
-        raise NeedsRefinement(operation.name.removeprefix("stablehlo."), source.line)
+        name = operation.name.removeprefix("stablehlo.")
+        form = None
+        if name in STATIC:
+            with suppress(NeedsRefinement):
+                form = STATIC[name](self._read_op(operation, operation.name, env, Block()))
+        if form is None:
+            source = self._sources.of(operation, self._call_sources[-1])
+            raise NeedsRefinement(name, source.line)
+        block.ops += form[0]
+        env.update(zip(operation.results, form[1], strict=True))
 
     def _read_rng(self, operation: Any, env: Environment, block: Block) -> None:
         """Its last operand is the shape, which the result has too."""
@@ -183,12 +196,16 @@ class Reader:
         inner = Block()
         if not len(region.blocks):
             return inner
+        if self._num_regions_open == MAX_REGIONS:
+            raise too_deep(f"more than {MAX_REGIONS} loops and branches inside each other")
+        self._num_regions_open += 1
         mlir_block = region.blocks[0]
         for argument in mlir_block.arguments:
             shape, dtype = self._type(argument.type)
             env[argument] = Value(shape, dtype)
             inner.args.append(env[argument])
         self._read_block(mlir_block, env, inner)
+        self._num_regions_open -= 1
         return inner
 
     def _read_terminator(self, operation: Any, env: Environment, block: Block) -> None:
@@ -251,6 +268,9 @@ class Reader:
         target = operation.attributes["call_target_name"].value
         if target in RENAMING_CALLS or target.startswith("xla.sdy."):
             self._read_rename(operation, env, block)
+        elif target in placement.CALLS:
+            _check_placement(target, operation)
+            self._read_rename(operation, env, block)
         elif target == "ApproxTopK":
             self._read_approximate_top_k(operation, env, block)
         else:
@@ -288,12 +308,12 @@ class Reader:
         if callee in self._calls_open:
             raise InvalidProgramError(
                 f"[read] needs functions that do not call themselves; got @{callee}. "
-                "Do write the recursion as lax.while_loop."
+                "Write the recursion as lax.while_loop."
             )
         function = self._functions.get(callee)
         if function is None:
             raise InvalidProgramError(
-                f"[read] needs @{callee}; got a module without. Do export it."
+                f"[read] needs @{callee}; got a module without it. Export the whole module."
             )
         self._calls_open.append(callee)
         self._call_sources.append(self._sources.of(call, self._call_sources[-1]))
@@ -339,8 +359,13 @@ class Reader:
 
     # Signature -----------------------------------------------------------------------------------
 
-    def _read_parameters(self, main: Any, block: Block) -> list[Parameter]:
-        parameters = [Parameter() for _ in block.args]
+    def _read_parameters(self, main: Any, entry: Any, block: Block) -> list[Parameter]:
+        _check_layouts("argument", main, "arg_attrs", block.args)
+        _check_layouts("result", main, "res_attrs", block.results)
+        parameters = [
+            Parameter(name_of(argument.location) or f"argument {index}")
+            for index, argument in enumerate(entry.arguments)
+        ]
         if "arg_attrs" not in main.attributes:
             return parameters
         for parameter, dictionary in zip(parameters, main.attributes["arg_attrs"], strict=True):
@@ -356,6 +381,40 @@ class Reader:
                 _check_alias(parameter.alias, value, block.results)
         _match_donors(parameters, block)
         return parameters
+
+
+def _result_names(main: Any, count: int) -> list[str]:
+    """As JAX calls them: "result['loss']"."""
+    names = [f"result {index}" for index in range(count)]
+    if "res_attrs" in main.attributes:
+        for index, dictionary in enumerate(main.attributes["res_attrs"]):
+            if "jax.result_info" in dictionary:
+                names[index] = dictionary["jax.result_info"].value or names[index]
+    return names
+
+
+def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
+    """Refuses arguments and results in another layout; results in another memory, too."""
+    if name not in main.attributes:
+        return
+    for index, (value, given) in enumerate(zip(values, main.attributes[name], strict=True)):
+        for item in given:
+            if item.name == "mhlo.memory_kind" and what == "result":
+                placement.check_memory(f"{what} {index}", item.attr.value)
+            elif item.name == "mhlo.layout_mode":
+                placement.check_layout(f"{what} {index}", item.attr.value, len(value.shape))
+
+
+def _check_placement(target: str, operation: Any) -> None:
+    """Refuses an annotation that asks for another memory or layout than values have anyhow."""
+    attributes = operation.attributes
+    if target == placement.MEMORY_CALL:
+        frontend = attributes["mhlo.frontend_attributes"]
+        placement.check_memory("device_put", frontend["_xla_buffer_placement"].value)
+    else:
+        order = ",".join(map(str, attributes["result_layouts"][0]))
+        rank = len(operation.results[0].type.shape)
+        placement.check_layout("with_layout_constraint", "{" + order + "}", rank)
 
 
 def _match_donors(parameters: list[Parameter], block: Block) -> None:
@@ -401,7 +460,7 @@ def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
     got = repr(results[index]) if fits else f"result {index} of {len(results)}"
     raise InvalidProgramError(
         f"[read] needs a donated argument and the result that takes over its memory to have one "
-        f"type; got {value!r} and {got}. Do hand over what jax.jit made."
+        f"type; got {value!r} and {got}. Pass what jax.jit made."
     )
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from ipujax import placement
 from ipujax.compiler.ir import NO_SOURCE, Source
 from ipujax.config import PER_CALL_PREFIX
 
@@ -36,6 +37,7 @@ class Sources:
         key = (source, attributes[METADATA])
         scoped = self._scoped.get(key)
         if scoped is None:
+            _check_place(key[1], source)
             scoped = self._scoped[key] = replace(source, options=_options(key[1]))
         return scoped
 
@@ -54,10 +56,21 @@ class Sources:
         return called
 
 
+def name_of(location: Any) -> str:
+    """The name that a location gives; empty where it gives none."""
+    return _parse(str(location)).name
+
+
 def _options(metadata: Any) -> tuple[tuple[str, str], ...]:
     """The options of ours in an op's metadata, sorted by name."""
     named = ((item.name, item.attr.value) for item in metadata)
     return tuple(sorted(pair for pair in named if pair[0].startswith(PER_CALL_PREFIX)))
+
+
+def _check_place(metadata: Any, source: Source) -> None:
+    for item in metadata:
+        if item.name == placement.COMPUTE_ATTRIBUTE:
+            placement.check_compute(item.attr.value, source.line)
 
 
 def _parse(text: str) -> Source:

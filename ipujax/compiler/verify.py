@@ -82,5 +82,5 @@ def _broken(stage: str, needs: str, got: str, op: Op | None = None) -> VerifyErr
     where = f" at {op.source.name} {op.source.line}" if op is not None else ""
     return VerifyError(
         f"[verify after {stage}] needs {needs}; got {got}{where}. "
-        "Do report this program: it is a bug in ipujax."
+        "Report this program: it is a bug in ipujax."
     )

@@ -45,7 +45,9 @@ def modules() -> list[str]:
     """
     spec = importlib.util.find_spec("optax")
     if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError("[conformance] needs optax; got none. Do pip install optax.")
+        raise RuntimeError(
+            "[conformance] needs optax; got none. Install it with pip install optax."
+        )
     root = Path(spec.submodule_search_locations[0])
     found = sorted(path.relative_to(root.parent) for path in root.rglob("*_test.py"))
     return [".".join(path.with_suffix("").parts) for path in found]

@@ -103,7 +103,9 @@ def _one_child(
     if len(records) == len(positions):
         return records, None
     if not begun:
-        raise RuntimeError(f"[conformance] needs a child that starts; got:\n{tail}\nDo make build.")
+        raise RuntimeError(
+            f"[conformance] needs a child that starts; got:\n{tail}\nRun make build."
+        )
     return records, {"status": "crash", "reason": f"exit code {child.returncode}: {tail}"}
 
 

@@ -58,7 +58,7 @@ def gradient_accumulation(
     if not is_number or num_micro_batches < 1:
         raise ConfigError(
             f"[{WHERE}] needs num_micro_batches of at least 1; got {num_micro_batches!r}. "
-            "Do pass the number of gradients that one update is made of."
+            "Pass the number of gradients that one update is made of."
         )
     dtype_of = _dtype_function(dtype)
 

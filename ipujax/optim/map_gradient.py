@@ -35,7 +35,7 @@ def map_gradient(
         def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
             if params is None:
                 raise ConfigError(
-                    f"[{WHERE}] needs parameters; got none. Do call update(grads, state, params)."
+                    f"[{WHERE}] needs parameters; got none. Call update(grads, state, params)."
                 )
             return inner.update(jax.tree.map(fn, grads, params), state, params, **extra)
 

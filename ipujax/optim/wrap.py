@@ -29,7 +29,7 @@ def around(
     if not isinstance(tx, optax.GradientTransformation):
         raise ConfigError(
             f"[{where}] needs an optax.GradientTransformation; got {tx!r}. "
-            "Do pass one, such as optax.adam(1e-3)."
+            "Pass one, such as optax.adam(1e-3)."
         )
     init, update = build(optax.with_extra_args_support(tx))
     return optax.GradientTransformationExtraArgs(init, update)
@@ -39,8 +39,7 @@ def check_choice(where: str, name: str, value: str, choices: tuple[str, ...]) ->
     """Refuses a value that is not one of `choices`."""
     if value not in choices:
         raise ConfigError(
-            f"[{where}] needs {name} out of {', '.join(choices)}; got {value!r}. "
-            "Do take one of these."
+            f"[{where}] needs {name} out of {', '.join(choices)}; got {value!r}. Use one of these."
         )
 
 
@@ -57,6 +56,6 @@ def check_not_summed(where: str, grads: Any, axis_name: Any) -> None:
         if not names <= jax_compat.varying_axes(leaf):
             raise ReplicationError(
                 f"[{where}] needs gradients of each replica; got one that is equal on all, and so "
-                f"was summed by shard_map, at {jax.tree_util.keystr(path) or 'the top'}. Do pass "
+                f"was summed by shard_map, at {jax.tree_util.keystr(path) or 'the top'}. Pass "
                 "shard_map(check_vma=False), use ipu.pmap, or leave this transformation out."
             )

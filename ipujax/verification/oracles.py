@@ -99,7 +99,7 @@ class Oracle:
                 self.close()
                 raise OracleError(
                     f"[verify] needs an answer of {self.name} within {self._timeout:g} s; "
-                    "got none. Do verify a smaller program."
+                    "got none. Verify a smaller program."
                 )
 
     def _died(self, process: subprocess.Popen[bytes]) -> OracleError:
@@ -111,5 +111,5 @@ class Oracle:
         self.close()
         return OracleError(
             f"[verify] needs {self.name} to survive the program; its process ended with status "
-            f"{status}{words}. Do without this oracle for programs of this kind."
+            f"{status}{words}. Leave this oracle out for programs of this kind."
         )

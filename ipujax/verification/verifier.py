@@ -44,7 +44,7 @@ class Verifier:
     """Holds the oracles' processes. Not for several threads at once; `close` ends them.
 
     Args:
-        oracles: names, the most trusted first.
+        oracles: names; reports of a mismatch show the first one.
         rtol: relative tolerance by dtype name, over the defaults of `compare`.
         folder: where reproducers go; None writes none.
         timeout: seconds for each program on each oracle.
@@ -64,15 +64,19 @@ class Verifier:
     def check(self, call: jax_compat.WatchedCall) -> VerifiedProgram:
         """Compares the results of one call.
 
+        No oracle decides alone where another one could run the program too: what one of them
+        agrees with is right, and who differs is named in the notes.
+
         Raises:
-            MismatchError: they differ from those of the first oracle that could run the program.
+            MismatchError: they differ from those of every oracle that could run the program.
         """
         program = VerifiedProgram(call.name)
         reason = _not_checked(call)
         if reason:
             program.notes = {oracle.name: reason for oracle in self._oracles}
             return program
-        trusted = ""
+        agrees = ""
+        differing: list[tuple[Oracle, list[Any], str]] = []
         for oracle in self._oracles:
             try:
                 theirs = self._run(oracle, call)
@@ -81,11 +85,14 @@ class Verifier:
                 continue
             program.max_error[oracle.name] = _max_error(call.results, theirs)
             differs = self._difference(call.results, theirs)
-            if differs and not trusted:
-                raise self._mismatch(call, oracle, theirs, differs)
             if differs:
-                program.notes[oracle.name] = f"differs alone, from {trusted} too: {differs}"
-            trusted = trusted or oracle.name
+                differing.append((oracle, theirs, differs))
+            else:
+                agrees = agrees or oracle.name
+        if differing and not agrees:
+            raise self._mismatch(call, *differing[0])
+        for oracle, _, differs in differing:
+            program.notes[oracle.name] = f"differs alone, from {agrees} too: {differs}"
         return program
 
     def _run(self, oracle: Oracle, call: jax_compat.WatchedCall) -> list[Any]:
@@ -126,7 +133,7 @@ class Verifier:
         if finding is None:
             text = (
                 f"{heading}\nNo op alone and no piece of the program differs by more than its "
-                f"dtype allows{why}: the difference adds up over the program. Do allow for it "
+                f"dtype allows{why}: the difference adds up over the program. Allow for it "
                 "with ipujax.verify(rtol={...}), or compute in a wider dtype."
             )
             values = {OURS: call.results, oracle.name: theirs}
@@ -143,7 +150,7 @@ class Verifier:
         where = f" at {finding.source}" if finding.source else ""
         what = "alone" if finding.num_ops == 1 else f"in a piece of {finding.num_ops} ops"
         inside = "".join(f"\n  inside {around}" for around in finding.inside)
-        shown = f"\nDo run python {path} to see it again." if path else ""
+        shown = f"\nRun python {path} to see it again." if path else ""
         text = (
             f"{heading}\nThe first op that differs is {finding.op}{where}, {what}.{inside}\n"
             + "\n".join(lines)

@@ -51,6 +51,16 @@ def test_fails_where_a_bound_is_missed(monkeypatch, capsys):
     assert shown.endswith("all within bounds\n")
 
 
+def test_only_must_name_something(capsys):
+    for arguments in (["--only", "nosuch"], ["--devices", "2", "--only", "matmul 1024"]):
+        assert main(["bench", *arguments]) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "needs --only to be part of a row's name; got" in said.err
+    assert main(["bench", "--only", "mathmul"]) == 1
+    assert "matmul 1024 x 1024 float32" in capsys.readouterr().err
+
+
 def test_prints_json(monkeypatch, capsys):
     _, shown = _bench(monkeypatch, capsys, [Row("fast", 0.5, 1.0, "d")], "--json")
     assert json.loads(shown) == {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -50,3 +53,68 @@ def test_devices_under_a_bad_environment_says_why(run_python):
     run = run_python("-m", "ipujax", "devices", env={"JAX_IPU_MODEL_NUM_TILES": "4096"})
     assert run.returncode != 0
     assert "JAX_IPU_MODEL_NUM_TILES needs a whole number from 1 to 1472" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("word", ["devices", "bench", "conformance"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("IPUJAX_NUM_THREADS", "abc"), ("IPUJAX_MAX_ISA", "foo"), ("JAX_IPU_DEVICE_COUNT", "none")],
+)
+def test_words_that_compute_refuse_a_bad_environment_in_one_line(
+    monkeypatch, capsys, word, name, value
+):
+    monkeypatch.setenv(name, value)
+    assert main([word]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert name in said.err
+    assert repr(value) in said.err
+
+
+def test_devices_without_the_platform_says_what_to_run(run_python):
+    run = run_python("-m", "ipujax", "devices", env={"JAX_PLATFORMS": "cpu"})
+    assert run.returncode == 1
+    assert '[devices] needs the platform "ipu"' in run.stderr
+    assert "Run python -m ipujax doctor." in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_without_the_extension_words_say_so(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ipujax._poplar._poplar", None)
+    assert main(["devices"]) == 1
+    assert "[plugin] needs its built extension" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bench", "--devices", "0"],
+        ["bench", "--devices", "99999"],
+        ["bench", "--devices", "many"],
+        ["conformance", "--shard", "3"],
+        ["conformance", "--shard", "2/2"],
+        ["conformance", "--jobs", "0"],
+        ["conformance", "--limit", "-1"],
+    ],
+)
+def test_arguments_out_of_bounds_are_refused(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert re.search(r"needs (a whole number|i/n).*; got", capsys.readouterr().err)
+
+
+def test_a_file_that_is_not_there_is_one_line(capsys):
+    assert main(["conformance", "--from-results", "/nowhere/results"]) == 1
+    assert "[conformance] needs files that it can use; got:" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_ends_the_output_quietly():
+    command = [sys.executable, "-m", "ipujax", "options"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == b""

@@ -16,6 +16,8 @@ from ipujax._poplar import _poplar
 from ipujax.compiler import ir, verify
 from ipujax.compiler.compile import STAGES, compile_module
 from ipujax.compiler.lower import refuse_unsupported
+from ipujax.compiler.reader import read_program
+from ipujax.compiler.rules.registry import RULES
 from ipujax.errors import ConfigError, UnsupportedOpError, VerifyError
 from tests.compiler.programs import artifact, normal
 
@@ -64,10 +66,11 @@ def test_all_unsupported_ops_are_named_at_once_with_their_lines():
     with pytest.raises(UnsupportedOpError) as error:
         compiled(f, X)
     text = str(error.value)
-    unknown = "custom_call @unknown: no codelet is registered for the target 'unknown'"
+    unknown = "custom_call @unknown: the target 'unknown' is compiled for other platforms; "
+    unknown += "jax.pure_callback can call it"
     first = _unknown_call.__code__.co_firstlineno + 1
     assert f"{unknown} (at test_compile.py:{first})" in text
-    nobody = "custom_call @nobody_knows: no codelet is registered for the target 'nobody_knows'"
+    nobody = unknown.replace("unknown", "nobody_knows")
     assert f"{nobody} (at test_compile.py:{line + 2})" in text
 
 
@@ -213,3 +216,66 @@ def from_text(text):
 
     code = _jax.mlir.serialize_portable_artifact(text.encode(), "1.10.0", True)
     return compile_module(bytes(code), b"", {})
+
+
+def test_a_bug_is_one_line_with_the_users_own(monkeypatch, caplog):
+    """The traceback is ours to read: it is logged."""
+    caplog.set_level("DEBUG", "ipujax")
+
+    def rule(builder, op):
+        raise KeyError("no such thing")
+
+    monkeypatch.setitem(RULES, "dot_general", rule)
+
+    def f(x):
+        return lax.cond(x[0, 0] > 0, lambda x: x + 1, lambda x: x @ x, x)
+
+    line = f.__code__.co_firstlineno + 1
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.jit(f)(X)
+    text = str(caught.value)
+    assert text.startswith("INTERNAL: [compile] needs a compiler without bugs; got KeyError")
+    assert f"in stage 7_lower at dot_general (test_compile.py:{line}). Report it" in text
+    assert "IPUJAX_DUMP_DIR" in text
+    assert text.count("\n") == 0
+    assert "Traceback" not in text
+    assert "no such thing" in caplog.text
+    assert "Traceback (most recent call last)" in caplog.text
+
+
+def test_what_the_libraries_refuse_is_no_bug(monkeypatch):
+    def rule(builder, op):
+        raise ValueError("[popx::x] needs 1; got 2. Pass 1.")
+
+    monkeypatch.setitem(RULES, "dot_general", rule)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"INVALID_ARGUMENT: .*popx::x"):
+        jax.jit(lambda x: x @ x)(X)
+
+
+def test_out_of_memory_names_the_leaves_of_pytrees():
+    def f(params, x, *, scale):
+        y = jnp.tanh(x @ params["layers"][0]["w"])
+        return {"out": y * scale, "b": params["layers"][1]["b"] * 2}
+
+    shape = jax.ShapeDtypeStruct
+    params = {"layers": [{"w": shape((8192, 8192), "f4")}, {"b": shape((20_000, 5000), "f4")}]}
+    jitted = jax.jit(f, compiler_options={"ipu_out_of_memory": "error"})
+    lowered = jitted.lower(params, shape((4, 8192), "f4"), scale=shape((), "f4"))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED") as caught:
+        lowered.compile()
+    text = str(caught.value)
+    for name in ("params['layers'][0]['w'] (", "params['layers'][1]['b'] 2", "result['b'] ("):
+        assert name in text
+    assert "argument" not in text
+    assert "bytes; Use" not in text
+
+
+def test_names_are_numbers_where_a_program_has_none():
+    text = """func.func @main(%a: tensor<3xf32>, %b: tensor<3xf32> loc("mine")) -> tensor<3xf32> {
+      %0 = stablehlo.add %a, %b : tensor<3xf32>
+      return %0 : tensor<3xf32>
+    }"""
+    module = jax_compat.parse_module(text)
+    program = read_program(module, "f", RULES.__contains__)
+    assert [parameter.name for parameter in program.parameters] == ["argument 0", "mine"]
+    assert program.result_names == ["result 0"]

@@ -63,7 +63,7 @@ def test_visible_devices_are_the_device_count():
         ("JAX_IPU_MODEL_NUM_TILES", "1473", "needs a whole number from 1 to 1472; got '1473'"),
         ("JAX_IPU_USE_MODEL", "maybe", "needs true or false; got 'maybe'"),
         ("JAX_IPU_USE_MODEL", "false", "needs a build against the Poplar SDK"),
-        ("JAX_IPU_VISIBLE_DEVICES", "0,0", "comma-separated list of different device numbers"),
+        ("JAX_IPU_VISIBLE_DEVICES", "0,0", "comma-separated, different device numbers below 1024"),
         ("IPUJAX_MACHINE", "mk3", "needs one of gc200, bow; got 'mk3'"),
         ("IPUJAX_OUT_OF_MEMORY", "ignore", "needs one of log, error; got 'ignore'"),
         ("IPUJAX_AVAILABLE_MEMORY_PROPORTION", "1.5", "needs a number from 0.0 to 1.0; got '1.5'"),
@@ -74,7 +74,7 @@ def test_a_bad_environment_names_variable_value_and_remedy(name: str, value: str
         config.from_environment({name: value})
     assert text in str(caught.value)
     assert name in str(caught.value)
-    assert " Do " in str(caught.value)
+    assert re.search(r"\. (Use|Unset) ", str(caught.value))
 
 
 def test_a_dump_folder_that_cannot_be_made(tmp_path: Path):
@@ -125,3 +125,56 @@ def test_every_environment_variable_that_the_sources_read_is_documented():
     page = config.table()
     assert read
     assert [name for name in sorted(read) if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "needs"),
+    [
+        *(("IPUJAX_NUM_THREADS", v, "a whole number from 1 to 1024") for v in ("abc", "0", "-1")),
+        ("IPUJAX_NUM_THREADS", "1000000000", "a whole number from 1 to 1024"),
+        ("IPUJAX_MAX_ISA", "avx1024", "baseline, avx2 or avx512"),
+        ("IPUJAX_CODELET_INCLUDE", "/nowhere", "a folder that exists"),
+        ("IPUJAX_VERIFY", "yes", "0 or 1"),
+    ],
+)
+def test_a_bad_variable_of_the_process(name: str, value: str, needs: str):
+    with pytest.raises(ConfigError) as caught:
+        config.from_environment({name: value})
+    assert f"{name} needs {needs}; got {value!r}. Correct or unset it." in str(caught.value)
+
+
+def test_jax_says_what_is_wrong_with_a_variable_of_the_process(run_python):
+    """Not that the extension was not built; and it does not go on with the CPU backend."""
+    for name, value in (("IPUJAX_MAX_ISA", "fast"), ("IPUJAX_NUM_THREADS", "all")):
+        run = run_python("-c", "import jax; print(jax.devices())", env={name: value})
+        assert run.returncode == 1
+        assert f"[config] {name} needs" in run.stderr
+        assert f"got {value!r}" in run.stderr
+        assert "make build" not in run.stderr
+        assert run.stdout == ""
+
+
+@pytest.mark.parametrize("ids", ["12345678901234567890", "1024", "0,", "1," * 5000, "0,00"])
+def test_ipu_numbers_are_bounded(ids: str):
+    with pytest.raises(ConfigError, match="different device numbers below 1024"):
+        config.from_environment({"JAX_IPU_VISIBLE_DEVICES": ids})
+
+
+def test_misspelt_variables_are_warned_of_once(caplog):
+    environment = {"IPUJAX_NUM_THREDS": "4", "JAX_IPU_DEVICES": "2", "IPUJAX_X64": "demote"}
+    for _ in range(2):
+        assert config.from_environment(environment).compile.x64 == "demote"
+    said = [record.getMessage() for record in caplog.records if record.name == "ipujax"]
+    assert len(said) == 2
+    assert "IPUJAX_NUM_THREDS is not known. Did you mean IPUJAX_NUM_THREADS?" in said[0]
+    assert "JAX_IPU_DEVICES" in said[1]
+
+
+def test_options_of_other_backends_are_ignored_with_one_line(caplog):
+    caplog.set_level("INFO", "ipujax")
+    options = {"xla_cpu_enable_fast_math": True, "xla_test_only": 1, "ipu_partials_type": "half"}
+    for _ in range(2):
+        changed = config.with_compiler_options(config.CompileConfig(), options)
+        assert changed == config.CompileConfig(partials_type="half")
+    (record,) = caplog.records
+    assert "xla_cpu_enable_fast_math, xla_test_only" in record.getMessage()

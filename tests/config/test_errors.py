@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
 from ipujax import errors
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _error_types() -> list[type[errors.IpuError]]:
@@ -29,3 +33,13 @@ def test_unsupported_ops_are_listed_all_at_once():
     assert "got 2 that have none" in text
     assert "stablehlo.fft: no rule yet (at train.py:31)" in text
     assert "stablehlo.cholesky: no rule yet\n" in text
+
+
+def test_texts_say_what_to_do_in_plain_imperatives():
+    """ "`Use one of these.`, not `Do use one of these.`"""
+    found = []
+    for pattern in ("ipujax/**/*.py", "cpp/**/*.[ch]pp", "xla_plugin/*.[ch]pp"):
+        for path in ROOT.glob(pattern):
+            emphatic = re.findall(r"(?:\bDo|\\nDo) (?!not\b)[a-z]+", path.read_text())
+            found += [f"{path.name}: {text}" for text in emphatic]
+    assert found == []

@@ -79,20 +79,20 @@ def check(
             outcome.refused[name] = "it compares NaN in no total order"
             continue
         try:
-            found = _differences(program.errors, ours, run(program.code, program.arguments))
+            found = differing(program.errors, ours, run(program.code, program.arguments))
         except (OracleError, jax.errors.JaxRuntimeError) as error:
             outcome.refused[name] = str(error)
             continue
         others = [other for key, other in oracles.items() if key != name]
         judges = [*others, *([referee] if referee else []), one_by_one(run)]
-        if found and any(_agrees(program, ours, sorted(found), judge) for judge in judges):
+        if found and any(agrees(program, ours, sorted(found), judge) for judge in judges):
             outcome.refused[name] = f"it is wrong alone: {next(iter(found.values()))}"
             continue
         outcome.differences += [f"{name}: result {k}: {text}" for k, text in found.items()]
     return outcome
 
 
-def _differences(
+def differing(
     errors: Sequence[float], ours: Sequence[Any], theirs: Sequence[Any]
 ) -> dict[int, str]:
     """What is wrong with each result that differs, by its number."""
@@ -100,7 +100,7 @@ def _differences(
     return {k: text for k, text in enumerate(texts) if text}
 
 
-def _agrees(program: RandomProgram, ours: Sequence[Any], which: list[int], referee: Run) -> bool:
+def agrees(program: RandomProgram, ours: Sequence[Any], which: list[int], referee: Run) -> bool:
     """Whether the referee makes of the program's part that `which` results need what we made."""
     module = jax_compat.parse_module(program.code)  # a block lives as long as its module
     block = slices.main_block(module)
@@ -114,7 +114,7 @@ def _agrees(program: RandomProgram, ours: Sequence[Any], which: list[int], refer
         theirs = referee(part.code, arguments)
     except (OracleError, jax.errors.JaxRuntimeError):
         return False
-    return not _differences([program.errors[k] for k in which], [ours[k] for k in which], theirs)
+    return not differing([program.errors[k] for k in which], [ours[k] for k in which], theirs)
 
 
 def beyond_interpreter(text: str, arguments: Sequence[np.ndarray]) -> bool:
@@ -127,11 +127,11 @@ def unequal(ours: np.ndarray, theirs: np.ndarray, allowed: float) -> str:
     """Empty where no element differs by more than `allowed`; NaN equals NaN, and 0 equals -0."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return f"{ours.dtype}{ours.shape} instead of {theirs.dtype}{theirs.shape}"
-    kind = np.float64 if ours.dtype.kind in "fV" else np.int64
+    kind = {"f": np.float64, "V": np.float64, "c": np.complex128}.get(ours.dtype.kind, np.int64)
     a, b = ours.astype(kind), theirs.astype(kind)
     with np.errstate(all="ignore"):
         same = (a == b) | (np.abs(a - b) <= 2 * allowed)
-    if kind is np.float64:
+    if kind is not np.int64:
         same |= np.isnan(a) & np.isnan(b)
     if same.all():
         return ""

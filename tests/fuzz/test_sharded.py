@@ -1,4 +1,4 @@
-"""The first programs of `python -m tests.fuzz --against one-device`, and those that failed."""
+"""The first programs of `python -m tests.fuzz --kind sharded`, and those that failed."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -72,7 +73,7 @@ def test_the_second_process_compiles_nothing(cached, tmp_path: Path):
 
 
 @pytest.mark.parametrize("damage", ["cut short", "altered", "another version", "empty"])
-def test_a_damaged_entry_is_reported_and_compiled_again(cached, tmp_path: Path, damage: str):
+def test_a_damaged_entry_is_reported_once_and_replaced(cached, tmp_path: Path, damage: str):
     from jax._src import compilation_cache
 
     cached()
@@ -96,6 +97,91 @@ def test_a_damaged_entry_is_reported_and_compiled_again(cached, tmp_path: Path, 
     assert again["compiles"] == 1
     (warning,) = again["warnings"]
     assert "Error reading persistent compilation cache entry" in warning
+    mended = cached()
+    assert (mended["compiles"], mended["hits"], mended["warnings"]) == (0, 1, [])
+    assert sorted(path.name for path in entry.parent.iterdir()) == [entry.name]
+
+
+FULL_DISK = (
+    """
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+"""
+    + "    "
+    + DOUBLE
+)
+
+
+def test_a_full_disk_leaves_no_half_entry(cached, tmp_path: Path):
+    full = cached(FULL_DISK)
+    assert full["compiles"] == 1
+    (warning,) = full["warnings"]
+    assert "Error writing persistent compilation cache entry" in warning
+    assert list((tmp_path / "cache").iterdir()) == []
+    assert cached()["warnings"] == []
+    assert cached()["hits"] == 1
+
+
+def test_a_full_disk_leaves_a_damaged_entry_as_it_was(cached, tmp_path: Path):
+    cached()
+    (entry,) = entries(tmp_path)
+    entry.write_bytes(b"damaged")
+    full = cached(FULL_DISK)
+    assert [warning.split(" persistent")[0] for warning in full["warnings"]] == [
+        "Error reading",
+        "Error writing",
+    ]
+    assert entry.read_bytes() == b"damaged"
+    assert list(entry.parent.iterdir()) == [entry]
+
+
+def test_a_folder_that_takes_no_files_is_reported(run_python, tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(body=DOUBLE))
+    done = run_python(script, "/proc/self/fdinfo")  # nobody can write there, not even root
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["compiles"] == 1
+    assert all("Error writing" in warning for warning in result["warnings"])
+    assert len(result["warnings"]) == 1
+
+
+WITH_A_LIMIT = (
+    """
+    import types
+    nothing = lambda *a, **k: None
+    lock = type("Lock", (), {"__init__": nothing, "acquire": nothing, "release": nothing})
+    from jax._src import lru_cache
+    lru_cache.filelock = types.SimpleNamespace(FileLock=lock)
+    jax.config.update("jax_compilation_cache_max_size", 1 << 20)
+"""
+    + "    "
+    + DOUBLE
+)
+
+
+def test_a_folder_with_a_size_limit_keeps_the_time_of_access(cached, tmp_path: Path):
+    cached(WITH_A_LIMIT)
+    (entry,) = entries(tmp_path)
+    names = {entry.name, entry.name.replace("-cache", "-atime")}
+    assert {path.name for path in entry.parent.iterdir()} == names
+    entry.write_bytes(b"damaged")
+    assert len(cached(WITH_A_LIMIT)["warnings"]) == 1
+    mended = cached(WITH_A_LIMIT)
+    assert (mended["hits"], mended["warnings"]) == (1, [])
+    assert {path.name for path in entry.parent.iterdir()} == names
+
+
+def test_processes_that_mend_an_entry_at_once(cached, tmp_path: Path):
+    cached()
+    (entry,) = entries(tmp_path)
+    entry.write_bytes(b"damaged")
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(lambda _: cached(), range(4)))
+    assert all(run["compiles"] + run["hits"] == 1 for run in runs)
+    assert list(entry.parent.iterdir()) == [entry]
+    last = cached()
+    assert (last["hits"], last["warnings"]) == (1, [])
 
 
 def test_options_and_machine_are_part_of_the_key(cached):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jaxlib import _jax
 
+from ipujax import jax_compat
 from tests.cases.case import array
 
 MATRIX, OTHER = array((2, 3)), array((3, 4), low=-1)
@@ -227,3 +228,19 @@ def test_one_device_permutes_with_itself_or_receives_zeros(pairs: str, factor: f
       return %0 : tensor<2x3xf32>
     }}"""
     np.testing.assert_array_equal(run("ipu", text, MATRIX)[0], factor * MATRIX)
+
+
+def test_scan_of_chlo_needs_no_refinement() -> None:
+    """XLA's CPU backend ends the process over it (jaxlib 0.10.2): NumPy is the oracle."""
+    text = """func.func @main(%a: tensor<5x3xf32>) -> tensor<5x3xf32> {
+      %z = stablehlo.constant dense<0.0> : tensor<3xf32>
+      %0:2 = chlo.scan (%a) inits (%z) dimension=0 attributes {is_associative=true} {
+        ^bb0(%x: tensor<3xf32>, %c: tensor<3xf32>):
+          %s = stablehlo.add %x, %c : tensor<3xf32>
+          stablehlo.return %s, %s : tensor<3xf32>, tensor<3xf32>
+      } : (tensor<5x3xf32>, tensor<3xf32>) -> (tensor<5x3xf32>, tensor<3xf32>)
+      return %0#0 : tensor<5x3xf32>
+    }"""
+    a = np.arange(15, dtype=np.float32).reshape(5, 3)
+    (found,) = jax_compat.load_program(text, jax.devices("ipu")[0])([a])
+    np.testing.assert_allclose(found, np.cumsum(a, 0))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
+from ipujax.compiler.emulation import emulated_share
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((4, 5)), RNG.standard_normal((4, 5))
@@ -202,6 +207,100 @@ def test_linear_algebra_is_demoted_but_not_emulated():
         jax.jit(jnp.fft.fft, compiler_options={"ipu_x64": "emulate"})(X)
 
 
-def test_the_default_names_the_option():
+def test_refusing_names_the_option():
+    f = jax.jit(lambda x: x + 1, compiler_options={"ipu_x64": "error"})
     with jax.enable_x64(True), pytest.raises(jax.errors.JaxRuntimeError, match="ipu_x64"):
-        jax.jit(lambda x: x + 1)(X)
+        f(X)
+
+
+def test_by_default_64_bits_are_emulated():
+    with jax.enable_x64(True):
+        key = jax.random.key(2)
+        for f, args in (
+            (lambda x: jnp.argmax(x, 1), (X,)),
+            (lambda key: jax.random.normal(key, (9,)), (key,)),
+            (lambda x: jnp.cumsum(x, 0), (N,)),
+        ):
+            ours = np.asarray(jax.jit(f)(*args))
+            with jax.default_device(jax.devices("cpu")[0]):
+                theirs = np.asarray(jax.jit(f)(*(jax.device_put(a) for a in args)))
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def _lines(caplog) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if "[x64]" in record.getMessage()]
+
+
+def test_one_line_names_what_is_emulated_and_its_cost(caplog):
+    caplog.set_level(logging.INFO, "ipujax")
+    with jax.enable_x64(True):
+
+        def product(x):
+            return jnp.float32(2) * x.astype("f4") + (x * x).astype("f4")
+
+        for _ in range(2):
+            jax.jit(lambda x: product(x))(X)
+    (record,) = _lines(caplog)
+    assert record.levelname == "WARNING"
+    line = product.__code__.co_firstlineno + 1
+    assert f"the first op is convert in float64 (at test_x64.py:{line})" in record.getMessage()
+    assert re.search(r"about \d+% of the program's cycles", record.getMessage())
+    assert 'ipu_x64="demote"' in record.getMessage()
+
+
+def test_a_small_share_is_information_and_none_is_silent(caplog):
+    caplog.set_level(logging.INFO, "ipujax")
+    with jax.enable_x64(True):
+        a = np.ones((1500, 1500), np.float32)
+        jax.jit(lambda a, n: (a @ a @ a, n + 1))(a, np.int64(3))
+        assert [record.levelname for record in _lines(caplog)] == ["INFO"]
+        caplog.clear()
+        jax.jit(lambda x, n: (x.T, n[0]))(X, N)
+    jax.jit(lambda: jax.random.uniform(jax.random.key(0), (10,)))()
+    assert _lines(caplog) == []
+
+
+def test_shares_count_how_often_loops_run_and_the_dearest_branch():
+    step = lambda cycles, dtype: {"cost": {"cycles": cycles}, "operands": [{"type": dtype}]}  # noqa: E731
+    image = {
+        "steps": [step(10.0, "float"), step(5.0, "double"), step(20.0, "longlong")],
+        "nodes": [
+            (0, 0, [1, 2, 4]),  # a sequence of: a step, a loop, a branch
+            (1, 0, []),
+            (2, 4, [3]),
+            (1, 1, []),
+            (4, 0, [5, 6]),
+            (1, 0, []),
+            (1, 2, []),
+        ],
+    }
+    assert emulated_share(image) == pytest.approx((4 * 5 + 20) / (10 + 4 * 5 + 20))
+
+
+def test_small_unsigned_numbers_are_narrowed_only_where_nobody_needs_all_their_bits():
+    def f(n):
+        i = lax.iota(np.uint64, 5)
+        return (
+            i,
+            i * 3 + n,
+            i < 3,
+            jnp.where(n > 0, i, n),
+            lax.fori_loop(0, 3, lambda k, c: c + i, i),
+        )
+
+    n = np.full(5, 2**40, np.uint64)
+    _close(*_run(f, "emulate", n), 0, 0)
+
+
+@pytest.mark.parametrize("mode", ["error", "demote", "emulate"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_upper_words_of_products_need_no_64_bit_types(dtype: str, mode: str):
+    info = np.iinfo(dtype)
+    edges = np.array([info.min, info.max, 0, 1, 0xFFFF, 0x10000, info.max - 1, info.min + 1])
+    random = RNG.integers(info.min, info.max, (2, 200), dtype)
+    x = np.concatenate([np.repeat(edges, 8).astype(dtype), random[0]])
+    y = np.concatenate([np.tile(edges, 8).astype(dtype), random[1]])
+    found = jax.jit(lax.mulhi, compiler_options={"ipu_x64": mode})(x, y)
+    wanted = (x.astype(object) * y.astype(object)) >> 32
+    np.testing.assert_array_equal(np.asarray(found), wanted.astype(dtype))

@@ -26,6 +26,22 @@ def test_costs(compiled):
     assert cost["bytes accessed"] >= 4 * (8 * 16 + 16 * 4 + 8 * 4)
 
 
+def test_costs_before_compiling_are_those_of_the_compiled_program():
+    lowered = jax.jit(lambda x, y: x @ y + 1).lower(jnp.ones((8, 16)), jnp.ones((16, 4)))
+    cost = lowered.cost_analysis()
+    assert cost["flops"] >= 2 * 8 * 16 * 4
+    assert cost["bytes accessed"] >= 4 * (8 * 16 + 16 * 4 + 8 * 4)
+    assert cost == lowered.compile().cost_analysis()
+
+
+def test_costs_before_compiling_over_several_devices():
+    mesh = jax.make_mesh((4,), ("a",), devices=jax.devices("ipu")[:4])
+    x = jax.device_put(np.ones((8, 16), np.float32), jax.NamedSharding(mesh, jax.P("a")))
+    lowered = jax.jit(lambda x: x.sum(0)).lower(x)
+    assert lowered.cost_analysis()["link cycles"] > 0
+    assert lowered.cost_analysis() == lowered.compile().cost_analysis()
+
+
 def test_memory(compiled):
     memory = compiled.memory_analysis()
     assert memory.argument_size_in_bytes == 4 * (8 * 16 + 16 * 4)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -81,6 +85,125 @@ def test_in_shard_map_each_device_calls_with_its_block(mesh: Mesh):
     mapped = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=P("a")))
     np.testing.assert_allclose(mapped(X), X * 3)
     assert seen == [(2, 2)] * 4
+
+
+def on_each(count: int, host: Callable[..., Any], call: Any = jax.pure_callback) -> Any:
+    """A jitted function that calls the host on each of so many IPUs, with two numbers each."""
+    devices = Mesh(np.array(jax.devices("ipu")[:count]), ("a",))
+
+    def f(x: Any) -> Any:
+        return call(host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    return jax.jit(jax.shard_map(f, mesh=devices, in_specs=P("a"), out_specs=P("a")))
+
+
+@pytest.mark.parametrize("call", [jax.pure_callback, io_callback])
+def test_callbacks_of_all_devices_meet(call: Any):
+    barrier = threading.Barrier(8, timeout=60)
+
+    def host(x: Any) -> Any:
+        barrier.wait()
+        return np.asarray(x) + 1
+
+    x = np.arange(16, dtype=np.float32)
+    np.testing.assert_array_equal(on_each(8, host, call)(x), x + 1)
+
+
+def test_callbacks_meet_in_every_turn_of_a_loop_with_a_collective(mesh: Mesh):
+    barrier = threading.Barrier(4, timeout=60)
+
+    def host(x: Any) -> Any:
+        barrier.wait()
+        return np.asarray(x) + 1
+
+    def turn(x: Any, _: Any) -> Any:
+        x = jax.pure_callback(host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        return x, lax.psum(x.sum(), "a")
+
+    f = jax.shard_map(
+        lambda x: lax.scan(turn, x, None, length=3),
+        mesh=mesh,
+        in_specs=P("a"),
+        out_specs=(P("a"), P()),
+        check_vma=False,
+    )
+    last, sums = jax.jit(f)(X)
+    np.testing.assert_array_equal(last, X + 3)
+    np.testing.assert_array_equal(sums, [X.sum() + 16, X.sum() + 32, X.sum() + 48])
+
+
+def test_jax_runs_inside_callbacks_that_wait_for_each_other():
+    barrier = threading.Barrier(4, timeout=60)
+    cos = jax.jit(jnp.cos)
+
+    def host(x: Any) -> Any:
+        barrier.wait()
+        cosines = np.asarray(cos(jax.device_put(np.asarray(x), jax.devices("ipu")[1])))
+        barrier.wait()
+        return cosines
+
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_allclose(on_each(4, host)(x), np.cos(x), rtol=1e-5)
+
+
+def test_one_callback_that_raises_is_reported_and_ends_the_others():
+    barrier = threading.Barrier(4, timeout=60)
+    later: list[Any] = []
+
+    def host(x: Any) -> Any:
+        barrier.wait()
+        if x[0] == 2:
+            raise ValueError("the second device has had enough")
+        return np.asarray(x)
+
+    def second(x: Any) -> Any:
+        later.append(x)
+        return np.asarray(x)
+
+    devices = Mesh(np.array(jax.devices("ipu")[:4]), ("a",))
+
+    def f(x: Any) -> Any:
+        kind = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        once = jax.pure_callback(host, kind, x)
+        return jax.pure_callback(second, kind, lax.psum(once, "a") + once)
+
+    x = np.arange(8, dtype=np.float32)
+    mapped = jax.jit(jax.shard_map(f, mesh=devices, in_specs=P("a"), out_specs=P("a")))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: the second device"):
+        mapped(x).block_until_ready()
+    assert later == []
+    barrier.reset()
+    np.testing.assert_array_equal(on_each(4, lambda x: np.asarray(x) * 2)(x), x * 2)
+
+
+def test_an_error_is_reported_while_others_wait_for_who_raised():
+    barrier = threading.Barrier(4, timeout=120)
+
+    def host(x: Any) -> Any:
+        if x[0] == 4:
+            while barrier.n_waiting < 3:
+                time.sleep(0.01)
+            raise ValueError("the third device does not come")
+        barrier.wait()
+        return np.asarray(x)
+
+    x = np.arange(8, dtype=np.float32)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="the third device does not come"):
+        on_each(4, host)(x).block_until_ready()
+    assert barrier.n_waiting == 3
+    barrier.abort()
+    np.testing.assert_array_equal(on_each(4, lambda x: np.asarray(x) * 2)(x), x * 2)
+
+
+def test_a_thousand_calls_start_no_threads():
+    f = on_each(8, lambda x: np.asarray(x) + 1)
+    x = np.arange(16, dtype=np.float32)
+    np.asarray(f(x))
+    before = len(os.listdir("/proc/self/task"))
+    for _ in range(1000):
+        result = f(x)
+    np.testing.assert_array_equal(result, x + 1)
+    assert len(os.listdir("/proc/self/task")) <= before
 
 
 def test_pmap_is_a_program_over_several_devices():

@@ -134,3 +134,36 @@ def test_unknown_oracles_are_refused():
     text = "oracles needs names out of cpu, interpreter; got gpu"
     with pytest.raises(ConfigError, match=text), ipujax.verify(oracles=("gpu",)):
         pass
+
+
+def _clamped(x: np.ndarray, start: int, size: int) -> np.ndarray:
+    start = min(max(start, 0), len(x) - size)
+    return x[start : start + size]
+
+
+@pytest.mark.parametrize(("i", "j"), [(8, 0), (8, 2), (7, 1)])
+def test_no_oracle_decides_alone(i: int, j: int):
+    """The CPU backend of jaxlib 0.10.2 adds up the starts of nested slices before it clamps them."""
+
+    @jax.jit
+    def nested(x, i, j):
+        return lax.dynamic_slice(lax.dynamic_slice(x, (i,), (6,)), (j,), (3,))
+
+    x = np.arange(10, dtype=np.float32)
+    wanted = _clamped(_clamped(x, i, 6), j, 3)
+    with jax.default_device(jax.devices("cpu")[0]):
+        on_cpu = np.asarray(nested(x, i, j))
+    if (on_cpu == wanted).all():
+        pytest.skip("this jaxlib's CPU backend clamps nested slices one by one")
+    with ipujax.verify(reproducer_dir=None) as report:
+        np.testing.assert_array_equal(nested(x, i, j), wanted)
+    (program,) = report.programs
+    assert program.max_error["interpreter"] == 0
+    assert program.max_error["cpu"] > 0
+    assert "differs alone, from interpreter too" in program.notes["cpu"]
+    # Alone it would have decided.
+    with (
+        pytest.raises(MismatchError, match="to compute what cpu does"),
+        ipujax.verify(oracles=("cpu",), reproducer_dir=None),
+    ):
+        nested(x, i, j)

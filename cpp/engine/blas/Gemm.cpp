@@ -2,20 +2,29 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/OpenBlas.hpp"
 #include "engine/blas/Scratch.hpp"
+#include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::blas {
 namespace {
 
-constexpr std::int64_t kDepth = 256;      ///< k per pass: A and B panels fit the first-level cache
-constexpr std::int64_t kBlockRows = 168;  ///< rows of A kept in the second-level cache
-constexpr std::int64_t kTaskWork = 1 << 17;      ///< multiply-adds worth a thread
-constexpr std::int64_t kSharedFloats = 1 << 24;  ///< most of B packed at one time
+constexpr std::int64_t kDepthBytes = 1024;  ///< of a row per pass: panels fit the first-level cache
+constexpr std::int64_t kBlockRows = 168;    ///< rows of A kept in the second-level cache
+constexpr std::int64_t kTaskWork = 1 << 17;     ///< multiply-adds worth a thread
+constexpr std::int64_t kSharedBytes = 1 << 26;  ///< most of B packed at one time
+
+constexpr std::int64_t kColumns = 512;  ///< of a task: bounds its scratch
+
+/// Rows of k per pass.
+template <class M>
+constexpr std::int64_t kDepth = kDepthBytes /
+                                static_cast<std::int64_t>(sizeof(Word<M>)) * M::kPerWord;
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -27,35 +36,39 @@ void forRange(ThreadPool* pool, std::int64_t n, std::int64_t grain, RangeFn fn) 
   }
 }
 
-/// Writes a finished block of float sums to C.
-void finish(const Gemm& g, const float* sums, std::int64_t ld, std::int64_t m0, std::int64_t rows,
+/// Writes a finished block of sums to C.
+template <class M>
+void finish(const Gemm& g, Word<M>* sums, std::int64_t ld, std::int64_t m0, std::int64_t rows,
             std::int64_t n0, std::int64_t cols) {
-  float* line = scratch(ScratchUse::kRow, cols * 2);
+  using Sums = typename M::Sums;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t offset = (m0 + i) * g.c.row + n0 * g.c.col;
-    const float* source = sums + i * ld;
-    if (g.scale != 1.0f || g.accumulate) {
-      for (std::int64_t j = 0; j < cols; ++j) line[j] = source[j] * g.scale;
-      if (g.accumulate) {
-        loadRow(g.c.data, g.c.type, offset, g.c.col, cols, line + cols);
-        for (std::int64_t j = 0; j < cols; ++j) line[j] += line[cols + j];
-      }
-      source = line;
+    Word<M>* line = sums + i * ld;
+    if constexpr (std::is_same_v<M, Floats>) {
+      if (g.scale != 1.0f)
+        for (std::int64_t j = 0; j < cols; ++j) line[j] *= g.scale;
     }
-    storeRow(source, g.c.data, g.c.type, offset, g.c.col, cols);
+    if (g.accumulate) {
+      Word<M>* before = scratch<Word<M>>(ScratchUse::kRow, cols);
+      loadRow<Sums>(g.c.data, g.c.type, offset, g.c.col, cols, before);
+      for (std::int64_t j = 0; j < cols; ++j) line[j] += before[j];
+    }
+    storeRow<Sums>(line, g.c.data, g.c.type, offset, g.c.col, cols);
   }
 }
 
 /// The right operand for one task: packed for all columns by the caller, or packed here.
+template <class M>
 struct Right {
-  const float* packed = nullptr;  ///< panels of all K, first column `first_col`
+  const Word<M>* packed = nullptr;  ///< panels of all K, first column `first_col`
   std::int64_t first_col = 0;
 };
 
 /// One group of panels against all row blocks of a task, for one range of k.
-void sweepRows(const LeftBlock& left, std::int64_t rows, std::int64_t per_block, MicroCall call,
-               float* c, std::int64_t c_row, std::int64_t panels) {
-  const auto& table = micro();
+template <class M>
+void sweepRows(const LeftBlock<M>& left, std::int64_t rows, std::int64_t per_block,
+               MicroCall<Word<M>> call, Word<M>* c, std::int64_t c_row, std::int64_t panels) {
+  const auto& table = micro<M>();
   for (std::int64_t r = 0, block = 0; r < rows; r += per_block, ++block) {
     call.a = left.data + block * left.block;
     call.c = c + r * c_row;
@@ -63,130 +76,157 @@ void sweepRows(const LeftBlock& left, std::int64_t rows, std::int64_t per_block,
   }
 }
 
+/// Points `call` at `width` columns of B from n0 on, of which `num_k` rows from k0 on: packed by
+/// the caller, used as they lie in memory, or packed into `buffer`.
+template <class M>
+void setRight(const Gemm& g, const Right<M>& right, std::int64_t k0, std::int64_t num_k,
+              std::int64_t n0, std::int64_t width, bool few_rows, Word<M>* buffer,
+              MicroCall<Word<M>>& call) {
+  const std::int64_t words = wordsOf<M>(num_k);
+  call.b_k = kPanel<M>;
+  if (right.packed) {
+    const std::int64_t depth = wordsOf<M>(g.k);
+    call.b = right.packed + (n0 - right.first_col) * depth + k0 / M::kPerWord * kPanel<M>;
+    call.b_panel = depth * kPanel<M>;
+  } else if (isWord<M>(g.b.type) && g.b.col == 1 && width % kPanel<M> == 0 && few_rows) {
+    call.b = g.b.words<Word<M>>(k0, n0);
+    call.b_k = g.b.row;
+    call.b_panel = kPanel<M>;
+  } else {
+    for (std::int64_t j = 0; j < width; j += kPanel<M>)
+      packPanel<M>(g.b, k0, num_k, n0 + j, std::min(kPanel<M>, width - j), buffer + j * words);
+    call.b = buffer;
+    call.b_panel = kPanel<M> * words;
+  }
+}
+
 /// Rows [m0, m0 + rows) and columns [n0, n0 + cols).
-void block(const Gemm& g, const Right& right, std::int64_t m0, std::int64_t rows, std::int64_t n0,
-           std::int64_t cols) {
-  const auto& table = micro();
+template <class M>
+void block(const Gemm& g, const Right<M>& right, std::int64_t m0, std::int64_t rows,
+           std::int64_t n0, std::int64_t cols) {
+  using W = Word<M>;
+  const auto& table = micro<M>();
   const std::int64_t panel_group =
-      std::min<std::int64_t>(rows <= table.max_rows[kMaxPanels] ? kMaxPanels : 2, table.max_panels);
+      rows <= table.max_rows[kMaxPanels] ? kMaxPanels : std::min(2, table.panels);
   const std::int64_t max_rows = table.max_rows[panel_group];
   const std::int64_t per_block = ceilDiv(rows, ceilDiv(rows, max_rows));
-  const std::int64_t depth = g.half_block ? g.half_block : kDepth;
-  const bool direct = g.c.isFloat() && g.c.col == 1 && g.scale == 1.0f && !g.half_block;
-  float* sums = direct ? static_cast<float*>(g.c.data) + m0 * g.c.row + n0
-                       : scratch(ScratchUse::kResult, rows * cols);
+  const std::int64_t depth = g.half_block ? g.half_block : kDepth<M>;
+  const std::int64_t words = wordsOf<M>(std::min(depth, g.k));
+  const bool direct = isSum<M>(g.c.type) && g.c.col == 1 && g.scale == 1.0f && !g.half_block;
+  W* sums = direct ? static_cast<W*>(g.c.data) + m0 * g.c.row + n0
+                   : scratch<W>(ScratchUse::kResult, rows * cols);
   const std::int64_t ld = direct ? g.c.row : cols;
-  float* left_buffer = scratch(ScratchUse::kLeft, leftScratch(rows, std::min(depth, g.k)));
-  float* right_buffer =
-      right.packed ? nullptr
-                   : scratch(ScratchUse::kRight, panel_group * kPanel * std::min(depth, g.k));
+  W* left_buffer = scratch<W>(ScratchUse::kLeft, leftScratch(rows, words));
+  W* right_buffer =
+      right.packed ? nullptr : scratch<W>(ScratchUse::kRight, panel_group * kPanel<M> * words);
   for (std::int64_t k0 = 0; k0 < g.k || k0 == 0; k0 += depth) {
-    const std::int64_t kc = std::min(depth, g.k - k0);
-    const LeftBlock left = packLeft(g.a, m0, rows, k0, kc, per_block, left_buffer);
-    for (std::int64_t j = 0; j < cols; j += panel_group * kPanel) {
-      const std::int64_t width = std::min(panel_group * kPanel, cols - j);
-      const std::int64_t panels = ceilDiv(width, kPanel);
-      MicroCall call;
-      call.a_row = left.row;
-      call.a_k = left.k;
-      call.kc = kc;
-      call.c_row = ld;
-      call.cols = width;
-      call.accumulate = k0 > 0 || (direct && g.accumulate);
-      if (right.packed) {
-        call.b = right.packed + (n0 + j - right.first_col) * g.k + k0 * kPanel;
-        call.b_panel = g.k * kPanel;
-      } else if (g.b.isFloat() && g.b.col == 1 && width % kPanel == 0 && rows <= 2 * per_block) {
-        call.b = g.b.floats(k0, n0 + j);
-        call.b_k = g.b.row;
-        call.b_panel = kPanel;
-      } else {
-        for (std::int64_t p = 0; p < panels; ++p)
-          packPanel(g.b, k0, kc, n0 + j + p * kPanel, std::min(kPanel, width - p * kPanel),
-                    right_buffer + p * kPanel * kc);
-        call.b = right_buffer;
-        call.b_panel = kPanel * kc;
-      }
-      sweepRows(left, rows, per_block, call, sums + j, ld, panels);
+    const std::int64_t num_k = std::min(depth, g.k - k0);
+    const LeftBlock<M> left = packLeft<M>(g.a, m0, rows, k0, num_k, per_block, left_buffer);
+    MicroCall<W> call;
+    call.a_row = left.row;
+    call.a_k = left.k;
+    call.kc = wordsOf<M>(num_k);
+    call.c_row = ld;
+    call.accumulate = k0 > 0 || (direct && g.accumulate);
+    for (std::int64_t j = 0; j < cols; j += panel_group * kPanel<M>) {
+      call.cols = std::min(panel_group * kPanel<M>, cols - j);
+      setRight<M>(g, right, k0, num_k, n0 + j, call.cols, rows <= 2 * per_block, right_buffer,
+                  call);
+      sweepRows<M>(left, rows, per_block, call, sums + j, ld, ceilDiv(call.cols, kPanel<M>));
     }
-    if (g.half_block) roundToHalf(sums, rows * cols);
+    if constexpr (std::is_same_v<M, Floats>) {
+      if (g.half_block) simd::roundToHalf(sums, rows * cols);
+    }
   }
-  if (!direct) finish(g, sums, ld, m0, rows, n0, cols);
+  if (!direct) finish<M>(g, sums, ld, m0, rows, n0, cols);
 }
 
 /// Few rows: the columns are shared out and each task packs its own part of B.
+template <class M>
 void wide(ThreadPool* pool, const Gemm& g) {
-  const std::int64_t unit = kMaxPanels * kPanel;
-  const std::int64_t units = ceilDiv(g.n, unit);
-  const std::int64_t work = std::max<std::int64_t>(1, g.m * g.k * unit);
+  constexpr std::int64_t kUnit = kMaxPanels * kPanel<M>;
+  const std::int64_t units = ceilDiv(g.n, kUnit);
+  const std::int64_t work = std::max<std::int64_t>(1, g.m * g.k * kUnit);
   const std::int64_t grain = ceilDiv(kTaskWork, work);
   forRange(pool, units, grain, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t step = 512 / unit;  // bounds the scratch of a task
-    for (std::int64_t u = begin; u < end; u += step) {
-      const std::int64_t n0 = u * unit;
-      block(g, {}, 0, g.m, n0, std::min(std::min(end, u + step) * unit, g.n) - n0);
+    constexpr std::int64_t kStep = kColumns / kUnit;
+    for (std::int64_t u = begin; u < end; u += kStep) {
+      const std::int64_t n0 = u * kUnit;
+      block<M>(g, {}, 0, g.m, n0, std::min(std::min(end, u + kStep) * kUnit, g.n) - n0);
     }
   });
 }
 
 /// Many rows: B is packed once, then blocks of rows are shared out.
+template <class M>
 void tall(ThreadPool* pool, const Gemm& g) {
   const std::int64_t threads = pool ? pool->numThreads() : 1;
+  const std::int64_t depth = wordsOf<M>(g.k);
   std::int64_t row_blocks = ceilDiv(g.m, kBlockRows);
   if (g.m * g.n * g.k >= kTaskWork * threads)
     row_blocks = std::min(ceilDiv(row_blocks, threads) * threads, ceilDiv(g.m, kMaxRows));
   const std::int64_t rows = ceilDiv(g.m, row_blocks);
   row_blocks = ceilDiv(g.m, rows);
-  std::int64_t chunk = std::max<std::int64_t>(kSharedFloats / std::max<std::int64_t>(g.k, 1), 512);
-  chunk = ceilDiv(chunk, 512) * 512;
+  constexpr auto kSharedWords = kSharedBytes / static_cast<std::int64_t>(sizeof(Word<M>));
+  const std::int64_t fits = kSharedWords / std::max<std::int64_t>(depth, 1);
+  const std::int64_t chunk = ceilDiv(std::max(fits, kColumns), kColumns) * kColumns;
   for (std::int64_t n0 = 0; n0 < g.n; n0 += chunk) {
     const std::int64_t cols = std::min(chunk, g.n - n0);
-    const std::int64_t panels = ceilDiv(cols, kPanel);
-    float* packed = scratch(ScratchUse::kShared, panels * kPanel * g.k);
-    forRange(pool, panels, ceilDiv(1 << 15, kPanel * g.k + 1),
+    const std::int64_t panels = ceilDiv(cols, kPanel<M>);
+    auto* packed = scratch<Word<M>>(ScratchUse::kShared, panels * kPanel<M> * depth);
+    forRange(pool, panels, ceilDiv(1 << 15, kPanel<M> * g.k + 1),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t p = begin; p < end; ++p)
-                 packPanel(g.b, 0, g.k, n0 + p * kPanel, std::min(kPanel, cols - p * kPanel),
-                           packed + p * kPanel * g.k);
+                 packPanel<M>(g.b, 0, g.k, n0 + p * kPanel<M>,
+                              std::min(kPanel<M>, cols - p * kPanel<M>),
+                              packed + p * kPanel<M> * depth);
              });
-    const std::int64_t col_step = 512;
-    const std::int64_t col_blocks = ceilDiv(cols, col_step);
-    const std::int64_t work = std::max<std::int64_t>(1, rows * std::min(cols, col_step) * g.k);
+    const std::int64_t col_blocks = ceilDiv(cols, kColumns);
+    const std::int64_t work = std::max<std::int64_t>(1, rows * std::min(cols, kColumns) * g.k);
     forRange(pool, row_blocks * col_blocks, ceilDiv(kTaskWork, work),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t t = begin; t < end; ++t) {
                  const std::int64_t m0 = t / col_blocks * rows;
-                 const std::int64_t j = t % col_blocks * col_step;
-                 block(g, {packed, n0}, m0, std::min(rows, g.m - m0), n0 + j,
-                       std::min(col_step, cols - j));
+                 const std::int64_t j = t % col_blocks * kColumns;
+                 block<M>(g, {packed, n0}, m0, std::min(rows, g.m - m0), n0 + j,
+                          std::min(kColumns, cols - j));
                }
              });
   }
 }
 
 /// One row against columns that are contiguous along k: a dot product for each.
+template <class M>
 void dots(ThreadPool* pool, const Gemm& g) {
-  float* row = scratch(ScratchUse::kLeft, g.k);
-  loadRow(g.a.data, g.a.type, 0, g.a.col, g.k, row);
-  const bool direct = g.c.isFloat() && g.scale == 1.0f && !g.accumulate;
+  using W = Word<M>;
+  const std::int64_t words = wordsOf<M>(g.k);
+  W* row = scratch<W>(ScratchUse::kLeft, words);
+  loadRow<M>(g.a.data, g.a.type, 0, g.a.col, g.k, row);
   forRange(pool, g.n, ceilDiv(kTaskWork, std::max<std::int64_t>(g.k, 1)),
            [&](std::int64_t begin, std::int64_t end) {
-             float* column = scratch(ScratchUse::kRight, g.k);
+             W* column = scratch<W>(ScratchUse::kRight, words);
+             W* sums = scratch<W>(ScratchUse::kResult, end - begin);
              for (std::int64_t j = begin; j < end; ++j) {
-               const float* b = column;
-               if (g.b.isFloat()) {
-                 b = g.b.floats(0, j);
+               const W* b = column;
+               if (isWord<M>(g.b.type)) {
+                 b = g.b.words<W>(0, j);
                } else {
-                 micro().halfToFloat(g.b.halves(0, j), column, g.k);
+                 loadRow<M>(g.b.at(0, j), g.b.type, 0, 1, g.k, column);
                }
-               const float sum = micro().dot(row, b, g.k);
-               if (direct) {
-                 static_cast<float*>(g.c.data)[j * g.c.col] = sum;
-               } else {
-                 finish(g, &sum, 1, 0, 1, j, 1);
-               }
+               sums[j - begin] = micro<M>().dot(row, b, words);
              }
+             finish<M>(g, sums, end - begin, 0, 1, begin, end - begin);
            });
+}
+
+/// Swapped by the caller where that gives contiguous rows.
+template <class M>
+void multiply(ThreadPool* pool, const Gemm& g) {
+  if (g.m == 1 && g.b.row == 1 && g.k > 1 && !g.half_block && (g.b.col != 1 || g.n == 1))
+    return dots<M>(pool, g);
+  if (g.m <= kBlockRows && g.n > kPanel<M>) return wide<M>(pool, g);
+  if (g.m <= kMaxRows) return wide<M>(pool, g);
+  tall<M>(pool, g);
 }
 
 /// Dense float products large enough that packing pays go to OpenBLAS; halves, strided columns and
@@ -196,11 +236,11 @@ bool suitsOpenBlas(const Gemm& g) {
   constexpr std::int64_t kLeastSide = 32;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const auto dense = [&](const auto& matrix) {
-    return matrix.isFloat() && std::min(matrix.row, matrix.col) == 1 &&
+    return matrix.type == ElementType::kFloat && std::min(matrix.row, matrix.col) == 1 &&
            std::max(matrix.row, matrix.col) <= kMost && std::max(matrix.row, matrix.col) > 1;
   };
-  return dense(g.a) && dense(g.b) && g.c.isFloat() && g.c.col == 1 && g.c.row >= g.n &&
-         g.half_block == 0 && std::min({g.m, g.n, g.k}) >= kLeastSide &&
+  return dense(g.a) && dense(g.b) && g.c.type == ElementType::kFloat && g.c.col == 1 &&
+         g.c.row >= g.n && g.half_block == 0 && std::min({g.m, g.n, g.k}) >= kLeastSide &&
          std::max({g.m, g.n, g.k, g.c.row}) <= kMost && g.m * g.n * g.k >= kLeastWork;
 }
 
@@ -220,9 +260,9 @@ void byOpenBlas(ThreadPool* pool, const Gemm& g) {
       call.n = std::min(kBlock, g.n - n0);
       call.k = g.k;
       call.alpha = g.scale;
-      call.a = g.a.floats(m0, 0);
+      call.a = g.a.words<float>(m0, 0);
       call.lda = std::max(g.a.row, g.a.col);
-      call.b = g.b.floats(0, n0);
+      call.b = g.b.words<float>(0, n0);
       call.ldb = std::max(g.b.row, g.b.col);
       call.accumulate = g.accumulate;
       call.c = static_cast<float*>(g.c.data) + m0 * g.c.row + n0;
@@ -246,11 +286,9 @@ void gemm(ThreadPool* pool, const Gemm& problem) {
     std::swap(g.c.row, g.c.col);
   }
   if (suitsOpenBlas(g)) return byOpenBlas(pool, g);
-  if (g.m == 1 && g.b.row == 1 && g.k > 1 && !g.half_block && (g.b.col != 1 || g.n == 1))
-    return dots(pool, g);
-  if (g.m <= kBlockRows && g.n > kPanel) return wide(pool, g);
-  if (g.m <= kMaxRows) return wide(pool, g);
-  tall(pool, g);
+  const Arithmetic arithmetic = arithmeticOf(g.a.type, g.b.type, g.c.type);
+  if (arithmetic != Arithmetic::kFloats) g.half_block = 0;
+  withArithmetic(arithmetic, [&]<class M>(M) { multiply<M>(pool, g); });
 }
 
 }  // namespace ipujax::engine::blas

@@ -11,7 +11,8 @@ class ThreadPool;
 /// alone: results are the same for any number of threads.
 namespace ipujax::engine::blas {
 
-/// C[m, n] = (accumulate ? C : 0) + scale * A[m, k] * B[k, n]; float or half, summed in float.
+/// C[m, n] = (accumulate ? C : 0) + scale * A[m, k] * B[k, n] in the arithmetic of the types; only
+/// float and half are scaled.
 struct Gemm {
   std::int64_t m = 0;
   std::int64_t n = 0;

@@ -1,176 +1,91 @@
 #include "engine/blas/MicroKernel.hpp"
 
-#include <bit>
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "engine/blas/Lanes.hpp"
 
 namespace ipujax::engine::blas::IPUJAX_ISA_NAMESPACE {
 namespace {
 
-#if defined(__AVX512F__)
-using Vec = __m512;
-constexpr int kLanes = 16;
-constexpr int kRowsFor[kMaxPanels + 1] = {0, 14, 14, 8, 6};
-constexpr int kPanels = 4;
-inline Vec load(const float* p) { return _mm512_loadu_ps(p); }
-inline void store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
-inline Vec splat(float x) { return _mm512_set1_ps(x); }
-inline Vec zero() { return _mm512_setzero_ps(); }
-inline Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
-inline Vec multiplyAdd(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
-#elif defined(__AVX2__)
-using Vec = __m256;
-constexpr int kLanes = 8;
-constexpr int kRowsFor[kMaxPanels + 1] = {0, 6, 0, 0, 0};
-constexpr int kPanels = 1;
-inline Vec load(const float* p) { return _mm256_loadu_ps(p); }
-inline void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
-inline Vec splat(float x) { return _mm256_set1_ps(x); }
-inline Vec zero() { return _mm256_setzero_ps(); }
-inline Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
-inline Vec multiplyAdd(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
-#else
-typedef float Vec __attribute__((vector_size(16)));
-constexpr int kLanes = 4;
-constexpr int kRowsFor[kMaxPanels + 1] = {0, 3, 0, 0, 0};
-constexpr int kPanels = 1;
-inline Vec load(const float* p) {
-  Vec v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
+template <class M>
+constexpr int kPerPanel = static_cast<int>(kPanel<M>) / Lanes<M>::kCount;  ///< vectors
+
+/// The first `count` sums of a vector.
+template <class M>
+void writePart(Word<M>* c, typename Lanes<M>::Vec sums, std::int64_t count, bool accumulate) {
+  alignas(64) Word<M> row[Lanes<M>::kCount];
+  Lanes<M>::store(row, sums);
+  for (std::int64_t j = 0; j < count; ++j) c[j] = accumulate ? c[j] + row[j] : row[j];
 }
-inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
-inline Vec splat(float x) { return Vec{x, x, x, x}; }
-inline Vec zero() { return Vec{0, 0, 0, 0}; }
-inline Vec add(Vec a, Vec b) { return a + b; }
-inline Vec multiplyAdd(Vec a, Vec b, Vec c) { return a * b + c; }
-#endif
 
-constexpr int kPerPanel = static_cast<int>(kPanel) / kLanes;
-
-template <int kRows, int kVectors>
-inline void writeTile(const MicroCall& call, const Vec (&acc)[kRows][kVectors]) {
-  const bool whole = call.cols == kVectors * kLanes;
+template <class M, int kRows, int kVectors>
+inline void writeTile(const MicroCall<Word<M>>& call,
+                      const typename Lanes<M>::Vec (&acc)[kRows][kVectors]) {
+  using L = Lanes<M>;
   for (int i = 0; i < kRows; ++i) {
-    float* c = call.c + i * call.c_row;
-    if (whole) {
-      for (int j = 0; j < kVectors; ++j) {
-        float* p = c + j * kLanes;
-        store(p, call.accumulate ? add(load(p), acc[i][j]) : acc[i][j]);
+    Word<M>* c = call.c + i * call.c_row;
+    for (int j = 0; j < kVectors; ++j) {
+      Word<M>* p = c + j * L::kCount;
+      const std::int64_t left = call.cols - j * L::kCount;
+      if (left >= L::kCount) {
+        L::store(p, call.accumulate ? L::add(L::load(p), acc[i][j]) : acc[i][j]);
+      } else if (left > 0) {
+        writePart<M>(p, acc[i][j], left, call.accumulate);
       }
-    } else {
-      alignas(64) float row[kVectors * kLanes];
-      for (int j = 0; j < kVectors; ++j) store(row + j * kLanes, acc[i][j]);
-      for (std::int64_t j = 0; j < call.cols; ++j) c[j] = call.accumulate ? c[j] + row[j] : row[j];
     }
   }
 }
 
 /// kRows x kNumPanels panels of accumulators, all in registers; a pointer serves three rows.
-template <int kRows, int kNumPanels>
-void tile(const MicroCall& call) {
-  constexpr int kVectors = kNumPanels * kPerPanel;
+template <class M, int kRows, int kNumPanels>
+void tile(const MicroCall<Word<M>>& call) {
+  using L = Lanes<M>;
+  constexpr int kVectors = kNumPanels * kPerPanel<M>;
   constexpr int kTriples = (kRows + 2) / 3;
-  Vec acc[kRows][kVectors];
+  typename L::Vec acc[kRows][kVectors];
 #pragma GCC unroll 64
   for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) acc[i][j] = zero();
+    for (int j = 0; j < kVectors; ++j) acc[i][j] = typename L::Vec{};
   const std::int64_t row = call.a_row;
   const std::int64_t step = call.a_k;
   const std::int64_t b_k = call.b_k;
   const std::int64_t b_panel = call.b_panel;
-  const float* b = call.b;
+  const Word<M>* b = call.b;
   for (std::int64_t s = 0; s < call.num_segments; ++s) {
-    const float* base = call.a + (call.segments ? call.segments[s] : 0);
-    const float* p[kTriples];
+    const Word<M>* base = call.a + (call.segments ? call.segments[s] : 0);
+    const Word<M>* p[kTriples];
     for (int t = 0; t < kTriples; ++t) p[t] = base + 3 * t * row;
     for (std::int64_t k = 0; k < call.kc; ++k) {
-      Vec bv[kVectors];
+      typename L::Vec bv[kVectors];
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j)
-        bv[j] = load(b + (j / kPerPanel) * b_panel + (j % kPerPanel) * kLanes);
+        bv[j] = L::load(b + (j / kPerPanel<M>)*b_panel + (j % kPerPanel<M>)*L::kCount);
 #pragma GCC unroll 64
       for (int i = 0; i < kRows; ++i) {
-        const Vec av = splat(p[i / 3][(i % 3) * row]);
+        const auto av = L::splat(p[i / 3][(i % 3) * row]);
 #pragma GCC unroll 8
-        for (int j = 0; j < kVectors; ++j) acc[i][j] = multiplyAdd(av, bv[j], acc[i][j]);
+        for (int j = 0; j < kVectors; ++j) acc[i][j] = L::multiplyAdd(av, bv[j], acc[i][j]);
       }
 #pragma GCC unroll 8
       for (int t = 0; t < kTriples; ++t) p[t] += step;
       b += b_k;
     }
   }
-  writeTile<kRows, kVectors>(call, acc);
+  writeTile<M, kRows, kVectors>(call, acc);
 }
 
-template <int kNumPanels, int... kRows>
-void fill(MicroTable& table, std::integer_sequence<int, kRows...>) {
-  ((table.fn[kNumPanels][kRows + 1] = &tile<kRows + 1, kNumPanels>), ...);
+template <class M, int kNumPanels, int... kRows>
+void fill(MicroTable<M>& table, std::integer_sequence<int, kRows...>) {
+  ((table.fn[kNumPanels][kRows + 1] = &tile<M, kRows + 1, kNumPanels>), ...);
 }
-
-#if defined(__AVX2__)
-void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(out + i,
-                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
-  for (; i < n; ++i) out[i] = _cvtsh_ss(in[i]);
-}
-
-void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n) {
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < n; ++i) out[i] = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
-}
-#else
-float widen(std::uint16_t h) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
-  const std::uint32_t exponent = (h >> 10) & 31u;
-  const std::uint32_t mantissa = h & 1023u;
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  const std::uint32_t e = exponent == 31 ? 255u : exponent + 112u;
-  std::uint32_t bits = sign | (e << 23) | (mantissa << 13);
-  if (exponent == 31 && mantissa) bits |= 0x400000u;
-  return std::bit_cast<float>(bits);
-}
-
-std::uint16_t narrow(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
-  const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u)
-    return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
-  if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x38800000u) {  // below the smallest normal half: let float addition round
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
-  }
-  const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23);
-  return static_cast<std::uint16_t>(sign | (rounded >> 13));
-}
-
-void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = widen(in[i]);
-}
-
-void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = narrow(in[i]);
-}
-#endif
 
 #if defined(__AVX2__)
-/// 8 columns of 8 k: rows of `src` become columns of `dst`.
-inline void transpose8(const float* src, std::int64_t ld, float* dst) {
+/// 8 columns of 8 k of 4-byte words: rows of the source become columns of the target.
+inline void transpose8(const void* source, std::int64_t ld, void* target) {
+  const auto* src = static_cast<const float*>(source);
+  auto* dst = static_cast<float*>(target);
   __m256 r[8], t[8];
   for (int j = 0; j < 8; ++j) r[j] = _mm256_loadu_ps(src + j * ld);
   for (int j = 0; j < 4; ++j) {
@@ -184,67 +99,86 @@ inline void transpose8(const float* src, std::int64_t ld, float* dst) {
     r[4 * h + 3] = _mm256_shuffle_ps(t[4 * h + 1], t[4 * h + 3], 0xee);
   }
   for (int k = 0; k < 4; ++k) {
-    _mm256_storeu_ps(dst + k * kPanel, _mm256_permute2f128_ps(r[k], r[k + 4], 0x20));
-    _mm256_storeu_ps(dst + (k + 4) * kPanel, _mm256_permute2f128_ps(r[k], r[k + 4], 0x31));
+    _mm256_storeu_ps(dst + k * kPanel<Floats>, _mm256_permute2f128_ps(r[k], r[k + 4], 0x20));
+    _mm256_storeu_ps(dst + (k + 4) * kPanel<Floats>, _mm256_permute2f128_ps(r[k], r[k + 4], 0x31));
   }
 }
 #endif
 
-void packTransposed(const float* src, std::int64_t ld, std::int64_t kc, std::int64_t cols,
-                    float* dst) {
+template <class M>
+void packTransposed(const Word<M>* src, std::int64_t ld, std::int64_t kc, std::int64_t cols,
+                    Word<M>* dst) {
+  constexpr std::int64_t kWidth = kPanel<M>;
   std::int64_t k = 0;
 #if defined(__AVX2__)
-  if (cols == kPanel) {
+  if (sizeof(Word<M>) == 4 && cols == kWidth) {
     for (; k + 8 <= kc; k += 8) {
-      transpose8(src + k, ld, dst + k * kPanel);
-      transpose8(src + 8 * ld + k, ld, dst + k * kPanel + 8);
+      transpose8(src + k, ld, dst + k * kWidth);
+      transpose8(src + 8 * ld + k, ld, dst + k * kWidth + 8);
     }
   }
 #endif
   for (; k < kc; ++k) {
-    for (std::int64_t j = 0; j < cols; ++j) dst[k * kPanel + j] = src[j * ld + k];
-    for (std::int64_t j = cols; j < kPanel; ++j) dst[k * kPanel + j] = 0.0f;
+    for (std::int64_t j = 0; j < cols; ++j) dst[k * kWidth + j] = src[j * ld + k];
+    for (std::int64_t j = cols; j < kWidth; ++j) dst[k * kWidth + j] = Word<M>(0);
   }
 }
 
-float dot(const float* x, const float* y, std::int64_t n) {
+template <class M>
+Word<M> dot(const Word<M>* x, const Word<M>* y, std::int64_t n) {
+  using L = Lanes<M>;
   constexpr int kChains = 4;
-  Vec acc[kChains];
-  for (auto& a : acc) a = zero();
+  constexpr int kLanes = L::kCount;
+  typename L::Vec acc[kChains] = {};
   std::int64_t i = 0;
   for (; i + kChains * kLanes <= n; i += kChains * kLanes)
     for (int c = 0; c < kChains; ++c)
-      acc[c] = multiplyAdd(load(x + i + c * kLanes), load(y + i + c * kLanes), acc[c]);
-  for (; i + kLanes <= n; i += kLanes) acc[0] = multiplyAdd(load(x + i), load(y + i), acc[0]);
-  alignas(64) float lanes[kLanes];
-  store(lanes, add(add(acc[0], acc[1]), add(acc[2], acc[3])));
+      acc[c] = L::multiplyAdd(L::load(x + i + c * kLanes), L::load(y + i + c * kLanes), acc[c]);
+  for (; i + kLanes <= n; i += kLanes)
+    acc[0] = L::multiplyAdd(L::load(x + i), L::load(y + i), acc[0]);
+  if (M::kPerWord > 1 && i < n) {
+    Word<M> last[2][kLanes] = {};
+    std::copy_n(x + i, n - i, last[0]);
+    std::copy_n(y + i, n - i, last[1]);
+    acc[0] = L::multiplyAdd(L::load(last[0]), L::load(last[1]), acc[0]);
+    i = n;
+  }
+  alignas(64) Word<M> lanes[kLanes];
+  L::store(lanes, L::add(L::add(acc[0], acc[1]), L::add(acc[2], acc[3])));
   for (int width = kLanes / 2; width > 0; width /= 2)
     for (int l = 0; l < width; ++l) lanes[l] += lanes[l + width];
-  float sum = lanes[0];
+  Word<M> sum = lanes[0];
   for (; i < n; ++i) sum += x[i] * y[i];
   return sum;
 }
 
-MicroTable make() {
-  MicroTable table{};
-  table.max_panels = kPanels;
-  for (int p = 0; p <= kMaxPanels; ++p) table.max_rows[p] = kRowsFor[p];
-  fill<1>(table, std::make_integer_sequence<int, kRowsFor[1]>{});
-  fill<2>(table, std::make_integer_sequence<int, kRowsFor[2]>{});
-  fill<3>(table, std::make_integer_sequence<int, kRowsFor[3]>{});
-  fill<4>(table, std::make_integer_sequence<int, kRowsFor[4]>{});
-  table.halfToFloat = halfToFloat;
-  table.floatToHalf = floatToHalf;
-  table.packTransposed = packTransposed;
-  table.dot = dot;
+template <class M>
+MicroTable<M> make() {
+  constexpr TileSizes kSizes = tileSizes<M>();
+  MicroTable<M> table{};
+  table.panels = kSizes.panels;
+  for (int p = 0; p <= kMaxPanels; ++p) table.max_rows[p] = kSizes.rows[p];
+  fill<M, 1>(table, std::make_integer_sequence<int, kSizes.rows[1]>{});
+  fill<M, 2>(table, std::make_integer_sequence<int, kSizes.rows[2]>{});
+  fill<M, 3>(table, std::make_integer_sequence<int, kSizes.rows[3]>{});
+  fill<M, 4>(table, std::make_integer_sequence<int, kSizes.rows[4]>{});
+  table.packTransposed = packTransposed<M>;
+  table.dot = dot<M>;
   return table;
 }
 
 }  // namespace
 
-const MicroTable& microTable() {
-  static const MicroTable table = make();
+template <class M>
+const MicroTable<M>& microTable() {
+  static const MicroTable<M> table = make<M>();
   return table;
 }
+
+template const MicroTable<Floats>& microTable<Floats>();
+template const MicroTable<Doubles>& microTable<Doubles>();
+template const MicroTable<Ints>& microTable<Ints>();
+template const MicroTable<LongInts>& microTable<LongInts>();
+template const MicroTable<ShortPairs>& microTable<ShortPairs>();
 
 }  // namespace ipujax::engine::blas::IPUJAX_ISA_NAMESPACE

@@ -63,7 +63,7 @@ void* open() {
     const char* reason = dlerror();
     throw std::runtime_error("[OpenBLAS] needs the PyPI package scipy-openblas32; got: " +
                              std::string(reason ? reason : "no library") +
-                             ". Do pip install scipy-openblas32.");
+                             ". Install it with pip install scipy-openblas32.");
   }
   return library;
 }

@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <sstream>
+#include <utility>
 
 #include "engine/build/Draft.hpp"
+#include "engine/verify/Verify.hpp"
 #include "poplar/Executable.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -75,13 +77,14 @@ std::string outOfMemoryReport(const Image& image) {
   os << "[memory] '" << image.signature.name << "' needs " << m.worst_tile_bytes
      << " bytes on tile " << m.worst_tile << "; a tile has " << m.tile_capacity
      << ". Largest tensors there:";
+  const char* separator = " ";
   for (const auto& tensor : m.largest) {
     const DebugEntry& debug = image.debug[tensor.debug];
-    os << " " << (debug.name.empty() ? "(unnamed)" : debug.name);
+    os << std::exchange(separator, "; ") << (debug.name.empty() ? "(unnamed)" : debug.name);
     if (!debug.source.empty()) os << " (" << debug.source << ")";
-    os << " " << tensor.worst_tile_bytes << " of " << tensor.bytes << " bytes;";
+    os << " " << tensor.worst_tile_bytes << " of " << tensor.bytes << " bytes";
   }
-  os << " Use a smaller batch or model, or more tiles.";
+  os << ". Use a smaller batch or model, or more tiles.";
   return os.str();
 }
 
@@ -170,6 +173,7 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
          stream.numElements() * ipujax::engine::sizeOf(stream.elementType().element()),
          stream.type() == DataStreamType::HostToDeviceFIFO});
   }
+  ipujax::engine::verify(draft.image);
   ipujax::engine::judgeMemory(draft.image, policy);
   if (progressCallBack) progressCallBack(1, 1);
   return Executable(std::make_shared<const ipujax::engine::Image>(std::move(draft.image)));

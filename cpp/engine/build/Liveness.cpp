@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "engine/build/Draft.hpp"
@@ -89,17 +90,17 @@ class LiveRange {
 
   bool throughRepeat(const Span& span, bool live_out) {
     const Span& body = span.children[0];
-    const bool carried = dryThrough(body, live_out);
-    return through(body, live_out || carried);
+    const bool carried = liveBefore(body, live_out);
+    return throughPart(body, live_out || carried);
   }
 
   bool throughWhile(const Span& span, bool live_out) {
     const Span& condition = span.children[0];
     const Span& body = span.children[1];
-    bool live_at_start = dryThrough(condition, dryThrough(body, live_out) || live_out);
-    live_at_start = dryThrough(condition, dryThrough(body, live_at_start) || live_out);
-    const bool live_in_body = through(body, live_at_start);
-    return through(condition, live_in_body || live_out);
+    bool live_at_start = liveBefore(condition, liveBefore(body, live_out) || live_out);
+    live_at_start = liveBefore(condition, liveBefore(body, live_at_start) || live_out);
+    const bool live_in_body = throughPart(body, live_at_start);
+    return throughPart(condition, live_in_body || live_out);
   }
 
   bool throughBranches(const Span& span, bool live_out) {
@@ -109,15 +110,25 @@ class LiveRange {
     return live_in;
   }
 
-  bool dryThrough(const Span& span, bool live_out) {
+  bool throughPart(const Span& part, bool live_out) {
+    return dry_ ? liveBefore(part, live_out) : through(part, live_out);
+  }
+
+  /// What `through` answers for a part of a loop, without segments. Each is asked several times by
+  /// every loop around it: remembered, else nested loops would take exponential time.
+  bool liveBefore(const Span& part, bool live_out) {
+    const auto key = std::make_pair(&part, live_out);
+    if (const auto found = live_before_.find(key); found != live_before_.end())
+      return found->second;
     const bool was_dry = std::exchange(dry_, true);
-    const bool live_in = through(span, live_out);
+    const bool live_in = through(part, live_out);
     dry_ = was_dry;
-    return live_in;
+    return live_before_[key] = live_in;
   }
 
   const std::vector<StorageAccess>& accesses_;
   std::vector<Segment>& segments_;
+  std::map<std::pair<const Span*, bool>, bool> live_before_;
   bool dry_ = false;
 };
 

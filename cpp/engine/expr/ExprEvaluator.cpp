@@ -115,7 +115,7 @@ struct ExprEvaluator::Impl : Plan {
   const std::byte** bindBases(const std::byte* const* inputs, std::byte* const* outputs,
                               std::byte* scratch) const {
     auto** bases = reinterpret_cast<const std::byte**>(scratch);
-    for (std::size_t i = 0; i < num_inputs; ++i) bases[i] = inputs[i];
+    for (std::size_t i = 0; inputs && i < num_inputs; ++i) bases[i] = inputs[i];
     for (std::size_t j = 0; outputs && j < num_outputs; ++j) bases[num_inputs + j] = outputs[j];
     bases[scratchBase()] = scratch;
     bases[constantBase()] = reinterpret_cast<const std::byte*>(constants.data());

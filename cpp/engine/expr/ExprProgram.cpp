@@ -114,6 +114,68 @@ std::int64_t toBits(ElementType type, double value) {
   fail("[ExprBuilder::constantFrom] needs a known type.");
 }
 
+/// Checks operand types, gives the result's.
+ElementType resultType(Op op, std::span<const ElementType> types) {
+  const auto complain = [&](const char* needs) {
+    std::string got;
+    for (auto t : types) got += std::string(got.empty() ? "" : ", ") + engine::nameOf(t);
+    fail(std::string("[expr ") + nameOf(op) + "] needs " + needs + "; got " + got +
+         ". Cast the operands.");
+  };
+  const ElementType first = types[0];
+  switch (op) {
+    case Op::kFromBFloat16:
+      if (first != ElementType::kUInt16) complain("unsigned short");
+      return ElementType::kFloat;
+    case Op::kToBFloat16:
+      if (first != ElementType::kFloat) complain("float");
+      return ElementType::kUInt16;
+    case Op::kSelect:
+      if (types[1] != first || types[2] != ElementType::kBool)
+        complain("two values of one type and a bool predicate");
+      return first;
+    default:
+      break;
+  }
+  for (auto t : types)
+    if (t != first) complain("operands of one type");
+  if (op == Op::kRoundToBFloat16 && first != ElementType::kFloat) complain("float");
+  // float alone has every predicate; the rest is whether a loop for the type exists.
+  const bool floats_only = op == Op::kIsFinite || op == Op::kIsInf || op == Op::kIsNan;
+  if ((floats_only && !isFloating(first)) ||
+      !simd::findMap({op, first, isPredicate(op) ? ElementType::kBool : first, 0}))
+    complain("operand types that have the operation");
+  return isPredicate(op) ? ElementType::kBool : first;
+}
+
+/// What ExprBuilder would have given the instruction as type; throws where it would not have made
+/// it.
+ElementType typeByRules(const Instruction& i, std::span<const ElementType> types) {
+  const auto need = [&](bool good) {
+    if (!good)
+      fail(std::string("[ExprProgram] needs instructions that exist; got ") + nameOf(i.op) +
+           " that is none. The executable is damaged: compile again.");
+  };
+  switch (i.op) {
+    case Op::kConstant:
+      return i.type;
+    case Op::kRandomBits:
+      return ElementType::kUInt32;
+    case Op::kCast:
+      need(simd::blockType(types[0]) == simd::blockType(i.type) ||
+           simd::findMap({i.op, types[0], i.type, 0}));
+      return i.type;
+    case Op::kBitcast:
+      need(sizeOf(types[0]) == sizeOf(i.type));
+      return i.type;
+    case Op::kReducePrecision:
+      need(isFloating(types[0]) && i.immediate >= 256 && i.immediate < 65536);
+      return types[0];
+    default:
+      return resultType(i.op, types);
+  }
+}
+
 std::uint64_t hashOf(const Instruction& i) {
   std::uint64_t h = static_cast<std::uint64_t>(i.op) * 31 + static_cast<std::uint64_t>(i.type);
   for (auto a : i.args) h = (h ^ static_cast<std::uint64_t>(a + 7)) * 0x9e3779b97f4a7c15ull;
@@ -206,7 +268,7 @@ ExprProgram ExprProgram::fromIntegers(const Attributes::Integers& integers) {
            " integers that are none. The executable is damaged: compile again.");
     return integers[at++];
   };
-  constexpr std::int64_t kMany = std::int64_t{1} << 24;
+  constexpr std::int64_t kMany = std::int64_t{1} << 16;  // of what plans walk twice
   constexpr auto kTypes = static_cast<std::int64_t>(ElementType::kDouble) + 1;
   if (next(kFormat + 1) != kFormat) fail("[ExprProgram] needs format 1. Compile again.");
   const std::int64_t num_inputs = next(kMany);
@@ -227,10 +289,16 @@ ExprProgram ExprProgram::fromIntegers(const Attributes::Integers& integers) {
       if (at >= integers.size()) next(0);
       i.immediate = integers[at++];
     }
+    std::array<ElementType, 3> types{};
+    const auto operands = static_cast<std::size_t>(numOperands(i.op));
+    for (std::size_t a = 0; a < operands; ++a) types[a] = p.typeOf(i.args[a]);
+    if (typeByRules(i, {types.data(), operands}) != i.type)
+      fail("[ExprProgram] needs results of the types that operations give. Compile again.");
     p.instructions_.push_back(i);
   }
   for (std::int64_t k = 0; k < num_outputs; ++k)
     p.outputs_.push_back(static_cast<std::int32_t>(next(num_inputs + num_instructions)));
+  if (at != integers.size()) fail("[ExprProgram] needs nothing behind its end. Compile again.");
   return p;
 }
 
@@ -324,42 +392,6 @@ std::int32_t ExprBuilder::reducePrecision(std::int32_t value, int exponentBits, 
 std::int32_t ExprBuilder::randomBits(std::int64_t stream) {
   return add({Op::kRandomBits, ElementType::kUInt32, {-1, -1, -1}, stream});
 }
-
-namespace {
-/// Checks operand types, gives the result's.
-ElementType resultType(Op op, std::span<const ElementType> types) {
-  const auto complain = [&](const char* needs) {
-    std::string got;
-    for (auto t : types) got += std::string(got.empty() ? "" : ", ") + engine::nameOf(t);
-    fail(std::string("[expr ") + nameOf(op) + "] needs " + needs + "; got " + got +
-         ". Cast the operands.");
-  };
-  const ElementType first = types[0];
-  switch (op) {
-    case Op::kFromBFloat16:
-      if (first != ElementType::kUInt16) complain("unsigned short");
-      return ElementType::kFloat;
-    case Op::kToBFloat16:
-      if (first != ElementType::kFloat) complain("float");
-      return ElementType::kUInt16;
-    case Op::kSelect:
-      if (types[1] != first || types[2] != ElementType::kBool)
-        complain("two values of one type and a bool predicate");
-      return first;
-    default:
-      break;
-  }
-  for (auto t : types)
-    if (t != first) complain("operands of one type");
-  if (op == Op::kRoundToBFloat16 && first != ElementType::kFloat) complain("float");
-  // float alone has every predicate; the rest is whether a loop for the type exists.
-  const bool floats_only = op == Op::kIsFinite || op == Op::kIsInf || op == Op::kIsNan;
-  if ((floats_only && !isFloating(first)) ||
-      !simd::findMap({op, first, isPredicate(op) ? ElementType::kBool : first, 0}))
-    complain("operand types that have the operation");
-  return isPredicate(op) ? ElementType::kBool : first;
-}
-}  // namespace
 
 std::int32_t ExprBuilder::apply(Op op, std::span<const std::int32_t> args) {
   if (hasImmediate(op) || op == Op::kCast || op == Op::kBitcast || op >= Op::kCount ||

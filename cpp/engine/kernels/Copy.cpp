@@ -81,18 +81,20 @@ class CopyKernel final : public Kernel {
 };
 
 std::unique_ptr<Kernel> makeCopy(const StepDesc& step) {
-  if (step.operands.size() != 2 || step.operands[0].shape != step.operands[1].shape ||
-      step.operands[0].type != step.operands[1].type) {
-    throw poplar::poplar_error(
-        "[engine.copy] needs two operands of one shape and type; got others. Rebuild the program.");
-  }
   const auto& src = step.operands[0];
   const auto& dst = step.operands[1];
   return std::make_unique<CopyKernel>(
       StridedCopy(sizeOf(src.type), src.shape, src.strides, dst.strides));
 }
 
-const RegisterKernel kCopy{"engine.copy", makeCopy};
+void checkCopy(StepCheck& check) {
+  check.operands(2);
+  const auto from = check.read(0);
+  check.written(1).hasTypeOf(from).hasShapeOf(from);
+  check.mayReplace(0, 1);
+}
+
+const RegisterKernel kCopy{"engine.copy", makeCopy, checkCopy};
 
 }  // namespace
 

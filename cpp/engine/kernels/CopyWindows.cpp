@@ -1,23 +1,47 @@
 #include "engine/kernels/CopyWindows.hpp"
 
-#include <string>
-
-#include "poplar/exceptions.hpp"
+#include <algorithm>
 
 namespace ipujax::engine {
-namespace {
 
-void check(bool good, const char* what) {
-  if (good) return;
-  throw poplar::poplar_error(std::string("[windows] needs ") + what +
-                             "; got a step that is not so. Rebuild the program.");
+void Windows::check(const StepCheck& step, const OperandCheck& large, const OperandCheck& indices,
+                    const OperandCheck& small) {
+  step.flag("clamp");
+  const auto& window = step.dimensions("window", large.rank());
+  const auto& map = step.dimensions("map", large.rank());
+  const auto& batching = step.integers("batching");
+  const auto& sizes = step.integers("sizes", large->shape.size());
+  const std::size_t num_batch = batching.size();
+  step.need(indices->type < ElementType::kHalf, "integer indices");
+  indices.hasRank(static_cast<std::int64_t>(num_batch) + 1);
+  small.hasRank(static_cast<std::int64_t>(num_batch + window.size()));
+  step.need(indices->shape.back() == static_cast<std::int64_t>(map.size()),
+            "one index for each mapped dimension");
+  // A dimension that is no part of the window is one element wide; one that neither a batch nor an
+  // index moves along must hold the window as it is.
+  std::vector<std::int64_t> most(large->shape.size(), 1);
+  std::vector<bool> moved(large->shape.size(), false);
+  for (std::size_t w = 0; w < window.size(); ++w) {
+    const auto d = static_cast<std::size_t>(window[w]);
+    most[d] = small->shape[num_batch + w];
+    step.need(sizes[d] == most[d], "a window of the sizes given");
+  }
+  for (const std::int64_t d : map) moved[static_cast<std::size_t>(d)] = true;
+  for (std::size_t i = 0; i < num_batch; ++i) {
+    step.need(small->shape[i] == indices->shape[i], "batch dimensions of one extent");
+    if (batching[i] < 0) continue;
+    step.need(batching[i] < large.rank(), "batch dimensions that exist");
+    const auto d = static_cast<std::size_t>(batching[i]);
+    step.need(large->shape[d] == small->shape[i] && sizes[d] == 1 && !moved[d],
+              "batch dimensions that only the batch moves along");
+    moved[d] = true;
+  }
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    step.need(sizes[d] == most[d] || sizes[d] == 0,
+              "windows of one element outside their dimensions");
+    step.need(moved[d] || sizes[d] <= large->shape[d], "a window that fits the array");
+  }
 }
-
-bool isIndexType(ElementType type) {
-  return type != ElementType::kHalf && type != ElementType::kFloat && type != ElementType::kDouble;
-}
-
-}  // namespace
 
 Windows::Windows(const OperandDesc& large, const OperandDesc& indices, const OperandDesc& small,
                  const Attributes& attributes) {
@@ -28,36 +52,22 @@ Windows::Windows(const OperandDesc& large, const OperandDesc& indices, const Ope
   clamp_ = attributes.integer("clamp") != 0;
   index_type_ = indices.type;
   const std::size_t num_batch = batching.size();
-  const auto rank = static_cast<std::int64_t>(large.shape.size());
-  const auto dimIn = [rank](std::int64_t d) { return d >= 0 && d < rank; };
-  check(isIndexType(indices.type), "integer indices");
-  check(num_batch <= kMaxRank && indices.shape.size() == num_batch + 1 &&
-            small.shape.size() == num_batch + window.size() && sizes.size() == large.shape.size() &&
-            indices.shape.back() == static_cast<std::int64_t>(map.size()),
-        "canonical shapes");
-
   const auto large_bytes = static_cast<std::int64_t>(sizeOf(large.type));
   const auto small_bytes = static_cast<std::int64_t>(sizeOf(small.type));
   const auto index_bytes = static_cast<std::int64_t>(sizeOf(indices.type));
   for (std::size_t i = 0; i < num_batch; ++i) {
     const std::int64_t along = batching[i];
-    check(small.shape[i] == indices.shape[i] &&
-              (along < 0 || (dimIn(along) && large.shape[along] == small.shape[i])),
-          "batch dimensions of one extent");
     count_ *= small.shape[i];
     addBatch({small.shape[i], indices.strides[i] * index_bytes,
               along < 0 ? 0 : large.strides[along] * large_bytes, small.strides[i] * small_bytes});
   }
   for (std::size_t i = 0; i < window.size(); ++i) {
-    check(dimIn(window[i]) && sizes[window[i]] == small.shape[num_batch + i],
-          "a window of the sizes given");
     shape_.push_back(small.shape[num_batch + i]);
     large_strides_.push_back(large.strides[window[i]]);
     small_strides_.push_back(small.strides[num_batch + i]);
     window_elements_ *= shape_.back();
   }
   for (std::size_t i = map.size(); i-- > 0;) {
-    check(dimIn(map[i]), "indices of dimensions that exist");
     const std::int64_t limit = large.shape[map[i]] - sizes[map[i]];
     const auto at = static_cast<std::int64_t>(i) * indices.strides[num_batch] * index_bytes;
     indices_.push_back({at, limit, large.strides[map[i]] * large_bytes, num_starts_});
@@ -65,7 +75,7 @@ Windows::Windows(const OperandDesc& large, const OperandDesc& indices, const Ope
     if (sizes[map[i]] > 1) disjoint_ = false;
     if (limit < 0) never_ = true;
   }
-  if (window_elements_ == 0) never_ = true;
+  if (std::ranges::find(sizes, 0) != sizes.end()) never_ = true;
 }
 
 // Merges a dimension into the one outside it where all three strides allow it.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/Step.hpp"
+#include "engine/verify/StepCheck.hpp"
 
 namespace ipujax::engine {
 
@@ -23,8 +24,12 @@ namespace ipujax::engine {
 ///              not lie inside are skipped
 class Windows {
  public:
+  /// Of a step that `check` let pass.
   Windows(const OperandDesc& large, const OperandDesc& indices, const OperandDesc& small,
           const Attributes& attributes);
+  /// Refuses attributes that do not fit the operands, and windows that could leave the large array.
+  static void check(const StepCheck& step, const OperandCheck& large, const OperandCheck& indices,
+                    const OperandCheck& small);
 
   std::int64_t count() const { return count_; }
   std::int64_t windowElements() const { return window_elements_; }

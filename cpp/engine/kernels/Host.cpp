@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "engine/Half.hpp"
+#include "engine/Image.hpp"
 #include "engine/Kernel.hpp"
 
 /// Steps that talk to the host: streams that are not bound to memory, and printing.
@@ -102,10 +103,31 @@ std::unique_ptr<Kernel> makeAccount(const StepDesc&) {
   return kernelOf([](RunContext&, std::span<std::byte* const>) {});
 }
 
-const RegisterKernel kStreamIn{"engine.stream_in", makeStreamIn};
-const RegisterKernel kStreamOut{"engine.stream_out", makeStreamOut};
-const RegisterKernel kPrint{"engine.print", makePrint};
-const RegisterKernel kAccount{"engine.account", makeAccount};
+/// The stream moves what the operand holds, all at once.
+void checkStream(const StepCheck& check, const OperandCheck& operand, bool to_device) {
+  const auto& streams = check.image().streams;
+  const auto last = static_cast<std::int64_t>(streams.size()) - 1;
+  const auto& stream = streams[static_cast<std::size_t>(check.integer("stream", 0, last))];
+  operand.isContiguous();
+  check.operands(1);
+  check.need(stream.to_device == to_device && stream.bytes == bytesOf(operand.desc()),
+             "a stream of its operand's bytes and direction");
+}
+void checkStreamIn(StepCheck& check) { checkStream(check, check.written(0), true); }
+void checkStreamOut(StepCheck& check) { checkStream(check, check.read(0), false); }
+
+void checkPrint(StepCheck& check) {
+  check.operands(1);
+  check.read(0).isContiguous();
+  check.text("title");
+}
+
+void checkAccount(StepCheck& check) { check.operands(0); }
+
+const RegisterKernel kStreamIn{"engine.stream_in", makeStreamIn, checkStreamIn};
+const RegisterKernel kStreamOut{"engine.stream_out", makeStreamOut, checkStreamOut};
+const RegisterKernel kPrint{"engine.print", makePrint, checkPrint};
+const RegisterKernel kAccount{"engine.account", makeAccount, checkAccount};
 
 }  // namespace
 }  // namespace ipujax::engine

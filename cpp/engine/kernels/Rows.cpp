@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "engine/Block.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/verify/Verify.hpp"
 
 /// Several steps that work row by row, on a few rows at a time: what one step makes is still in the
 /// cache when the next one reads it. engine/build/Rows.cpp makes these steps.
@@ -17,16 +16,14 @@
 namespace ipujax::engine {
 namespace {
 
+constexpr std::size_t kMostOperands = 64;
+
 thread_local Block locals_of_thread;
 
 class RowsKernel final : public Kernel {
  public:
   explicit RowsKernel(const StepDesc& step)
       : rows_(step.attributes.integer("rows")), chunk_(step.attributes.integer("chunk")) {
-    if (rows_ < 1 || chunk_ < 1)
-      throw std::invalid_argument("[engine.rows] needs rows, and some at a time; got " +
-                                  std::to_string(rows_) + " and " + std::to_string(chunk_) +
-                                  ". Compile again.");
     for (const std::int64_t row_bytes : step.attributes.integers("locals")) {
       locals_.push_back(local_bytes_);
       local_bytes_ += static_cast<std::size_t>((row_bytes * chunk_ + 63) / 64 * 64);
@@ -45,8 +42,6 @@ class RowsKernel final : public Kernel {
   }
 
  private:
-  static constexpr std::size_t kMostOperands = 64;
-
   struct Operand {
     std::size_t pointer = 0;     ///< of the step, or
     std::int64_t local = -1;     ///< where it begins in the thread's memory
@@ -59,10 +54,6 @@ class RowsKernel final : public Kernel {
   };
 
   void add(const StepDesc& inner, std::size_t num_pointers) {
-    if (inner.operands.size() > kMostOperands)
-      throw std::invalid_argument("[engine.rows] needs steps of at most " +
-                                  std::to_string(kMostOperands) + " operands; got " +
-                                  std::to_string(inner.operands.size()) + ". Compile again.");
     Part part;
     for (const OperandDesc& o : inner.operands) {
       Operand operand{.pointer = o.buffer};
@@ -104,7 +95,83 @@ class RowsKernel final : public Kernel {
 std::unique_ptr<Kernel> makeRows(const StepDesc& step) {
   return std::make_unique<RowsKernel>(step);
 }
-const RegisterKernel kRows{"engine.rows", makeRows};
+
+/// The declaration of engine.rows, and of the steps that it runs.
+class RowsCheck {
+ public:
+  explicit RowsCheck(StepCheck& check)
+      : check_(check),
+        rows_(check.integer("rows", 1, StepCheck::kMostElements)),
+        chunk_(check.integer("chunk", 1, rows_)) {
+    std::int64_t bytes = 0;
+    for (const std::int64_t row_bytes : check.integers("locals")) {
+      check.need(row_bytes >= 0 && row_bytes <= kMostLocalBytes / chunk_, "locals of some bytes");
+      bytes += row_bytes * chunk_;
+      check.need(bytes <= kMostLocalBytes, "locals of fewer bytes");
+    }
+  }
+
+  void run() {
+    // Which of them overlap is the business of the steps.
+    check_.allowOverlaps();
+    for (std::size_t i = 0; i < check_.numOperands(); ++i) check_.anyAccess(i);
+    for (const StepDesc& inner : check_.step().inner) {
+      const bool known = inner.kernel == "popx.map" || inner.kernel == "popops.reduce" ||
+                         inner.kernel == "popx.reduce";
+      check_.need(known && inner.inner.empty(), "steps that work row by row");
+      check_.need(inner.operands.size() <= kMostOperands, "steps of fewer operands");
+      for (const OperandDesc& o : inner.operands) checkOperand(o);
+      checkChunk(inner, chunk_);
+      if (rows_ % chunk_ != 0) checkChunk(inner, rows_ % chunk_);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kMostLocalBytes = std::int64_t{1} << 32;
+
+  void checkOperand(const OperandDesc& o) const {
+    if (o.buffer >= check_.numOperands()) return checkLocal(o);
+    const OperandDesc& outer = check_.step().operands[o.buffer];
+    check_.need(o.type == outer.type && o.shape == outer.shape && o.strides == outer.strides,
+                "operands that its steps see as they are");
+    check_.need(o.access == Access::kRead || o.access == outer.access, "operands that it writes");
+    check_.need(o.shape.empty() || o.shape[0] == rows_, "operands of so many rows");
+  }
+
+  /// Each row lies within its own bytes.
+  void checkLocal(const OperandDesc& o) const {
+    const auto& locals = check_.integers("locals");
+    const std::size_t local = o.buffer - check_.numOperands();
+    check_.need(local < locals.size() && !o.shape.empty() && o.shape[0] == rows_,
+                "locals of so many rows");
+    const auto element = static_cast<std::int64_t>(sizeOf(o.type));
+    std::int64_t last = 0;
+    for (std::size_t d = 1; d < o.shape.size(); ++d) {
+      check_.need(o.strides[d] >= 0, "locals that run forward");
+      last += (o.shape[d] - 1) * o.strides[d];
+    }
+    const bool inside = o.strides[0] * element == locals[local] && last < o.strides[0];
+    check_.need(inside || o.numElements() == 0, "locals that hold their rows");
+  }
+
+  void checkChunk(StepDesc step, std::int64_t rows) const {
+    std::vector<Footprint> footprints;
+    for (OperandDesc& o : step.operands) {
+      if (!o.shape.empty()) o.shape[0] = rows;
+      footprints.emplace_back().assign(o, 0);
+      footprints.back().space = o.buffer;
+    }
+    verifyStep(step, check_.image(), footprints);
+  }
+
+  StepCheck& check_;
+  std::int64_t rows_;
+  std::int64_t chunk_;
+};
+
+void checkRows(StepCheck& check) { RowsCheck(check).run(); }
+
+const RegisterKernel kRows{"engine.rows", makeRows, checkRows};
 
 }  // namespace
 }  // namespace ipujax::engine

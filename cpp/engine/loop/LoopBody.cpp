@@ -18,6 +18,7 @@ constexpr std::int64_t kMostElements = expr::ExprEvaluator::kBlock;
 constexpr std::int64_t kMostElementsOfWhile = 64;
 constexpr std::size_t kMostInstructions = 256;
 constexpr std::size_t kMostWidths = 4;
+constexpr std::size_t kMostCells = 512;  ///< each is compared with each
 
 /// Bytes [begin, end) of one address space: the arena, the constants, or an array of the caller's.
 struct Region {
@@ -170,6 +171,7 @@ class Finder {
     if (elements < 1 || elements > most_elements_) return std::nullopt;
     auto cell = existingCell(operand);
     if (!cell) {
+      if (loop_.cells.size() == kMostCells) return std::nullopt;
       cell = static_cast<std::uint32_t>(loop_.cells.size());
       loop_.cells.push_back(
           {elements, step, static_cast<std::uint32_t>(number), operand.type, false});

@@ -32,10 +32,12 @@ namespace {
 }  // namespace
 
 void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
-  IPUJAX_PICK(halfToFloat)(in, out, n);
+  static const auto function = IPUJAX_PICK(halfToFloat);  // rows can be short: one look-up
+  function(in, out, n);
 }
 void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n) {
-  IPUJAX_PICK(floatToHalf)(in, out, n);
+  static const auto function = IPUJAX_PICK(floatToHalf);
+  function(in, out, n);
 }
 void roundToHalf(float* values, std::int64_t n) { IPUJAX_PICK(roundToHalf)(values, n); }
 float halfToFloat(std::uint16_t bits) {

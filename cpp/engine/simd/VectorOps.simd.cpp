@@ -31,6 +31,9 @@ void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
     _mm256_storeu_ps(out + k,
                      _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + k))));
 #endif
+#if defined(__F16C__)
+  for (; k < n; ++k) out[k] = _cvtsh_ss(in[k]);
+#endif
   for (; k < n; ++k) out[k] = halfBitsToFloat(in[k]);
 }
 
@@ -45,6 +48,9 @@ void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n) {
   for (; k + 8 <= n; k += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + k),
                      _mm256_cvtps_ph(_mm256_loadu_ps(in + k), _MM_FROUND_TO_NEAREST_INT));
+#endif
+#if defined(__F16C__)
+  for (; k < n; ++k) out[k] = _cvtss_sh(in[k], _MM_FROUND_TO_NEAREST_INT);
 #endif
   for (; k < n; ++k) out[k] = floatToHalfBits(in[k]);
 }

@@ -40,6 +40,6 @@ def json_lines(
     if child.returncode not in good_codes:
         raise IpuError(
             f"[bench] needs a child process that ends well; got exit code {child.returncode}: "
-            f"{child.stderr[-2000:]}. Do run it alone: {' '.join(command)}"
+            f"{child.stderr[-2000:]}. Run it alone: {' '.join(command)}"
         )
     return [json.loads(line) for line in child.stdout.splitlines()]

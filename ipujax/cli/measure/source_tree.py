@@ -23,7 +23,7 @@ def path(relative: str) -> Path:
     if not found.exists():
         raise ConfigError(
             f"[bench] needs the source tree of ipujax; got a package without {relative}. "
-            "Do clone the repository and run make bench."
+            "Clone the repository and run make bench."
         )
     return found
 

@@ -21,7 +21,7 @@ def limit(num_threads: int) -> None:
     if not 1 <= num_threads <= len(open_to_us):
         raise ConfigError(
             f"[bench] needs --threads from 1 to {len(open_to_us)}, the processors open to this "
-            f"process; got {num_threads}. Do pass fewer, or start it with more."
+            f"process; got {num_threads}. Pass fewer, or start it with more."
         )
     os.environ.pop("IPUJAX_NUM_THREADS", None)  # would hold for one of the two backends
     if num_threads < len(open_to_us):

@@ -113,5 +113,11 @@ def positive(*shape: int) -> Array:
     return np.abs(normal(*shape)) + np.float32(0.1)
 
 
+def whole(*shape: int, dtype: Any, seed: int = 0) -> Array:
+    """Integers of the dtype's whole range."""
+    info = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
 def indices(count: int, below: int, seed: int = 1) -> Array:
     return np.random.default_rng(seed).integers(0, below, count).astype(np.int32)

@@ -19,7 +19,7 @@ def main_of(module: Any) -> Any:
     functions = functions_of(module)
     if "main" not in functions:
         raise InvalidProgramError(
-            f"[partition] needs a function @main; got {sorted(functions)}. Do export it whole."
+            f"[partition] needs a function @main; got {sorted(functions)}. Export the whole module."
         )
     return functions["main"]
 

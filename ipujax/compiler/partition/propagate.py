@@ -33,5 +33,5 @@ def propagate(module: Any) -> None:
     except ir.MLIRError as error:
         raise InvalidProgramError(
             f"[partition] needs shardings that Shardy can propagate; got: {error}. "
-            "Do check the shardings of this program's arguments and constraints."
+            "Check the shardings of this program's arguments and constraints."
         ) from error

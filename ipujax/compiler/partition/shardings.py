@@ -9,6 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ipujax import jax_compat
 from ipujax.compiler.partition.mesh import (
     Digits,
     Layout,
@@ -110,11 +111,17 @@ class Shardings:
             if size != self._num_devices:
                 raise InvalidProgramError(
                     f"[partition] needs meshes of all {self._num_devices} devices of the program; "
-                    f"got {text}. Do hand over what jax.jit made."
+                    f"got {text}. Pass what jax.jit made."
                 )
             mesh = Mesh(axes, tuple(mesh_attr.device_ids) or tuple(range(size)))
         self._by_text[text] = mesh
         return mesh
+
+
+def serialised(layout: Layout | None) -> bytes:
+    """The layout as JAX is told it: a serialised xla.OpSharding."""
+    grid = layout.mesh.grid(layout.dims) if layout else None
+    return jax_compat.sharding_bytes(*(grid or (None, False)))
 
 
 def _digits(mesh: Mesh, attr: Any) -> Digits:

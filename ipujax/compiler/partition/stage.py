@@ -20,7 +20,7 @@ from ipujax.compiler.partition.localise import Localiser, shape_of
 from ipujax.compiler.partition.mesh import Layout
 from ipujax.compiler.partition.propagate import propagate
 from ipujax.compiler.partition.rules import RULES
-from ipujax.compiler.partition.shardings import SHARDING, Shardings
+from ipujax.compiler.partition.shardings import SHARDING, Shardings, serialised
 from ipujax.errors import UnsupportedOpError
 
 #: Custom calls by which JAX annotates for the partitioner that came before Shardy.
@@ -115,8 +115,7 @@ def _serialised(layouts: list[Layout | None]) -> list[bytes]:
     found = []
     for layout in layouts:
         if layout not in known:
-            grid = layout.mesh.grid(layout.dims) if layout else None
-            known[layout] = jax_compat.sharding_bytes(*(grid or (None, False)))
+            known[layout] = serialised(layout)
         found.append(known[layout])
     return found
 

@@ -173,7 +173,7 @@ class _Checks:
         where = f"{source.name or self.op.name} {source.line}".strip()
         message = (
             f"[floating point] {kind} is to end the program; got {_MEANING[kind]} in "
-            f"{self.op.name} of {where}. Do look at its operands, or leave {kind} out of "
+            f"{self.op.name} of {where}. Check its operands, or leave {kind} out of "
             "floating_point_exceptions."
         )
         self.ops.append(Op("raise_if", [flag], {"message": message}, source))

@@ -2,10 +2,11 @@
 
 jax.random counts the elements of an array in 64 bits and splits the count into two words:
 Before:  %1: ui64 = iota()                                  After:  %1: ui32 = iota()
-         %2: ui64 = shift_right_logical(%1, 32:ui64)                %4: ui32 = 0
-         %3: ui32 = convert(%1)                                     (uses of %3 use %1)
+         %2: ui64 = shift_right_logical(%1, 32:ui64)                %3: ui32 = convert(%1)
+         %3: ui32 = convert(%1)                                     %4: ui32 = convert(0)
          %4: ui32 = convert(%2)
-This holds where no number can reach 2**32, which the largest value of each op proves.
+This holds where no number can reach 2**32, which the largest value of each op proves. What is left
+of 64 bits is refused, unless `ipu_x64` says otherwise.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN, refusal_of
-from ipujax.compiler.ir import Block, Op, Program, Value, splat
+from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, splat, walk_ops
 from ipujax.compiler.rules.registry import REFUSED
 from ipujax.errors import UnsupportedDtypeError
 
@@ -26,12 +27,9 @@ def narrow(program: Program) -> Program:
     Raises:
         UnsupportedDtypeError: names each op that computes in a type an IPU does not have.
     """
-    illegal = _illegal_values(program.main, program.x64)
-    if not illegal:
-        return program
-    if any(value.dtype == "ui64" for value in illegal):
+    if any(value.dtype == "ui64" for op in walk_ops(program.main) for value in op.results):
         _Narrower().block(program.main)
-        illegal = _illegal_values(program.main, program.x64)
+    illegal = _illegal_values(program.main, program.x64)
     if illegal:
         raise _refusal(illegal)
     return program
@@ -65,36 +63,60 @@ def _illegal_values(block: Block, x64: str) -> dict[Value, Op | None]:
 
 
 class _Narrower:
-    """Walks the program once; `largest` is known for the 64-bit values that fit 32 bits."""
+    """Walks the program once. Values that are known to fit become 32 bits wide where they stand;
+    what cannot do without 64 bits gets them widened again.
+    """
 
     def __init__(self) -> None:
-        self.largest: dict[Value, int] = {}
+        self.largest: dict[Value, int] = {}  #: of the values that were narrowed
         self.replaced: dict[Value, Value] = {}
 
     def block(self, block: Block) -> None:
-        kept = []
+        kept: list[Op] = []
         for op in block.ops:
-            op.operands = [self._operand(value) for value in op.operands]
-            if not self._drops(op):
-                kept.append(op)
+            op.operands = [self.replaced.get(value, value) for value in op.operands]
+            if self._drops(op):
+                continue
+            if not self._takes_narrow(op):
+                op.operands = [self._wide(value, op.source, kept) for value in op.operands]
+            kept.append(op)
             for region in op.regions:
                 self.block(region)
+        results = [self.replaced.get(value, value) for value in block.results]
+        block.results = [self._wide(value, NO_SOURCE, kept) for value in results]
         block.ops = kept
-        block.results = [self.replaced.get(value, value) for value in block.results]
 
-    def _operand(self, value: Value) -> Value:
-        value = self.replaced.get(value, value)
+    def _takes_narrow(self, op: Op) -> bool:
+        """Whether the op may have its narrowed operands; narrows its constants where they must."""
+        if op.name == "convert" or (op.results and op.results[0] in self.largest):
+            return True
+        if op.name != "compare" or any(self._top(value) is None for value in op.operands):
+            return False
+        op.operands = [self._narrow_constant(value) for value in op.operands]
+        return True
+
+    def _wide(self, value: Value, source: Source, kept: list[Op]) -> Value:
+        """The number in 64 bits, if `value` was narrowed."""
+        if value not in self.largest:
+            return value
+        op = Op("convert", [value], {}, source)
+        kept.append(op)
+        return op.add_result(value.shape, "ui64")
+
+    def _top(self, value: Value) -> int | None:
+        """The largest number that the value can be, where it is known to fit 32 bits."""
         if value.dtype == "ui64" and value.const is not None and value.const.size:
             top = int(value.const.max())
-            if top < _WORD:
-                words = value.const.astype(np.uint32)
-                if value.is_splat:
-                    words = np.broadcast_to(words.flat[0], value.shape)
-                small = Value(value.shape, "ui32", const=words)
-                self.largest[small] = top
-                self.replaced[value] = small
-                return small
-        return value
+            return top if top < _WORD else None
+        return self.largest.get(value)
+
+    def _narrow_constant(self, value: Value) -> Value:
+        if value.const is None or value.dtype != "ui64":
+            return value
+        words = value.const.astype(np.uint32)
+        if value.is_splat:
+            words = np.broadcast_to(words.flat[0], value.shape)
+        return Value(value.shape, "ui32", const=words)
 
     def _drops(self, op: Op) -> bool:
         """Narrows the op where it is known to fit; true where its result is another value."""
@@ -103,7 +125,7 @@ class _Narrower:
             return False
         if op.name == "convert":
             (source,) = op.operands
-            if source in self.largest and result.dtype in ("ui32", "ui64"):
+            if source in self.largest and result.dtype == "ui64":
                 self.replaced[result] = source
                 return True
             return False
@@ -115,6 +137,7 @@ class _Narrower:
             self.largest[zero] = 0
             self.replaced[result] = zero
             return True
+        op.operands = [self._narrow_constant(value) for value in op.operands]
         result.dtype = "ui32"
         self.largest[result] = top
         return False
@@ -122,7 +145,7 @@ class _Narrower:
     def _largest_of(self, op: Op) -> int | None:
         # What a dynamic slice takes besides its array are places, of 32 bits.
         values = op.operands[:1] if op.name == "dynamic_slice" else op.operands
-        tops = [self.largest.get(value) for value in values]
+        tops = [self._top(value) for value in values]
         if any(top is None for top in tops):
             return None
         known = [top for top in tops if top is not None]
@@ -158,5 +181,5 @@ def _refusal(illegal: dict[Value, Op | None]) -> UnsupportedDtypeError:
     reasons = dict.fromkeys(f"{v.dtype}: {refusal_of(v.dtype)}" for v in illegal)
     return UnsupportedDtypeError(
         f"[normalise] needs dtypes that an IPU computes in ({known}); got {len(lines)} uses of "
-        "others:\n" + "\n".join(lines) + "\nDo note " + "; ".join(reasons) + "."
+        "others:\n" + "\n".join(lines) + "\n" + "; ".join(reasons) + "."
     )

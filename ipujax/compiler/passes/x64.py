@@ -287,7 +287,7 @@ def _refusal(what: str, why: str, source: Source) -> UnsupportedDtypeError:
     where = f" (at {source.line})" if source.line else ""
     return UnsupportedDtypeError(
         f'[normalise] with ipu_x64="demote" needs programs that mean the same in 32 bits; got '
-        f'{what}{where}: {why}. Do set ipu_x64="emulate", or give it a 32-bit dtype.'
+        f'{what}{where}: {why}. Set ipu_x64="emulate", or give it a 32-bit dtype.'
     )
 
 

@@ -185,7 +185,7 @@ def groups_of(builder: Builder, op: Op) -> Groups:
     if op.name != "all_reduce" and len({len(group) for group in groups}) > 1:
         raise InvalidProgramError(
             f"[{op.name}] needs groups of one size; got {groups} (at {op.source.line}). "
-            "Do divide the devices evenly."
+            "Divide the devices evenly."
         )
     return groups
 
@@ -237,7 +237,7 @@ def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> Any:
     if any(len(group) != size for group in groups):
         raise InvalidProgramError(
             f"[{op.name}] needs groups of one size for a body of its own; got {groups} "
-            f"(at {op.source.line}). Do divide the devices evenly, or combine with one operator."
+            f"(at {op.source.line}). Divide the devices evenly, or combine with one operator."
         )
     debug, place = builder.debug(op), ipu.popops.expr.PlaceHolder
     shape = [size, *value.shape]

@@ -11,7 +11,7 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, splat
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.precision import as_result, product_options, summed_type
+from ipujax.compiler.rules.precision import as_result, is_integer, product_options, summed_type
 from ipujax.compiler.rules.registry import rule
 
 
@@ -152,7 +152,9 @@ def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
 
 
 def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any, type_: Any) -> tuple[Any, Any]:
-    """Floats of one type stay (halves may give a float); others take the type of the sums."""
+    """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
+    if all(is_integer(each) for each in (data.elementType(), kernel.elementType(), type_)):
+        return data, kernel
     is_float = DTYPES[op.operands[0].dtype].kind == "f" and type_ != ipu.poplar.DOUBLE
     if data.elementType() == kernel.elementType() and (is_float or data.elementType() == type_):
         return data, kernel

@@ -18,7 +18,7 @@ def refusal(op: Op) -> str | None:
     target = op.attrs["call_target_name"]
     if target == CALLBACK_TARGET or target in CUSTOM_CALLS:
         return None
-    return f"no codelet is registered for the target {target!r}"
+    return f"the target {target!r} is compiled for other platforms; jax.pure_callback can call it"
 
 
 @rule("custom_call")

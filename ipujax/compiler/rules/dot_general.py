@@ -13,6 +13,7 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.precision import (
     as_multiplied,
     as_result,
+    is_integer,
     product_options,
     rounded_sum,
     summed_type,
@@ -82,9 +83,11 @@ def _view(tensor: Any, order: Sequence[int], shape: list[int]) -> Any:
 
 
 def _same_type(builder: Builder, left: Any, right: Any, type_: Any, debug: Any) -> tuple[Any, Any]:
-    """Floats of one type stay (halves may give a float); others take the result's type."""
+    """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
     native = (ipu.poplar.FLOAT, ipu.poplar.HALF)
     if left.elementType() == right.elementType() in native and type_ in native:
+        return left, right
+    if all(is_integer(each) for each in (left.elementType(), right.elementType(), type_)):
         return left, right
     e = ipu.popops.expr
     cast = [

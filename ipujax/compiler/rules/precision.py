@@ -108,6 +108,11 @@ def summed_type(builder: Builder, op: Op) -> Any:
     return builder.type_of(result)
 
 
+def is_integer(type_: Any) -> bool:
+    """Of any width and sign; bool counts as 0 and 1."""
+    return type_ not in (ipu.poplar.FLOAT, ipu.poplar.HALF, ipu.poplar.DOUBLE)
+
+
 def as_result(builder: Builder, op: Op, product: Any) -> Any:
     """The product in the type of the op's result."""
     type_, e = builder.type_of(op.results[0]), ipu.popops.expr

@@ -28,7 +28,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
             if name in RULES or name in REFUSED:
                 raise TypeError(
                     f"[rules] needs one entry per op; got a second one for {name!r} in "
-                    f"{function.__module__}. Do take one of them out."
+                    f"{function.__module__}. Remove one of them."
                 )
             RULES[name] = function
         return function
@@ -41,7 +41,7 @@ def _check_signature(function: Rule) -> None:
     if parameters != ["builder", "op"]:
         raise TypeError(
             f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
-            f"({', '.join(parameters)}). Do take these two."
+            f"({', '.join(parameters)}). Declare these two."
         )
 
 
@@ -62,7 +62,7 @@ def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
             if target in CUSTOM_CALLS:
                 raise TypeError(
                     f"[rules] needs one rule per target; got a second one for {target!r} in "
-                    f"{function.__module__}. Do take one of them out."
+                    f"{function.__module__}. Remove one of them."
                 )
             CUSTOM_CALLS[target] = function
         return function

@@ -1,13 +1,20 @@
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "Check.hpp"
+#include "engine/HostCallbacks.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/ReplicaThreads.hpp"
 #include "engine/Session.hpp"
 
 namespace engine = ipujax::engine;
@@ -52,10 +59,25 @@ std::unique_ptr<engine::Kernel> makeFailOnTwo(const engine::StepDesc&) {
   });
 }
 
-const engine::RegisterKernel kSlowAdd{"test.slow_add", makeSlowAdd};
-const engine::RegisterKernel kSum{"test.sum", makeSum};
-const engine::RegisterKernel kBelowTen{"test.below_ten", makeBelowTen};
-const engine::RegisterKernel kFailOnTwo{"test.fail_on_two", makeFailOnTwo};
+/// x becomes what the host makes of it.
+struct Call final : engine::Kernel {
+  bool callsHost() const override { return true; }
+  void run(engine::RunContext& context, std::span<std::byte* const> p) const override {
+    const engine::HostArray x{"float32", {}, p[0]};
+    context.callbacks->call("call", {&x, 1}, {&x, 1});
+  }
+};
+std::unique_ptr<engine::Kernel> makeCall(const engine::StepDesc&) {
+  return std::make_unique<Call>();
+}
+
+void anything(engine::StepCheck&) {}
+
+const engine::RegisterKernel kCall{"test.call", makeCall, anything};
+const engine::RegisterKernel kSlowAdd{"test.slow_add", makeSlowAdd, anything};
+const engine::RegisterKernel kSum{"test.sum", makeSum, anything};
+const engine::RegisterKernel kBelowTen{"test.below_ten", makeBelowTen, anything};
+const engine::RegisterKernel kFailOnTwo{"test.fail_on_two", makeFailOnTwo, anything};
 
 /// A program over x, one float of each replica that is updated in place, and a flag.
 struct Builder {
@@ -77,8 +99,8 @@ struct Builder {
   static engine::OperandDesc x() {
     return {0, engine::ElementType::kFloat, engine::Access::kReadWrite, 0, {1}, {1}};
   }
-  static engine::OperandDesc flag() {
-    return {1, engine::ElementType::kBool, engine::Access::kReadWrite, 0, {}, {}};
+  static engine::OperandDesc flag(engine::Access access = engine::Access::kReadWrite) {
+    return {1, engine::ElementType::kBool, access, 0, {}, {}};
   }
   std::uint32_t node(NodeKind kind, std::vector<std::uint32_t> children = {}) {
     engine::Node made;
@@ -104,7 +126,7 @@ struct Builder {
     const auto second = sequence(body);
     image.nodes[loop].children = {first, second};
     image.nodes[loop].value = 1;
-    image.nodes[loop].predicate = flag();
+    image.nodes[loop].predicate = flag(engine::Access::kRead);
     return loop;
   }
   std::uint32_t sequence(const std::vector<std::string>& kernels) {
@@ -126,7 +148,8 @@ struct Builder {
   }
 };
 
-std::vector<float> run(engine::Session& session, std::vector<float> x) {
+std::vector<float> run(engine::Session& session, std::vector<float> x,
+                       engine::HostCallbacks* callbacks = nullptr) {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   for (auto& value : x) {
@@ -135,9 +158,53 @@ std::vector<float> run(engine::Session& session, std::vector<float> x) {
   }
   std::vector<engine::Arrays> arrays;
   for (std::size_t r = 0; r < x.size(); ++r) arrays.push_back({{&inputs[r], 1}, {&outputs[r], 1}});
-  session.run(arrays);
+  session.run(arrays, callbacks);
   return x;
 }
+
+/// The host's function, of x alone.
+class Host final : public engine::HostCallbacks {
+ public:
+  explicit Host(std::function<float(float)> function, bool many_threads = true)
+      : function_(std::move(function)), many_threads_(many_threads) {}
+  void call(const std::string&, std::span<const engine::HostArray> arguments,
+            std::span<const engine::HostArray> results) override {
+    *static_cast<float*>(results[0].data) =
+        function_(*static_cast<const float*>(arguments[0].data));
+  }
+  bool takesManyThreads() const override { return many_threads_; }
+  void failed(const std::exception_ptr&) noexcept override { told = true; }
+
+  std::atomic<bool> told{false};
+
+ private:
+  std::function<float(float)> function_;
+  bool many_threads_;
+};
+
+/// Holds callers until `count` of them are there, again and again.
+class Barrier {
+ public:
+  explicit Barrier(int count) : count_(count) {}
+  void wait() {
+    std::unique_lock lock(mutex_);
+    const int round = round_;
+    if (++waiting_ == count_) {
+      waiting_ = 0;
+      ++round_;
+      changed_.notify_all();
+    } else {
+      changed_.wait(lock, [&] { return round_ != round; });
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const int count_;
+  int waiting_ = 0;
+  int round_ = 0;
+};
 
 std::string text(const std::vector<float>& values) {
   std::string all;
@@ -220,4 +287,115 @@ TEST(a_thousand_runs_under_random_delays_are_bitwise_equal) {
   const std::vector<float> x{0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
   const auto first = text(run(session, x));
   for (int i = 0; i < 1000; ++i) CHECK_EQ(text(run(session, x)), first);
+}
+
+TEST(callbacks_of_all_replicas_meet_on_the_host) {
+  constexpr int kReplicas = 16;
+  Builder b(kReplicas);
+  b.root({b.sequence({"test.slow_add", "test.call", "test.call", "test.sum", "test.call"})});
+  auto session = b.session();
+  Barrier barrier(kReplicas);
+  std::atomic<int> calls{0};
+  Host host([&](float x) {
+    barrier.wait();
+    ++calls;
+    return x + 1;
+  });
+  const auto threads = engine::ReplicaThreads::shared().numThreads();
+  for (int i = 0; i < 1000; ++i) run(session, std::vector<float>(kReplicas, 0), &host);
+  CHECK_EQ(calls.load(), 1000 * 3 * kReplicas);
+  CHECK(engine::ReplicaThreads::shared().numThreads() <= std::max<std::size_t>(threads, 15));
+}
+
+TEST(callbacks_of_one_replica_keep_their_order) {
+  Builder b(4);
+  b.root({b.sequence({"test.call", "test.call", "test.call"})});
+  auto session = b.session();
+  std::mutex mutex;
+  std::vector<float> seen;
+  Host host([&](float x) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(x);
+    return x + 1;
+  });
+  CHECK_EQ(text(run(session, {0, 10, 20, 30}, &host)), text({3, 13, 23, 33}));
+  for (const float first : {0.0F, 10.0F, 20.0F, 30.0F}) {
+    std::vector<float> own;
+    for (const float x : seen)
+      if (x >= first && x < first + 10) own.push_back(x);
+    CHECK_EQ(text(own), text({first, first + 1, first + 2}));
+  }
+}
+
+TEST(one_callback_that_fails_is_reported_and_keeps_the_others_from_waiting) {
+  Builder b(4);
+  b.root({b.sequence({"test.call", "test.call"})});
+  auto session = b.session();
+  Barrier met(4);
+  std::atomic<bool> failed{false};
+  Host host([&](float x) {
+    if (x >= 100) throw std::logic_error("nobody comes to the second callback");
+    met.wait();
+    if (x == 2) {
+      failed = true;
+      throw std::runtime_error("the third has had enough");
+    }
+    while (!failed) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return x + 100;
+  });
+  CHECK_THROWS(run(session, {0, 1, 2, 3}, &host), "the third has had enough");
+  Host works([](float x) { return x + 1; });
+  CHECK_EQ(text(run(session, {0, 0, 0, 0}, &works)), text({2, 2, 2, 2}));
+}
+
+TEST(a_failure_is_told_while_others_wait) {
+  Builder b(4);
+  b.root({b.sequence({"test.call"})});
+  auto session = b.session();
+  std::atomic<int> waited{0};
+  Host* told_to = nullptr;
+  Host host([&](float x) {
+    if (x == 2) throw std::runtime_error("the third never comes");
+    while (!told_to->told) std::this_thread::yield();
+    ++waited;
+    return x;
+  });
+  told_to = &host;
+  CHECK_THROWS(run(session, {0, 1, 2, 3}, &host), "the third never comes");
+  CHECK(waited.load() <= 3);
+  CHECK(host.told.load());
+}
+
+TEST(a_host_that_takes_one_thread_is_called_in_turn) {
+  Builder b(3);
+  b.root({b.sequence({"test.call"})});
+  auto session = b.session();
+  std::vector<std::thread::id> threads;
+  Host host(
+      [&](float x) {
+        threads.push_back(std::this_thread::get_id());
+        return x;
+      },
+      false);
+  run(session, {0, 0, 0}, &host);
+  CHECK(threads == std::vector<std::thread::id>(3, std::this_thread::get_id()));
+}
+
+TEST(programs_in_callbacks_of_programs_have_threads_too) {
+  Builder b(3);
+  b.root({b.sequence({"test.call"})});
+  auto outer = b.session();
+  Barrier inner_barrier(3);
+  Host inner_host([&](float x) {
+    inner_barrier.wait();
+    return x + 1;
+  });
+  std::mutex one_inner_at_a_time;
+  auto inner = b.session();
+  Host host([&](float x) {
+    const std::lock_guard lock(one_inner_at_a_time);
+    return run(inner, {x, x, x}, &inner_host)[2];
+  });
+  CHECK_EQ(text(run(outer, {1, 2, 3}, &host)), text({2, 3, 4}));
 }

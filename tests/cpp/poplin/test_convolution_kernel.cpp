@@ -1,5 +1,8 @@
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <vector>
@@ -134,8 +137,31 @@ struct Case {
   std::vector<std::size_t> in_order, weight_order, out_order;
   ElementType in_type = ElementType::kFloat;
   ElementType out_type = ElementType::kFloat;
+  std::optional<ElementType> weight_type;  ///< where it is not in_type
   bool half_partials = false;
 };
+
+bool isSigned(ElementType type) {
+  return type == ElementType::kInt8 || type == ElementType::kInt16 || type == ElementType::kInt32 ||
+         type == ElementType::kInt64;
+}
+
+/// x as the type holds it.
+std::int64_t wrapped(std::int64_t x, ElementType type) {
+  const auto spare = 64 - 8 * static_cast<int>(sizeOf(type));
+  const auto shifted = static_cast<std::uint64_t>(x) << spare;
+  return isSigned(type) ? static_cast<std::int64_t>(shifted) >> spare
+                        : static_cast<std::int64_t>(shifted >> spare);
+}
+
+/// Random values of a type: small eighths of floats, integers so small that sums are exact in
+/// double, yet wrap in 32 bits.
+double drawn(std::mt19937& random, ElementType type, double unit) {
+  std::uniform_int_distribution<int> digit(-4, 4), wide(-(1 << 17), 1 << 17);
+  if (!blas::isInteger(type)) return digit(random) * unit;
+  const int x = wide(random);
+  return static_cast<double>(wrapped(isSigned(type) ? x : std::abs(x), type));
+}
 
 std::vector<std::byte> store(Dense& values, ElementType type, const Dims& strides) {
   const auto size = static_cast<std::int64_t>(sizeOf(type));
@@ -143,10 +169,14 @@ std::vector<std::byte> store(Dense& values, ElementType type, const Dims& stride
   forEach(values.shape, [&](const Dims& index) {
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * strides[d];
-    if (type == ElementType::kInt32) {
-      reinterpret_cast<std::int32_t*>(bytes.data())[offset] =
-          static_cast<std::int32_t>(values.at(index));
+    if (blas::isInteger(type)) {
+      const auto x = static_cast<std::int64_t>(values.at(index));
+      std::memcpy(bytes.data() + offset * size, &x, sizeOf(type));
     } else {
+      if (type == ElementType::kDouble) {
+        std::memcpy(bytes.data() + offset * size, &values.at(index), sizeof(double));
+        return;
+      }
       const auto x = static_cast<float>(values.at(index));
       blas::storeRow(&x, bytes.data(), type, offset, 1, 1);
     }
@@ -155,8 +185,12 @@ std::vector<std::byte> store(Dense& values, ElementType type, const Dims& stride
 }
 
 double read(const std::vector<std::byte>& bytes, ElementType type, std::int64_t offset) {
-  if (type == ElementType::kInt32)
-    return static_cast<double>(reinterpret_cast<const std::int32_t*>(bytes.data())[offset]);
+  if (blas::isInteger(type)) {
+    std::int64_t x = 0;
+    std::memcpy(&x, bytes.data() + offset * static_cast<std::int64_t>(sizeOf(type)), sizeOf(type));
+    return static_cast<double>(wrapped(x, type));
+  }
+  if (type == ElementType::kDouble) return reinterpret_cast<const double*>(bytes.data())[offset];
   float x = 0;
   blas::loadRow(bytes.data(), type, offset, 1, 1, &x);
   return static_cast<double>(x);
@@ -170,15 +204,17 @@ std::string describe(const Case& c) {
   for (auto d : c.weights) os << " " << d;
   os << ", axes";
   for (auto i : poplin::geometry::encode(c.axes)) os << " " << i;
+  os << ", types " << nameOf(c.in_type) << " x " << nameOf(c.weight_type.value_or(c.in_type))
+     << " -> " << nameOf(c.out_type);
   return os.str();
 }
 
 void verify(const Case& c, unsigned seed) {
   std::mt19937 random(seed);
-  std::uniform_int_distribution<int> digit(-4, 4);
+  const ElementType weight_type = c.weight_type.value_or(c.in_type);
   Dense in(c.in), weights(c.weights);
-  for (auto& x : in.data) x = digit(random) * (c.in_type == ElementType::kInt32 ? 1.0 : 0.125);
-  for (auto& x : weights.data) x = digit(random) * (c.in_type == ElementType::kInt32 ? 1.0 : 0.25);
+  for (auto& x : in.data) x = drawn(random, c.in_type, 0.125);
+  for (auto& x : weights.data) x = drawn(random, weight_type, 0.25);
   Dense expected = oracle(in, weights, c.axes);
   StepDesc step;
   step.kernel = "poplin.convolution";
@@ -192,12 +228,12 @@ void verify(const Case& c, unsigned seed) {
     step.operands.push_back(desc);
   };
   add(c.in_type, Access::kRead, c.in, c.in_order);
-  add(c.in_type, Access::kRead, c.weights, c.weight_order);
+  add(weight_type, Access::kRead, c.weights, c.weight_order);
   add(c.out_type, Access::kWrite, expected.shape, c.out_order);
   step.attributes.set("axes", poplin::geometry::encode(c.axes));
   step.attributes.set("half_partials", std::int64_t{c.half_partials});
   auto in_bytes = store(in, c.in_type, step.operands[0].strides);
-  auto weight_bytes = store(weights, c.in_type, step.operands[1].strides);
+  auto weight_bytes = store(weights, weight_type, step.operands[1].strides);
   Dense garbage(expected.shape);
   for (auto& x : garbage.data) x = 77;
   auto out_bytes = store(garbage, c.out_type, step.operands[2].strides);
@@ -209,7 +245,11 @@ void verify(const Case& c, unsigned seed) {
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * step.operands[2].strides[d];
     const double got = read(out_bytes, c.out_type, offset);
-    const double want = expected.at(index);
+    double want = expected.at(index);
+    if (blas::isInteger(c.out_type)) {
+      want = static_cast<double>(wrapped(static_cast<std::int64_t>(want), c.out_type));
+      if (got != want) check::fail(__FILE__, __LINE__, describe(c), ": ", got, " is not ", want);
+    }
     if (!(std::abs(got - want) <= tolerance * (1 + std::abs(want) * 0.1)))
       check::fail(__FILE__, __LINE__, describe(c), ": ", got, " is not ", want);
   });
@@ -333,9 +373,38 @@ TEST(convolution_half_matches_the_definition) {
 
 TEST(convolution_integers_are_exact) {
   Random r{std::mt19937(9)};
+  constexpr ElementType kTypes[] = {ElementType::kInt8,   ElementType::kUInt8, ElementType::kInt16,
+                                    ElementType::kUInt16, ElementType::kInt32, ElementType::kUInt32,
+                                    ElementType::kInt64,  ElementType::kUInt64};
+  for (unsigned i = 0; i < 200; ++i) {
+    Case c = randomCase(r);
+    c.in_type = kTypes[r(0, 7)];
+    if (r(0, 3) == 0) c.weight_type = kTypes[r(0, 7)];
+    c.out_type = r(0, 1) ? c.in_type : kTypes[r(0, 7)];
+    verify(c, i);
+  }
+}
+
+TEST(convolution_integers_of_network_shapes_are_exact) {
+  for (const ElementType out : {ElementType::kInt8, ElementType::kInt32, ElementType::kInt64}) {
+    for (Case c : {plainCase({2, 1, 3, 20, 20}, {1, 16, 3, 7, 7}, 3, 2),
+                   plainCase({1, 1, 40, 9, 9}, {1, 34, 40, 3, 3}, 1),
+                   plainCase({14, 1, 33, 8, 8}, {1, 32, 33, 1, 1}, 0),
+                   plainCase({4, 1, 16, 8, 8}, {1, 24, 16, 3, 3}, 2, 1, 2),
+                   plainCase({2, 32, 1, 12, 12}, {32, 1, 1, 3, 3}, 1),
+                   plainCase({9, 1, 5, 16, 16}, {1, 7, 5, 16, 16}, 1)}) {
+      c.in_type = ElementType::kInt8;
+      c.out_type = out;
+      verify(c, 3);
+    }
+  }
+}
+
+TEST(convolution_doubles_match_the_definition) {
+  Random r{std::mt19937(10)};
   for (unsigned i = 0; i < 60; ++i) {
     Case c = randomCase(r);
-    c.in_type = c.out_type = ElementType::kInt32;
+    c.in_type = c.out_type = ElementType::kDouble;
     verify(c, i);
   }
 }

@@ -35,6 +35,7 @@ StepDesc bodyStep(const std::vector<pe::Expr>& body, const std::vector<poplar::T
   std::vector<poplar::Type> both = types;
   both.insert(both.end(), types.begin(), types.end());
   step.attributes.set("dims", dims).set("expr", popx::compileExpr(body, both).toIntegers());
+  step.attributes.set("wide", std::int64_t{operands[0].shape.front() % 2});  // either is right
   return step;
 }
 

@@ -31,4 +31,7 @@ def named(name: str) -> Workload:
     for workload in workloads():
         if workload.name == name:
             return workload
-    raise ConfigError(f"[bench] needs the name of a program; got {name!r}. Do see bench --all.")
+    raise ConfigError(
+        f"[bench] needs the name of a program; got {name!r}. "
+        "Run `python -m ipujax bench --all` to see the names."
+    )

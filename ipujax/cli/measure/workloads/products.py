@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ipujax.cli.measure.models.convolutional import conv
-from ipujax.cli.measure.workload import Array, Workload, normal
+from ipujax.cli.measure.workload import Array, Workload, normal, whole
 
 SIZES = (256, 1024, 2048)
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": jnp.bfloat16}
@@ -44,6 +44,25 @@ def _depthwise_images() -> list[Array]:
     return [normal(8, 28, 28, 128), normal(3, 3, 1, 128)]
 
 
+def _whole_matmul(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.matmul(x, w, preferred_element_type=np.int32)
+
+
+def _whole_pair(rows: int, inner: int, columns: int, dtype: Any) -> list[Array]:
+    return [whole(rows, inner, dtype=dtype), whole(inner, columns, dtype=dtype, seed=1)]
+
+
+def _whole_conv(x: jax.Array, w: jax.Array) -> jax.Array:
+    layout = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=layout, preferred_element_type=np.int32
+    )
+
+
+def _whole_images() -> list[Array]:
+    return [whole(8, 28, 28, 128, dtype=np.int8), whole(3, 3, 128, 128, dtype=np.int8, seed=1)]
+
+
 def _attention(x: jax.Array, w: jax.Array, out: jax.Array) -> jax.Array:
     """x [batch, time, width], eight heads."""
     batch, time, width = x.shape
@@ -65,8 +84,15 @@ def workloads() -> list[Workload]:
             for name, dtype in DTYPES.items()
         ),
         Workload("matmul 64 x (128 x 128)", jnp.matmul, partial(_pair, 64, 128, 128)),
+        Workload(
+            "matmul 512 x 1024 x 512 i8",
+            _whole_matmul,
+            partial(_whole_pair, 512, 1024, 512, np.int8),
+        ),
+        Workload("matmul 512 i32", _whole_matmul, partial(_whole_pair, 512, 512, 512, np.int32)),
         Workload("conv 3x3", conv, wide),
         Workload("conv 3x3 gradients", _gradients(conv), wide),
+        Workload("conv 3x3 i8", _whole_conv, _whole_images),
         Workload("conv 1x1", conv, point),
         Workload("conv 1x1 gradients", _gradients(conv), point),
         Workload("depthwise conv", _depthwise, _depthwise_images),

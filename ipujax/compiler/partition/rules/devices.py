@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ipujax import jax_compat
+from ipujax import host_callbacks, jax_compat, placement
 from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, replicate
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
+from ipujax.compiler.partition.shardings import serialised
 from ipujax.compiler.partition.stand_ins import as_op, is_stand_in
-
-#: Custom calls that hand on their operands.
-PASSING = frozenset({"annotate_device_placement"})
+from ipujax.errors import CallbackError
 
 
 def reshard_to(localiser: Localiser, operation: Any) -> None:
@@ -81,8 +80,11 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
     if is_stand_in(operation):
         localiser.apply(as_op(operation))
         return
-    if target in PASSING:
+    if target in placement.CALLS:
         each_its_own(localiser, operation)
+        return
+    if target == jax_compat.INSPECT_TARGET:
+        inspect_sharding(localiser, operation)
         return
     replicate(localiser, operation)
     if target != jax_compat.CALLBACK_TARGET:
@@ -90,6 +92,20 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
     groups = _alike(localiser)
     if groups.shape[1] > 1:
         _call_once(localiser, operation, groups)
+
+
+def inspect_sharding(localiser: Localiser, operation: Any) -> None:
+    """Tells the user's function how the operand is sharded; manual axes count as copies."""
+    callback_id = ir.StringAttr(operation.attributes["backend_config"]).value
+    sharding = jax_compat.hlo_sharding(serialised(localiser.layout(operation.operands[0])))
+    try:
+        host_callbacks.run(callback_id, [sharding])
+    except Exception as error:  # whatever the user's function raises
+        raise CallbackError(
+            "[inspect_array_sharding] needs a callback that returns; "
+            f"got {type(error).__name__}: {error}. Correct the callback."
+        ) from error
+    operation.erase()
 
 
 def rng(localiser: Localiser, operation: Any) -> None:

@@ -1,0 +1,290 @@
+#include "engine/verify/Verify.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "engine/Kernel.hpp"
+#include "engine/verify/StepCheck.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+/// More than any machine has; sums of a few such numbers are far from overflow.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
+constexpr std::int64_t kMostStride = std::int64_t{1} << 46;
+constexpr std::int64_t kMostVolume = std::int64_t{1} << 31;
+constexpr std::size_t kMostRank = 32;
+constexpr std::size_t kMostOperands = 1 << 16;
+/// Nodes between the root and a leaf: walks recurse so deep.
+constexpr std::uint32_t kMostDepth = 4000;
+constexpr std::uint32_t kMostReplicas = 1 << 16;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw ImageError("[Executable] cannot be run: " + what + ". Compile it again.");
+}
+
+void need(bool good, const char* what) {
+  if (!good) refuse(what);
+}
+
+bool isFinite(const Cost& c) {
+  for (const double value : {c.compute_cycles, c.mean_compute_cycles, c.exchange_cycles,
+                             c.sync_cycles, c.link_cycles, c.exchange_bytes, c.link_bytes, c.flops})
+    if (!std::isfinite(value)) return false;
+  return true;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Image& image) : image_(image) {}
+
+  void run() {
+    verifySignature();
+    verifyBuffers();
+    for (const auto& step : image_.steps) verifyOne(step);
+    verifyTree();
+    for (const auto& tensor : image_.memory.largest)
+      need(tensor.debug < image_.debug.size(), "a tensor names no debug entry");
+    need(std::isfinite(image_.clock_hz) && image_.clock_hz >= 0, "the clock is no frequency");
+  }
+
+ private:
+  void verifySignature() const {
+    const Signature& s = image_.signature;
+    for (const auto* specs : {&s.inputs, &s.outputs})
+      for (const auto& spec : *specs) verifySpec(spec);
+    need(s.num_replicas > 0 && s.num_replicas <= kMostReplicas, "the program has no replica");
+    need(s.device_ids.empty() || s.device_ids.size() == s.num_replicas,
+         "the devices do not match the replicas");
+    std::set<std::int32_t> devices;
+    for (const auto id : s.device_ids)
+      need(id >= 0 && devices.insert(id).second, "a device is none, or is named twice");
+    need(s.output_alias.size() == s.outputs.size(), "the aliases do not match the outputs");
+    std::set<std::int32_t> donated;
+    for (std::size_t o = 0; o < s.outputs.size(); ++o) {
+      const std::int32_t input = s.output_alias[o];
+      if (input == -1) continue;
+      need(input >= 0 && static_cast<std::size_t>(input) < s.inputs.size(),
+           "an output takes over no input");
+      need(donated.insert(input).second, "two outputs take over one input");
+      need(s.inputs[static_cast<std::size_t>(input)].bytes == s.outputs[o].bytes,
+           "an output takes over an input of another size");
+    }
+    // An Engine passes one selector, and nothing else.
+    need(image_.entry_points.empty() ||
+             (s.inputs.size() == 1 && s.inputs[0].bytes == sizeof(std::int32_t) &&
+              s.outputs.empty()),
+         "the entry points need one selector");
+  }
+
+  static void verifySpec(const TensorSpec& spec) {
+    std::uint64_t elements = 1;
+    for (const auto d : spec.shape) {
+      need(d >= 0 && d <= StepCheck::kMostElements, "an argument or result has no size");
+      elements *= static_cast<std::uint64_t>(d);
+      need(elements <= kMostBytes, "an argument or result is too large");
+    }
+    need(spec.shape.size() <= 64, "an argument or result has too many dimensions");
+    need(spec.bytes <= kMostBytes, "an argument or result is too large");
+    need(spec.bytes == 0 || spec.dtype != "token", "a token holds nothing");
+  }
+
+  void verifyBuffers() const {
+    need(image_.arena_bytes <= kMostBytes, "the arena is too large");
+    const Signature& s = image_.signature;
+    std::vector<bool> read(s.inputs.size());
+    std::vector<bool> made(s.outputs.size());
+    for (const auto& buffer : image_.buffers) {
+      need(buffer.kind <= BufferKind::kInputOutput, "a buffer is of an unknown kind");
+      need(buffer.bytes <= kMostBytes && buffer.offset <= kMostBytes, "a buffer is too large");
+      if (buffer.kind == BufferKind::kArena || buffer.kind == BufferKind::kConstant) {
+        const bool arena = buffer.kind == BufferKind::kArena;
+        const std::uint64_t room = arena ? image_.arena_bytes : image_.constants.size();
+        need(buffer.offset + buffer.bytes <= room,
+             arena ? "a buffer lies outside the arena" : "a constant lies outside the constants");
+        need(buffer.offset % 8 == 0, "a buffer is not aligned");
+        continue;
+      }
+      if (buffer.kind != BufferKind::kOutput) bind(buffer.input, buffer.bytes, s.inputs, read);
+      if (buffer.kind != BufferKind::kInput) bind(buffer.output, buffer.bytes, s.outputs, made);
+    }
+    for (std::size_t o = 0; o < made.size(); ++o)
+      need(made[o] || s.outputs[o].bytes == 0, "nothing makes a result");
+  }
+
+  static void bind(std::uint32_t index, std::uint64_t bytes, const std::vector<TensorSpec>& specs,
+                   std::vector<bool>& bound) {
+    need(index < specs.size(), "a buffer names no input or output");
+    need(bytes <= specs[index].bytes, "a buffer is larger than its input or output");
+    need(!bound[index], "two buffers name one input or output");
+    bound[index] = true;
+  }
+
+  void verifyOne(const StepDesc& step) {
+    need(step.debug < image_.debug.size(), "a step names no debug entry");
+    need(isFinite(step.cost), "a step costs no number of cycles");
+    need(step.operands.size() <= kMostOperands, "a step has too many operands");
+    const std::size_t n = step.operands.size();
+    if (footprints_.size() < n) footprints_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) verifyOperand(step.operands[i], footprints_[i]);
+    for (const auto& inner : step.inner)
+      for (const auto& operand : inner.operands) verifyShape(operand);
+    verifyStep(step, image_, {footprints_.data(), n});
+  }
+
+  /// Sizes and strides whose products do not overflow.
+  static void verifyShape(const OperandDesc& o) {
+    need(o.type <= ElementType::kDouble && o.access <= Access::kReadWrite,
+         "an operand is of an unknown type");
+    need(o.shape.size() == o.strides.size() && o.shape.size() <= kMostRank,
+         "an operand has too many dimensions");
+    std::int64_t elements = 1;
+    std::int64_t volume = 1;  // as if there were no empty dimensions
+    for (std::size_t d = 0; d < o.shape.size(); ++d) {
+      need(o.shape[d] >= 0 && o.shape[d] <= StepCheck::kMostElements, "an operand has no size");
+      need(o.strides[d] >= -kMostStride && o.strides[d] <= kMostStride,
+           "an operand has too large strides");
+      need(o.shape[d] <= 1 || std::abs(o.strides[d]) <= kMostStride / (o.shape[d] - 1),
+           "an operand reaches too far");
+      elements *= o.shape[d];
+      volume *= std::max<std::int64_t>(o.shape[d], 1);
+      need(elements <= StepCheck::kMostElements, "an operand has too many elements");
+      need(volume <= kMostVolume, "an operand has too large dimensions");
+    }
+  }
+
+  void verifyOperand(const OperandDesc& o, Footprint& footprint) const {
+    verifyShape(o);
+    need(o.buffer < image_.buffers.size(), "an operand names no buffer");
+    const BufferDesc& buffer = image_.buffers[o.buffer];
+    const auto element = static_cast<std::int64_t>(sizeOf(o.type));
+    need(o.offset >= 0 && o.offset <= static_cast<std::int64_t>(buffer.bytes) / element,
+         "an operand begins outside its buffer");
+    footprint.assign(o, o.offset * element);
+    need(footprint.begin >= 0 && footprint.end <= static_cast<std::int64_t>(buffer.bytes),
+         "an operand lies outside its buffer");
+    const bool arena = buffer.kind == BufferKind::kArena;
+    const bool constant = buffer.kind == BufferKind::kConstant;
+    if (o.access != Access::kRead) {
+      need(!constant && buffer.kind != BufferKind::kInput,
+           "an operand writes to a constant or an argument");
+      need(areElementsApart(footprint), "an operand writes an element twice");
+    }
+    footprint.space = arena ? 0 : constant ? 1 : 2 + std::uint64_t{o.buffer};
+    if (arena || constant) footprint.move(static_cast<std::int64_t>(buffer.offset));
+  }
+
+  /// Children come after their parents, and have one: so walks end, and take linear time.
+  void verifyTree() const {
+    need(!image_.nodes.empty(), "the program is empty");
+    std::vector<std::uint32_t> depth(image_.nodes.size(), 0);
+    for (std::uint32_t i = 0; i < image_.nodes.size(); ++i) {
+      const Node& node = image_.nodes[i];
+      for (const auto child : node.children) {
+        need(child < image_.nodes.size() && child > i, "a node names a child that cannot be");
+        need(depth[child] == 0, "a node has two parents");
+        depth[child] = depth[i] + 1;
+        need(depth[child] <= kMostDepth, "the program is nested too deep");
+      }
+      verifyNode(node);
+    }
+  }
+
+  void verifyNode(const Node& node) const {
+    const std::size_t children = node.children.size();
+    const auto needChildren = [&](std::size_t n) {
+      need(children == n, "a node has a wrong number of children");
+    };
+    switch (node.kind) {
+      case NodeKind::kSequence:
+        return;
+      case NodeKind::kStep:
+        need(node.value < image_.steps.size(), "a node names no step");
+        return needChildren(0);
+      case NodeKind::kRepeat:
+        return needChildren(1);
+      case NodeKind::kRepeatWhile:
+        need(node.value <= 1, "a loop repeats while its predicate is neither true nor false");
+        needChildren(2);
+        return verifyPredicate(node.predicate, {ElementType::kBool});
+      case NodeKind::kIf:
+        needChildren(2);
+        return verifyPredicate(node.predicate, {ElementType::kBool});
+      case NodeKind::kSwitch:
+        needChildren(node.selectors.size() + 1);
+        return verifyPredicate(node.predicate,
+                               {ElementType::kBool, ElementType::kInt8, ElementType::kUInt8,
+                                ElementType::kInt32, ElementType::kUInt32});
+      case NodeKind::kError:
+        need(node.value < image_.debug.size(), "an error has no text");
+        return needChildren(0);
+    }
+    refuse("a node is of an unknown kind");
+  }
+
+  void verifyPredicate(const OperandDesc& o, std::initializer_list<ElementType> types) const {
+    Footprint footprint;
+    verifyOperand(o, footprint);
+    need(o.access == Access::kRead && o.numElements() == 1 &&
+             std::ranges::find(types, o.type) != types.end(),
+         "a condition is not one element of a fitting type");
+  }
+
+  const Image& image_;
+  std::vector<Footprint> footprints_;  ///< of one step's operands
+};
+
+void verifyPair(const StepCheck& check, std::span<const Footprint> footprints, std::size_t i,
+                std::size_t j) {
+  const auto& operands = check.step().operands;
+  if (operands[i].access == Access::kRead && operands[j].access == Access::kRead) return;
+  if (areApart(footprints[i], footprints[j])) return;
+  if (!check.mayShare(i, j) || !isSame(footprints[i], footprints[j]))
+    check.refuse("operands that do not overlap; " + std::to_string(i) + " and " +
+                 std::to_string(j) + " do");
+}
+
+/// What is written overlaps nothing but what it may replace.
+void verifyOverlaps(const StepCheck& check, std::span<const Footprint> footprints) {
+  constexpr std::size_t kFew = 16;
+  if (footprints.size() <= kFew) {
+    for (std::size_t i = 0; i < footprints.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) verifyPair(check, footprints, i, j);
+    return;
+  }
+  std::vector<std::size_t> order(footprints.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    return std::pair(footprints[i].space, footprints[i].begin);
+  });
+  for (std::size_t x = 0; x < order.size(); ++x) {
+    const Footprint& a = footprints[order[x]];
+    for (std::size_t y = x + 1; y < order.size(); ++y) {
+      const Footprint& b = footprints[order[y]];
+      if (b.space != a.space || b.begin >= a.end) break;
+      verifyPair(check, footprints, order[x], order[y]);
+    }
+  }
+}
+
+}  // namespace
+
+void verifyStep(const StepDesc& step, const Image& image, std::span<const Footprint> footprints) {
+  StepCheck check(step, image);
+  try {
+    KernelRegistry::instance().check(check);
+  } catch (const ImageError&) {
+    throw;
+  } catch (const std::exception& e) {  // an attribute that is absent, an expression that is none
+    check.refuse(std::string("what its kernel declares: ") + e.what());
+  }
+  if (!check.mayOverlap()) verifyOverlaps(check, footprints);
+}
+
+void verify(const Image& image) { Verifier(image).run(); }
+
+}  // namespace ipujax::engine

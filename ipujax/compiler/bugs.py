@@ -1,0 +1,46 @@
+"""What users see of a bug in the compiler: one line that names their own, not our traceback."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+
+from ipujax.compiler.ir import Op
+from ipujax.errors import InternalError
+
+logger = logging.getLogger("ipujax")
+
+#: Refusals of the libraries below, which say what they need; Python's own have other texts.
+_DELIBERATE = (ValueError, TypeError, NotImplementedError, MemoryError)
+
+
+def is_bug(error: Exception) -> bool:
+    """Whether nobody meant to raise the error."""
+    return not (isinstance(error, _DELIBERATE) and str(error).startswith("["))
+
+
+def report(error: Exception, stage: str) -> InternalError:
+    """Logs the traceback; gives the error to raise in place of `error`."""
+    op = _op_at_fault(error.__traceback__)
+    where = ""
+    if op is not None:
+        where = f" at {op.name}" + (f" ({op.source.line})" if op.source.line else "")
+    logger.debug("[compile] stage %s failed%s", stage, where, exc_info=error)
+    first = (str(error).splitlines() or [""])[0]
+    return InternalError(
+        f"[compile] needs a compiler without bugs; got {type(error).__name__}: {first} in stage "
+        f"{stage}{where}. Report it with the program, which IPUJAX_DUMP_DIR=<folder> writes, and "
+        'the traceback, which logging.getLogger("ipujax") has at level DEBUG.'
+    )
+
+
+def _op_at_fault(traceback: TracebackType | None) -> Op | None:
+    """The op that the innermost frame with one was at work on; rather one with a source line."""
+    found: Op | None = None
+    while traceback is not None:
+        ops = [v for v in traceback.tb_frame.f_locals.values() if isinstance(v, Op)]
+        for op in ops:
+            if op.source.line or found is None or not found.source.line:
+                found = op
+        traceback = traceback.tb_next
+    return found

@@ -1,0 +1,88 @@
+"""One log line for each program that computes in 64 bits, which an IPU emulates."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.ir import Op, Program, walk_ops
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.schedule import VIEWS
+
+logger = logging.getLogger("ipujax")
+
+#: From this share of a program's cycles on the line is a warning, below it is information.
+WARN_SHARE = 0.1
+#: As the engine names its types, and the kinds of its nodes by number.
+_WIDE_TYPES = frozenset({"double", "longlong", "unsigned longlong"})
+_STEP, _REPEAT, _IF, _SWITCH = 1, 2, 4, 5
+#: Lines that were written, so that a program that is compiled again does not repeat its own.
+_written: set[tuple[str, str, str]] = set()
+
+
+def first_wide_op(program: Program) -> tuple[Op, str] | None:
+    """The first op that computes in 64 bits, and its dtype; moving such numbers costs no more."""
+    for op in walk_ops(program.main):
+        if op.name in VIEWS:
+            continue
+        for value in (*op.results, *op.operands):
+            if value.dtype in DTYPES and DTYPES[value.dtype].wide:
+                return op, DTYPES[value.dtype].jax_name
+    return None
+
+
+def log_emulation(name: str, found: tuple[Op, str] | None, executable: bytes) -> None:
+    """Says what is emulated first, what all of it costs, and how to do without."""
+    if found is None:
+        return
+    op, dtype = found
+    key = (name, op.name, op.source.line)
+    if key in _written:
+        return
+    _written.add(key)
+    share = emulated_share(ipu.engine.inspectImage(executable))
+    where = f" (at {op.source.line})" if op.source.line else ""
+    logger.log(
+        logging.WARNING if share >= WARN_SHARE else logging.INFO,
+        "[x64] %s computes in 64 bits, which an IPU emulates: the first op is %s in %s%s; about "
+        "%.0f%% of the program's cycles are 64-bit steps. Use 32-bit dtypes, or set "
+        'ipu_x64="demote" (IPUJAX_X64=demote) to compute in 32 bits.',
+        name,
+        op.name,
+        dtype,
+        where,
+        100 * share,
+    )
+
+
+def emulated_share(image: dict[str, Any]) -> float:
+    """Cycles of steps on 64-bit elements over those of all steps that run.
+
+    Args:
+        image: what `inspectImage` tells; of branches the dearest counts, as in its cost.
+    """
+    steps, nodes = image["steps"], image["nodes"]
+    cycles: list[tuple[float, float]] = [(0.0, 0.0)] * len(nodes)
+    for index in reversed(range(len(nodes))):  # children come after their parents
+        kind, value, children = nodes[index]
+        inner = [cycles[child] for child in children]
+        if kind == _STEP:
+            cycles[index] = _of_step(steps[value])
+        elif kind in (_IF, _SWITCH):
+            cycles[index] = max(inner, default=(0.0, 0.0))
+        else:
+            times = value if kind == _REPEAT else 1
+            cycles[index] = (
+                times * sum(total for total, _ in inner),
+                times * sum(wide for _, wide in inner),
+            )
+    total, wide = cycles[0] if cycles else (0.0, 0.0)
+    return wide / total if total else 0.0
+
+
+def _of_step(step: dict[str, Any]) -> tuple[float, float]:
+    """Its cycles, and those of them that are emulated."""
+    total = step["cost"]["cycles"]
+    types = {operand["type"] for operand in step["operands"]}
+    return total, total if types & _WIDE_TYPES else 0.0

@@ -1,0 +1,293 @@
+// What the loader refuses: altered fields behind a seal that fits.
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "Check.hpp"
+#include "engine/Image.hpp"
+#include "engine/Kernel.hpp"
+#include "engine/expr/ExprProgram.hpp"
+#include "engine/verify/Overlap.hpp"
+#include "engine/verify/Verify.hpp"
+
+namespace engine = ipujax::engine;
+using engine::Access;
+using engine::BufferKind;
+using engine::ElementType;
+using engine::Image;
+using engine::NodeKind;
+using engine::OperandDesc;
+
+namespace {
+
+constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+
+/// x [4, 4] is copied to a temporary, then its transpose to the result, three times.
+Image copies() {
+  Image image;
+  image.signature.name = "f";
+  image.signature.inputs = {{"float32", {4, 4}, 64, {}}, {"bool", {}, 1, {}}};
+  image.signature.outputs = {{"float32", {4, 4}, 64, {}}};
+  image.signature.output_alias = {-1};
+  image.buffers = {{BufferKind::kInput, 64, 0, 0, 0},
+                   {BufferKind::kArena, 64, 64, 0, 0},
+                   {BufferKind::kOutput, 64, 0, 0, 0},
+                   {BufferKind::kInput, 1, 0, 1, 0},
+                   {BufferKind::kConstant, 8, 0, 0, 0}};
+  image.arena_bytes = 128;
+  image.constants.resize(8);
+  const auto copy = [](OperandDesc from, OperandDesc to) {
+    engine::StepDesc step;
+    step.kernel = "engine.copy";
+    step.operands = {std::move(from), std::move(to)};
+    return step;
+  };
+  const auto operand = [](std::uint32_t buffer, Access access, std::vector<std::int64_t> strides) {
+    return OperandDesc{buffer, ElementType::kFloat, access, 0, {4, 4}, std::move(strides)};
+  };
+  image.steps = {copy(operand(0, Access::kRead, {4, 1}), operand(1, Access::kWrite, {4, 1})),
+                 copy(operand(1, Access::kRead, {1, 4}), operand(2, Access::kWrite, {4, 1}))};
+  image.nodes.resize(6);
+  image.nodes[0].children = {1, 2};
+  image.nodes[1] = {NodeKind::kStep, 0, {}, {}, {}};
+  image.nodes[2] = {
+      NodeKind::kIf, 0, {3, 5}, {}, {3, ElementType::kBool, Access::kRead, 0, {}, {}}};
+  image.nodes[3] = {NodeKind::kRepeat, 3, {4}, {}, {}};
+  image.nodes[4] = {NodeKind::kStep, 1, {}, {}, {}};
+  image.debug.resize(1);
+  return image;
+}
+
+void load(const Image& image) {
+  const std::string sealed = image.serialise();
+  Image::deserialise(std::as_bytes(std::span(sealed)));
+}
+
+void refuses(const std::function<void(Image&)>& alter, const std::string& reason) {
+  Image image = copies();
+  alter(image);
+  CHECK_THROWS(load(image), reason);
+}
+
+void refusesOperand(const std::function<void(OperandDesc&)>& alter, const std::string& reason) {
+  refuses([&](Image& image) { alter(image.steps[1].operands[0]); }, reason);
+}
+
+engine::Footprint footprint(std::int64_t offset, std::vector<std::int64_t> shape,
+                            std::vector<std::int64_t> strides) {
+  const OperandDesc o{0,      ElementType::kFloat, Access::kRead,
+                      offset, std::move(shape),    std::move(strides)};
+  engine::Footprint footprint;
+  footprint.assign(o, offset * 4);
+  return footprint;
+}
+
+}  // namespace
+
+TEST(what_was_not_altered_is_loaded) { load(copies()); }
+
+TEST(operands_stay_inside_their_buffers) {
+  refusesOperand([](OperandDesc& o) { o.buffer = 9; }, "names no buffer");
+  refusesOperand([](OperandDesc& o) { o.offset = 1; }, "outside its buffer");
+  refusesOperand([](OperandDesc& o) { o.offset = -1; }, "outside its buffer");
+  refusesOperand([](OperandDesc& o) { o.offset = kHuge; }, "outside its buffer");
+  refusesOperand([](OperandDesc& o) { o.shape[0] = 5; }, "outside its buffer");
+  refusesOperand([](OperandDesc& o) { o.strides[0] = -1; }, "outside its buffer");
+  refusesOperand([](OperandDesc& o) { o.strides[0] = kHuge; }, "strides");
+  refusesOperand([](OperandDesc& o) { o.strides[0] = std::int64_t{1} << 45; }, "reaches too far");
+  refusesOperand([](OperandDesc& o) { o.shape[0] = -4; }, "no size");
+  refusesOperand([](OperandDesc& o) { o.shape = {1 << 20, 1 << 20}; }, "too many elements");
+  refusesOperand(
+      [](OperandDesc& o) {
+        o.strides = {0, 0}, o.shape = {1 << 20, 1 << 20};
+      },
+      "too many elements");
+  refusesOperand([](OperandDesc& o) { o.type = static_cast<ElementType>(77); }, "malformed");
+  refusesOperand([](OperandDesc& o) { o.access = static_cast<Access>(7); }, "unknown type");
+  refusesOperand([](OperandDesc& o) { o.shape.assign(40, 1), o.strides.assign(40, 1); },
+                 "dimensions");
+}
+
+TEST(writes_go_to_what_may_be_written_and_once) {
+  refuses([](Image& i) { i.steps[1].operands[1].buffer = 0; }, "constant or an argument");
+  refuses(
+      [](Image& i) {
+        i.steps[1].operands[1] = {4, ElementType::kFloat, Access::kWrite, 0, {1}, {1}};
+      },
+      "constant or an argument");
+  refuses([](Image& i) { i.steps[0].operands[1].strides = {1, 1}; }, "an element twice");
+  refuses(
+      [](Image& i) {
+        i.steps[0].operands[0] = i.steps[0].operands[1];
+        i.steps[0].operands[0].access = Access::kRead;
+        i.steps[0].operands[0].strides = {1, 4};
+      },
+      "do not overlap");
+  Image in_place = copies();
+  in_place.steps[0].operands[0] = in_place.steps[0].operands[1];
+  in_place.steps[0].operands[0].access = Access::kRead;
+  load(in_place);
+}
+
+TEST(buffers_lie_where_there_is_memory) {
+  refuses([](Image& i) { i.buffers[1].offset = 65; }, "outside the arena");
+  refuses([](Image& i) { i.buffers[1].offset = ~std::uint64_t{0} - 60; }, "too large");
+  refuses([](Image& i) { i.buffers[1].offset = 4; }, "not aligned");
+  refuses([](Image& i) { i.buffers[1].kind = static_cast<BufferKind>(9); }, "unknown kind");
+  refuses([](Image& i) { i.buffers[4].bytes = 9; }, "outside the constants");
+  refuses([](Image& i) { i.buffers[0].bytes = 65; }, "larger than its input");
+  refuses([](Image& i) { i.buffers[0].input = 2; }, "names no input");
+  refuses([](Image& i) { i.buffers[3] = i.buffers[0]; }, "two buffers");
+  refuses([](Image& i) { i.buffers[2].kind = BufferKind::kArena; }, "nothing makes a result");
+  refuses([](Image& i) { i.arena_bytes = std::uint64_t{1} << 60; }, "arena is too large");
+}
+
+TEST(signatures_hold_together) {
+  refuses([](Image& i) { i.signature.output_alias = {}; }, "aliases");
+  refuses([](Image& i) { i.signature.output_alias = {5}; }, "no input");
+  refuses([](Image& i) { i.signature.output_alias = {1}; }, "another size");
+  refuses([](Image& i) { i.signature.num_replicas = 0; }, "no replica");
+  refuses([](Image& i) { i.signature.device_ids = {0, 0}; }, "devices");
+  refuses([](Image& i) { i.signature.inputs[0].shape = {-1}; }, "no size");
+  refuses([](Image& i) { i.entry_points = {"0"}; }, "one selector");
+}
+
+TEST(trees_end) {
+  refuses([](Image& i) { i.nodes[3].children = {3}; }, "child");
+  refuses([](Image& i) { i.nodes[0].children = {1, 2, 4}; }, "two parents");
+  refuses([](Image& i) { i.nodes[3].children = {}; }, "number of children");
+  refuses([](Image& i) { i.nodes[1].children = {5}; }, "number of children");
+  refuses([](Image& i) { i.nodes[1].value = 2; }, "no step");
+  refuses([](Image& i) { i.nodes[2].kind = static_cast<NodeKind>(9); }, "unknown kind");
+  refuses([](Image& i) { i.nodes[2].predicate.type = ElementType::kInt8; }, "condition");
+  refuses([](Image& i) { i.nodes[2].predicate.offset = 1; }, "outside its buffer");
+  refuses([](Image& i) { i.nodes[2].predicate = i.steps[0].operands[0]; }, "condition");
+  refuses([](Image& i) { i.nodes = {}; }, "empty");
+  refuses(
+      [](Image& i) {
+        i.nodes.assign(5000, {});
+        for (std::uint32_t n = 0; n + 1 < i.nodes.size(); ++n) i.nodes[n].children = {n + 1};
+      },
+      "too deep");
+}
+
+TEST(names_and_numbers_exist) {
+  refuses([](Image& i) { i.steps[0].debug = 1; }, "debug entry");
+  refuses([](Image& i) { i.memory.largest = {{3, 1, 1}}; }, "debug entry");
+  refuses([](Image& i) { i.steps[0].cost.flops = std::numeric_limits<double>::infinity(); },
+          "cycles");
+  refuses([](Image& i) { i.steps[0].kernel = "engine.gone"; }, "engine.gone");
+  refuses([](Image& i) { i.clock_hz = -1; }, "clock");
+}
+
+/// A kernel that lets pass a step of nothing has not declared what it needs.
+TEST(every_kernel_refuses_a_step_of_nothing) {
+  const Image image = copies();
+  int refused = 0;
+  for (const auto& name : engine::KernelRegistry::instance().names()) {
+    engine::StepDesc step;
+    step.kernel = name;
+    if (name == "engine.account") continue;  // does nothing, on nothing
+    CHECK_THROWS(engine::verifyStep(step, image, {}), name);
+    ++refused;
+  }
+  CHECK(refused > 50);
+}
+
+TEST(rows_keep_to_their_operands) {
+  const auto rows = [](const std::function<void(engine::StepDesc&)>& alter) {
+    Image image = copies();
+    engine::StepDesc step;
+    step.kernel = "engine.rows";
+    step.operands = image.steps[0].operands;
+    engine::expr::ExprBuilder builder({ElementType::kFloat});
+    builder.output(builder.apply(engine::expr::Op::kNegate, {builder.input(0)}));
+    engine::StepDesc inner = image.steps[0];
+    inner.kernel = "popx.map";
+    inner.attributes.set("expr", builder.build().toIntegers());
+    engine::StepDesc second = inner;
+    inner.operands[0].buffer = 0;
+    inner.operands[1].buffer = 2;
+    second.operands[0].buffer = 2;
+    second.operands[1].buffer = 1;
+    step.attributes.set("rows", std::int64_t{4})
+        .set("chunk", std::int64_t{3})
+        .set("locals", engine::Attributes::Integers{16});
+    step.inner = {inner, second};
+    alter(step);
+    image.steps[0] = step;
+    load(image);
+  };
+  rows([](engine::StepDesc&) {});
+  using engine::StepDesc;
+  CHECK_THROWS(rows([](StepDesc& s) { s.attributes.set("chunk", std::int64_t{5}); }), "chunk");
+  CHECK_THROWS(rows([](StepDesc& s) { s.attributes.set("rows", std::int64_t{5}); }), "rows");
+  CHECK_THROWS(
+      rows([](StepDesc& s) { s.attributes.set("locals", engine::Attributes::Integers{12}); }),
+      "locals");
+  CHECK_THROWS(rows([](StepDesc& s) { s.inner[0].operands[1].buffer = 3; }), "locals");
+  CHECK_THROWS(rows([](StepDesc& s) { s.inner[0].operands[1].strides[1] = 2; }), "locals");
+  CHECK_THROWS(rows([](StepDesc& s) { s.inner[0].operands[0].strides[1] = 2; }), "as they are");
+  CHECK_THROWS(rows([](StepDesc& s) { s.inner[0].kernel = "engine.copy"; }), "row by row");
+}
+
+TEST(truth_values_are_true_or_false) {
+  std::string sealed = copies().serialise();
+  Image yes = copies();
+  yes.signature.has_host_callbacks = true;
+  const std::string other = yes.serialise();
+  // The one byte of the contents that differs is that truth value.
+  const std::size_t header = 8 + 4 + 8 + std::string(IPUJAX_VERSION).size() + 16;
+  std::string contents = sealed.substr(header);
+  const std::string changed = other.substr(header);
+  std::size_t at = 0;
+  while (contents[at] == changed[at]) ++at;
+  contents[at] = 2;
+  const std::string altered = Image::seal(contents);
+  CHECK_THROWS(Image::deserialise(std::as_bytes(std::span(altered))), "truth value");
+}
+
+TEST(slices_of_one_array_are_apart) {
+  const auto left = footprint(0, {8, 3}, {10, 1});
+  CHECK(engine::areApart(left, footprint(3, {8, 7}, {10, 1})));
+  CHECK(!engine::areApart(left, footprint(2, {8, 7}, {10, 1})));
+  CHECK(engine::areApart(footprint(0, {5}, {2}), footprint(1, {5}, {2})));
+  CHECK(!engine::areApart(footprint(0, {5}, {2}), footprint(2, {5}, {2})));
+  CHECK(
+      engine::areApart(footprint(20, {2, 3, 4}, {40, 5, 1}), footprint(24, {2, 3, 1}, {40, 5, 1})));
+  CHECK(engine::areApart(footprint(9, {5}, {-2}), footprint(8, {5}, {-2})));
+  CHECK(engine::areApart(footprint(0, {0}, {1}), footprint(0, {4}, {1})));
+  CHECK(engine::isSame(left, footprint(0, {8, 1, 3}, {10, 77, 1})));
+  CHECK(engine::areElementsApart(footprint(0, {4, 4}, {1, 4})));
+  CHECK(!engine::areElementsApart(footprint(0, {4, 4}, {1, 3})));
+  CHECK(!engine::areElementsApart(footprint(0, {4}, {0})));
+}
+
+TEST(expressions_have_the_types_they_say) {
+  using engine::expr::ExprBuilder;
+  using engine::expr::ExprProgram;
+  using engine::expr::Op;
+  ExprBuilder builder({ElementType::kFloat, ElementType::kFloat});
+  builder.output(builder.apply(Op::kAdd, {builder.input(0), builder.input(1)}));
+  const auto good = builder.build().toIntegers();
+  ExprProgram::fromIntegers(good);
+  const auto altered = [&](std::size_t at, std::int64_t value) {
+    auto integers = good;
+    integers[at] = value;
+    return integers;
+  };
+  const auto number = [](Op op, ElementType type) {
+    return static_cast<std::int64_t>(op) * 256 + static_cast<std::int64_t>(type);
+  };
+  const auto type = static_cast<std::int64_t>(ElementType::kDouble);
+  CHECK_THROWS(ExprProgram::fromIntegers(altered(5, type)), "operands of one type");
+  CHECK_THROWS(ExprProgram::fromIntegers(altered(6, number(Op::kAdd, ElementType::kInt8))),
+               "types");
+  CHECK_THROWS(ExprProgram::fromIntegers(altered(6, number(Op::kSelect, ElementType::kFloat))),
+               "format 1");
+  CHECK_THROWS(ExprProgram::fromIntegers(altered(8, 9)), "format 1");
+  auto longer = good;
+  longer.push_back(0);
+  CHECK_THROWS(ExprProgram::fromIntegers(longer), "behind its end");
+}

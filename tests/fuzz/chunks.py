@@ -1,0 +1,140 @@
+"""Seeds checked in processes of their own: one that dies costs one seed, which counts as failed."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
+#: Every how many programs of single ops the reference interpreter runs too.
+INTERPRETED = 5
+KINDS = ("programs", "gradients", "ops", "sharded")
+
+Check = Callable[[int], dict]
+
+
+def chunk_main(first: int, count: int, kind: str, how: str) -> None:
+    """Checks seeds in this process; a line of JSON as each begins, and one when it is done."""
+    check = {"ops": _ops, "sharded": _sharded}.get(kind, lambda how: _programs(kind, how))(how)
+    for seed in range(first, first + count):
+        print(json.dumps({"begin": seed}), flush=True)
+        print(json.dumps({"seed": seed, **check(seed)}), flush=True)
+
+
+def _sharded(how: str) -> Check:
+    from tests.fuzz.sharded import differences, from_seed
+
+    return lambda seed: {"differences": differences(from_seed(seed)), "refused": {}}
+
+
+def _programs(kind: str, how: str) -> Check:
+    from ipujax.config import MECHANISMS
+    from ipujax.verification.oracles import Oracle
+    from tests.fuzz.programs.compare import compare, switched_off
+    from tests.fuzz.programs.program import from_seed
+
+    interpreter = Oracle("interpreter", timeout=20.0)
+    atexit.register(interpreter.close)
+
+    def one(seed: int) -> dict:
+        without = {"each": MECHANISMS, "none": ()}.get(how, switched_off(seed))
+        program = from_seed(seed, kind)
+        outcome = compare(program, without, interpreter.run)
+        return {
+            "differences": outcome.differences,
+            "refused": outcome.refused,
+            "pairs": [[*pair, number] for pair, number in program.pairs.items()],
+            "lines": program.source.count("\n"),
+            "rejected": dict(program.rejected),
+        }
+
+    return one
+
+
+def _ops(how: str) -> Check:
+    from ipujax.verification.oracles import Oracle
+    from tests.fuzz.check import check, on_platform
+    from tests.fuzz.generator import from_seed
+
+    interpreter = Oracle("interpreter")
+    atexit.register(interpreter.close)
+
+    def one(seed: int) -> dict:
+        oracles = {} if how == "interpreter" else {"cpu": on_platform("cpu")}
+        if seed % INTERPRETED == 0 or not oracles:
+            oracles["interpreter"] = interpreter.run
+        outcome = check(from_seed(seed), oracles, interpreter.run)
+        return {"differences": outcome.differences, "refused": outcome.refused}
+
+    return one
+
+
+def run_chunk(first: int, count: int, kind: str, how: str) -> list[dict]:
+    """Checks seeds in a process of its own, and in another one what is left where it died."""
+    outcomes: list[dict] = []
+    end = first + count
+    while first < end:
+        done, begun, why = _run_process(first, end - first, kind, how)
+        outcomes += done
+        first = begun + 1
+        if why:
+            outcomes.append(_of_dead_process(begun, kind, how, why))
+    return outcomes
+
+
+def _run_process(first: int, count: int, kind: str, how: str) -> tuple[list[dict], int, str]:
+    """What it finished, the last seed that it began, and why it ended early if it did."""
+    command = [sys.executable, "-m", "tests.fuzz", "--kind", kind, "--how", how]
+    command += ["--chunk", str(first), str(count)]
+    status: int | str
+    try:
+        run = subprocess.run(
+            command, cwd=ROOT, env=environment(first), capture_output=True, timeout=20 * count + 60
+        )
+        lines, errors, status = run.stdout, run.stderr, run.returncode
+    except subprocess.TimeoutExpired as late:
+        lines, errors, status = late.stdout or b"", late.stderr or b"", "timeout"
+    text = errors.decode(errors="replace")
+    messages = [json.loads(line) for line in lines.splitlines()]
+    if not messages:
+        raise SystemExit(f"fuzz: no program was begun ({status}):\n{text[-2000:]}")
+    last = messages[-1]
+    why = f"process ended with {status}: {text[-600:]}" if "begin" in last else ""
+    return [m for m in messages if "seed" in m], last.get("begin", last.get("seed")), why
+
+
+def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
+    """It may be the CPU backend's compiler that ended the process: tries again without."""
+    if kind == "ops" and how != "interpreter":
+        done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
+        if not dead_again:
+            (outcome,) = done
+            return {**outcome, "refused": {**outcome["refused"], "cpu": why}}
+    return {"seed": seed, "differences": [why], "refused": {}}
+
+
+def settings(first: int) -> dict[str, str]:
+    """Threads and instruction set of the chunk that begins with this seed."""
+    rng = random.Random(f"settings {first}")
+    found = {"IPUJAX_NUM_THREADS": rng.choice(("", "1", "2", "3", "8"))}
+    found["IPUJAX_MAX_ISA"] = rng.choice(("", "", "baseline", "avx2", "avx512"))
+    return {name: value for name, value in found.items() if value}
+
+
+def environment(first: int) -> dict[str, str]:
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "IPUJAX_VERIFY": "1", "JAX_IPU_DEVICE_COUNT": "8"}
+    fixed = {**quiet, "JAX_PLATFORMS": "ipu,cpu", "XLA_FLAGS": flags}
+    return {**os.environ, **settings(first), **fixed}
+
+
+def chunks(seed: int, count: int, size: int) -> Iterator[tuple[int, int]]:
+    for first in range(seed, seed + count, size):
+        yield first, min(size, seed + count - first)

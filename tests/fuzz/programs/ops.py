@@ -1,0 +1,7 @@
+"""Imports every room of ops: importing one registers what it holds."""
+
+from tests.fuzz.programs import control as control
+from tests.fuzz.programs import elementwise as elementwise
+from tests.fuzz.programs import reductions as reductions
+from tests.fuzz.programs import sources as sources
+from tests.fuzz.programs import views as views

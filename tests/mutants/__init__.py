@@ -1,0 +1,1 @@
+"""Altered executables: none may bring down, or stop, the process that loads and runs it."""
