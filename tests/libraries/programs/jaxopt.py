@@ -56,7 +56,7 @@ def quadratic_program():
     A = jnp.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
 
     def solution(c):
-        bounds = (jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 0.7, 0.7]))
+        bounds = (jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 0.9, 0.9]))
         return solver.run(params_obj=(Q, c), params_eq=A, params_ineq=bounds).params.primal[0]
 
     c = jnp.array([1.0, 1.0])

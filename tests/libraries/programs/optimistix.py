@@ -53,14 +53,16 @@ def minimise():
     def rosenbrock(x, args):
         return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
-    def minimum(solver):
+    def convex(x, args):
+        return jnp.sum(jnp.array([1.0, 3.0, 10.0]) * x**2) + jax.nn.logsumexp(x)
+
+    def minimum(f, solver):
         start = jnp.array([-0.5, 0.8, 1.2])
-        solve = jax.jit(lambda x: optx.minimise(rosenbrock, solver, x, max_steps=1000).value)
-        return solve(start)
+        return jax.jit(lambda x: optx.minimise(f, solver, x, max_steps=1000).value)(start)
 
     return {
-        "bfgs": minimum(optx.BFGS(1e-4, 1e-5)),
-        "nonlinear_cg": minimum(optx.NonlinearCG(1e-4, 1e-5)),
+        "bfgs": minimum(rosenbrock, optx.BFGS(1e-4, 1e-5)),
+        "nonlinear_cg": minimum(convex, optx.NonlinearCG(1e-5, 1e-6)),
     }
 
 

@@ -39,7 +39,11 @@ def _fitted(build):
 def dense_fit():
     def build(params):
         kernel = jnp.exp(params["height"]) * kernels.Matern32(jnp.exp(params["scale"]))
-        return GaussianProcess(kernel + kernels.Linear(0.1), X, diag=jnp.exp(params["noise"]))
+        return GaussianProcess(
+            kernel + kernels.RationalQuadratic(alpha=1.5),
+            X,
+            diag=jnp.exp(params["noise"]),
+        )
 
     return _fitted(build)
 
