@@ -143,7 +143,7 @@ def _clamped(x: np.ndarray, start: int, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("i", "j"), [(8, 0), (8, 2), (7, 1)])
 def test_no_oracle_decides_alone(i: int, j: int):
-    """The CPU backend of jaxlib 0.10.2 adds up the starts of nested slices before it clamps them."""
+    """jaxlib 0.10.2 on the CPU adds up the starts of nested slices before it clamps them."""
 
     @jax.jit
     def nested(x, i, j):
