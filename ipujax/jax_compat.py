@@ -557,6 +557,13 @@ def deserialize_artifact(code: bytes, context: Any = None) -> Any:
     return stablehlo.deserialize_portable_artifact(context, code)
 
 
+def is_undecodable(error: Exception) -> bool:
+    """Whether MLIR's bindings were asked for a name whose bytes are no text."""
+    return isinstance(error, UnicodeDecodeError) or (
+        isinstance(error, RuntimeError) and "str_from_cstr_and_size" in str(error)
+    )
+
+
 def refine_shapes(module: Any) -> None:
     """Writes out, in place, the shapes that follow from the arguments' and from constants.
 

@@ -22,7 +22,7 @@ from ipujax.compiler.partition import partition
 from ipujax.compiler.place import place
 from ipujax.compiler.schedule import schedule
 from ipujax.compiler.verify import verify
-from ipujax.errors import IpuError
+from ipujax.errors import InvalidProgramError, IpuError
 from ipujax.types import PlatformConfig
 
 #: The names of the stages, in order.
@@ -73,6 +73,11 @@ def compile_module(
         except IpuError:
             raise
         except Exception as error:
+            if jax_compat.is_undecodable(error):
+                raise InvalidProgramError(
+                    "[ingest] needs names that are UTF-8 text; got other bytes. "
+                    "Pass what jax.jit or jax.export made."
+                ) from error
             if not is_bug(error):
                 raise
             raise report(error, stage) from error
