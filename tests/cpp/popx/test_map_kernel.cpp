@@ -4,6 +4,7 @@
 #include <random>
 
 #include "Check.hpp"
+#include "StepDeclared.hpp"
 #include "engine/Kernel.hpp"
 #include "popx/Expr.hpp"
 #include "popx/ExprCompile.hpp"
@@ -206,8 +207,9 @@ TEST(damaged_steps_are_refused) {
   step.kernel = "popx.map";
   step.attributes.set("expr",
                       popx::compileExpr({_1 + _2}, {poplar::INT, poplar::INT}).toIntegers());
-  CHECK_THROWS(KernelRegistry::instance().make(step), "one operand for each");
+  CHECK_THROWS(check::declared(step), "needs 3 operands; it has 0");
   const View dense{{1}, 0, 1};
   step.operands.assign(3, operand({4}, dense, ElementType::kFloat, Access::kRead));
-  CHECK_THROWS(KernelRegistry::instance().make(step), "types");
+  step.operands[2].access = Access::kWrite;
+  CHECK_THROWS(check::declared(step), "kernel popx.map needs operand 0 to");
 }
