@@ -17,8 +17,10 @@ from ipujax.api.verify import VerifyReport as VerifyReport
 from ipujax.api.verify import verify as verify
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.errors import ConfigError as ConfigError
+from ipujax.errors import InternalError as InternalError
 from ipujax.errors import IpuError as IpuError
 from ipujax.errors import MismatchError as MismatchError
+from ipujax.errors import NestingError as NestingError
 from ipujax.errors import OracleError as OracleError
 from ipujax.errors import OutOfMemoryError as OutOfMemoryError
 from ipujax.errors import PlacementError as PlacementError

@@ -111,7 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
         # A doctor reports every kind of failure and goes on to the next check.
         except Exception as error:
             failed += 1
-            print(f"FAIL  {name:12} {type(error).__name__}: {error}")
+            first = (str(error).splitlines() or [""])[0]
+            print(f"FAIL  {name:12} {type(error).__name__}: {first}")
         sys.stdout.flush()
     print("all is well" if not failed else f"{failed} of {len(CHECKS)} checks failed")
     return 1 if failed else 0
