@@ -118,7 +118,8 @@ def _added(block: Writer, c: Carry, value: Value) -> str:
     shapes = [value.shape[k:] for k in range(value.rank + 1)]
     found = [v for v in block.values if _fits(v, value) and v.name != value.name]
     fits = [v for v in found if v.shape in shapes and v.bound <= limit]
-    sums = [v for v in found if v.rank and v.bound * v.size <= limit]
+    wide = value.is_float or value.dtype in ("int32", "uint32")  # JAX sums narrow ones in 32 bits
+    sums = [v for v in found if v.rank and v.bound * v.size <= limit and wide]
     if sums and (not fits or block.chance(0.3)):
         return f"{value} + {block.choice(sums[-4:])}.sum()"
     if fits:

@@ -234,13 +234,13 @@ def rounding(w: Writer) -> None:
     w.put(f"jnp.{name}({a})", Facts(a.bound + 1, max(a.facts.grid, 1.0)))
 
 
-@op(0.5)
+@op(1)
 def complex_parts(w: Writer) -> None:
     a = w.pick(lambda v: v.is_complex)
     w.put(w.choice(("jnp.real({})", "jnp.imag({})", "jnp.conj({})")).format(a), a.facts)
 
 
-@op(0.3)
+@op(0.6)
 def complex_of(w: Writer) -> None:
     a = w.floating(lambda v: v.dtype == "float32")
     b, facts = partner(w, a)

@@ -30,7 +30,7 @@ WIDE_DIMS = (16, 63, 64, 65, 100, 128)
 SIZES = (60, 600, 600, 600, 3000, 20_000)
 OTHER_DTYPES = (
     *("float16", "bfloat16", "int32", "int32", "bool"),
-    *("int8", "uint8", "int16", "uint16", "uint32", "complex64"),
+    *("int8", "uint8", "int16", "uint16", "uint32", "complex64", "complex64"),
 )
 
 
