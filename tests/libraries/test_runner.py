@@ -80,7 +80,7 @@ def file(tmp_path: Path):
     return read(path)
 
 
-def test_what_goes_wrong_is_found_and_the_rest_still_runs(file, capsys):
+def test_what_goes_wrong_is_found_and_the_rest_still_runs(file):
     found = {outcome.program.name: outcome for outcome in outcomes(file, timeout=60)}
     verdicts = {name: outcome.passed for name, outcome in found.items()}
     failing = {"wrong", "repaired", "raises", "ends_the_process", "elsewhere"}
