@@ -51,7 +51,9 @@ def cached(run_python, tmp_path: Path):
 
     def run(body: str = DOUBLE, env: dict[str, str] | None = None) -> dict:
         script = tmp_path / "script.py"
-        script.write_text(SCRIPT.format(body=body.strip()))
+        text = SCRIPT.format(body=body.strip())
+        if not script.exists() or script.read_text() != text:  # another process may be reading it
+            script.write_text(text)
         done = run_python(script, tmp_path / "cache", env=env)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout.splitlines()[-1]) | {"log": done.stderr}
