@@ -118,7 +118,9 @@ def test_counts_of_elements_fit_32_bits():
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
-def test_refused_dtypes_name_op_dtype_and_line(dtype):
+def test_refused_dtypes_name_op_dtype_and_line(dtype, monkeypatch):
+    monkeypatch.setenv("IPUJAX_X64", "error")
+
     def f(x):
         return x * x * 2
 

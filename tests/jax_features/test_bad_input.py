@@ -17,11 +17,11 @@ X = np.ones(4, np.float32)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "complex128"])
-def test_a_64_bit_program_is_refused_by_op_dtype_and_line(dtype: str):
+def test_a_64_bit_program_is_refused_by_op_dtype_and_line_where_users_ask_for_it(dtype: str):
     with jax.enable_x64(True):
         x = np.ones(4, dtype)
         with pytest.raises(jax.errors.JaxRuntimeError) as caught:
-            jax.jit(lambda x: x * 2)(x)
+            jax.jit(lambda x: x * 2, compiler_options={"ipu_x64": "error"})(x)
     text = str(caught.value)
     assert {"float64": "f64", "int64": "i64", "uint64": "ui64", "complex128": "f64"}[dtype] in text
     assert "multiply" in text
