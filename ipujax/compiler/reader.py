@@ -18,7 +18,7 @@ from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value, splat
 from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, STATIC, expand
-from ipujax.compiler.sources import Sources, name_of
+from ipujax.compiler.sources import Sources, name_of, text_of
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
 #: Ops whose results are their operands.
@@ -369,13 +369,13 @@ class Reader:
         if "arg_attrs" not in main.attributes:
             return parameters
         for parameter, dictionary in zip(parameters, main.attributes["arg_attrs"], strict=True):
-            for item in dictionary:
-                if item.name == "tf.aliasing_output":
-                    parameter.donated, parameter.alias = True, item.attr.value
-                elif item.name == "jax.buffer_donor":
-                    parameter.donated = True
-                elif item.name == "mhlo.memory_kind":
-                    parameter.memory_kind = item.attr.value
+            if "tf.aliasing_output" in dictionary:
+                parameter.donated = True
+                parameter.alias = dictionary["tf.aliasing_output"].value
+            if "jax.buffer_donor" in dictionary:
+                parameter.donated = True
+            if "mhlo.memory_kind" in dictionary:
+                parameter.memory_kind = text_of(dictionary["mhlo.memory_kind"])
         for parameter, value in zip(parameters, block.args, strict=True):
             if parameter.alias is not None:
                 _check_alias(parameter.alias, value, block.results)
@@ -389,7 +389,7 @@ def _result_names(main: Any, count: int) -> list[str]:
     if "res_attrs" in main.attributes:
         for index, dictionary in enumerate(main.attributes["res_attrs"]):
             if "jax.result_info" in dictionary:
-                names[index] = dictionary["jax.result_info"].value or names[index]
+                names[index] = text_of(dictionary["jax.result_info"]) or names[index]
     return names
 
 
@@ -398,11 +398,12 @@ def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> 
     if name not in main.attributes:
         return
     for index, (value, given) in enumerate(zip(values, main.attributes[name], strict=True)):
-        for item in given:
-            if item.name == "mhlo.memory_kind" and what == "result":
-                placement.check_memory(f"{what} {index}", item.attr.value)
-            elif item.name == "mhlo.layout_mode":
-                placement.check_layout(f"{what} {index}", item.attr.value, len(value.shape))
+        # By name, not one after another: the bindings end the process over a name that is no UTF-8.
+        if "mhlo.memory_kind" in given and what == "result":
+            placement.check_memory(f"{what} {index}", text_of(given["mhlo.memory_kind"]))
+        if "mhlo.layout_mode" in given:
+            layout = text_of(given["mhlo.layout_mode"])
+            placement.check_layout(f"{what} {index}", layout, len(value.shape))
 
 
 def _check_placement(target: str, operation: Any) -> None:

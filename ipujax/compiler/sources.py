@@ -13,6 +13,7 @@ from ipujax.config import PER_CALL_PREFIX
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
 # innermost frame of the user's code.
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
+_ESCAPED = re.compile(rb"\\([0-9A-F]{2})")
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 
 
@@ -58,7 +59,18 @@ class Sources:
 
 def name_of(location: Any) -> str:
     """The name that a location gives; empty where it gives none."""
-    return _parse(str(location)).name
+    return _unescaped(_parse(str(location)).name)
+
+
+def text_of(attribute: Any) -> str:
+    """A string attribute's text. Its own `value` ends the process where the bytes are no UTF-8."""
+    return _unescaped(str(attribute)[1:-1])
+
+
+def _unescaped(text: str) -> str:
+    r"""MLIR prints quotes and all that is not ASCII as \C3."""
+    raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode())
+    return raw.replace(b"\\\\", b"\\").decode(errors="replace")
 
 
 def _options(metadata: Any) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,7 @@ from ipujax.compiler.lower import refuse_unsupported
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
 from ipujax.errors import ConfigError, UnsupportedOpError, VerifyError
-from tests.compiler.programs import artifact, normal
+from tests.compiler.programs import artifact, normal, read
 
 X = np.ones((4, 4), np.float32)
 
@@ -279,3 +279,9 @@ def test_names_are_numbers_where_a_program_has_none():
     program = read_program(module, "f", RULES.__contains__)
     assert [parameter.name for parameter in program.parameters] == ["argument 0", "mine"]
     assert program.result_names == ["result 0"]
+
+
+def test_names_keep_every_letter():
+    program = read(lambda params: {"größe": params["größe \\ 2"] + 1}, {"größe \\ 2": X})
+    assert program.parameters[0].name == "params['größe \\\\ 2']"
+    assert program.result_names == ["result['größe']"]

@@ -17,7 +17,7 @@ X = np.ones(4, np.float32)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "complex128"])
-def test_a_64_bit_program_is_refused_by_op_dtype_and_line(dtype: str):
+def test_a_64_bit_program_is_refused_by_op_dtype_and_line_where_users_ask_for_it(dtype: str):
     with jax.enable_x64(True):
         x = np.ones(4, dtype)
         with pytest.raises(jax.errors.JaxRuntimeError) as caught:
