@@ -34,7 +34,7 @@ def test_another_series_is_refused(jax_version: str, jaxlib_version: str, text: 
 
 def test_initialize_logs_and_goes_on(monkeypatch, caplog):
     monkeypatch.setattr(jax_compat, "is_registered", lambda: False)
-    monkeypatch.setattr(jax_compat, "TESTED", ((0, 9),))
+    monkeypatch.setattr(jax_compat.versions, "TESTED", ((0, 9),))
     with caplog.at_level(logging.WARNING, "ipujax"):
         plugin.initialize()
     assert "needs jax 0.9.x" in caplog.text
