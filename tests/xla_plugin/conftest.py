@@ -1,29 +1,11 @@
-"""What the tests of the plugin share: its devices, its counters, arrays of a chosen alignment."""
+"""Arrays of a chosen alignment, for the tests of the plugin."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def device() -> jax.Device:
-    return jax.devices("ipu")[0]
-
-
-@pytest.fixture
-def stats() -> Callable[..., int]:
-    """`stats(name, device_id=0)`: a counter of the plugin."""
-    jax.devices("ipu")
-    from ipujax._poplar import _poplar
-
-    def read(name: str, device_id: int = 0) -> int:
-        return int(_poplar.device_stats()[device_id][name])
-
-    return read
 
 
 @pytest.fixture

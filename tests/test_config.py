@@ -11,7 +11,7 @@ import pytest
 from ipujax import config
 from ipujax.errors import ConfigError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_defaults_are_one_m2000_of_the_model():

@@ -10,7 +10,7 @@ import pytest
 
 from ipujax import errors
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def _error_types() -> list[type[errors.IpuError]]:
