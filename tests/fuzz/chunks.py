@@ -51,7 +51,7 @@ def _programs(kind: str, how: str) -> Check:
     def one(seed: int) -> dict:
         without = {"each": MECHANISMS, "none": ()}.get(how, switched_off(seed))
         program = from_seed(seed, kind)
-        outcome = compare(program, without, interpreter.run)
+        outcome = compare(program, without, interpreter.run, how != "interpreter")
         return {
             "differences": outcome.differences,
             "refused": outcome.refused,
@@ -131,7 +131,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
     """It may be the CPU backend's compiler that ended the process: tries again without."""
-    if kind == "ops" and how != "interpreter":
+    if kind != "sharded" and how != "interpreter":
         done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
         if not dead_again:
             (outcome,) = done
