@@ -131,7 +131,7 @@ def test_what_adds_up_is_said_to():
 
 
 def test_unknown_oracles_are_refused():
-    text = "oracles needs names out of cpu, interpreter; got gpu"
+    text = "needs oracles from cpu, interpreter; got gpu"
     with pytest.raises(ConfigError, match=text), ipujax.verify(oracles=("gpu",)):
         pass
 
