@@ -90,6 +90,9 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
         def on_stage(name: str) -> None:
             progress.stage(name)
             if _ending.is_set():
-                raise CompileCancelledError("[compile] needs Python; it is exiting.")
+                raise CompileCancelledError(
+                    "[compile] needs a running interpreter; got one that is exiting. "
+                    "Wait for compilations before you exit."
+                )
 
         return compile_module(code, options, dict(platform), on_stage)

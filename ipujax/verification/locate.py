@@ -212,9 +212,7 @@ def _value(value: Any, known: Environment, run: Run) -> np.ndarray:
     if value in known:
         return known[value]
     if slices.is_argument(value):
-        raise IpuError(
-            f"[verify] needs the elements of {value}; got none. Report this as a bug."
-        )
+        raise IpuError(f"[verify] needs the elements of {value}; got none. Report this as a bug.")
     cut = slices.piece(value.owner.operation.block, [value], lambda v: v in known)
     return np.asarray(run(cut.code, [known[v] for v in cut.inputs])[0])
 

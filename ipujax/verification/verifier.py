@@ -128,9 +128,7 @@ class Verifier:
             finding, why = None, f" (the search ended with: {error})"
         else:
             why = ""
-        heading = (
-            f"[verify] needs {call.name} to agree with {oracle.name}; got {differs}."
-        )
+        heading = f"[verify] needs {call.name} to agree with {oracle.name}; got {differs}."
         if finding is None:
             text = (
                 f"{heading}\nNo op and no piece of the program differs by more than its dtype "
