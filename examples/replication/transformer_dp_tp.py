@@ -38,7 +38,7 @@ def train_step(params, opt_state, tokens):
 
 
 def train(params, place):
-    """The losses; `place` puts a batch where it shall lie."""
+    """The losses; `place` shards a batch over the devices."""
     # Made from sharded weights, the optimizer's state lies as they do.
     opt_state = jax.jit(optimizer.init)(params)
     losses = []

@@ -17,7 +17,7 @@ class Sizes(NamedTuple):
 
 
 def init_params(key, sizes, dtype=jnp.float32):
-    """Weights of all layers are stacked along a first axis; heads have an axis of their own."""
+    """Weights of all layers are stacked along the first axis; heads have a separate axis."""
     n, h, w = sizes.num_layers, sizes.num_heads, sizes.width
     keys = iter(jax.random.split(key, 6))
 
