@@ -1,4 +1,4 @@
-"""A transformer whose layers run by one scan, in the form that the examples here share."""
+"""The transformer of these examples, with one scan over its layers."""
 
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ def init_params(key, sizes, dtype=jnp.float32):
 
 
 def tensor_parallel_specs(axis):
-    """Heads, and the hidden units of the feed-forward part, lie over `axis`; all else on each."""
+    """Heads and feed-forward hidden units are sharded over `axis`; the rest is replicated."""
     layers = {
         "qkv": P(None, None, None, axis),
         "out": P(None, axis),
