@@ -1,4 +1,4 @@
-"""Seeds checked in processes of their own: one that dies costs one seed, which counts as failed."""
+"""Seeds checked in child processes: a crash costs one seed, which counts as failed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _ops(how: str) -> Check:
 
 
 def run_chunk(first: int, count: int, kind: str, how: str) -> list[dict]:
-    """Checks seeds in a process of its own, and in another one what is left where it died."""
+    """Checks seeds in a child process; after a crash, another one checks the rest."""
     outcomes: list[dict] = []
     end = first + count
     while first < end:
