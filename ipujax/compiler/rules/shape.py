@@ -6,10 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
+
+declare(
+    "broadcast_in_dim",
+    "reshape",
+    "reverse",
+    "transpose",
+    view=True,
+    moves=True,
+    complex="parts",
+)
+declare("concatenate", moves=True, cheap=True, complex="parts")
+declare("pad", moves=True, complex="parts")
+declare("optimization_barrier", partition="each", moves=True, unique=True, complex="pairs")
+declare("bitcast_convert")
 
 
 @rule("reshape")
