@@ -75,9 +75,7 @@ def test_second_row_and_second_kind_raise() -> None:
 
 
 def test_rules_need_traits() -> None:
-    with pytest.raises(
-        TypeError, match="the traits of each op with a rule; got none"
-    ):
+    with pytest.raises(TypeError, match="the traits of each op with a rule; got none"):
         rule("new")(lambda builder, op: [])
 
 
