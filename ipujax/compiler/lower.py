@@ -14,6 +14,7 @@ from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program, Seen, Value
 from ipujax.compiler.mapping import map_parameters
+from ipujax.compiler.modules import main_of
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.custom_call import from_stored, to_stored
@@ -136,8 +137,7 @@ def _signature(program: Program, builder: Builder, request: Request) -> dict[str
 
 def _interface(module: Any) -> str:
     """A module whose main has the same type and nothing to read inside."""
-    (main,) = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
-    kind = main.attributes["function_type"].value
+    kind = main_of(module).attributes["function_type"].value
     arguments = ", ".join(f"%arg{i}: {type_}" for i, type_ in enumerate(kind.inputs))
     results = ", ".join(map(str, kind.results))
     made = ", ".join(f"%0#{i}" for i in range(len(kind.results)))

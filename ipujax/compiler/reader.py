@@ -29,6 +29,7 @@ from ipujax.compiler.ir import (
     number,
 )
 from ipujax.compiler.ir.traits import TRAITS
+from ipujax.compiler.modules import functions_of, main_of
 from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS, STATIC, expand
 from ipujax.compiler.sources import Sources, name_of, text_of
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
@@ -73,11 +74,8 @@ class Reader:
         self._name = name
         self._num_devices = num_devices
         self._has_rule = has_rule
-        self._functions: dict[str, Any] = {}
-        for op in module.body.operations:
-            operation = op.operation
-            if operation.name == "func.func":
-                self._functions[operation.attributes["sym_name"].value] = operation
+        self._main = main_of(module)
+        self._functions = functions_of(module)
         self._attributes = Attributes()
         self._sources = Sources()
         self._types: dict[Any, tuple[Shape, str]] = {}
@@ -111,12 +109,7 @@ class Reader:
 
     def read(self) -> Program:
         """The program of `main`, with the dtypes it was written in."""
-        main = self._functions.get("main")
-        if main is None:
-            raise InvalidProgramError(
-                f"[read] needs a function @main; got {sorted(self._functions)}. "
-                "Export the whole module."
-            )
+        main = self._main
         entry = main.regions[0].blocks[0]
         block = Block()
         env: Environment = {}

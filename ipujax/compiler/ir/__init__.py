@@ -21,6 +21,8 @@ from ipujax.compiler.ir.program import number_of as number_of
 from ipujax.compiler.ir.program import splat as splat
 from ipujax.compiler.ir.program import walk_blocks as walk_blocks
 from ipujax.compiler.ir.program import walk_ops as walk_ops
+from ipujax.compiler.ir.program import walk_values as walk_values
+from ipujax.compiler.ir.rewriter import Legaliser as Legaliser
 from ipujax.compiler.ir.rewriter import Rewriter as Rewriter
 from ipujax.compiler.ir.traits import declare as declare
 from ipujax.compiler.ir.writer import Term as Term

@@ -212,6 +212,16 @@ def walk_ops(block: Block) -> Iterator[Op]:
             pending.pop()
 
 
+def walk_values(block: Block) -> Iterator[Value]:
+    """All values that the block and those inside it make or use; some more than once."""
+    for inner in walk_blocks(block):
+        yield from inner.args
+        for op in inner.ops:
+            yield from op.operands
+            yield from op.results
+        yield from inner.results
+
+
 def blocks_run(block: Block) -> list[Block]:
     """Blocks that are lowered to programs, not those that are functions of single elements."""
     found = [block]

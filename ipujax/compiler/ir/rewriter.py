@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ipujax.compiler.ir.program import NO_SOURCE, Block, Op, Program, Value
+from ipujax.compiler.ir.program import NO_SOURCE, Block, Op, Program, Seen, Value
 from ipujax.compiler.ir.writer import Writer
 
 #: (rewriter, op) -> the values that take the places of the op's results; None: the op stays.
@@ -73,3 +73,42 @@ class Rewriter(Writer):
     def regions(self, op: Op) -> None:
         for region in op.regions:
             self.block(region)
+
+
+class Legaliser(Rewriter):
+    """Holds values of some types in another way; callers and Python see them as they were."""
+
+    def enters(self, value: Value) -> Value:
+        """What stands for the value outside; within, the value is what it enters as."""
+        raise NotImplementedError
+
+    def leaves(self, value: Value) -> Value:
+        """The value as it is outside."""
+        raise NotImplementedError
+
+    def seen(self, value: Value) -> Seen | None:
+        """How callers see a value that the program holds in another way outside too."""
+        raise NotImplementedError
+
+    def program(self, program: Program) -> Program:
+        main = program.main
+        for values, known in (
+            (main.args, program.seen_arguments),
+            (main.results, program.seen_results),
+        ):
+            for index, value in enumerate(values):
+                seen = self.seen(value)
+                if seen is not None:
+                    known.setdefault(index, seen)
+        main.args = [self.enters(value) for value in main.args]
+        entry, results, main.results = self.ops, main.results, []
+        self.block(main)
+        self.ops = main.ops = entry + main.ops
+        main.results = [self.leaves(value) for value in results]
+        return program
+
+    def callback(self, op: Op) -> None:
+        """Python takes and gives arrays as callers do."""
+        op.operands = [self.leaves(value) for value in op.operands]
+        self.ops.append(op)
+        op.results = [self.enters(value) for value in op.results]

@@ -22,6 +22,8 @@ class Traits:
     """
 
     partition: str = ""
+    #: Attributes that name the dimensions along which elements meet; the kind is then "along".
+    along: tuple[str, ...] = ()
     replicated: str = ""  #: why every device does all of the op's work
     refused: str = ""  #: why the op cannot be compiled, as users are told
     away: str = ""  #: who takes the op away before it is lowered, and what it becomes
@@ -63,6 +65,8 @@ def declare(*names: str, **facts: Any) -> None:
     Raises:
         TypeError: an op has a row already, or the facts are no traits.
     """
+    if "along" in facts:
+        facts["partition"] = "along"
     traits = Traits(**facts)
     for name in names:
         if name in TRAITS:

@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 import ipujax.compiler.partition.rules  # noqa: F401  (registers every rule)
 from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.partition.inline import functions_of, main_of, ops_named
+from ipujax.compiler.modules import functions_of, main_of, ops_named
 from ipujax.compiler.partition.localise import Localiser, shape_of
 from ipujax.compiler.partition.mesh import Layout
 from ipujax.compiler.partition.propagate import propagate

@@ -25,16 +25,16 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.formulas.complex import FORMULAS, modulus
 from ipujax.compiler.ir import (
     Block,
+    Legaliser,
     Op,
     Program,
-    Rewriter,
     Seen,
     Term,
     Value,
     combiner,
     combiner_of,
     number,
-    walk_blocks,
+    walk_values,
 )
 from ipujax.errors import UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
@@ -52,27 +52,21 @@ def split_complex(program: Program) -> Program:
     Raises:
         UnsupportedOpError: names the ops that have no meaning on complex values.
     """
-    values = [value for block in walk_blocks(program.main) for value in _values(block)]
-    is_double = any(v.dtype == "complex<f64>" for v in values)
-    is_refused = is_double and program.options.program.x64 == "error"
-    if not is_refused and any(map(_is_complex, values)):
-        _Splitter().program(program)
+    dtypes = {value.dtype for value in walk_values(program.main)}
+    is_refused = "complex<f64>" in dtypes and program.options.program.x64 == "error"
+    if not is_refused and not dtypes.isdisjoint(PARTS):
+        splitter = _Splitter()
+        splitter.program(program)
+        if splitter.refused:
+            raise UnsupportedOpError(splitter.refused)
     return program
-
-
-def _values(block: Block) -> list[Value]:
-    values = block.args + block.results
-    for op in block.ops:
-        values += op.results
-        values += op.operands
-    return values
 
 
 def _is_complex(value: Value) -> bool:
     return value.dtype in PARTS
 
 
-class _Splitter(Rewriter):
+class _Splitter(Legaliser):
     """`parts` holds the two values of each complex one."""
 
     def __init__(self) -> None:
@@ -82,30 +76,19 @@ class _Splitter(Rewriter):
 
     # Boundary ------------------------------------------------------------------------------------
 
-    def program(self, program: Program) -> Program:
-        main = program.main
-        for values, seen in (
-            (main.args, program.seen_arguments),
-            (main.results, program.seen_results),
-        ):
-            for index, value in enumerate(values):
-                if _is_complex(value):
-                    seen.setdefault(index, Seen(COMPLEX[value.dtype][1], value.shape))
-        main.args = [self._entering(v) if _is_complex(v) else v for v in main.args]
-        entry = self.ops
-        main.results, results = [], main.results
-        self.block(main)
-        self.ops = main.ops = entry + main.ops
-        main.results = [self.joined(v) if _is_complex(v) else self.now(v) for v in results]
-        if self.refused:
-            raise UnsupportedOpError(self.refused)
-        return program
+    def seen(self, value: Value) -> Seen | None:
+        return Seen(COMPLEX[value.dtype][1], value.shape) if _is_complex(value) else None
 
-    def _entering(self, value: Value) -> Value:
-        """What stands for the value outside: both parts side by side."""
+    def enters(self, value: Value) -> Value:
+        """Both parts side by side."""
+        if not _is_complex(value):
+            return value
         outer = Value((*value.shape, 2), PARTS[value.dtype], value.op, value.index)
         self.parts[value] = self.columns(outer)
         return outer
+
+    def leaves(self, value: Value) -> Value:
+        return self.joined(value) if _is_complex(value) else self.now(value)
 
     def columns(self, outer: Value) -> Parts:
         """The two halves of an array with both parts side by side."""
@@ -256,7 +239,7 @@ class _Splitter(Rewriter):
 
     def _told(self, op: Op) -> None:
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:
-            self._callback(op)
+            self.callback(op)
             return
         op.attrs = {
             **op.attrs,
@@ -264,12 +247,6 @@ class _Splitter(Rewriter):
             "complex_results": tuple(map(_is_complex, op.results)),
         }
         self._paired(op)
-
-    def _callback(self, op: Op) -> None:
-        """Python is given arrays with both parts side by side: the bytes of complex ones."""
-        op.operands = [self.joined(v) if _is_complex(v) else v for v in op.operands]
-        self.ops.append(op)
-        op.results = [self._entering(v) if _is_complex(v) else v for v in op.results]
 
     def terms(self, value: Value) -> tuple[Term, Term]:
         re, im = self.of(value)

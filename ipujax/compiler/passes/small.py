@@ -20,7 +20,7 @@ import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.formulas.float8 import SMALL_FLOATS, SmallFloat, decoded, encoded, rounded
-from ipujax.compiler.ir import Block, Op, Program, Rewriter, Seen, Term, Value, walk_blocks
+from ipujax.compiler.ir import Block, Legaliser, Op, Program, Seen, Term, Value, walk_values
 from ipujax.errors import UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -65,15 +65,15 @@ def widen_small(program: Program) -> Program:
     Raises:
         UnsupportedOpError: names the ops that have no meaning, or no rule, on them.
     """
-    for block in walk_blocks(program.main):
-        values = block.args + block.results + [v for op in block.ops for v in op.results]
-        if any(v.dtype in SMALL for v in values):
-            _Widener().program(program)
-            break
+    if any(value.dtype in SMALL for value in walk_values(program.main)):
+        widener = _Widener()
+        widener.program(program)
+        if widener.refused:
+            raise UnsupportedOpError(widener.refused)
     return program
 
 
-class _Widener(Rewriter):
+class _Widener(Legaliser):
     """`small` says of which small type a value is that is held wider."""
 
     def __init__(self) -> None:
@@ -86,27 +86,13 @@ class _Widener(Rewriter):
 
     # Boundary ------------------------------------------------------------------------------------
 
-    def program(self, program: Program) -> Program:
-        main = program.main
-        for values, seen in (
-            (main.args, program.seen_arguments),
-            (main.results, program.seen_results),
-        ):
-            for index, value in enumerate(values):
-                if value.dtype in SMALL:
-                    seen.setdefault(index, Seen(SMALL[value.dtype].numpy.name, value.shape))
-        main.args = [self._entering(v) if v.dtype in SMALL else v for v in main.args]
-        entry = self.ops
-        main.results, results = [], main.results
-        self.block(main)
-        self.ops = main.ops = entry + main.ops
-        main.results = [self._leaving(value) for value in results]
-        if self.refused:
-            raise UnsupportedOpError(self.refused)
-        return program
+    def seen(self, value: Value) -> Seen | None:
+        kind = SMALL.get(value.dtype)
+        return Seen(kind.numpy.name, value.shape) if kind is not None else None
 
-    def _entering(self, value: Value) -> Value:
-        """What stands for the value outside; `value` itself becomes what it is within."""
+    def enters(self, value: Value) -> Value:
+        if value.dtype not in SMALL:
+            return value
         kind = SMALL[value.dtype]
         self._hold(value)
         outer = Value(value.shape, "ui8", value.op, value.index)
@@ -120,7 +106,7 @@ class _Widener(Rewriter):
         self.bytes[number.value] = outer
         return outer
 
-    def _leaving(self, value: Value) -> Value:
+    def leaves(self, value: Value) -> Value:
         value = self.now(value)
         kind = SMALL.get(self.small.get(value, ""))
         if kind is None:
@@ -320,11 +306,7 @@ def _custom_call(s: _Widener, op: Op) -> None:
     if op.attrs["call_target_name"] != CALLBACK_TARGET:
         s.refuse(op, f"custom call {op.attrs['call_target_name']!r} takes no small types")
         return
-    op.operands = [s._leaving(value) for value in op.operands]
-    s.ops.append(op)
-    for index, value in enumerate(op.results):
-        if value.dtype in SMALL:
-            op.results[index] = s._entering(value)
+    s.callback(op)
 
 
 _SPECIAL: dict[str, Handler] = {

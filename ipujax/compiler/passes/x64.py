@@ -23,6 +23,7 @@ import numpy as np
 from ipujax.compiler.dtypes import DTYPES, numpy_type
 from ipujax.compiler.ir import (
     Block,
+    Legaliser,
     Op,
     Program,
     Rewriter,
@@ -60,7 +61,7 @@ def legalise_x64(program: Program) -> Program:
     return program
 
 
-class _Demoter(Rewriter):
+class _Demoter(Legaliser):
     """Changes the types of values where they stand."""
 
     outer_first = True
@@ -69,6 +70,7 @@ class _Demoter(Rewriter):
         super().__init__()
         #: Who takes each value: the op where it is a convert, else None.
         self.users: dict[Value, list[Op | None]] = {}
+        self.wide: dict[Value, str] = {}  #: the types of values that were changed where they stand
 
     def program(self, program: Program) -> Program:
         main = program.main
@@ -81,24 +83,18 @@ class _Demoter(Rewriter):
                 for value in op.operands:
                     is_convert = op.name == "convert"
                     self.users.setdefault(value, []).append(op if is_convert else None)
-        wanted = [value.dtype for value in main.results]
-        main.args = [self._entering(value) for value in main.args]
-        entry = self.ops
-        self.block(main)
-        self.ops = main.ops = entry + main.ops
-        main.results = [
-            self._leaving(value, dtype) for value, dtype in zip(main.results, wanted, strict=True)
-        ]
-        return program
+        return super().program(program)
 
-    def _entering(self, value: Value) -> Value:
-        """What stands for the value outside; `value` itself is replaced by what it is within."""
+    def seen(self, value: Value) -> None:
+        """As the program holds it outside."""
+
+    def enters(self, value: Value) -> Value:
         if value.dtype in NARROW:
             self.replaced[value] = _saturated(self.term(value), NARROW[value.dtype]).value
         return value
 
-    def _leaving(self, value: Value, dtype: str) -> Value:
-        return self.term(value).convert(dtype).value if dtype in NARROW else value
+    def leaves(self, value: Value) -> Value:
+        return self.term(self.now(value)).convert(self.wide.get(value, value.dtype)).value
 
     def now(self, value: Value) -> Value:
         if value not in self.replaced and value.const is not None and value.dtype in NARROW:
@@ -111,7 +107,7 @@ class _Demoter(Rewriter):
             return
         self._refuse_bits(op)
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:
-            self._callback(op)
+            self.callback(op)
         else:
             super().visit(op)
 
@@ -121,7 +117,9 @@ class _Demoter(Rewriter):
             op.attrs = {**op.attrs, "call_target_name": _LAPACK[target[:8]] + target[8:]}
         for values in (op.results, *(region.args for region in op.regions)):
             for value in values:
-                value.dtype = NARROW.get(value.dtype, value.dtype)
+                if value.dtype in NARROW:
+                    self.wide[value] = value.dtype
+                    value.dtype = NARROW[value.dtype]
 
     def _takes_a_half(self, op: Op) -> bool:
         """`x & 0xffffffff` and `x >> 32`, made ui32, are the low word and what the sign fills.
@@ -142,13 +140,6 @@ class _Demoter(Rewriter):
             word = where(word < 0, word.like(-1), 0)
         self.replaced[op.results[0]] = word.value
         return True
-
-    def _callback(self, op: Op) -> None:
-        """Python takes and gives 64-bit arrays."""
-        op.operands = [self._leaving(self.now(value), value.dtype) for value in op.operands]
-        self.ops.append(op)
-        for value in op.results:
-            self._entering(value)
 
     def _refuse_bits(self, op: Op) -> None:
         """Refuses what sees the bits of 64-bit numbers, or moves them out of 32."""

@@ -22,8 +22,9 @@ from ipujax.errors import InvalidProgramError
 declare("partition_id", "replica_id")
 declare("all_reduce", partition="each", collective=True, combines=True)
 declare("cross-replica-sum", collective=True, replicated="JAX does not write it any more")
-declare("reduce_scatter", collective=True, combines=True)
-declare("all_gather", "all_to_all", collective=True, moves=True)
+declare("reduce_scatter", along=("scatter_dimension",), collective=True, combines=True)
+declare("all_gather", along=("all_gather_dim",), collective=True, moves=True)
+declare("all_to_all", along=("split_dimension", "concat_dimension"), collective=True, moves=True)
 declare(
     "collective_permute",
     "collective_broadcast",

@@ -11,7 +11,7 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.elementwise import body_expressions
 from ipujax.compiler.rules.registry import rule
 
-declare("sort", moves=True, complex="pairs")
+declare("sort", along=("dimension",), moves=True, complex="pairs")
 declare("chlo.top_k", moves=True)
 
 

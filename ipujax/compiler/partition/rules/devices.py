@@ -8,7 +8,6 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax import host_callbacks, jax_compat, placement
-from ipujax.compiler.partition.factors import localise_beside
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
@@ -74,21 +73,6 @@ def replica_id(localiser: Localiser, operation: Any) -> None:
     zero = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, 0))
     made = localiser.emit.one("stablehlo.constant", kind, [], value=zero)
     localiser.substitute(operation, made, None)
-
-
-#: Attributes that name dimensions along which a collective moves elements.
-_MOVED = ("all_gather_dim", "split_dimension", "concat_dimension", "scatter_dimension")
-
-
-@localises("all_gather", "all_to_all", "reduce_scatter")
-def collective(localiser: Localiser, operation: Any) -> None:
-    """The dimensions along which the op moves elements stay whole."""
-    if len(operation.operands) != 1:
-        replicate(localiser, operation)
-        return
-    attributes = operation.attributes
-    moved = {ir.IntegerAttr(attributes[name]).value for name in _MOVED if name in attributes}
-    localise_beside(localiser, operation, moved)
 
 
 @localises("custom_call", always=True)

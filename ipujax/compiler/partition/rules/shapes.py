@@ -46,16 +46,6 @@ def transpose(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors([tuple(range(len(order)))], [tuple(order)]))
 
 
-@localises("concatenate")
-def concatenate(localiser: Localiser, operation: Any) -> None:
-    localise_beside(localiser, operation, [ir.IntegerAttr(operation.attributes["dimension"]).value])
-
-
-@localises("reverse")
-def reverse(localiser: Localiser, operation: Any) -> None:
-    localise_beside(localiser, operation, _numbers(operation, "dimensions"))
-
-
 @localises("pad")
 def pad(localiser: Localiser, operation: Any) -> None:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")

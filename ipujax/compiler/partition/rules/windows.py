@@ -8,13 +8,23 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.elements import elements
+from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.factors import localise_beside
-from ipujax.compiler.partition.localise import Localiser, localises
+from ipujax.compiler.partition.localise import Localiser, localises, replicate
 
 
-@localises("sort")
-def sort(localiser: Localiser, operation: Any) -> None:
-    localise_beside(localiser, operation, [ir.IntegerAttr(operation.attributes["dimension"]).value])
+@localises("along")
+def along(localiser: Localiser, operation: Any) -> None:
+    """Dimensions that the op's attributes name stay whole."""
+    attributes, row = operation.attributes, traits_of(operation.name)
+    if row.collective and len(operation.operands) != 1:
+        replicate(localiser, operation)
+        return
+    whole: list[int] = []
+    for attribute in (attributes[name] for name in row.along):
+        is_one = isinstance(attribute, ir.IntegerAttr)
+        whole += [attribute.value] if is_one else ir.DenseI64ArrayAttr(attribute)
+    localise_beside(localiser, operation, whole)
 
 
 @localises("chlo.top_k")
