@@ -14,6 +14,8 @@ from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS
 Rule = Callable[[Any, Op], Sequence[Any]]
 
 RULES: dict[str, Rule] = {}
+#: Rules of custom calls, by the call's target.
+CUSTOM_CALLS: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -24,36 +26,17 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     """
 
     def register(function: Rule) -> Rule:
-        _check_signature(function)
         for name in names:
             row = TRAITS.get(name, UNKNOWN)
-            if name in RULES or row.refused or row.away:
-                raise TypeError(
-                    f"[rules] needs one entry per op; got a second one for {name!r} in "
-                    f"{function.__module__}. Remove one of them."
-                )
             if row is UNKNOWN:
                 raise TypeError(
                     f"[rules] needs the traits of each op with a rule; got none of {name!r} in "
                     f"{function.__module__}. Call declare({name!r}, ...) before the rule."
                 )
-            RULES[name] = function
+            _register(RULES, name, function, bool(row.refused or row.away))
         return function
 
     return register
-
-
-def _check_signature(function: Rule) -> None:
-    parameters = list(inspect.signature(function).parameters)
-    if parameters != ["builder", "op"]:
-        raise TypeError(
-            f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
-            f"({', '.join(parameters)}). Declare these two."
-        )
-
-
-#: Rules of custom calls, by the call's target.
-CUSTOM_CALLS: dict[str, Rule] = {}
 
 
 def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
@@ -64,17 +47,26 @@ def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
     """
 
     def register(function: Rule) -> Rule:
-        _check_signature(function)
         for target in targets:
-            if target in CUSTOM_CALLS:
-                raise TypeError(
-                    f"[rules] needs one rule per target; got a second one for {target!r} in "
-                    f"{function.__module__}. Remove one of them."
-                )
-            CUSTOM_CALLS[target] = function
+            _register(CUSTOM_CALLS, target, function)
         return function
 
     return register
+
+
+def _register(table: dict[str, Rule], name: str, function: Rule, is_taken: bool = False) -> None:
+    parameters = list(inspect.signature(function).parameters)
+    if parameters != ["builder", "op"]:
+        raise TypeError(
+            f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
+            f"({', '.join(parameters)}). Declare these two."
+        )
+    if name in table or is_taken:
+        raise TypeError(
+            f"[rules] needs one entry per op; got a second one for {name!r} in "
+            f"{function.__module__}. Remove one of them."
+        )
+    table[name] = function
 
 
 # Ops that no rule lowers -------------------------------------------------------------------------
