@@ -273,6 +273,8 @@ def captured(block: Block) -> list[Value]:
 
 def inputs_of(op: Op) -> list[Value]:
     """All values the op needs, those its regions capture included; no constants."""
+    if not op.regions:
+        return [value for value in op.operands if value.const is None]
     found = {value: None for value in op.operands if value.const is None}
     for region in op.regions:
         for value in captured(region):

@@ -28,6 +28,7 @@ class Rewriter(Writer):
     def __init__(self, rules: Mapping[str, Rule] | None = None) -> None:
         super().__init__([])
         self.replaced: dict[Value, Value] = {}
+        self._is_plain = type(self).now is Rewriter.now  #: most are: then no call for each value
         if rules is not None:
             self.rules = rules  # type: ignore[misc]
 
@@ -52,7 +53,11 @@ class Rewriter(Writer):
         return [self.now(value) for value in block.results]
 
     def visit(self, op: Op) -> None:
-        op.operands = [self.now(value) for value in op.operands]
+        replaced = self.replaced
+        if not self._is_plain:
+            op.operands = [self.now(value) for value in op.operands]
+        elif replaced:
+            op.operands = [replaced.get(value, value) for value in op.operands]
         if op.regions and not self.outer_first:
             self.regions(op)
         self.source, results = op.source, op.results

@@ -108,8 +108,8 @@ class _Checker(Rewriter):
         source = op.source
         where = f"{source.name or op.name} {source.line}".strip()
         message = (
-            f"[floating point] {kind} is to end the program; got {_MEANING[kind]} in "
-            f"{op.name} of {where}. Check its operands, or leave {kind} out of "
+            f"[floating point] needs operations without {kind}; got {_MEANING[kind]} in "
+            f"{op.name} of {where}. Check its operands, or remove {kind} from "
             "floating_point_exceptions."
         )
         self.ops.append(Op("raise_if", [flag], {"message": message}, source))
