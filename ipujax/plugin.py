@@ -83,7 +83,8 @@ def _options_key() -> str:
 
 def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
     """The compile callback; it imports the compiler at the first compilation."""
-    from ipujax.compiler.compile import STAGES, compile_module
+    from ipujax.compiler.compile import compile_module
+    from ipujax.compiler.stages import STAGES
 
     with compile_progress(STAGES) as progress:
 

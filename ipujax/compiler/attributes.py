@@ -24,51 +24,10 @@ DROPPED = frozenset(
 )
 
 _DIMENSION_NUMBERS = {
-    "#stablehlo.gather<": (
-        stablehlo.GatherDimensionNumbers,
-        (
-            "offset_dims",
-            "collapsed_slice_dims",
-            "operand_batching_dims",
-            "start_indices_batching_dims",
-            "start_index_map",
-            "index_vector_dim",
-        ),
-    ),
-    "#stablehlo.scatter<": (
-        stablehlo.ScatterDimensionNumbers,
-        (
-            "update_window_dims",
-            "inserted_window_dims",
-            "input_batching_dims",
-            "scatter_indices_batching_dims",
-            "scattered_dims_to_operand_dims",
-            "index_vector_dim",
-        ),
-    ),
-    "#stablehlo.dot<": (
-        stablehlo.DotDimensionNumbers,
-        (
-            "lhs_batching_dimensions",
-            "rhs_batching_dimensions",
-            "lhs_contracting_dimensions",
-            "rhs_contracting_dimensions",
-        ),
-    ),
-    "#stablehlo.conv<": (
-        stablehlo.ConvDimensionNumbers,
-        (
-            "input_batch_dimension",
-            "input_feature_dimension",
-            "input_spatial_dimensions",
-            "kernel_input_feature_dimension",
-            "kernel_output_feature_dimension",
-            "kernel_spatial_dimensions",
-            "output_batch_dimension",
-            "output_feature_dimension",
-            "output_spatial_dimensions",
-        ),
-    ),
+    "#stablehlo.gather<": stablehlo.GatherDimensionNumbers,
+    "#stablehlo.scatter<": stablehlo.ScatterDimensionNumbers,
+    "#stablehlo.dot<": stablehlo.DotDimensionNumbers,
+    "#stablehlo.conv<": stablehlo.ConvDimensionNumbers,
 }
 
 
@@ -109,9 +68,10 @@ class Attributes:
 
     def _convert_dialect(self, attribute: Any) -> Any:
         text = str(attribute)
-        for prefix, (read, names) in _DIMENSION_NUMBERS.items():
+        for prefix, kind in _DIMENSION_NUMBERS.items():
             if text.startswith(prefix):
-                typed = read(attribute)
+                names = [name for name, item in vars(kind).items() if isinstance(item, property)]
+                typed = kind(attribute)
                 return SimpleNamespace(**{name: _plain(getattr(typed, name)) for name in names})
         enum = re.fullmatch(r"#stablehlo<\w+ (\w+)>", text)
         return enum[1] if enum else text

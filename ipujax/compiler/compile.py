@@ -6,36 +6,38 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
 
 from ipujax import jax_compat
-from ipujax.compiler import ir
 from ipujax.compiler.bugs import is_bug, report
 from ipujax.compiler.build import build
 from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
 from ipujax.compiler.emulation import first_wide_op, log_emulation
 from ipujax.compiler.fuse import fuse
-from ipujax.compiler.ingest import ingest
-from ipujax.compiler.lower import lower, refuse_unsupported
+from ipujax.compiler.ingest import Request, ingest
+from ipujax.compiler.ir import Program, to_text
+from ipujax.compiler.ir.verify import verify
+from ipujax.compiler.lower import Lowered, lower
 from ipujax.compiler.normalise import normalise
 from ipujax.compiler.partition import partition
 from ipujax.compiler.place import place
 from ipujax.compiler.schedule import schedule
-from ipujax.compiler.verify import verify
+from ipujax.compiler.stages import (
+    BUILD,
+    FUSE,
+    INGEST,
+    LOWER,
+    NORMALISE,
+    PARTITION,
+    PLACE,
+    SCHEDULE,
+)
 from ipujax.errors import InvalidProgramError, IpuError
 from ipujax.types import PlatformConfig
 
-#: The names of the stages, in order.
-STAGES = (
-    "1_ingest",
-    "2_partition",
-    "3_normalise",
-    "4_place",
-    "5_fuse",
-    "6_schedule",
-    "7_lower",
-    "8_build",
-)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def compile_module(
@@ -95,39 +97,49 @@ def _run_stages(
     code: bytes, options: bytes, platform: PlatformConfig, at_stage: Callable[[str], None]
 ) -> bytes:
     with jax_compat.lent_context(len(code)) as context:
-        at_stage("1_ingest")
-        request = ingest(code, options, platform, context)
-        dump = Dump(request.options.dump_dir, request.name)
-        dump.write("1_ingest", lambda: str(request.module))
-        at_stage("2_partition")
-        request = partition(request)
-        dump.write("2_partition", lambda: str(request.module))
-        at_stage("3_normalise")
-        program = refuse_unsupported(normalise(request))
-        _check(program, "3_normalise", dump)
+        stages = _Stages(at_stage)
+        request = stages.run(INGEST, ingest, code, options, platform, context)
+        request = stages.run(PARTITION, partition, request)
+        program = stages.run(NORMALISE, normalise, request)
         wide = first_wide_op(program)
-        at_stage("4_place")
-        program = place(program)
-        _check(program, "4_place", dump)
-        at_stage("5_fuse")
-        program = fuse(program)
-        _check(program, "5_fuse", dump)
-        at_stage("6_schedule")
-        program = schedule(program)
-        _check(program, "6_schedule", dump)
-        at_stage("7_lower")
-        lowered = lower(program, request)
-        dump.write("7_lower", lambda: f"{lowered.signature}\n")
-        at_stage("8_build")
-        executable = build(lowered, request)
-        dump.write("8_build", lambda: _described(executable))
+        program = stages.run(PLACE, place, program)
+        program = stages.run(FUSE, fuse, program)
+        program = stages.run(SCHEDULE, schedule, program)
+        lowered = stages.run(LOWER, lower, program, request)
+        executable = stages.run(BUILD, build, lowered, request)
         log_emulation(request.name, wide, executable)
     return executable
 
 
-def _check(program: ir.Program, stage: str, dump: Dump) -> None:
-    dump.write(stage, lambda: ir.to_text(program))
-    verify(program, stage)
+class _Stages:
+    """Runs stages: announces each, and dumps and checks what it made."""
+
+    def __init__(self, announce: Callable[[str], None]):
+        self._announce = announce
+        self._dump: Dump | None = None
+
+    def run(self, name: str, stage: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        self._announce(name)
+        made = stage(*args, **named)
+        if self._dump is None and isinstance(made, Request):
+            self._dump = Dump(made.options.dump_dir, made.name)
+        if self._dump is not None:
+            self._dump.write(name, lambda: _text_of(made))
+        if isinstance(made, Program):
+            verify(made, name)
+        return made
+
+
+def _text_of(made: object) -> str:
+    """What a stage made, for people."""
+    if isinstance(made, Request):
+        return str(made.module)
+    if isinstance(made, Program):
+        return to_text(made)
+    if isinstance(made, Lowered):
+        return f"{made.signature}\n"
+    assert isinstance(made, bytes)
+    return _described(made)
 
 
 def _described(executable: bytes) -> str:

@@ -56,6 +56,9 @@ DTYPES: dict[str, Dtype] = {
     )
 }
 
+#: In which an IPU computes floats, and raises their exceptions.
+FLOATS = frozenset({"f16", "bf16", "f32"})
+
 TOKEN = "token"
 
 _X64 = 'set the option ipu_x64 to "demote" (computes in 32 bits) or "emulate" (exact, slow)'

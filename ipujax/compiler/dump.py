@@ -14,16 +14,13 @@ _count = itertools.count()
 class Dump:
     """One compilation's files: `0003_jit_f.2_normalise.txt`. Without a folder it does nothing."""
 
-    def __init__(self, folder: str, name: str, on_stage: Callable[[str], None] | None = None):
-        self._on_stage = on_stage
+    def __init__(self, folder: str, name: str):
         self._folder = Path(folder) if folder else None
         if self._folder is not None:
             self._prefix = f"{next(_count):04d}_{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:80]}"
 
     def write(self, stage: str, text: Callable[[], str]) -> None:
         """Writes one stage. A folder that cannot be written warns once and the compile goes on."""
-        if self._on_stage is not None:
-            self._on_stage(stage)
         if self._folder is None:
             return
         try:

@@ -8,7 +8,6 @@ from typing import Any
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Program, walk_ops
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.schedule import VIEWS
 
 logger = logging.getLogger("ipujax")
 
@@ -24,7 +23,7 @@ _written: set[tuple[str, str, str]] = set()
 def first_wide_op(program: Program) -> tuple[Op, str] | None:
     """The first op that computes in 64 bits, and its dtype; moving such numbers costs no more."""
     for op in walk_ops(program.main):
-        if op.name in VIEWS:
+        if op.traits.view:
             continue
         for value in (*op.results, *op.operands):
             if value.dtype in DTYPES and DTYPES[value.dtype].wide:

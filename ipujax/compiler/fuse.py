@@ -9,15 +9,12 @@ fused op runs as a whole, so such a path would make it wait for itself.
 
 from __future__ import annotations
 
-from ipujax.compiler.ir import Block, Op, Program, Value, captured
-from ipujax.compiler.rules.elementwise import ELEMENTWISE
+from ipujax.compiler.ir import Block, Op, Program, Value, blocks_run, inputs_of
 from ipujax.errors import VerifyError
 
 #: Longer bodies need more registers than a block of elements leaves in the first-level cache.
 MAX_BODY = 192
 MAX_OPERANDS = 40
-#: Ops whose regions are lowered to programs; other regions are functions of single elements.
-CONTROL_FLOW = frozenset({"while", "case", "if"})
 
 
 def fuse(program: Program) -> Program:
@@ -25,16 +22,6 @@ def fuse(program: Program) -> Program:
     for block in blocks_run(program.main):
         _fuse_block(block)
     return program
-
-
-def blocks_run(block: Block) -> list[Block]:
-    """Blocks that are lowered to programs, not those that are functions of single elements."""
-    found = [block]
-    for op in block.ops:
-        if op.name in CONTROL_FLOW:
-            for region in op.regions:
-                found.extend(blocks_run(region))
-    return found
 
 
 class _Clusters:
@@ -56,11 +43,9 @@ class _Clusters:
 
     def add(self, index: int) -> None:
         op = self.ops[index]
-        inputs = op.operands
-        if op.regions:
-            inputs = inputs + [v for region in op.regions for v in captured(region)]
-        if op.name in ELEMENTWISE:
-            self.operands[index] = {value for value in inputs if not value.is_splat}
+        inputs = inputs_of(op)
+        if op.traits.elementwise:
+            self.operands[index] = {value for value in op.operands if not value.is_splat}
         bits = 0
         for value in inputs:
             producer = self.where.get(value)
@@ -131,7 +116,7 @@ class _Clusters:
 def _fuse_block(block: Block) -> None:
     ops = block.ops
     clusters = _Clusters(block)
-    shapes = [op.results[0].shape if op.name in ELEMENTWISE else None for op in ops]
+    shapes = [op.results[0].shape if op.traits.elementwise else None for op in ops]
     for index, op in enumerate(ops):
         clusters.add(index)
         shape = shapes[index]
@@ -158,7 +143,7 @@ def _rebuild(block: Block, clusters: _Clusters) -> None:
     by_root: dict[int, Op] = {}
     for index, op in enumerate(ops):
         root = clusters.find(index)
-        if op.name not in ELEMENTWISE:
+        if not op.traits.elementwise:
             by_root[root] = op
         elif root not in by_root:
             members = sorted(clusters.members[root])
@@ -171,10 +156,7 @@ def _used_outside(block: Block, clusters: _Clusters) -> set[Value]:
     used = set(block.results)
     for index, op in enumerate(block.ops):
         root = clusters.find(index)
-        inputs = op.operands
-        if op.regions:
-            inputs = inputs + [v for region in op.regions for v in captured(region)]
-        for value in inputs:
+        for value in inputs_of(op):
             producer = clusters.where.get(value)
             if producer is not None and clusters.find(producer) != root:
                 used.add(value)

@@ -10,22 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import ipujax.compiler.rules as rules  # noqa: F401  (registers every rule)
 from ipujax.compiler.dtypes import DTYPES, TOKEN
-from ipujax.compiler.fuse import CONTROL_FLOW, blocks_run
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.ir import Op, Program, Seen, Value, walk_ops
+from ipujax.compiler.ir import Program, Seen, Value
 from ipujax.compiler.mapping import map_parameters
+from ipujax.compiler.modules import main_of
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.custom_call import from_stored, refusal, to_stored
-from ipujax.compiler.rules.elementwise import body_refusals
-from ipujax.compiler.rules.precision import algorithm_refusal
-from ipujax.compiler.rules.registry import REFUSED, RULES
-from ipujax.errors import OutOfMemoryError, UnsupportedOpError
-
-#: More elements than an int32 index reaches, and than a Mk2 IPU has bytes.
-MAX_ELEMENTS = 2**31 - 1
+from ipujax.compiler.rules.custom_call import from_stored, to_stored
 
 
 @dataclass(slots=True)
@@ -35,51 +27,6 @@ class Lowered:
     graph: Any
     program: Any
     signature: dict[str, Any]
-
-
-def refuse_unsupported(program: Program) -> Program:
-    """Raises UnsupportedOpError with every op of the program that has no rule."""
-    found = []
-    for block in blocks_run(program.main):
-        for op in block.ops:
-            reason = _refusal(op)
-            if reason is not None:
-                found.append((_shown_name(op), reason, op.source.line))
-            if op.name not in CONTROL_FLOW:
-                for region in op.regions:
-                    found += body_refusals(region, op)
-    if found:
-        raise UnsupportedOpError(found)
-    _refuse_too_large(program)
-    return program
-
-
-def _refuse_too_large(program: Program) -> None:
-    """Views cost nothing to make, so what is never computed on must be refused by its shape."""
-    for op in walk_ops(program.main):
-        for value in op.results:
-            if value.num_elements > MAX_ELEMENTS:
-                raise OutOfMemoryError(
-                    f"[compile] needs arrays of at most {MAX_ELEMENTS} elements; got "
-                    f"{value.dtype}{list(value.shape)} of {op.name} (at {op.source.line}). "
-                    "Compute it in parts, with a loop."
-                )
-
-
-def _shown_name(op: Op) -> str:
-    if op.name == "custom_call":
-        return f"custom_call @{op.attrs['call_target_name']}"
-    return op.name
-
-
-def _refusal(op: Op) -> str | None:
-    if op.name == "custom_call":
-        return refusal(op)
-    if op.name == "dot_general":
-        return algorithm_refusal(op)
-    if op.name in RULES:
-        return None
-    return REFUSED.get(op.name, "it is not known")
 
 
 def lower(program: Program, request: Request) -> Lowered:
@@ -190,8 +137,7 @@ def _signature(program: Program, builder: Builder, request: Request) -> dict[str
 
 def _interface(module: Any) -> str:
     """A module whose main has the same type and nothing to read inside."""
-    (main,) = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
-    kind = main.attributes["function_type"].value
+    kind = main_of(module).attributes["function_type"].value
     arguments = ", ".join(f"%arg{i}: {type_}" for i, type_ in enumerate(kind.inputs))
     results = ", ".join(map(str, kind.results))
     made = ", ".join(f"%0#{i}" for i in range(len(kind.results)))

@@ -13,6 +13,7 @@ from ipujax.compiler.passes.fast_math import rewrite_fast
 from ipujax.compiler.passes.high_products import split_high_products
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
+from ipujax.compiler.passes.refuse import refuse_unsupported
 from ipujax.compiler.passes.reshapes import sink_reshapes
 from ipujax.compiler.passes.rounding import round_products
 from ipujax.compiler.passes.share import share
@@ -24,8 +25,14 @@ from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
 from ipujax.compiler.scopes import ScopedOptions
 
-#: In order, after the passes that options steer; each is program -> program.
+#: In order; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
+    split_high_products,
+    legalise_x64,
+    split_complex,
+    add_checks,
+    round_products,
+    rewrite_fast,
     widen_small,
     narrow,
     simplify,
@@ -34,6 +41,8 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     sink_reshapes,
     share,
     drop_dead,
+    combine_collectives,
+    refuse_unsupported,
 )
 
 
@@ -42,14 +51,10 @@ def normalise(request: Request) -> Program:
 
     Raises:
         UnsupportedDtypeError: an op computes in a dtype that an IPU does not have.
+        UnsupportedOpError: names every op that has no rule.
     """
     program = read_program(request.module, request.name, RULES.__contains__, request.num_devices)
-    program.x64 = request.options.x64
-    options = ScopedOptions(request.options)
-    program = legalise_x64(split_high_products(program))
-    program = add_checks(split_complex(program), options)
-    program = round_products(program, options)
-    program = rewrite_fast(program, options)
+    program.options = ScopedOptions(request.options)
     for run in PASSES:
         program = run(program)
-    return combine_collectives(program, options)
+    return program

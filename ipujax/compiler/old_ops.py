@@ -14,62 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Block, Op, Shape, Value, splat
+from ipujax.compiler.ir import Op, Shape, Value, Writer, number, splat
 from ipujax.errors import InvalidProgramError
 
 
-class Writer:
-    """Makes ops in order, in the place of `like`."""
+def _all(scalar: float, like: Value) -> Value:
+    """The same number everywhere, in the shape and dtype of `like`."""
+    return number(scalar, like.shape, like.dtype)
 
-    def __init__(self, like: Op):
-        self.like = like
-        self.ops: list[Op] = []
 
-    def op(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        shape: Shape | None = None,
-        dtype: str | None = None,
-        attrs: dict[str, Any] | None = None,
-        regions: list[Block] | None = None,
-    ) -> Value:
-        """The only result of a new op; shape and dtype are those of its first operand."""
-        made = Op(name, list(operands), attrs or {}, self.like.source, regions)
-        self.ops.append(made)
-        first = operands[0] if operands else None
-        if first is not None:
-            shape = first.shape if shape is None else shape
-            dtype = first.dtype if dtype is None else dtype
-        assert shape is not None
-        assert dtype is not None
-        return made.add_result(shape, dtype)
-
-    def number(self, value: float, like: Value) -> Value:
-        """The same number everywhere, in the shape and dtype of `like`."""
-        return splat(np.asarray(value, DTYPES[like.dtype].numpy), like.shape, like.dtype)
-
-    def along(self, vector: Value, dims: Sequence[int], shape: Shape) -> Value:
-        """`vector`, whose dimensions are `dims` of `shape`, repeated over the others."""
-        attrs = {"broadcast_dimensions": tuple(dims)}
-        return self.op("broadcast_in_dim", [vector], shape, attrs=attrs)
-
-    def sum(self, value: Value, dims: Sequence[int]) -> Value:
-        if not dims:
-            return value
-        dtype = value.dtype
-        block = Block([Value((), dtype), Value((), dtype)])
-        add = Op("add", list(block.args), {}, self.like.source)
-        block.ops, block.results = [add], [add.add_result((), dtype)]
-        zero = splat(np.zeros((), DTYPES[dtype].numpy), (), dtype)
-        shape = tuple(n for dim, n in enumerate(value.shape) if dim not in dims)
-        return self.op("reduce", [value, zero], shape, dtype, {"dimensions": tuple(dims)}, [block])
+def _sum(w: Writer, value: Value, dims: Sequence[int]) -> Value:
+    return w.reduce(value, dims, "add", 0)
 
 
 def _broadcast(w: Writer, op: Op) -> list[Value]:
     shape, new = op.results[0].shape, len(op.attrs["broadcast_sizes"])
-    return [w.along(op.operands[0], range(new, len(shape)), shape)]
+    return [w.broadcast(op.operands[0], range(new, len(shape)), shape)]
 
 
 def _dot(w: Writer, op: Op) -> list[Value]:
@@ -98,7 +58,7 @@ def _product(
     attrs: dict[str, Any] = {"dot_dimension_numbers": numbers}
     if "precision_config" in op.attrs:
         attrs["precision_config"] = op.attrs["precision_config"]
-    return w.op("dot_general", operands, shape, op.results[0].dtype, attrs)
+    return w.op("dot_general", operands, attrs, shape=shape, dtype=op.results[0].dtype)
 
 
 def _einsum(w: Writer, op: Op) -> list[Value]:
@@ -122,7 +82,7 @@ def _einsum(w: Writer, op: Op) -> list[Value]:
     order = tuple(text.index(label) for label in wanted)
     if order != tuple(range(len(order))):
         shape = tuple(made.shape[dim] for dim in order)
-        made = w.op("transpose", [made], shape, attrs={"permutation": order})
+        made = w.op("transpose", [made], {"permutation": order}, shape=shape)
     return [made]
 
 
@@ -147,17 +107,16 @@ def _only(w: Writer, text: str, value: Value, wanted: set[str]) -> tuple[str, Va
         while text.count(label) > 1:
             first, second = text.index(label), text.rindex(label)
             ramps = [
-                w.op("iota", [], value.shape, "i32", {"iota_dimension": dim})
+                w.op("iota", [], {"iota_dimension": dim}, shape=value.shape, dtype="i32")
                 for dim in (first, second)
             ]
             attrs = {"comparison_direction": "EQ"}
-            equal = w.op("compare", ramps, value.shape, "i1", attrs)
-            zeros = w.number(0, value)
-            value = w.op("select", [equal, value, zeros], value.shape, value.dtype)
-            value = w.sum(value, (second,))
+            equal = w.op("compare", ramps, attrs, dtype="i1")
+            value = w.op("select", [equal, value, _all(0, value)], like=value)
+            value = _sum(w, value, (second,))
             text = text[:second] + text[second + 1 :]
     dims = tuple(dim for dim, label in enumerate(text) if label not in wanted)
-    return "".join(label for label in text if label in wanted), w.sum(value, dims)
+    return "".join(label for label in text if label in wanted), _sum(w, value, dims)
 
 
 def _pair(
@@ -199,16 +158,16 @@ def _torch_index_select(w: Writer, op: Op) -> list[Value]:
         index_vector_dim=len(index.shape),
     )
     attrs = {"dimension_numbers": numbers, "slice_sizes": tuple(sizes)}
-    return [w.op("gather", op.operands, op.results[0].shape, operand.dtype, attrs)]
+    return [w.op("gather", op.operands, attrs, shape=op.results[0].shape)]
 
 
 def _normalised(w: Writer, op: Op, mean: Value, variance: Value) -> tuple[Value, Value]:
     """(x - mean) and 1 / sqrt(variance + epsilon), both in x's shape."""
     x, feature = op.operands[0], op.attrs["feature_index"]
-    around = w.op("subtract", [x, w.along(mean, [feature], x.shape)])
-    stable = w.op("add", [variance, w.number(op.attrs["epsilon"], variance)])
+    around = w.op("subtract", [x, w.broadcast(mean, [feature], x.shape)])
+    stable = w.op("add", [variance, _all(op.attrs["epsilon"], variance)])
     scale = w.op("rsqrt", [stable])
-    return around, w.along(scale, [feature], x.shape)
+    return around, w.broadcast(scale, [feature], x.shape)
 
 
 def _batch_norm_inference(w: Writer, op: Op) -> list[Value]:
@@ -216,8 +175,8 @@ def _batch_norm_inference(w: Writer, op: Op) -> list[Value]:
     feature = [op.attrs["feature_index"]]
     around, factor = _normalised(w, op, mean, variance)
     unit = w.op("multiply", [around, factor])
-    scaled = w.op("multiply", [unit, w.along(scale, feature, x.shape)])
-    return [w.op("add", [scaled, w.along(offset, feature, x.shape)])]
+    scaled = w.op("multiply", [unit, w.broadcast(scale, feature, x.shape)])
+    return [w.op("add", [scaled, w.broadcast(offset, feature, x.shape)])]
 
 
 def _others(op: Op) -> tuple[list[int], int]:
@@ -228,15 +187,15 @@ def _others(op: Op) -> tuple[list[int], int]:
 
 
 def _mean(w: Writer, value: Value, dims: list[int], count: int) -> Value:
-    total = w.sum(value, dims)
-    return w.op("divide", [total, w.number(count, total)])
+    total = _sum(w, value, dims)
+    return w.op("divide", [total, _all(count, total)])
 
 
 def _batch_norm_training(w: Writer, op: Op) -> list[Value]:
     x, scale, offset = op.operands
     dims, count = _others(op)
     mean = _mean(w, x, dims, count)
-    around = w.op("subtract", [x, w.along(mean, [op.attrs["feature_index"]], x.shape)])
+    around = w.op("subtract", [x, w.broadcast(mean, [op.attrs["feature_index"]], x.shape)])
     variance = _mean(w, w.op("multiply", [around, around]), dims, count)
     inference = Op("batch_norm_inference", [x, scale, offset, mean, variance], op.attrs, op.source)
     return [*_batch_norm_inference(w, inference), mean, variance]
@@ -248,17 +207,17 @@ def _batch_norm_grad(w: Writer, op: Op) -> list[Value]:
     dims, count = _others(op)
     around, factor = _normalised(w, op, mean, variance)
     unit = w.op("multiply", [around, factor])
-    grad_scale = w.sum(w.op("multiply", [gradient, unit]), dims)
-    grad_offset = w.sum(gradient, dims)
+    grad_scale = _sum(w, w.op("multiply", [gradient, unit]), dims)
+    grad_offset = _sum(w, gradient, dims)
 
     def shared(value: Value) -> Value:
-        part = w.op("divide", [value, w.number(count, value)])
-        return w.along(part, feature, x.shape)
+        part = w.op("divide", [value, _all(count, value)])
+        return w.broadcast(part, feature, x.shape)
 
     centred = w.op("subtract", [gradient, shared(grad_offset)])
     along_unit = w.op("multiply", [unit, shared(grad_scale)])
     left = w.op("subtract", [centred, along_unit])
-    outer = w.op("multiply", [w.along(scale, feature, x.shape), factor])
+    outer = w.op("multiply", [w.broadcast(scale, feature, x.shape), factor])
     return [w.op("multiply", [outer, left]), grad_scale, grad_offset]
 
 
@@ -274,6 +233,8 @@ OLD_OPS: dict[str, tuple[str, Callable[[Writer, Op], list[Value]]]] = {
     "unary_einsum": ("reductions and a transpose", _einsum),
 }
 
+
+DYNAMIC_REASON = "shapes must be known when compiling; an IPU program has fixed shapes"
 
 #: Ops that take shapes as values: where those are constants, refinement makes them static ops.
 DYNAMIC: dict[str, str] = {
@@ -302,12 +263,11 @@ def _real_dynamic_slice(op: Op) -> Form | None:
     shape = op.results[0].shape
     if strides.const is None or not (strides.const == 1).all():
         return None
-    w = Writer(op)
+    w = Writer([], op.source)
     scalars = []
     for dim in range(len(shape)):
-        bounds = {"start_indices": (dim,), "limit_indices": (dim + 1,), "strides": (1,)}
-        scalars.append(w.op("reshape", [w.op("slice", [starts], (1,), attrs=bounds)], ()))
-    window = w.op("dynamic_slice", [operand, *scalars], shape, attrs={"slice_sizes": shape})
+        scalars.append(w.reshape(w.slice(starts, (dim,), (dim + 1,)), ()))
+    window = w.op("dynamic_slice", [operand, *scalars], {"slice_sizes": shape}, shape=shape)
     return w.ops, [window]
 
 
@@ -321,6 +281,6 @@ STATIC: dict[str, Callable[[Op], Form | None]] = {
 
 def expand(op: Op) -> Form:
     """The ops that define an old op, and the values that take its results' places."""
-    writer = Writer(op)
+    writer = Writer([], op.source)
     results = OLD_OPS[op.name][1](writer, op)
     return writer.ops, results

@@ -16,26 +16,29 @@ from ipujax import jax_compat, placement
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
-from ipujax.compiler.ir import NO_SOURCE, Block, Op, Parameter, Program, Shape, Source, Value, splat
-from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS, STATIC, expand
+from ipujax.compiler.ir import (
+    NO_SOURCE,
+    Block,
+    Op,
+    Parameter,
+    Program,
+    Shape,
+    Source,
+    Value,
+    Writer,
+    number,
+)
+from ipujax.compiler.ir.traits import TRAITS
+from ipujax.compiler.modules import functions_of, main_of
+from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS, STATIC, expand
 from ipujax.compiler.sources import Sources, name_of, text_of
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
 #: Ops whose results are their operands.
 RENAMES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
-#: In a program for one device, or over groups of one, each of these hands its operands on.
-COLLECTIVES = frozenset(
-    {
-        "stablehlo.all_reduce",
-        "stablehlo.all_gather",
-        "stablehlo.reduce_scatter",
-        "stablehlo.all_to_all",
-        "stablehlo.collective_broadcast",
-        "stablehlo.cross-replica-sum",
-    }
-)
-RENAMING_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 SKIPPED = frozenset({"sdy.mesh", "sdy.sharding_group"})
+#: Custom calls by which JAX annotated for the partitioner that came before Shardy.
+OLD_ANNOTATIONS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 TERMINATORS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
 DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
 
@@ -49,8 +52,6 @@ Environment = dict[Any, Any]
 
 #: Loops and branches inside each other: as many as the engine's threads have stack for, many times.
 MAX_REGIONS = 1000
-
-DYNAMIC_REASON = "shapes must be known when compiling; an IPU program has fixed shapes"
 
 
 class NeedsRefinement(Exception):  # noqa: N818 (not an error: the caller refines and reads again)
@@ -73,11 +74,8 @@ class Reader:
         self._name = name
         self._num_devices = num_devices
         self._has_rule = has_rule
-        self._functions: dict[str, Any] = {}
-        for op in module.body.operations:
-            operation = op.operation
-            if operation.name == "func.func":
-                self._functions[operation.attributes["sym_name"].value] = operation
+        self._main = main_of(module)
+        self._functions = functions_of(module)
         self._attributes = Attributes()
         self._sources = Sources()
         self._types: dict[Any, tuple[Shape, str]] = {}
@@ -102,20 +100,16 @@ class Reader:
         special.update(dict.fromkeys(RENAMES, self._read_rename))
         special.update(dict.fromkeys(SKIPPED, lambda op, env, block: None))
         special.update(dict.fromkeys(TERMINATORS, self._read_terminator))
-        special.update(dict.fromkeys(COLLECTIVES, self._read_collective))
+        collectives = [f"stablehlo.{name}" for name, row in TRAITS.items() if row.collective]
+        special.update(dict.fromkeys(collectives, self._read_collective))
+        special["stablehlo.collective_permute"] = self._read_collective_permute
         if self._num_devices == 1:
             special.update(dict.fromkeys(DEVICE_IDS, self._read_device_id))
-            special["stablehlo.collective_permute"] = self._read_collective_permute
         return special
 
     def read(self) -> Program:
         """The program of `main`, with the dtypes it was written in."""
-        main = self._functions.get("main")
-        if main is None:
-            raise InvalidProgramError(
-                f"[read] needs a function @main; got {sorted(self._functions)}. "
-                "Export the whole module."
-            )
+        main = self._main
         entry = main.regions[0].blocks[0]
         block = Block()
         env: Environment = {}
@@ -227,6 +221,9 @@ class Reader:
 
     def _read_collective_permute(self, operation: Any, env: Environment, block: Block) -> None:
         """One device sends to itself, or to nobody: then everybody receives zeros."""
+        if self._num_devices > 1:
+            self._read_op(operation, operation.name, env, block)
+            return
         if np.asarray(operation.attributes["source_target_pairs"]).size:
             self._read_rename(operation, env, block)
             return
@@ -235,7 +232,7 @@ class Reader:
             if dtype not in DTYPES:
                 self._read_op(operation, operation.name, env, block)
                 return
-            env[result] = splat(np.zeros((), DTYPES[dtype].numpy), shape, dtype)
+            env[result] = number(0, shape, dtype)
 
     def _read_device_id(self, operation: Any, env: Environment, block: Block) -> None:
         env[operation.results[0]] = Value((), "ui32", const=np.zeros((), np.uint32))
@@ -266,7 +263,7 @@ class Reader:
 
     def _read_custom_call(self, operation: Any, env: Environment, block: Block) -> None:
         target = operation.attributes["call_target_name"].value
-        if target in RENAMING_CALLS or target.startswith("xla.sdy."):
+        if target in OLD_ANNOTATIONS or target.startswith("xla.sdy."):
             self._read_rename(operation, env, block)
         elif target in placement.CALLS:
             _check_placement(target, operation)
@@ -293,11 +290,7 @@ class Reader:
         for array, result in zip(arrays, operation.results, strict=True):
             shape, dtype = self._type(result.type)
             whole = sort.add_result(array.shape, dtype)
-            ones = (1,) * len(shape)
-            bounds = {"start_indices": (0,) * len(shape), "limit_indices": shape, "strides": ones}
-            first = Op("slice", [whole], bounds, source)
-            env[result] = first.add_result(shape, dtype)
-            block.ops.append(first)
+            env[result] = Writer(block.ops, source).slice(whole, (0,) * len(shape), shape)
 
     def _read_manual(self, operation: Any, env: Environment, block: Block) -> None:
         """A manual computation over one device is its body."""

@@ -12,14 +12,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from ipujax.compiler.fuse import blocks_run
-from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of
-from ipujax.compiler.passes.effects import has_effect
+from ipujax.compiler.ir import Block, Op, Program, Value, blocks_run, has_effect, inputs_of
 
-#: Ops whose result is another view of the first operand's memory.
-VIEWS = frozenset({"reshape", "transpose", "broadcast_in_dim", "slice", "reverse"})
-#: Ops whose result is their first operand, changed in some places.
-UPDATES = frozenset({"dynamic_update_slice", "scatter"})
 #: The user's order is kept unless another one needs less than this part of its memory.
 WORTHWHILE = 0.95
 #: Below this there is nothing to win: it is less than 50 bytes for each tile of an IPU.
@@ -64,7 +58,7 @@ class _Scheduler:
     def _connect(self) -> None:
         for index, op in enumerate(self.ops):
             inputs = inputs_of(op)
-            is_view = op.name in VIEWS
+            is_view = op.traits.view
             roots = [self.root.get(value, value) for value in inputs]
             needs: set[int] = set()
             bits = 0
@@ -92,7 +86,7 @@ class _Scheduler:
 
     def _order_updates(self, ties: Iterable[tuple[Value, Value]]) -> None:
         for index, op in enumerate(self.ops):
-            if op.name in UPDATES:
+            if op.traits.update:
                 old = op.operands[0]
                 self._after_readers(index, self.root.get(old, old))
         for old, new in ties:
@@ -143,7 +137,7 @@ class _Scheduler:
 
     @staticmethod
     def _allocated(op: Op) -> int:
-        return 0 if op.name in VIEWS else sum(value.size_bytes for value in op.results)
+        return 0 if op.traits.view else sum(value.size_bytes for value in op.results)
 
     def _uses(self) -> dict[Value, set[int]]:
         """For each root value of the block the ops that need it; results are always needed."""

@@ -11,11 +11,11 @@ import pytest
 
 from ipujax import jax_compat
 from ipujax.compiler import ir
+from ipujax.compiler.ir.verify import check_structure
 from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
 from ipujax.compiler.scopes import ScopedOptions
-from ipujax.compiler.verify import check_structure
 from ipujax.config import CompileConfig
 from tests.ops.local_program import NUM_DEVICES, module_of, run
 from tests.ops.test_collectives import CONSECUTIVE, arrays_of, attributes_of, body_of, combined
@@ -48,8 +48,8 @@ def text_of(lines: list[str], results: list[str], shape: str = "8xf32") -> str:
 def operands_after(text: str, **limits: int) -> list[int]:
     """How many arrays each collective of the rewritten program takes, in order."""
     program = read_program(jax_compat.parse_module(text), "f", RULES.__contains__, NUM_DEVICES)
-    options = ScopedOptions(replace(CompileConfig(), **limits))
-    program = combine_collectives(program, options)
+    program.options = ScopedOptions(replace(CompileConfig(), **limits))
+    program = combine_collectives(program)
     check_structure(program, "combine")
     names = ("all_reduce", "reduce_scatter")
     return [len(op.operands) for op in ir.walk_ops(program.main) if op.name in names]

@@ -13,11 +13,13 @@ from jax import lax
 
 from ipujax import jax_compat
 from ipujax._poplar import _poplar
-from ipujax.compiler import ir, verify
-from ipujax.compiler.compile import STAGES, compile_module
-from ipujax.compiler.lower import refuse_unsupported
+from ipujax.compiler import ir
+from ipujax.compiler.compile import compile_module
+from ipujax.compiler.ir import verify
+from ipujax.compiler.passes.refuse import refuse_unsupported
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
+from ipujax.compiler.stages import STAGES
 from ipujax.errors import ConfigError, UnsupportedOpError, VerifyError
 from tests.compiler.programs import artifact, normal, read
 

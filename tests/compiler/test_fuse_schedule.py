@@ -12,9 +12,9 @@ from jax import lax
 
 from ipujax.compiler import ir
 from ipujax.compiler.fuse import MAX_BODY, fuse
+from ipujax.compiler.ir.verify import verify
 from ipujax.compiler.rules.elementwise import ELEMENTWISE
 from ipujax.compiler.schedule import schedule
-from ipujax.compiler.verify import verify
 from tests.compiler.programs import names, normal
 
 X = np.ones((8, 8), np.float32)

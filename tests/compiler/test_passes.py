@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from jax import lax
 
+from ipujax import jax_compat
 from ipujax.compiler import ir
+from ipujax.compiler.passes.simplify import simplify
+from ipujax.compiler.reader import read_program
+from ipujax.compiler.rules.registry import RULES
 from ipujax.errors import UnsupportedDtypeError
 from tests.compiler.programs import find, names, normal
 
@@ -137,3 +141,25 @@ def test_a_scalar_constant_takes_the_shape_that_its_op_is_moved_to():
     for op in ir.walk_ops(program.main):
         if op.name == "multiply":
             assert len({value.shape for value in op.operands}) == 1
+
+
+SCATTER_OVER_ALL = """
+module @f {{ func.func public @main(%x: tensor<4xf32>, %u: tensor<4xf32>) -> tensor<4xf32> {{
+  %i = stablehlo.constant dense<0> : tensor<1xi32>
+  %r = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<
+      update_window_dims = [0], scatter_dims_to_operand_dims = [0]>}}> ({{
+  ^bb0(%old: tensor<f32>, %new: tensor<f32>):
+    %d = stablehlo.subtract {operands} : tensor<f32>
+    stablehlo.return %d : tensor<f32>
+  }}) : (tensor<4xf32>, tensor<1xi32>, tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32> }} }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operands", "left"), [("%old, %new", "subtract"), ("%new, %old", "scatter")]
+)
+def test_a_scatter_over_all_becomes_its_op_only_in_that_order(operands, left):
+    module = jax_compat.parse_module(SCATTER_OVER_ALL.format(operands=operands))
+    program = simplify(read_program(module, "f", RULES.__contains__))
+    assert names(program.main) == [left]

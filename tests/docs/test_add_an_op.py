@@ -1,4 +1,4 @@
-"""Follows docs/add-an-op.md literally, on a copy of the Python package."""
+"""Follows docs/add-an-op.md literally, on a copy of the Python package and of the op tables."""
 
 from __future__ import annotations
 
@@ -6,40 +6,107 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "add-an-op.md"
 BLOCK = re.compile(r"^```(python|diff) (\S+)\n(.*?)^```", flags=re.M | re.S)
+#: By section of the page: the op it adds, a program with it, and the name of its case.
+OPS = {1: ("tan", "lax.tan(x)", "tan-float32"), 2: ("reverse", "lax.rev(x, (0,))", "reverse")}
+
+#: Before an op is added the gate misses it, and a program with it is refused by name.
+WITHOUT = """
+import jax
+import numpy as np
+from jax import lax
+from tests.ops import test_cases, test_gate
+
+assert test_gate.dialect_ops() - set(test_gate.TRAITS) == {"@OP@"}
+assert "@CASE@" not in {case.name for case in test_cases.CASES}
+try:
+    jax.jit(lambda x: @PROGRAM@)(np.ones(3, np.float32))
+except jax.errors.JaxRuntimeError as error:
+    assert "@OP@: it is not known" in str(error), error
+else:
+    raise AssertionError("@OP@ is not refused")
+"""
+
+#: After it is added the gate is content, and the case passes.
+WITH = """
+from tests.ops import test_cases, test_gate
+
+test_gate.test_each_op_of_the_dialect_has_a_row_and_no_other_has()
+test_gate.test_each_op_has_a_rule_or_a_reason_to_have_none()
+test_gate.test_each_op_is_divided_over_devices_or_has_a_reason_not_to_be()
+(case,) = (case for case in test_cases.CASES if case.name == "@CASE@")
+for run in case.runs:
+    test_cases.test_case(case, run)
+"""
 
 
-def apply_diff(path: Path, diff: str) -> None:
-    """Takes out each line with a minus, and adds each with a plus at the end."""
+def blocks_of(section: int) -> list[tuple[str, str, str]]:
+    """(kind, file, text) of a section's blocks that name a file."""
+    text = re.split(r"^## \d+\. .*$", PAGE.read_text(), flags=re.M)[section]
+    return BLOCK.findall(text)
+
+
+def change(path: Path, diff: str, undo: bool = False) -> None:
+    """Puts lines with a plus behind the line shown before them, or takes them out again."""
     lines = path.read_text().splitlines()
-    for change in diff.splitlines():
-        if change.startswith("-"):
-            assert change[1:] in lines, f"{path.name} has no line {change[1:]!r}"
-            lines.remove(change[1:])
-        elif change.startswith("+"):
-            lines.append(change[1:])
+    at = 0
+    for line in diff.splitlines():
+        if not line.startswith("+"):
+            at = lines.index(line[1:], at) + 1
+        elif undo:
+            assert lines[at] == line[1:], f"{path.name}:{at + 1} is not {line[1:]!r}"
+            del lines[at]
+        else:
+            lines.insert(at, line[1:])
+            at += 1
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_the_page_followed_literally_adds_an_op(run_python, tmp_path: Path):
-    shutil.copytree(
-        ROOT / "ipujax", tmp_path / "ipujax", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    blocks = BLOCK.findall((ROOT / "docs" / "add-an-op.md").read_text())
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("ipujax", "tests/cases", "tests/ops"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    (tmp_path / "tests" / "__init__.py").touch()
+    return tmp_path
+
+
+def run_in(run_python: Any, copy: Path, name: str) -> None:
+    """Runs a script of the copy, with the copy's packages."""
+    run = run_python(copy / name, env={"PYTHONPATH": f"{copy}{os.pathsep}"}, timeout=600)
+    assert run.returncode == 0, f"{name}: {run.stdout}{run.stderr}"
+
+
+@pytest.mark.parametrize("section", OPS)
+def test_a_stablehlo_op_is_added_in_two_files(run_python: Any, copy: Path, section: int) -> None:
+    op, program, case = OPS[section]
+    blocks = blocks_of(section)
+    assert {kind for kind, _, _ in blocks} == {"diff"}
+    assert len({name for _, name, _ in blocks}) == 2
+    for undo, script in ((True, WITHOUT), (False, WITH)):
+        for _, name, diff in blocks:
+            change(copy / name, diff, undo)
+        text = script.replace("@OP@", op).replace("@CASE@", case)
+        (copy / "check.py").write_text(text.replace("@PROGRAM@", program))
+        run_in(run_python, copy, "check.py")
+    for _, name, _ in blocks:
+        assert (copy / name).read_text() == (ROOT / name).read_text()
+
+
+def test_a_custom_call_is_added_in_one_file(run_python: Any, copy: Path) -> None:
+    blocks = blocks_of(3)
     assert [name for _, name, _ in blocks] == [
         "refused.py",
         "ipujax/compiler/rules/column_cholesky.py",
-        "ipujax/compiler/rules/__init__.py",
         "check.py",
     ]
-    for kind, name, text in blocks:
-        target = tmp_path / name
-        if kind == "diff":
-            apply_diff(target, text)
-            continue
-        target.write_text(text)
+    for _, name, text in blocks:
+        (copy / name).write_text(text)
         if "/" not in name:
-            run = run_python(target, env={"PYTHONPATH": f"{tmp_path}{os.pathsep}"})
-            assert run.returncode == 0, f"{name}: {run.stdout}{run.stderr}"
+            run_in(run_python, copy, name)

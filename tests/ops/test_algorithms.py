@@ -7,7 +7,7 @@ import pytest
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
-from ipujax.compiler.lower import refuse_unsupported
+from ipujax.compiler.passes.refuse import refuse_unsupported
 from ipujax.compiler.reader import read_program
 from ipujax.errors import UnsupportedOpError
 from tests.ops.test_old_ops import run

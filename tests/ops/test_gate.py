@@ -6,22 +6,18 @@ import jax
 import pytest
 from jaxlib.mlir.dialects import stablehlo
 
+import ipujax.compiler.partition.rules
 import ipujax.compiler.rules  # noqa: F401
 from ipujax import jax_compat
 from ipujax.compiler import ir
+from ipujax.compiler.ir import declare
+from ipujax.compiler.ir.traits import TRAITS
+from ipujax.compiler.partition.localise import KINDS, localises
 from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.reader import read_program
-from ipujax.compiler.rules.registry import (
-    READ_AWAY,
-    REFUSED,
-    REWRITTEN,
-    RULES,
-    SPLIT_AWAY,
-    op_table,
-    rule,
-)
+from ipujax.compiler.rules.registry import RULES, op_table, rule
 from tests.ops.test_cases import CASES, prepared
 
 #: Names that the compiler makes itself; no program holds them.
@@ -48,18 +44,39 @@ def dialect_ops() -> set[str]:
     return {name.removeprefix("stablehlo.") for name in names}
 
 
-def test_each_op_of_the_dialect_is_registered_or_refused_with_a_reason() -> None:
-    known = set(RULES) | set(REFUSED) | READ_AWAY | SPLIT_AWAY | set(REWRITTEN)
-    assert dialect_ops() - known == set()
-    own = {name for name in known if not name.startswith("chlo.")} - OWN
+def test_each_op_of_the_dialect_has_a_row_and_no_other_has() -> None:
+    assert dialect_ops() - set(TRAITS) == set()
+    own = {name for name in TRAITS if not name.startswith("chlo.")} - OWN
     assert own - dialect_ops() == set()
-    assert all(len(reason) > 10 for reason in REFUSED.values())
 
 
-def test_no_op_stands_in_two_tables() -> None:
-    assert not set(RULES) & set(REFUSED)
-    assert not READ_AWAY & set(RULES)
-    assert not set(REWRITTEN) & (set(RULES) | set(REFUSED) | READ_AWAY)
+def test_each_op_has_a_rule_or_a_reason_to_have_none() -> None:
+    for name, row in TRAITS.items():
+        reasons = [reason for reason in (row.refused, row.away) if len(reason) > 10]
+        assert len(reasons) + (name in RULES) == 1, name
+
+
+def test_each_op_is_divided_over_devices_or_has_a_reason_not_to_be() -> None:
+    """No op is done whole on every device because somebody forgot to write its rule."""
+    for name, row in TRAITS.items():
+        if not row.refused:
+            is_divided = name in KINDS or row.partition in KINDS
+            assert is_divided + (len(row.replicated) > 10) == 1, name
+    kinds = {row.partition for row in TRAITS.values()}
+    unused = {kind for kind in KINDS if not kind.startswith("sdy.")} - set(TRAITS) - kinds
+    assert unused == set()
+
+
+def test_second_row_and_second_kind_raise() -> None:
+    with pytest.raises(TypeError, match="one row per op; got a second one for 'add'"):
+        declare("add")
+    with pytest.raises(TypeError, match="one rule per kind; got a second one for 'gather'"):
+        localises("gather")(lambda localiser, operation: None)
+
+
+def test_rules_need_traits() -> None:
+    with pytest.raises(TypeError, match="the traits of each op with a rule; got none"):
+        rule("new")(lambda builder, op: [])
 
 
 def test_each_registered_op_was_run() -> None:
@@ -84,7 +101,7 @@ def test_second_registration_raises() -> None:
 
 def test_wrong_signature_raises() -> None:
     with pytest.raises(TypeError, match=r"parameters \(builder, op\)"):
-        rule("new_op")(lambda graph: [])
+        rule("tan")(lambda graph: [])
 
 
 def test_op_table_names_every_op() -> None:

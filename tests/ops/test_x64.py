@@ -83,6 +83,9 @@ PROGRAMS = {
     "complex functions": lambda x, n: (jnp.tanh(x + 1j), 1 / (x - 2j), jnp.sqrt(x * 1j)),
     "complex": lambda x, n: jnp.exp(x + 1j * x[::-1]) @ (x.T * 2j),
     "callback": lambda x, n: jax.pure_callback(lambda a: np.asarray(a) * 2, x, x),
+    "callback that sees the type": lambda x, n: jax.pure_callback(
+        lambda a: np.asarray(a.dtype.itemsize * np.ones(n.shape), n.dtype), n, x * 3
+    ),
     "random": lambda x, n: jax.random.permutation(jax.random.key(3), x),
 }
 

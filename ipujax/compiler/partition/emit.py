@@ -8,16 +8,6 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-#: What combining collectives can compute; `and` and `or` for single bits.
-COMBINERS = {
-    "add": "stablehlo.add",
-    "mul": "stablehlo.multiply",
-    "max": "stablehlo.maximum",
-    "min": "stablehlo.minimum",
-    "and": "stablehlo.and",
-    "or": "stablehlo.or",
-}
-
 
 def tensor_type(shape: Sequence[int], like: Any) -> Any:
     """A tensor type with the elements of the type `like`."""
@@ -243,9 +233,8 @@ class Emitter:
         scalar = ir.RankedTensorType.get([], element_type)
         location = self.at.location
         block = region.blocks.append(scalar, scalar, arg_locs=[location, location])
-        name = COMBINERS[kind]
         combined = ir.Operation.create(
-            name,
+            f"stablehlo.{kind}",
             results=[scalar],
             operands=list(block.arguments),
             loc=location,

@@ -9,14 +9,14 @@ of the results stays padding; along one that vanishes it is filled with what doe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ipujax.compiler.partition.localise import Localiser, Partial, replicate
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, even, is_even, layout_of
+from ipujax.compiler.partition.localise import Localiser, Partial
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, even, is_even, layout_of
 
 Dims = tuple[int | None, ...]
 Fill = Any  #: a scalar value; 0; or None for what may stay
@@ -28,7 +28,7 @@ class Factors:
 
     Attributes:
         reduced: factors that only operands have; results are combined over their devices.
-        kind: how ("add", "max", ...).
+        kind: by which op ("add", "maximum", ...).
         fills: what each operand's padding along `reduced` is filled with; None: nothing would do,
             so there must be none.
     """
@@ -47,13 +47,10 @@ Adjust = Callable[[Localiser, Any, dict[int, Digits]], None]
 def localise(
     localiser: Localiser,
     operation: Any,
-    factors: Factors | None,
+    factors: Factors,
     adjust: Adjust | None = None,
 ) -> None:
     """Makes the op local; results are dealt as Shardy wants where the factors allow it."""
-    if factors is None:
-        replicate(localiser, operation)
-        return
     mesh, digits = deal(localiser, operation, factors)
     bring_operands(localiser, operation, factors, mesh, digits)
     for region in operation.regions:
@@ -66,6 +63,20 @@ def localise(
         adjust(localiser, operation, digits)
     for result, dims in zip(operation.results, factors.results, strict=True):
         localiser.set(result, dealt(mesh, dims, digits), partial)
+
+
+def localise_beside(localiser: Localiser, operation: Any, whole: Iterable[int]) -> None:
+    """Makes an op local whose tensors have the same dimensions; those of `whole` stay whole."""
+    stays = set(whole)
+    rank = len(localiser.shape(operation.results[0]))
+    dims: Dims = tuple(None if d in stays else d for d in range(rank))
+    operands = [dims if localiser.shape(value) else () for value in operation.operands]
+    localise(localiser, operation, Factors(operands, [dims] * len(operation.results)))
+
+
+def kept(before: Shape, after: Shape) -> Dims:
+    """The dimensions that the op takes whole, as factors of their own number."""
+    return tuple(d if b == a else None for d, (b, a) in enumerate(zip(before, after, strict=True)))
 
 
 def bring_operands(

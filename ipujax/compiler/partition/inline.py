@@ -6,31 +6,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ipujax.compiler.modules import functions_of, main_of, ops_named
 from ipujax.compiler.sources import METADATA
-from ipujax.errors import InvalidProgramError
-
-
-def main_of(module: Any) -> Any:
-    """The function @main.
-
-    Raises:
-        InvalidProgramError: there is none.
-    """
-    functions = functions_of(module)
-    if "main" not in functions:
-        raise InvalidProgramError(
-            f"[partition] needs a function @main; got {sorted(functions)}. Export the whole module."
-        )
-    return functions["main"]
-
-
-def functions_of(module: Any) -> dict[str, Any]:
-    """All functions by name."""
-    return {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
-        for op in module.body.operations
-        if op.operation.name == "func.func"
-    }
 
 
 def inline_calls(module: Any) -> None:
@@ -58,22 +35,6 @@ def _named_by_custom_calls(main: Any) -> set[str]:
     for call in ops_named(main, "stablehlo.custom_call"):
         for symbol in call.attributes.get("called_computations") or ():
             found.add(ir.FlatSymbolRefAttr(symbol).value)
-    return found
-
-
-def ops_named(root: Any, name: str) -> list[Any]:
-    """The ops of that name: the root, or those in it."""
-    if root.name == name:
-        return [root]
-    found = []
-    for region in root.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                operation = op.operation
-                if operation.name == name:
-                    found.append(operation)
-                elif len(operation.regions):
-                    found += ops_named(operation, name)
     return found
 
 

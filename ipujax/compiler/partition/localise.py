@@ -16,12 +16,43 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.emit import Emitter, tensor_type
 from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, is_even
 from ipujax.compiler.partition.reshard import reshard
 from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
+from ipujax.compiler.reader import TERMINATORS
 
-TERMINATORS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
+Rule = Callable[["Localiser", Any], None]
+
+#: How ops are made local, by kind: the name of the one op of that kind, or `Traits.partition`.
+KINDS: dict[str, Rule] = {}
+
+
+def localises(*kinds: str, always: bool = False) -> Callable[[Rule], Rule]:
+    """Registers a function `(localiser, operation)` for these kinds.
+
+    Args:
+        always: also for ops whose operands and results every device has whole; else they stay.
+    Raises:
+        TypeError: a kind has one already.
+    """
+
+    def register(function: Rule) -> Rule:
+        def of_blocks(localiser: Localiser, operation: Any) -> None:
+            if not localiser.is_whole(operation):
+                function(localiser, operation)
+
+        for kind in kinds:
+            if kind in KINDS:
+                raise TypeError(
+                    f"[partition] needs one rule per kind; got a second one for {kind!r} in "
+                    f"{function.__module__}. Remove one of them."
+                )
+            KINDS[kind] = function if always else of_blocks
+        return function
+
+    return register
 
 
 class Partial(NamedTuple):
@@ -52,14 +83,12 @@ class Localiser:
         self,
         shardings: Shardings,
         num_devices: int,
-        rules: dict[str, Callable[[Localiser, Any], None]],
         block: Any,
     ):
         self.shardings = shardings
         self.num_devices = num_devices
         self.manual: Manual = frozenset()
         self.emit = Emitter(block)
-        self._rules = rules
         # Values that are not here are whole, on every device.
         self._infos: dict[Any, Info] = {}
         self._moved: list[dict[Any, Any]] = []
@@ -89,7 +118,9 @@ class Localiser:
     def apply(self, operation: Any) -> None:
         """Makes one op local by its rule."""
         self.emit.at = operation
-        self._rules.get(operation.name, replicate)(self, operation)
+        kind = operation.name.removeprefix("stablehlo.")
+        rule = KINDS.get(kind) or KINDS.get(traits_of(kind).partition, replicate)
+        rule(self, operation)
 
     def finish(self) -> None:
         """Takes out ops that only named values anew; the last ones first, so none is needed."""

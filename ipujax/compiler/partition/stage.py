@@ -13,18 +13,16 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+import ipujax.compiler.partition.rules  # noqa: F401  (registers every rule)
 from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.partition.inline import functions_of, main_of, ops_named
+from ipujax.compiler.modules import functions_of, main_of, ops_named
 from ipujax.compiler.partition.localise import Localiser, shape_of
 from ipujax.compiler.partition.mesh import Layout
 from ipujax.compiler.partition.propagate import propagate
-from ipujax.compiler.partition.rules import RULES
 from ipujax.compiler.partition.shardings import SHARDING, Shardings, serialised
+from ipujax.compiler.reader import OLD_ANNOTATIONS
 from ipujax.errors import UnsupportedOpError
-
-#: Custom calls by which JAX annotates for the partitioner that came before Shardy.
-OLD_ANNOTATIONS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 
 
 def partition(request: Request) -> Request:
@@ -59,7 +57,7 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
     main = main_of(module)
     shardings = Shardings(module, num_devices)
     block = main.regions[0].blocks[0]
-    localiser = Localiser(shardings, num_devices, RULES, block)
+    localiser = Localiser(shardings, num_devices, block)
     terminator = list(block.operations)[-1].operation
     global_results = [shape_of(value) for value in terminator.operands]
     parameters = [

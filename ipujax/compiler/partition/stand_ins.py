@@ -13,7 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ipujax import jax_compat
-from ipujax.compiler.partition.inline import ops_named
+from ipujax.compiler.modules import ops_named
 from ipujax.compiler.partition.shardings import SHARDING
 from ipujax.compiler.partition.shift import can_shift
 from ipujax.compiler.reader import needs_decomposition

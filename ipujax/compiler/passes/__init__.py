@@ -1,1 +1,3 @@
-"""Passes of stage 3: each takes a program and leaves a simpler one of the same meaning."""
+"""Passes: program -> program, one file each. `normalise.PASSES` is their order."""
+
+import ipujax.compiler.rules  # noqa: F401  (fills the table of traits, which passes ask)

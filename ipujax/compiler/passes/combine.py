@@ -14,15 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of
+from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of, walk_blocks
 from ipujax.compiler.rules.collectives import operator_of
 from ipujax.compiler.scopes import ScopedOptions
 from ipujax.config import CompileConfig
 
 
-def combine_collectives(program: Program, options: ScopedOptions) -> Program:
+def combine_collectives(program: Program) -> Program:
     """Rewrites all blocks."""
-    _combine_in(program.main, options)
+    for block in walk_blocks(program.main):
+        _combine_in(block, program.options)
     return program
 
 
@@ -57,8 +58,6 @@ def _combine_in(block: Block, options: ScopedOptions) -> None:
         for value in inputs_of(op):
             if value in made:
                 place(made[value])
-        for region in op.regions:
-            _combine_in(region, options)
         limit = _limit_bytes(op, options.of(op))
         size = sum(value.size_bytes for value in op.operands)
         key = _key(op) if 0 < size <= limit else None

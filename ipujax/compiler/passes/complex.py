@@ -8,7 +8,7 @@ Before:  (%z: 4 x complex)                     After:  (%z: 4 x 2 x f32)
 Callers' arrays hold the parts side by side, so arguments and results of the program have a last
 dimension of 2 and `Program.seen` remembers what callers see. Within, one op on complex values is
 
-* one op for each part, where it only moves elements (`_MOVES`);
+* one op for each part, where it only moves elements;
 * one op on twice the values, where values go in and out together: loops, branches, sorts, scatters.
   Where such an op's rule must know (`fft`, `cholesky`, custom calls), `complex_operands` and
   `complex_results` say for each value of the original op whether two stand for it;
@@ -18,14 +18,24 @@ dimension of 2 and `Program.seen` remembers what callers see. Within, one op on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Block, Op, Program, Seen, Source, Value, walk_blocks
-from ipujax.compiler.passes.complex_math import FORMULAS, modulus
-from ipujax.compiler.passes.terms import Term, Writer
+from ipujax.compiler.formulas.complex import FORMULAS, modulus
+from ipujax.compiler.ir import (
+    Block,
+    Legaliser,
+    Op,
+    Program,
+    Seen,
+    Term,
+    Value,
+    combiner,
+    combiner_of,
+    number,
+    walk_values,
+)
 from ipujax.errors import UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -35,40 +45,6 @@ PARTS = {name: part for name, (part, _) in COMPLEX.items()}
 
 Parts = tuple[Value, Value]
 
-#: Ops that only move elements: done once for each part, with the same other operands.
-_MOVES = frozenset(
-    {
-        "broadcast_in_dim",
-        "concatenate",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "gather",
-        "pad",
-        "reshape",
-        "reverse",
-        "select",
-        "slice",
-        "transpose",
-    }
-)
-#: Between devices: done once for each part; those that combine must add.
-_COLLECTIVES = frozenset(
-    {
-        "all_gather",
-        "all_reduce",
-        "all_to_all",
-        "collective_broadcast",
-        "collective_permute",
-        "reduce_scatter",
-    }
-)
-#: Ops with values that go in and out together: two stand for each complex one.
-_PAIRED = frozenset(
-    {"case", "if", "optimization_barrier", "reduce", "reduce_window", "scatter", "sort", "while"}
-)
-#: As `_PAIRED`, and the op's rule is told which values are two.
-_PAIRED_AND_TOLD = frozenset({"cholesky", "custom_call", "fft", "triangular_solve"})
-
 
 def split_complex(program: Program) -> Program:
     """Rewrites the program where it has complex values.
@@ -76,54 +52,59 @@ def split_complex(program: Program) -> Program:
     Raises:
         UnsupportedOpError: names the ops that have no meaning on complex values.
     """
-    values = [value for block in walk_blocks(program.main) for value in _values(block)]
-    is_refused = program.x64 == "error" and any(v.dtype == "complex<f64>" for v in values)
-    if not is_refused and any(map(_is_complex, values)):
-        _Splitter().program(program)
+    dtypes = {value.dtype for value in walk_values(program.main)}
+    is_refused = "complex<f64>" in dtypes and program.options.program.x64 == "error"
+    if not is_refused and not dtypes.isdisjoint(PARTS):
+        splitter = _Splitter()
+        splitter.program(program)
+        if splitter.refused:
+            raise UnsupportedOpError(splitter.refused)
     return program
-
-
-def _values(block: Block) -> list[Value]:
-    values = block.args + block.results
-    for op in block.ops:
-        values += op.results
-        values += op.operands
-    return values
 
 
 def _is_complex(value: Value) -> bool:
     return value.dtype in PARTS
 
 
-class _Splitter:
-    """Walks the program once; `parts` holds the two values of each complex one."""
+class _Splitter(Legaliser):
+    """`parts` holds the two values of each complex one."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.parts: dict[Value, Parts] = {}
-        self.ops: list[Op] = []
         self.refused: list[tuple[str, str, str]] = []
 
     # Boundary ------------------------------------------------------------------------------------
 
-    def program(self, program: Program) -> None:
-        main = program.main
-        entry: list[Op] = []
-        for index, value in enumerate(main.args):
-            if _is_complex(value):
-                program.seen_arguments.setdefault(index, _seen(value))
-                outer = Value((*value.shape, 2), PARTS[value.dtype])
-                self.parts[value] = _columns(outer, entry)
-                main.args[index] = outer
-        for index, value in enumerate(main.results):
-            if _is_complex(value):
-                program.seen_results.setdefault(index, _seen(value))
-        main.results, results = [], main.results
-        self.block(main)
-        main.ops = entry + main.ops
-        for value in results:
-            main.results.append(_joined(*self.of(value), main.ops) if _is_complex(value) else value)
-        if self.refused:
-            raise UnsupportedOpError(self.refused)
+    def seen(self, value: Value) -> Seen | None:
+        return Seen(COMPLEX[value.dtype][1], value.shape) if _is_complex(value) else None
+
+    def enters(self, value: Value) -> Value:
+        """Both parts side by side."""
+        if not _is_complex(value):
+            return value
+        outer = Value((*value.shape, 2), PARTS[value.dtype], value.op, value.index)
+        self.parts[value] = self.columns(outer)
+        return outer
+
+    def leaves(self, value: Value) -> Value:
+        return self.joined(value) if _is_complex(value) else self.now(value)
+
+    def columns(self, outer: Value) -> Parts:
+        """The two halves of an array with both parts side by side."""
+        shape = outer.shape[:-1]
+        zeros = (0,) * len(shape)
+        re, im = (
+            self.reshape(self.slice(outer, (*zeros, part), (*shape, part + 1)), shape)
+            for part in (0, 1)
+        )
+        return re, im
+
+    def joined(self, value: Value) -> Value:
+        """Both parts side by side, as callers' arrays hold them."""
+        shape = value.shape
+        columns = [self.reshape(part, (*shape, 1)) for part in self.of(value)]
+        return self.op("concatenate", columns, {"dimension": len(shape)}, shape=(*shape, 2))
 
     # Values --------------------------------------------------------------------------------------
 
@@ -163,33 +144,33 @@ class _Splitter:
             else:
                 args += group
         block.args = args
-        outer, self.ops = self.ops, []
-        for op in block.ops:
-            self.op(op)
-        block.ops, self.ops = self.ops, outer
-        block.results = self.flat(block.results)
+        super().block(block)
 
-    def op(self, op: Op) -> None:
+    def results(self, block: Block) -> list[Value]:
+        return [self.now(value) for value in self.flat(block.results)]
+
+    def visit(self, op: Op) -> None:
+        self.source = op.source
+        op.operands = [self.now(value) for value in op.operands]
         if not any(map(_is_complex, (*op.operands, *op.results))):
-            for region in op.regions:
-                self.block(region)
+            self.regions(op)
             self.ops.append(op)
-        elif op.name in _MOVES:
-            self._each_part(op)
-        elif op.name in _COLLECTIVES:
+        elif op.traits.collective:
             self._collective(op)
-        elif op.name in _PAIRED:
+        elif op.traits.complex == "parts":
+            self._each_part(op)
+        elif op.traits.complex == "pairs":
             self._paired(op)
-        elif op.name in _PAIRED_AND_TOLD:
+        elif op.traits.complex == "pairs told":
             self._told(op)
         elif op.name in FORMULAS:
             self._formula(op)
         elif op.name in _SPECIAL:
             _SPECIAL[op.name](self, op)
         else:
-            self._refuse(op, "it has no meaning, or no rule, on complex numbers")
+            self.refuse(op, "it has no meaning, or no rule, on complex numbers")
 
-    def _refuse(self, op: Op, reason: str) -> None:
+    def refuse(self, op: Op, reason: str) -> None:
         self.refused.append((op.name, reason, op.source.line))
         for value in op.results:
             if _is_complex(value):
@@ -197,48 +178,41 @@ class _Splitter:
 
     # Kinds of ops --------------------------------------------------------------------------------
 
-    def _add(self, like: Op, name: str, operands: list[Value], attrs: dict[str, Any]) -> Value:
-        """One real op that gives a value of the shape of the first result."""
-        op = Op(name, operands, attrs, like.source)
-        result = like.results[0]
-        self.ops.append(op)
-        return op.add_result(result.shape, PARTS.get(result.dtype, result.dtype))
+    def real(self, op: Op, operands: list[Value], regions: list[Block] | None = None) -> Value:
+        """One real op that does what `op` does; it gives a part of its first result."""
+        result = op.results[0]
+        dtype = PARTS.get(result.dtype, result.dtype)
+        return self.op(
+            op.name, operands, dict(op.attrs), shape=result.shape, dtype=dtype, regions=regions
+        )
+
+    def _part(self, values: list[Value], part: int) -> list[Value]:
+        return [self.of(v)[part] if _is_complex(v) else v for v in values]
 
     def _each_part(self, op: Op) -> None:
-        first, second = (
-            self._add(
-                op,
-                op.name,
-                [self.of(v)[part] if _is_complex(v) else v for v in op.operands],
-                dict(op.attrs),
-            )
-            for part in (0, 1)
-        )
-        self.parts[op.results[0]] = first, second
+        re, im = (self.real(op, self._part(op.operands, part)) for part in (0, 1))
+        self.parts[op.results[0]] = re, im
 
     def _collective(self, op: Op) -> None:
         """One op for each array, or part of one."""
-        if op.regions and not _adds(op.regions[0]):
-            self._refuse(op, "complex numbers of several devices can be added, nothing else")
+        if op.regions and combiner_of(op.regions[0]) != "add":
+            self.refuse(op, "complex numbers of several devices can be added, nothing else")
             return
         for value, result in zip(op.operands, op.results, strict=True):
             made = []
-            for part in self.of(value) if _is_complex(value) else (value,):
-                regions = [_real_sum(part.dtype, op.source)] if op.regions else []
-                self.ops.append(Op(op.name, [part], dict(op.attrs), op.source, regions))
-                made.append(self.ops[-1])
+            for part in self.flat([value]):
+                regions = [combiner("add", part.dtype, op.source)] if op.regions else []
+                attrs = dict(op.attrs)
+                made.append(self.op(op.name, [part], attrs, shape=result.shape, regions=regions))
             if _is_complex(result):
-                dtype = PARTS[result.dtype]
-                re, im = (each.add_result(result.shape, dtype) for each in made)
-                self.parts[result] = re, im
+                self.parts[result] = made[0], made[1]
             else:
-                result.op, result.index = made[0], 0
-                made[0].results = [result]
+                self.replaced[result] = made[0]
 
-    def _paired(self, op: Op) -> Op:
+    def _paired(self, op: Op) -> None:
         if _sums_one_array(op):
             self._sum(op)
-            return op
+            return
         op.operands = self.flat(op.operands)
         results = op.results
         op.results = []
@@ -253,21 +227,19 @@ class _Splitter:
         for region in op.regions:
             self.block(region, pairs_of_args=op.name == "sort")
         self.ops.append(op)
-        return op
 
     def _sum(self, op: Op) -> None:
         """A complex sum is two sums, for which there are faster ways than for any body."""
-        sums = []
-        for part in (0, 1):
-            region = _real_sum(PARTS[op.results[0].dtype], op.source)
-            operands = [self.of(v)[part] if _is_complex(v) else v for v in op.operands]
-            sums.append(self._add(op, op.name, operands, dict(op.attrs)))
-            self.ops[-1].regions = [region]
-        self.parts[op.results[0]] = sums[0], sums[1]
+        dtype = PARTS[op.results[0].dtype]
+        re, im = (
+            self.real(op, self._part(op.operands, part), [combiner("add", dtype, op.source)])
+            for part in (0, 1)
+        )
+        self.parts[op.results[0]] = re, im
 
     def _told(self, op: Op) -> None:
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:
-            self._callback(op)
+            self.callback(op)
             return
         op.attrs = {
             **op.attrs,
@@ -276,98 +248,26 @@ class _Splitter:
         }
         self._paired(op)
 
-    def _callback(self, op: Op) -> None:
-        """Python is given arrays with both parts side by side: the bytes of complex ones."""
-        for index, value in enumerate(op.operands):
-            if _is_complex(value):
-                op.operands[index] = _joined(*self.of(value), self.ops)
-        self.ops.append(op)
-        for index, value in enumerate(op.results):
-            if _is_complex(value):
-                outer = Value((*value.shape, 2), PARTS[value.dtype], op, index)
-                self.parts[value] = _columns(outer, self.ops)
-                op.results[index] = outer
-
-    def writer(self, op: Op) -> Writer:
-        return Writer(op.results[0].shape, op.source, self.ops)
-
-    def terms(self, w: Writer, value: Value) -> tuple[Term, Term]:
-        re, im = (self._in_shape(w, part) for part in self.of(value))
-        return w.term(re), w.term(im)
-
-    def _in_shape(self, w: Writer, value: Value) -> Value:
-        """A scalar bound of a clamp is repeated."""
-        if value.shape == w.shape or value.shape:
-            return value
-        op = Op("broadcast_in_dim", [value], {"broadcast_dimensions": ()}, w.source)
-        self.ops.append(op)
-        return op.add_result(w.shape, value.dtype)
+    def terms(self, value: Value) -> tuple[Term, Term]:
+        re, im = self.of(value)
+        return self.term(re), self.term(im)
 
     def _formula(self, op: Op) -> None:
-        w = self.writer(op)
-        re, im = FORMULAS[op.name](w, *(self.terms(w, value) for value in op.operands))
+        shape = op.results[0].shape
+        pairs = [
+            # A scalar bound of a clamp is repeated.
+            tuple(
+                self.term(part if part.shape == shape else self.broadcast(part, (), shape))
+                for part in self.of(value)
+            )
+            for value in op.operands
+        ]
+        re, im = FORMULAS[op.name](*pairs)
         self.parts[op.results[0]] = re.value, im.value
-
-    def replace(self, op: Op, value: Value) -> None:
-        """The op's real result is `value`; others go on knowing the result that it had."""
-        last = Op("reshape", [value], {}, op.source)
-        last.results = op.results
-        last.results[0].op = last
-        self.ops.append(last)
 
 
 def _sums_one_array(op: Op) -> bool:
-    if op.name not in ("reduce", "reduce_window", "scatter") or len(op.results) != 1:
-        return False
-    return _adds(op.regions[0])
-
-
-def _adds(region: Block) -> bool:
-    """Whether the body of a combining op is the sum of its two arguments."""
-    if len(region.ops) != 1 or region.ops[0].name != "add":
-        return False
-    body = region.ops[0]
-    return set(body.operands) == set(region.args) and region.results == body.results
-
-
-def _real_sum(dtype: str, source: Source) -> Block:
-    args = [Value((), dtype), Value((), dtype)]
-    body = Op("add", list(args), {}, source)
-    return Block(args, [body], [body.add_result((), dtype)])
-
-
-def _seen(value: Value) -> Seen:
-    return Seen(COMPLEX[value.dtype][1], value.shape)
-
-
-def _columns(outer: Value, ops: list[Op]) -> Parts:
-    """The two halves of an array with both parts side by side."""
-    shape = outer.shape[:-1]
-    found = []
-    for part in (0, 1):
-        attrs = {
-            "start_indices": (*(0 for _ in shape), part),
-            "limit_indices": (*shape, part + 1),
-            "strides": (1,) * len(outer.shape),
-        }
-        column = Op("slice", [outer], attrs)
-        flat = Op("reshape", [column.add_result((*shape, 1), outer.dtype)], {})
-        found.append(flat.add_result(shape, outer.dtype))
-        ops += [column, flat]
-    return found[0], found[1]
-
-
-def _joined(re: Value, im: Value, ops: list[Op]) -> Value:
-    """Both parts side by side, as callers' arrays hold them."""
-    shape = re.shape
-    columns = []
-    for part in (re, im):
-        column = Op("reshape", [part], {})
-        columns.append(column.add_result((*shape, 1), part.dtype))
-        ops.append(column)
-    joined = Op("concatenate", columns, {"dimension": len(shape)})
-    ops.append(joined)
-    return joined.add_result((*shape, 2), re.dtype)
+    return op.traits.combines and len(op.results) == 1 and combiner_of(op.regions[0]) == "add"
 
 
 def _constant(array: np.ndarray, like: Value, dtype: str) -> Value:
@@ -386,77 +286,65 @@ def _complex(s: _Splitter, op: Op) -> None:
 
 
 def _real(s: _Splitter, op: Op) -> None:
-    s.replace(op, s.of(op.operands[0])[0])
+    s.replaced[op.results[0]] = s.of(op.operands[0])[0]
 
 
 def _imag(s: _Splitter, op: Op) -> None:
-    s.replace(op, s.of(op.operands[0])[1])
+    s.replaced[op.results[0]] = s.of(op.operands[0])[1]
 
 
 def _abs(s: _Splitter, op: Op) -> None:
-    w = s.writer(op)
-    s.replace(op, modulus(w, s.terms(w, op.operands[0])).value)
+    s.replaced[op.results[0]] = modulus(s.terms(op.operands[0])).value
 
 
-def _zeros(s: _Splitter, op: Op) -> Value:
-    return s.writer(op).constant(0, PARTS[op.results[0].dtype]).value
+def _zeros(op: Op) -> Value:
+    return number(0, op.results[0].shape, PARTS[op.results[0].dtype])
 
 
 def _convert(s: _Splitter, op: Op) -> None:
     """From a real type: no imaginary part. To a real type: the real part alone."""
     (operand,), (result,) = op.operands, op.results
     if not _is_complex(operand):
-        part = PARTS[result.dtype]
-        re = operand if operand.dtype == part else s._add(op, "convert", [operand], {})
-        s.parts[result] = re, _zeros(s, op)
+        re = s.term(operand).convert(PARTS[result.dtype])
+        s.parts[result] = re.value, _zeros(op)
     elif _is_complex(result):
-        w = s.writer(op)
-        x, y = (part.convert(PARTS[result.dtype]) for part in s.terms(w, operand))
+        x, y = (part.convert(PARTS[result.dtype]) for part in s.terms(operand))
         s.parts[result] = x.value, y.value
     elif result.dtype == "i1":
-        x, y = s.terms(s.writer(op), operand)
-        s.replace(op, (x.ne(0.0) | y.ne(0.0)).value)
+        x, y = s.terms(operand)
+        s.replaced[result] = (x.ne(0.0) | y.ne(0.0)).value
     else:
         op.operands = [s.of(operand)[0]]
         s.ops.append(op)
 
 
 def _compare(s: _Splitter, op: Op) -> None:
-    w, direction = s.writer(op), op.attrs["comparison_direction"]
-    x, y = (s.terms(w, value) for value in op.operands)
+    direction = op.attrs["comparison_direction"]
+    x, y = (s.terms(value) for value in op.operands)
     if direction == "EQ":
-        s.replace(op, (x[0].eq(y[0]) & x[1].eq(y[1])).value)
+        s.replaced[op.results[0]] = (x[0].eq(y[0]) & x[1].eq(y[1])).value
     elif direction == "NE":
-        s.replace(op, (x[0].ne(y[0]) | x[1].ne(y[1])).value)
+        s.replaced[op.results[0]] = (x[0].ne(y[0]) | x[1].ne(y[1])).value
     else:
-        s._refuse(op, f"complex numbers have no order for {direction}")
+        s.refuse(op, f"complex numbers have no order for {direction}")
 
 
 def _iota(s: _Splitter, op: Op) -> None:
-    s.parts[op.results[0]] = s._add(op, "iota", [], dict(op.attrs)), _zeros(s, op)
+    s.parts[op.results[0]] = s.real(op, []), _zeros(op)
 
 
 def _product(s: _Splitter, op: Op) -> None:
-    """Four real products."""
-    part = PARTS[op.results[0].dtype]
-    operands = []
-    for value in op.operands:
-        both = s.of(value) if _is_complex(value) else (value, None)
-        operands.append(both)
-    (a, b), (c, d) = operands
+    """Four real products; two where one side is real."""
+    (a, b), (c, d) = (s.of(v) if _is_complex(v) else (v, None) for v in op.operands)
 
     def times(x: Value | None, y: Value | None) -> Term | None:
-        if x is None or y is None:
-            return None
-        return w.term(s._add(op, op.name, [x, y], dict(op.attrs)))
+        return s.term(s.real(op, [x, y])) if x is not None and y is not None else None
 
-    w = s.writer(op)
     ac, bd, ad, bc = times(a, c), times(b, d), times(a, d), times(b, c)
-    zero = w.constant(0, part)
     assert ac is not None
     re = ac - bd if bd is not None else ac
-    im = ad + bc if ad is not None and bc is not None else ad or bc or zero
-    s.parts[op.results[0]] = re.value, im.value
+    im = ad + bc if ad is not None and bc is not None else ad or bc
+    s.parts[op.results[0]] = re.value, im.value if im is not None else _zeros(op)
 
 
 def _bitcast_convert(s: _Splitter, op: Op) -> None:
@@ -465,14 +353,13 @@ def _bitcast_convert(s: _Splitter, op: Op) -> None:
     if _is_complex(operand) and _is_complex(result):
         s.parts[result] = s.of(operand)
     elif _is_complex(operand) and result.shape == (*operand.shape, 2):
-        op.operands = [_joined(*s.of(operand), s.ops)]
+        op.operands = [s.joined(operand)]
         s.ops.append(op)
     elif _is_complex(result) and operand.shape == (*result.shape, 2):
-        words = Op("bitcast_convert", [operand], dict(op.attrs), op.source)
-        s.ops.append(words)
-        s.parts[result] = _columns(words.add_result(operand.shape, PARTS[result.dtype]), s.ops)
+        words = s.op("bitcast_convert", [operand], dtype=PARTS[result.dtype])
+        s.parts[result] = s.columns(words)
     else:
-        s._refuse(op, "bits of complex numbers are seen as two words of half the size")
+        s.refuse(op, "bits of complex numbers are seen as two words of half the size")
 
 
 _SPECIAL: dict[str, Callable[[_Splitter, Op], None]] = {

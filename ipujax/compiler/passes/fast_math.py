@@ -8,93 +8,79 @@ NaN, infinities and the sign of zero are not kept, and results may differ in the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from ipujax.compiler.ir import Block, Op, Program, Value, number
-from ipujax.compiler.passes.checks import FLOATS
+from ipujax.compiler.dtypes import FLOATS
+from ipujax.compiler.ir import Op, Program, Rewriter, Value, Writer, number, number_of
+from ipujax.compiler.ir.rewriter import Rule
 from ipujax.compiler.scopes import ScopedOptions
 
 
-def rewrite_fast(program: Program, options: ScopedOptions) -> Program:
+def rewrite_fast(program: Program) -> Program:
     """Rewrites the ops of all blocks that allow it."""
-    _rewrite_in(program.main, options, {})
-    return program
+    return _FastMath(program.options).program(program)
 
 
-def _rewrite_in(block: Block, options: ScopedOptions, replaced: dict[Value, Value]) -> None:
-    kept: list[Op] = []
-    for op in block.ops:
-        op.operands = [replaced.get(value, value) for value in op.operands]
-        for region in op.regions:
-            _rewrite_in(region, options, replaced)
-        rule = RULES.get(op.name)
-        if rule and op.results[0].dtype in FLOATS and options.of(op).fast_math:
-            value = rule(op)
-            if value is not None:
-                replaced[op.results[0]] = value
-                continue
-        kept.append(op)
-    block.ops = kept
-    block.results = [replaced.get(value, value) for value in block.results]
+class _FastMath(Rewriter):
+    def __init__(self, options: ScopedOptions):
+        super().__init__(RULES)
+        self.options = options
+
+    def rule(self, op: Op) -> Sequence[Value] | None:
+        if op.name not in RULES or op.results[0].dtype not in FLOATS:
+            return None
+        return super().rule(op) if self.options.of(op).fast_math else None
 
 
 def _is(value: Value, wanted: float) -> bool:
-    return _splat_of(value) == wanted
+    return bool(number_of(value) == wanted)
 
 
-def _splat_of(value: Value) -> float | None:
-    """The one element of a constant, also of a broadcast one."""
-    if value.is_splat and value.const is not None:
-        return float(value.const.flat[0])
-    if value.op is not None and value.op.name == "broadcast_in_dim":
-        return _splat_of(value.op.operands[0])
-    return None
-
-
-def _add(op: Op) -> Value | None:
+def _add(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
-    return a if _is(b, 0) else b if _is(a, 0) else None
+    return [a] if _is(b, 0) else [b] if _is(a, 0) else None
 
 
-def _subtract(op: Op) -> Value | None:
+def _subtract(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
     if a is b:
-        return number(0, a.shape, a.dtype)
-    return a if _is(b, 0) else None
+        return [number(0, a.shape, a.dtype)]
+    return [a] if _is(b, 0) else None
 
 
-def _multiply(op: Op) -> Value | None:
+def _multiply(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
     if _is(a, 0) or _is(b, 0):
-        return number(0, a.shape, a.dtype)
-    if _splat_of(a) is not None:
+        return [number(0, a.shape, a.dtype)]
+    if number_of(a) is not None:
         a, b = b, a
-    factor = _splat_of(b)
+    factor = number_of(b)
     if factor is None:
         return None
     op.operands = [a, b]
     inner = a.op
-    if inner is not None and inner.name == "multiply" and _splat_of(inner.operands[1]) is not None:
-        other = _splat_of(inner.operands[1])
-        assert other is not None
-        op.operands = [inner.operands[0], number(factor * other, a.shape, a.dtype)]
-    return op.operands[0] if _is(op.operands[1], 1) else None
+    if inner is not None and inner.name == "multiply":
+        other = number_of(inner.operands[1])
+        if other is not None:
+            both = number(float(factor) * float(other), a.shape, a.dtype)
+            op.operands = [inner.operands[0], both]
+    return op.operands[:1] if _is(op.operands[1], 1) else None
 
 
-def _divide(op: Op) -> Value | None:
+def _divide(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
     if a is b:
-        return number(1, a.shape, a.dtype)
-    divisor = _splat_of(b)
+        return [number(1, a.shape, a.dtype)]
+    divisor = number_of(b)
     if divisor is None or divisor == 0:
         return None
     op.name = "multiply"
-    op.operands = [a, number(1 / divisor, b.shape, b.dtype)]
-    return _multiply(op)
+    op.operands = [a, number(1 / float(divisor), b.shape, b.dtype)]
+    return _multiply(w, op)
 
 
-#: What an op becomes, or None where it stays; its operands may have been changed.
-RULES: dict[str, Callable[[Op], Value | None]] = {
+#: The operands of an op that stays may have been changed.
+RULES: dict[str, Rule] = {
     "add": _add,
     "divide": _divide,
     "multiply": _multiply,

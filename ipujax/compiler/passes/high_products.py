@@ -7,9 +7,8 @@ After:   %4 = sums and products of the 16-bit halves of %x and %y
 
 from __future__ import annotations
 
-from ipujax.compiler.ir import Block, Op, Program, Value, walk_blocks
+from ipujax.compiler.ir import Op, Program, Rewriter, Term, Value, number_of, where
 from ipujax.compiler.passes.loops import drop_dead
-from ipujax.compiler.passes.terms import Term, Writer
 
 #: Types that 32-bit factors are widened to before they are multiplied.
 _WIDE = {"i32": "i64", "ui32": "ui64"}
@@ -17,27 +16,17 @@ _WIDE = {"i32": "i64", "ui32": "ui64"}
 
 def split_high_products(program: Program) -> Program:
     """Rewrites all blocks; runs before anything asks for 64-bit types."""
-    found = [_rewrite(block) for block in walk_blocks(program.main)]
-    return drop_dead(program) if any(found) else program
+    rewriter = Rewriter({"convert": _split})
+    rewriter.program(program)
+    return drop_dead(program) if rewriter.replaced else program
 
 
-def _rewrite(block: Block) -> bool:
-    kept: list[Op] = []
-    changed = False
-    for op in block.ops:
-        factors = _factors(op)
-        if factors is None:
-            kept.append(op)
-            continue
-        result = op.results[0]
-        writer = Writer(result.shape, op.source, kept)
-        high = _high_word(*(writer.term(factor) for factor in factors))
-        last = high.unary("bitcast_convert", result.dtype).value.op
-        assert last is not None
-        last.results, result.op = [result], last
-        changed = True
-    block.ops = kept
-    return changed
+def _split(w: Rewriter, op: Op) -> list[Value] | None:
+    factors = _factors(op)
+    if factors is None:
+        return None
+    high = _high_word(*(w.term(factor) for factor in factors))
+    return [high.unary("bitcast_convert", op.results[0].dtype).value]
 
 
 def _factors(op: Op) -> list[Value] | None:
@@ -48,19 +37,13 @@ def _factors(op: Op) -> list[Value] | None:
     if shift is None or shift.name not in ("shift_right_arithmetic", "shift_right_logical"):
         return None
     product = shift.operands[0].op
-    if product is None or product.name != "multiply" or not _is_32(shift.operands[1]):
+    if product is None or product.name != "multiply" or number_of(shift.operands[1]) != 32:
         return None
     converts = [value.op for value in product.operands]
     factors = [c.operands[0] for c in converts if c is not None and c.name == "convert"]
     if len(factors) < 2 or factors[0].dtype != factors[1].dtype:
         return None
     return factors if _WIDE.get(factors[0].dtype) == product.results[0].dtype else None
-
-
-def _is_32(value: Value) -> bool:
-    while value.op is not None and value.op.name == "broadcast_in_dim":
-        value = value.op.operands[0]
-    return value.is_splat and value.const is not None and int(value.const.flat[0]) == 32
 
 
 def _high_word(x: Term, y: Term) -> Term:
@@ -72,5 +55,5 @@ def _high_word(x: Term, y: Term) -> Term:
     high = a1 * b1 + (middle >> 16) + (carry >> 16)
     if x.dtype == "i32":
         # A negative factor counts as 2**32 more: that much too often the other one was added.
-        high = high - x.writer.where(x < 0, b, 0) - x.writer.where(y < 0, a, 0)
+        high = high - where(x < 0, b, 0) - where(y < 0, a, 0)
     return high

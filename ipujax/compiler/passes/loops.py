@@ -10,35 +10,35 @@ one.
 
 from __future__ import annotations
 
-from ipujax.compiler.ir import Block, Op, Program, Value, captured, walk_blocks
-from ipujax.compiler.passes.effects import has_effect
+from ipujax.compiler.ir import (
+    Block,
+    Op,
+    Program,
+    Rewriter,
+    Value,
+    captured,
+    has_effect,
+    inputs_of,
+    walk_ops,
+)
 
 
 def simplify_loops(program: Program) -> Program:
     """Rewrites every while loop, inner ones first, and drops dead code."""
-    for block in reversed(list(walk_blocks(program.main))):
-        for op in block.ops:
-            if op.name == "while":
-                _count(op)
-    _hoist_invariants(program.main, {})
-    return drop_dead(program)
-
-
-def _hoist_invariants(block: Block, replaced: dict[Value, Value]) -> None:
-    for op in block.ops:
-        if replaced:
-            op.operands = [replaced.get(value, value) for value in op.operands]
+    for op in walk_ops(program.main):
         if op.name == "while":
-            _hoist_from(op, replaced)
-        for region in op.regions:
-            _hoist_invariants(region, replaced)
-    if replaced:
-        block.results = [replaced.get(value, value) for value in block.results]
+            _count(op)
+    return drop_dead(_Hoister({"while": _hoist}).program(program))
 
 
-def _hoist_from(op: Op, replaced: dict[Value, Value]) -> None:
+class _Hoister(Rewriter):
+    outer_first = True
+
+
+def _hoist(w: Rewriter, op: Op) -> None:
+    """What a loop only carries through is the operand outside, within it and after it."""
     cond, body = op.regions
-    kept = []
+    replaced, kept = w.replaced, []
     for index, result in enumerate(op.results):
         new = replaced.get(body.results[index], body.results[index])
         if new is body.args[index]:
@@ -100,9 +100,7 @@ def _drop_in(block: Block, needed: set[Value]) -> None:
             _drop_carries(op, needed)
         for region in op.regions:
             _drop_in(region, set())
-        needed.update(op.operands)
-        for region in op.regions:
-            needed.update(captured(region))
+        needed.update(inputs_of(op))
         kept.append(op)
     kept.reverse()
     block.ops = kept
@@ -137,10 +135,7 @@ def _argument_sources(body: Block, position: dict[Value, int]) -> dict[int, froz
     found: dict[int, frozenset[int]] = {}
     for op in body.ops:
         reached: set[int] = set()
-        inputs = list(op.operands)
-        for region in op.regions:
-            inputs.extend(captured(region))
-        for value in inputs:
+        for value in inputs_of(op):
             if value in position:
                 reached.add(position[value])
             elif value.op is not None and id(value.op) in found:

@@ -11,11 +11,22 @@ of 64 bits is refused, unless `ipu_x64` says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN, refusal_of
-from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, splat, walk_ops
-from ipujax.compiler.rules.registry import REFUSED
+from ipujax.compiler.ir import (
+    Block,
+    Op,
+    Program,
+    Rewriter,
+    Value,
+    number,
+    number_of,
+    walk_blocks,
+    walk_ops,
+)
 from ipujax.errors import UnsupportedDtypeError
 
 _WORD = 1 << 32
@@ -28,8 +39,8 @@ def narrow(program: Program) -> Program:
         UnsupportedDtypeError: names each op that computes in a type an IPU does not have.
     """
     if any(value.dtype == "ui64" for op in walk_ops(program.main) for value in op.results):
-        _Narrower().block(program.main)
-    illegal = _illegal_values(program.main, program.x64)
+        _Narrower().program(program)
+    illegal = _illegal_values(program.main, program.options.program.x64)
     if illegal:
         raise _refusal(illegal)
     return program
@@ -40,51 +51,43 @@ def _illegal_values(block: Block, x64: str) -> dict[Value, Op | None]:
     found: dict[Value, Op | None] = {}
     legal = {name for name, row in DTYPES.items() if x64 != "error" or not row.wide} | {TOKEN}
 
-    def visit(inner: Block) -> None:
+    for inner in walk_blocks(block):
         for value in inner.args:
             if value.dtype not in legal:
                 found[value] = None
         for op in inner.ops:
             for value in op.operands:
                 # Ops without a rule are refused by name, whatever their constants are.
-                if value.const is not None and value.dtype not in legal and op.name not in REFUSED:
+                if value.const is not None and value.dtype not in legal and not op.traits.refused:
                     found.setdefault(value, op)
             for value in op.results:
                 if value.dtype not in legal:
                     found[value] = op
-            for region in op.regions:
-                visit(region)
         for value in inner.results:
             if value.dtype not in legal:
                 found.setdefault(value, None)
-
-    visit(block)
     return found
 
 
-class _Narrower:
-    """Walks the program once. Values that are known to fit become 32 bits wide where they stand;
-    what cannot do without 64 bits gets them widened again.
+class _Narrower(Rewriter):
+    """Values that are known to fit become 32 bits wide where they stand; what cannot do without 64
+    bits gets them widened again.
     """
 
-    def __init__(self) -> None:
-        self.largest: dict[Value, int] = {}  #: of the values that were narrowed
-        self.replaced: dict[Value, Value] = {}
+    outer_first = True
 
-    def block(self, block: Block) -> None:
-        kept: list[Op] = []
-        for op in block.ops:
-            op.operands = [self.replaced.get(value, value) for value in op.operands]
-            if self._drops(op):
-                continue
-            if not self._takes_narrow(op):
-                op.operands = [self._wide(value, op.source, kept) for value in op.operands]
-            kept.append(op)
-            for region in op.regions:
-                self.block(region)
-        results = [self.replaced.get(value, value) for value in block.results]
-        block.results = [self._wide(value, NO_SOURCE, kept) for value in results]
-        block.ops = kept
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest: dict[Value, int] = {}  #: of the values that were narrowed
+
+    def rule(self, op: Op) -> Sequence[Value] | None:
+        replacement = self._narrowed(op)
+        if replacement is None and not self._takes_narrow(op):
+            op.operands = [self._wide(value) for value in op.operands]
+        return replacement
+
+    def results(self, block: Block) -> list[Value]:
+        return [self._wide(value) for value in super().results(block)]
 
     def _takes_narrow(self, op: Op) -> bool:
         """Whether the op may have its narrowed operands; narrows its constants where they must."""
@@ -95,13 +98,9 @@ class _Narrower:
         op.operands = [self._narrow_constant(value) for value in op.operands]
         return True
 
-    def _wide(self, value: Value, source: Source, kept: list[Op]) -> Value:
+    def _wide(self, value: Value) -> Value:
         """The number in 64 bits, if `value` was narrowed."""
-        if value not in self.largest:
-            return value
-        op = Op("convert", [value], {}, source)
-        kept.append(op)
-        return op.add_result(value.shape, "ui64")
+        return self.op("convert", [value], dtype="ui64") if value in self.largest else value
 
     def _top(self, value: Value) -> int | None:
         """The largest number that the value can be, where it is known to fit 32 bits."""
@@ -118,29 +117,26 @@ class _Narrower:
             words = np.broadcast_to(words.flat[0], value.shape)
         return Value(value.shape, "ui32", const=words)
 
-    def _drops(self, op: Op) -> bool:
-        """Narrows the op where it is known to fit; true where its result is another value."""
+    def _narrowed(self, op: Op) -> list[Value] | None:
+        """Narrows the op where it is known to fit; gives a value where that is its result."""
         result = op.results[0] if op.results else None
         if result is None or (result.dtype != "ui64" and op.name != "convert"):
-            return False
+            return None
         if op.name == "convert":
-            (source,) = op.operands
-            if source in self.largest and result.dtype == "ui64":
-                self.replaced[result] = source
-                return True
-            return False
+            return (
+                op.operands if op.operands[0] in self.largest and result.dtype == "ui64" else None
+            )
         top = self._largest_of(op)
         if top is None or top >= _WORD:
-            return False
+            return None
         if top == 0 and op.name == "shift_right_logical":
-            zero = splat(np.zeros((), np.uint32), result.shape, "ui32")
+            zero = number(0, result.shape, "ui32")
             self.largest[zero] = 0
-            self.replaced[result] = zero
-            return True
+            return [zero]
         op.operands = [self._narrow_constant(value) for value in op.operands]
         result.dtype = "ui32"
         self.largest[result] = top
-        return False
+        return None
 
     def _largest_of(self, op: Op) -> int | None:
         # What a dynamic slice takes besides its array are places, of 32 bits.
@@ -151,7 +147,7 @@ class _Narrower:
         known = [top for top in tops if top is not None]
         if op.name == "iota":
             return max(0, op.results[0].shape[op.attrs["iota_dimension"]] - 1)
-        if op.name in ("broadcast_in_dim", "reshape", "transpose", "slice", "dynamic_slice"):
+        if op.traits.view or op.name == "dynamic_slice":
             return known[0]
         if op.name == "add":
             return known[0] + known[1]
@@ -159,16 +155,9 @@ class _Narrower:
             return min(known)
         if op.name == "multiply":
             return known[0] * known[1]
-        if op.name == "shift_right_logical" and _is_one_number(op.operands[1]):
+        if op.name == "shift_right_logical" and number_of(op.operands[1]) is not None:
             return known[0] >> known[1]
         return None
-
-
-def _is_one_number(value: Value) -> bool:
-    """A constant, or one seen in every element."""
-    while value.op is not None and value.op.name == "broadcast_in_dim":
-        value = value.op.operands[0]
-    return value.is_splat
 
 
 def _refusal(illegal: dict[Value, Op | None]) -> UnsupportedDtypeError:

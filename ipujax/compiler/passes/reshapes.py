@@ -7,46 +7,31 @@ Before:  %1: 8x1 = add(%0, 1)                After:  %1: 8x1 = add(%0, 1)
 
 from __future__ import annotations
 
-from ipujax.compiler.ir import Block, Op, Program, Shape, Value, constant, splat
-from ipujax.compiler.rules.elementwise import ELEMENTWISE
+from collections.abc import Sequence
+
+from ipujax.compiler.ir import Op, Program, Rewriter, Shape, Value, constant, splat
 
 
 def sink_reshapes(program: Program) -> Program:
     """Rewrites all blocks; what is left of reshapes without users is dropped later."""
-    _sink_in(program.main, {})
-    return program
+    return _Sinker().program(program)
 
 
-def _sink_in(block: Block, replaced: dict[Value, Value]) -> None:
-    kept: list[Op] = []
-    for op in block.ops:
-        if replaced:
-            op.operands = [replaced.get(value, value) for value in op.operands]
-        for region in op.regions:
-            _sink_in(region, replaced)
-        kept.append(op)
-        shape = _source_shape(op) if op.name in ELEMENTWISE else None
+class _Sinker(Rewriter):
+    def rule(self, op: Op) -> Sequence[Value] | None:
+        if op.name == "reshape":
+            # A reshape of a reshape looks at what the first one does.
+            producer = op.operands[0].op
+            if producer is not None and producer.name == "reshape":
+                op.operands = producer.operands
+            return None
+        shape = _source_shape(op) if op.traits.elementwise else None
         if shape is None:
-            if op.name == "reshape":
-                _join(op)
-            continue
+            return None
         result = op.results[0]
-        op.operands = [_seen_as(value, result.shape, shape) for value in op.operands]
-        op.results = []
-        inner = op.add_result(shape, result.dtype)
-        back = Op("reshape", [inner], {}, op.source)
-        replaced[result] = back.add_result(result.shape, result.dtype)
-        kept.append(back)
-    block.ops = kept
-    if replaced:
-        block.results = [replaced.get(value, value) for value in block.results]
-
-
-def _join(op: Op) -> None:
-    """A reshape of a reshape looks at what the first one does."""
-    producer = op.operands[0].op
-    if producer is not None and producer.name == "reshape":
-        op.operands = producer.operands
+        operands = [_seen_as(value, result.shape, shape) for value in op.operands]
+        inner = self.op(op.name, operands, op.attrs, shape=shape, dtype=result.dtype)
+        return [self.reshape(inner, result.shape)]
 
 
 def _source_shape(op: Op) -> Shape | None:

@@ -9,34 +9,28 @@ kin) keep rounding to nearest.
 
 from __future__ import annotations
 
-from ipujax.compiler.ir import Block, Op, Program, Value
+from collections.abc import Sequence
+
+from ipujax.compiler.ir import Op, Program, Rewriter, Value
 from ipujax.compiler.scopes import ScopedOptions
 
-PRODUCTS = frozenset({"dot_general", "convolution"})
 
-
-def round_products(program: Program, options: ScopedOptions) -> Program:
+def round_products(program: Program) -> Program:
     """Rewrites all blocks."""
-    _round_in(program.main, options, {})
-    return program
+    return _Rounder(program.options).program(program)
 
 
-def _round_in(block: Block, options: ScopedOptions, replaced: dict[Value, Value]) -> None:
-    kept: list[Op] = []
-    for op in block.ops:
-        op.operands = [replaced.get(value, value) for value in op.operands]
-        for region in op.regions:
-            _round_in(region, options, replaced)
-        kept.append(op)
-        if op.name not in PRODUCTS or op.results[0].dtype != "f16":
-            continue
-        chosen = options.of(op)
+class _Rounder(Rewriter):
+    def __init__(self, options: ScopedOptions):
+        super().__init__()
+        self.options = options
+
+    def rule(self, op: Op) -> Sequence[Value] | None:
+        if not op.traits.product or op.results[0].dtype != "f16":
+            return None
+        chosen = self.options.of(op)
         if not chosen.stochastic_rounding and chosen.half_overflow == "infinity":
-            continue
+            return None
         (result,) = op.results
-        op.results = []
-        convert = Op("convert", [op.add_result(result.shape, "f32")], {}, op.source)
-        replaced[result] = convert.add_result(result.shape, "f16")
-        kept.append(convert)
-    block.ops = kept
-    block.results = [replaced.get(value, value) for value in block.results]
+        wide = self.op(op.name, op.operands, op.attrs, shape=result.shape, dtype="f32")
+        return [self.op("convert", [wide], dtype="f16")]

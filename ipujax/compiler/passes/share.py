@@ -9,35 +9,45 @@ apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Block, Program, Value
-from ipujax.compiler.passes.effects import EFFECTS
-
-#: Barriers keep values apart on purpose.
-_NEVER = EFFECTS | {"optimization_barrier", "create_token", "after_all"}
+from ipujax.compiler.ir import Block, Op, Program, Rewriter, Value
 
 
 def share(program: Program) -> Program:
     """Replaces each op by an earlier equal one of its own or a surrounding block."""
-    _share_in(program.main, {}, {}, {})
-    return program
+    return _Sharer().program(program)
 
 
-def _share_in(
-    block: Block,
-    seen: dict[Any, list[Value]],
-    constants: dict[Any, Value],
-    replaced: dict[Value, Value],
-) -> None:
-    kept = []
-    for op in block.ops:
-        op.operands = [_canonical(value, constants, replaced) for value in op.operands]
-        if op.regions or op.name in _NEVER:
-            for region in op.regions:
-                _share_in(region, dict(seen), constants, replaced)
-            kept.append(op)
-            continue
+class _Sharer(Rewriter):
+    outer_first = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[Any, list[Value]] = {}
+        self.constants: dict[Any, Value] = {}
+
+    def block(self, block: Block) -> None:
+        outer, self.seen = self.seen, dict(self.seen)
+        super().block(block)
+        self.seen = outer
+
+    def now(self, value: Value) -> Value:
+        const = value.const
+        if const is None:
+            return self.replaced.get(value, value)
+        if value.is_splat and const.size:
+            key: Any = (value.dtype, value.shape, const.flat[0].tobytes())
+        elif const.size <= 64:
+            key = (value.dtype, value.shape, const.tobytes())
+        else:
+            return value
+        return self.constants.setdefault(key, value)
+
+    def rule(self, op: Op) -> Sequence[Value] | None:
+        if op.regions or op.traits.effect or op.traits.unique:
+            return None
         result = op.results[0]
         key = (
             op.name,
@@ -47,27 +57,8 @@ def _share_in(
             _frozen(op.attrs),
             op.source.options,
         )
-        earlier = seen.get(key)
-        if earlier is None:
-            seen[key] = op.results
-            kept.append(op)
-        else:
-            replaced.update(zip(op.results, earlier, strict=True))
-    block.ops = kept
-    block.results = [_canonical(value, constants, replaced) for value in block.results]
-
-
-def _canonical(value: Value, constants: dict[Any, Value], replaced: dict[Value, Value]) -> Value:
-    const = value.const
-    if const is None:
-        return replaced.get(value, value)
-    if value.is_splat and const.size:
-        key: Any = (value.dtype, value.shape, const.flat[0].tobytes())
-    elif const.size <= 64:
-        key = (value.dtype, value.shape, const.tobytes())
-    else:
-        return value
-    return constants.setdefault(key, value)
+        earlier = self.seen.setdefault(key, op.results)
+        return None if earlier is op.results else earlier
 
 
 def _frozen(attrs: dict[str, Any]) -> Any:

@@ -19,9 +19,8 @@ import ml_dtypes
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Seen, Value, walk_blocks
-from ipujax.compiler.passes.float8 import SMALL_FLOATS, SmallFloat, decoded, encoded, rounded
-from ipujax.compiler.passes.terms import Term, Writer
+from ipujax.compiler.formulas.float8 import SMALL_FLOATS, SmallFloat, decoded, encoded, rounded
+from ipujax.compiler.ir import Block, Legaliser, Op, Program, Seen, Term, Value, walk_values
 from ipujax.errors import UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -54,42 +53,10 @@ SMALL_INTS: dict[str, SmallInt] = {
 }
 SMALL: dict[str, SmallFloat | SmallInt] = {**SMALL_FLOATS, **SMALL_INTS}
 
-#: Ops whose results are in range, and on the format's grid, where their operands are.
-_EXACT = frozenset(
-    {
-        "all_gather",
-        "all_to_all",
-        "broadcast_in_dim",
-        "case",
-        "clamp",
-        "collective_broadcast",
-        "collective_permute",
-        "compare",
-        "concatenate",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "gather",
-        "if",
-        "is_finite",
-        "maximum",
-        "minimum",
-        "optimization_barrier",
-        "pad",
-        "reshape",
-        "reverse",
-        "select",
-        "slice",
-        "sort",
-        "transpose",
-        "while",
-    }
-)
+#: Beside those that move or choose elements: whose results are in range, or on the grid, where
+#: their operands are.
 _EXACT_INTS = frozenset({"and", "or", "remainder", "sign", "xor"})
 _EXACT_FLOATS = frozenset({"abs", "sign"})
-#: Ops with regions of single elements that combine.
-_COMBINES = frozenset(
-    {"all_reduce", "reduce", "reduce_scatter", "reduce_window", "scatter", "select_and_scatter"}
-)
 
 
 def widen_small(program: Program) -> Program:
@@ -98,53 +65,38 @@ def widen_small(program: Program) -> Program:
     Raises:
         UnsupportedOpError: names the ops that have no meaning, or no rule, on them.
     """
-    for block in walk_blocks(program.main):
-        values = block.args + block.results + [v for op in block.ops for v in op.results]
-        if any(v.dtype in SMALL for v in values):
-            _Widener().program(program)
-            break
+    if any(value.dtype in SMALL for value in walk_values(program.main)):
+        widener = _Widener()
+        widener.program(program)
+        if widener.refused:
+            raise UnsupportedOpError(widener.refused)
     return program
 
 
-class _Widener:
-    """Walks the program once. `small` says of which small type a value is that is held wider."""
+class _Widener(Legaliser):
+    """`small` says of which small type a value is that is held wider."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.small: dict[Value, str] = {}
-        self.replaced: dict[Value, Value] = {}
         self.bytes: dict[Value, Value] = {}  #: of numbers that came in as bytes
-        self.ops: list[Op] = []
         self.refused: list[tuple[str, str, str]] = []
+        #: Whether results need not be rounded, as somebody will round what comes of them.
+        self.wide = False
 
     # Boundary ------------------------------------------------------------------------------------
 
-    def program(self, program: Program) -> None:
-        main = program.main
-        entry: list[Op] = []
-        for index, value in enumerate(main.args):
-            if value.dtype in SMALL:
-                program.seen_arguments.setdefault(index, _seen(value))
-        for index, value in enumerate(main.results):
-            if value.dtype in SMALL:
-                program.seen_results.setdefault(index, _seen(value))
-        for index, value in enumerate(main.args):
-            if value.dtype in SMALL:
-                main.args[index] = self._entering(value, entry)
-        main.results, results = [], main.results
-        self.block(main, wide=False)
-        main.ops = entry + main.ops
-        self.ops = main.ops
-        main.results = [self._leaving(value) for value in results]
-        if self.refused:
-            raise UnsupportedOpError(self.refused)
+    def seen(self, value: Value) -> Seen | None:
+        kind = SMALL.get(value.dtype)
+        return Seen(kind.numpy.name, value.shape) if kind is not None else None
 
-    def _entering(self, value: Value, ops: list[Op]) -> Value:
-        """What stands for the value outside; `value` itself becomes what it is within."""
+    def enters(self, value: Value) -> Value:
+        if value.dtype not in SMALL:
+            return value
         kind = SMALL[value.dtype]
         self._hold(value)
         outer = Value(value.shape, "ui8", value.op, value.index)
-        w = Writer(value.shape, NO_SOURCE, ops)
-        byte = w.term(outer)
+        byte = self.term(outer)
         if isinstance(kind, SmallFloat):
             number = decoded(kind, byte)
         else:
@@ -154,14 +106,14 @@ class _Widener:
         self.bytes[number.value] = outer
         return outer
 
-    def _leaving(self, value: Value) -> Value:
+    def leaves(self, value: Value) -> Value:
         value = self.now(value)
         kind = SMALL.get(self.small.get(value, ""))
         if kind is None:
             return value
         if value in self.bytes:
             return self.bytes[value]
-        number = Writer(value.shape, NO_SOURCE, self.ops).term(value)
+        number = self.term(value)
         if isinstance(kind, SmallFloat):
             return encoded(kind, number).value
         if kind.signed:
@@ -176,7 +128,6 @@ class _Widener:
         value.dtype = kind.held if isinstance(kind, SmallInt) else "f32"
 
     def now(self, value: Value) -> Value:
-        """What stands for a value of the program as it was."""
         value = self.replaced.get(value, value)
         if value.dtype in SMALL and value.const is not None:
             held = Value(value.shape, value.dtype)
@@ -189,18 +140,14 @@ class _Widener:
 
     # Ops -----------------------------------------------------------------------------------------
 
-    def block(self, block: Block, wide: bool) -> None:
+    def block(self, block: Block) -> None:
         for value in block.args:
             if value.dtype in SMALL:
                 self._hold(value)
-        outer, self.ops = self.ops, []
-        for op in block.ops:
-            self.op(op, wide)
-        block.ops, self.ops = self.ops, outer
-        block.results = [self.now(value) for value in block.results]
+        super().block(block)
 
-    def op(self, op: Op, wide: bool) -> None:
-        """`wide`: results need not be rounded, as somebody will round what comes of them."""
+    def visit(self, op: Op) -> None:
+        self.source = op.source
         op.operands = [self.now(value) for value in op.operands]
         is_small = any(v in self.small for v in op.operands)
         is_small |= any(v.dtype in SMALL for v in op.results)
@@ -213,21 +160,20 @@ class _Widener:
             if value.dtype in SMALL:
                 kinds[value] = SMALL[value.dtype]
                 self._hold(value)
-        for region in op.regions:
-            self.block(region, wide or op.name in _COMBINES)
+        outer, self.wide = self.wide, self.wide or op.traits.combines
+        self.regions(op)
+        self.wide, self.source = outer, op.source
         self.ops.append(op)
-        if wide or op.name in _EXACT:
+        if self.wide or _is_exact(op):
             return
         for value, kind in kinds.items():
             exact = _EXACT_INTS if isinstance(kind, SmallInt) else _EXACT_FLOATS
-            if op.name not in exact and not _only_exact(op):
-                self.round(op, value)
+            if op.name not in exact:
+                self.round(value)
 
-    def round(self, op: Op, value: Value) -> None:
+    def round(self, value: Value) -> None:
         """Uses of the value become uses of it rounded, or wrapped."""
-        w = Writer(value.shape, op.source, self.ops)
-        kind = SMALL[self.small[value]]
-        term = w.term(value)
+        kind, term = SMALL[self.small[value]], self.term(value)
         result = rounded(kind, term) if isinstance(kind, SmallFloat) else wrapped(kind, term)
         self.replaced[value] = result.value
         self.small[result.value] = self.small[value]
@@ -245,10 +191,14 @@ class _Widener:
                 self._hold(value)
 
 
-def _only_exact(op: Op) -> bool:
-    """Whether the op's body only chooses among elements."""
+def _is_exact(op: Op) -> bool:
+    """Whether the op moves or chooses elements, or its body only chooses among them."""
+    if op.traits.moves or op.traits.chooses:
+        return True
     ops = [inner for region in op.regions for inner in region.ops]
-    return bool(op.regions) and all(inner.name in _EXACT for inner in ops)
+    return bool(op.regions) and all(
+        _is_exact(inner) or inner.results[0].dtype == "i1" for inner in ops
+    )
 
 
 def wrapped(kind: SmallInt, x: Term) -> Term:
@@ -256,10 +206,6 @@ def wrapped(kind: SmallInt, x: Term) -> Term:
     if kind.signed:
         return (x << (8 - kind.bits)) >> (8 - kind.bits)
     return x & kind.range[1]
-
-
-def _seen(value: Value) -> Seen:
-    return Seen(SMALL[value.dtype].numpy.name, value.shape)
 
 
 # Ops of their own kind ---------------------------------------------------------------------------
@@ -271,8 +217,7 @@ Handler = Callable[[_Widener, Op], None]
 def _convert(s: _Widener, op: Op) -> None:
     (source,), (result,) = op.operands, op.results
     kind = SMALL.get(result.dtype)
-    w = Writer(result.shape, op.source, s.ops)
-    x = w.term(source)
+    x = s.term(source)
     if kind is None:
         s.ops.append(op)
     elif isinstance(kind, SmallFloat):
@@ -290,8 +235,7 @@ def _bitcast_convert(s: _Widener, op: Op) -> None:
     (source,), (result,) = op.operands, op.results
     took, gives = SMALL.get(s.small.get(source, "")), SMALL.get(result.dtype)
     size = took.numpy if took else DTYPES[source.dtype].numpy
-    w = Writer(source.shape, op.source, s.ops)
-    bits = w.term(source)
+    bits = s.term(source)
     if isinstance(took, SmallFloat):
         bits = encoded(took, bits)
     if source.shape != result.shape or size.itemsize != 1:
@@ -312,7 +256,7 @@ def _as(x: Term, dtype: str) -> Term:
 def _iota(s: _Widener, op: Op) -> None:
     s._hold(op.results[0])
     s.ops.append(op)
-    s.round(op, op.results[0])
+    s.round(op.results[0])
 
 
 def _negate(s: _Widener, op: Op) -> None:
@@ -321,7 +265,7 @@ def _negate(s: _Widener, op: Op) -> None:
     s._hold(result)
     s.ops.append(op)
     if isinstance(kind, SmallInt) or kind.kind in ("fnuz", "scale"):
-        s.round(op, result)
+        s.round(result)
 
 
 def _bitwise(formula: Callable[[SmallInt, Term, list[Term]], Term]) -> Handler:
@@ -329,8 +273,7 @@ def _bitwise(formula: Callable[[SmallInt, Term, list[Term]], Term]) -> Handler:
 
     def handle(s: _Widener, op: Op) -> None:
         kind = SMALL[op.results[0].dtype]
-        w = Writer(op.results[0].shape, op.source, s.ops)
-        x, *others = [w.term(value) for value in op.operands]
+        x, *others = [s.term(value) for value in op.operands]
         assert isinstance(kind, SmallInt)
         s.become(op, wrapped(kind, formula(kind, x, others)))
 
@@ -363,11 +306,7 @@ def _custom_call(s: _Widener, op: Op) -> None:
     if op.attrs["call_target_name"] != CALLBACK_TARGET:
         s.refuse(op, f"custom call {op.attrs['call_target_name']!r} takes no small types")
         return
-    op.operands = [s._leaving(value) for value in op.operands]
-    s.ops.append(op)
-    for index, value in enumerate(op.results):
-        if value.dtype in SMALL:
-            op.results[index] = s._entering(value, s.ops)
+    s.callback(op)
 
 
 _SPECIAL: dict[str, Handler] = {

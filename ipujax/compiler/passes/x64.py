@@ -16,55 +16,65 @@ gather and slices clamp them anyway, and scatter drops what is still outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, numpy_type
-from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Source, Value, walk_blocks, walk_ops
+from ipujax.compiler.ir import (
+    Block,
+    Legaliser,
+    Op,
+    Program,
+    Rewriter,
+    Source,
+    Term,
+    Value,
+    number_of,
+    walk_blocks,
+    walk_ops,
+    where,
+)
 from ipujax.compiler.passes.loops import drop_dead
-from ipujax.compiler.passes.terms import Term, Writer
 from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
 NARROW = {"f64": "f32", "i64": "i32", "ui64": "ui32", "complex<f64>": "complex<f32>"}
-#: Ops that count or move bits, of which a 32-bit number has fewer.
-_SEES_BITS = frozenset({"count_leading_zeros", "popcnt"})
 
 #: LAPACK's names begin with the type: double, double complex.
 _LAPACK = {"lapack_d": "lapack_s", "lapack_z": "lapack_c"}
-#: What the library does in float32 alone.
-_SINGLE = frozenset({"cholesky", "custom_call", "fft", "triangular_solve"})
 
 
 def legalise_x64(program: Program) -> Program:
-    """Rewrites the program as `program.x64` says; "error" leaves it to the pass `narrow`.
+    """Rewrites the program as the option `ipu_x64` says; "error" leaves it to the pass `narrow`.
 
     Raises:
         UnsupportedDtypeError: demoted, the program would compute something else.
         UnsupportedOpError: emulated, it has ops without float64.
     """
-    if program.x64 == "demote":
+    wanted = program.options.program.x64
+    if wanted == "demote":
         _Demoter().program(program)
-    elif program.x64 == "emulate":
+    elif wanted == "emulate":
         _refuse_single(program.main)
-        _narrow_indices(program.main)
+        _IndexNarrower().program(program)
     return program
 
 
-class _Demoter:
-    """Walks the program once, changing the types of values where they stand."""
+class _Demoter(Legaliser):
+    """Changes the types of values where they stand."""
+
+    outer_first = True
 
     def __init__(self) -> None:
-        self.replaced: dict[Value, Value] = {}
-        self.ops: list[Op] = []
+        super().__init__()
         #: Who takes each value: the op where it is a convert, else None.
         self.users: dict[Value, list[Op | None]] = {}
+        self.wide: dict[Value, str] = {}  #: the types of values that were changed where they stand
 
-    def program(self, program: Program) -> None:
+    def program(self, program: Program) -> Program:
         main = program.main
-        for block in walk_blocks(main):
-            _draw_in_32_bits(block)
+        Rewriter({"bitcast_convert": _draw_in_32_bits}).program(program)
         drop_dead(program)
         for block in walk_blocks(main):
             for value in block.results:
@@ -73,61 +83,43 @@ class _Demoter:
                 for value in op.operands:
                     is_convert = op.name == "convert"
                     self.users.setdefault(value, []).append(op if is_convert else None)
-        entry: list[Op] = []
-        wanted = [value.dtype for value in main.results]
-        main.args = [self._entering(value, entry) for value in main.args]
-        self.block(main)
-        main.ops = entry + main.ops
-        main.results = [
-            _leaving(value, dtype, main.ops, NO_SOURCE)
-            for value, dtype in zip(main.results, wanted, strict=True)
-        ]
+        return super().program(program)
 
-    def _entering(self, value: Value, ops: list[Op]) -> Value:
-        """What stands for the value outside; `value` itself is replaced by what it is within."""
-        if value.dtype not in NARROW:
-            return value
-        w = Writer(value.shape, NO_SOURCE, ops)
-        self.replaced[value] = _saturated(w.term(value), NARROW[value.dtype]).value
+    def seen(self, value: Value) -> None:
+        """As the program holds it outside."""
+
+    def enters(self, value: Value) -> Value:
+        if value.dtype in NARROW:
+            self.replaced[value] = _saturated(self.term(value), NARROW[value.dtype]).value
         return value
 
-    def block(self, block: Block) -> None:
-        outer, self.ops = self.ops, []
-        for op in block.ops:
-            self.op(op)
-        block.ops, self.ops = self.ops, outer
-        block.results = [self.now(value, NO_SOURCE) for value in block.results]
+    def leaves(self, value: Value) -> Value:
+        return self.term(self.now(value)).convert(self.wide.get(value, value.dtype)).value
 
-    def now(self, value: Value, source: Source) -> Value:
+    def now(self, value: Value) -> Value:
         if value not in self.replaced and value.const is not None and value.dtype in NARROW:
-            self.replaced[value] = _constant(value, source)
+            self.replaced[value] = _constant(value, self.source)
         return self.replaced.get(value, value)
 
-    def op(self, op: Op) -> None:
+    def visit(self, op: Op) -> None:
+        self.source = op.source
         if self._takes_a_half(op):
             return
-        is_bitcast = op.name == "bitcast_convert" and op.operands[0].dtype != op.results[0].dtype
-        moves_sign = op.name == "shift_right_logical" and op.results[0].dtype == "i64"
-        if is_bitcast or moves_sign or op.name in _SEES_BITS or op.name == "rng_bit_generator":
-            self._refuse_bits(op)
-        if op.name == "shift_left" and op.results[0].dtype in NARROW:
-            amount = _one_number(op.operands[1])
-            if amount is not None and amount >= 32:
-                raise _refusal(f"a shift by {amount} bits", "nothing would be left", op.source)
+        self._refuse_bits(op)
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:
-            self._callback(op)
-            return
-        op.operands = [self.now(value, op.source) for value in op.operands]
+            self.callback(op)
+        else:
+            super().visit(op)
+
+    def rule(self, op: Op) -> None:
         target = str(op.attrs.get("call_target_name", ""))
         if target[:8] in _LAPACK:
             op.attrs = {**op.attrs, "call_target_name": _LAPACK[target[:8]] + target[8:]}
-        for value in op.results:
-            value.dtype = NARROW.get(value.dtype, value.dtype)
-        for region in op.regions:
-            for value in region.args:
-                value.dtype = NARROW.get(value.dtype, value.dtype)
-            self.block(region)
-        self.ops.append(op)
+        for values in (op.results, *(region.args for region in op.regions)):
+            for value in values:
+                if value.dtype in NARROW:
+                    self.wide[value] = value.dtype
+                    value.dtype = NARROW[value.dtype]
 
     def _takes_a_half(self, op: Op) -> bool:
         """`x & 0xffffffff` and `x >> 32`, made ui32, are the low word and what the sign fills.
@@ -138,60 +130,44 @@ class _Demoter:
             return False
         x, other = op.operands
         wanted = 0xFFFFFFFF if op.name == "and" else 32
-        if _one_number(other) != wanted:
+        if number_of(other) != wanted:
             return False
         users = self.users.get(op.results[0], [])
         if any(user is None or user.results[0].dtype != "ui32" for user in users):
             return False
-        word = Writer(x.shape, op.source, self.ops).term(self.now(x, op.source))
+        word = self.term(self.now(x))
         if op.name != "and":
-            word = word.writer.where(word < 0, word.like(-1), 0)
+            word = where(word < 0, word.like(-1), 0)
         self.replaced[op.results[0]] = word.value
         return True
 
-    def _callback(self, op: Op) -> None:
-        """Python takes and gives 64-bit arrays."""
-        operands = []
-        for value in op.operands:
-            operands.append(_leaving(self.now(value, op.source), value.dtype, self.ops, op.source))
-        op.operands = operands
-        self.ops.append(op)
-        for value in op.results:
-            self._entering(value, self.ops)
-
     def _refuse_bits(self, op: Op) -> None:
-        wide = [v.dtype for v in (*op.operands, *op.results) if v.dtype in NARROW]
-        if op.name == "rng_bit_generator":
+        """Refuses what sees the bits of 64-bit numbers, or moves them out of 32."""
+        name, dtype = op.name, op.results[0].dtype if op.results else ""
+        is_bitcast = name == "bitcast_convert" and op.operands[0].dtype != dtype
+        moves_sign = name == "shift_right_logical" and dtype == "i64"
+        wide: list[str] = []
+        if name == "rng_bit_generator":
             wide = [v.dtype for v in op.results[1:] if v.dtype in NARROW]
+        elif is_bitcast or moves_sign or op.traits.sees_bits:
+            wide = [v.dtype for v in (*op.operands, *op.results) if v.dtype in NARROW]
         if wide:
             raise _refusal(f"bits of {wide[0]}", "a 32-bit number has other bits", op.source)
+        if name == "shift_left" and dtype in NARROW:
+            amount = number_of(op.operands[1])
+            if amount is not None and amount >= 32:
+                raise _refusal(f"a shift by {amount} bits", "nothing would be left", op.source)
 
 
-def _one_number(value: Value) -> int | None:
-    """The integer that all elements are, where that is known."""
-    while value.op is not None and value.op.name == "broadcast_in_dim":
-        value = value.op.operands[0]
-    return int(value.const.flat[0]) if value.is_splat and value.const is not None else None
-
-
-def _draw_in_32_bits(block: Block) -> None:
+def _draw_in_32_bits(w: Rewriter, op: Op) -> list[Value] | None:
     """jax.random draws a float64 from [1, 2) as 52 random bits beside the bits of 1.0.
 
     A float32 takes the first 23 of them: the same number, rounded down.
     """
-    kept: list[Op] = []
-    for op in block.ops:
-        high = _high_word(op)
-        if high is None:
-            kept.append(op)
-            continue
-        result = op.results[0]
-        words = Writer(result.shape, op.source, kept).term(high)
-        drawn = (words >> 9 | 0x3F800000).bitcast("f32").convert("f64")
-        assert drawn.value.op is not None
-        drawn.value.op.results = [result]
-        result.op = drawn.value.op
-    block.ops = kept
+    high = _high_word(op)
+    if high is None:
+        return None
+    return [(w.term(high) >> 9 | 0x3F800000).bitcast("f32").convert("f64").value]
 
 
 def _high_word(op: Op) -> Value | None:
@@ -220,15 +196,9 @@ def _other_than(operands: list[Value], number: int) -> Value | None:
     if len(operands) != 2:
         return None
     for this, other in (operands, operands[::-1]):
-        if _one_number(other) == number:
+        if number_of(other) == number:
             return this
     return None
-
-
-def _leaving(value: Value, dtype: str, ops: list[Op], source: Source) -> Value:
-    if dtype == value.dtype or dtype not in NARROW:
-        return value
-    return Writer(value.shape, source, ops).term(value).convert(dtype).value
 
 
 def _saturated(x: Term, dtype: str) -> Term:
@@ -298,7 +268,7 @@ def _refuse_single(block: Block) -> None:
     """Names all ops that have no float64."""
     found = []
     for op in walk_ops(block):
-        if op.name not in _SINGLE or op.attrs.get("call_target_name") == CALLBACK_TARGET:
+        if not op.traits.no_double or op.attrs.get("call_target_name") == CALLBACK_TARGET:
             continue
         if any(v.dtype in ("f64", "complex<f64>") for v in (*op.operands, *op.results)):
             name = op.attrs.get("call_target_name", op.name)
@@ -308,41 +278,24 @@ def _refuse_single(block: Block) -> None:
         raise UnsupportedOpError(found)
 
 
-#: Which operands are indices.
-_INDICES: dict[str, Callable[[Op], range]] = {
-    "case": lambda op: range(1),
-    "dynamic_slice": lambda op: range(1, len(op.operands)),
-    "dynamic_update_slice": lambda op: range(2, len(op.operands)),
-    "gather": lambda op: range(1, 2),
-    "scatter": lambda op: range(len(op.results), len(op.results) + 1),
-}
-
-
-def _narrow_indices(block: Block) -> None:
-    kept: list[Op] = []
-    for op in block.ops:
-        for index in _INDICES[op.name](op) if op.name in _INDICES else ():
+class _IndexNarrower(Rewriter):
+    def rule(self, op: Op) -> Sequence[Value] | None:
+        for index in op.traits.indices(op) if op.traits.indices is not None else ():
             value = op.operands[index]
-            if value.dtype not in ("i64", "ui64"):
-                continue
-            w = Writer(value.shape, op.source, kept)
-            op.operands[index] = _saturated(w.term(value).minimum((1 << 31) - 1), "i32").value
+            if value.dtype in ("i64", "ui64"):
+                inside = self.term(value).minimum((1 << 31) - 1)
+                op.operands[index] = _saturated(inside, "i32").value
         if op.name == "rng_bit_generator" and op.operands[0].dtype == "ui64":
-            _split_state(op, kept)
-        else:
-            kept.append(op)
-        for region in op.regions:
-            _narrow_indices(region)
-    block.ops = kept
+            return self._with_words(op)
+        return None
 
-
-def _split_state(op: Op, kept: list[Op]) -> None:
-    """The generator's 64-bit state is two 32-bit words to an IPU (new last dimension)."""
-    state, result = op.operands[0], op.results[0]
-    words = Op("bitcast_convert", [state], {}, op.source)
-    op.operands = [words.add_result((*state.shape, 2), "ui32")]
-    joined = Op("bitcast_convert", [Value((*result.shape, 2), "ui32", op, 0)], {}, op.source)
-    op.results[0] = joined.operands[0]
-    result.op, result.index = joined, 0
-    joined.results = [result]
-    kept += [words, op, joined]
+    def _with_words(self, op: Op) -> list[Value]:
+        """The generator's 64-bit state is two 32-bit words to an IPU (new last dimension)."""
+        state, (result, bits) = op.operands[0], op.results
+        op.operands = [self.op("bitcast_convert", [state], shape=(*state.shape, 2), dtype="ui32")]
+        op.results = []
+        words = op.add_result((*result.shape, 2), "ui32")
+        op.results.append(bits)
+        self.ops.append(op)
+        joined = self.op("bitcast_convert", [words], shape=result.shape, dtype=result.dtype)
+        return [joined, bits]

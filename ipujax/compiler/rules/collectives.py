@@ -12,12 +12,26 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op, Value
+from ipujax.compiler.ir import Op, Value, combiner_of, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.elementwise import build_all, typed_constant
 from ipujax.compiler.rules.registry import rule
 from ipujax.errors import InvalidProgramError
+
+declare("partition_id", "replica_id")
+declare("all_reduce", partition="each", collective=True, combines=True)
+declare("cross-replica-sum", collective=True, replicated="JAX does not write it any more")
+declare("reduce_scatter", along=("scatter_dimension",), collective=True, combines=True)
+declare("all_gather", along=("all_gather_dim",), collective=True, moves=True)
+declare("all_to_all", along=("split_dimension", "concat_dimension"), collective=True, moves=True)
+declare(
+    "collective_permute",
+    "collective_broadcast",
+    partition="elementwise",
+    collective=True,
+    moves=True,
+)
 
 Groups = list[list[int]]
 
@@ -216,14 +230,7 @@ def _comm_group(builder: Builder, groups: Groups) -> Any:
 
 def operator_of(op: Op) -> str | None:
     """The name of the operator that the op's body is; None where it is none."""
-    (region,) = op.regions
-    if len(region.ops) != 1:
-        return None
-    (inner,) = region.ops
-    is_plain = (
-        inner.operands in (region.args, region.args[::-1]) and region.results == inner.results
-    )
-    return OPERATORS.get(inner.name) if is_plain else None
+    return OPERATORS.get(combiner_of(op.regions[0]) or "")
 
 
 def _is_gcl(name: str, values: Sequence[Value]) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
+
+declare("iota", cheap=True)
 
 
 @rule("iota")

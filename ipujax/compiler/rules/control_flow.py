@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipujax.compiler.dtypes import TOKEN
-from ipujax.compiler.ir import Block, Op, Value
+from ipujax.compiler.ir import Block, Op, Value, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
+
+declare("while", "if", control_flow=True, moves=True, complex="pairs")
+declare("case", control_flow=True, moves=True, complex="pairs", indices=lambda op: range(1))
+declare("raise_if", effect=True, replicated="the compiler makes it, when programs are divided")
+declare("create_token", "after_all", unique=True, replicated="a token has no elements")
 
 
 @rule("while")

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op, splat
+from ipujax.compiler.ir import Op, declare, splat
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.precision import as_result, is_integer, product_options, summed_type
 from ipujax.compiler.rules.registry import rule
+
+declare("convolution", product=True)
 
 
 @rule("convolution")

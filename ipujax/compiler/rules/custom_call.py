@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
+
+declare("custom_call", effect=True, complex="pairs told", no_double=True)
 
 
 def refusal(op: Op) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ipujax.compiler.ir import Op, Shape
+from ipujax.compiler.ir import Op, Shape, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.precision import (
@@ -19,6 +19,8 @@ from ipujax.compiler.rules.precision import (
     summed_type,
 )
 from ipujax.compiler.rules.registry import rule
+
+declare("dot_general", product=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Block, Op, Shape, Value
+from ipujax.compiler.ir import Block, Op, Shape, Value, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
+
+declare("map", partition="elementwise")
+declare("fused", replicated="the compiler makes it, when programs are divided")
 
 Expr = Any
 Build = Callable[[Op, Sequence[Expr]], Expr]
 
 
-@dataclass(frozen=True, slots=True)
 class Row:
-    """How one op is built. `exact`: on bfloat16 operands the result needs no rounding."""
+    """How one op is built, and its traits beside those that all of these ops have.
 
-    build: Build
-    exact: bool = False
+    exact: on bfloat16 operands the result needs no rounding.
+    """
+
+    def __init__(self, build: Build, exact: bool = False, **traits: Any):
+        self.build = build
+        self.exact = exact
+        self.traits = traits
 
 
 def _popops(name: str) -> Expr:
@@ -146,7 +152,7 @@ ELEMENTWISE: dict[str, Row] = {
     "cbrt": Row(_call("Cbrt")),
     "ceil": Row(_call("Ceil"), exact=True),
     "cosine": Row(_call("Cos")),
-    "count_leading_zeros": Row(_call("Clz")),
+    "count_leading_zeros": Row(_call("Clz"), sees_bits=True),
     "exponential": Row(_call("Exp")),
     "exponential_minus_one": Row(_call("Expm1")),
     "floor": Row(_call("Floor"), exact=True),
@@ -156,7 +162,7 @@ ELEMENTWISE: dict[str, Row] = {
     "logistic": Row(_call("Sigmoid")),
     "negate": Row(_call("Neg"), exact=True),
     "not": Row(_by_kind(b="Not", other="BitwiseNot")),
-    "popcnt": Row(_call("Popcount")),
+    "popcnt": Row(_call("Popcount"), sees_bits=True),
     "round_nearest_afz": Row(_call("Round"), exact=True),
     "round_nearest_even": Row(_call("NearbyInt"), exact=True),
     "rsqrt": Row(_call("Rsqrt")),
@@ -175,15 +181,15 @@ ELEMENTWISE: dict[str, Row] = {
     "chlo.erf": Row(_call("Erf")),
     "chlo.sinh": Row(_call("Sinh")),
     # Two operands.
-    "add": Row(_by_kind(b="Or", other="Add")),
-    "and": Row(_by_kind(b="And", other="BitwiseAnd")),
+    "add": Row(_by_kind(b="Or", other="Add"), identity="zero"),
+    "and": Row(_by_kind(b="And", other="BitwiseAnd"), identity="ones"),
     "atan2": Row(_call("Atan2")),
     "compare": Row(_compare, exact=True),
     "divide": Row(_call("Divide")),
-    "maximum": Row(_by_kind(b="Or", other="Max"), exact=True),
-    "minimum": Row(_by_kind(b="And", other="Min"), exact=True),
-    "multiply": Row(_by_kind(b="And", other="Mul")),
-    "or": Row(_by_kind(b="Or", other="BitwiseOr")),
+    "maximum": Row(_by_kind(b="Or", other="Max"), exact=True, chooses=True, identity="lowest"),
+    "minimum": Row(_by_kind(b="And", other="Min"), exact=True, chooses=True, identity="highest"),
+    "multiply": Row(_by_kind(b="And", other="Mul"), identity="one"),
+    "or": Row(_by_kind(b="Or", other="BitwiseOr"), identity="zero"),
     "power": Row(_call("Pow")),
     "remainder": Row(_call("Rem"), exact=True),
     "shift_left": Row(_call("Shl")),
@@ -192,8 +198,8 @@ ELEMENTWISE: dict[str, Row] = {
     "subtract": Row(_call("Sub")),
     "xor": Row(_by_kind(b="NotEqual", other="BitwiseXor")),
     # Three operands.
-    "clamp": Row(_clamp, exact=True),
-    "select": Row(_select, exact=True),
+    "clamp": Row(_clamp, exact=True, chooses=True, scalars=True),
+    "select": Row(_select, exact=True, moves=True, scalars=True, complex="parts"),
 }
 
 
@@ -236,7 +242,7 @@ def body_refusals(block: Block, op: Op) -> list[tuple[str, str, str]]:
     found = []
     for inner in block.ops:
         line = inner.source.line or op.source.line
-        if inner.name not in ELEMENTWISE:
+        if not inner.traits.elementwise:
             reason = f"the body of {op.name} may only compute on its elements"
             found.append((inner.name, reason, line))
         if any(value not in own and not value.is_splat for value in inner.operands):
@@ -292,5 +298,7 @@ def map_elements(builder: Builder, op: Op) -> Sequence[Any]:
     return builder.map(body_expressions(op.regions[0]), tensors, debug)
 
 
-rule("fused")(_lower_fused)
+for _name, _row in ELEMENTWISE.items():
+    declare(_name, elementwise=True, partition="elementwise", **_row.traits)
 rule(*ELEMENTWISE)(_lower_single)
+rule("fused")(_lower_fused)

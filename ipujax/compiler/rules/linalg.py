@@ -12,11 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import custom_call_rule, rule
 from ipujax.errors import UnsupportedOpError
+
+declare(
+    "cholesky",
+    "triangular_solve",
+    partition="matrices",
+    complex="pairs told",
+    no_double=True,
+)
 
 #: The tensors of one value: [real], or [real, imaginary].
 Parts = list[Any]

@@ -7,11 +7,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.elementwise import body_expressions, build_all, typed_constant
 from ipujax.compiler.rules.registry import rule
+
+declare("reduce", combines=True, complex="pairs")
+declare("reduce_window", partition="windows", combines=True, complex="pairs")
+declare("select_and_scatter", partition="windows", combines=True)
 
 
 @rule("reduce")

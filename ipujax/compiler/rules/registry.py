@@ -6,47 +6,37 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op
-from ipujax.compiler.old_ops import DYNAMIC, OLD_OPS
+from ipujax.compiler.ir import Op, declare
+from ipujax.compiler.ir.traits import TRAITS, UNKNOWN
+from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS
 
 #: A rule gives one tensor for each result of the op.
 Rule = Callable[[Any, Op], Sequence[Any]]
 
 RULES: dict[str, Rule] = {}
+#: Rules of custom calls, by the call's target.
+CUSTOM_CALLS: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Registers a function `(builder, op) -> tensors` for ops of these names.
 
     Raises:
-        TypeError: a name has a rule or a refusal already, or the signature is another.
+        TypeError: a name has a rule already, or no traits, or the signature is another.
     """
 
     def register(function: Rule) -> Rule:
-        _check_signature(function)
         for name in names:
-            if name in RULES or name in REFUSED:
+            row = TRAITS.get(name, UNKNOWN)
+            if row is UNKNOWN:
                 raise TypeError(
-                    f"[rules] needs one entry per op; got a second one for {name!r} in "
-                    f"{function.__module__}. Remove one of them."
+                    f"[rules] needs the traits of each op with a rule; got none of {name!r} in "
+                    f"{function.__module__}. Call declare({name!r}, ...) before the rule."
                 )
-            RULES[name] = function
+            _register(RULES, name, function, bool(row.refused or row.away))
         return function
 
     return register
-
-
-def _check_signature(function: Rule) -> None:
-    parameters = list(inspect.signature(function).parameters)
-    if parameters != ["builder", "op"]:
-        raise TypeError(
-            f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
-            f"({', '.join(parameters)}). Declare these two."
-        )
-
-
-#: Rules of custom calls, by the call's target.
-CUSTOM_CALLS: dict[str, Rule] = {}
 
 
 def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
@@ -57,66 +47,72 @@ def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
     """
 
     def register(function: Rule) -> Rule:
-        _check_signature(function)
         for target in targets:
-            if target in CUSTOM_CALLS:
-                raise TypeError(
-                    f"[rules] needs one rule per target; got a second one for {target!r} in "
-                    f"{function.__module__}. Remove one of them."
-                )
-            CUSTOM_CALLS[target] = function
+            _register(CUSTOM_CALLS, target, function)
         return function
 
     return register
 
 
+def _register(table: dict[str, Rule], name: str, function: Rule, is_taken: bool = False) -> None:
+    parameters = list(inspect.signature(function).parameters)
+    if parameters != ["builder", "op"]:
+        raise TypeError(
+            f"[rules] needs a rule with parameters (builder, op); got {function.__name__}"
+            f"({', '.join(parameters)}). Declare these two."
+        )
+    if name in table or is_taken:
+        raise TypeError(
+            f"[rules] needs one entry per op; got a second one for {name!r} in "
+            f"{function.__module__}. Remove one of them."
+        )
+    table[name] = function
+
+
+# Ops that no rule lowers -------------------------------------------------------------------------
+
 _ASYNC = "a program runs one op after another; use the collective itself"
-_DYNAMIC = "shapes must be known when compiling; an IPU program has fixed shapes"
 _QUANTISED = "quantised types have no place on an IPU; use int8 and scale yourself"
 _HOST = "the host is reached with io_callback and jax.debug, not with in- and outfeeds"
+_OLD = "JAX does not write it; it is rewritten when programs are divided"
 
-#: Ops that are refused, each with the reason that users are told.
-REFUSED: dict[str, str] = {
-    "async_done": _ASYNC,
-    "async_start": _ASYNC,
-    "infeed": _HOST,
-    "outfeed": _HOST,
-    "recv": _HOST,
-    "send": _HOST,
-    "set_dimension_size": _DYNAMIC,
-    "uniform_dequantize": _QUANTISED,
-    "uniform_quantize": _QUANTISED,
-}
-#: Ops that the reader takes away, so that no rule ever sees them.
-READ_AWAY = frozenset(
-    {
-        "composite",
-        "constant",
-        "get_tuple_element",
-        "return",
-        "tuple",
-    }
+declare("async_done", "async_start", refused=_ASYNC)
+declare("infeed", "outfeed", "recv", "send", effect=True, refused=_HOST)
+declare("set_dimension_size", refused=DYNAMIC_REASON)
+declare("uniform_dequantize", "uniform_quantize", refused=_QUANTISED)
+declare("constant", away="the reader: it leaves no op")
+declare("composite", away="the reader: it leaves no op", replicated="its callee is there instead")
+declare(
+    "get_tuple_element",
+    "return",
+    "tuple",
+    away="the reader: it leaves no op",
+    replicated="it only hands values on",
 )
-#: Ops on complex numbers alone, which a pass takes away.
-SPLIT_AWAY = frozenset({"complex", "imag", "real"})
-#: Ops that the reader turns into others, and into which.
-REWRITTEN = {name: becomes for name, (becomes, _) in OLD_OPS.items()} | DYNAMIC
+declare(
+    "complex",
+    "imag",
+    "real",
+    partition="elementwise",
+    away="passes/complex.py: complex numbers become two real ones",
+)
+for _name, (_becomes, _) in OLD_OPS.items():
+    declare(_name, away=f"the reader: becomes {_becomes}", replicated=_OLD)
+for _name, _becomes in DYNAMIC.items():
+    _where = "where its shapes are constants"
+    declare(_name, away=f"the reader: becomes {_becomes} {_where}", replicated=_OLD)
 
 
 def op_table() -> str:
-    """The generated page docs/ops.md: every op of the dialect, and how it is treated."""
-    lines = ["| op | lowered by |", "|---|---|"]
-    for name in sorted({*RULES, *REFUSED, *READ_AWAY, *SPLIT_AWAY, *REWRITTEN}):
-        if name in RULES:
-            module = RULES[name].__module__.rpartition(".")[2]
-            lines.append(f"| `{name}` | rules/{module}.py |")
-        elif name in REFUSED:
-            lines.append(f"| `{name}` | refused: {REFUSED[name]} |")
-        elif name in SPLIT_AWAY:
-            lines.append(f"| `{name}` | passes/complex.py: complex numbers become two real ones |")
-        elif name in REWRITTEN:
-            where = " where its shapes are constants" if name in DYNAMIC else ""
-            lines.append(f"| `{name}` | the reader: becomes {REWRITTEN[name]}{where} |")
+    """The generated page docs/ops.md: every op, how it is lowered, and what several devices do."""
+    lines = ["| op | lowered by | over several devices |", "|---|---|---|"]
+    for name, row in sorted(TRAITS.items()):
+        if row.refused:
+            how = f"refused: {row.refused}"
+        elif row.away:
+            how = row.away
         else:
-            lines.append(f"| `{name}` | the reader: it leaves no op |")
+            how = f"rules/{RULES[name].__module__.rpartition('.')[2]}.py"
+        where = f"whole: {row.replicated}" if row.replicated else "in blocks"
+        lines.append(f"| `{name}` | {how} | {'' if row.refused else where} |")
     return "\n".join(lines) + "\n"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
+
+declare("rng", effect=True)
+declare("rng_bit_generator", replicated="all devices draw the same bits from the same state")
 
 _ALGORITHMS = {"THREE_FRY": "threefry", "PHILOX": "philox", "DEFAULT": "default"}
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.elementwise import body_expressions
 from ipujax.compiler.rules.registry import rule
+
+declare(
+    "scatter",
+    update=True,
+    combines=True,
+    complex="pairs",
+    indices=lambda op: range(len(op.results), len(op.results) + 1),
+)
 
 
 @rule("scatter")

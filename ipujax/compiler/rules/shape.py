@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
+
+declare("broadcast_in_dim", "reshape", "transpose", view=True, moves=True, complex="parts")
+declare("reverse", along=("dimensions",), view=True, moves=True, complex="parts")
+declare("concatenate", along=("dimension",), moves=True, cheap=True, complex="parts")
+declare("pad", moves=True, complex="parts")
+declare("optimization_barrier", partition="each", moves=True, unique=True, complex="pairs")
+declare("bitcast_convert")
 
 
 @rule("reshape")

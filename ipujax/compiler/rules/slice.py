@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op, Value
+from ipujax.compiler.ir import Op, Value, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
+
+declare("slice", view=True, moves=True, complex="parts")
+declare(
+    "dynamic_slice",
+    moves=True,
+    complex="parts",
+    indices=lambda op: range(1, len(op.operands)),
+)
+declare(
+    "dynamic_update_slice",
+    moves=True,
+    update=True,
+    complex="parts",
+    indices=lambda op: range(2, len(op.operands)),
+)
 
 
 @rule("slice")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op
+from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.elementwise import body_expressions
 from ipujax.compiler.rules.registry import rule
+
+declare("sort", along=("dimension",), moves=True, complex="pairs")
+declare("chlo.top_k", moves=True)
 
 
 @rule("sort")

@@ -7,10 +7,11 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ipujax.compiler.partition.localise import Localiser, shape_of
+from ipujax.compiler.partition.localise import Localiser, localises, shape_of
 from ipujax.compiler.partition.mesh import Layout, layout_of
 
 
+@localises("while", always=True)
 def while_(localiser: Localiser, operation: Any) -> None:
     """What is carried keeps its layout from one turn to the next."""
     carried = localiser.declared(operation)
@@ -25,6 +26,7 @@ def while_(localiser: Localiser, operation: Any) -> None:
         localiser.set(result, layout)
 
 
+@localises("case", "if", always=True)
 def choice(localiser: Localiser, operation: Any) -> None:
     """case and if: all branches return one layout."""
     wanted = localiser.declared(operation)
@@ -35,6 +37,7 @@ def choice(localiser: Localiser, operation: Any) -> None:
         localiser.set(result, layout)
 
 
+@localises("sdy.manual_computation", always=True)
 def manual_computation(localiser: Localiser, operation: Any) -> None:
     """The body takes the place of the op. Inside, axes that are not manual may still be dealt."""
     shardings, outer = localiser.shardings, localiser.manual
@@ -77,11 +80,3 @@ def _axes(attr: Any) -> list[str]:
 
 def _name(item: Any) -> str:
     return item if isinstance(item, str) else ir.StringAttr(item).value
-
-
-RULES = {
-    "stablehlo.while": while_,
-    "stablehlo.case": choice,
-    "stablehlo.if": choice,
-    "sdy.manual_computation": manual_computation,
-}

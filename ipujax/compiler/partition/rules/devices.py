@@ -8,14 +8,23 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax import host_callbacks, jax_compat, placement
-from ipujax.compiler.partition.factors import Dims, Factors, localise
-from ipujax.compiler.partition.localise import Localiser, replicate
+from ipujax.compiler.partition.localise import Localiser, localises, replicate
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
 from ipujax.compiler.partition.stand_ins import as_op, is_stand_in
 from ipujax.errors import CallbackError
 
 
+@localises(
+    "sdy.reshard",
+    "sdy.sharding_constraint",
+    "sdy.all_gather",
+    "sdy.all_slice",
+    "sdy.all_to_all",
+    "sdy.collective_permute",
+    "sdy.reduce_scatter",
+    always=True,
+)
 def reshard_to(localiser: Localiser, operation: Any) -> None:
     """sdy.reshard and sdy's collectives say what layout they end in; that is all that counts."""
     attributes = operation.attributes
@@ -25,6 +34,7 @@ def reshard_to(localiser: Localiser, operation: Any) -> None:
     localiser.rename(operation, [localiser.take_as(value, layout)])
 
 
+@localises("sdy.all_reduce", always=True)
 def all_reduce(localiser: Localiser, operation: Any) -> None:
     """Left to who uses it where that saves something.
 
@@ -41,14 +51,22 @@ def all_reduce(localiser: Localiser, operation: Any) -> None:
         reshard_to(localiser, operation)
 
 
+@localises("partition_id", always=True)
+def by_device(localiser: Localiser, operation: Any) -> None:
+    """Differs from device to device: the op stays as it is."""
+
+
+@localises("sdy.propagation_barrier", "sdy.data_flow_edge", always=True)
 def same(localiser: Localiser, operation: Any) -> None:
     localiser.rename(operation, list(operation.operands))
 
 
+@localises("sdy.sharding_group", always=True)
 def nothing(localiser: Localiser, operation: Any) -> None:
     operation.erase()
 
 
+@localises("replica_id", always=True)
 def replica_id(localiser: Localiser, operation: Any) -> None:
     """The devices of one replica are its partitions: there is one replica."""
     kind = operation.results[0].type
@@ -57,23 +75,7 @@ def replica_id(localiser: Localiser, operation: Any) -> None:
     localiser.substitute(operation, made, None)
 
 
-def collective(*names: str) -> Any:
-    """The rule of a collective that moves along the dimensions named by these attributes."""
-
-    def rule(localiser: Localiser, operation: Any) -> None:
-        if localiser.is_whole(operation):
-            return
-        if len(operation.operands) != 1:
-            replicate(localiser, operation)
-            return
-        moved = {ir.IntegerAttr(operation.attributes[name]).value for name in names}
-        rank = len(localiser.shape(operation.results[0]))
-        dims: Dims = tuple(None if d in moved else d for d in range(rank))
-        localise(localiser, operation, Factors([dims], [dims]))
-
-    return rule
-
-
+@localises("custom_call", always=True)
 def custom_call(localiser: Localiser, operation: Any) -> None:
     """Calls of Python run on one device of those that hold the same; others run everywhere."""
     target = ir.StringAttr(operation.attributes["call_target_name"]).value
@@ -108,6 +110,7 @@ def inspect_sharding(localiser: Localiser, operation: Any) -> None:
     operation.erase()
 
 
+@localises("rng", always=True)
 def rng(localiser: Localiser, operation: Any) -> None:
     """Each device would draw its own numbers: all take those of the first."""
     replicate(localiser, operation)
@@ -180,25 +183,3 @@ def _return(block: Any, values: list[Any], location: Any) -> None:
 
 def _is_token(kind: Any) -> bool:
     return "token" in str(kind)
-
-
-RULES = {
-    "sdy.reshard": reshard_to,
-    "sdy.sharding_constraint": reshard_to,
-    "sdy.all_gather": reshard_to,
-    "sdy.all_reduce": all_reduce,
-    "sdy.all_slice": reshard_to,
-    "sdy.all_to_all": reshard_to,
-    "sdy.collective_permute": reshard_to,
-    "sdy.reduce_scatter": reshard_to,
-    "sdy.propagation_barrier": same,
-    "sdy.data_flow_edge": same,
-    "sdy.sharding_group": nothing,
-    "stablehlo.all_gather": collective("all_gather_dim"),
-    "stablehlo.all_to_all": collective("split_dimension", "concat_dimension"),
-    "stablehlo.reduce_scatter": collective("scatter_dimension"),
-    "stablehlo.custom_call": custom_call,
-    "stablehlo.partition_id": lambda localiser, operation: None,
-    "stablehlo.replica_id": replica_id,
-    "stablehlo.rng": rng,
-}

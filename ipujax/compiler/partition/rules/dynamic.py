@@ -12,24 +12,23 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.emit import Emitter
-from ipujax.compiler.partition.factors import Dims, Factors, deal, dealt, localise
-from ipujax.compiler.partition.localise import Localiser
+from ipujax.compiler.partition.factors import Dims, Factors, deal, dealt, kept, localise
+from ipujax.compiler.partition.localise import Localiser, localises
 from ipujax.compiler.partition.mesh import Digits, Mesh, Shape, block_size
 from ipujax.compiler.partition.shift import can_shift
 
 
+@localises("dynamic_slice")
 def dynamic_slice(localiser: Localiser, operation: Any) -> None:
     """A dimension that is taken whole can be dealt: it begins at 0 whatever the start says."""
-    if localiser.is_whole(operation):
-        return
     shape = localiser.shape(operation.operands[0])
     taken = localiser.shape(operation.results[0])
-    kept = _kept(shape, taken)
+    whole = kept(shape, taken)
     single = _single(operation, shape, taken)
-    operand = tuple(d if d in single else factor for d, factor in enumerate(kept))
+    operand = tuple(d if d in single else factor for d, factor in enumerate(whole))
     starts: list[Dims] = [()] * len(shape)
     fills = [None] * len(operation.operands)
-    factors = Factors([operand, *starts], [kept], frozenset(single), fills=fills)
+    factors = Factors([operand, *starts], [whole], frozenset(single), fills=fills)
     mesh, digits = deal(localiser, operation, factors)
     shifted = [d for d in single if digits.get(d)]
     if mesh is None or not shifted:
@@ -53,12 +52,11 @@ def _local_sizes(localiser: Localiser, operation: Any, digits: dict[int, Digits]
     operation.attributes["slice_sizes"] = ir.DenseI64ArrayAttr.get(local)
 
 
+@localises("dynamic_update_slice")
 def dynamic_update_slice(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
     shape = localiser.shape(operation.operands[0])
     written = localiser.shape(operation.operands[1])
-    update = _kept(shape, written)
+    update = kept(shape, written)
     single = _single(operation, shape, written)
     whole = tuple(d if d in single else factor for d, factor in enumerate(update))
     starts: list[Dims] = [()] * len(shape)
@@ -116,13 +114,3 @@ def _clamped(emit: Emitter, place: Any, last: int) -> Any:
     element = place.type.element_type
     low, high = (emit.constant(np.asarray(number), element) for number in (0, last))
     return emit.one("stablehlo.clamp", place.type, [low, place, high])
-
-
-def _kept(before: Shape, after: Shape) -> Dims:
-    return tuple(d if b == a else None for d, (b, a) in enumerate(zip(before, after, strict=True)))
-
-
-RULES = {
-    "stablehlo.dynamic_slice": dynamic_slice,
-    "stablehlo.dynamic_update_slice": dynamic_update_slice,
-}

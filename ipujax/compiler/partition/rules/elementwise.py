@@ -5,66 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ipujax.compiler.partition.factors import Dims, Factors, localise
-from ipujax.compiler.partition.localise import Localiser, replicate
-
-NAMES = (
-    "abs",
-    "add",
-    "and",
-    "atan2",
-    "cbrt",
-    "ceil",
-    "clamp",
-    "compare",
-    "complex",
-    "convert",
-    "cosine",
-    "count_leading_zeros",
-    "divide",
-    "exponential",
-    "exponential_minus_one",
-    "floor",
-    "imag",
-    "is_finite",
-    "log",
-    "log_plus_one",
-    "logistic",
-    "map",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negate",
-    "not",
-    "or",
-    "popcnt",
-    "power",
-    "real",
-    "reduce_precision",
-    "remainder",
-    "round_nearest_afz",
-    "round_nearest_even",
-    "rsqrt",
-    "select",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    "sign",
-    "sine",
-    "sqrt",
-    "subtract",
-    "tan",
-    "tanh",
-    "xor",
-    # Over groups of devices that hold the same block each:
-    "collective_broadcast",
-    "collective_permute",
-)
+from ipujax.compiler.partition.localise import Localiser, localises, replicate
 
 
+@localises("elementwise")
 def elementwise(localiser: Localiser, operation: Any) -> None:
     """Scalars next to tensors (of select and clamp) stay whole."""
-    if localiser.is_whole(operation):
-        return
     rank = max(len(localiser.shape(value)) for value in operation.results)
     dims: Dims = tuple(range(rank))
     operands = [dims[: len(localiser.shape(value))] for value in operation.operands]
@@ -74,6 +20,7 @@ def elementwise(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors(operands, [dims] * len(operation.results)))
 
 
+@localises("add")
 def add(localiser: Localiser, operation: Any) -> None:
     """Parts of two sums are added before they are combined: one collective instead of two."""
     first, second = (localiser.info(value) for value in operation.operands)
@@ -100,31 +47,18 @@ def is_added(value: Any, operation: Any) -> bool:
     return bool(users[0].name == "stablehlo.add")
 
 
+@localises("each")
 def each_its_own(localiser: Localiser, operation: Any) -> None:
     """Result k is operand k, whatever the others are."""
-    if localiser.is_whole(operation):
-        return
     for index, layout in enumerate(localiser.declared(operation)):
         localiser.require(operation, index, layout)
         localiser.set(operation.results[index], layout)
 
 
+@localises("bitcast_convert")
 def bitcast(localiser: Localiser, operation: Any) -> None:
     """Elements of another width come from, or fall into, a last dimension, which stays whole."""
     ranks = [len(localiser.shape(v)) for v in (operation.operands[0], operation.results[0])]
     shared = tuple(range(min(ranks)))
     operand, result = ((*shared, *(None,) * (rank - len(shared))) for rank in ranks)
     localise(localiser, operation, Factors([operand], [result]))
-
-
-#: Ops that JAX writes as composites.
-CHLO = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
-
-RULES = {
-    **{f"chlo.{name}": elementwise for name in CHLO},
-    **{f"stablehlo.{name}": elementwise for name in NAMES},
-    "stablehlo.add": add,
-    "stablehlo.all_reduce": each_its_own,
-    "stablehlo.optimization_barrier": each_its_own,
-    "stablehlo.bitcast_convert": bitcast,
-}

@@ -9,15 +9,14 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.partition.factors import Factors, deal, dealt, localise
-from ipujax.compiler.partition.localise import Localiser
+from ipujax.compiler.partition.localise import Localiser, localises
 from ipujax.compiler.partition.mesh import Digits, block_size
 from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 
 
+@localises("gather")
 def gather(localiser: Localiser, operation: Any) -> None:
     """Batches of indices, dimensions that slices take whole, and those that indices look up."""
-    if localiser.is_whole(operation):
-        return
     numbers = stablehlo.GatherDimensionNumbers(operation.attributes["dimension_numbers"])
     shape, indices_shape, result_shape = (
         localiser.shape(value) for value in (*operation.operands, *operation.results)
@@ -83,6 +82,3 @@ def _local_window(operand: list[int | None], looked_up: list[int]) -> Any:
         operation.attributes["slice_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
 
     return adjust
-
-
-RULES = {"stablehlo.gather": gather}

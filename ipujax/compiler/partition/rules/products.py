@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.elements import elements
-from ipujax.compiler.partition.emit import COMBINERS, tensor_type
+from ipujax.compiler.ir.fold import identity_of
+from ipujax.compiler.ir.traits import traits_of
+from ipujax.compiler.partition.emit import tensor_type
 from ipujax.compiler.partition.factors import (
     Dims,
     Factors,
@@ -20,15 +21,12 @@ from ipujax.compiler.partition.factors import (
     dealt,
     localise,
 )
-from ipujax.compiler.partition.localise import Localiser
+from ipujax.compiler.partition.localise import Localiser, localises
 from ipujax.compiler.partition.mesh import Digits, count
 
-_KINDS = {name: kind for kind, name in COMBINERS.items()}
 
-
+@localises("dot_general")
 def dot_general(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
     numbers = stablehlo.DotDimensionNumbers(operation.attributes["dot_dimension_numbers"])
     lhs: list[int | None] = [None] * len(localiser.shape(operation.operands[0]))
     rhs: list[int | None] = [None] * len(localiser.shape(operation.operands[1]))
@@ -65,10 +63,9 @@ def zeros_for(operation: Any) -> Sequence[Fill] | None:
     return [0] * len(operation.operands)
 
 
+@localises("convolution")
 def convolution(localiser: Localiser, operation: Any) -> None:
     """Batch, features and groups can be dealt; space is whole on every device."""
-    if localiser.is_whole(operation):
-        return
     attributes = operation.attributes
     numbers = stablehlo.ConvDimensionNumbers(attributes["dimension_numbers"])
     feature_groups = ir.IntegerAttr(attributes["feature_group_count"]).value
@@ -110,9 +107,8 @@ def _fewer_groups(localiser: Localiser, operation: Any, digits: dict[int, Digits
     )
 
 
+@localises("reduce")
 def reduce(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
     reduced = set(ir.DenseI64ArrayAttr(operation.attributes["dimensions"]))
     count_inputs = len(operation.results)
     rank = len(localiser.shape(operation.operands[0]))
@@ -189,10 +185,10 @@ def combiner_of(region: Any) -> str | None:
         return None
     if {*ops[0].operands} != {*block.arguments}:
         return None
-    kind = _KINDS.get(ops[0].name)
+    kind = ops[0].name.removeprefix("stablehlo.")
     if kind in ("and", "or") and ops[0].results[0].type.element_type.width != 1:
         return None
-    return kind
+    return kind if traits_of(kind).identity else None
 
 
 def _reduction(operation: Any) -> str | None:
@@ -218,26 +214,4 @@ def is_neutral(value: Any, kind: str) -> bool:
     found = elements(owner.attributes["value"]).reshape(-1)
     if found.size == 0 or (found != found[0]).any():
         return False
-    return bool(found[0] == _neutral(kind, found.dtype))
-
-
-def _neutral(kind: str, dtype: np.dtype) -> Any:
-    if dtype == np.bool_:
-        return kind in ("and", "min", "mul")
-    if kind in ("add", "or"):
-        return 0
-    if kind == "mul":
-        return 1
-    if kind == "and":
-        return np.asarray(-1).astype(dtype)
-    if np.issubdtype(dtype, np.integer):
-        limits = np.iinfo(dtype)
-        return limits.min if kind == "max" else limits.max
-    return -np.inf if kind == "max" else np.inf
-
-
-RULES = {
-    "stablehlo.dot_general": dot_general,
-    "stablehlo.convolution": convolution,
-    "stablehlo.reduce": reduce,
-}
+    return bool(found[0] == identity_of(kind, found.dtype))

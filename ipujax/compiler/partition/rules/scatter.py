@@ -7,19 +7,18 @@ from typing import Any
 from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.partition.factors import Factors, deal, dealt, localise
-from ipujax.compiler.partition.localise import Localiser
+from ipujax.compiler.partition.localise import Localiser, localises
 from ipujax.compiler.partition.mesh import Digits, Mesh
 from ipujax.compiler.partition.rules.products import combiner_of, is_neutral, zeros_for
 from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 
 
+@localises("scatter")
 def scatter(localiser: Localiser, operation: Any) -> None:
     """Batches that all share, whole dimensions of windows, and dimensions that indices look up.
 
     Updates that are dealt are scattered where they are, and the results combined.
     """
-    if localiser.is_whole(operation):
-        return
     numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
     inputs = len(operation.results)
     shape = localiser.shape(operation.operands[0])
@@ -47,7 +46,7 @@ def scatter(localiser: Localiser, operation: Any) -> None:
         operand[d] = d
     kind = combiner_of(operation.regions[0]) if inputs == 1 else None
     reduced: set[int] = set()
-    if kind in ("add", "max", "min") and can_shift(operation, inputs):
+    if kind in ("add", "maximum", "minimum") and can_shift(operation, inputs):
         for d in batches:
             if indices[d] is None:
                 factor = len(shape) + d
@@ -87,6 +86,3 @@ def _once(
     chosen = emit.one("stablehlo.select", value.type, [first, value, zeros])
     localiser.adopt(chosen, localiser.info(value))
     operation.operands[0] = chosen
-
-
-RULES = {"stablehlo.scatter": scatter}

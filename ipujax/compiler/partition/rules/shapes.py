@@ -8,8 +8,8 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.emit import tensor_type
-from ipujax.compiler.partition.factors import Dims, Factors, localise
-from ipujax.compiler.partition.localise import Localiser, replicate, shape_of
+from ipujax.compiler.partition.factors import Factors, kept, localise, localise_beside
+from ipujax.compiler.partition.localise import Localiser, localises, replicate, shape_of
 from ipujax.compiler.partition.mesh import (
     Digits,
     Layout,
@@ -26,9 +26,8 @@ def _numbers(operation: Any, name: str) -> list[int]:
     return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
 
 
+@localises("broadcast_in_dim")
 def broadcast_in_dim(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
     source = localiser.shape(operation.operands[0])
     result = localiser.shape(operation.results[0])
     to = _numbers(operation, "broadcast_dimensions")
@@ -36,9 +35,8 @@ def broadcast_in_dim(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors([operand], [tuple(range(len(result)))]))
 
 
+@localises("transpose")
 def transpose(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
     order = _numbers(operation, "permutation")
     info = localiser.info(operation.operands[0])
     if info is not None and info.partial is not None and is_added(operation.results[0], operation):
@@ -48,38 +46,18 @@ def transpose(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors([tuple(range(len(order)))], [tuple(order)]))
 
 
-def concatenate(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
-    joined = ir.IntegerAttr(operation.attributes["dimension"]).value
-    rank = len(localiser.shape(operation.results[0]))
-    dims: Dims = tuple(None if d == joined else d for d in range(rank))
-    localise(localiser, operation, Factors([dims] * len(operation.operands), [dims]))
-
-
-def reverse(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
-    turned = set(_numbers(operation, "dimensions"))
-    rank = len(localiser.shape(operation.results[0]))
-    dims: Dims = tuple(None if d in turned else d for d in range(rank))
-    localise(localiser, operation, Factors([dims], [dims]))
-
-
+@localises("pad")
 def pad(localiser: Localiser, operation: Any) -> None:
-    if localiser.is_whole(operation):
-        return
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     padding = np.array([_numbers(operation, name) for name in names])
-    dims: Dims = tuple(None if both.any() else d for d, both in enumerate(padding.T))
-    localise(localiser, operation, Factors([dims, ()], [dims]))
+    padded = [d for d, each in enumerate(padding.T) if each.any()]
+    localise_beside(localiser, operation, padded)
 
 
+@localises("slice")
 def slice_(localiser: Localiser, operation: Any) -> None:
     """A dimension that is taken whole can be dealt."""
-    if localiser.is_whole(operation):
-        return
-    dims = _kept(localiser.shape(operation.operands[0]), localiser.shape(operation.results[0]))
+    dims = kept(localiser.shape(operation.operands[0]), localiser.shape(operation.results[0]))
     localise(localiser, operation, Factors([dims], [dims]), _local_limits)
 
 
@@ -89,11 +67,7 @@ def _local_limits(localiser: Localiser, operation: Any, digits: dict[int, Digits
     operation.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(local)
 
 
-def _kept(before: Shape, after: Shape) -> Dims:
-    """Dimensions of one size have only one place to be."""
-    return tuple(d if b == a else None for d, (b, a) in enumerate(zip(before, after, strict=True)))
-
-
+@localises("iota", always=True)
 def iota(localiser: Localiser, operation: Any) -> None:
     """Each device counts from where its block begins."""
     (layout,) = localiser.declared(operation)
@@ -124,6 +98,7 @@ def iota(localiser: Localiser, operation: Any) -> None:
     localiser.substitute(operation, made, layout)
 
 
+@localises("constant", "sdy.constant", always=True)
 def constant(localiser: Localiser, operation: Any) -> None:
     """One number everywhere is written in the block's shape; other constants stay whole."""
     result = operation.results[0]
@@ -153,10 +128,9 @@ def _respell(localiser: Localiser, operation: Any) -> None:
     localiser.substitute(operation, made.operation.results[0], None)
 
 
+@localises("reshape")
 def reshape(localiser: Localiser, operation: Any) -> None:
     """Dimensions that are joined or parted can be dealt from the major one on."""
-    if localiser.is_whole(operation):
-        return
     (wanted,) = localiser.declared(operation)
     before = localiser.shape(operation.operands[0])
     after = localiser.shape(operation.results[0])
@@ -231,17 +205,3 @@ def _dealt(sizes: list[int], digits: Digits) -> list[Digits]:
         open_ = open_ and size == 1
         dealt.append(found)
     return dealt
-
-
-RULES = {
-    "stablehlo.broadcast_in_dim": broadcast_in_dim,
-    "stablehlo.concatenate": concatenate,
-    "stablehlo.constant": constant,
-    "stablehlo.iota": iota,
-    "stablehlo.pad": pad,
-    "stablehlo.reshape": reshape,
-    "stablehlo.reverse": reverse,
-    "stablehlo.slice": slice_,
-    "stablehlo.transpose": transpose,
-    "sdy.constant": constant,
-}

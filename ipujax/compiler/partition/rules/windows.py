@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.elements import elements
-from ipujax.compiler.partition.factors import Dims, Factors, localise
-from ipujax.compiler.partition.localise import Localiser
+from ipujax.compiler.ir.traits import traits_of
+from ipujax.compiler.partition.factors import localise_beside
+from ipujax.compiler.partition.localise import Localiser, localises, replicate
 
 
-def _along(rank: int, whole: Iterable[int]) -> Dims:
-    whole = set(whole)
-    return tuple(None if d in whole else d for d in range(rank))
+@localises("along")
+def along(localiser: Localiser, operation: Any) -> None:
+    """Dimensions that the op's attributes name stay whole."""
+    attributes, row = operation.attributes, traits_of(operation.name)
+    if row.collective and len(operation.operands) != 1:
+        replicate(localiser, operation)
+        return
+    whole: list[int] = []
+    for attribute in (attributes[name] for name in row.along):
+        is_one = isinstance(attribute, ir.IntegerAttr)
+        whole += [attribute.value] if is_one else ir.DenseI64ArrayAttr(attribute)
+    localise_beside(localiser, operation, whole)
 
 
-def _same_dims(localiser: Localiser, operation: Any, whole: Iterable[int]) -> None:
-    """All tensors have the same dimensions; scalars have none."""
-    rank = len(localiser.shape(operation.results[0]))
-    dims = _along(rank, whole)
-    operands = [dims if localiser.shape(value) else () for value in operation.operands]
-    localise(localiser, operation, Factors(operands, [dims] * len(operation.results)))
-
-
-def sort(localiser: Localiser, operation: Any) -> None:
-    if not localiser.is_whole(operation):
-        _same_dims(localiser, operation, [ir.IntegerAttr(operation.attributes["dimension"]).value])
-
-
+@localises("chlo.top_k")
 def top_k(localiser: Localiser, operation: Any) -> None:
-    if not localiser.is_whole(operation):
-        _same_dims(localiser, operation, [len(localiser.shape(operation.results[0])) - 1])
+    localise_beside(localiser, operation, [len(localiser.shape(operation.results[0])) - 1])
 
 
+@localises("fft")
 def fft(localiser: Localiser, operation: Any) -> None:
-    if not localiser.is_whole(operation):
-        rank = len(localiser.shape(operation.results[0]))
-        length = len(ir.DenseI64ArrayAttr(operation.attributes["fft_length"]))
-        _same_dims(localiser, operation, range(rank - length, rank))
+    rank = len(localiser.shape(operation.results[0]))
+    length = len(ir.DenseI64ArrayAttr(operation.attributes["fft_length"]))
+    localise_beside(localiser, operation, range(rank - length, rank))
 
 
+@localises("matrices")
 def matrices(localiser: Localiser, operation: Any) -> None:
     """Linear algebra on the last two dimensions."""
-    if not localiser.is_whole(operation):
-        rank = len(localiser.shape(operation.results[0]))
-        _same_dims(localiser, operation, (rank - 2, rank - 1))
+    rank = len(localiser.shape(operation.results[0]))
+    localise_beside(localiser, operation, (rank - 2, rank - 1))
 
 
+@localises("windows")
 def windows(localiser: Localiser, operation: Any) -> None:
     """reduce_window and select_and_scatter: dimensions without a window can be dealt."""
-    if localiser.is_whole(operation):
-        return
     attributes = operation.attributes
     window = list(ir.DenseI64ArrayAttr(attributes["window_dimensions"]))
     moved = {d for d, size in enumerate(window) if size != 1}
@@ -64,15 +59,4 @@ def windows(localiser: Localiser, operation: Any) -> None:
     if "padding" in attributes:
         padding = np.asarray(elements(attributes["padding"])).reshape(-1, 2)
         moved |= {d for d, both in enumerate(padding) if both.any()}
-    _same_dims(localiser, operation, moved)
-
-
-RULES = {
-    "chlo.top_k": top_k,
-    "stablehlo.sort": sort,
-    "stablehlo.fft": fft,
-    "stablehlo.cholesky": matrices,
-    "stablehlo.triangular_solve": matrices,
-    "stablehlo.reduce_window": windows,
-    "stablehlo.select_and_scatter": windows,
-}
+    localise_beside(localiser, operation, moved)

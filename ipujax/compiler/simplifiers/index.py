@@ -1,4 +1,4 @@
-"""Gathers, scatters and reductions that are plainer ops: used by the table of `simplify`.
+"""Gathers, scatters and reductions that are plainer ops.
 
 Before:  %1 = gather(%0, [0, 2])                        After:  %1 = reshape(slice(%0) from [0, 2])
          %2 = scatter(%0, 0, %u) over all of %0                 %2 = add(%0, reshape(%u))
@@ -11,55 +11,40 @@ import math
 
 import numpy as np
 
-from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Block, Op, Shape, Value, splat
+from ipujax.compiler.ir import Op, Shape, Value, Writer, combiner_of, splat
+from ipujax.compiler.ir.fold import is_identity
+from ipujax.compiler.ir.rewriter import Rule
+from ipujax.compiler.simplifiers.shapes import reshaped, sliced
 
-#: The number that a reduction may start from without changing anything.
-_IDENTITY = {"add": 0, "multiply": 1, "or": 0, "and": 1}
 
-
-def binary_name(block: Block) -> str | None:
-    """The op's name where the block is just `op(arg 0, arg 1)`, in any order."""
-    if len(block.ops) != 1 or len(block.args) != 2 or len(block.results) != 1:
+def _reduce(w: Writer, op: Op) -> list[Value] | None:
+    """Of one element everywhere, or over dimensions of size 1 alone."""
+    name = combiner_of(op.regions[0])
+    if name is None or not is_identity(op.operands[1], name):
         return None
-    (inner,) = block.ops
-    if block.results[0] is not inner.results[0] or set(inner.operands) != set(block.args):
-        return None
-    return inner.name
-
-
-def _is_identity(name: str, value: Value) -> bool:
-    if not value.is_splat or value.const is None:
-        return False
-    scalar, kind = value.const.flat[0], DTYPES[value.dtype].kind
-    if name in ("maximum", "minimum"):
-        if kind == "f":
-            return bool(scalar == (-np.inf if name == "maximum" else np.inf))
-        if kind in "iu":
-            info = np.iinfo(value.const.dtype)
-            return bool(scalar == (info.min if name == "maximum" else info.max))
-    if name in ("and", "or") and kind != "b":
-        return False
-    return name in _IDENTITY and bool(scalar == _IDENTITY[name])
-
-
-def reduce_nothing(op: Op) -> list[Value] | str | None:
-    """A value, or "reshape" where the op only drops dimensions of size 1."""
-    if len(op.results) != 1:
-        return None
-    operand, init = op.operands
-    name = binary_name(op.regions[0])
-    if name is None or not _is_identity(name, init):
-        return None
+    operand, result = op.operands[0], op.results[0]
     if operand.is_splat and name in ("and", "or", "maximum", "minimum"):
         assert operand.const is not None
-        return [splat(operand.const.flat[0:1], op.results[0].shape, operand.dtype)]
+        return [splat(operand.const.flat[0:1], result.shape, operand.dtype)]
     if all(operand.shape[dim] == 1 for dim in op.attrs["dimensions"]):
-        return "reshape"
+        return [w.reshape(operand, result.shape)]
     return None
 
 
-def gather_window(op: Op) -> tuple[Shape, Shape] | None:
+def _gather(w: Writer, op: Op) -> list[Value] | None:
+    """One window at a constant index is a slice."""
+    window = _window(op)
+    if window is None:
+        return None
+    begin, end = window
+    operand, result = op.operands[0], op.results[0]
+    shape = tuple(e - b for b, e in zip(begin, end, strict=True))
+    if shape == result.shape != operand.shape:
+        return [w.slice(operand, begin, end)]
+    return [w.reshape(sliced(w, operand, begin, end), result.shape)]
+
+
+def _window(op: Op) -> tuple[Shape, Shape] | None:
     """(begin, end) of the one window that a gather at a single constant index reads."""
     operand, indices = op.operands
     numbers, sizes = op.attrs["dimension_numbers"], op.attrs["slice_sizes"]
@@ -74,13 +59,22 @@ def gather_window(op: Op) -> tuple[Shape, Shape] | None:
     return tuple(begin), tuple(b + size for b, size in zip(begin, sizes, strict=True))
 
 
-def scatters_over_all(op: Op) -> str | None:
+def _scatter(w: Writer, op: Op) -> list[Value] | None:
+    """One window that is all of the operand combines both element by element."""
+    name = _scatters_over_all(op)
+    if name is None:
+        return None
+    operand, _, updates = op.operands
+    return [w.op(name, [operand, reshaped(w, updates, operand.shape)])]
+
+
+def _scatters_over_all(op: Op) -> str | None:
     """The combining op's name where a scatter's one window is the whole operand."""
     if len(op.results) != 1:
         return None
     operand, indices, updates = op.operands
     numbers = op.attrs["scatter_dimension_numbers"]
-    name = binary_name(op.regions[0])
+    name = combiner_of(op.regions[0])
     if name is None or indices.const is None or numbers.input_batching_dims:
         return None
     starts = indices.num_elements
@@ -89,3 +83,6 @@ def scatters_over_all(op: Op) -> str | None:
     if starts == 0 or math.prod(updates.shape) != operand.num_elements:
         return None
     return name
+
+
+RULES: dict[str, Rule] = {"gather": _gather, "reduce": _reduce, "scatter": _scatter}

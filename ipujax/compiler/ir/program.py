@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.ir.traits import TRAITS, UNKNOWN, Traits
+from ipujax.compiler.scopes import ScopedOptions
+from ipujax.config import CompileConfig
 
 Shape = tuple[int, ...]
 
@@ -101,6 +104,11 @@ class Op:
         self.regions = regions or []
         self.results: list[Value] = []
 
+    @property
+    def traits(self) -> Traits:
+        """What is known of ops of this name."""
+        return TRAITS.get(self.name, UNKNOWN)
+
     def add_result(self, shape: Shape, dtype: str) -> Value:
         value = Value(shape, dtype, self, len(self.results))
         self.results.append(value)
@@ -143,7 +151,8 @@ class Program:
     parameters: list[Parameter]
     result_names: list[str] = field(default_factory=list)  #: may be empty
     attrs: dict[str, Any] = field(default_factory=dict)
-    x64: str = "error"  #: what becomes of 64-bit types: the option `ipu_x64`
+    #: How callers want it, and for ops around which they set something else.
+    options: ScopedOptions = field(default_factory=lambda: ScopedOptions(CompileConfig()))
     #: By index; passes that change a boundary type add to them.
     seen_arguments: dict[int, Seen] = field(default_factory=dict)
     seen_results: dict[int, Seen] = field(default_factory=dict)
@@ -173,6 +182,13 @@ def number(scalar: float, shape: Shape, dtype: str) -> Value:
     return splat(np.asarray(scalar, DTYPES[dtype].numpy), shape, dtype)
 
 
+def number_of(value: Value) -> Any:
+    """The one number that all elements are, where that is known: a constant, perhaps broadcast."""
+    while value.op is not None and value.op.name == "broadcast_in_dim":
+        value = value.op.operands[0]
+    return value.const.flat[0] if value.is_splat and value.const is not None else None
+
+
 def walk_blocks(block: Block) -> Iterator[Block]:
     """The block and all blocks inside it, outermost first."""
     pending = [block]
@@ -194,6 +210,43 @@ def walk_ops(block: Block) -> Iterator[Op]:
                 break
         else:
             pending.pop()
+
+
+def walk_values(block: Block) -> Iterator[Value]:
+    """All values that the block and those inside it make or use; some more than once."""
+    for inner in walk_blocks(block):
+        yield from inner.args
+        for op in inner.ops:
+            yield from op.operands
+            yield from op.results
+        yield from inner.results
+
+
+def blocks_run(block: Block) -> list[Block]:
+    """Blocks that are lowered to programs, not those that are functions of single elements."""
+    found = [block]
+    for op in block.ops:
+        if op.regions and op.traits.control_flow:
+            for region in op.regions:
+                found.extend(blocks_run(region))
+    return found
+
+
+def has_effect(op: Op) -> bool:
+    """Whether the op must run even if nobody uses its results."""
+    if op.traits.effect:
+        return op.name != "custom_call" or bool(op.attrs.get("has_side_effect"))
+    return any(has_effect(inner) for region in op.regions for inner in region.ops)
+
+
+def combiner_of(block: Block) -> str | None:
+    """The name of the op where the block is just `op(argument 0, argument 1)`."""
+    if len(block.ops) != 1 or block.results != block.ops[0].results:
+        return None
+    (inner,) = block.ops
+    in_order = len(block.args) == 2 and inner.operands == block.args
+    swapped = inner.operands == block.args[::-1] and inner.traits.identity != ""
+    return inner.name if in_order or swapped else None
 
 
 def captured(block: Block) -> list[Value]:
@@ -220,48 +273,10 @@ def captured(block: Block) -> list[Value]:
 
 def inputs_of(op: Op) -> list[Value]:
     """All values the op needs, those its regions capture included; no constants."""
+    if not op.regions:
+        return [value for value in op.operands if value.const is None]
     found = {value: None for value in op.operands if value.const is None}
     for region in op.regions:
         for value in captured(region):
             found[value] = None
     return list(found)
-
-
-def to_text(program: Program) -> str:
-    """The program for people: one op per line."""
-    names: dict[Value, str] = {}
-
-    def name(value: Value) -> str:
-        if value.const is not None:
-            if value.is_splat:
-                scalar = value.const.reshape(-1)[0] if value.const.size else "empty"
-                return f"{scalar}:{value.dtype}"
-            return f"const{value!r}"
-        return names.setdefault(value, f"%{len(names)}")
-
-    def shown(key: str, item: object) -> str:
-        if isinstance(item, Op):
-            return item.name
-        if isinstance(item, list) and item and isinstance(item[0], Op):
-            return f"{key}=[" + ", ".join(op.name for op in item) + "]"
-        return f"{key}={item}"
-
-    lines: list[str] = []
-
-    def write(block: Block, depth: int) -> None:
-        pad = "  " * depth
-        arguments = ", ".join(f"{name(a)}: {a!r}" for a in block.args)
-        lines.append(f"{pad}({arguments})")
-        for op in block.ops:
-            left = ", ".join(f"{name(r)}: {r!r}" for r in op.results)
-            attrs = ", ".join(shown(k, v) for k, v in op.attrs.items() if not k.startswith("_"))
-            right = ", ".join(name(v) for v in op.operands)
-            where = f"  // {op.source.name} {op.source.line}" if op.source.name else ""
-            lines.append(f"{pad}  {left} = {op.name}({right}) {{{attrs}}}{where}")
-            for region in op.regions:
-                write(region, depth + 2)
-        lines.append(f"{pad}  return {', '.join(name(v) for v in block.results)}")
-
-    lines.append(f"program {program.name} alias={program.output_alias}")
-    write(program.main, 0)
-    return "\n".join(lines) + "\n"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op, Value, constant, splat
+from ipujax.compiler.ir.program import Op, Value, constant, splat
+from ipujax.compiler.ir.traits import traits_of
 
 MAX_ELEMENTS = 64
 
@@ -41,6 +43,31 @@ _SHIFTS: dict[str, Callable[..., np.ndarray]] = {
     "shift_left": np.left_shift,
     "shift_right_logical": np.right_shift,
 }
+
+
+def identity_of(name: str, dtype: np.dtype) -> Any:
+    """What changes nothing where the op combines with it; None where the op has nothing such."""
+    kind = traits_of(name).identity
+    if not kind:
+        return None
+    if dtype == np.bool_:
+        return kind in ("one", "ones", "highest")
+    if kind in ("zero", "one"):
+        return int(kind == "one")
+    if kind == "ones":
+        return np.asarray(-1).astype(dtype)
+    limits = np.iinfo(dtype) if np.issubdtype(dtype, np.integer) else None
+    if kind == "lowest":
+        return limits.min if limits else -np.inf
+    return limits.max if limits else np.inf
+
+
+def is_identity(value: Value, name: str) -> bool:
+    """Whether the value is a constant that changes nothing where the op combines with it."""
+    if not value.is_splat or value.const is None:
+        return False
+    identity = identity_of(name, value.const.dtype)
+    return identity is not None and bool(value.const.flat[0] == identity)
 
 
 def fold_elementwise(op: Op) -> list[Value] | None:

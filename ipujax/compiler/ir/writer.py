@@ -1,50 +1,103 @@
-"""Arithmetic on values of the program, written as formulas: what passes make elementwise ops with.
+"""Makes ops: the one way in which passes and the reader add to a program.
 
-w = Writer(op, ops)                 # ops like `op`, appended to `ops`
+w = Writer(ops, source)                         # ops appended to `ops`, with that source
+y = w.op("negate", [x])                         # a value, of x's shape and dtype
 x, y = w.term(a), w.term(b)
-(x * x + y * y).sqrt().value        # multiply, multiply, add, sqrt
+(x * x + y * y).sqrt().value                    # multiply, multiply, add, sqrt
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op, Shape, Source, Value, splat
+from ipujax.compiler.ir.program import (
+    NO_SOURCE,
+    Block,
+    Op,
+    Shape,
+    Source,
+    Value,
+    number,
+)
 
 
 class Writer:
-    """Makes ops of one shape, with the source of the op that they take the place of."""
+    """Appends ops to `ops`, with the source of the op whose place they take."""
 
-    def __init__(self, shape: Shape, source: Source, ops: list[Op]):
-        self.shape = shape
+    def __init__(self, ops: list[Op], source: Source = NO_SOURCE):
+        self.ops = ops
         self.source = source
-        self._ops = ops
 
     def term(self, value: Value) -> Term:
         return Term(self, value)
 
-    def constant(self, number: float, dtype: str) -> Term:
-        scalar = np.array(number, DTYPES[dtype].numpy)
-        return Term(self, splat(scalar, self.shape, dtype))
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        attrs: dict[str, Any] | None = None,
+        *,
+        shape: Shape | None = None,
+        dtype: str | None = None,
+        like: Value | None = None,
+        regions: list[Block] | None = None,
+    ) -> Value:
+        """The only result of a new op.
 
-    def op(self, name: str, operands: list[Term], dtype: str, **attrs: Any) -> Term:
-        op = Op(name, [operand.value for operand in operands], attrs, self.source)
-        self._ops.append(op)
-        return Term(self, op.add_result(self.shape, dtype))
+        Args:
+            shape, dtype: of the result; else those of `like`, else those of the first operand.
+        """
+        made = Op(name, list(operands), attrs or {}, self.source, regions)
+        self.ops.append(made)
+        if like is None and operands:
+            like = operands[0]
+        if like is not None:
+            shape = like.shape if shape is None else shape
+            dtype = like.dtype if dtype is None else dtype
+        assert shape is not None
+        assert dtype is not None
+        return made.add_result(shape, dtype)
 
-    def where(self, predicate: Term, on_true: Term | float, on_false: Term | float) -> Term:
-        """Element by element; plain numbers take the other side's dtype."""
-        like = on_true if isinstance(on_true, Term) else on_false
-        assert isinstance(like, Term)
-        chosen = [like.like(side) for side in (on_true, on_false)]
-        return self.op("select", [predicate, *chosen], like.dtype)
+    def reshape(self, value: Value, shape: Shape) -> Value:
+        return self.op("reshape", [value], shape=shape)
+
+    def slice(self, value: Value, begin: Sequence[int], end: Sequence[int]) -> Value:
+        """The elements from `begin` up to, not with, `end`."""
+        attrs = {
+            "start_indices": tuple(begin),
+            "limit_indices": tuple(end),
+            "strides": (1,) * len(begin),
+        }
+        shape = tuple(e - b for b, e in zip(begin, end, strict=True))
+        return self.op("slice", [value], attrs, shape=shape)
+
+    def broadcast(self, value: Value, dims: Sequence[int], shape: Shape) -> Value:
+        """The value, whose dimensions are `dims` of `shape`, repeated over the others."""
+        attrs = {"broadcast_dimensions": tuple(dims)}
+        return self.op("broadcast_in_dim", [value], attrs, shape=shape)
+
+    def reduce(self, value: Value, dims: Sequence[int], name: str, start: float) -> Value:
+        """Combines over the dimensions, if any, by the op of that name."""
+        if not dims:
+            return value
+        shape = tuple(n for dim, n in enumerate(value.shape) if dim not in dims)
+        operands, attrs = [value, number(start, (), value.dtype)], {"dimensions": tuple(dims)}
+        regions = [combiner(name, value.dtype, self.source)]
+        return self.op("reduce", operands, attrs, shape=shape, regions=regions)
+
+
+def combiner(name: str, dtype: str, source: Source) -> Block:
+    """A region that combines two elements by the op of that name."""
+    args, block = [Value((), dtype), Value((), dtype)], Block()
+    block.args = args
+    block.results = [Writer(block.ops, source).op(name, args)]
+    return block
 
 
 class Term:
-    """A value with Python's operators. Plain numbers become constants of its dtype."""
+    """A value with Python's operators. Plain numbers become constants of its shape and dtype."""
 
     __slots__ = ("value", "writer")
 
@@ -57,20 +110,21 @@ class Term:
         return self.value.dtype
 
     def like(self, other: Term | float) -> Term:
-        return other if isinstance(other, Term) else self.writer.constant(other, self.dtype)
+        if isinstance(other, Term):
+            return other
+        return Term(self.writer, number(other, self.value.shape, self.dtype))
 
     def unary(self, name: str, dtype: str = "") -> Term:
-        return self.writer.op(name, [self], dtype or self.dtype)
+        return Term(self.writer, self.writer.op(name, [self.value], dtype=dtype or None))
 
     def binary(self, name: str, other: Term | float) -> Term:
-        return self.writer.op(name, [self, self.like(other)], self.dtype)
+        return Term(self.writer, self.writer.op(name, [self.value, self.like(other).value]))
 
     def compare(self, direction: str, other: Term | float) -> Term:
         kind = {"f": "FLOAT", "i": "SIGNED"}.get(DTYPES[self.dtype].kind, "UNSIGNED")
-        operands = [self, self.like(other)]
-        return self.writer.op(
-            "compare", operands, "i1", comparison_direction=direction, compare_type=kind
-        )
+        attrs = {"comparison_direction": direction, "compare_type": kind}
+        operands = [self.value, self.like(other).value]
+        return Term(self.writer, self.writer.op("compare", operands, attrs, dtype="i1"))
 
     def convert(self, dtype: str) -> Term:
         return self if dtype == self.dtype else self.unary("convert", dtype)
@@ -193,3 +247,12 @@ class Term:
 
     def minimum(self, other: Term | float) -> Term:
         return self.binary("minimum", other)
+
+
+def where(predicate: Term, on_true: Term | float, on_false: Term | float) -> Term:
+    """Chooses element by element; plain numbers take the other side's dtype."""
+    like = on_true if isinstance(on_true, Term) else on_false
+    assert isinstance(like, Term)
+    chosen = [like.like(side).value for side in (on_true, on_false)]
+    writer = predicate.writer
+    return Term(writer, writer.op("select", [predicate.value, *chosen], like=like.value))

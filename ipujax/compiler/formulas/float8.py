@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from ipujax.compiler.passes.terms import Term
+from ipujax.compiler.ir import Term, where
 
 _MAGNITUDE = 0x7FFFFFFF
 _INF, _NAN = float("inf"), float("nan")
@@ -62,7 +62,6 @@ SMALL_FLOATS: dict[str, SmallFloat] = {
 
 def rounded(f: SmallFloat, x: Term) -> Term:
     """The nearest number of the format, as float32."""
-    w = x.writer
     if f.kind == "scale":
         return _rounded_scale(x)
     exponent = ((x.bitcast("i32") & _MAGNITUDE) >> 23).minimum(254)
@@ -72,11 +71,11 @@ def rounded(f: SmallFloat, x: Term) -> Term:
     up = (quantum << 23).bitcast("f32")
     near = (x * down).unary("round_nearest_even") * up
     if f.kind == "sat":
-        return w.where(near.is_nan(), near.like(-0.0), near.maximum(-f.largest).minimum(f.largest))
+        return where(near.is_nan(), near.like(-0.0), near.maximum(-f.largest).minimum(f.largest))
     if f.kind == "fnuz":
         near = near + 0.0  # no -0
     beyond = near * _INF if f.kind == "ieee" else near.like(_NAN)
-    return w.where(abs(near) > f.largest, beyond, near)
+    return where(abs(near) > f.largest, beyond, near)
 
 
 def _rounded_scale(x: Term) -> Term:
@@ -84,37 +83,37 @@ def _rounded_scale(x: Term) -> Term:
 
     On integers alone: 2^-127 is no normal float32.
     """
-    w, bits = x.writer, x.bitcast("i32")
-    power = w.where(bits < 0x600000, bits.like(0), (bits + 0x400000) >> 23)
+    bits = x.bitcast("i32")
+    power = where(bits < 0x600000, bits.like(0), (bits + 0x400000) >> 23)
     good = (bits > 0) & (bits < 0x7F400000)
-    return w.where(good, _power(power), float("nan"))
+    return where(good, _power(power), float("nan"))
 
 
 def _power(exponent: Term) -> Term:
     """2^(exponent - 127)."""
-    bits = exponent.writer.where(exponent.eq(0), exponent.like(0x00400000), exponent << 23)
+    bits = where(exponent.eq(0), exponent.like(0x00400000), exponent << 23)
     return bits.bitcast("f32")
 
 
 def decoded(f: SmallFloat, byte: Term) -> Term:
     """ui8 bits -> the number, as float32."""
-    w, bits = byte.writer, byte.convert("i32")
+    bits = byte.convert("i32")
     if f.kind == "scale":
         power = _power(bits)
-        return w.where(bits.eq(255), power.like(_NAN), power)
+        return where(bits.eq(255), power.like(_NAN), power)
     magnitude = bits & (f.sign_bit - 1)
     normal = ((magnitude << (23 - f.mantissa)) + ((127 - f.bias) << 23)).bitcast("f32")
     below = magnitude.convert("f32") * 2.0 ** (f.min_exponent - f.mantissa)
-    number = w.where(magnitude < (1 << f.mantissa), below, normal)
+    number = where(magnitude < (1 << f.mantissa), below, normal)
     if f.kind == "ieee":
         infinite = _infinity_bits(f)
-        number = w.where(magnitude.eq(infinite), number.like(_INF), number)
-        number = w.where(magnitude > infinite, number.like(_NAN), number)
+        number = where(magnitude.eq(infinite), number.like(_INF), number)
+        number = where(magnitude > infinite, number.like(_NAN), number)
     elif f.kind == "fn":
-        number = w.where(magnitude.eq(0x7F), number.like(_NAN), number)
-    number = w.where(bits >= f.sign_bit, -number, number)
+        number = where(magnitude.eq(0x7F), number.like(_NAN), number)
+    number = where(bits >= f.sign_bit, -number, number)
     if f.kind == "fnuz":
-        number = w.where(bits.eq(0x80), number.like(_NAN), number)
+        number = where(bits.eq(0x80), number.like(_NAN), number)
     return number
 
 
@@ -122,22 +121,22 @@ def encoded(f: SmallFloat, x: Term) -> Term:
     """A number of the format, as float32 -> its ui8 bits."""
     if f.kind == "fnuz":
         x = x + 0.0  # no -0: its bits are those of NaN
-    w, bits = x.writer, x.bitcast("i32")
+    bits = x.bitcast("i32")
     if f.kind == "scale":
-        return w.where(x.is_nan(), bits.like(255), (bits >> 23) & 255).convert("ui8")
+        return where(x.is_nan(), bits.like(255), (bits >> 23) & 255).convert("ui8")
     size = abs(x)
     normal = ((bits & _MAGNITUDE) >> (23 - f.mantissa)) - ((127 - f.bias) << f.mantissa)
     below = (size * 2.0 ** (f.mantissa - f.min_exponent)).convert("i32")
-    magnitude = w.where(size < 2.0**f.min_exponent, below, normal)
+    magnitude = where(size < 2.0**f.min_exponent, below, normal)
     if f.kind == "ieee":
-        magnitude = w.where(x.is_infinite(), magnitude.like(_infinity_bits(f)), magnitude)
+        magnitude = where(x.is_infinite(), magnitude.like(_infinity_bits(f)), magnitude)
     if f.kind in ("ieee", "fn"):
         quiet = _infinity_bits(f) | (1 << (f.mantissa - 1)) if f.kind == "ieee" else 0x7F
-        magnitude = w.where(x.is_nan(), magnitude.like(quiet), magnitude)
+        magnitude = where(x.is_nan(), magnitude.like(quiet), magnitude)
     sign = bits.binary("shift_right_logical", 32 - f.bits) & f.sign_bit
     byte = magnitude | sign
     if f.kind == "fnuz":
-        byte = w.where(x.is_nan(), byte.like(0x80), byte)
+        byte = where(x.is_nan(), byte.like(0x80), byte)
     return byte.convert("ui8")
 
 

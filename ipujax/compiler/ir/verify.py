@@ -9,19 +9,15 @@ from __future__ import annotations
 import os
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
-from ipujax.compiler.ir import Block, Op, Program, Value
+from ipujax.compiler.ir.program import Block, Op, Program, Value, walk_blocks
+from ipujax.compiler.stages import SCHEDULE
 from ipujax.errors import VerifyError
-
-LAST_STAGE = "6_schedule"
-
-#: Ops of which the compiler relies on all operands and results having one shape.
-_SAME_SHAPE = frozenset({"add", "subtract", "multiply", "divide", "negate", "exponential", "tanh"})
 
 
 def verify(program: Program, stage: str) -> None:
     """Raises VerifyError naming `stage` where the program is not well formed."""
     closely = bool(os.environ.get("IPUJAX_VERIFY"))
-    if closely or stage == LAST_STAGE:
+    if closely or stage == SCHEDULE:
         check_structure(program, stage)
     if closely:
         check_shapes(program, stage)
@@ -56,16 +52,14 @@ def _check_block(block: Block, outside: set[Value], stage: str) -> None:
 def check_shapes(program: Program, stage: str) -> None:
     """Dtypes are legal, constants have their dtype, elementwise shapes agree."""
 
-    def check(block: Block) -> None:
+    for block in walk_blocks(program.main):
         for op in block.ops:
-            for value in (*op.operands, *op.results):
+            values = (*op.operands, *op.results)
+            for value in values:
                 _check_value(value, op, stage)
-            if op.name in _SAME_SHAPE and len({v.shape for v in (*op.operands, *op.results)}) > 1:
+            traits = op.traits
+            if traits.elementwise and not traits.scalars and len({v.shape for v in values}) > 1:
                 raise _broken(stage, "equal shapes", f"{op.name} of {op.operands}", op)
-            for region in op.regions:
-                check(region)
-
-    check(program.main)
 
 
 def _check_value(value: Value, op: Op, stage: str) -> None:

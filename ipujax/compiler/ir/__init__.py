@@ -1,0 +1,31 @@
+"""The compiler's own program, and the tools that every pass works with."""
+
+from ipujax.compiler.ir.printer import to_text as to_text
+from ipujax.compiler.ir.program import NO_SOURCE as NO_SOURCE
+from ipujax.compiler.ir.program import Block as Block
+from ipujax.compiler.ir.program import Op as Op
+from ipujax.compiler.ir.program import Parameter as Parameter
+from ipujax.compiler.ir.program import Program as Program
+from ipujax.compiler.ir.program import Seen as Seen
+from ipujax.compiler.ir.program import Shape as Shape
+from ipujax.compiler.ir.program import Source as Source
+from ipujax.compiler.ir.program import Value as Value
+from ipujax.compiler.ir.program import blocks_run as blocks_run
+from ipujax.compiler.ir.program import captured as captured
+from ipujax.compiler.ir.program import combiner_of as combiner_of
+from ipujax.compiler.ir.program import constant as constant
+from ipujax.compiler.ir.program import has_effect as has_effect
+from ipujax.compiler.ir.program import inputs_of as inputs_of
+from ipujax.compiler.ir.program import number as number
+from ipujax.compiler.ir.program import number_of as number_of
+from ipujax.compiler.ir.program import splat as splat
+from ipujax.compiler.ir.program import walk_blocks as walk_blocks
+from ipujax.compiler.ir.program import walk_ops as walk_ops
+from ipujax.compiler.ir.program import walk_values as walk_values
+from ipujax.compiler.ir.rewriter import Legaliser as Legaliser
+from ipujax.compiler.ir.rewriter import Rewriter as Rewriter
+from ipujax.compiler.ir.traits import declare as declare
+from ipujax.compiler.ir.writer import Term as Term
+from ipujax.compiler.ir.writer import Writer as Writer
+from ipujax.compiler.ir.writer import combiner as combiner
+from ipujax.compiler.ir.writer import where as where

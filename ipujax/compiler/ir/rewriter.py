@@ -1,0 +1,119 @@
+"""The one pattern rewriter: a walk over a program that writes each block anew, op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ipujax.compiler.ir.program import NO_SOURCE, Block, Op, Program, Seen, Value
+from ipujax.compiler.ir.writer import Writer
+
+#: (rewriter, op) -> the values that take the places of the op's results; None: the op stays.
+Rule = Callable[[Any, Op], Sequence[Value] | None]
+
+
+class Rewriter(Writer):
+    """Meets every op once, with its operands replaced already, and applies the rule of its name.
+
+    A rule may change the op where it stands, and write ops with the rewriter itself: they come
+    before the op. An op that it appends to `ops` and whose results it gives stays, and what the
+    rule writes afterwards comes after it. What a rule writes is not met again: one walk, no fixed
+    point. Regions are met before their op's rule, or after it, where the op stayed, if
+    `outer_first`. A pass is a table of rules; one that needs state is a subclass.
+    """
+
+    rules: ClassVar[Mapping[str, Rule]] = {}
+    outer_first: ClassVar[bool] = False
+
+    def __init__(self, rules: Mapping[str, Rule] | None = None) -> None:
+        super().__init__([])
+        self.replaced: dict[Value, Value] = {}
+        self._is_plain = type(self).now is Rewriter.now  #: most are: then no call for each value
+        if rules is not None:
+            self.rules = rules  # type: ignore[misc]
+
+    def program(self, program: Program) -> Program:
+        self.block(program.main)
+        return program
+
+    def block(self, block: Block) -> None:
+        outer, self.ops = self.ops, []
+        for op in block.ops:
+            self.visit(op)
+        self.source = NO_SOURCE
+        block.results = self.results(block)
+        block.ops, self.ops = self.ops, outer
+
+    def now(self, value: Value) -> Value:
+        """What stands for a value of the program as it was."""
+        return self.replaced.get(value, value)
+
+    def results(self, block: Block) -> list[Value]:
+        """What the block, which is written, hands back."""
+        return [self.now(value) for value in block.results]
+
+    def visit(self, op: Op) -> None:
+        replaced = self.replaced
+        if not self._is_plain:
+            op.operands = [self.now(value) for value in op.operands]
+        elif replaced:
+            op.operands = [replaced.get(value, value) for value in op.operands]
+        if op.regions and not self.outer_first:
+            self.regions(op)
+        self.source, results = op.source, op.results
+        values = self.rule(op)
+        if values is None:
+            if op.regions and self.outer_first:
+                self.regions(op)
+            self.ops.append(op)
+            return
+        for old, new in zip(results, values, strict=True):
+            if new is not old:
+                self.replaced[old] = new
+
+    def rule(self, op: Op) -> Sequence[Value] | None:
+        rule = self.rules.get(op.name)
+        return rule(self, op) if rule is not None else None
+
+    def regions(self, op: Op) -> None:
+        for region in op.regions:
+            self.block(region)
+
+
+class Legaliser(Rewriter):
+    """Holds values of some types in another way; callers and Python see them as they were."""
+
+    def enters(self, value: Value) -> Value:
+        """What stands for the value outside; within, the value is what it enters as."""
+        raise NotImplementedError
+
+    def leaves(self, value: Value) -> Value:
+        """The value as it is outside."""
+        raise NotImplementedError
+
+    def seen(self, value: Value) -> Seen | None:
+        """How callers see a value that the program holds in another way outside too."""
+        raise NotImplementedError
+
+    def program(self, program: Program) -> Program:
+        main = program.main
+        for values, known in (
+            (main.args, program.seen_arguments),
+            (main.results, program.seen_results),
+        ):
+            for index, value in enumerate(values):
+                seen = self.seen(value)
+                if seen is not None:
+                    known.setdefault(index, seen)
+        main.args = [self.enters(value) for value in main.args]
+        entry, results, main.results = self.ops, main.results, []
+        self.block(main)
+        self.ops = main.ops = entry + main.ops
+        main.results = [self.leaves(value) for value in results]
+        return program
+
+    def callback(self, op: Op) -> None:
+        """Python takes and gives arrays as callers do."""
+        op.operands = [self.leaves(value) for value in op.operands]
+        self.ops.append(op)
+        op.results = [self.enters(value) for value in op.results]

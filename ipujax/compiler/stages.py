@@ -1,0 +1,13 @@
+"""The names of the compiler's stages, in order: those of their dumps, errors and progress."""
+
+STAGES = (
+    "1_ingest",
+    "2_partition",
+    "3_normalise",
+    "4_place",
+    "5_fuse",
+    "6_schedule",
+    "7_lower",
+    "8_build",
+)
+INGEST, PARTITION, NORMALISE, PLACE, FUSE, SCHEDULE, LOWER, BUILD = STAGES
