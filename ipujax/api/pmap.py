@@ -182,7 +182,7 @@ class _Plan:
             if len(axes) != len(args):
                 raise ReplicationError(
                     f"[{WHERE}] needs one entry of in_axes for each positional argument; got "
-                    f"{len(axes)} entries for {len(args)} arguments. Pass one for each, or one int."
+                    f"{len(axes)} for {len(args)} arguments. Pass one for each, or one int."
                 )
             axes = tuple(axis for i, axis in enumerate(axes) if i not in fixed)
         return [*broadcast_axes("in_axes", axes, dynamic), *broadcast_axes("in_axes", 0, kwargs)]

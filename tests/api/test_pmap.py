@@ -191,7 +191,7 @@ def test_same_results_as_jax_pmap_with_random_numbers(replicas):
 WRONG = [
     ({}, (np.zeros(4), np.zeros(3)), r"mapped axes of one length; got shapes \(4,\), \(3,\)"),
     ({}, (np.zeros(4), 1.0), r"an axis to map over; got shape \(\) for axis 0"),
-    ({"in_axes": (0,)}, (np.zeros(4), np.zeros(4)), "one entry of in_axes.*1 entries, 2 arguments"),
+    ({"in_axes": (0,)}, (np.zeros(4), np.zeros(4)), "one entry of in_axes.*got 1 for 2 arguments"),
     ({"in_axes": (0, "x")}, (np.zeros(4), np.zeros(4)), "ints, None and replica group.*got 'x'"),
     ({"in_axes": ((0, 0), 0)}, (np.zeros(4), np.zeros(4)), "in_axes that are a prefix"),
     ({"out_axes": [0, 0]}, (np.zeros(4), np.zeros(4)), "out_axes that are a prefix"),
