@@ -322,7 +322,7 @@ def test_device_ids(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_groups_that_do_not_divide_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     attributes = attributes_of([[0, 1, 2], [3]])
     body = body_of("xor", "i32")
-    with pytest.raises(Exception, match="needs groups of one size for a body of its own"):
+    with pytest.raises(Exception, match="needs groups of one size for a custom reduction"):
         compiled(reducing("all_reduce", attributes, body, ["5xi32"], ["5xi32"]), monkeypatch)
 
 
