@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -80,20 +81,20 @@ class Rewriter(Writer):
             self.block(region)
 
 
-class Legaliser(Rewriter):
+class Legaliser(Rewriter, ABC):
     """Holds values of some types in another way; callers and Python see them as they were."""
 
+    @abstractmethod
     def enters(self, value: Value) -> Value:
         """What stands for the value outside; within, the value is what it enters as."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leaves(self, value: Value) -> Value:
         """The value as it is outside."""
-        raise NotImplementedError
 
+    @abstractmethod
     def seen(self, value: Value) -> Seen | None:
         """How callers see a value that the program holds in another way outside too."""
-        raise NotImplementedError
 
     def program(self, program: Program) -> Program:
         main = program.main

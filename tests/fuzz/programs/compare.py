@@ -15,11 +15,11 @@ from ipujax.errors import OracleError
 from tests.fuzz import check
 from tests.fuzz.generator import RandomProgram
 from tests.fuzz.programs.program import Program
-from tests.fuzz.programs.second_opinion import in_float64
+from tests.fuzz.programs.second_opinion import NAMES, in_float64
+from tests.fuzz.values import FLOATS
 
 #: Rounded results may differ so far in units of their largest element; beyond it, float64 decides.
 _CLOSE = {"float32": 1e-5, "float16": 0.01, "bfloat16": 0.06, "complex64": 1e-5}
-_MLIR = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "complex<f32>"}
 #: The part of a result's elements that may lie beside ties.
 _TIES = 0.01
 #: Elements that the interpreter computes in less time than XLA compiles a program.
@@ -180,25 +180,26 @@ def _explained(program: Program, ours: Sequence[Any], theirs: Sequence[Any], k: 
     """Whether ours is as near to what float64 gives as the CPU's is."""
     if program.exact[k] or theirs[k].dtype.name not in _CLOSE:
         return False
+    code = program.lowered[1]
     try:
-        truth = in_float64(program.lowered[1], program.arguments)[k]
-        a, b = (x.astype(truth.dtype) for x in (ours[k], theirs[k]))
-        with np.errstate(all="ignore"):
-            known = np.isfinite(b) & np.isfinite(truth)
-            errors = np.abs(a - truth), np.abs(b - truth)[known]
-            largest = np.abs(truth[known]).max(initial=1.0)
-            allowed = 8 * errors[1].max(initial=0.0) + _coarsest(program.lowered[1]) * largest
-            wrong = known & ~(errors[0] <= allowed)
-            if 0 < wrong.mean() <= _TIES:
-                wrong &= ~_beside_a_tie(program, k, a, allowed)
-    except Exception:
+        truth = in_float64(code, program.arguments)[k]
+    except Exception:  # not every program has a float64 form: nothing is explained then
         return False
+    a, b = (x.astype(truth.dtype) for x in (ours[k], theirs[k]))
+    with np.errstate(all="ignore"):
+        known = np.isfinite(b) & np.isfinite(truth)
+        errors = np.abs(a - truth), np.abs(b - truth)[known]
+        largest = np.abs(truth[known]).max(initial=1.0)
+        allowed = 8 * errors[1].max(initial=0.0) + _coarsest(code) * largest
+        wrong = known & ~(errors[0] <= allowed)
+    if 0 < wrong.mean() <= _TIES:
+        wrong &= ~_beside_a_tie(program, k, a, allowed)
     return not wrong.any()
 
 
 def _coarsest(text: str) -> float:
     """What results may differ by where values were rounded to the narrowest float on the way."""
-    return max((_CLOSE[name] for name, mlir in _MLIR.items() if f"{mlir}>" in text), default=0.0)
+    return max((_CLOSE[name] for mlir, name in NAMES.items() if f"{mlir}>" in text), default=0.0)
 
 
 def _beside_a_tie(program: Program, k: int, ours: Any, allowed: float) -> Any:
@@ -210,7 +211,7 @@ def _beside_a_tie(program: Program, k: int, ours: Any, allowed: float) -> Any:
     for nudge in (1e-9, -1e-9):
         arguments = [
             a.astype(np.float64) + nudge * (1 + np.abs(a.astype(np.float64)))
-            if a.dtype.name in ("float32", "float16", "bfloat16")
+            if a.dtype.name in FLOATS
             else a
             for a in program.arguments
         ]

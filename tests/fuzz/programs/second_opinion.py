@@ -12,7 +12,8 @@ import numpy as np
 from tests.fuzz.check import on_platform
 from tests.fuzz.values import dtype_of
 
-_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "complex<f32>": "complex64"}
+#: MLIR's names of floats, and NumPy's.
+NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "complex<f32>": "complex64"}
 _CONSTANT = re.compile(
     r'dense<("0x[0-9A-F]*"|[^<>"]*)> : tensor<([0-9x]*)(f32|f16|bf16|complex<f32>)>'
 )
@@ -28,7 +29,7 @@ def widened(text: str) -> str:
 def _constant(match: re.Match[str]) -> str:
     """Bit patterns of a narrow type become those of float64."""
     body, shape, kind = match.groups()
-    dtype = dtype_of(_NAMES[kind])
+    dtype = dtype_of(NAMES[kind])
     wide = np.complex128 if dtype.kind == "c" else np.float64
     if body.startswith('"'):
         numbers = np.frombuffer(bytes.fromhex(body[3:-1]), dtype).astype(wide)
@@ -52,4 +53,4 @@ def in_float64(text: str, arguments: Sequence[np.ndarray]) -> list[Any]:
 def _wide(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
-    return array.astype(np.float64) if array.dtype.name in _NAMES.values() else array
+    return array.astype(np.float64) if array.dtype.name in NAMES.values() else array
