@@ -27,12 +27,8 @@ class FloatEnvironment {
 };
 
 #if defined(__SSE2__)
-inline FloatEnvironment::FloatEnvironment() : callers_(_mm_getcsr()) {
-  if (callers_ != kDefault) _mm_setcsr(kDefault);
-}
-inline FloatEnvironment::~FloatEnvironment() {
-  if (callers_ != kDefault) _mm_setcsr(callers_);
-}
+inline FloatEnvironment::FloatEnvironment() : callers_(_mm_getcsr()) { _mm_setcsr(kDefault); }
+inline FloatEnvironment::~FloatEnvironment() { _mm_setcsr(callers_); }
 #else
 inline FloatEnvironment::FloatEnvironment() {
   std::fegetenv(&callers_);
