@@ -273,11 +273,8 @@ class ExprKernel final : public Kernel {
   class Stage {
    public:
     Stage(const ExprKernel& kernel, Pointers pointers) : k_(kernel), p_(pointers) {
-      thread_local std::vector<std::byte> memory;
-      memory.resize(3 * k_.num_ * kBlock * 8);
-      for (std::size_t i = 0; i < 2 * k_.num_; ++i) in_.push_back(memory.data() + i * kBlock * 8);
-      for (std::size_t i = 0; i < k_.num_; ++i)
-        out_.push_back(in_[0] + (2 * k_.num_ + i) * kBlock * 8);
+      for (std::size_t i = 0; i < 2 * k_.num_; ++i) in_.push_back(workspace_.get(kBlock * 8));
+      for (std::size_t i = 0; i < k_.num_; ++i) out_.push_back(workspace_.get(kBlock * 8));
       ins_.assign(in_.begin(), in_.end());
     }
 
@@ -375,6 +372,7 @@ class ExprKernel final : public Kernel {
 
     const ExprKernel& k_;
     Pointers p_;
+    engine::Workspace workspace_;
     std::vector<std::byte*> in_, out_;
     std::vector<const std::byte*> ins_;
     std::array<Segment, kBlock> segments_;
