@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/LoopNest.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 
@@ -78,7 +79,6 @@ void Odometer::advance(std::int64_t count) {
 }
 
 void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int64_t& out_offset) {
-  std::erase_if(dims, [](const LoopDim& d) { return d.n == 1; });
   for (LoopDim& d : dims) {
     if (d.in >= 0) continue;
     in_offset += (d.n - 1) * d.in;
@@ -90,16 +90,7 @@ void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int
     return a.in != b.in ? a.in > b.in : std::abs(a.out) > std::abs(b.out);
   });
   std::vector<LoopDim> merged;
-  for (const LoopDim& d : dims) {
-    if (!merged.empty()) {
-      LoopDim& last = merged.back();
-      if (last.in == d.in * d.n && last.out == d.out * d.n) {
-        last = {last.n * d.n, d.in, d.out};
-        continue;
-      }
-    }
-    merged.push_back(d);
-  }
+  for (const LoopDim& d : dims) appendLoop<&LoopDim::n, &LoopDim::in, &LoopDim::out>(merged, d);
   dims = std::move(merged);
 }
 

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "engine/LoopNest.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/simd/Transpose.hpp"
 
@@ -141,17 +142,9 @@ class BlockPasses {
 /// The dimensions over the lines, merged where memory allows; the last is the longest.
 std::vector<Lines::Dim> ordered(std::vector<Lines::Dim> dims) {
   std::vector<Lines::Dim> merged;
-  for (const auto& d : dims) {
-    if (d.size == 1) continue;
-    if (!merged.empty()) {
-      auto& outer = merged.back();
-      if (outer.in_stride == d.size * d.in_stride && outer.out_stride == d.size * d.out_stride) {
-        outer = {outer.size * d.size, d.in_stride, d.out_stride};
-        continue;
-      }
-    }
-    merged.push_back(d);
-  }
+  using Dim = Lines::Dim;
+  for (const Dim& d : dims)
+    ipujax::engine::appendLoop<&Dim::size, &Dim::in_stride, &Dim::out_stride>(merged, d);
   if (merged.empty()) merged.push_back({1, 0, 0});
   const auto longest =
       std::max_element(merged.begin(), merged.end(), [](const auto& a, const auto& b) {

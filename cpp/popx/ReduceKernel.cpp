@@ -110,9 +110,8 @@ VariadicReduce::VariadicReduce(const engine::StepDesc& step,
 }
 
 void VariadicReduce::findArg(const engine::expr::ExprProgram& program) {
-  using engine::reduction::Reducer;
-  const ArgReducer arg = argReducerOf(program);
-  if (arg == ArgReducer::kNone || reduced_ == 0) return;
+  const auto arg = argReducerOf(program);
+  if (!arg || reduced_ == 0) return;
   for (const Input& input : inputs_) {
     if (input.reduced.size() != 1 || (input.reduced[0].in != 1 && reduced_ > 1)) return;
   }
@@ -120,8 +119,7 @@ void VariadicReduce::findArg(const engine::expr::ExprProgram& program) {
   const ElementType type =
       program.typeOf(0) == ElementType::kInt32 ? ElementType::kInt32 : ElementType::kFloat;
   scan_ = type == ElementType::kFloat ? table.floats : table.ints;
-  loops_ = engine::reduction::loopsFor(
-      arg == ArgReducer::kMaximum ? Reducer::kMaximum : Reducer::kMinimum, type);
+  loops_ = engine::reduction::loopsFor(*arg, type);
 }
 
 void VariadicReduce::applyInit(std::span<std::byte* const> p, Buffers& buffers, std::int64_t begin,

@@ -407,7 +407,7 @@ std::unique_ptr<Kernel> makeScatter(const StepDesc& step) {
                                         ExprProgram::fromIntegers(step.attributes.integers("expr")),
                                         step.attributes.integer("unique") != 0);
   }
-  const Combiner combiner = combinerOf(ipujax::engine::combineByName(body), step.operands[0].type);
+  const Combiner combiner = ipujax::engine::combinerOf(body, step.operands[0].type);
   return std::make_unique<CombineKernel>(step, windows, combiner, scaled);
 }
 
@@ -424,7 +424,7 @@ void checkBody(const ipujax::engine::StepCheck& check, std::size_t num) {
     return;
   }
   check.need(num == 1, "an expression as the body of several operands");
-  if (body != "replace") combinerOf(ipujax::engine::combineByName(body), operand->type);
+  if (body != "replace") ipujax::engine::combinerOf(body, operand->type);
   if (body == "scaled_add")
     check.read(3).isOne().isOf(
         {ElementType::kHalf, ElementType::kFloat, ElementType::kInt32, ElementType::kUInt32});
