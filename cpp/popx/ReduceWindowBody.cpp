@@ -169,6 +169,7 @@ void BodyWindow::applyLong(const std::byte* const* a, const std::byte* const* b,
 
 /// One row along the window. table[q] = the fold of 2^b elements from padded position q on; the
 /// result takes the powers of two that the window's size is made of, from the left.
+// Long: its tables are local from the first element to the last.
 void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) const {
   const WindowDim& w = dims_[0][window_];
   engine::Workspace workspace;
