@@ -66,12 +66,13 @@ void divide(void* values, std::int64_t n, double divisor) {
 CombineTable makeTable() {
   CombineTable table;
   ops::makeReducers([&]<class In, class Op>(Reducer reducer, ElementType type) {
-    // What no CollectiveOperator names.
-    if constexpr (std::is_same_v<Op, ops::LogAdd> || std::is_same_v<Op, ops::Xor>) return;
-    CombineLoops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
-    loops.combine = combine<In, Op>;
-    using Acc = typename ops::Input<In>::Acc;
-    if constexpr (std::is_floating_point_v<Acc> && Op::kRounds) loops.divide = divide<Acc>;
+    // No CollectiveOperator names the others.
+    if constexpr (!std::is_same_v<Op, ops::LogAdd> && !std::is_same_v<Op, ops::Xor>) {
+      CombineLoops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
+      loops.combine = combine<In, Op>;
+      using Acc = typename ops::Input<In>::Acc;
+      if constexpr (std::is_floating_point_v<Acc> && Op::kRounds) loops.divide = divide<Acc>;
+    }
   });
   return table;
 }

@@ -344,7 +344,7 @@ class TileMap final : public MapKernel {
     const std::int64_t rows = std::min(rows_, space_.shape[rank - 2] - row);
     const std::int64_t cols = std::min(cols_, space_.shape[rank - 1] - col);
     constexpr std::size_t kStage = static_cast<std::size_t>(kBlock) * 8;
-    engine::Workspace workspace;
+    ipujax::engine::Workspace workspace;
     std::byte* stage = workspace.get(static_cast<std::int64_t>(num_operands_ * kStage));
     for (std::size_t o = 0; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];

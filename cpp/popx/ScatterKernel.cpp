@@ -372,7 +372,7 @@ class ExprKernel final : public Kernel {
 
     const ExprKernel& k_;
     Pointers p_;
-    engine::Workspace workspace_;
+    ipujax::engine::Workspace workspace_;
     std::vector<std::byte*> in_, out_;
     std::vector<const std::byte*> ins_;
     std::array<Segment, kBlock> segments_;

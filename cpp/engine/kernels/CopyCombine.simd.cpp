@@ -83,11 +83,12 @@ void elements(std::byte* dst, const std::byte* src, const ElementMove* moves, st
 CombinerTable makeTable() {
   CombinerTable table;
   ops::makeReducers([&]<class In, class Op>(reduction::Reducer reducer, ElementType type) {
-    if constexpr (std::is_same_v<Op, ops::LogAdd> || std::is_same_v<Op, ops::Xor> ||
-                  std::is_same_v<Op, ops::SquareAdd>)
-      return;
+    // Other updates are expressions.
+    constexpr bool kNamed = !std::is_same_v<Op, ops::LogAdd> && !std::is_same_v<Op, ops::Xor> &&
+                            !std::is_same_v<Op, ops::SquareAdd>;
     const auto at = static_cast<std::size_t>(type);
-    table.of[static_cast<int>(reducer)][at] = {run<In, Op, false>, elements<In, Op, false>};
+    if constexpr (kNamed)
+      table.of[static_cast<int>(reducer)][at] = {run<In, Op, false>, elements<In, Op, false>};
     if constexpr (std::is_same_v<Op, ops::Add>)
       table.scaled_add[at] = {run<In, Op, true>, elements<In, Op, true>};
   });
