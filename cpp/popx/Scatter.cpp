@@ -4,6 +4,7 @@
 
 #include "engine/Emit.hpp"
 #include "poplar/exceptions.hpp"
+#include "popops/ReduceKernels.hpp"
 #include "popx/WindowCost.hpp"
 
 namespace popx {

@@ -7,6 +7,7 @@
 
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/kernels/Copy.hpp"
 #include "engine/kernels/CopyCombine.hpp"
