@@ -3,16 +3,20 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "engine/Workspace.hpp"
+
 namespace ipujax::plugin {
 namespace {
 thread_local bool on_worker_thread = false;
-}
+constexpr std::chrono::seconds kIdle{1};  ///< then the thread gives its memory back
+}  // namespace
 
 /// Shared by the queue and its thread, which may outlive the queue if it had to be detached.
 struct WorkQueue::State {
@@ -61,7 +65,11 @@ void WorkQueue::work(const std::shared_ptr<State>& state) {
   on_worker_thread = true;
   std::unique_lock lock(state->mutex);
   while (true) {
-    state->changed.wait(lock, [&] { return state->closed || !state->waiting.empty(); });
+    const auto wanted = [&] { return state->closed || !state->waiting.empty(); };
+    if (!state->changed.wait_until(lock, std::chrono::system_clock::now() + kIdle, wanted)) {
+      engine::Workspace::release();
+      state->changed.wait(lock, wanted);
+    }
     if (state->waiting.empty()) return;
     auto task = std::move(state->waiting.front());
     state->waiting.pop_front();

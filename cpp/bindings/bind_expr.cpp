@@ -42,75 +42,6 @@ void binary(py::module_& m, const char* name) {
       name, [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(T(a, b)); }, "a"_a, "b"_a);
 }
 
-#define UNARY(ns, Name) unary<ns::Name>(m, #Name)
-#define BINARY(Name) binary<pe::Name>(m, #Name)
-
-void bindUnary(py::module_& m) {
-  UNARY(pe, Abs);
-  UNARY(pe, Asin);
-  UNARY(pe, BitwiseNot);
-  UNARY(pe, Cbrt);
-  UNARY(pe, Ceil);
-  UNARY(pe, Cos);
-  UNARY(pe, Clz);
-  UNARY(pe, Erf);
-  UNARY(pe, Exp);
-  UNARY(pe, Exp2);
-  UNARY(pe, Expm1);
-  UNARY(pe, Floor);
-  UNARY(pe, GeluErf);
-  UNARY(pe, Inv);
-  UNARY(pe, IsFinite);
-  UNARY(pe, IsInf);
-  UNARY(pe, IsNaN);
-  UNARY(pe, Log);
-  UNARY(pe, Log1p);
-  UNARY(pe, Not);
-  UNARY(pe, NearbyInt);
-  UNARY(pe, Neg);
-  UNARY(pe, Popcount);
-  UNARY(pe, Relu);
-  UNARY(pe, Round);
-  UNARY(pe, Rsqrt);
-  UNARY(pe, Sigmoid);
-  UNARY(pe, Signum);
-  UNARY(pe, Sin);
-  UNARY(pe, Sqrt);
-  UNARY(pe, Square);
-  UNARY(pe, Tan);
-  UNARY(pe, Tanh);
-  UNARY(pe, Trunc);
-}
-
-void bindBinary(py::module_& m) {
-  BINARY(Add);
-  BINARY(Atan2);
-  BINARY(BitwiseAnd);
-  BINARY(BitwiseOr);
-  BINARY(BitwiseXnor);
-  BINARY(BitwiseXor);
-  BINARY(Divide);
-  BINARY(Equal);
-  BINARY(Gt);
-  BINARY(Gte);
-  BINARY(InvStdDevToVariance);
-  BINARY(Lt);
-  BINARY(Lte);
-  BINARY(And);
-  BINARY(Or);
-  BINARY(Max);
-  BINARY(Min);
-  BINARY(Mul);
-  BINARY(NotEqual);
-  BINARY(Pow);
-  BINARY(Rem);
-  BINARY(Shl);
-  BINARY(Shr);
-  BINARY(ShrSE);
-  BINARY(Sub);
-  BINARY(VarianceToInvStdDev);
-}
-
 void bindPopopsExpr(py::module_& m) {
   py::class_<pe::Expr>(m, "Expr")
       .def("__repr__", &pe::Expr::toString)
@@ -130,8 +61,12 @@ void bindPopopsExpr(py::module_& m) {
   m.def(
       "Cast", [](const pe::Expr& a, Type type) { return pe::Expr(pe::Cast(a, type)); }, "a"_a,
       "type"_a);
-  bindUnary(m);
-  bindBinary(m);
+#define UNARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) unary<pe::Class>(m, #Class);
+#include "engine/expr/ElementwiseOps.def"
+#define BINARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) binary<pe::Class>(m, #Class);
+#include "engine/expr/ElementwiseOps.def"
   m.def(
       "Select",
       [](const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
@@ -147,21 +82,9 @@ void bindPopopsExpr(py::module_& m) {
 }
 
 void bindPopxExpr(py::module_& m) {
-  UNARY(popx::expr, Acos);
-  UNARY(popx::expr, Acosh);
-  UNARY(popx::expr, Asinh);
-  UNARY(popx::expr, Atan);
-  UNARY(popx::expr, Atanh);
-  UNARY(popx::expr, Cosh);
-  UNARY(popx::expr, Erfc);
-  UNARY(popx::expr, ErfInv);
-  UNARY(popx::expr, LogGamma);
-  UNARY(popx::expr, Sinh);
-  UNARY(popx::expr, FromBFloat16);
-  UNARY(popx::expr, ToBFloat16);
-  UNARY(popx::expr, RoundToBFloat16);
-  UNARY(popx::expr, RoundNearestAfz);
-  UNARY(popx::expr, RoundNearestEven);
+#define UNARY(Name, name, traits, api, ...) api
+#define POPX(Name) unary<popx::expr::Name>(m, #Name);
+#include "engine/expr/ElementwiseOps.def"
   m.def(
       "Bitcast",
       [](const pe::Expr& a, Type type) { return pe::Expr(popx::expr::Bitcast(a, type)); }, "a"_a,

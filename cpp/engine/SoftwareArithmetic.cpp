@@ -14,90 +14,25 @@ constexpr double kDoubleCompare = 14, kDoubleBits = 5, kDoubleRound = 30;
 constexpr double kDoubleFunction = 12 * (kDoubleAdd + kDoubleMultiply) + kDoubleDivide;
 constexpr double kWordsPair = 8, kWordsShift = 16, kWordsMultiply = 24, kWordsDivide = 600;
 
-double doubleCycles(Op op) {
-  switch (op) {
-    case Op::kConstant:
-    case Op::kBitcast:
-      return 0;
-    case Op::kAbs:
-    case Op::kNegate:
-    case Op::kIsFinite:
-    case Op::kIsInf:
-    case Op::kIsNan:
-    case Op::kSelect:
-    case Op::kSignum:
-      return kDoubleBits;
-    case Op::kEqual:
-    case Op::kNotEqual:
-    case Op::kLessThan:
-    case Op::kLessThanEqual:
-    case Op::kGreaterThan:
-    case Op::kGreaterThanEqual:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kRelu:
-      return kDoubleCompare;
-    case Op::kClamp:
-      return 2 * kDoubleCompare;
-    case Op::kCast:
-    case Op::kCeil:
-    case Op::kFloor:
-    case Op::kRound:
-    case Op::kNearbyInt:
-    case Op::kTrunc:
-    case Op::kReducePrecision:
-      return kDoubleRound;
-    case Op::kAdd:
-    case Op::kSubtract:
-      return kDoubleAdd;
-    case Op::kMultiply:
-    case Op::kSquare:
-      return kDoubleMultiply;
-    case Op::kDivide:
-    case Op::kInverse:
-      return kDoubleDivide;
-    case Op::kSqrt:
-      return kDoubleRoot;
-    case Op::kRsqrt:
-      return kDoubleRoot + kDoubleDivide;
-    case Op::kRemainder:
-      return 2 * kDoubleDivide;
-    case Op::kPower:
-    case Op::kAtan2:
-    case Op::kLogGamma:
-      return 2 * kDoubleFunction;
-    default:
-      return kDoubleFunction;
-  }
-}
-
-double wordsCycles(Op op) {
-  switch (op) {
-    case Op::kConstant:
-    case Op::kBitcast:
-      return 0;
-    case Op::kMultiply:
-    case Op::kSquare:
-      return kWordsMultiply;
-    case Op::kDivide:
-    case Op::kRemainder:
-      return kWordsDivide;
-    case Op::kPower:
-      return 64 * kWordsMultiply;
-    case Op::kShiftLeft:
-    case Op::kShiftRight:
-    case Op::kShiftRightSignExtend:
-    case Op::kPopcount:
-    case Op::kCountLeadingZeros:
-      return kWordsShift;
-    default:
-      return kWordsPair;
-  }
-}
+struct Cycles {
+  double f64 = kDoubleFunction;
+  double i64 = kWordsPair;
+};
+constexpr Cycles kCycles[] = {
+#define OP(Name, name, operands, traits, api, cycles) \
+  [] {                                                \
+    Cycles c;                                         \
+    cycles return c;                                  \
+  }(),
+#define F64(cycles) c.f64 = cycles;
+#define I64(cycles) c.i64 = cycles;
+#include "engine/expr/ElementwiseOps.def"
+};
 }  // namespace
 
 double softwareCycles(Op op, ElementType type) {
-  return type == ElementType::kDouble ? doubleCycles(op) : wordsCycles(op);
+  const Cycles& cycles = kCycles[static_cast<std::size_t>(op)];
+  return type == ElementType::kDouble ? cycles.f64 : cycles.i64;
 }
 
 double softwareAddCycles(ElementType type) { return softwareCycles(Op::kAdd, type); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -16,10 +17,13 @@
 #include <thread>
 #include <vector>
 
+#include "engine/Workspace.hpp"
+
 namespace ipujax::engine {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr std::chrono::seconds kIdle{1};  ///< then a worker gives its memory back
 
 thread_local bool inside_parallel = false;
 
@@ -92,7 +96,11 @@ struct ThreadPool::Impl {
       Job* mine = nullptr;
       {
         std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return stop || generation.load() != seen; });
+        const auto wanted = [&] { return stop || generation.load() != seen; };
+        if (!wake.wait_until(lock, std::chrono::system_clock::now() + kIdle, wanted)) {
+          Workspace::release();
+          wake.wait(lock, wanted);
+        }
         if (stop) return;
         seen = generation.load();
         mine = job;

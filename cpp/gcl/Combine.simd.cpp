@@ -63,54 +63,17 @@ void divide(void* values, std::int64_t n, double divisor) {
   for (std::int64_t k = 0; k < n; ++k) acc[k] /= by;
 }
 
-CombineLoops& slot(CombineTable& table, Reducer reducer, ElementType type) {
-  return table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
-}
-
-template <class In>
-void addFloats(CombineTable& table, ElementType type) {
-  using Acc = typename ops::Input<In>::Acc;
-  slot(table, Reducer::kAdd, type) = {combine<In, ops::Add>, divide<Acc>};
-  slot(table, Reducer::kSquareAdd, type) = {combine<In, ops::SquareAdd>, divide<Acc>};
-  slot(table, Reducer::kMultiply, type) = {combine<In, ops::Multiply>, nullptr};
-  slot(table, Reducer::kMinimum, type) = {combine<In, ops::Minimum>, nullptr};
-  slot(table, Reducer::kMaximum, type) = {combine<In, ops::Maximum>, nullptr};
-}
-
-template <class Signed, class Unsigned>
-void addIntegers(CombineTable& table, ElementType signed_type, ElementType unsigned_type) {
-  for (ElementType type : {signed_type, unsigned_type}) {
-    slot(table, Reducer::kAdd, type) = {combine<Unsigned, ops::Add>, nullptr};
-    slot(table, Reducer::kSquareAdd, type) = {combine<Unsigned, ops::SquareAdd>, nullptr};
-    slot(table, Reducer::kMultiply, type) = {combine<Unsigned, ops::Multiply>, nullptr};
-    slot(table, Reducer::kAnd, type) = {combine<Unsigned, ops::And>, nullptr};
-    slot(table, Reducer::kOr, type) = {combine<Unsigned, ops::Or>, nullptr};
-  }
-  slot(table, Reducer::kMinimum, signed_type) = {combine<Signed, ops::Minimum>, nullptr};
-  slot(table, Reducer::kMaximum, signed_type) = {combine<Signed, ops::Maximum>, nullptr};
-  slot(table, Reducer::kMinimum, unsigned_type) = {combine<Unsigned, ops::Minimum>, nullptr};
-  slot(table, Reducer::kMaximum, unsigned_type) = {combine<Unsigned, ops::Maximum>, nullptr};
-}
-
-void addBool(CombineTable& table) {
-  for (Reducer r : {Reducer::kAnd, Reducer::kMultiply, Reducer::kMinimum}) {
-    slot(table, r, ElementType::kBool) = {combine<std::uint8_t, ops::And>, nullptr};
-  }
-  for (Reducer r : {Reducer::kOr, Reducer::kAdd, Reducer::kMaximum}) {
-    slot(table, r, ElementType::kBool) = {combine<std::uint8_t, ops::Or>, nullptr};
-  }
-}
-
 CombineTable makeTable() {
   CombineTable table;
-  addFloats<float>(table, ElementType::kFloat);
-  addFloats<ops::Half>(table, ElementType::kHalf);
-  addFloats<double>(table, ElementType::kDouble);
-  addIntegers<std::int8_t, std::uint8_t>(table, ElementType::kInt8, ElementType::kUInt8);
-  addIntegers<std::int16_t, std::uint16_t>(table, ElementType::kInt16, ElementType::kUInt16);
-  addIntegers<std::int32_t, std::uint32_t>(table, ElementType::kInt32, ElementType::kUInt32);
-  addIntegers<std::int64_t, std::uint64_t>(table, ElementType::kInt64, ElementType::kUInt64);
-  addBool(table);
+  ops::makeReducers([&]<class In, class Op>(Reducer reducer, ElementType type) {
+    // No CollectiveOperator names the others.
+    if constexpr (!std::is_same_v<Op, ops::LogAdd> && !std::is_same_v<Op, ops::Xor>) {
+      CombineLoops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
+      loops.combine = combine<In, Op>;
+      using Acc = typename ops::Input<In>::Acc;
+      if constexpr (std::is_floating_point_v<Acc> && Op::kRounds) loops.divide = divide<Acc>;
+    }
+  });
   return table;
 }
 

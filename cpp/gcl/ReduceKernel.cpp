@@ -18,26 +18,12 @@ using engine::ElementType;
 using engine::reduction::Reducer;
 using Pointers = std::span<std::byte* const>;
 
-std::optional<Reducer> reducerOf(CollectiveOperator op) {
-  switch (op) {
-    case CollectiveOperator::ADD:
-    case CollectiveOperator::MEAN:
-    case CollectiveOperator::LOCAL:
-      return Reducer::kAdd;
-    case CollectiveOperator::MUL:
-      return Reducer::kMultiply;
-    case CollectiveOperator::MIN:
-      return Reducer::kMinimum;
-    case CollectiveOperator::MAX:
-      return Reducer::kMaximum;
-    case CollectiveOperator::LOGICAL_AND:
-      return Reducer::kAnd;
-    case CollectiveOperator::LOGICAL_OR:
-      return Reducer::kOr;
-    case CollectiveOperator::SQUARE_ADD:
-      return Reducer::kSquareAdd;
-  }
-  return std::nullopt;
+Reducer reducerOf(CollectiveOperator op) {
+  // MEAN divides the sum; LOCAL combines nothing.
+  constexpr Reducer kReducers[] = {Reducer::kAdd,     Reducer::kAdd,       Reducer::kMultiply,
+                                   Reducer::kMinimum, Reducer::kMaximum,   Reducer::kAnd,
+                                   Reducer::kOr,      Reducer::kSquareAdd, Reducer::kAdd};
+  return kReducers[static_cast<int>(op)];
 }
 
 /// What one member of a group of so many gets of n elements.
@@ -91,7 +77,7 @@ class ReduceKernel final : public engine::CollectiveKernel {
 
   static Part partOf(const engine::StepDesc& step, std::size_t i, CollectiveOperator op) {
     const auto& in = step.operands[i];
-    return {i, step.operands.size() / 2 + i, in.type, combineLoopsFor(*reducerOf(op), in.type),
+    return {i, step.operands.size() / 2 + i, in.type, combineLoopsFor(reducerOf(op), in.type),
             in.numElements()};
   }
 
@@ -192,7 +178,7 @@ void checkReduce(engine::StepCheck& check) {
   for (std::size_t i = 0; i < k; ++i) {
     const auto in = check.read(i).isContiguous();
     const auto out = check.written(k + i).isContiguous().hasTypeOf(in);
-    const CombineLoops* loops = combineLoopsFor(*reducerOf(op), in->type);
+    const CombineLoops* loops = combineLoopsFor(reducerOf(op), in->type);
     check.need(loops && (op != CollectiveOperator::MEAN || loops->divide),
                "an operator that has a meaning for its type");
     for (const auto& group : groups)

@@ -2,9 +2,9 @@
 #include <type_traits>
 
 #include "engine/ThreadPool.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/Pack.hpp"
-#include "engine/blas/Scratch.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "poplin/ConvSubproblem.hpp"
 
@@ -14,7 +14,7 @@ namespace poplin::host {
 namespace {
 
 namespace blas = ipujax::engine::blas;
-using blas::ScratchUse;
+using ipujax::engine::Workspace;
 
 constexpr std::int64_t kImageWords = 1 << 16;
 constexpr std::int64_t kDepth = 256;  ///< kernel elements per pass
@@ -49,7 +49,8 @@ class Batch {
   void run(ipujax::engine::ThreadPool& pool) const {
     const std::int64_t sums = p_.positions() * p_.batch * p_.out_channels;
     const std::int64_t row_blocks = ceilDiv(p_.batch, rows_);
-    W* all = blas::scratch<W>(ScratchUse::kShared, sums * chunks_);
+    Workspace workspace;
+    W* all = workspace.get<W>(sums * chunks_);
     for (std::int64_t g = 0; g < p_.groups; ++g) {
       pool.parallelFor(chunks_ * row_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t t = begin; t < end; ++t)
@@ -71,7 +72,8 @@ class Batch {
     const std::int64_t line_words = width_ * rows;
     const std::int64_t begin = std::clamp<std::int64_t>(p_.padding[2], 0, width_);
     const std::int64_t end = std::clamp<std::int64_t>(p_.input[2] + p_.padding[2], begin, width_);
-    W* row = blas::scratch<W>(ScratchUse::kRow, end - begin);
+    Workspace workspace;
+    W* row = workspace.get<W>(end - begin);
     for (std::int64_t h = 0; h < height; ++h) {
       W* line = image + h * line_words;
       const std::int64_t ih = h0 + h;
@@ -120,9 +122,9 @@ class Batch {
     const std::int64_t c_end = std::min(p_.in_channels, (chunk + 1) * per_chunk);
     const std::int64_t rows = std::min(rows_, p_.batch - n0);
     const std::int64_t panels = ceilDiv(p_.out_channels, kPanel);
-    W* image = blas::scratch<W>(ScratchUse::kImage, height_ * width_ * rows_);
-    W* weights =
-        blas::scratch<W>(ScratchUse::kRight, panels * kPanel * kernel_rows_ * p_.kernel[2]);
+    Workspace workspace;
+    W* image = workspace.get<W>(height_ * width_ * rows_);
+    W* weights = workspace.get<W>(panels * kPanel * kernel_rows_ * p_.kernel[2]);
     for (std::int64_t pos = 0; pos < p_.positions(); ++pos) {
       W* c = sums + (pos * p_.batch + n0) * p_.out_channels;
       std::fill(c, c + rows * p_.out_channels, W(0));
@@ -185,7 +187,8 @@ class Batch {
   void finish(std::int64_t g, std::int64_t r, const W* all, std::int64_t sums) const {
     const auto& out = p_.out;
     const std::int64_t co = p_.out_channels;
-    W* row = blas::scratch<W>(ScratchUse::kRow, co);
+    Workspace workspace;
+    W* row = workspace.get<W>(co);
     std::copy_n(all + r * co, co, row);
     for (std::int64_t chunk = 1; chunk < chunks_; ++chunk) {
       const W* more = all + chunk * sums + r * co;

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "engine/ThreadPool.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/blas/Pack.hpp"
-#include "engine/blas/Scratch.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "poplin/ConvSubproblem.hpp"
 
@@ -14,7 +14,7 @@ namespace poplin::host {
 namespace {
 
 namespace blas = ipujax::engine::blas;
-using blas::ScratchUse;
+using ipujax::engine::Workspace;
 
 constexpr std::int64_t kTaskWork = 1 << 16;
 
@@ -43,7 +43,8 @@ class Groups {
 
   void run(ipujax::engine::ThreadPool& pool) const {
     const std::int64_t pairs = p_.in_channels * p_.out_channels;
-    W* weights = blas::scratch<W>(ScratchUse::kShared, p_.taps() * pairs * p_.groups);
+    Workspace workspace;
+    W* weights = workspace.get<W>(p_.taps() * pairs * p_.groups);
     const std::int64_t rows = p_.taps() * pairs;
     pool.parallelFor(rows, (1 << 14) / p_.groups + 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) packRow(r, weights + r * p_.groups);
@@ -75,7 +76,8 @@ class Groups {
     const std::int64_t co = index / (o[1] * o[0]) % p_.out_channels;
     const std::int64_t n = index / (o[1] * o[0] * p_.out_channels);
     const std::int64_t groups = p_.groups;
-    W* sums = blas::scratch<W>(ScratchUse::kResult, o[2] * groups);
+    Workspace workspace;
+    W* sums = workspace.get<W>(o[2] * groups);
     std::fill(sums, sums + o[2] * groups, W(0));
     const std::int64_t taps = p_.taps();
     for (std::int64_t ci = 0; ci < p_.in_channels; ++ci)
@@ -103,12 +105,13 @@ class Groups {
 
   void kernelRow(std::int64_t base, const W* weights, W* sums) const {
     const auto& in = p_.in;
+    Workspace workspace;
     const W* line = nullptr;
     std::int64_t pixel = in.space[2];
     if (direct_in_) {
       line = static_cast<const W*>(in.data) + base;
     } else {
-      W* copy = blas::scratch<W>(ScratchUse::kImage, p_.input[2] * p_.groups);
+      W* copy = workspace.get<W>(p_.input[2] * p_.groups);
       for (std::int64_t x = 0; x < p_.input[2]; ++x)
         blas::loadRow<M>(in.data, in.type, base + x * in.space[2], in.group, p_.groups,
                          copy + x * p_.groups);

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "engine/ThreadPool.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/Pack.hpp"
-#include "engine/blas/Scratch.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "poplin/ConvSubproblem.hpp"
 
@@ -15,7 +15,7 @@ namespace poplin::host {
 namespace {
 
 namespace blas = ipujax::engine::blas;
-using blas::ScratchUse;
+using ipujax::engine::Workspace;
 
 constexpr std::int64_t kImageWords = 1 << 16;  ///< padded input kept in the second-level cache
 constexpr std::int64_t kTaskWork = 1 << 18;    ///< multiply-adds worth a thread
@@ -88,7 +88,8 @@ class Lines {
     const std::int64_t tasks = p_.batch * p_.output[0] * blocks;
     const std::int64_t task_work = std::max<std::int64_t>(
         1, lines_ * p_.output[2] * p_.out_channels * p_.in_channels * p_.taps());
-    W* weights = blas::scratch<W>(ScratchUse::kShared, panels * panel_words * p_.groups);
+    Workspace workspace;
+    W* weights = workspace.get<W>(panels * panel_words * p_.groups);
     pool.parallelFor(panels * p_.groups, ceilDiv(1 << 14, panel_words + 1),
                      [&](std::int64_t begin, std::int64_t end) {
                        for (std::int64_t i = begin; i < end; ++i)
@@ -151,7 +152,8 @@ class Lines {
         blas::loadRow<M>(in.data, in.type, first + x * in.space[2], in.channel, ci,
                          out + x * channels_);
     } else {
-      W* row = channels_ == 1 ? out : blas::scratch<W>(ScratchUse::kRow, count);
+      Workspace workspace;
+      W* row = channels_ == 1 ? out : workspace.get<W>(count);
       for (std::int64_t c = 0; c < channels_; ++c) {
         const std::int64_t left = std::min(M::kPerWord, ci - c * M::kPerWord);
         blas::loadAcross<M>(in.data, in.type, first + c * M::kPerWord * in.channel, in.channel,
@@ -163,7 +165,7 @@ class Lines {
   }
 
   Block<W> gather(std::int64_t g, std::int64_t n, std::int64_t od, std::int64_t oh,
-                  std::int64_t lines) const {
+                  std::int64_t lines, Workspace& workspace) const {
     const auto& in = p_.in;
     const std::int64_t base = n * in.batch + g * in.group;
     const std::int64_t d0 = od * p_.stride[0] - p_.padding[0];
@@ -176,7 +178,7 @@ class Lines {
     const std::int64_t line_words = width_ * channels_;
     const std::int64_t height =
         (lines - 1) * p_.stride[1] + (p_.kernel[1] - 1) * p_.dilation[1] + 1;
-    W* image = blas::scratch<W>(ScratchUse::kImage, planes_ * height_ * line_words);
+    W* image = workspace.get<W>(planes_ * height_ * line_words);
     for (std::int64_t d = 0; d < planes_; ++d)
       for (std::int64_t h = 0; h < height; ++h) {
         W* line = image + (d * height_ + h) * line_words;
@@ -217,13 +219,13 @@ class Lines {
   void task(std::int64_t g, std::int64_t n, std::int64_t od, std::int64_t oh,
             const W* weights) const {
     const std::int64_t lines = std::min(lines_, p_.output[1] - oh);
-    const Block<W> block = gather(g, n, od, oh, lines);
+    Workspace workspace;
+    const Block<W> block = gather(g, n, od, oh, lines, workspace);
     const std::int64_t co = p_.out_channels;
     const std::int64_t ow = p_.output[2];
     const std::int64_t first =
         n * p_.out.batch + g * p_.out.group + od * p_.out.space[0] + oh * p_.out.space[1];
-    W* c = direct_out_ ? static_cast<W*>(p_.out.data) + first
-                       : blas::scratch<W>(ScratchUse::kResult, lines * ow * co);
+    W* c = direct_out_ ? static_cast<W*>(p_.out.data) + first : workspace.get<W>(lines * ow * co);
     const std::int64_t c_line = direct_out_ ? p_.out.space[1] : ow * co;
     blas::MicroCall<W> call;
     call.a_row = block.row;
@@ -256,7 +258,8 @@ class Lines {
     const std::int64_t co = p_.out_channels;
     const std::int64_t ow = p_.output[2];
     const bool packed = out.channel == 1 && out.space[2] == co;
-    W* row = blas::scratch<W>(ScratchUse::kRow, ow);
+    Workspace workspace;
+    W* row = workspace.get<W>(ow);
     for (std::int64_t line = 0; line < lines; ++line) {
       const W* source = c + line * ow * co;
       const std::int64_t offset = first + line * out.space[1];

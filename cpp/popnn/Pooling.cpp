@@ -5,6 +5,7 @@
 
 #include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/ReduceLoops.hpp"
@@ -26,8 +27,6 @@ namespace engine = ipujax::engine;
 namespace simd = ipujax::engine::simd;
 using engine::ElementType;
 using engine::reduction::Reducer;
-using engine::reduction::Scratch;
-using engine::reduction::threadScratch;
 using popx::WindowDim;
 
 /// The gradient of one pooling, a plane (one batch element and channel) at a time in float.
@@ -146,8 +145,8 @@ void PoolGradient::plane(std::span<std::byte* const> p, std::int64_t index, floa
 void PoolGradient::run(engine::RunContext& context, std::span<std::byte* const> p) const {
   if (plane_elements_ == 0) return;
   context.pool.parallelFor(outer_[0] * outer_[1], 1, [&](std::int64_t begin, std::int64_t end) {
-    float* sums = reinterpret_cast<float*>(threadScratch(
-        Scratch::kAccumulators, static_cast<std::size_t>(plane_elements_) * sizeof(float)));
+    engine::Workspace workspace;
+    float* sums = workspace.get<float>(plane_elements_);
     for (std::int64_t i = begin; i < end; ++i) {
       plane(p, i, sums);
       if (element_ == ElementType::kHalf) {

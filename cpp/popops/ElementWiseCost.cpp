@@ -1,7 +1,6 @@
 #include "popops/ElementWiseCost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "engine/Planning.hpp"
@@ -27,120 +26,27 @@ struct Rate {
   double cycles;
   double unit;
 };
+constexpr Rate rate(double cycles, double unit) { return {cycles, unit}; }
+/// Of an operation, by the type of its operand.
 struct Rates {
-  Rate f32, f16;
+  Rate f32{4, 2}, f16{4, 4};
+  Rate of_signed{7, 1}, of_unsigned{7, 1}, of_bool{7, 1};
 };
-struct RealRow {
-  Op op;
-  Rates rates;
+constexpr Rates kRates[] = {
+#define OP(Name, name, operands, traits, api, cycles) \
+  [] {                                                \
+    Rates r;                                          \
+    cycles return r;                                  \
+  }(),
+#define REAL(f32_cycles, f32_unit, f16_cycles, f16_unit) \
+  r.f32 = rate(f32_cycles, f32_unit);                    \
+  r.f16 = rate(f16_cycles, f16_unit);
+#define WHOLE(signed_cycles, unsigned_cycles, bool_cycles, unit) \
+  r.of_signed = rate(signed_cycles, unit);                       \
+  r.of_unsigned = rate(unsigned_cycles, unit);                   \
+  r.of_bool = rate(bool_cycles, unit);
+#include "engine/expr/ElementwiseOps.def"
 };
-
-/// popops: popopsCycleEstimators.cpp, its loops; "natural" loops as cycles + 4 per vector.
-constexpr RealRow kRealRows[] = {
-    {Op::kExp, {{6, 2}, {4, 4}}},
-    {Op::kExp2, {{6, 2}, {4, 4}}},
-    {Op::kLog, {{12, 2}, {4, 4}}},
-    {Op::kTanh, {{12, 2}, {4, 4}}},
-    {Op::kSigmoid, {{12, 2}, {6, 4}}},
-    {Op::kRelu, {{3, 2}, {3, 4}}},
-    {Op::kSqrt, {{10, 2}, {23, 4}}},
-    {Op::kRsqrt, {{8, 2}, {19, 4}}},
-    {Op::kInverse, {{6, 2}, {15, 4}}},
-    {Op::kNegate, {{2, 2}, {2, 4}}},
-    {Op::kSquare, {{2, 2}, {2, 4}}},
-    {Op::kErf, {{41, 1}, {13, 1}}},
-    {Op::kGeluErf, {{22, 1}, {16, 1}}},
-    {Op::kSin, {{2304, 1}, {25, 1}}},  // the C library's, for float
-    {Op::kCos, {{2304, 1}, {25, 1}}},  // the C library's, for float
-    {Op::kTan, {{5104, 1}, {5704, 1}}},
-    {Op::kAsin, {{106, 1}, {106, 1}}},
-    {Op::kExpm1, {{9, 2}, {8, 4}}},
-    {Op::kLog1p, {{22, 2}, {22, 4}}},
-    {Op::kCbrt, {{31, 2}, {21, 4}}},
-    {Op::kFloor, {{6, 2}, {6, 4}}},
-    {Op::kCeil, {{6, 2}, {6, 4}}},
-    {Op::kRound, {{6, 2}, {6, 4}}},
-    {Op::kNearbyInt, {{6, 2}, {6, 4}}},
-    {Op::kTrunc, {{3, 2}, {11, 4}}},
-    {Op::kIsNan, {{7, 2}, {7, 4}}},
-    {Op::kIsInf, {{9, 2}, {9, 4}}},
-    {Op::kIsFinite, {{9, 2}, {9, 4}}},
-    {Op::kSignum, {{9, 2}, {9, 4}}},
-    {Op::kAbs, {{5, 1}, {5, 1}}},
-    {Op::kAdd, {{3, 2}, {3, 4}}},
-    {Op::kSubtract, {{3, 2}, {3, 4}}},
-    {Op::kMultiply, {{3, 2}, {3, 4}}},
-    {Op::kDivide, {{10, 2}, {21, 4}}},
-    {Op::kMaximum, {{3, 2}, {4, 4}}},
-    {Op::kMinimum, {{3, 2}, {4, 4}}},
-    {Op::kEqual, {{14, 4}, {9, 4}}},
-    {Op::kNotEqual, {{14, 4}, {9, 4}}},
-    {Op::kLessThan, {{14, 4}, {9, 4}}},
-    {Op::kLessThanEqual, {{14, 4}, {9, 4}}},
-    {Op::kGreaterThan, {{14, 4}, {9, 4}}},
-    {Op::kGreaterThanEqual, {{14, 4}, {9, 4}}},
-    {Op::kPower, {{312, 1}, {325, 1}}},
-    {Op::kRemainder, {{133, 2}, {300, 4}}},
-    {Op::kAtan2, {{272, 2}, {578, 4}}},
-    {Op::kInvStdDevToVariance, {{12, 2}, {23, 4}}},
-    {Op::kVarianceToInvStdDev, {{12, 2}, {23, 4}}},
-    {Op::kSelect, {{5, 1}, {5, 1}}},
-    {Op::kClamp, {{2, 2}, {2, 4}}},
-    // No estimator of poplibs has these. Our estimate: the library functions they would call.
-    {Op::kAcos, {{106, 1}, {106, 1}}},
-    {Op::kAtan, {{106, 1}, {106, 1}}},
-    {Op::kSinh, {{40, 1}, {40, 1}}},
-    {Op::kCosh, {{40, 1}, {40, 1}}},
-    {Op::kAcosh, {{60, 1}, {60, 1}}},
-    {Op::kAsinh, {{60, 1}, {60, 1}}},
-    {Op::kAtanh, {{60, 1}, {60, 1}}},
-    {Op::kErfc, {{60, 1}, {60, 1}}},
-    {Op::kErfInv, {{60, 1}, {60, 1}}},
-    {Op::kLogGamma, {{400, 1}, {400, 1}}},
-    {Op::kRoundToBFloat16, {{12, 2}, {12, 4}}},
-    {Op::kReducePrecision, {{12, 2}, {12, 4}}},
-    {Op::kRandomBits, {{12, 2}, {12, 4}}},
-};
-constexpr Rates kOtherRates = {{4, 2}, {4, 4}};
-
-constexpr auto kRealRates = [] {
-  std::array<Rates, expr::kOpCount> rates;
-  rates.fill(kOtherRates);
-  for (const RealRow& row : kRealRows) rates[static_cast<std::size_t>(row.op)] = row.rates;
-  return rates;
-}();
-
-/// Integers and bool, same source.
-Rate wholeRate(Op op, ElementType type) {
-  const bool wide = sizeOf(type) == 8;
-  const bool is_signed = type == ElementType::kInt8 || type == ElementType::kInt16 ||
-                         type == ElementType::kInt32 || type == ElementType::kInt64;
-  switch (op) {
-    case Op::kDivide:
-    case Op::kRemainder:
-      return {is_signed ? 277.0 : 265.0, 1};
-    case Op::kPower:
-      return {312, 1};
-    case Op::kEqual:
-    case Op::kNotEqual:
-    case Op::kLessThan:
-    case Op::kLessThanEqual:
-    case Op::kGreaterThan:
-    case Op::kGreaterThanEqual:
-      return type == ElementType::kBool ? Rate{18, 4} : Rate{24, 4};
-    case Op::kLogicalAnd:
-    case Op::kLogicalOr:
-      return {5, 4};
-    case Op::kLogicalNot:
-      return {17, 4};
-    case Op::kSelect:
-      return {5, 1};
-    case Op::kClamp:
-      return {7, 1};
-    default:
-      return {wide ? 11.0 : 7.0, 1};
-  }
-}
 
 /// castW without its constant: float to half four in two cycles, half to float two in one, half
 /// and 8 bits four in nine, others one by one.
@@ -156,21 +62,22 @@ Rate castRate(ElementType from, ElementType to) {
 Rate rateOf(Op op, ElementType operand, ElementType result) {
   if (isSoftware(operand)) return {softwareCycles(op, operand), 1};
   if (op == Op::kCast && isSoftware(result)) return {softwareCycles(op, result), 1};
-  switch (op) {
-    case Op::kConstant:
-    case Op::kBitcast:
-      return {0, 1};
-    case Op::kCast:
-      return castRate(operand, result);
-    case Op::kFromBFloat16:
-    case Op::kToBFloat16:
-      return {6, 2};
+  if (op == Op::kCast) return castRate(operand, result);
+  const Rates& rates = kRates[static_cast<std::size_t>(op)];
+  switch (operand) {
+    case ElementType::kFloat:
+      return rates.f32;
+    case ElementType::kHalf:
+      return rates.f16;
+    case ElementType::kBool:
+      return rates.of_bool;
+    case ElementType::kInt8:
+    case ElementType::kInt16:
+    case ElementType::kInt32:
+      return rates.of_signed;
     default:
-      break;
+      return rates.of_unsigned;
   }
-  if (!isReal(operand)) return wholeRate(op, operand);
-  const Rates& rates = kRealRates[static_cast<std::size_t>(op)];
-  return operand == ElementType::kHalf ? rates.f16 : rates.f32;
 }
 
 double singleConstant(Op op, ElementType operand, bool scalar) {

@@ -1,6 +1,5 @@
 #include "popops/Expr.hpp"
 
-#include <array>
 #include <sstream>
 #include <unordered_set>
 
@@ -116,82 +115,11 @@ NodeRef makePlaceHolder(unsigned index) {
 
 PlaceHolder::PlaceHolder(unsigned index) : Expr(makePlaceHolder(index)) {}
 Cast::Cast(const Expr& a, poplar::Type type) : Expr(makeOp(Op::kCast, {a.node()}, type)) {}
-UnaryOp::UnaryOp(UnaryOpType type, const Expr& a) : Expr(makeOp(engineOp(type), {a.node()})) {}
+UnaryOp::UnaryOp(UnaryOpType type, const Expr& a)
+    : Expr(makeOp(static_cast<Op>(type), {a.node()})) {}
 BinaryOp::BinaryOp(BinaryOpType type, const Expr& a, const Expr& b)
-    : Expr(makeOp(engineOp(type), {a.node(), b.node()})) {}
+    : Expr(makeOp(static_cast<Op>(type), {a.node(), b.node()})) {}
 TernaryOp::TernaryOp(TernaryOpType type, const Expr& a, const Expr& b, const Expr& c)
-    : Expr(makeOp(engineOp(type), {a.node(), b.node(), c.node()})) {}
-
-Op engineOp(UnaryOpType type) {
-  static constexpr std::array kOps{Op::kAbs,
-                                   Op::kAsin,
-                                   Op::kBitwiseNot,
-                                   Op::kCbrt,
-                                   Op::kCeil,
-                                   Op::kCos,
-                                   Op::kCountLeadingZeros,
-                                   Op::kErf,
-                                   Op::kExp,
-                                   Op::kExp2,
-                                   Op::kExpm1,
-                                   Op::kFloor,
-                                   Op::kGeluErf,
-                                   Op::kInverse,
-                                   Op::kIsFinite,
-                                   Op::kIsInf,
-                                   Op::kIsNan,
-                                   Op::kLog,
-                                   Op::kLog1p,
-                                   Op::kLogicalNot,
-                                   Op::kNearbyInt,
-                                   Op::kNegate,
-                                   Op::kPopcount,
-                                   Op::kRelu,
-                                   Op::kRound,
-                                   Op::kRsqrt,
-                                   Op::kSigmoid,
-                                   Op::kSignum,
-                                   Op::kSin,
-                                   Op::kSqrt,
-                                   Op::kSquare,
-                                   Op::kTan,
-                                   Op::kTanh,
-                                   Op::kTrunc};
-  static_assert(kOps.size() == static_cast<std::size_t>(UnaryOpType::TRUNC) + 1);
-  return kOps[static_cast<std::size_t>(type)];
-}
-
-Op engineOp(BinaryOpType type) {
-  static constexpr std::array kOps{Op::kAdd,
-                                   Op::kAtan2,
-                                   Op::kBitwiseAnd,
-                                   Op::kBitwiseOr,
-                                   Op::kBitwiseXnor,
-                                   Op::kBitwiseXor,
-                                   Op::kDivide,
-                                   Op::kEqual,
-                                   Op::kGreaterThan,
-                                   Op::kGreaterThanEqual,
-                                   Op::kInvStdDevToVariance,
-                                   Op::kLessThan,
-                                   Op::kLessThanEqual,
-                                   Op::kLogicalAnd,
-                                   Op::kLogicalOr,
-                                   Op::kMaximum,
-                                   Op::kMinimum,
-                                   Op::kMultiply,
-                                   Op::kNotEqual,
-                                   Op::kPower,
-                                   Op::kRemainder,
-                                   Op::kShiftLeft,
-                                   Op::kShiftRight,
-                                   Op::kShiftRightSignExtend,
-                                   Op::kSubtract,
-                                   Op::kVarianceToInvStdDev};
-  static_assert(kOps.size() == static_cast<std::size_t>(BinaryOpType::VARIANCE_TO_INV_STD_DEV) + 1);
-  return kOps[static_cast<std::size_t>(type)];
-}
-
-Op engineOp(TernaryOpType type) { return type == TernaryOpType::CLAMP ? Op::kClamp : Op::kSelect; }
+    : Expr(makeOp(static_cast<Op>(type), {a.node(), b.node(), c.node()})) {}
 
 }  // namespace popops::expr

@@ -128,58 +128,33 @@ class TernaryOp : public Expr {
   TernaryOp(TernaryOpType type, const Expr& a, const Expr& b, const Expr& c);
 };
 
-ipujax::engine::expr::Op engineOp(UnaryOpType type);
-ipujax::engine::expr::Op engineOp(BinaryOpType type);
-ipujax::engine::expr::Op engineOp(TernaryOpType type);
-
-#define IPUJAX_UNARY(Name, TYPE)                                    \
-  class Name : public UnaryOp {                                     \
-   public:                                                          \
-    explicit Name(const Expr& a) : UnaryOp(UnaryOpType::TYPE, a) {} \
+#define UNARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE)                               \
+  class Class : public UnaryOp {                                     \
+   public:                                                           \
+    explicit Class(const Expr& a) : UnaryOp(UnaryOpType::TYPE, a) {} \
   };
-IPUJAX_UNARY(Abs, ABSOLUTE)
-IPUJAX_UNARY(Asin, ASIN)
-IPUJAX_UNARY(BitwiseNot, BITWISE_NOT)
-IPUJAX_UNARY(Cbrt, CBRT)
-IPUJAX_UNARY(Ceil, CEIL)
-IPUJAX_UNARY(Cos, COS)
-IPUJAX_UNARY(Clz, COUNT_LEADING_ZEROS)
-IPUJAX_UNARY(Erf, ERF)
-IPUJAX_UNARY(Exp, EXPONENT)
-IPUJAX_UNARY(Exp2, EXPONENT2)
-IPUJAX_UNARY(Expm1, EXPONENT_MINUS_ONE)
-IPUJAX_UNARY(Floor, FLOOR)
-IPUJAX_UNARY(GeluErf, GELU_ERF)
-IPUJAX_UNARY(Inv, INVERSE)
-IPUJAX_UNARY(IsFinite, IS_FINITE)
-IPUJAX_UNARY(IsInf, IS_INF)
-IPUJAX_UNARY(IsNaN, IS_NAN)
-IPUJAX_UNARY(Log, LOGARITHM)
-IPUJAX_UNARY(Log1p, LOGARITHM_ONE_PLUS)
-IPUJAX_UNARY(Not, LOGICAL_NOT)
-IPUJAX_UNARY(NearbyInt, NEARBY_INT)
-IPUJAX_UNARY(Neg, NEGATE)
-IPUJAX_UNARY(Popcount, POPCOUNT)
-IPUJAX_UNARY(Relu, RELU)
-IPUJAX_UNARY(Round, ROUND)
-IPUJAX_UNARY(Rsqrt, RSQRT)
-IPUJAX_UNARY(Sigmoid, SIGMOID)
-IPUJAX_UNARY(Signum, SIGNUM)
-IPUJAX_UNARY(Sin, SIN)
-IPUJAX_UNARY(Sqrt, SQRT)
-IPUJAX_UNARY(Square, SQUARE)
-IPUJAX_UNARY(Tan, TAN)
-IPUJAX_UNARY(Tanh, TANH)
-IPUJAX_UNARY(Trunc, TRUNC)
-#undef IPUJAX_UNARY
+#include "engine/expr/ElementwiseOps.def"
 
-#define IPUJAX_BINARY(Name, TYPE)                                              \
-  class Name : public BinaryOp {                                               \
-   public:                                                                     \
-    Name(const Expr& a, const Expr& b) : BinaryOp(BinaryOpType::TYPE, a, b) {} \
+#define BINARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE)                                          \
+  class Class : public BinaryOp {                                               \
+   public:                                                                      \
+    Class(const Expr& a, const Expr& b) : BinaryOp(BinaryOpType::TYPE, a, b) {} \
   };
-#define IPUJAX_BINARY_SYMBOL(Name, TYPE, symbol)                                     \
-  IPUJAX_BINARY(Name, TYPE)                                                          \
+#include "engine/expr/ElementwiseOps.def"
+
+/// Select(ifTrue, ifFalse, predicate), Clamp(value, lowest, highest).
+#define TERNARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE)                 \
+  class Class : public TernaryOp {                     \
+   public:                                             \
+    Class(const Expr& a, const Expr& b, const Expr& c) \
+        : TernaryOp(TernaryOpType::TYPE, a, b, c) {}   \
+  };
+#include "engine/expr/ElementwiseOps.def"
+
+#define IPUJAX_OPERATOR(Name, symbol)                                                \
   inline Name operator symbol(const Expr& a, const Expr& b) { return Name(a, b); }   \
   template <typename T>                                                              \
   requires std::is_arithmetic_v<T> Name operator symbol(const T& a, const Expr& b) { \
@@ -189,48 +164,28 @@ IPUJAX_UNARY(Trunc, TRUNC)
   requires std::is_arithmetic_v<T> Name operator symbol(const Expr& a, const T& b) { \
     return Name(a, Const(b));                                                        \
   }
-IPUJAX_BINARY_SYMBOL(Add, ADD, +)
-IPUJAX_BINARY(Atan2, ATAN2)
-IPUJAX_BINARY_SYMBOL(BitwiseAnd, BITWISE_AND, &)
-IPUJAX_BINARY_SYMBOL(BitwiseOr, BITWISE_OR, |)
-IPUJAX_BINARY(BitwiseXnor, BITWISE_XNOR)
-IPUJAX_BINARY_SYMBOL(BitwiseXor, BITWISE_XOR, ^)
-IPUJAX_BINARY_SYMBOL(Divide, DIVIDE, /)
-IPUJAX_BINARY_SYMBOL(Equal, EQUAL, ==)
-IPUJAX_BINARY_SYMBOL(Gt, GREATER_THAN, >)
-IPUJAX_BINARY_SYMBOL(Gte, GREATER_THAN_EQUAL, >=)
-IPUJAX_BINARY(InvStdDevToVariance, INV_STD_DEV_TO_VARIANCE)
-IPUJAX_BINARY_SYMBOL(Lt, LESS_THAN, <)
-IPUJAX_BINARY_SYMBOL(Lte, LESS_THAN_EQUAL, <=)
-IPUJAX_BINARY_SYMBOL(And, LOGICAL_AND, &&)
-IPUJAX_BINARY_SYMBOL(Or, LOGICAL_OR, ||)
-IPUJAX_BINARY(Max, MAXIMUM)
-IPUJAX_BINARY(Min, MINIMUM)
-IPUJAX_BINARY_SYMBOL(Mul, MULTIPLY, *)
-IPUJAX_BINARY_SYMBOL(NotEqual, NOT_EQUAL, !=)
-IPUJAX_BINARY(Pow, POWER)
-IPUJAX_BINARY_SYMBOL(Rem, REMAINDER, %)
-IPUJAX_BINARY_SYMBOL(Shl, SHIFT_LEFT, <<)
-IPUJAX_BINARY_SYMBOL(Shr, SHIFT_RIGHT, >>)
-IPUJAX_BINARY(ShrSE, SHIFT_RIGHT_SIGN_EXTEND)
-IPUJAX_BINARY_SYMBOL(Sub, SUBTRACT, -)
-IPUJAX_BINARY(VarianceToInvStdDev, VARIANCE_TO_INV_STD_DEV)
-#undef IPUJAX_BINARY_SYMBOL
-#undef IPUJAX_BINARY
+IPUJAX_OPERATOR(Add, +)
+IPUJAX_OPERATOR(BitwiseAnd, &)
+IPUJAX_OPERATOR(BitwiseOr, |)
+IPUJAX_OPERATOR(BitwiseXor, ^)
+IPUJAX_OPERATOR(Divide, /)
+IPUJAX_OPERATOR(Equal, ==)
+IPUJAX_OPERATOR(Gt, >)
+IPUJAX_OPERATOR(Gte, >=)
+IPUJAX_OPERATOR(Lt, <)
+IPUJAX_OPERATOR(Lte, <=)
+IPUJAX_OPERATOR(And, &&)
+IPUJAX_OPERATOR(Or, ||)
+IPUJAX_OPERATOR(Mul, *)
+IPUJAX_OPERATOR(NotEqual, !=)
+IPUJAX_OPERATOR(Rem, %)
+IPUJAX_OPERATOR(Shl, <<)
+IPUJAX_OPERATOR(Shr, >>)
+IPUJAX_OPERATOR(Sub, -)
+#undef IPUJAX_OPERATOR
 
 inline Neg operator-(const Expr& a) { return Neg(a); }
 inline Not operator!(const Expr& a) { return Not(a); }
 inline BitwiseNot operator~(const Expr& a) { return BitwiseNot(a); }
-
-/// Select(ifTrue, ifFalse, predicate).
-class Select : public TernaryOp {
- public:
-  Select(const Expr& a, const Expr& b, const Expr& c) : TernaryOp(TernaryOpType::SELECT, a, b, c) {}
-};
-/// Clamp(value, lowest, highest).
-class Clamp : public TernaryOp {
- public:
-  Clamp(const Expr& a, const Expr& b, const Expr& c) : TernaryOp(TernaryOpType::CLAMP, a, b, c) {}
-};
 
 }  // namespace popops::expr

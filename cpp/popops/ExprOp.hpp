@@ -1,73 +1,25 @@
 #pragma once
+#include "engine/expr/ExprOp.hpp"
 
+/// The enums' values are the engine's operations: rows of engine/expr/ElementwiseOps.def.
 namespace popops::expr {
 
 enum class UnaryOpType {
-  ABSOLUTE,
-  ASIN,
-  BITWISE_NOT,
-  CBRT,
-  CEIL,
-  COS,
-  COUNT_LEADING_ZEROS,
-  ERF,
-  EXPONENT,
-  EXPONENT2,
-  EXPONENT_MINUS_ONE,
-  FLOOR,
-  GELU_ERF,
-  INVERSE,
-  IS_FINITE,
-  IS_INF,
-  IS_NAN,
-  LOGARITHM,
-  LOGARITHM_ONE_PLUS,
-  LOGICAL_NOT,
-  NEARBY_INT,
-  NEGATE,
-  POPCOUNT,
-  RELU,
-  ROUND,
-  RSQRT,
-  SIGMOID,
-  SIGNUM,
-  SIN,
-  SQRT,
-  SQUARE,
-  TAN,
-  TANH,
-  TRUNC,
+#define UNARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) TYPE = static_cast<int>(ipujax::engine::expr::Op::k##Name),
+#include "engine/expr/ElementwiseOps.def"
 };
 
 enum class BinaryOpType {
-  ADD,
-  ATAN2,
-  BITWISE_AND,
-  BITWISE_OR,
-  BITWISE_XNOR,
-  BITWISE_XOR,
-  DIVIDE,
-  EQUAL,
-  GREATER_THAN,
-  GREATER_THAN_EQUAL,
-  INV_STD_DEV_TO_VARIANCE,
-  LESS_THAN,
-  LESS_THAN_EQUAL,
-  LOGICAL_AND,
-  LOGICAL_OR,
-  MAXIMUM,
-  MINIMUM,
-  MULTIPLY,
-  NOT_EQUAL,
-  POWER,
-  REMAINDER,
-  SHIFT_LEFT,
-  SHIFT_RIGHT,
-  SHIFT_RIGHT_SIGN_EXTEND,
-  SUBTRACT,
-  VARIANCE_TO_INV_STD_DEV,
+#define BINARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) TYPE = static_cast<int>(ipujax::engine::expr::Op::k##Name),
+#include "engine/expr/ElementwiseOps.def"
 };
 
-enum class TernaryOpType { CLAMP, SELECT };
+enum class TernaryOpType {
+#define TERNARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) TYPE = static_cast<int>(ipujax::engine::expr::Op::k##Name),
+#include "engine/expr/ElementwiseOps.def"
+};
 
 }  // namespace popops::expr

@@ -24,13 +24,6 @@ using engine::ElementType;
 using engine::reduction::Loops;
 using engine::reduction::Reducer;
 
-Reducer reducerOf(Operation op) {
-  constexpr std::array kReducers{Reducer::kAdd,       Reducer::kMultiply, Reducer::kMinimum,
-                                 Reducer::kMaximum,   Reducer::kAnd,      Reducer::kOr,
-                                 Reducer::kSquareAdd, Reducer::kLogAdd};
-  return kReducers[static_cast<int>(op)];
-}
-
 std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
   const auto& in = step.operands[0];
   const auto reducer = static_cast<Reducer>(step.attributes.integer("reducer"));
@@ -86,7 +79,7 @@ void checkTypes(const poplar::Tensor& in, const poplar::Type& out, const ReduceP
   if (logical && type != poplar::BOOL) {
     refuse("BOOL for logical operations", type.toString(), "Compare with zero first.");
   }
-  if (!engine::reduction::loopsFor(reducerOf(params.op), type.element())) {
+  if (!engine::reduction::loopsFor(static_cast<Reducer>(params.op), type.element())) {
     refuse("an operation that exists for its type", type.toString(), "Cast the input.");
   }
   const bool out_floating = out == poplar::FLOAT || out == poplar::HALF;
@@ -115,7 +108,7 @@ void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const popl
   if (!std::equal(shape.begin(), shape.end(), out.shape().begin(), out.shape().end())) {
     refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
   }
-  const Reducer reducer = reducerOf(params.op);
+  const Reducer reducer = static_cast<Reducer>(params.op);
   engine::StepSpec spec;
   spec.kernel = "popops.reduce";
   const auto access = params.update ? engine::Access::kReadWrite : engine::Access::kWrite;

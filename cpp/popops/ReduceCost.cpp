@@ -42,6 +42,7 @@ VertexRate rateOf(const poplar::Target& target, const poplar::Type& type) {
   return rate;
 }
 
+// Long: the plans that are compared are made of the same numbers.
 Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
             const std::vector<std::size_t>& dims, const poplar::Tensor& out,
             std::size_t partial_bytes, const VertexRate& rate) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine/Step.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "engine/verify/StepCheck.hpp"
 #include "popops/ReduceLoops.hpp"
@@ -56,8 +57,8 @@ class Finish {
   template <class F>
   void run(std::int64_t n, std::span<std::byte* const> pointers, const F& accumulate) const {
     const bool plain = type_ == loops_.acc && !update_ && scale_ < 0;
-    const std::size_t bytes = static_cast<std::size_t>(n) * 4 + 64;
-    std::byte* acc = plain ? pointers[output_] : threadScratch(Scratch::kOperands, bytes);
+    Workspace workspace;
+    std::byte* acc = plain ? pointers[output_] : workspace.get(n * 4 + 64);
     accumulate(acc);
     init(acc, n, pointers);
     if (!plain) store(reinterpret_cast<float*>(acc), pointers[output_], n, pointers);

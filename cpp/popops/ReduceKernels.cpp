@@ -1,13 +1,26 @@
 #include "popops/ReduceKernels.hpp"
 
+#include <utility>
+
 #include "engine/verify/StepCheck.hpp"
 
 namespace ipujax::engine::reduction {
 
-std::string nameOf(Reducer reducer) {
-  static const char* const names[] = {"add", "multiply", "minimum",   "maximum", "and",
-                                      "or",  "xor",      "squareAdd", "logAdd"};
-  return names[static_cast<int>(reducer)];
+std::optional<Reducer> reducerOf(const expr::ExprProgram& body) {
+  using expr::Op;
+  constexpr std::pair<Op, Reducer> kOps[] = {
+      {Op::kAdd, Reducer::kAdd},         {Op::kMultiply, Reducer::kMultiply},
+      {Op::kMinimum, Reducer::kMinimum}, {Op::kMaximum, Reducer::kMaximum},
+      {Op::kBitwiseAnd, Reducer::kAnd},  {Op::kBitwiseOr, Reducer::kOr},
+      {Op::kBitwiseXor, Reducer::kXor},  {Op::kLogicalAnd, Reducer::kAnd},
+      {Op::kLogicalOr, Reducer::kOr},    {Op::kNotEqual, Reducer::kXor}};
+  if (body.numInputs() != 2 || body.numOutputs() != 1) return std::nullopt;
+  for (const auto& [op, reducer] : kOps) {
+    if (!body.isBinary(op)) continue;
+    if (op == Op::kNotEqual && body.typeOf(0) != ElementType::kBool) continue;
+    if (loopsFor(reducer, body.typeOf(0))) return reducer;
+  }
+  return std::nullopt;
 }
 
 const Loops* loopsFor(Reducer reducer, ElementType input) {

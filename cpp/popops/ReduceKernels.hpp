@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
-#include <string>
+#include <optional>
 
 #include "engine/ElementType.hpp"
+#include "engine/Reducer.hpp"
+#include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/Isa.hpp"
 
 /// The vector loops every reduction of the model is made of: popops::reduce, windows, pooling.
@@ -12,21 +14,8 @@ class StepCheck;
 
 namespace ipujax::engine::reduction {
 
-/// The combinations that have loops of their own. The numbers are part of the executable format.
-/// kAnd, kOr, kXor: bitwise on integers, logical on kBool. kMinimum, kMaximum propagate NaN.
-enum class Reducer : std::uint8_t {
-  kAdd,
-  kMultiply,
-  kMinimum,
-  kMaximum,
-  kAnd,
-  kOr,
-  kXor,
-  kSquareAdd,
-  kLogAdd,
-};
-constexpr int kNumReducers = 9;
-std::string nameOf(Reducer reducer);
+/// The reducer that a program of two inputs is, where it has loops for their type.
+std::optional<Reducer> reducerOf(const expr::ExprProgram& body);
 
 /// Loops over one input type. Accumulators are of type `acc`: float for kHalf and kFloat, else the
 /// input's own. The order of combination depends on the sizes only, never on the CPU or threads.

@@ -345,68 +345,13 @@ Loops loopsOf(ElementType acc) {
   return loops;
 }
 
-Loops& slot(LoopTable& table, Reducer reducer, ElementType type) {
-  return table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
-}
-
-template <class In>
-void addFloats(LoopTable& table, ElementType type) {
-  constexpr ElementType kAcc = ElementType::kFloat;
-  slot(table, Reducer::kAdd, type) = loopsOf<In, Add>(kAcc);
-  slot(table, Reducer::kMultiply, type) = loopsOf<In, Multiply>(kAcc);
-  slot(table, Reducer::kMinimum, type) = loopsOf<In, Minimum>(kAcc);
-  slot(table, Reducer::kMaximum, type) = loopsOf<In, Maximum>(kAcc);
-  slot(table, Reducer::kSquareAdd, type) = loopsOf<In, SquareAdd>(kAcc);
-  slot(table, Reducer::kLogAdd, type) = loopsOf<In, LogAdd>(kAcc);
-}
-
-void addDoubles(LoopTable& table) {
-  constexpr ElementType kType = ElementType::kDouble;
-  slot(table, Reducer::kAdd, kType) = loopsOf<double, Add>(kType);
-  slot(table, Reducer::kMultiply, kType) = loopsOf<double, Multiply>(kType);
-  slot(table, Reducer::kMinimum, kType) = loopsOf<double, Minimum>(kType);
-  slot(table, Reducer::kMaximum, kType) = loopsOf<double, Maximum>(kType);
-  slot(table, Reducer::kSquareAdd, kType) = loopsOf<double, SquareAdd>(kType);
-}
-
-template <class Signed, class Unsigned>
-void addIntegers(LoopTable& table, ElementType signed_type, ElementType unsigned_type) {
-  for (ElementType type : {signed_type, unsigned_type}) {
-    slot(table, Reducer::kAdd, type) = loopsOf<Unsigned, Add>(type);
-    slot(table, Reducer::kMultiply, type) = loopsOf<Unsigned, Multiply>(type);
-    slot(table, Reducer::kAnd, type) = loopsOf<Unsigned, And>(type);
-    slot(table, Reducer::kOr, type) = loopsOf<Unsigned, Or>(type);
-    slot(table, Reducer::kXor, type) = loopsOf<Unsigned, Xor>(type);
-    slot(table, Reducer::kSquareAdd, type) = loopsOf<Unsigned, SquareAdd>(type);
-  }
-  slot(table, Reducer::kMinimum, signed_type) = loopsOf<Signed, Minimum>(signed_type);
-  slot(table, Reducer::kMaximum, signed_type) = loopsOf<Signed, Maximum>(signed_type);
-  slot(table, Reducer::kMinimum, unsigned_type) = loopsOf<Unsigned, Minimum>(unsigned_type);
-  slot(table, Reducer::kMaximum, unsigned_type) = loopsOf<Unsigned, Maximum>(unsigned_type);
-}
-
-void addBool(LoopTable& table) {
-  constexpr ElementType kType = ElementType::kBool;
-  Loops all = loopsOf<std::uint8_t, And>(kType);
-  all.identity = 1;
-  const Loops any = loopsOf<std::uint8_t, Or>(kType);
-  for (Reducer r : {Reducer::kAnd, Reducer::kMultiply, Reducer::kMinimum}) {
-    slot(table, r, kType) = all;
-  }
-  for (Reducer r : {Reducer::kOr, Reducer::kAdd, Reducer::kMaximum}) slot(table, r, kType) = any;
-  slot(table, Reducer::kXor, kType) = loopsOf<std::uint8_t, Xor>(kType);
-}
-
 LoopTable makeTable() {
   LoopTable table;
-  addFloats<float>(table, ElementType::kFloat);
-  addFloats<Half>(table, ElementType::kHalf);
-  addIntegers<std::int8_t, std::uint8_t>(table, ElementType::kInt8, ElementType::kUInt8);
-  addIntegers<std::int16_t, std::uint16_t>(table, ElementType::kInt16, ElementType::kUInt16);
-  addIntegers<std::int32_t, std::uint32_t>(table, ElementType::kInt32, ElementType::kUInt32);
-  addIntegers<std::int64_t, std::uint64_t>(table, ElementType::kInt64, ElementType::kUInt64);
-  addDoubles(table);
-  addBool(table);
+  makeReducers([&]<class In, class Op>(Reducer reducer, ElementType type) {
+    Loops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
+    loops = loopsOf<In, Op>(type == ElementType::kHalf ? ElementType::kFloat : type);
+    if (type == ElementType::kBool) loops.identity &= 1;
+  });
   return table;
 }
 

@@ -1,12 +1,11 @@
 #include "popops/ReduceLoops.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
-#include <memory>
-#include <new>
 
+#include "engine/LoopNest.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::reduction {
@@ -17,26 +16,7 @@ constexpr std::int64_t kPartElements = 32768;
 constexpr std::int64_t kMaxParts = 32;
 constexpr std::int64_t kTaskElements = 16384;
 
-struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t(64)); }
-};
-struct ScratchBlock {
-  std::unique_ptr<std::byte, AlignedDelete> memory;
-  std::size_t bytes = 0;
-};
-
 }  // namespace
-
-std::byte* threadScratch(Scratch purpose, std::size_t bytes) {
-  thread_local std::array<ScratchBlock, static_cast<int>(Scratch::kCount)> blocks;
-  ScratchBlock& block = blocks[static_cast<int>(purpose)];
-  if (block.bytes < bytes) {
-    const std::size_t size = std::max(bytes, block.bytes * 2);
-    block.memory.reset(static_cast<std::byte*>(::operator new(size, std::align_val_t(64))));
-    block.bytes = size;
-  }
-  return block.memory.get();
-}
 
 Odometer::Odometer(std::span<const LoopDim> dims, std::int64_t position) : dims_(dims) {
   for (std::size_t d = dims.size(); d-- > 0;) {
@@ -99,7 +79,6 @@ void Odometer::advance(std::int64_t count) {
 }
 
 void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int64_t& out_offset) {
-  std::erase_if(dims, [](const LoopDim& d) { return d.n == 1; });
   for (LoopDim& d : dims) {
     if (d.in >= 0) continue;
     in_offset += (d.n - 1) * d.in;
@@ -111,16 +90,7 @@ void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int
     return a.in != b.in ? a.in > b.in : std::abs(a.out) > std::abs(b.out);
   });
   std::vector<LoopDim> merged;
-  for (const LoopDim& d : dims) {
-    if (!merged.empty()) {
-      LoopDim& last = merged.back();
-      if (last.in == d.in * d.n && last.out == d.out * d.n) {
-        last = {last.n * d.n, d.in, d.out};
-        continue;
-      }
-    }
-    merged.push_back(d);
-  }
+  for (const LoopDim& d : dims) appendLoop<&LoopDim::n, &LoopDim::in, &LoopDim::out>(merged, d);
   dims = std::move(merged);
 }
 
@@ -180,7 +150,8 @@ void StridedReduce::run(ThreadPool& pool, const std::byte* in, std::byte* result
   in += in_offset_ * static_cast<std::int64_t>(in_bytes_);
   if (parts_.count == 1) return runPart(pool, in, result, 0, reduced_total_);
   const std::size_t bytes = static_cast<std::size_t>(outputs_) * acc_bytes_;
-  std::byte* partials = threadScratch(Scratch::kPartials, bytes * parts_.count);
+  Workspace workspace;
+  std::byte* partials = workspace.get(static_cast<std::int64_t>(bytes) * parts_.count);
   const std::int64_t tasks = volumeOf(tasks_) * column_blocks_;
   pool.parallelFor(parts_.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
@@ -251,7 +222,8 @@ void StridedReduce::rowTask(const std::byte* in, std::byte* result, std::int64_t
       for (std::int64_t i = 0; i < n; ++i) loops_->row(x + i * run_.in * in_bytes, 1, &acc);
     } else {
       constexpr std::int64_t kGather = 4096;
-      std::byte* block = threadScratch(Scratch::kBlock, kGather * 8);
+      Workspace workspace;
+      std::byte* block = workspace.get(kGather * 8);
       for (std::int64_t i = 0; i < n; i += kGather) {
         const std::int64_t size = std::min(kGather, n - i);
         simd::gatherStrided(x + i * run_.in * in_bytes, run_.in, block, in_bytes_, size);
@@ -271,7 +243,8 @@ void StridedReduce::rowTask(const std::byte* in, std::byte* result, std::int64_t
 void StridedReduce::columnTask(const std::byte* in, std::byte* result, std::int64_t columns,
                                std::int64_t begin, std::int64_t end) const {
   const auto in_bytes = static_cast<std::int64_t>(in_bytes_);
-  std::byte* scratch = threadScratch(Scratch::kAccumulators, 2 * kColumnBlock * 8);
+  Workspace workspace;
+  std::byte* scratch = workspace.get(2 * kColumnBlock * 8);
   std::byte* total = inner_.out == 1 ? result : scratch;
   const bool folds = rounds_ && end - begin > kFoldRows;
   std::byte* acc = folds ? scratch + kColumnBlock * 8 : total;

@@ -9,11 +9,6 @@
 
 namespace ipujax::engine::reduction {
 
-/// Memory that belongs to the calling thread and only grows, one block per purpose; what is in it
-/// stays until the same purpose asks again on the same thread.
-enum class Scratch : std::uint8_t { kPartials, kAccumulators, kBlock, kOperands, kStage, kCount };
-std::byte* threadScratch(Scratch purpose, std::size_t bytes);
-
 /// Extent and element strides of one loop.
 struct LoopDim {
   std::int64_t n = 1;

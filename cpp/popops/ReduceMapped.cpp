@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/ReduceFinish.hpp"
@@ -71,12 +72,17 @@ class MappedReduce final : public Kernel {
     return columns == columns_ ? columns : std::max(columns, kColumnBlock);
   }
 
-  /// The program's results of rows x columns elements, row by row, strideOf(columns) apart.
+  /// Bytes of a block of rows x columns results.
+  std::int64_t bytesOf(std::int64_t rows, std::int64_t columns) const {
+    return rows * strideOf(columns) * static_cast<std::int64_t>(bytes_);
+  }
+
+  /// The program's results of rows x columns elements, row by row, strideOf(columns) apart, in
+  /// `block`.
   const std::byte* compute(std::span<std::byte* const> pointers, std::int64_t row,
-                           std::int64_t rows, std::int64_t column, std::int64_t columns) const {
+                           std::int64_t rows, std::int64_t column, std::int64_t columns,
+                           std::byte* block) const {
     const std::int64_t row_stride = strideOf(columns);
-    std::byte* block =
-        threadScratch(Scratch::kBlock, static_cast<std::size_t>(rows * row_stride * bytes_));
     const bool at_once = rows_are_one_run_ && columns == columns_;
     const std::int64_t calls = at_once ? 1 : rows;
     const std::int64_t n = at_once ? rows * columns : columns;
@@ -105,10 +111,12 @@ class MappedReduce final : public Kernel {
     const std::int64_t units = (rows_ + group - 1) / group;
     pool.parallelFor(units, kTaskElements / (group * columns_) + 1,
                      [&](std::int64_t begin, std::int64_t end) {
+                       Workspace workspace;
+                       std::byte* block = workspace.get(bytesOf(std::min(group, rows_), columns_));
                        for (std::int64_t unit = begin; unit < end; ++unit) {
                          const std::int64_t row = unit * group;
                          const std::int64_t rows = std::min(group, rows_ - row);
-                         const std::byte* x = compute(pointers, row, rows, 0, columns_);
+                         const std::byte* x = compute(pointers, row, rows, 0, columns_, block);
                          loops_.rows(x, columns_, rows, columns_, acc + row * acc_bytes_, 1);
                        }
                      });
@@ -117,15 +125,17 @@ class MappedReduce final : public Kernel {
   void reduceLongRows(ThreadPool& pool, std::span<std::byte* const> pointers,
                       std::byte* acc) const {
     const std::int64_t pieces = (columns_ + kElements - 1) / kElements;
-    std::byte* partials =
-        threadScratch(Scratch::kPartials, static_cast<std::size_t>(rows_ * pieces * acc_bytes_));
+    Workspace shared;
+    std::byte* partials = shared.get(rows_ * pieces * acc_bytes_);
     fillIdentity(partials, rows_ * pieces);
     pool.parallelFor(rows_ * pieces, kTaskElements / kElements,
                      [&](std::int64_t begin, std::int64_t end) {
+                       Workspace workspace;
+                       std::byte* block = workspace.get(bytesOf(1, std::min(kElements, columns_)));
                        for (std::int64_t unit = begin; unit < end; ++unit) {
                          const std::int64_t column = unit % pieces * kElements;
                          const std::int64_t n = std::min(kElements, columns_ - column);
-                         const std::byte* x = compute(pointers, unit / pieces, 1, column, n);
+                         const std::byte* x = compute(pointers, unit / pieces, 1, column, n, block);
                          loops_.row(x, n, partials + unit * acc_bytes_);
                        }
                      });
@@ -139,8 +149,9 @@ class MappedReduce final : public Kernel {
   void reduceRows(ThreadPool& pool, std::span<std::byte* const> pointers, std::byte* acc) const {
     const std::int64_t blocks = (columns_ + kColumnBlock - 1) / kColumnBlock;
     const Parts parts = partsOfColumns(blocks, rows_ * std::min(columns_, kColumnBlock), rows_);
-    const auto bytes = static_cast<std::size_t>(parts.count * columns_ * acc_bytes_);
-    std::byte* partials = parts.count == 1 ? acc : threadScratch(Scratch::kPartials, bytes);
+    Workspace workspace;
+    std::byte* partials =
+        parts.count == 1 ? acc : workspace.get(parts.count * columns_ * acc_bytes_);
     pool.parallelFor(parts.count * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t unit = begin; unit < end; ++unit) {
         const std::int64_t part = unit / blocks;
@@ -161,13 +172,15 @@ class MappedReduce final : public Kernel {
     const std::int64_t wanted = kElements / columns / kFewestRows * kFewestRows;
     const std::int64_t chunk = std::clamp(wanted, kFewestRows, kFoldRows);
     const bool folds = rounds_ && end - begin > kFoldRows;
-    std::byte* sum = folds ? threadScratch(Scratch::kAccumulators, kColumnBlock * 8) : total;
+    Workspace workspace;
+    std::byte* sum = folds ? workspace.get(kColumnBlock * 8) : total;
+    std::byte* block = workspace.get(bytesOf(std::min(chunk, end - begin), columns));
     fillIdentity(total, columns);
     if (folds) fillIdentity(sum, columns);
     std::int64_t next_fold = begin + kFoldRows;
     for (std::int64_t row = begin; row < end;) {
       const std::int64_t rows = std::min({chunk, end - row, folds ? next_fold - row : chunk});
-      const std::byte* x = compute(pointers, row, rows, column, columns);
+      const std::byte* x = compute(pointers, row, rows, column, columns, block);
       loops_.column(x, strideOf(columns), rows, sum, columns);
       row += rows;
       if (!folds || row < next_fold) continue;

@@ -10,6 +10,7 @@
 #endif
 
 #include "engine/simd/Isa.hpp"
+#include "popops/ReduceKernels.hpp"
 
 /// Elements, vectors and combinations of the reduction loops. Only for *.simd.cpp files: each
 /// instruction set has its own copy.
@@ -275,6 +276,53 @@ FORCE_INLINE void takePart(Vector<Acc>& v, const In* p, std::int64_t n) {
   Vector<Acc> part;
   std::memcpy(&part, lanes, sizeof part);
   Op::into(v, part);
+}
+
+template <class In, class Make>
+void makeFloats(ElementType type, const Make& make) {
+  make.template operator()<In, Add>(Reducer::kAdd, type);
+  make.template operator()<In, Multiply>(Reducer::kMultiply, type);
+  make.template operator()<In, Minimum>(Reducer::kMinimum, type);
+  make.template operator()<In, Maximum>(Reducer::kMaximum, type);
+  make.template operator()<In, SquareAdd>(Reducer::kSquareAdd, type);
+  if constexpr (!std::is_same_v<In, double>)
+    make.template operator()<In, LogAdd>(Reducer::kLogAdd, type);
+}
+
+/// Sums and products of integers are taken as unsigned: they wrap.
+template <class T, class Make>
+void makeIntegers(ElementType type, const Make& make) {
+  using U = std::make_unsigned_t<T>;
+  make.template operator()<U, Add>(Reducer::kAdd, type);
+  make.template operator()<U, Multiply>(Reducer::kMultiply, type);
+  make.template operator()<T, Minimum>(Reducer::kMinimum, type);
+  make.template operator()<T, Maximum>(Reducer::kMaximum, type);
+  make.template operator()<U, And>(Reducer::kAnd, type);
+  make.template operator()<U, Or>(Reducer::kOr, type);
+  make.template operator()<U, Xor>(Reducer::kXor, type);
+  make.template operator()<U, SquareAdd>(Reducer::kSquareAdd, type);
+}
+
+/// Calls make<In, Op>(reducer, type) for all reducers of all types that have them. bool is held as
+/// 0 or 1: a sum is "or", a product "and".
+template <class Make>
+void makeReducers(const Make& make) {
+  makeFloats<float>(ElementType::kFloat, make);
+  makeFloats<Half>(ElementType::kHalf, make);
+  makeFloats<double>(ElementType::kDouble, make);
+  makeIntegers<std::int8_t>(ElementType::kInt8, make);
+  makeIntegers<std::uint8_t>(ElementType::kUInt8, make);
+  makeIntegers<std::int16_t>(ElementType::kInt16, make);
+  makeIntegers<std::uint16_t>(ElementType::kUInt16, make);
+  makeIntegers<std::int32_t>(ElementType::kInt32, make);
+  makeIntegers<std::uint32_t>(ElementType::kUInt32, make);
+  makeIntegers<std::int64_t>(ElementType::kInt64, make);
+  makeIntegers<std::uint64_t>(ElementType::kUInt64, make);
+  for (Reducer r : {Reducer::kAnd, Reducer::kMultiply, Reducer::kMinimum})
+    make.template operator()<std::uint8_t, And>(r, ElementType::kBool);
+  for (Reducer r : {Reducer::kOr, Reducer::kAdd, Reducer::kMaximum})
+    make.template operator()<std::uint8_t, Or>(r, ElementType::kBool);
+  make.template operator()<std::uint8_t, Xor>(Reducer::kXor, ElementType::kBool);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Planning.hpp"
+#include "engine/Workspace.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/ReduceLoops.hpp"
 #include "poputil/TileMapping.hpp"
@@ -21,8 +22,6 @@ namespace engine = ipujax::engine;
 using engine::ElementType;
 using engine::reduction::LoopDim;
 using engine::reduction::Odometer;
-using engine::reduction::Scratch;
-using engine::reduction::threadScratch;
 
 /// Operands: keys, selected keys (contiguous), then optionally indices (contiguous), or values and
 /// selected values (contiguous).
@@ -99,11 +98,10 @@ std::uint64_t* TopKKernel::selectLong(const std::uint32_t* keys, std::uint64_t* 
 
 void TopKKernel::select(const std::byte* row, std::uint64_t* best) const {
   const auto n = static_cast<std::size_t>(n_);
-  std::uint32_t* keys =
-      reinterpret_cast<std::uint32_t*>(threadScratch(Scratch::kOperands, n * 4 + 64));
+  engine::Workspace workspace;
+  auto* keys = workspace.get<std::uint32_t>(n_ + 16);
   popx::mapKeys32(row, stride_, type_, key_, keys, n_);
-  std::uint64_t* packed =
-      reinterpret_cast<std::uint64_t*>(threadScratch(Scratch::kAccumulators, n * 16 + 8192));
+  auto* packed = workspace.get<std::uint64_t>(2 * n_ + 1024);
   if (n_ > 4 * k_ + 512) {
     selectLong(keys, packed);
     std::sort(packed, packed + k_);
@@ -123,8 +121,8 @@ void TopKKernel::run(engine::RunContext& context, std::span<std::byte* const> p)
   const std::size_t bytes = sizeOf(type_);
   const std::int64_t grain = std::max<std::int64_t>(1, 4096 / n_);
   context.pool.parallelFor(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
-    std::uint64_t* best = reinterpret_cast<std::uint64_t*>(
-        threadScratch(Scratch::kPartials, static_cast<std::size_t>(k_) * 8 + 64));
+    engine::Workspace workspace;
+    auto* best = workspace.get<std::uint64_t>(k_ + 8);
     for (std::int64_t r = begin; r < end; ++r) {
       const std::byte* row = p[0] + Odometer(row_dims_, r).in * static_cast<std::int64_t>(bytes);
       const std::byte* values =

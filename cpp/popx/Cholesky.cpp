@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 
 namespace popx {
@@ -25,7 +26,8 @@ class CholeskyItem {
 
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
     const std::int64_t n = values_[0].rows();
-    T* a = batch::memory<T, 0>(n * n);
+    engine::Workspace workspace;
+    auto* a = workspace.get<T>(n * n);
     values_[0].load(pointers, item, a);
     const int status = engine::blas::potrf(upper_ ? 'U' : 'L', static_cast<int>(n), a);
     if (status != 0) {

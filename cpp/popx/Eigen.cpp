@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 
 namespace popx {
@@ -24,9 +25,9 @@ class Frame {
 
  protected:
   int n() const { return static_cast<int>(n_); }
-  template <int kUse>
-  T* loaded(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = batch::memory<T, kUse>(n_ * n_);
+  T* loaded(engine::Workspace& workspace, std::span<std::byte* const> pointers,
+            std::int64_t item) const {
+    T* a = workspace.get<T>(n_ * n_);
     values_[0].load(pointers, item, a);
     return a;
   }
@@ -45,8 +46,9 @@ class EighItem : public Frame<T> {
  public:
   using Frame<T>::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = this->template loaded<0>(pointers, item);
-    float* w = batch::memory<float, 1>(this->n_);
+    engine::Workspace workspace;
+    T* a = this->loaded(workspace, pointers, item);
+    float* w = workspace.get<float>(this->n_);
     const int status = engine::blas::heevd(this->flags_[0] ? 'L' : 'U', this->n(), a, w);
     this->values_[1].store(pointers, item, a);
     this->values_[2].store(pointers, item, w);
@@ -76,10 +78,11 @@ class TridiagonalItem : public Frame<T> {
  public:
   using Frame<T>::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = this->template loaded<0>(pointers, item);
-    float* d = batch::memory<float, 1>(2 * this->n_);
+    engine::Workspace workspace;
+    T* a = this->loaded(workspace, pointers, item);
+    float* d = workspace.get<float>(2 * this->n_);
     float* e = d + this->n_;
-    T* tau = batch::memory<T, 2>(this->n_);
+    T* tau = workspace.get<T>(this->n_);
     const int status = engine::blas::hetrd(this->flags_[0] ? 'L' : 'U', this->n(), a, d, e, tau);
     this->values_[1].store(pointers, item, a);
     this->values_[2].store(pointers, item, d);
@@ -104,9 +107,10 @@ class EigItem : public Frame<T> {
   using Frame<T>::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
     const std::int64_t square = this->n_ * this->n_;
-    T* a = this->template loaded<0>(pointers, item);
-    Complex* w = batch::memory<Complex, 1>(this->n_);
-    Complex* left = batch::memory<Complex, 2>(2 * square);
+    engine::Workspace workspace;
+    T* a = this->loaded(workspace, pointers, item);
+    Complex* w = workspace.get<Complex>(this->n_);
+    Complex* left = workspace.get<Complex>(2 * square);
     Complex* right = left + square;
     std::fill(left, left + 2 * square, Complex(0));
     const int status = engine::blas::geev(this->n(), a, w, this->flags_[0] ? left : nullptr,
@@ -132,10 +136,11 @@ class SchurItem : public Frame<T> {
   using Frame<T>::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
     const std::int64_t square = this->n_ * this->n_;
-    T* a = this->template loaded<0>(pointers, item);
-    T* vectors = batch::memory<T, 1>(square);
+    engine::Workspace workspace;
+    T* a = this->loaded(workspace, pointers, item);
+    T* vectors = workspace.get<T>(square);
     std::fill(vectors, vectors + square, T(0));
-    Complex* w = batch::memory<Complex, 2>(this->n_);
+    Complex* w = workspace.get<Complex>(this->n_);
     const int status = engine::blas::gees(this->n(), a, this->flags_[0] ? vectors : nullptr, w);
     this->values_[1].store(pointers, item, a);
     this->values_[2].store(pointers, item, vectors);
@@ -156,8 +161,9 @@ class HessenbergItem : public Frame<T> {
  public:
   using Frame<T>::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = this->template loaded<0>(pointers, item);
-    T* tau = batch::memory<T, 1>(this->n_);
+    engine::Workspace workspace;
+    T* a = this->loaded(workspace, pointers, item);
+    T* tau = workspace.get<T>(this->n_);
     const int status = engine::blas::gehrd(this->n(), a, tau);
     this->values_[1].store(pointers, item, a);
     this->values_[2].store(pointers, item, tau);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "popx/Fft.hpp"
 #include "popx/FftPlan.hpp"
 
@@ -46,7 +47,6 @@ class Transform {
   void realInverse(engine::ThreadPool& pool, In in, float* x) const;
   void oddForward(engine::ThreadPool& pool, const float* x, Out out) const;
   void oddInverse(engine::ThreadPool& pool, In in, float* x) const;
-  Out temporary(std::int64_t elements) const;
 
   FftType type_;
   std::vector<std::int64_t> complex_shape_;  // of the complex side
@@ -104,9 +104,9 @@ void Transform::alongDim(engine::ThreadPool& pool, std::size_t transformed, In i
                                   scale});
 }
 
-/// This thread's memory for a complex array.
-Out Transform::temporary(std::int64_t elements) const {
-  float* memory = batch::memory<float, 20>(2 * elements);
+/// A complex array.
+Out temporary(engine::Workspace& workspace, std::int64_t elements) {
+  auto* memory = workspace.get<float>(2 * elements);
   return {memory, memory + elements};
 }
 
@@ -115,7 +115,8 @@ void Transform::realForward(engine::ThreadPool& pool, const float* x, Out out) c
   if (length_ % 2 != 0) return oddForward(pool, x, out);
   const std::int64_t half = length_ / 2;
   const std::int64_t rows = numRows();
-  const Out z = temporary(rows * half);
+  engine::Workspace workspace;
+  const Out z = temporary(workspace, rows * half);
   plans_.back()->run(pool, {x, x + 1, 2, z.re, z.im, 1, {{rows, length_, half}}, 1.0f});
   const std::int64_t grain = std::max<std::int64_t>(1, 8192 / half);
   pool.parallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -130,7 +131,8 @@ void Transform::realForward(engine::ThreadPool& pool, const float* x, Out out) c
 void Transform::oddForward(engine::ThreadPool& pool, const float* x, Out out) const {
   const std::int64_t kept = length_ / 2 + 1;
   const std::int64_t rows = numRows();
-  const Out z = temporary(rows * length_);
+  engine::Workspace workspace;
+  const Out z = temporary(workspace, rows * length_);
   plans_.back()->run(pool, {x, nullptr, 1, z.re, z.im, 1, {{rows, length_, length_}}, 1.0f});
   for (std::int64_t r = 0; r < rows; ++r) {
     std::copy_n(z.re + r * length_, kept, out.re + r * kept);
@@ -142,7 +144,8 @@ void Transform::realInverse(engine::ThreadPool& pool, In in, float* x) const {
   if (length_ % 2 != 0) return oddInverse(pool, in, x);
   const std::int64_t half = length_ / 2;
   const std::int64_t rows = numRows();
-  const Out z = temporary(rows * half);
+  engine::Workspace workspace;
+  const Out z = temporary(workspace, rows * half);
   const std::int64_t grain = std::max<std::int64_t>(1, 8192 / half);
   pool.parallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
@@ -158,7 +161,8 @@ void Transform::realInverse(engine::ThreadPool& pool, In in, float* x) const {
 void Transform::oddInverse(engine::ThreadPool& pool, In in, float* x) const {
   const std::int64_t given = length_ / 2 + 1;
   const std::int64_t rows = numRows();
-  const Out z = temporary(rows * length_);
+  engine::Workspace workspace;
+  const Out z = temporary(workspace, rows * length_);
   for (std::int64_t r = 0; r < rows; ++r) {
     float* re = z.re + r * length_;
     float* im = z.im + r * length_;
@@ -187,9 +191,9 @@ void Transform::run(engine::RunContext& context, std::span<std::byte* const> poi
   }
   In in{part(0), part(1)};
   if (type_ == FftType::IRFFT) {
-    float* memory = last > 0 ? batch::memory<float, 21>(2 * complex_elements_) : nullptr;
+    engine::Workspace workspace;
+    const Out copy = temporary(workspace, last > 0 ? complex_elements_ : 0);
     for (std::size_t i = 0; i < last; ++i) {
-      const Out copy{memory, memory + complex_elements_};
       alongDim(pool, i, in, copy);
       in = {copy.re, copy.im};
     }

@@ -7,6 +7,8 @@
 #include <numbers>
 #include <utility>
 
+#include "engine/LoopNest.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/Transpose.hpp"
 
 namespace ipujax::engine::simd {
@@ -17,6 +19,7 @@ namespace popx::fourier {
 namespace {
 
 using ipujax::engine::ThreadPool;
+using ipujax::engine::Workspace;
 namespace simd = ipujax::engine::simd;
 
 constexpr std::int64_t kLongestBlock = 1024;  // a block of it and its copy fill half an L2 cache
@@ -26,17 +29,6 @@ std::pair<double, double> root(std::int64_t k, std::int64_t n) {
   k %= n;
   const double angle = 2.0 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
   return {std::cos(angle), -std::sin(angle)};
-}
-
-/// This thread's memory; two uses that live at one time on a thread differ.
-enum class Use { kBlock, kMatrix, kLine, kProduct, kCount };
-float* memory(Use use, std::int64_t count) {
-  thread_local std::vector<float> held[static_cast<std::size_t>(Use::kCount)];
-  auto& mine = held[static_cast<std::size_t>(use)];
-  const auto wanted = static_cast<std::size_t>(count) + 16;
-  if (mine.size() < wanted) mine.resize(wanted);
-  const auto address = reinterpret_cast<std::uintptr_t>(mine.data());
-  return mine.data() + (64 - address % 64) % 64 / sizeof(float);
 }
 
 /// Copies up to sixteen lines, element j of line b at x[j * stride + b * spacing], to [j][b].
@@ -112,7 +104,7 @@ class BlockPasses {
 
   std::int64_t size() const { return n_ * kLanes; }
   /// Four arrays of size(): the two parts of the block, and room.
-  static float* room(std::int64_t size) { return memory(Use::kBlock, 4 * size); }
+  float* room(Workspace& workspace) const { return workspace.get<float>(4 * size()); }
 
   struct Block {
     float* re;
@@ -150,17 +142,9 @@ class BlockPasses {
 /// The dimensions over the lines, merged where memory allows; the last is the longest.
 std::vector<Lines::Dim> ordered(std::vector<Lines::Dim> dims) {
   std::vector<Lines::Dim> merged;
-  for (const auto& d : dims) {
-    if (d.size == 1) continue;
-    if (!merged.empty()) {
-      auto& outer = merged.back();
-      if (outer.in_stride == d.size * d.in_stride && outer.out_stride == d.size * d.out_stride) {
-        outer = {outer.size * d.size, d.in_stride, d.out_stride};
-        continue;
-      }
-    }
-    merged.push_back(d);
-  }
+  using Dim = Lines::Dim;
+  for (const Dim& d : dims)
+    ipujax::engine::appendLoop<&Dim::size, &Dim::in_stride, &Dim::out_stride>(merged, d);
   if (merged.empty()) merged.push_back({1, 0, 0});
   const auto longest =
       std::max_element(merged.begin(), merged.end(), [](const auto& a, const auto& b) {
@@ -201,7 +185,8 @@ class BlockPlan final : public Plan {
     for (std::size_t d = 0; d + 1 < dims.size(); ++d) outer *= dims[d].size;
     const std::int64_t grain = std::max<std::int64_t>(1, 512 / n_);
     pool.parallelFor(outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
-      float* room = BlockPasses::room(passes_.size());
+      Workspace workspace;
+      float* room = passes_.room(workspace);
       for (std::int64_t i = begin; i < end; ++i) {
         At at = positionOf(dims, dims.size() - 1, i / blocks);
         const std::int64_t first = i % blocks * kLanes;
@@ -273,7 +258,8 @@ class MatrixPlan final : public LinePlan {
   }
 
   void runLine(ThreadPool& pool, const Lines& line) const override {
-    float* re = memory(Use::kMatrix, 2 * n1_ * n2_);
+    Workspace workspace;
+    float* re = workspace.get<float>(2 * n1_ * n2_);
     float* im = re + n1_ * n2_;
     const std::int64_t column_blocks = (n2_ + kLanes - 1) / kLanes;
     pool.parallelFor(column_blocks, grainOf(n1_), [&](std::int64_t begin, std::int64_t end) {
@@ -293,7 +279,8 @@ class MatrixPlan final : public LinePlan {
     const std::int64_t count = std::min(kLanes, n2_ - first);
     const std::int64_t at = first * line.in_stride;
     const std::int64_t size = columns_.size();
-    float* room = BlockPasses::room(size);
+    Workspace workspace;
+    float* room = columns_.room(workspace);
     gather(moved(line.in_re, at), n2_ * line.in_stride, line.in_stride, count, n1_, room);
     gather(moved(line.in_im, at), n2_ * line.in_stride, line.in_stride, count, n1_, room + size);
     const auto block = columns_.run(room);
@@ -307,7 +294,8 @@ class MatrixPlan final : public LinePlan {
     const std::int64_t count = std::min(kLanes, n1_ - first);
     const std::int64_t at = first * line.out_stride;
     const std::int64_t size = rows_.size();
-    float* room = BlockPasses::room(size);
+    Workspace workspace;
+    float* room = rows_.room(workspace);
     gather(re + first * n2_, 1, n2_, count, n2_, room);
     gather(im + first * n2_, 1, n2_, count, n2_, room + size);
     const auto block = rows_.run(room);
@@ -355,8 +343,9 @@ class ConvolutionPlan final : public LinePlan {
 
  protected:
   void runLine(ThreadPool& pool, const Lines& line) const override {
-    float* a = memory(Use::kLine, 2 * m_);
-    float* b = memory(Use::kProduct, 2 * m_);
+    Workspace workspace;
+    float* a = workspace.get<float>(2 * m_);
+    float* b = workspace.get<float>(2 * m_);
     for (std::int64_t k = 0; k < n_; ++k) {
       a[k] = line.in_re ? line.in_re[k * line.in_stride] : 0.0f;
       a[k + m_] = line.in_im ? line.in_im[k * line.in_stride] : 0.0f;

@@ -30,7 +30,8 @@ class Rewriter {
   std::int32_t valueOf(std::int32_t v) const { return values_[static_cast<std::size_t>(v)]; }
 
   std::int32_t rewritten(const Instruction& i) {
-    if (i.type != ElementType::kHalf || keepsHalves(i.op)) return again(i, false);
+    if (i.type != ElementType::kHalf || has(i.op, ipujax::engine::expr::kKeepsHalves))
+      return again(i, false);
     if (i.op != Op::kCast) return b_.cast(rounded(again(i, true)), ElementType::kHalf);
     const std::int32_t wide = b_.cast(valueOf(i.args[0]), ElementType::kFloat);
     return b_.cast(rounded(wide), ElementType::kHalf);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -20,8 +21,9 @@ class LuItem {
   std::int64_t flops() const { return values_[0].size() * values_[1].rows() / 2; }
 
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = batch::memory<T, 0>(values_[0].size());
-    std::int32_t* pivots = batch::memory<std::int32_t, 1>(values_[2].size());
+    engine::Workspace workspace;
+    auto* a = workspace.get<T>(values_[0].size());
+    auto* pivots = workspace.get<std::int32_t>(values_[2].size());
     values_[0].load(pointers, item, a);
     const std::int32_t status = engine::blas::getrf(
         static_cast<int>(values_[0].rows()), static_cast<int>(values_[0].columns()), a, pivots);
@@ -54,8 +56,9 @@ class PivotsItem {
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
     const std::int64_t k = values_[0].rows();
     const std::int64_t n = values_[1].rows();
-    std::int32_t* swaps = batch::memory<std::int32_t, 0>(k);
-    std::int32_t* order = batch::memory<std::int32_t, 1>(n);
+    engine::Workspace workspace;
+    auto* swaps = workspace.get<std::int32_t>(k);
+    auto* order = workspace.get<std::int32_t>(n);
     values_[0].load(pointers, item, swaps);
     std::iota(order, order + n, 0);
     for (std::int64_t i = 0; i < k; ++i) {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/Block.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/Transpose.hpp"
 
@@ -279,8 +279,6 @@ class RowMap final : public MapKernel {
   std::vector<std::int64_t> row_bytes_;  ///< from one row to the next, of each operand
 };
 
-thread_local Block staging_of_thread;  ///< for operands brought into a dense block
-
 /// Any strides: blocks of rows x cols of the last two dimensions, each operand copied to a dense
 /// block before and the results copied out after.
 class TileMap final : public MapKernel {
@@ -346,7 +344,8 @@ class TileMap final : public MapKernel {
     const std::int64_t rows = std::min(rows_, space_.shape[rank - 2] - row);
     const std::int64_t cols = std::min(cols_, space_.shape[rank - 1] - col);
     constexpr std::size_t kStage = static_cast<std::size_t>(kBlock) * 8;
-    std::byte* stage = staging_of_thread.get(num_operands_ * kStage);
+    ipujax::engine::Workspace workspace;
+    std::byte* stage = workspace.get(static_cast<std::int64_t>(num_operands_ * kStage));
     for (std::size_t o = 0; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];
       std::byte* at = base[o] + (row * s[rank - 2] + col * s[rank - 1]) * bytes_[o];

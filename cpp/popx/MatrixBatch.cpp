@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/Planning.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/Transpose.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
@@ -235,7 +236,8 @@ void Value::store(std::span<std::byte* const> pointers, std::int64_t item, const
 
 template <class T>
 void Value::fill(std::span<std::byte* const> pointers, std::int64_t item, T value) const {
-  T* held = memory<T, 9>(size());
+  engine::Workspace workspace;
+  T* held = workspace.get<T>(size());
   std::fill(held, held + size(), value);
   store(pointers, item, held);
 }

@@ -145,14 +145,6 @@ T nan() {
   }
 }
 
-/// This thread's dense memory for values of type T; two that live at one time differ in kUse.
-template <class T, int kUse>
-T* memory(std::int64_t count) {
-  thread_local std::vector<T> held;
-  if (static_cast<std::int64_t>(held.size()) < count) held.resize(static_cast<std::size_t>(count));
-  return held.data();
-}
-
 /// A factory for kernels that are class templates Item<T>(step), called for float or Complex:
 /// `items()`, `flops()` and `run(pointers, item)`. The templates' names differ over all files: gcc
 /// 12 takes two of one name for the same, even in anonymous namespaces.

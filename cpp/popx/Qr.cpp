@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -22,9 +23,10 @@ class Frame {
   std::int64_t small() const { return std::min(values_[0].rows(), values_[0].columns()); }
   int rows(std::size_t i) const { return static_cast<int>(values_[i].rows()); }
   int columns(std::size_t i) const { return static_cast<int>(values_[i].columns()); }
-  template <class T, int kUse>
-  T* loaded(std::span<std::byte* const> pointers, std::int64_t item, std::size_t i) const {
-    T* memory = batch::memory<T, kUse>(values_[i].size());
+  template <class T>
+  T* loaded(engine::Workspace& workspace, std::span<std::byte* const> pointers, std::int64_t item,
+            std::size_t i) const {
+    T* memory = workspace.get<T>(values_[i].size());
     values_[i].load(pointers, item, memory);
     return memory;
   }
@@ -37,8 +39,9 @@ class QrItem : public Frame {
  public:
   using Frame::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = loaded<T, 0>(pointers, item, 0);
-    T* tau = batch::memory<T, 1>(small());
+    engine::Workspace workspace;
+    T* a = loaded<T>(workspace, pointers, item, 0);
+    T* tau = workspace.get<T>(small());
     engine::blas::geqrf(rows(0), columns(0), a, tau);
     values_[1].store(pointers, item, a);
     values_[2].store(pointers, item, tau);
@@ -57,9 +60,10 @@ class QrWithPivotsItem : public Frame {
  public:
   using Frame::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = loaded<T, 0>(pointers, item, 0);
-    std::int32_t* order = loaded<std::int32_t, 2>(pointers, item, 1);
-    T* tau = batch::memory<T, 1>(small());
+    engine::Workspace workspace;
+    T* a = loaded<T>(workspace, pointers, item, 0);
+    std::int32_t* order = loaded<std::int32_t>(workspace, pointers, item, 1);
+    T* tau = workspace.get<T>(small());
     engine::blas::geqp3(rows(0), columns(0), a, order, tau);
     values_[2].store(pointers, item, a);
     values_[3].store(pointers, item, order);
@@ -85,8 +89,9 @@ class HouseholderProductItem : public Frame {
  public:
   using Frame::Frame;
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = loaded<T, 0>(pointers, item, 0);
-    T* tau = loaded<T, 1>(pointers, item, 1);
+    engine::Workspace workspace;
+    T* a = loaded<T>(workspace, pointers, item, 0);
+    T* tau = loaded<T>(workspace, pointers, item, 1);
     engine::blas::orgqr(rows(0), columns(0), rows(1), a, tau);
     values_[2].store(pointers, item, a);
   }
@@ -117,9 +122,10 @@ class HouseholderMultiplyItem : public Frame {
         left_(step.attributes.integer("left") != 0),
         adjoint_(step.attributes.integer("adjoint") != 0) {}
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = loaded<T, 0>(pointers, item, 0);
-    T* tau = loaded<T, 1>(pointers, item, 1);
-    T* c = loaded<T, 3>(pointers, item, 2);
+    engine::Workspace workspace;
+    T* a = loaded<T>(workspace, pointers, item, 0);
+    T* tau = loaded<T>(workspace, pointers, item, 1);
+    T* c = loaded<T>(workspace, pointers, item, 2);
     engine::blas::ormqr(left_ ? 'L' : 'R', adjoint_, rows(2), columns(2), rows(1), a, rows(0), tau,
                         c);
     values_[3].store(pointers, item, c);

@@ -52,29 +52,6 @@ engine::reduction::VertexRate bodyRate(const ExprProgram& body) {
 
 }  // namespace
 
-std::optional<Reducer> namedReducer(const ExprProgram& body) {
-  constexpr std::pair<Op, Reducer> kNames[] = {
-      {Op::kAdd, Reducer::kAdd},         {Op::kMultiply, Reducer::kMultiply},
-      {Op::kMinimum, Reducer::kMinimum}, {Op::kMaximum, Reducer::kMaximum},
-      {Op::kBitwiseAnd, Reducer::kAnd},  {Op::kBitwiseOr, Reducer::kOr},
-      {Op::kBitwiseXor, Reducer::kXor}};
-  if (body.numInputs() != 2 || body.numOutputs() != 1) return std::nullopt;
-  const engine::ElementType type = body.typeOf(0);
-  const auto known = [&](Reducer r) -> std::optional<Reducer> {
-    if (engine::reduction::loopsFor(r, type)) return r;
-    return std::nullopt;
-  };
-  for (const auto& [op, reducer] : kNames) {
-    if (body.isBinary(op)) return known(reducer);
-  }
-  if (type == engine::ElementType::kBool) {
-    if (body.isBinary(Op::kLogicalAnd)) return known(Reducer::kAnd);
-    if (body.isBinary(Op::kLogicalOr)) return known(Reducer::kOr);
-    if (body.isBinary(Op::kNotEqual)) return known(Reducer::kXor);
-  }
-  return std::nullopt;
-}
-
 ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>& body,
                         const std::vector<Tensor>& values, const std::vector<Tensor>& inits) {
   const std::size_t k = values.size();
@@ -126,7 +103,7 @@ std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
                            const poplar::DebugContext& debugContext) {
   const ExprProgram program = compileBody("popx::reduce", body, ins, inits);
   const auto shape = keptShape(ins[0], dims);
-  const auto named = namedReducer(program);
+  const auto named = engine::reduction::reducerOf(program);
   engine::StepSpec spec;
   std::vector<Tensor> outs;
   std::size_t partial_bytes = 0;

@@ -23,9 +23,6 @@ std::vector<poplar::Tensor> reduce(poplar::Graph& graph, const std::vector<popla
                                    poplar::program::Sequence& prog,
                                    const poplar::DebugContext& debugContext = {});
 
-/// For the library: the named reducer a body of one value is, if it is one.
-std::optional<ipujax::engine::reduction::Reducer> namedReducer(
-    const ipujax::engine::expr::ExprProgram& body);
 /// For the library: compiles a body over k values and checks what it returns.
 ipujax::engine::expr::ExprProgram compileBody(const char* where,
                                               const std::vector<popops::expr::Expr>& body,

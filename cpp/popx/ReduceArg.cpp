@@ -8,6 +8,7 @@ using ipujax::engine::ElementType;
 using ipujax::engine::expr::ExprProgram;
 using ipujax::engine::expr::Instruction;
 using ipujax::engine::expr::Op;
+using ipujax::engine::reduction::Reducer;
 
 /// Questions about the values of a straight-line program.
 class Matcher {
@@ -77,16 +78,16 @@ bool isArg(const Matcher& m, const ExprProgram& body, Op better) {
 
 }  // namespace
 
-ArgReducer argReducerOf(const ExprProgram& body) {
-  if (body.numInputs() != 4 || body.numOutputs() != 2) return ArgReducer::kNone;
+std::optional<Reducer> argReducerOf(const ExprProgram& body) {
+  if (body.numInputs() != 4 || body.numOutputs() != 2) return std::nullopt;
   const ElementType type = body.typeOf(0);
   const bool known =
       type == ElementType::kFloat || type == ElementType::kHalf || type == ElementType::kInt32;
-  if (!known || body.typeOf(1) != ElementType::kInt32) return ArgReducer::kNone;
+  if (!known || body.typeOf(1) != ElementType::kInt32) return std::nullopt;
   const Matcher matcher(body);
-  if (isArg(matcher, body, Op::kGreaterThan)) return ArgReducer::kMaximum;
-  if (isArg(matcher, body, Op::kLessThan)) return ArgReducer::kMinimum;
-  return ArgReducer::kNone;
+  if (isArg(matcher, body, Op::kGreaterThan)) return Reducer::kMaximum;
+  if (isArg(matcher, body, Op::kLessThan)) return Reducer::kMinimum;
+  return std::nullopt;
 }
 
 }  // namespace popx

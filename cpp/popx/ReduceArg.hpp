@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "engine/ElementType.hpp"
+#include "engine/Reducer.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/Isa.hpp"
 
@@ -10,8 +11,8 @@ namespace popx {
 
 /// The body of jnp.argmax or argmin: keep the larger (smaller) value, the first of equal ones, a
 /// NaN before all. Recognised only where the program has exactly that meaning.
-enum class ArgReducer : std::uint8_t { kNone, kMaximum, kMinimum };
-ArgReducer argReducerOf(const ipujax::engine::expr::ExprProgram& body);
+std::optional<ipujax::engine::reduction::Reducer> argReducerOf(
+    const ipujax::engine::expr::ExprProgram& body);
 
 /// The smallest indices[r] where values[r] == *wanted, and the last such position; -1: none.
 struct ArgMatch {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/ReduceLoops.hpp"
 #include "popx/ReduceArg.hpp"
@@ -20,8 +21,6 @@ namespace simd = ipujax::engine::simd;
 using engine::ElementType;
 using engine::reduction::LoopDim;
 using engine::reduction::Odometer;
-using engine::reduction::Scratch;
-using engine::reduction::threadScratch;
 using engine::reduction::volumeOf;
 
 constexpr std::int64_t kSegment = 65536;  // elements of one output folded as one task
@@ -73,14 +72,15 @@ class VariadicReduce {
 /// evaluator's registers.
 struct VariadicReduce::Buffers {
   Buffers(const ReduceBody& body, std::int64_t lanes)
-      : turns(body, lanes,
-              threadScratch(Scratch::kAccumulators, TurnBuffers::bytesFor(body, lanes))),
-        pairs(body, lanes, threadScratch(Scratch::kBlock, TurnBuffers::bytesFor(body, lanes))),
-        scratch(threadScratch(Scratch::kOperands, body.scratchBytes() + 64)) {
+      : turns(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
+        pairs(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
+        scratch(take(body.scratchBytes() + 64)) {
     body.prepare(scratch);
   }
   std::byte* const* left() const { return pairs.now(); }
   std::byte* const* right() const { return pairs.next(); }
+  std::byte* take(std::size_t bytes) { return workspace.get(static_cast<std::int64_t>(bytes)); }
+  engine::Workspace workspace;
   TurnBuffers turns;
   TurnBuffers pairs;
   std::byte* scratch;
@@ -110,9 +110,8 @@ VariadicReduce::VariadicReduce(const engine::StepDesc& step,
 }
 
 void VariadicReduce::findArg(const engine::expr::ExprProgram& program) {
-  using engine::reduction::Reducer;
-  const ArgReducer arg = argReducerOf(program);
-  if (arg == ArgReducer::kNone || reduced_ == 0) return;
+  const auto arg = argReducerOf(program);
+  if (!arg || reduced_ == 0) return;
   for (const Input& input : inputs_) {
     if (input.reduced.size() != 1 || (input.reduced[0].in != 1 && reduced_ > 1)) return;
   }
@@ -120,8 +119,7 @@ void VariadicReduce::findArg(const engine::expr::ExprProgram& program) {
   const ElementType type =
       program.typeOf(0) == ElementType::kInt32 ? ElementType::kInt32 : ElementType::kFloat;
   scan_ = type == ElementType::kFloat ? table.floats : table.ints;
-  loops_ = engine::reduction::loopsFor(
-      arg == ArgReducer::kMaximum ? Reducer::kMaximum : Reducer::kMinimum, type);
+  loops_ = engine::reduction::loopsFor(*arg, type);
 }
 
 void VariadicReduce::applyInit(std::span<std::byte* const> p, Buffers& buffers, std::int64_t begin,
@@ -217,7 +215,8 @@ void VariadicReduce::wideBlock(std::span<std::byte* const> p, std::int64_t begin
 void VariadicReduce::runNarrow(engine::ThreadPool& pool, std::span<std::byte* const> p) const {
   const std::int64_t segments = (reduced_ + kSegment - 1) / kSegment;
   const auto slots = static_cast<std::size_t>(outputs_ * segments);
-  std::byte* memory = threadScratch(Scratch::kPartials, slots * k_ * 8);
+  engine::Workspace workspace;
+  std::byte* memory = workspace.get(static_cast<std::int64_t>(slots * k_) * 8);
   pool.parallelFor(outputs_ * segments, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       std::byte* result[kMax];
@@ -273,11 +272,6 @@ void VariadicReduce::foldSegment(std::span<std::byte* const> p, std::int64_t out
   const std::int64_t lanes = std::clamp<std::int64_t>(n / 16, 1, ReduceBody::kLanes / 2);
   const std::int64_t piece = n / lanes;
   const std::int64_t rest = n - piece * lanes;
-  std::vector<std::byte>& staged = [&]() -> std::vector<std::byte>& {
-    thread_local std::vector<std::byte> memory;
-    if (memory.size() < kSegment * k_ * 8) memory.resize(kSegment * k_ * 8);
-    return memory;
-  }();
   const std::byte* source[kMax];
   for (std::size_t i = 0; i < k_; ++i) {
     const Odometer at(inputs_[i].kept, output);
@@ -286,7 +280,7 @@ void VariadicReduce::foldSegment(std::span<std::byte* const> p, std::int64_t out
     if (inputs_[i].reduced.size() == 1 && inputs_[i].reduced[0].in == 1) {
       source[i] = in + begin * size;
     } else {
-      std::byte* copy = staged.data() + static_cast<std::size_t>(kSegment) * 8 * i;
+      std::byte* copy = buffers.workspace.get(kSegment * 8);
       gatherRun(inputs_[i], in, begin, end, copy);
       source[i] = copy;
     }
@@ -327,9 +321,9 @@ void VariadicReduce::argRun(const std::byte* first, const std::byte* indices, st
                             std::byte* const* result) const {
   const std::size_t size = inputs_[0].bytes;
   const std::byte* values = first;
+  engine::Workspace workspace;
   if (size == 2) {  // halves are looked at as floats
-    float* staged = reinterpret_cast<float*>(
-        threadScratch(Scratch::kStage, static_cast<std::size_t>(n) * sizeof(float)));
+    auto* staged = workspace.get<float>(n);
     simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(first), staged, n);
     values = reinterpret_cast<const std::byte*>(staged);
   }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/ReduceLoops.hpp"
 #include "popx/ReduceBody.hpp"
@@ -18,8 +19,6 @@ namespace engine = ipujax::engine;
 namespace simd = ipujax::engine::simd;
 using engine::reduction::LoopDim;
 using engine::reduction::Odometer;
-using engine::reduction::Scratch;
-using engine::reduction::threadScratch;
 
 constexpr std::int64_t kLanes = ReduceBody::kLanes;
 constexpr std::int64_t kLongWindow = 32;
@@ -114,13 +113,13 @@ void BodyWindow::gatherTap(std::span<std::byte* const> p, const std::int64_t* ta
 void BodyWindow::directBlock(std::span<std::byte* const> p, std::int64_t begin,
                              std::int64_t n) const {
   const auto& dims = dims_[0];
-  std::byte* scratch = threadScratch(Scratch::kOperands, body_.scratchBytes() + 64);
+  engine::Workspace workspace;
+  std::byte* scratch = workspace.get(static_cast<std::int64_t>(body_.scratchBytes()) + 64);
   body_.prepare(scratch);
-  const std::size_t bytes = TurnBuffers::bytesFor(body_, kLanes);
-  TurnBuffers turns(body_, kLanes, threadScratch(Scratch::kAccumulators, bytes));
-  TurnBuffers values(body_, kLanes, threadScratch(Scratch::kBlock, bytes));
-  std::int64_t* index = reinterpret_cast<std::int64_t*>(
-      threadScratch(Scratch::kPartials, dims.size() * kLanes * sizeof(std::int64_t)));
+  const auto bytes = static_cast<std::int64_t>(TurnBuffers::bytesFor(body_, kLanes));
+  TurnBuffers turns(body_, kLanes, workspace.get(bytes));
+  TurnBuffers values(body_, kLanes, workspace.get(bytes));
+  auto* index = workspace.get<std::int64_t>(static_cast<std::int64_t>(dims.size()) * kLanes);
   for (std::int64_t l = 0; l < n; ++l) {
     std::int64_t at = begin + l;
     for (std::size_t d = dims.size(); d-- > 0;) {
@@ -150,7 +149,8 @@ void BodyWindow::applyLong(const std::byte* const* a, const std::byte* const* b,
   std::byte* blocks[kMax];
   const std::byte* left[kMax];
   const std::byte* right[kMax];
-  std::byte* staged = threadScratch(Scratch::kBlock, kMax * kLanes * 8);
+  engine::Workspace workspace;
+  std::byte* staged = workspace.get(kMax * kLanes * 8);
   for (std::int64_t l = 0; l < n; l += kLanes) {
     const std::int64_t size = std::min(kLanes, n - l);
     for (std::size_t i = 0; i < k_; ++i) {
@@ -169,13 +169,14 @@ void BodyWindow::applyLong(const std::byte* const* a, const std::byte* const* b,
 
 /// One row along the window. table[q] = the fold of 2^b elements from padded position q on; the
 /// result takes the powers of two that the window's size is made of, from the left.
+// Long: its tables are local from the first element to the last.
 void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) const {
   const WindowDim& w = dims_[0][window_];
-  std::byte* scratch = threadScratch(Scratch::kOperands, body_.scratchBytes() + 64);
+  engine::Workspace workspace;
+  std::byte* scratch = workspace.get(static_cast<std::int64_t>(body_.scratchBytes()) + 64);
   body_.prepare(scratch);
   const std::int64_t length = (w.m - 1) * w.stride + w.size;
-  std::byte* memory =
-      threadScratch(Scratch::kPartials, static_cast<std::size_t>(length) * 8 * 2 * k_);
+  std::byte* memory = workspace.get(length * 16 * static_cast<std::int64_t>(k_));
   std::byte* table[kMax];
   std::byte* result[kMax];
   std::byte* outs[kMax];

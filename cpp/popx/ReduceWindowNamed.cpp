@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/ReduceLoops.hpp"
 #include "popx/Window.hpp"
@@ -20,8 +21,6 @@ using engine::reduction::LoopDim;
 using engine::reduction::Loops;
 using engine::reduction::Odometer;
 using engine::reduction::Reducer;
-using engine::reduction::Scratch;
-using engine::reduction::threadScratch;
 
 constexpr std::int64_t kLongWindow = 16;
 constexpr std::int64_t kLaneBlock = 256;
@@ -186,8 +185,8 @@ void NamedWindow::directRow(const std::byte* in, std::byte* out, const std::int6
   for (std::size_t d = 0; d < dims_.size(); ++d) at += index[d] * dims_[d].out_stride;
   out += at * in_bytes_;
   const bool finishes = init || average_ || dims_[vector_].out_stride != 1 || type_ != loops_->acc;
-  std::byte* acc =
-      finishes ? threadScratch(Scratch::kAccumulators, static_cast<std::size_t>(length) * 8) : out;
+  engine::Workspace workspace;
+  std::byte* acc = finishes ? workspace.get(length * 8) : out;
   if (!tap_loop_ || !tapRow(in, acc, index)) {
     fill(acc, length);
     addTaps(in, acc, 0, index);
@@ -360,13 +359,14 @@ void NamedWindow::longRow(const std::byte* in, std::byte* out) const {
     loops_->scan(out, w.n);
     return;
   }
-  std::byte* acc = threadScratch(Scratch::kAccumulators, static_cast<std::size_t>(w.n + 1) * 8);
+  engine::Workspace workspace;
+  std::byte* acc = workspace.get((w.n + 1) * 8);
   fill(acc, w.n);
   const std::int64_t stride = w.in_stride;
   const std::byte* first = forward ? in : in + (w.n - 1) * stride * in_bytes_;
   loops_->accumulate(first, forward ? stride : -stride, acc, w.n);
   loops_->scan(acc, w.n);
-  std::byte* row = threadScratch(Scratch::kBlock, static_cast<std::size_t>(w.m) * 8);
+  std::byte* row = workspace.get(w.m * 8);
   for (std::int64_t o = 0; o < w.m; ++o) {
     const std::int64_t left = o - w.low;
     const std::int64_t count =
@@ -383,7 +383,8 @@ void NamedWindow::longLanes(const std::byte* in, std::byte* out, std::int64_t la
                             bool forward) const {
   const WindowDim& w = dims_[window_];
   const LoopDim inner = lanes_.back();
-  std::byte* acc = threadScratch(Scratch::kAccumulators, kLaneBlock * 8);
+  engine::Workspace workspace;
+  std::byte* acc = workspace.get(kLaneBlock * 8);
   fill(acc, lanes);
   std::int64_t taken = 0;
   for (std::int64_t i = 0; i < w.m; ++i) {
@@ -405,8 +406,9 @@ void NamedWindow::slidingLanes(const std::byte* in, std::byte* out, std::int64_t
   const WindowDim& w = dims_[window_];
   const LoopDim inner = lanes_.back();
   const std::int64_t row = lanes * acc_bytes_;
-  std::byte* prefix = threadScratch(Scratch::kAccumulators, static_cast<std::size_t>(w.n * row));
-  std::byte* suffix = threadScratch(Scratch::kBlock, static_cast<std::size_t>(w.n * row));
+  engine::Workspace workspace;
+  std::byte* prefix = workspace.get(w.n * row);
+  std::byte* suffix = workspace.get(w.n * row);
   const auto extend = [&](std::byte* table, std::int64_t i, std::int64_t from, bool starts) {
     if (starts) {
       fill(table + i * row, lanes);
@@ -419,7 +421,7 @@ void NamedWindow::slidingLanes(const std::byte* in, std::byte* out, std::int64_t
   for (std::int64_t i = w.n - 1; i >= 0; --i) {
     extend(suffix, i, i + 1, i == w.n - 1 || (i + 1) % w.size == 0);
   }
-  std::byte* acc = threadScratch(Scratch::kOperands, kLaneBlock * 8);
+  std::byte* acc = workspace.get(kLaneBlock * 8);
   for (std::int64_t o = 0; o < w.m; ++o) {
     const std::int64_t left = std::max<std::int64_t>(o - w.low, 0);
     const std::int64_t right = std::min(o - w.low + w.size, w.n) - 1;

@@ -4,11 +4,13 @@
 
 #include "engine/Emit.hpp"
 #include "poplar/exceptions.hpp"
+#include "popops/ReduceKernels.hpp"
 #include "popx/WindowCost.hpp"
 
 namespace popx {
 namespace {
 
+namespace reduction = ipujax::engine::reduction;
 using ipujax::engine::Access;
 using ipujax::engine::expr::ExprBuilder;
 using ipujax::engine::expr::ExprProgram;
@@ -105,13 +107,8 @@ ScatterBody::ScatterBody(ExprProgram expression) : name("expr"), program(std::mo
     name = "replace";
     return;
   }
-  const std::pair<Op, const char*> named[] = {{Op::kAdd, "add"},        {Op::kMultiply, "mul"},
-                                              {Op::kMinimum, "min"},    {Op::kMaximum, "max"},
-                                              {Op::kLogicalAnd, "and"}, {Op::kLogicalOr, "or"},
-                                              {Op::kBitwiseAnd, "and"}, {Op::kBitwiseOr, "or"}};
-  for (const auto& [op, word] : named) {
-    if (program.isBinary(op)) name = word;
-  }
+  const auto reducer = reduction::reducerOf(program);
+  if (reducer && *reducer != reduction::Reducer::kXor) name = reduction::nameOf(*reducer);
 }
 
 void scatterWindows(poplar::Graph& graph, const std::string& name,

@@ -7,6 +7,7 @@
 
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/kernels/Copy.hpp"
 #include "engine/kernels/CopyCombine.hpp"
@@ -273,11 +274,8 @@ class ExprKernel final : public Kernel {
   class Stage {
    public:
     Stage(const ExprKernel& kernel, Pointers pointers) : k_(kernel), p_(pointers) {
-      thread_local std::vector<std::byte> memory;
-      memory.resize(3 * k_.num_ * kBlock * 8);
-      for (std::size_t i = 0; i < 2 * k_.num_; ++i) in_.push_back(memory.data() + i * kBlock * 8);
-      for (std::size_t i = 0; i < k_.num_; ++i)
-        out_.push_back(in_[0] + (2 * k_.num_ + i) * kBlock * 8);
+      for (std::size_t i = 0; i < 2 * k_.num_; ++i) in_.push_back(workspace_.get(kBlock * 8));
+      for (std::size_t i = 0; i < k_.num_; ++i) out_.push_back(workspace_.get(kBlock * 8));
       ins_.assign(in_.begin(), in_.end());
     }
 
@@ -375,6 +373,7 @@ class ExprKernel final : public Kernel {
 
     const ExprKernel& k_;
     Pointers p_;
+    ipujax::engine::Workspace workspace_;
     std::vector<std::byte*> in_, out_;
     std::vector<const std::byte*> ins_;
     std::array<Segment, kBlock> segments_;
@@ -409,7 +408,7 @@ std::unique_ptr<Kernel> makeScatter(const StepDesc& step) {
                                         ExprProgram::fromIntegers(step.attributes.integers("expr")),
                                         step.attributes.integer("unique") != 0);
   }
-  const Combiner combiner = combinerOf(ipujax::engine::combineByName(body), step.operands[0].type);
+  const Combiner combiner = ipujax::engine::combinerOf(body, step.operands[0].type);
   return std::make_unique<CombineKernel>(step, windows, combiner, scaled);
 }
 
@@ -426,7 +425,7 @@ void checkBody(const ipujax::engine::StepCheck& check, std::size_t num) {
     return;
   }
   check.need(num == 1, "an expression as the body of several operands");
-  if (body != "replace") combinerOf(ipujax::engine::combineByName(body), operand->type);
+  if (body != "replace") ipujax::engine::combinerOf(body, operand->type);
   if (body == "scaled_add")
     check.read(3).isOne().isOf(
         {ElementType::kHalf, ElementType::kFloat, ElementType::kInt32, ElementType::kUInt32});

@@ -6,6 +6,7 @@
 
 #include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/ReduceLoops.hpp"
@@ -21,8 +22,6 @@ using engine::ElementType;
 using engine::expr::ExprEvaluator;
 using engine::expr::ExprProgram;
 using engine::expr::Op;
-using engine::reduction::Scratch;
-using engine::reduction::threadScratch;
 
 namespace {
 
@@ -203,7 +202,8 @@ void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::
 
 void Scatterer::runGeneral(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const {
   const auto size = static_cast<std::size_t>(bytes_);
-  std::byte* memory = threadScratch(Scratch::kBlock, 5 * kLanes * 8);
+  engine::Workspace workspace;
+  std::byte* memory = workspace.get(5 * kLanes * 8);
   std::byte* best = memory;
   std::byte* next = memory + kLanes * 8;
   std::byte* there = memory + 2 * kLanes * 8;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/ReduceLoops.hpp"
 #include "popx/SortKeys.hpp"
@@ -20,8 +21,6 @@ namespace simd = ipujax::engine::simd;
 using engine::ElementType;
 using engine::reduction::LoopDim;
 using engine::reduction::Odometer;
-using engine::reduction::Scratch;
-using engine::reduction::threadScratch;
 
 constexpr std::int64_t kRadixFrom = 512;  // shorter rows are sorted by comparison
 constexpr std::size_t kMostOperands = 16;
@@ -96,8 +95,8 @@ void Sorter::run(engine::RunContext& context, std::span<std::byte* const> pointe
 }
 
 void Sorter::sortRow(std::span<const std::byte* const> in, std::span<std::byte* const> out) const {
-  std::uint32_t* order = reinterpret_cast<std::uint32_t*>(
-      threadScratch(Scratch::kPartials, static_cast<std::size_t>(n_) * 4 + 64));
+  engine::Workspace workspace;
+  auto* order = workspace.get<std::uint32_t>(n_ + 16);
   if (merge_) {
     orderByComparator(in, order);
   } else {
@@ -109,10 +108,10 @@ void Sorter::sortRow(std::span<const std::byte* const> in, std::span<std::byte* 
 /// From the least significant key to the most, each pass stable.
 void Sorter::orderByKeys(std::span<const std::byte* const> in, std::uint32_t* order) const {
   const auto n = static_cast<std::size_t>(n_);
-  std::uint64_t* packed =
-      reinterpret_cast<std::uint64_t*>(threadScratch(Scratch::kAccumulators, n * 16));
+  engine::Workspace workspace;
+  auto* packed = workspace.get<std::uint64_t>(2 * n_);
   std::uint64_t* spare = packed + n;
-  std::byte* mapped = threadScratch(Scratch::kOperands, n * 8);
+  std::byte* mapped = workspace.get(n_ * 8);
   std::uint32_t* narrow = reinterpret_cast<std::uint32_t*>(mapped);
   std::uint64_t* wide = reinterpret_cast<std::uint64_t*>(mapped);
   bool first = true;
@@ -148,14 +147,12 @@ void Sorter::orderByKeys(std::span<const std::byte* const> in, std::uint32_t* or
 }
 
 void Sorter::orderByComparator(std::span<const std::byte* const> in, std::uint32_t* order) const {
-  thread_local std::vector<std::byte> columns;
-  const std::size_t stride = static_cast<std::size_t>(n_) * 8;
-  if (columns.size() < stride * operands_.size()) columns.resize(stride * operands_.size());
+  engine::Workspace workspace;
   const std::byte* pointers[kMostOperands];
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     pointers[i] = in[i];
     if (operands_[i].in_stride == 1) continue;
-    std::byte* column = columns.data() + i * stride;
+    std::byte* column = workspace.get(n_ * 8);
     simd::gatherStrided(in[i], operands_[i].in_stride, column, operands_[i].bytes, n_);
     pointers[i] = column;
   }

@@ -275,7 +275,7 @@ void radixSort(std::uint64_t* values, std::uint64_t* scratch, std::int64_t n, in
   constexpr std::uint64_t kMask = (1u << kDigit) - 1;
   constexpr int kMaxPasses = 3;
   const int passes = (bits + kDigit - 1) / kDigit;
-  thread_local std::array<std::array<std::uint32_t, kMask + 1>, kMaxPasses> counts;
+  std::array<std::array<std::uint32_t, kMask + 1>, kMaxPasses> counts;
   for (int p = 0; p < passes; ++p) counts[p].fill(0);
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint64_t v = values[i] >> shift;

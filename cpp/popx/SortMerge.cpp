@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/Workspace.hpp"
 #include "popops/ReduceLoops.hpp"
 
 namespace popx {
 
 namespace {
-
-using ipujax::engine::reduction::Scratch;
-using ipujax::engine::reduction::threadScratch;
 
 constexpr std::int64_t kBlock = ipujax::engine::expr::ExprEvaluator::kBlock;
 constexpr std::size_t kMaxInputs = 32;
@@ -54,7 +52,8 @@ void MergeSort::rankBlock(const std::byte* const* columns, const std::uint32_t* 
   std::uint32_t left[kBlock];
   std::uint32_t right[kBlock];
   bool before[kBlock];
-  std::byte* blocks = threadScratch(Scratch::kBlock, kMaxInputs * kBlock * 8);
+  ipujax::engine::Workspace workspace;
+  std::byte* blocks = workspace.get(kMaxInputs * kBlock * 8);
   const std::byte* inputs[kMaxInputs];
   for (std::size_t i = 0; i < used_.size(); ++i) inputs[i] = blocks + i * kBlock * 8;
   const auto gather = [&](std::size_t input, const std::uint32_t* index) {
@@ -94,10 +93,10 @@ void MergeSort::rankBlock(const std::byte* const* columns, const std::uint32_t* 
 
 void MergeSort::run(const std::byte* const* columns, std::uint32_t* order, std::int64_t n) const {
   const auto size = static_cast<std::size_t>(n);
-  std::byte* memory = threadScratch(Scratch::kAccumulators, size * 8);
-  std::uint32_t* ranks = reinterpret_cast<std::uint32_t*>(memory);
+  ipujax::engine::Workspace workspace;
+  auto* ranks = workspace.get<std::uint32_t>(2 * n);
   std::uint32_t* merged = ranks + size;
-  std::byte* scratch = threadScratch(Scratch::kOperands, evaluator_.scratchBytes() + 64);
+  std::byte* scratch = workspace.get(static_cast<std::int64_t>(evaluator_.scratchBytes()) + 64);
   evaluator_.prepare(nullptr, scratch);
   std::int64_t elements[kBlock];
   for (std::int64_t width = 1; width < n; width *= 2) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 
 namespace popx {
@@ -22,10 +23,11 @@ class SvdItem {
   std::int64_t flops() const { return 10 * values_[0].size() * values_[1].rows(); }
 
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = batch::memory<T, 0>(values_[0].size());
-    float* s = batch::memory<float, 1>(values_[1].size());
-    T* u = batch::memory<T, 2>(values_[2].size());
-    T* vt = batch::memory<T, 3>(values_[3].size());
+    engine::Workspace workspace;
+    auto* a = workspace.get<T>(values_[0].size());
+    auto* s = workspace.get<float>(values_[1].size());
+    auto* u = workspace.get<T>(values_[2].size());
+    auto* vt = workspace.get<T>(values_[3].size());
     values_[0].load(pointers, item, a);
     // LAPACK leaves vectors alone that nobody asked for, and all of them where it fails.
     std::fill(u, u + values_[2].size(), T(0));

@@ -1,5 +1,6 @@
 #include "popx/TriangularSolve.hpp"
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -25,8 +26,9 @@ class TriangularSolveItem {
   std::int64_t flops() const { return values_[0].rows() * values_[1].size(); }
 
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = batch::memory<T, 0>(values_[0].size());
-    T* b = batch::memory<T, 1>(values_[1].size());
+    engine::Workspace workspace;
+    auto* a = workspace.get<T>(values_[0].size());
+    auto* b = workspace.get<T>(values_[1].size());
     values_[0].load(pointers, item, a);
     values_[1].load(pointers, item, b);
     engine::blas::trsm(flag(0), flag(1), flag(2), flag(3), static_cast<int>(values_[1].rows()),
@@ -68,10 +70,11 @@ class TridiagonalSolveItem {
 
   void run(std::span<std::byte* const> pointers, std::int64_t item) const {
     const std::int64_t n = values_[3].rows();
-    T* lower = batch::memory<T, 0>(3 * n);
+    engine::Workspace workspace;
+    auto* lower = workspace.get<T>(3 * n);
     T* diagonal = lower + n;
     T* upper = diagonal + n;
-    T* b = batch::memory<T, 1>(values_[3].size());
+    auto* b = workspace.get<T>(values_[3].size());
     values_[0].load(pointers, item, lower);
     values_[1].load(pointers, item, diagonal);
     values_[2].load(pointers, item, upper);

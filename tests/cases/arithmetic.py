@@ -17,6 +17,7 @@ NHWC = ("NHWC", "HWIO", "NHWC")
 
 
 def _product_cases() -> list[Case]:
+    # Long: a table.
     cases = [
         Case(
             f"matmul-{dtype}",
@@ -91,6 +92,7 @@ def _product_cases() -> list[Case]:
 
 
 def _convolution_cases() -> list[Case]:
+    # Long: a table.
     def conv(strides=(1, 1), padding="SAME", **options):
         return lambda x, k: lax.conv_general_dilated(
             x, k, strides, padding, dimension_numbers=NHWC, **options

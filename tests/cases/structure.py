@@ -63,6 +63,7 @@ def _shape_cases() -> list[Case]:
 
 
 def _index_cases() -> list[Case]:
+    # Long: a table.
     start = np.int32(2)
     return [
         Case("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 3)), (X, start)),
@@ -226,6 +227,7 @@ def _repeated_row_cases() -> list[Case]:
 
 
 def _control_cases() -> list[Case]:
+    # Long: a table, each with its functions.
     def collatz(n):
         def body(state):
             value, count = state

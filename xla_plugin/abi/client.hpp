@@ -2,6 +2,7 @@
 #include "abi/base.hpp"
 
 // PJRT C API 0.112: PJRT_Client.
+// Long: the structs of one object, as the C API has them.
 
 struct PJRT_KeyValueGetCallback_Args;
 struct PJRT_KeyValueTryGetCallback_Args;

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/ThreadPool.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/OpenBlas.hpp"
-#include "engine/blas/Scratch.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::blas {
@@ -41,6 +41,8 @@ template <class M>
 void finish(const Gemm& g, Word<M>* sums, std::int64_t ld, std::int64_t m0, std::int64_t rows,
             std::int64_t n0, std::int64_t cols) {
   using Sums = typename M::Sums;
+  Workspace workspace;
+  auto* before = workspace.get<Word<M>>(g.accumulate ? cols : 0);
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t offset = (m0 + i) * g.c.row + n0 * g.c.col;
     Word<M>* line = sums + i * ld;
@@ -49,7 +51,6 @@ void finish(const Gemm& g, Word<M>* sums, std::int64_t ld, std::int64_t m0, std:
         for (std::int64_t j = 0; j < cols; ++j) line[j] *= g.scale;
     }
     if (g.accumulate) {
-      Word<M>* before = scratch<Word<M>>(ScratchUse::kRow, cols);
       loadRow<Sums>(g.c.data, g.c.type, offset, g.c.col, cols, before);
       for (std::int64_t j = 0; j < cols; ++j) line[j] += before[j];
     }
@@ -113,12 +114,11 @@ void block(const Gemm& g, const Right<M>& right, std::int64_t m0, std::int64_t r
   const std::int64_t depth = g.half_block ? g.half_block : kDepth<M>;
   const std::int64_t words = wordsOf<M>(std::min(depth, g.k));
   const bool direct = isSum<M>(g.c.type) && g.c.col == 1 && g.scale == 1.0f && !g.half_block;
-  W* sums = direct ? static_cast<W*>(g.c.data) + m0 * g.c.row + n0
-                   : scratch<W>(ScratchUse::kResult, rows * cols);
+  Workspace workspace;
+  W* sums = direct ? static_cast<W*>(g.c.data) + m0 * g.c.row + n0 : workspace.get<W>(rows * cols);
   const std::int64_t ld = direct ? g.c.row : cols;
-  W* left_buffer = scratch<W>(ScratchUse::kLeft, leftScratch(rows, words));
-  W* right_buffer =
-      right.packed ? nullptr : scratch<W>(ScratchUse::kRight, panel_group * kPanel<M> * words);
+  W* left_buffer = workspace.get<W>(leftWords(rows, words));
+  W* right_buffer = right.packed ? nullptr : workspace.get<W>(panel_group * kPanel<M> * words);
   for (std::int64_t k0 = 0; k0 < g.k || k0 == 0; k0 += depth) {
     const std::int64_t num_k = std::min(depth, g.k - k0);
     const LeftBlock<M> left = packLeft<M>(g.a, m0, rows, k0, num_k, per_block, left_buffer);
@@ -173,7 +173,8 @@ void tall(ThreadPool* pool, const Gemm& g) {
   for (std::int64_t n0 = 0; n0 < g.n; n0 += chunk) {
     const std::int64_t cols = std::min(chunk, g.n - n0);
     const std::int64_t panels = ceilDiv(cols, kPanel<M>);
-    auto* packed = scratch<Word<M>>(ScratchUse::kShared, panels * kPanel<M> * depth);
+    Workspace workspace;
+    auto* packed = workspace.get<Word<M>>(panels * kPanel<M> * depth);
     forRange(pool, panels, ceilDiv(1 << 15, kPanel<M> * g.k + 1),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t p = begin; p < end; ++p)
@@ -200,12 +201,14 @@ template <class M>
 void dots(ThreadPool* pool, const Gemm& g) {
   using W = Word<M>;
   const std::int64_t words = wordsOf<M>(g.k);
-  W* row = scratch<W>(ScratchUse::kLeft, words);
+  Workspace shared;
+  W* row = shared.get<W>(words);
   loadRow<M>(g.a.data, g.a.type, 0, g.a.col, g.k, row);
   forRange(pool, g.n, ceilDiv(kTaskWork, std::max<std::int64_t>(g.k, 1)),
            [&](std::int64_t begin, std::int64_t end) {
-             W* column = scratch<W>(ScratchUse::kRight, words);
-             W* sums = scratch<W>(ScratchUse::kResult, end - begin);
+             Workspace workspace;
+             W* column = workspace.get<W>(words);
+             W* sums = workspace.get<W>(end - begin);
              for (std::int64_t j = begin; j < end; ++j) {
                const W* b = column;
                if (isWord<M>(g.b.type)) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/OpenBlas.hpp"
 
 namespace ipujax::engine::blas {
@@ -57,14 +58,6 @@ IPUJAX_ROUTINE(lagtf, "slagtf", "slagtf")
 IPUJAX_ROUTINE(lagts, "slagts", "slagts")
 #undef IPUJAX_ROUTINE
 
-/// This thread's memory for LAPACK, kept for reuse.
-template <class T, int kUse>
-T* work(std::int64_t count) {
-  thread_local std::vector<T> memory;
-  if (static_cast<std::int64_t>(memory.size()) < count) memory.resize(count);
-  return memory.data();
-}
-
 /// The size that a routine answers to lwork = -1. A float holds sizes up to 2^24 exactly; above
 /// that it may have been rounded down.
 template <class T>
@@ -80,7 +73,8 @@ int withWork(const F& routine) {
   const int query = -1;
   if (const int info = routine(&answer, &query)) return info;
   const int size = std::max(1, sizeOf(answer));
-  return routine(work<T, 0>(size), &size);
+  Workspace workspace;
+  return routine(workspace.get<T>(size), &size);
 }
 
 const int kOne = 1;
@@ -128,7 +122,8 @@ void unpack(int n, const float* imaginary, const float* packed, Complex* vectors
 int geevReal(int n, float* a, Complex* w, Complex* left, Complex* right) {
   const char jobs[2] = {left ? 'V' : 'N', right ? 'V' : 'N'};
   const std::int64_t square = std::int64_t{n} * n;
-  float* memory = work<float, 1>(2 * n + 2 * square);
+  Workspace workspace;
+  auto* memory = workspace.get<float>(2 * n + 2 * square);
   float* wr = memory;
   float* wi = memory + n;
   float* vl = wi + n;
@@ -145,7 +140,8 @@ int geevReal(int n, float* a, Complex* w, Complex* left, Complex* right) {
 
 int geevComplex(int n, Complex* a, Complex* w, Complex* left, Complex* right) {
   const char jobs[2] = {left ? 'V' : 'N', right ? 'V' : 'N'};
-  float* rwork = work<float, 1>(2 * n);
+  Workspace workspace;
+  auto* rwork = workspace.get<float>(2 * n);
   return withWork<Complex>([&](Complex* space, const int* lwork) {
     return call(geevRoutine<Complex>(), &jobs[0], &jobs[1], &n, a, &n, w, left ? left : a, &n,
                 right ? right : a, &n, space, lwork, rwork);
@@ -189,7 +185,8 @@ int geqrf(int m, int n, T* a, T* tau) {
 template <class T>
 int geqp3(int m, int n, T* a, std::int32_t* columns, T* tau) {
   if (m == 0 || n == 0) return 0;
-  float* rwork = kComplex<T> ? work<float, 1>(2 * n) : nullptr;
+  Workspace workspace;
+  float* rwork = kComplex<T> ? workspace.get<float>(2 * n) : nullptr;
   return withWork<T>([&](T* space, const int* lwork) {
     if constexpr (kComplex<T>) {
       return call(geqp3Routine<T>(), &m, &n, a, &m, columns, tau, space, lwork, rwork);
@@ -237,8 +234,9 @@ int heevd(char uplo, int n, T* a, float* w) {
   if (const int info = run(&answer, &query, &real_answer, &query, &integers, &query)) return info;
   const int lwork = sizeOf(answer);
   const int lrwork = atLeastOne(sizeOf(real_answer));
-  return run(work<T, 0>(lwork), &lwork, work<float, 1>(lrwork), &lrwork, work<int, 2>(integers),
-             &integers);
+  Workspace workspace;
+  return run(workspace.get<T>(lwork), &lwork, workspace.get<float>(lrwork), &lrwork,
+             workspace.get<int>(integers), &integers);
 }
 
 template <class T>
@@ -269,7 +267,8 @@ int gees(int n, T* a, T* vectors, Complex* w) {
   int sorted = 0;
   const int unused = 0;
   T* v = vectors ? vectors : a;
-  float* reals = work<float, 1>(2 * n);
+  Workspace workspace;
+  auto* reals = workspace.get<float>(2 * n);
   const int info = withWork<T>([&](T* space, const int* lwork) {
     if constexpr (kComplex<T>) {
       return call(geesRoutine<T>(), &job, &sort, static_cast<const void*>(nullptr), &n, a, &n,
@@ -306,8 +305,9 @@ int gesvd(char job, bool divide, int m, int n, T* a, float* s, T* u, T* vt) {
   // LAPACK's documentation of cgesdd and cgesvd.
   const std::int64_t reals =
       divide ? small * std::max(5 * small + 7, 2 * large + 2 * small + 1) : 5 * small;
-  [[maybe_unused]] float* rwork = kComplex<T> ? work<float, 1>(reals) : nullptr;
-  int* iwork = divide ? work<int, 2>(8 * small) : nullptr;
+  Workspace workspace;
+  [[maybe_unused]] float* rwork = kComplex<T> ? workspace.get<float>(reals) : nullptr;
+  int* iwork = divide ? workspace.get<int>(8 * small) : nullptr;
   return withWork<T>([&](T* space, const int* lwork) {
     if (divide) {
       if constexpr (kComplex<T>) {
@@ -338,8 +338,9 @@ int gtsvPerturbed(int n, int columns, float* lower, float* diagonal, float* uppe
   if (n == 0 || columns == 0) return 0;
   const float shift = 0;
   const float tolerance = 0;
-  float* second = work<float, 1>(n);
-  int* swaps = work<int, 2>(n);
+  Workspace workspace;
+  auto* second = workspace.get<float>(n);
+  auto* swaps = workspace.get<int>(n);
   int info =
       call(lagtfRoutine<float>(), &n, diagonal, &shift, upper, lower, &tolerance, second, swaps);
   if (info != 0) return info;

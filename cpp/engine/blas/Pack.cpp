@@ -4,9 +4,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/Rows.hpp"
-#include "engine/blas/Scratch.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::blas {
@@ -137,7 +137,8 @@ void packPanel(const ConstMatrix& b, std::int64_t k, std::int64_t num_k, std::in
   if (b.row == 1 && b.col != 1) {
     if (isWord<M>(b.type))
       return micro<M>().packTransposed(b.words<Word<M>>(k, col), b.col, words, cols, panel);
-    Word<M>* rows = scratch<Word<M>>(ScratchUse::kRow, words * kWidth);
+    Workspace workspace;
+    auto* rows = workspace.get<Word<M>>(words * kWidth);
     for (std::int64_t j = 0; j < cols; ++j)
       loadRow<M>(b.at(k, col + j), b.type, 0, 1, num_k, rows + j * words);
     return micro<M>().packTransposed(rows, words, words, cols, panel);
@@ -153,7 +154,7 @@ void packPanel(const ConstMatrix& b, std::int64_t k, std::int64_t num_k, std::in
   }
 }
 
-std::int64_t leftScratch(std::int64_t rows, std::int64_t kc) {
+std::int64_t leftWords(std::int64_t rows, std::int64_t kc) {
   return (rows + kMaxRows) * (kc + kRowGap);
 }
 
@@ -163,7 +164,8 @@ LeftBlock<M> packLeft(const ConstMatrix& a, std::int64_t m, std::int64_t rows, s
   using W = Word<M>;
   const std::int64_t kc = wordsOf<M>(num_k);
   if (a.row == 1 && a.col != 1) {  // columns are contiguous: panels of rows, one row block each
-    W* line = scratch<W>(ScratchUse::kRow, rows);
+    Workspace workspace;
+    W* line = workspace.get<W>(rows);
     for (std::int64_t i = 0; i < kc; ++i) {
       const W* source = line;
       const std::int64_t first = i * M::kPerWord;

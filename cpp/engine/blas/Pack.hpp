@@ -65,9 +65,9 @@ struct LeftBlock {
   std::int64_t k = 1;
   std::int64_t block = 0;  ///< stride between row blocks of `rows_per_block`
 };
-std::int64_t leftScratch(std::int64_t rows, std::int64_t kc);
+std::int64_t leftWords(std::int64_t rows, std::int64_t kc);
 /// Rows [m, m + rows) and columns [k, k + num_k) of A, in row blocks of `per_block`; `buffer` has
-/// leftScratch(rows, wordsOf(num_k)) words.
+/// leftWords(rows, wordsOf(num_k)) words.
 template <class M>
 LeftBlock<M> packLeft(const ConstMatrix& a, std::int64_t m, std::int64_t rows, std::int64_t k,
                       std::int64_t num_k, std::int64_t per_block, Word<M>* buffer);

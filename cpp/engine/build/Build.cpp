@@ -113,17 +113,24 @@ std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::prog
 
 namespace poplar {
 
-Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
-                        const OptionFlags& opt, ProgressFunc progressCallBack,
-                        const DebugContext& debugContext) {
+namespace {
+ipujax::engine::OutOfMemory policyOf(const OptionFlags& options) {
   using ipujax::engine::OutOfMemory;
   OutOfMemory policy = OutOfMemory::kLog;
-  for (const auto& [name, value] : opt) {
+  for (const auto& [name, value] : options) {
     if (name != "debug.outOfMemory" || (value != "log" && value != "error"))
       throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
                            name + " = " + value);
     if (value == "error") policy = OutOfMemory::kError;
   }
+  return policy;
+}
+}  // namespace
+
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
+                        const OptionFlags& opt, ProgressFunc progressCallBack,
+                        const DebugContext& debugContext) {
+  const auto policy = policyOf(opt);
   if (graph.getReplicationFactor() > 1) {
     throw poplar_error("[compileGraph] needs a graph of one replica; got " +
                        std::to_string(graph.getReplicationFactor()) +

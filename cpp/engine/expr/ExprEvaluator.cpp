@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engine/Block.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/expr/ExprPlan.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/VectorOps.hpp"
@@ -73,10 +73,6 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
       std::memcpy(outside[i], memory[i], static_cast<std::size_t>(rest) * m.bytes);
   }
 }
-
-namespace {
-thread_local Block scratch_of_thread;  ///< as large as the largest program it has run
-}  // namespace
 
 struct ExprEvaluator::Impl : Plan {
   explicit Impl(Plan plan) : Plan(std::move(plan)) {}
@@ -153,7 +149,8 @@ void ExprEvaluator::runRows(std::span<const std::byte* const> inputs,
                                 " inputs and " + std::to_string(impl_->num_outputs) +
                                 " outputs; got " + std::to_string(inputs.size()) + " and " +
                                 std::to_string(outputs.size()) + ".");
-  std::byte* scratch = scratch_of_thread.get(impl_->scratch_bytes);
+  Workspace workspace;
+  std::byte* scratch = workspace.get(static_cast<std::int64_t>(impl_->scratch_bytes));
   const auto** bases = impl_->bindBases(inputs.data(), outputs.data(), scratch);
   for (std::int64_t row = 0; row < rows; ++row) {
     if (row > 0) {

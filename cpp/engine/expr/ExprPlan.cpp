@@ -157,7 +157,7 @@ class Planner {
       return;
     }
     const bool half = i.type == ElementType::kHalf;
-    d.step.kind = half && !keepsHalves(op) ? Kind::kMapRounded : Kind::kMap;
+    d.step.kind = half && !has(op, kKeepsHalves) ? Kind::kMapRounded : Kind::kMap;
     if (op == Op::kCast && blockType(from) == blockType(i.type))
       d.op = op = Op::kBitcast;  // float->half
     unsigned scalars = 0;

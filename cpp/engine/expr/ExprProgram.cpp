@@ -22,40 +22,6 @@ bool isFloating(ElementType t) {
   return t == ElementType::kFloat || t == ElementType::kHalf || t == ElementType::kDouble;
 }
 
-bool isCommutative(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kMultiply:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kBitwiseAnd:
-    case Op::kBitwiseOr:
-    case Op::kBitwiseXor:
-    case Op::kLogicalAnd:
-    case Op::kLogicalOr:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool isPredicate(Op op) {
-  switch (op) {
-    case Op::kIsFinite:
-    case Op::kIsInf:
-    case Op::kIsNan:
-    case Op::kEqual:
-    case Op::kNotEqual:
-    case Op::kGreaterThan:
-    case Op::kGreaterThanEqual:
-    case Op::kLessThan:
-    case Op::kLessThanEqual:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// bool has no arithmetic: sums and maxima are "or", products and minima "and" (as in XLA).
 Op forBool(Op op) {
   switch (op) {
@@ -143,9 +109,9 @@ ElementType resultType(Op op, std::span<const ElementType> types) {
   // float alone has every predicate; the rest is whether a loop for the type exists.
   const bool floats_only = op == Op::kIsFinite || op == Op::kIsInf || op == Op::kIsNan;
   if ((floats_only && !isFloating(first)) ||
-      !simd::findMap({op, first, isPredicate(op) ? ElementType::kBool : first, 0}))
+      !simd::findMap({op, first, has(op, kGivesBool) ? ElementType::kBool : first, 0}))
     complain("operand types that have the operation");
-  return isPredicate(op) ? ElementType::kBool : first;
+  return has(op, kGivesBool) ? ElementType::kBool : first;
 }
 
 /// What ExprBuilder would have given the instruction as type; throws where it would not have made
@@ -213,7 +179,7 @@ bool ExprProgram::isBinary(Op op) const {
       outputs_[0] != 2 || instructions_[0].op != op)
     return false;
   const auto& args = instructions_[0].args;
-  return (args[0] == 0 && args[1] == 1) || (isCommutative(op) && args[0] == 1 && args[1] == 0);
+  return (args[0] == 0 && args[1] == 1) || (has(op, kCommutative) && args[0] == 1 && args[1] == 0);
 }
 
 bool ExprProgram::isInput(std::size_t input) const {
@@ -254,7 +220,7 @@ Attributes::Integers ExprProgram::toIntegers() const {
   for (const auto& i : instructions_) {
     out.push_back(static_cast<std::int64_t>(i.op) * 256 + static_cast<std::int64_t>(i.type));
     for (int a = 0; a < numOperands(i.op); ++a) out.push_back(i.args[static_cast<std::size_t>(a)]);
-    if (hasImmediate(i.op)) out.push_back(i.immediate);
+    if (has(i.op, kHasImmediate)) out.push_back(i.immediate);
   }
   out.insert(out.end(), outputs_.begin(), outputs_.end());
   return out;
@@ -285,7 +251,7 @@ ExprProgram ExprProgram::fromIntegers(const Attributes::Integers& integers) {
     i.type = static_cast<ElementType>(head % 256);
     for (int a = 0; a < numOperands(i.op); ++a)
       i.args[static_cast<std::size_t>(a)] = static_cast<std::int32_t>(next(num_inputs + k));
-    if (hasImmediate(i.op)) {
+    if (has(i.op, kHasImmediate)) {
       if (at >= integers.size()) next(0);
       i.immediate = integers[at++];
     }
@@ -310,7 +276,7 @@ std::string ExprProgram::toString() const {
     const auto& i = instructions_[k];
     os << "%" << inputs_.size() + k << " = " << nameOf(i.op) << " " << engine::nameOf(i.type);
     for (int a = 0; a < numOperands(i.op); ++a) os << " %" << i.args[static_cast<std::size_t>(a)];
-    if (hasImmediate(i.op)) os << " " << i.immediate;
+    if (has(i.op, kHasImmediate)) os << " " << i.immediate;
     os << "\n";
   }
   os << "return";
@@ -394,7 +360,7 @@ std::int32_t ExprBuilder::randomBits(std::int64_t stream) {
 }
 
 std::int32_t ExprBuilder::apply(Op op, std::span<const std::int32_t> args) {
-  if (hasImmediate(op) || op == Op::kCast || op == Op::kBitcast || op >= Op::kCount ||
+  if (has(op, kHasImmediate) || op == Op::kCast || op == Op::kBitcast || op >= Op::kCount ||
       args.size() != static_cast<std::size_t>(numOperands(op)))
     fail(std::string("[ExprBuilder::apply] needs an operation with as many operands as it takes; "
                      "got ") +
@@ -406,7 +372,7 @@ std::int32_t ExprBuilder::apply(Op op, std::span<const std::int32_t> args) {
     i.args[k] = args[k];
   }
   i.op = types[0] == ElementType::kBool ? forBool(op) : op;
-  if (isCommutative(i.op) && i.args[0] > i.args[1] && i.op != Op::kMaximum &&
+  if (has(i.op, kCommutative) && i.args[0] > i.args[1] && i.op != Op::kMaximum &&
       i.op != Op::kMinimum)  // max and min keep the order of equal zeros
     std::swap(i.args[0], i.args[1]);
   i.type = resultType(i.op, std::span<const ElementType>(types.data(), args.size()));

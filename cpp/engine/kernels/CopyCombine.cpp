@@ -1,38 +1,32 @@
 #include "engine/kernels/CopyCombine.hpp"
 
-#include <array>
 #include <string>
 
 #include "poplar/exceptions.hpp"
 
 namespace ipujax::engine {
-namespace {
-
-constexpr std::array<const char*, kNumCombines> kNames = {"add", "mul", "min",       "max",
-                                                          "and", "or",  "scaled_add"};
-
-}  // namespace
 
 namespace simd {
-static Combiner pickCombine(Combine op, ElementType type) {
-  return IPUJAX_PICK(findCombine)(op, type);
+static const CombinerTable& pickedTable() {
+  static const CombinerTable& table = IPUJAX_PICK(combinerTable());
+  return table;
 }
 }  // namespace simd
 
-Combine combineByName(std::string_view name) {
-  for (int i = 0; i < kNumCombines; ++i) {
-    if (name == kNames[static_cast<std::size_t>(i)]) return static_cast<Combine>(i);
-  }
-  throw poplar::poplar_error(
-      "[scatter] needs an update add, mul, min, max, and, or or scaled_add; got '" +
-      std::string(name) + "'. Give other updates as an expression.");
-}
-
-Combiner combinerOf(Combine op, ElementType type) {
-  const Combiner combiner = simd::pickCombine(op, type);
+Combiner combinerOf(std::string_view name, ElementType type) {
+  const bool scaled = name == "scaled_add";
+  const auto reducer = reduction::reducerOf(scaled ? "add" : name);
+  using reduction::Reducer;
+  if (!reducer || *reducer > Reducer::kOr)
+    throw poplar::poplar_error(
+        "[scatter] needs an update add, mul, min, max, and, or or scaled_add; got '" +
+        std::string(name) + "'. Give other updates as an expression.");
+  const CombinerTable& table = simd::pickedTable();
+  const auto at = static_cast<std::size_t>(type);
+  const Combiner combiner =
+      scaled ? table.scaled_add[at] : table.of[static_cast<int>(*reducer)][at];
   if (combiner.run) return combiner;
-  throw poplar::poplar_error(std::string("[scatter] cannot do '") +
-                             kNames[static_cast<std::size_t>(op)] + "' on " + nameOf(type) +
+  throw poplar::poplar_error("[scatter] cannot do '" + std::string(name) + "' on " + nameOf(type) +
                              " elements. Cast the operand and the updates first.");
 }
 

@@ -4,19 +4,14 @@
 #include <string_view>
 
 #include "engine/ElementType.hpp"
+#include "engine/Reducer.hpp"
 #include "engine/simd/Isa.hpp"
 
 /// dst[i] = op(dst[i], src[i]) on strided runs of one element type: what scatters and multi-updates
 /// do with a window. Half is computed in float and rounded once.
 namespace ipujax::engine {
 
-enum class Combine : std::uint8_t { kAdd, kMultiply, kMinimum, kMaximum, kAnd, kOr, kScaledAdd };
-constexpr int kNumCombines = 7;
-
-/// "add", "mul", "min", "max", "and", "or", "scaled_add"; throws poplar_error for another name.
-Combine combineByName(std::string_view name);
-
-/// Strides are in bytes. `scale` is used by kScaledAdd only: dst + scale * src.
+/// Strides are in bytes. `scale` is used by scaled sums only: dst + scale * src.
 using CombineFn = void (*)(std::byte* dst, const std::byte* src, std::int64_t n,
                            std::int64_t dst_stride, std::int64_t src_stride, double scale);
 
@@ -34,10 +29,15 @@ struct Combiner {
   CombineElementsFn elements = nullptr;
 };
 
-/// Throws poplar_error for and/or of floating-point types and for kDouble.
-Combiner combinerOf(Combine op, ElementType type);
+/// "add", "mul", "min", "max", "and", "or": reducers; "scaled_add". Throws poplar_error for other
+/// names, and where the type has none.
+Combiner combinerOf(std::string_view name, ElementType type);
 
+struct CombinerTable {
+  Combiner of[reduction::kNumReducers][12];
+  Combiner scaled_add[12];
+};
 namespace simd {
-IPUJAX_DECLARE_SIMD(Combiner findCombine(Combine op, ElementType type))
+IPUJAX_DECLARE_SIMD(const CombinerTable& combinerTable())
 }
 }  // namespace ipujax::engine

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/LoopNest.hpp"
+
 namespace ipujax::engine {
 
 void Windows::check(const StepCheck& step, const OperandCheck& large, const OperandCheck& indices,
@@ -58,8 +60,10 @@ Windows::Windows(const OperandDesc& large, const OperandDesc& indices, const Ope
   for (std::size_t i = 0; i < num_batch; ++i) {
     const std::int64_t along = batching[i];
     count_ *= small.shape[i];
-    addBatch({small.shape[i], indices.strides[i] * index_bytes,
-              along < 0 ? 0 : large.strides[along] * large_bytes, small.strides[i] * small_bytes});
+    const Batch batch{small.shape[i], indices.strides[i] * index_bytes,
+                      along < 0 ? 0 : large.strides[along] * large_bytes,
+                      small.strides[i] * small_bytes};
+    appendLoop<&Batch::n, &Batch::index, &Batch::large, &Batch::small>(batch_, batch);
   }
   for (std::size_t i = 0; i < window.size(); ++i) {
     shape_.push_back(small.shape[num_batch + i]);
@@ -76,20 +80,6 @@ Windows::Windows(const OperandDesc& large, const OperandDesc& indices, const Ope
     if (limit < 0) never_ = true;
   }
   if (std::ranges::find(sizes, 0) != sizes.end()) never_ = true;
-}
-
-// Merges a dimension into the one outside it where all three strides allow it.
-void Windows::addBatch(const Batch& batch) {
-  if (batch.n == 1) return;
-  if (!batch_.empty()) {
-    Batch& outer = batch_.back();
-    if (outer.index == batch.index * batch.n && outer.large == batch.large * batch.n &&
-        outer.small == batch.small * batch.n) {
-      outer = {outer.n * batch.n, batch.index, batch.large, batch.small};
-      return;
-    }
-  }
-  batch_.push_back(batch);
 }
 
 }  // namespace ipujax::engine

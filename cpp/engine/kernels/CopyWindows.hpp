@@ -78,8 +78,6 @@ class Windows {
     std::int64_t number;  ///< start numbers per index
   };
 
-  void addBatch(const Batch& batch);
-
   template <class I>
   static std::int64_t read(const std::byte* p) {
     I value;

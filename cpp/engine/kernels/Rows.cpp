@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/Block.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/verify/Verify.hpp"
 
 /// Several steps that work row by row, on a few rows at a time: what one step makes is still in the
@@ -17,8 +17,6 @@ namespace ipujax::engine {
 namespace {
 
 constexpr std::size_t kMostOperands = 64;
-
-thread_local Block locals_of_thread;
 
 class RowsKernel final : public Kernel {
  public:
@@ -34,7 +32,8 @@ class RowsKernel final : public Kernel {
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     const std::int64_t chunks = (rows_ + chunk_ - 1) / chunk_;
     context.pool.parallelFor(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
-      std::byte* locals = locals_of_thread.get(local_bytes_);
+      Workspace workspace;
+      std::byte* locals = workspace.get(static_cast<std::int64_t>(local_bytes_));
       for (std::int64_t c = begin; c < end; ++c) {
         for (const Part& part : parts_) runPart(context, part, pointers, locals, c * chunk_);
       }

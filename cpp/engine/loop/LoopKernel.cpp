@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/Block.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/loop/LoopStretch.hpp"
 #include "engine/simd/VectorOps.hpp"
 
@@ -31,8 +31,6 @@ constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostWork = 192;  ///< instructions and rows of one expression, about
 /// Below, the way into the block takes longer than it saves.
 constexpr std::uint64_t kFewestSteps = 16;
-
-thread_local Block block_of_thread;  ///< as large as the largest loop it has run
 
 std::uint64_t workOf(const LoopBody& loop) {
   std::uint64_t work = 0;
@@ -195,7 +193,8 @@ std::unique_ptr<const LoopKernel> LoopKernel::make(const Image& image, std::uint
 }
 
 void LoopKernel::run(const Lane& lane, const std::atomic<bool>& cancelled) const {
-  std::byte* block = block_of_thread.get(impl_->layout.bytes());
+  Workspace workspace;
+  std::byte* block = workspace.get(static_cast<std::int64_t>(impl_->layout.bytes()));
   for (const auto& part : impl_->parts) part->begin(lane, block);
   const int bank = impl_->iterate(block, cancelled);
   if (cancelled.load(std::memory_order_relaxed)) return;

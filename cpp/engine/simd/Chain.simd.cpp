@@ -200,6 +200,7 @@ constexpr int caseOf(Link link, Source source) {
 }
 
 /// One strip of elements, beginning with element `at`.
+// Long: one switch over all links keeps the accumulators in registers.
 template <int kVectors>
 IPUJAX_INLINE void runStrip(const ChainLink* links, std::size_t count, std::byte* const* memory,
                             std::int64_t at) {

@@ -11,6 +11,12 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 
 #define IPUJAX_INLINE static inline __attribute__((always_inline))
+// For loops whose elements do not depend on one another, also where out is an operand's memory.
+#if defined(__clang__)
+#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IPUJAX_IVDEP _Pragma("GCC ivdep")
+#endif
 
 IPUJAX_INLINE std::uint32_t bitsOf(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 IPUJAX_INLINE float floatOf(std::uint32_t x) { return __builtin_bit_cast(float, x); }
@@ -20,6 +26,13 @@ IPUJAX_INLINE float absOf(float x) { return floatOf(bitsOf(x) & 0x7fffffffu); }
 IPUJAX_INLINE double absOf(double x) { return doubleOf(bitsOf(x) & ~(1ull << 63)); }
 IPUJAX_INLINE float withSign(float magnitude, float sign) {
   return floatOf(bitsOf(magnitude) | (bitsOf(sign) & 0x80000000u));
+}
+/// Of equal operands only zeros differ: the larger is the one without a sign.
+IPUJAX_INLINE float maximumOf(float a, float b) {
+  return (a != a || a > b) ? a : (a == b ? floatOf(bitsOf(a) & bitsOf(b)) : b);
+}
+IPUJAX_INLINE float minimumOf(float a, float b) {
+  return (a != a || a < b) ? a : (a == b ? floatOf(bitsOf(a) | bitsOf(b)) : b);
 }
 IPUJAX_INLINE double withSign(double magnitude, double sign) {
   return doubleOf(bitsOf(magnitude) | (bitsOf(sign) & (1ull << 63)));
@@ -209,6 +222,10 @@ IPUJAX_INLINE double expDouble(double x) {
   const double n = roundDouble(y * 1.4426950408889634);
   const double r = madd(n, -1.90821492927058770002e-10, madd(n, -6.93147180369123816490e-01, y));
   return (expm1Poly(r) + 1.0) * power2Double(n);
+}
+IPUJAX_INLINE float exp2Float(float x) {
+  const float r = static_cast<float>(expDouble(static_cast<double>(x) * 0.6931471805599453));
+  return x != x ? x : r;
 }
 IPUJAX_INLINE double expm1Double(double x) {
   double y = x > 700.0 ? 700.0 : x;

@@ -10,8 +10,6 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-#define IPUJAX_FN __attribute__((always_inline))
-
 template <class From, class To>
 struct Convert {
   IPUJAX_FN To operator()(From x) const {
@@ -86,7 +84,7 @@ struct RoundToBFloat16 {
 /// Rounds the bits of an IEEE type with kMantissa and kExponent bits to fewer of each; what falls
 /// below the new normal range becomes zero, above it infinity; NaN stays.
 template <int kMantissa, int kExponent>
-IPUJAX_FN inline std::uint32_t reduceBits(std::uint32_t x, int exponent, int mantissa) {
+IPUJAX_INLINE std::uint32_t reduceBits(std::uint32_t x, int exponent, int mantissa) {
   constexpr std::uint32_t kExponentMask = ((1u << kExponent) - 1u) << kMantissa;
   constexpr std::uint32_t kSign = 1u << (kMantissa + kExponent);
   constexpr std::uint32_t kBias = (1u << (kExponent - 1)) - 1u;

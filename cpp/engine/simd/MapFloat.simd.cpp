@@ -1,150 +1,112 @@
+#include <cmath>
+
 #include "engine/simd/MapLoops.hpp"
 
-/// float: arithmetic, rounding, comparison, selection.
+/// float: the loops of ElementwiseOps.def. All but lgamma, fmod and the rare operands of sin, cos,
+/// tan and pow are vector loops.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-#define IPUJAX_F1(Name, expression)                                  \
-  struct Name {                                                      \
-    IPUJAX_FN float operator()(float x) const { return expression; } \
-  };
-#define IPUJAX_P1(Name, expression)                                         \
-  struct Name {                                                             \
-    IPUJAX_FN std::uint8_t operator()(float x) const { return expression; } \
-  };
-#define IPUJAX_F2(Name, expression)                                           \
-  struct Name {                                                               \
-    IPUJAX_FN float operator()(float a, float b) const { return expression; } \
-  };
-#define IPUJAX_P2(Name, expression)                                                  \
-  struct Name {                                                                      \
-    IPUJAX_FN std::uint8_t operator()(float a, float b) const { return expression; } \
-  };
-#define IPUJAX_FN __attribute__((always_inline))
+constexpr std::int64_t kChunk = 128;
 
-IPUJAX_F1(Abs, absOf(x))
-IPUJAX_F1(Ceil, __builtin_ceilf(x))
-IPUJAX_F1(Floor, __builtin_floorf(x))
-IPUJAX_F1(Trunc, __builtin_truncf(x))
-IPUJAX_F1(NearbyInt, __builtin_rintf(x))
-// The largest float below one half: adding one half would carry 0.49999997 up.
-IPUJAX_F1(Round, __builtin_truncf(x + withSign(0.49999997f, x)))
-IPUJAX_F1(Inverse, 1.0f / x)
-IPUJAX_F1(Negate, -x)
-IPUJAX_F1(Relu, x < 0.0f ? 0.0f : x)
-IPUJAX_F1(Rsqrt, 1.0f / __builtin_sqrtf(x))
-IPUJAX_F1(Signum, x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x))
-IPUJAX_F1(Sqrt, __builtin_sqrtf(x))
-IPUJAX_F1(Square, x* x)
-IPUJAX_P1(IsFinite, (bitsOf(x) & 0x7f800000u) != 0x7f800000u)
-IPUJAX_P1(IsInf, (bitsOf(x) & 0x7fffffffu) == 0x7f800000u)
-IPUJAX_P1(IsNan, x != x)
-
-IPUJAX_F2(Add, a + b)
-IPUJAX_F2(Subtract, a - b)
-IPUJAX_F2(Multiply, a* b)
-IPUJAX_F2(Divide, a / b)
-// Of equal operands only zeros differ: the larger is the one without a sign.
-IPUJAX_F2(Maximum, (a != a || a > b) ? a : (a == b ? floatOf(bitsOf(a) & bitsOf(b)) : b))
-IPUJAX_F2(Minimum, (a != a || a < b) ? a : (a == b ? floatOf(bitsOf(a) | bitsOf(b)) : b))
-IPUJAX_F2(InvStdDevToVariance, 1.0f / (a * a) - b)
-IPUJAX_F2(VarianceToInvStdDev, 1.0f / __builtin_sqrtf(a + b))
-IPUJAX_P2(Equal, a == b)
-IPUJAX_P2(NotEqual, a != b)
-IPUJAX_P2(Less, a < b)
-IPUJAX_P2(LessEqual, a <= b)
-IPUJAX_P2(Greater, a > b)
-IPUJAX_P2(GreaterEqual, a >= b)
-
-struct Clamp {
-  IPUJAX_FN float operator()(float x, float low, float high) const {
-    const float at_least = Maximum{}(low, x);
-    return Minimum{}(at_least, high);
+/// Vector code, then the C library for the operands it does not cover: |x| >= 2^27, NaN, and zero
+/// for its sign. Those are looked for first: a loop that waits for one sine to compute the next is
+/// as fast as the way from operand to result. Out may be the operand's memory.
+template <class Fast, class Slow>
+IPUJAX_INLINE void angleChunk(const float* x, float* o, std::int64_t n) {
+  unsigned rare = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    const std::uint32_t magnitude = bitsOf(x[k]) & 0x7fffffffu;
+    rare |= static_cast<unsigned>(magnitude >= 0x4d000000u) | (magnitude == 0);
   }
-};
+  if (!rare) {
+    IPUJAX_IVDEP
+    for (std::int64_t k = 0; k < n; ++k) o[k] = Fast{}(x[k]);
+    return;
+  }
+  float chunk[kChunk];
+  for (std::int64_t k = 0; k < n; ++k) chunk[k] = Fast{}(x[k]);
+  for (std::int64_t k = 0; k < n; ++k) {
+    const float v = x[k];
+    o[k] = !(absOf(v) < 134217728.0f) || v == 0.0f ? Slow{}(v) : chunk[k];
+  }
+}
+
+template <class Fast, class Slow>
+void angleLoop(Any a, Any, Any, void* out, std::int64_t n, std::int64_t) {
+  const auto* x = static_cast<const float*>(a);
+  auto* o = static_cast<float*>(out);
+  std::int64_t begin = 0;
+  for (; begin + 16 <= n; begin += kChunk) {
+    const std::int64_t m = n - begin < kChunk ? n - begin : kChunk;
+    angleChunk<Fast, Slow>(x + begin, o + begin, m);
+  }
+  if (n - begin >= 8) {  // a length that is known needs no loop
+    angleChunk<Fast, Slow>(x + begin, o + begin, 8);
+    begin += 8;
+  }
+  if (begin < n) angleChunk<Fast, Slow>(x + begin, o + begin, n - begin);
+}
+
+template <unsigned kScalars>
+void powLoop(Any a, Any b, Any, void* out, std::int64_t n, std::int64_t) {
+  const auto* x = static_cast<const float*>(a);
+  const auto* y = static_cast<const float*>(b);
+  auto* o = static_cast<float*>(out);
+  const float x0 = *x;
+  const float y0 = *y;
+  float chunk[kChunk];
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    const std::int64_t m = n - begin < kChunk ? n - begin : kChunk;
+    unsigned rare = 0;
+    for (std::int64_t k = 0; k < m; ++k) {
+      const float v = (kScalars & 1u) ? x0 : x[begin + k];
+      const float w = (kScalars & 2u) ? y0 : y[begin + k];
+      chunk[k] = powFinite(v, w);
+      rare |= static_cast<unsigned>(v - v != 0.0f) | (w - w != 0.0f) | (v == 0.0f);
+    }
+    if (rare) {
+      for (std::int64_t k = 0; k < m; ++k) {
+        const float v = (kScalars & 1u) ? x0 : x[begin + k];
+        const float w = (kScalars & 2u) ? y0 : y[begin + k];
+        if (v - v != 0.0f || w - w != 0.0f || v == 0.0f) chunk[k] = std::pow(v, w);
+      }
+    }
+    for (std::int64_t k = 0; k < m; ++k) o[begin + k] = chunk[k];
+  }
+}
+
+template <class Fast, class Slow>
+MapFn angles(Fast, Slow) {
+  return angleLoop<Fast, Slow>;
+}
+MapFn powLoops(unsigned scalars) {
+  return (scalars & 3u) == 1 ? powLoop<1> : (scalars & 3u) == 2 ? powLoop<2> : powLoop<0>;
+}
+
+float logGamma(float x) {
+  int sign = 0;  // lgamma itself writes a global
+  return ::lgammaf_r(x, &sign);
+}
+
 template <class T>
 struct Select {
   IPUJAX_FN T operator()(T a, T b, std::uint8_t p) const { return p ? a : b; }
 };
 }  // namespace
 
-MapFn findFloatUnary(expr::Op op) {
-  using expr::Op;
+MapFn findFloat(expr::Op op, unsigned scalars) {
   switch (op) {
-    case Op::kAbs:
-      return unary<Abs, float>();
-    case Op::kCeil:
-      return unary<Ceil, float>();
-    case Op::kFloor:
-      return unary<Floor, float>();
-    case Op::kTrunc:
-      return unary<Trunc, float>();
-    case Op::kNearbyInt:
-      return unary<NearbyInt, float>();
-    case Op::kRound:
-      return unary<Round, float>();
-    case Op::kInverse:
-      return unary<Inverse, float>();
-    case Op::kNegate:
-      return unary<Negate, float>();
-    case Op::kRelu:
-      return unary<Relu, float>();
-    case Op::kRsqrt:
-      return unary<Rsqrt, float>();
-    case Op::kSignum:
-      return unary<Signum, float>();
-    case Op::kSqrt:
-      return unary<Sqrt, float>();
-    case Op::kSquare:
-      return unary<Square, float>();
-    case Op::kIsFinite:
-      return unary<IsFinite, float, std::uint8_t>();
-    case Op::kIsInf:
-      return unary<IsInf, float, std::uint8_t>();
-    case Op::kIsNan:
-      return unary<IsNan, float, std::uint8_t>();
+#define FUNCTIONS IPUJAX_CASE
+#define F(...) IPUJAX_LOOP(float, __VA_ARGS__)
+#define ANGLE(fast, slow) return angles(IPUJAX_LAMBDA(float, fast), IPUJAX_LAMBDA(float, slow));
+#define LOOPS(choose) return choose(scalars);
+#include "engine/expr/ElementwiseOps.def"
     default:
-      return nullptr;
+      break;
   }
-}
-
-MapFn findFloatBinary(expr::Op op, unsigned s) {
-  using expr::Op;
-  switch (op) {
-    case Op::kAdd:
-      return binary<Add, float>(s);
-    case Op::kSubtract:
-      return binary<Subtract, float>(s);
-    case Op::kMultiply:
-      return binary<Multiply, float>(s);
-    case Op::kDivide:
-      return binary<Divide, float>(s);
-    case Op::kMaximum:
-      return binary<Maximum, float>(s);
-    case Op::kMinimum:
-      return binary<Minimum, float>(s);
-    case Op::kInvStdDevToVariance:
-      return binary<InvStdDevToVariance, float>(s);
-    case Op::kVarianceToInvStdDev:
-      return binary<VarianceToInvStdDev, float>(s);
-    case Op::kEqual:
-      return binary<Equal, float, std::uint8_t>(s);
-    case Op::kNotEqual:
-      return binary<NotEqual, float, std::uint8_t>(s);
-    case Op::kLessThan:
-      return binary<Less, float, std::uint8_t>(s);
-    case Op::kLessThanEqual:
-      return binary<LessEqual, float, std::uint8_t>(s);
-    case Op::kGreaterThan:
-      return binary<Greater, float, std::uint8_t>(s);
-    case Op::kGreaterThanEqual:
-      return binary<GreaterEqual, float, std::uint8_t>(s);
-    case Op::kClamp:
-      return ternary<Clamp, float, float, float, float>(s);
-    default:
-      return nullptr;
-  }
+  return nullptr;
 }
 
 /// Selection moves bits, so one loop for each element size does.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/simd/FloatMath.hpp"
 #include "engine/simd/MapOps.hpp"
@@ -7,13 +8,6 @@
 /// Loops over blocks, from functors `R operator()(A...)`. Included by *.simd.cpp only.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
-
-// Elements do not depend on one another, also where out is the same memory as an operand.
-#if defined(__clang__)
-#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IPUJAX_IVDEP _Pragma("GCC ivdep")
-#endif
 
 using Any = const void*;
 
@@ -59,35 +53,44 @@ MapFn unary() {
 
 template <class F, class A, class R = A>
 MapFn binary(unsigned scalars) {
-  switch (scalars & 3u) {
-    case 1:
-      return binaryLoop<F, A, R, 1>;
-    case 2:
-      return binaryLoop<F, A, R, 2>;
-    default:
-      return binaryLoop<F, A, R, 0>;
-  }
+  constexpr MapFn kLoops[] = {binaryLoop<F, A, R, 0>, binaryLoop<F, A, R, 1>,
+                              binaryLoop<F, A, R, 2>};
+  return kLoops[(scalars & 3u) % 3];
 }
 
 template <class F, class A, class B, class C, class R>
 MapFn ternary(unsigned scalars) {
-  switch (scalars & 7u) {
-    case 1:
-      return ternaryLoop<F, A, B, C, R, 1>;
-    case 2:
-      return ternaryLoop<F, A, B, C, R, 2>;
-    case 3:
-      return ternaryLoop<F, A, B, C, R, 3>;
-    case 4:
-      return ternaryLoop<F, A, B, C, R, 4>;
-    case 5:
-      return ternaryLoop<F, A, B, C, R, 5>;
-    case 6:
-      return ternaryLoop<F, A, B, C, R, 6>;
-    default:
-      return ternaryLoop<F, A, B, C, R, 0>;
-  }
+  constexpr MapFn kLoops[] = {ternaryLoop<F, A, B, C, R, 0>, ternaryLoop<F, A, B, C, R, 1>,
+                              ternaryLoop<F, A, B, C, R, 2>, ternaryLoop<F, A, B, C, R, 3>,
+                              ternaryLoop<F, A, B, C, R, 4>, ternaryLoop<F, A, B, C, R, 5>,
+                              ternaryLoop<F, A, B, C, R, 6>};
+  return kLoops[(scalars & 7u) % 7];
 }
+
+/// The loop of a function of kOperands elements of type A; a C++ bool of it becomes a kBool.
+template <int kOperands, class A, class F>
+MapFn loopOf(F, unsigned scalars) {
+  using R = std::conditional_t<std::is_same_v<decltype(F{}(A{})), bool>, std::uint8_t, A>;
+  if constexpr (kOperands == 1)
+    return unary<F, A, R>();
+  else if constexpr (kOperands == 2)
+    return binary<F, A, R>(scalars);
+  else
+    return ternary<F, A, A, A, R>(scalars);
+}
+
+/// For rows of ElementwiseOps.def: the case of a switch over operations, and in it the return of
+/// the loop of an expression of operands a, b, c of type A.
+#define IPUJAX_CASE(Name, operands, ...)                 \
+  case expr::Op::k##Name: {                              \
+    [[maybe_unused]] constexpr int kOperands = operands; \
+    __VA_ARGS__ break;                                   \
+  }
+#define IPUJAX_LAMBDA(A, ...)                                                    \
+  []([[maybe_unused]] A a, [[maybe_unused]] A b = {}, [[maybe_unused]] A c = {}) \
+      IPUJAX_FN { return __VA_ARGS__; }
+#define IPUJAX_LOOP(A, ...) return loopOf<kOperands, A>(IPUJAX_LAMBDA(A, __VA_ARGS__), scalars);
+#define IPUJAX_FN __attribute__((always_inline))
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine::simd

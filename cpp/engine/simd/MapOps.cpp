@@ -4,10 +4,8 @@
 
 namespace ipujax::engine::simd {
 
-IPUJAX_DECLARE_SIMD(MapFn findFloatUnary(expr::Op))
-IPUJAX_DECLARE_SIMD(MapFn findFloatBinary(expr::Op, unsigned))
+IPUJAX_DECLARE_SIMD(MapFn findFloat(expr::Op, unsigned))
 IPUJAX_DECLARE_SIMD(MapFn findDouble(expr::Op, unsigned))
-IPUJAX_DECLARE_SIMD(MapFn findMath(expr::Op, unsigned))
 IPUJAX_DECLARE_SIMD(MapFn findInteger(expr::Op, ElementType, unsigned))
 IPUJAX_DECLARE_SIMD(MapFn findSelect(unsigned, unsigned))
 IPUJAX_DECLARE_SIMD(MapFn findCast(ElementType, ElementType))
@@ -35,9 +33,7 @@ MapFn findMap(const MapKey& key) {
   }
   if (operand == ElementType::kDouble) return IPUJAX_PICK(findDouble)(key.op, key.scalars);
   if (operand != ElementType::kFloat) return IPUJAX_PICK(findInteger)(key.op, operand, key.scalars);
-  if (MapFn fn = IPUJAX_PICK(findFloatUnary)(key.op)) return fn;
-  if (MapFn fn = IPUJAX_PICK(findFloatBinary)(key.op, key.scalars)) return fn;
-  return IPUJAX_PICK(findMath)(key.op, key.scalars);
+  return IPUJAX_PICK(findFloat)(key.op, key.scalars);
 }
 
 }  // namespace ipujax::engine::simd

@@ -2,8 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/ElementType.hpp"
-
 /// Vector loops for other kernels, chosen once for this CPU. Pointers are elements of the named
 /// type, n >= 0, any alignment; source and destination are the same memory or do not overlap.
 namespace ipujax::engine::simd {
@@ -14,18 +12,6 @@ void roundToHalf(float* values, std::int64_t n);  ///< to the nearest half, kept
 /// Single values, for scalar code.
 float halfToFloat(std::uint16_t bits);
 std::uint16_t floatToHalf(float value);
-
-enum class Reduction : std::uint8_t { kAdd, kMultiply, kMaximum, kMinimum, kAnd, kOr };
-
-/// result <- combination of in[0..n) (and not of the old *result). Float sums run in several lanes,
-/// so in another order than a plain loop; max and min propagate NaN. kAnd and kOr: logical on
-/// kBool, bitwise on integers. kHalf: accumulates in float, rounds at the end. n = 0 gives the
-/// identity.
-void reduceContiguous(Reduction op, ElementType type, const void* in, void* result, std::int64_t n);
-/// acc[k] <- op(acc[k], in[k]). kHalf is rounded after each.
-void accumulate(Reduction op, ElementType type, void* acc, const void* in, std::int64_t n);
-/// Mean precision variant: acc is float, in is half.
-void accumulateHalfToFloat(Reduction op, float* acc, const std::uint16_t* in, std::int64_t n);
 
 /// n words of 32 random bits: word k depends on `seed` and on `first` + k only.
 void randomBits(void* out, std::int64_t n, std::uint64_t seed, std::uint64_t first);
@@ -38,8 +24,5 @@ void gatherStrided(const void* in, std::int64_t stride, void* out, std::size_t e
 /// out[k * stride] = in[k].
 void scatterStrided(const void* in, void* out, std::int64_t stride, std::size_t elementBytes,
                     std::int64_t n);
-/// out[r * outStride + c] = in[c * inStride + r], r < rows, c < cols: a blocked transpose.
-void transpose2d(const void* in, std::int64_t inStride, void* out, std::int64_t outStride,
-                 std::int64_t rows, std::int64_t cols, std::size_t elementBytes);
 
 }  // namespace ipujax::engine::simd

@@ -1,23 +1,15 @@
 #include "engine/simd/VectorOps.hpp"
 
 #include <cstring>
-#include <limits>
-#include <type_traits>
 
 #include "engine/simd/HalfMath.hpp"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
 
-/// Half conversion, reductions, accumulation, fill, strided copies.
+/// Half conversion, random bits, fill, strided copies.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
-
-#if defined(__clang__)
-#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IPUJAX_IVDEP _Pragma("GCC ivdep")
-#endif
 
 void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
   std::int64_t k = 0;
@@ -72,265 +64,6 @@ void roundToHalf(float* values, std::int64_t n) {
 }
 
 namespace {
-
-template <Reduction kOp, class T>
-IPUJAX_INLINE T combine(T a, T b) {
-  using U = std::conditional_t<
-      std::is_floating_point_v<T>, T,
-      std::conditional_t<sizeof(T) < 4, unsigned,
-                         std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
-  if constexpr (kOp == Reduction::kAdd)
-    return static_cast<T>(U(a) + U(b));
-  else if constexpr (kOp == Reduction::kMultiply)
-    return static_cast<T>(U(a) * U(b));
-  else if constexpr (kOp == Reduction::kMaximum)
-    return (a != a) ? a : (a > b ? a : b);
-  else if constexpr (kOp == Reduction::kMinimum)
-    return (a != a) ? a : (a < b ? a : b);
-  else if constexpr (std::is_floating_point_v<T>)
-    return a;
-  else if constexpr (kOp == Reduction::kAnd)
-    return static_cast<T>(a & b);
-  else
-    return static_cast<T>(a | b);
-}
-
-template <Reduction kOp, class T>
-constexpr T identity() {
-  using L = std::numeric_limits<T>;
-  if constexpr (kOp == Reduction::kAdd || kOp == Reduction::kOr)
-    return T(0);
-  else if constexpr (kOp == Reduction::kMultiply)
-    return T(1);
-  else if constexpr (kOp == Reduction::kMaximum)
-    return L::has_infinity ? -L::infinity() : L::min();
-  else if constexpr (kOp == Reduction::kMinimum)
-    return L::has_infinity ? L::infinity() : L::max();
-  else
-    return static_cast<T>(
-        ~static_cast<std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<T>, int, T>>>(
-            0));
-}
-
-/// Lanes keep additions independent, which is what lets the loop vectorise.
-template <Reduction kOp, class T>
-T reduce(const T* in, std::int64_t n) {
-  constexpr int kLanes = 256 / sizeof(T) > 64 ? 64 : 256 / sizeof(T);
-  std::int64_t k = 0;
-  T result = identity<kOp, T>();
-  if (n >= kLanes) {
-    T lanes[kLanes];
-    for (int i = 0; i < kLanes; ++i) lanes[i] = in[i];
-    for (k = kLanes; k + kLanes <= n; k += kLanes)
-      for (int i = 0; i < kLanes; ++i) lanes[i] = combine<kOp, T>(lanes[i], in[k + i]);
-    for (int width = kLanes / 2; width > 0; width /= 2)
-      for (int i = 0; i < width; ++i) lanes[i] = combine<kOp, T>(lanes[i], lanes[i + width]);
-    result = lanes[0];
-  }
-  for (; k < n; ++k) result = combine<kOp, T>(result, in[k]);
-  return result;
-}
-
-template <Reduction kOp>
-float reduceHalf(const std::uint16_t* in, std::int64_t n) {
-  float block[512];
-  float result = identity<kOp, float>();
-  for (std::int64_t begin = 0; begin < n; begin += 512) {
-    const std::int64_t m = n - begin < 512 ? n - begin : 512;
-    halfToFloat(in + begin, block, m);
-    result = combine<kOp, float>(result, reduce<kOp, float>(block, m));
-  }
-  return result;
-}
-
-template <Reduction kOp, class T>
-void accumulateLoop(T* acc, const T* in, std::int64_t n) {
-  IPUJAX_IVDEP
-  for (std::int64_t k = 0; k < n; ++k) acc[k] = combine<kOp, T>(acc[k], in[k]);
-}
-
-template <Reduction kOp>
-void accumulateHalf(std::uint16_t* acc, const std::uint16_t* in, std::int64_t n) {
-  float a[512];
-  float b[512];
-  for (std::int64_t begin = 0; begin < n; begin += 512) {
-    const std::int64_t m = n - begin < 512 ? n - begin : 512;
-    halfToFloat(acc + begin, a, m);
-    halfToFloat(in + begin, b, m);
-    accumulateLoop<kOp, float>(a, b, m);
-    floatToHalf(a, acc + begin, m);
-  }
-}
-
-template <Reduction kOp, class T>
-void reduceTyped(const void* in, void* result, std::int64_t n) {
-  const T value = reduce<kOp, T>(static_cast<const T*>(in), n);
-  std::memcpy(result, &value, sizeof(T));
-}
-template <Reduction kOp, class T>
-void accumulateTyped(void* acc, const void* in, std::int64_t n) {
-  accumulateLoop<kOp, T>(static_cast<T*>(acc), static_cast<const T*>(in), n);
-}
-
-/// bool: sums and maxima are "or", products and minima "and"; "and" of nothing is 1, not 255.
-template <Reduction kOp>
-constexpr Reduction boolOp() {
-  return kOp == Reduction::kAdd || kOp == Reduction::kMaximum || kOp == Reduction::kOr
-             ? Reduction::kOr
-             : Reduction::kMinimum;
-}
-
-template <Reduction kOp>
-bool reduceOp(ElementType type, const void* in, void* result, std::int64_t n) {
-  constexpr bool kBitwise = kOp == Reduction::kAnd || kOp == Reduction::kOr;
-  switch (type) {
-    case ElementType::kBool: {
-      const auto v = reduce<boolOp<kOp>(), std::uint8_t>(static_cast<const std::uint8_t*>(in), n);
-      *static_cast<std::uint8_t*>(result) = v != 0;
-      return true;
-    }
-    case ElementType::kInt8:
-      reduceTyped<kOp, std::int8_t>(in, result, n);
-      return true;
-    case ElementType::kUInt8:
-      reduceTyped<kOp, std::uint8_t>(in, result, n);
-      return true;
-    case ElementType::kInt16:
-      reduceTyped<kOp, std::int16_t>(in, result, n);
-      return true;
-    case ElementType::kUInt16:
-      reduceTyped<kOp, std::uint16_t>(in, result, n);
-      return true;
-    case ElementType::kInt32:
-      reduceTyped<kOp, std::int32_t>(in, result, n);
-      return true;
-    case ElementType::kUInt32:
-      reduceTyped<kOp, std::uint32_t>(in, result, n);
-      return true;
-    case ElementType::kInt64:
-      reduceTyped<kOp, std::int64_t>(in, result, n);
-      return true;
-    case ElementType::kUInt64:
-      reduceTyped<kOp, std::uint64_t>(in, result, n);
-      return true;
-    case ElementType::kFloat:
-      if constexpr (kBitwise)
-        return false;
-      else
-        reduceTyped<kOp, float>(in, result, n);
-      return true;
-    case ElementType::kHalf:
-      if constexpr (kBitwise)
-        return false;
-      else {
-        const float v = reduceHalf<kOp>(static_cast<const std::uint16_t*>(in), n);
-        *static_cast<std::uint16_t*>(result) = floatToHalfBits(v);
-      }
-      return true;
-    default:
-      return false;
-  }
-}
-
-template <Reduction kOp>
-bool accumulateOp(ElementType type, void* acc, const void* in, std::int64_t n) {
-  constexpr bool kBitwise = kOp == Reduction::kAnd || kOp == Reduction::kOr;
-  switch (type) {
-    case ElementType::kBool:
-      accumulateTyped<boolOp<kOp>(), std::uint8_t>(acc, in, n);
-      return true;
-    case ElementType::kInt8:
-      accumulateTyped<kOp, std::int8_t>(acc, in, n);
-      return true;
-    case ElementType::kUInt8:
-      accumulateTyped<kOp, std::uint8_t>(acc, in, n);
-      return true;
-    case ElementType::kInt16:
-      accumulateTyped<kOp, std::int16_t>(acc, in, n);
-      return true;
-    case ElementType::kUInt16:
-      accumulateTyped<kOp, std::uint16_t>(acc, in, n);
-      return true;
-    case ElementType::kInt32:
-      accumulateTyped<kOp, std::int32_t>(acc, in, n);
-      return true;
-    case ElementType::kUInt32:
-      accumulateTyped<kOp, std::uint32_t>(acc, in, n);
-      return true;
-    case ElementType::kInt64:
-      accumulateTyped<kOp, std::int64_t>(acc, in, n);
-      return true;
-    case ElementType::kUInt64:
-      accumulateTyped<kOp, std::uint64_t>(acc, in, n);
-      return true;
-    case ElementType::kFloat:
-      if constexpr (kBitwise)
-        return false;
-      else
-        accumulateTyped<kOp, float>(acc, in, n);
-      return true;
-    case ElementType::kHalf:
-      if constexpr (kBitwise)
-        return false;
-      else
-        accumulateHalf<kOp>(static_cast<std::uint16_t*>(acc), static_cast<const std::uint16_t*>(in),
-                            n);
-      return true;
-    default:
-      return false;
-  }
-}
-}  // namespace
-
-bool reduceContiguous(Reduction op, ElementType type, const void* in, void* result,
-                      std::int64_t n) {
-  switch (op) {
-    case Reduction::kAdd:
-      return reduceOp<Reduction::kAdd>(type, in, result, n);
-    case Reduction::kMultiply:
-      return reduceOp<Reduction::kMultiply>(type, in, result, n);
-    case Reduction::kMaximum:
-      return reduceOp<Reduction::kMaximum>(type, in, result, n);
-    case Reduction::kMinimum:
-      return reduceOp<Reduction::kMinimum>(type, in, result, n);
-    case Reduction::kAnd:
-      return reduceOp<Reduction::kAnd>(type, in, result, n);
-    case Reduction::kOr:
-      return reduceOp<Reduction::kOr>(type, in, result, n);
-  }
-  return false;
-}
-
-bool accumulate(Reduction op, ElementType type, void* acc, const void* in, std::int64_t n) {
-  switch (op) {
-    case Reduction::kAdd:
-      return accumulateOp<Reduction::kAdd>(type, acc, in, n);
-    case Reduction::kMultiply:
-      return accumulateOp<Reduction::kMultiply>(type, acc, in, n);
-    case Reduction::kMaximum:
-      return accumulateOp<Reduction::kMaximum>(type, acc, in, n);
-    case Reduction::kMinimum:
-      return accumulateOp<Reduction::kMinimum>(type, acc, in, n);
-    case Reduction::kAnd:
-      return accumulateOp<Reduction::kAnd>(type, acc, in, n);
-    case Reduction::kOr:
-      return accumulateOp<Reduction::kOr>(type, acc, in, n);
-  }
-  return false;
-}
-
-bool accumulateHalfToFloat(Reduction op, float* acc, const std::uint16_t* in, std::int64_t n) {
-  float block[512];
-  for (std::int64_t begin = 0; begin < n; begin += 512) {
-    const std::int64_t m = n - begin < 512 ? n - begin : 512;
-    halfToFloat(in + begin, block, m);
-    if (!IPUJAX_ISA_NAMESPACE::accumulate(op, ElementType::kFloat, acc + begin, block, m))
-      return false;
-  }
-  return true;
-}
-
-namespace {
 template <class T>
 void gatherLoop(const T* in, std::int64_t stride, T* out, std::int64_t n) {
   if (stride == 1) {
@@ -353,29 +86,6 @@ void scatterLoop(const T* in, T* out, std::int64_t stride, std::int64_t n) {
     for (std::int64_t k = 0; k < n; ++k) out[k * stride] = in[k];
   }
 }
-template <class T>
-void transposeLoop(const T* in, std::int64_t in_stride, T* out, std::int64_t out_stride,
-                   std::int64_t rows, std::int64_t cols) {
-  constexpr std::int64_t kTile = 64 / sizeof(T) < 16 ? 64 / sizeof(T) : 16;
-  for (std::int64_t r = 0; r < rows; r += kTile) {
-    const std::int64_t rn = rows - r < kTile ? rows - r : kTile;
-    for (std::int64_t c = 0; c < cols; c += kTile) {
-      const std::int64_t cn = cols - c < kTile ? cols - c : kTile;
-      if (rn == kTile && cn == kTile) {
-        T tile[kTile][kTile];
-        for (std::int64_t j = 0; j < kTile; ++j)
-          for (std::int64_t i = 0; i < kTile; ++i) tile[j][i] = in[(c + j) * in_stride + r + i];
-        for (std::int64_t i = 0; i < kTile; ++i)
-          for (std::int64_t j = 0; j < kTile; ++j) out[(r + i) * out_stride + c + j] = tile[j][i];
-      } else {
-        for (std::int64_t i = 0; i < rn; ++i)
-          for (std::int64_t j = 0; j < cn; ++j)
-            out[(r + i) * out_stride + c + j] = in[(c + j) * in_stride + r + i];
-      }
-    }
-  }
-}
-
 /// Calls f with a value of the unsigned type of `bytes`.
 template <class F>
 void bySize(std::size_t bytes, const F& f) {
@@ -394,9 +104,7 @@ void bySize(std::size_t bytes, const F& f) {
       break;
   }
 }
-}  // namespace
 
-namespace {
 /// MurmurHash3's final mix of 32 bits.
 IPUJAX_INLINE std::uint32_t mixed(std::uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85ebca6bu;
@@ -434,14 +142,6 @@ void scatterStrided(const void* in, void* out, std::int64_t stride, std::size_t 
   bySize(bytes, [&](auto zero) {
     using T = decltype(zero);
     scatterLoop(static_cast<const T*>(in), static_cast<T*>(out), stride, n);
-  });
-}
-void transpose2d(const void* in, std::int64_t in_stride, void* out, std::int64_t out_stride,
-                 std::int64_t rows, std::int64_t cols, std::size_t bytes) {
-  bySize(bytes, [&](auto zero) {
-    using T = decltype(zero);
-    transposeLoop(static_cast<const T*>(in), in_stride, static_cast<T*>(out), out_stride, rows,
-                  cols);
   });
 }
 

@@ -97,6 +97,7 @@ expr::ExprProgram single(Op op, const std::vector<ElementType>& types) {
 using Whole = __int128;
 
 /// The integer definition: exact, then cut to the type's bits.
+// Long: a case for each operation.
 Whole integerOp(Op op, ElementType t, Whole a, Whole b) {
   const int width = static_cast<int>(8 * sizeOf(t));
   const std::uint64_t mask = maskOf(t);

@@ -205,6 +205,7 @@ namespace {
 
 /// Steps at random on matrices of one shape, vectors of a number for each row, and of one for each
 /// column. All numbers are small and whole, so that results do not depend on the order of sums.
+// Long: a case for each kind of step.
 void makeRandom(RowProgram& p, unsigned seed, std::size_t rows, std::size_t columns) {
   std::mt19937 random(seed);
   std::vector<Tensor> matrices{p.variable({rows, columns}), p.variable({rows, columns})};
