@@ -33,30 +33,33 @@ def option(
     default: Value,
     help: str,
     env: str,
-    allowed: tuple[Value, ...] = (),
+    allowed: tuple[Value, ...] | Callable[[], tuple[Value, ...]] = (),
     bounds: tuple[float, float] | None = None,
     check: Callable[[Any], str | None] | None = None,
 ) -> Any:
-    """A dataclass field that carries all that is known of the option."""
+    """A dataclass field that carries all that is known of the option.
+
+    Args:
+        allowed: the values that it may have; a function where only the built extension knows them.
+        bounds: the least and the largest number.
+        check: returns what is needed where a value is wrong.
+    """
     metadata = {"help": help, "env": env, "allowed": allowed, "bounds": bounds, "check": check}
     return field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The figures of one kind of IPU that JAX devices report and costs rest on."""
+def machine_names() -> tuple[str, ...]:
+    """The machines of the model; cpp/engine/Machine.cpp has the table."""
+    from ipujax._poplar import _poplar
 
-    device_kind: str
-    clock_hz: int
-    bytes_per_tile: int
+    return tuple(_poplar.poplar.machineNames())
 
 
-#: GC200 1.33 GHz and Bow 1.85 GHz: MLPerf Training v1.1 and v2.0 system files (Graphcore);
-#: 638,976 bytes: Poplar's out-of-memory message. Both have 1,472 tiles (datasheets).
-MACHINES = {
-    "gc200": Machine("IPU Mk2 (GC200) Model", 1_330_000_000, 638_976),
-    "bow": Machine("IPU Bow Model", 1_850_000_000, 638_976),
-}
+def mechanisms() -> tuple[str, ...]:
+    """What the engine does to run faster than step by step; cpp/engine/Mechanisms.hpp has them."""
+    from ipujax._poplar import _poplar
+
+    return tuple(_poplar.engine.mechanisms)
 
 
 #: JAX devices, and numbers of IPUs, at most.
@@ -96,14 +99,10 @@ def _check_exceptions(text: str) -> str | None:
     return f"a comma-separated choice of {', '.join(EXCEPTIONS)}"
 
 
-#: What the engine does to run faster than step by step; cpp/engine/Mechanisms.hpp has the same.
-MECHANISMS = ("loops", "rows", "reductions", "chains", "copies", "places")
-
-
 def _check_mechanisms(text: str) -> str | None:
-    if not text or all(name in MECHANISMS for name in text.split(",")):
+    if not text or all(name in mechanisms() for name in text.split(",")):
         return None
-    return f"a comma-separated choice of {', '.join(MECHANISMS)}"
+    return f"a comma-separated choice of {', '.join(mechanisms())}"
 
 
 def _check_num_threads(text: str) -> str | None:
@@ -164,7 +163,7 @@ class MachineConfig:
         "JAX_IPU_USE_MODEL",
     )
     machine: str = option(
-        "gc200", "Kind of IPU that the model counts for.", "IPUJAX_MACHINE", tuple(MACHINES)
+        "gc200", "Kind of IPU that the model counts for.", "IPUJAX_MACHINE", machine_names
     )
     device_count: int = option(
         4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, MAX_DEVICES)
@@ -179,7 +178,10 @@ class MachineConfig:
         1, "IPUs that one JAX device is made of.", "JAX_IPU_IPUS_PER_DEVICE", bounds=(1, 64)
     )
     num_tiles: int = option(
-        1472, "Tiles of each IPU of the model.", "JAX_IPU_MODEL_NUM_TILES", bounds=(1, 1472)
+        0,
+        "Tiles of each IPU of the model; 0 for as many as the machine has.",
+        "JAX_IPU_MODEL_NUM_TILES",
+        bounds=(0, 2**16),
     )
 
     @property
@@ -258,9 +260,7 @@ class CompileConfig:
     )
     engine_without: str = option(
         "",
-        "For tests: what the model shall not do to run faster; results are the same without: "
-        + ", ".join(MECHANISMS)
-        + ".",
+        "For tests: engine optimisations to switch off, comma-separated; results do not change.",
         "IPUJAX_ENGINE_WITHOUT",
         check=_check_mechanisms,
     )
@@ -274,8 +274,13 @@ class IPUConfig:
     compile: CompileConfig = CompileConfig()
 
 
+def _allowed(spec: dataclasses.Field[Any]) -> tuple[Value, ...]:
+    allowed = spec.metadata["allowed"]
+    return allowed() if callable(allowed) else allowed
+
+
 def _shown(spec: dataclasses.Field[Any]) -> str:
-    allowed, bounds = spec.metadata["allowed"], spec.metadata["bounds"]
+    allowed, bounds = _allowed(spec), spec.metadata["bounds"]
     if allowed:
         return "one of " + ", ".join(str(value) for value in allowed)
     if isinstance(spec.default, bool):
@@ -317,7 +322,7 @@ def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
         parsed = _convert(spec, value)
     except (KeyError, ValueError):
         raise refused(_shown(spec)) from None
-    allowed, bounds = spec.metadata["allowed"], spec.metadata["bounds"]
+    allowed, bounds = _allowed(spec), spec.metadata["bounds"]
     if (allowed and parsed not in allowed) or (bounds and not bounds[0] <= parsed <= bounds[1]):
         raise refused(_shown(spec))
     complaint = spec.metadata["check"] and spec.metadata["check"](parsed)
@@ -426,17 +431,14 @@ def _log_ignored(names: list[str]) -> None:
 
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
-    """What the PJRT client is created with: plain values by name."""
-    kind = MACHINES[config.machine.machine]
-    return {
-        "machine": config.machine.machine,
-        "device_kind": kind.device_kind,
-        "device_count": config.machine.num_devices,
-        "ipus_per_device": config.machine.ipus_per_device,
-        "num_tiles": config.machine.num_tiles,
-        "bytes_per_tile": kind.bytes_per_tile,
-        "clock_hz": kind.clock_hz,
-    }
+    """What the PJRT client is created with: every option of the machine, by name."""
+    return {**dataclasses.asdict(config.machine), "device_count": config.machine.num_devices}
+
+
+def machine_of(platform: Mapping[str, Any]) -> MachineConfig:
+    """The machine's options out of what the PJRT client was created with."""
+    named = {spec.name: platform[spec.name] for spec in _specs("machine") if spec.name in platform}
+    return MachineConfig(**named)
 
 
 def table() -> str:

@@ -55,7 +55,7 @@ def _check_installation() -> None:
     Raises:
         IpuError: a wrong value of an environment variable, or no extension.
     """
-    config.from_environment()
+    config.check_process_variables(os.environ)  # the extension reads some as it is loaded
     try:
         importlib.import_module("ipujax._poplar._poplar")
     except ImportError as error:
@@ -63,3 +63,4 @@ def _check_installation() -> None:
             f"[plugin] needs its built extension; got: {error}. Run make build in the source tree, "
             "or install the wheel."
         ) from None
+    config.from_environment()

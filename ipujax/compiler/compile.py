@@ -117,7 +117,7 @@ def _run_stages(
         _check(program, "6_schedule", dump)
         at_stage("7_lower")
         lowered = lower(program, request)
-        dump.write("7_lower", lambda: f"{lowered.signature}\n")
+        dump.write("7_lower", lambda: repr(lowered.signature))
         at_stage("8_build")
         executable = build(lowered, request)
         dump.write("8_build", lambda: _described(executable))

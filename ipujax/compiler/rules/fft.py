@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
@@ -12,7 +11,7 @@ from ipujax.compiler.rules.registry import rule
 
 
 @rule("fft")
-def fft(builder: Builder, op: Op) -> Sequence[Any]:
+def fft(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Complex operands and results are two tensors each: real and imaginary parts."""
     return list(
         ipu.popx.fft(

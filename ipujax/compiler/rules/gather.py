@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
@@ -12,7 +11,7 @@ from ipujax.compiler.rules.registry import rule
 
 
 @rule("gather")
-def gather(builder: Builder, op: Op) -> Sequence[Any]:
+def gather(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Indices are clamped so that each window lies inside."""
     operand, indices = builder.operands(op)
     numbers = op.attrs["dimension_numbers"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
@@ -13,7 +12,7 @@ from ipujax.compiler.rules.registry import rule
 
 
 @rule("sort")
-def sort(builder: Builder, op: Op) -> Sequence[Any]:
+def sort(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Sorts arrays together; the comparator says whether the first element comes first."""
     return ipu.popx.sort(
         builder.graph,
@@ -27,7 +26,7 @@ def sort(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("chlo.top_k")
-def top_k(builder: Builder, op: Op) -> Sequence[Any]:
+def top_k(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The k largest of the last dimension, largest first, and where they were."""
     (tensor,) = builder.operands(op)
     popops = ipu.popops
