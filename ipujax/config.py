@@ -59,7 +59,7 @@ def mechanisms() -> tuple[str, ...]:
     """What the engine does to run faster than step by step; cpp/engine/Mechanisms.hpp has them."""
     from ipujax._poplar import _poplar
 
-    return tuple(_poplar.engine.mechanisms)
+    return tuple(_poplar.engine.mechanismNames())
 
 
 #: JAX devices, and numbers of IPUs, at most.

@@ -22,8 +22,7 @@ void bindSignature(py::module_& m) {
            }),
            "dtype"_a, "shape"_a, "bytes"_a, "sharding"_a = py::bytes())
       .def_readonly("dtype", &TensorSpec::dtype)
-      .def_readonly("shape", &TensorSpec::shape)
-      .def_readonly("bytes", &TensorSpec::bytes);
+      .def_readonly("shape", &TensorSpec::shape);
   py::class_<Signature>(m, "Signature")
       .def(py::init([](std::string name, Specs inputs, Specs outputs, Alias output_alias,
                        bool has_host_callbacks, std::uint32_t num_replicas, std::string interface) {
@@ -115,5 +114,8 @@ void bindEngine(py::module_& m) {
       },
       "graph"_a, "program"_a, "signature"_a, "stablehlo"_a = py::bytes(), "options"_a = Options());
   e.def("inspectImage", &inspectImage, "image"_a);
-  e.attr("mechanisms") = engine::kMechanismNames;
+  e.def("mechanismNames", [] {
+    const auto& names = engine::kMechanismNames;
+    return std::vector<std::string>(names.begin(), names.end());
+  });
 }

@@ -23,7 +23,8 @@ namespace {
 void bindTypes(py::module_& m) {
   py::class_<Type>(m, "Type")
       .def("__repr__", &Type::toString)
-      .def("__eq__", [](Type a, Type b) { return a == b; })
+      .def(
+          "__eq__", [](Type a, Type b) { return a == b; }, py::is_operator())
       .def("__hash__", [](Type a) { return static_cast<int>(a.element()); });
   const std::pair<const char*, Type> types[] = {{"BOOL", poplar::BOOL},
                                                 {"CHAR", poplar::CHAR},
@@ -105,7 +106,8 @@ void bindTensor(py::module_& m) {
       .def("reinterpret", &Tensor::reinterpret, "type"_a)
       .def("isContiguous", &Tensor::isContiguous)
       .def("intersectsWith", &Tensor::intersectsWith, "other"_a)
-      .def("__eq__", [](const Tensor& a, const Tensor& b) { return a == b; })
+      .def(
+          "__eq__", [](const Tensor& a, const Tensor& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Tensor& t) {
         return "Tensor(" + t.elementType().toString() + " " + t.shapeToString() + ")";
       });

@@ -5,11 +5,33 @@ from __future__ import annotations
 import collections.abc
 import typing
 
+from . import engine, gcl, poplar, poplin, popnn, popops, poprand, popx
+
+__all__: list[str] = [
+    "device_stats",
+    "engine",
+    "gcl",
+    "guard_transfers",
+    "poplar",
+    "poplin",
+    "popnn",
+    "popops",
+    "poprand",
+    "popx",
+    "set_compile_callback",
+    "set_host_callback",
+    "set_stablehlo_version",
+    "show_program_text",
+    "version",
+]
+
 def device_stats() -> list[dict[str, int]]: ...
-def guard_transfers(arg0: bool | None, arg1: bool) -> None: ...
-def set_compile_callback(arg0: typing.Any) -> None: ...
-def set_host_callback(arg0: typing.Any) -> None: ...
-def set_stablehlo_version(arg0: collections.abc.Sequence[typing.SupportsIndex]) -> None: ...
-def show_program_text(arg0: bool) -> None: ...
+def guard_transfers(thread: bool | None, process: bool) -> None: ...
+def set_compile_callback(
+    function: collections.abc.Callable[[bytes, bytes, dict[str, str | int | float | bool]], bytes],
+) -> None: ...
+def set_host_callback(function: collections.abc.Callable[..., list[bytes]]) -> None: ...
+def set_stablehlo_version(version: collections.abc.Sequence[typing.SupportsIndex]) -> None: ...
+def show_program_text(show: bool) -> None: ...
 
 version: str = "0.1.0"

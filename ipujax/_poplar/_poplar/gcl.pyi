@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import collections.abc
+import enum
 import typing
 
 from ipujax._poplar._poplar import poplar
 
-class CollectiveOperator:
-    """
-    Members:
+__all__: list[str] = [
+    "CollectiveOperator",
+    "CommGroup",
+    "CommGroupType",
+    "allGatherCrossReplica",
+    "allReduceCrossReplica",
+    "allReduceInPlaceCrossReplica",
+    "allToAllCrossReplica",
+    "broadcastCrossReplica",
+    "reduceScatterCrossReplica",
+]
 
-      ADD
-
-      MEAN
-
-      MUL
-
-      MIN
-
-      MAX
-
-      LOGICAL_AND
-
-      LOGICAL_OR
-
-      SQUARE_ADD
-
-      LOCAL
-    """
-
+class CollectiveOperator(enum.Enum):
     ADD: typing.ClassVar[CollectiveOperator]
     LOCAL: typing.ClassVar[CollectiveOperator]
     LOGICAL_AND: typing.ClassVar[CollectiveOperator]
@@ -39,66 +30,16 @@ class CollectiveOperator:
     MIN: typing.ClassVar[CollectiveOperator]
     MUL: typing.ClassVar[CollectiveOperator]
     SQUARE_ADD: typing.ClassVar[CollectiveOperator]
-    __members__: typing.ClassVar[dict[str, CollectiveOperator]]
-    @typing.overload
-    def __eq__(self, other: CollectiveOperator) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: CollectiveOperator) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
-class CommGroupType:
-    """
-    Members:
-
-      ALL
-
-      CONSECUTIVE
-
-      ORTHOGONAL
-
-      NONE
-    """
-
+class CommGroupType(enum.Enum):
     ALL: typing.ClassVar[CommGroupType]
     CONSECUTIVE: typing.ClassVar[CommGroupType]
     NONE: typing.ClassVar[CommGroupType]
     ORTHOGONAL: typing.ClassVar[CommGroupType]
-    __members__: typing.ClassVar[dict[str, CommGroupType]]
-    @typing.overload
-    def __eq__(self, other: CommGroupType) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: CommGroupType) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
 class CommGroup:
     @typing.overload

@@ -7,6 +7,29 @@ import typing
 
 from ipujax._poplar._poplar import poplar
 
+__all__: list[str] = [
+    "ConvParams",
+    "InputTransform",
+    "OutputTransform",
+    "PlanningCache",
+    "ampVertexCycles",
+    "calculateWeightDeltas",
+    "convolution",
+    "createInput",
+    "createMatMulGroupedInputLHS",
+    "createMatMulGroupedInputRHS",
+    "createMatMulInputLHS",
+    "createMatMulInputRHS",
+    "createWeights",
+    "getGradientParams",
+    "getWeightUpdateParams",
+    "matMul",
+    "matMulAcc",
+    "matMulCycles",
+    "matMulGrouped",
+    "matMulGroupedAcc",
+]
+
 class PlanningCache:
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import collections.abc
+import enum
 import typing
 
 from ipujax._poplar._poplar import poplar
 
-class NonLinearityType:
-    """
-    Members:
+__all__: list[str] = ["NonLinearityType", "PoolParams", "PoolingType", "nonLinearity", "pool"]
 
-      SIGMOID
-
-      HARD_SIGMOID
-
-      RELU
-
-      TANH
-
-      GELU
-
-      GELU_ERF
-
-      SWISH
-    """
-
+class NonLinearityType(enum.Enum):
     GELU: typing.ClassVar[NonLinearityType]
     GELU_ERF: typing.ClassVar[NonLinearityType]
     HARD_SIGMOID: typing.ClassVar[NonLinearityType]
@@ -33,63 +18,15 @@ class NonLinearityType:
     SIGMOID: typing.ClassVar[NonLinearityType]
     SWISH: typing.ClassVar[NonLinearityType]
     TANH: typing.ClassVar[NonLinearityType]
-    __members__: typing.ClassVar[dict[str, NonLinearityType]]
-    @typing.overload
-    def __eq__(self, other: NonLinearityType) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: NonLinearityType) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
-class PoolingType:
-    """
-    Members:
-
-      MAX
-
-      AVG
-
-      SUM
-    """
-
+class PoolingType(enum.Enum):
     AVG: typing.ClassVar[PoolingType]
     MAX: typing.ClassVar[PoolingType]
     SUM: typing.ClassVar[PoolingType]
-    __members__: typing.ClassVar[dict[str, PoolingType]]
-    @typing.overload
-    def __eq__(self, other: PoolingType) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: PoolingType) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
 class PoolParams:
     def __init__(

@@ -6,6 +6,8 @@ import typing
 
 from ipujax._poplar._poplar import poplar
 
+__all__: list[str] = ["bernoulli", "dropout", "normal", "setSeed", "truncatedNormal", "uniform"]
+
 def bernoulli(
     graph: poplar.Graph,
     seed: poplar.Tensor | None,
@@ -40,7 +42,7 @@ def normal(
 ) -> poplar.Tensor: ...
 def setSeed(
     graph: poplar.Graph,
-    master_seed: poplar.Tensor | None,
+    master_seed: poplar.Tensor,
     seed_modifier: typing.SupportsIndex,
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,

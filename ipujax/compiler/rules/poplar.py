@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ipujax._poplar._poplar.poplar.program import Sequence as Sequence
     from ipujax._poplar._poplar.popops.expr import Expr as Expr
 else:
-
     _NAMES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "gcl", "engine")
 
     def __getattr__(name: str) -> object:

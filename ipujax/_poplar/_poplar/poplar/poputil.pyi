@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from ipujax._poplar._poplar import poplar
 
-def mapTensorLinearly(arg0: poplar.Graph, arg1: poplar.Tensor) -> None: ...
+__all__: list[str] = ["mapTensorLinearly"]
+
+def mapTensorLinearly(graph: poplar.Graph, t: poplar.Tensor) -> None: ...

@@ -7,12 +7,26 @@ import typing
 
 from ipujax._poplar._poplar import poplar
 
+__all__: list[str] = [
+    "Call",
+    "Copy",
+    "CrossReplicaCopy",
+    "ErrorProgram",
+    "If",
+    "PrintTensor",
+    "Program",
+    "Repeat",
+    "RepeatWhileTrue",
+    "Sequence",
+    "Switch",
+]
+
 class Program:
     def isEmpty(self) -> bool: ...
 
 class Sequence(Program):
     def __init__(self, debug: poplar.DebugContext = ...) -> None: ...
-    def add(self, arg0: Program) -> None: ...
+    def add(self, program: Program) -> None: ...
 
 class Copy(Program):
     @typing.overload
@@ -73,7 +87,7 @@ class Call(Program):
     def __init__(self, function: poplar.Function, debug: poplar.DebugContext = ...) -> None: ...
 
 class PrintTensor(Program):
-    def __init__(self, arg0: str, arg1: poplar.Tensor) -> None: ...
+    def __init__(self, title: str, tensor: poplar.Tensor) -> None: ...
 
 class ErrorProgram(Program):
     def __init__(

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import collections.abc
+import enum
 import typing
 
 from ipujax._poplar._poplar import poplar
 
 from . import expr
 
-class Operation:
-    """
-    Members:
+__all__: list[str] = [
+    "Operation",
+    "ReduceParams",
+    "SortOrder",
+    "TopKParams",
+    "add",
+    "cast",
+    "createSliceableTensor",
+    "dynamicSlice",
+    "dynamicUpdate",
+    "elementwiseCycles",
+    "encodeOneHot",
+    "expr",
+    "fill",
+    "iota",
+    "map",
+    "mapInPlace",
+    "multiSlice",
+    "multiUpdate",
+    "multiUpdateAdd",
+    "reduce",
+    "reduceWithOutput",
+    "scaledAddTo",
+    "selectScalarFromRows",
+    "sort",
+    "sortKeyValue",
+    "timerCycles",
+    "topK",
+    "topKKeyValue",
+    "topKWithPermutation",
+    "zero",
+]
 
-      ADD
-
-      MUL
-
-      MIN
-
-      MAX
-
-      LOGICAL_AND
-
-      LOGICAL_OR
-
-      SQUARE_ADD
-
-      LOG_ADD
-    """
-
+class Operation(enum.Enum):
     ADD: typing.ClassVar[Operation]
     LOGICAL_AND: typing.ClassVar[Operation]
     LOGICAL_OR: typing.ClassVar[Operation]
@@ -38,27 +52,8 @@ class Operation:
     MIN: typing.ClassVar[Operation]
     MUL: typing.ClassVar[Operation]
     SQUARE_ADD: typing.ClassVar[Operation]
-    __members__: typing.ClassVar[dict[str, Operation]]
-    @typing.overload
-    def __eq__(self, other: Operation) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: Operation) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
 class ReduceParams:
     @typing.overload
@@ -66,41 +61,12 @@ class ReduceParams:
     @typing.overload
     def __init__(self, op: Operation, update: bool, scale: poplar.Tensor) -> None: ...
 
-class SortOrder:
-    """
-    Members:
-
-      NONE
-
-      ASCENDING
-
-      DESCENDING
-    """
-
+class SortOrder(enum.Enum):
     ASCENDING: typing.ClassVar[SortOrder]
     DESCENDING: typing.ClassVar[SortOrder]
     NONE: typing.ClassVar[SortOrder]
-    __members__: typing.ClassVar[dict[str, SortOrder]]
-    @typing.overload
-    def __eq__(self, other: SortOrder) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: SortOrder) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
 class TopKParams:
     def __init__(
@@ -153,7 +119,9 @@ def dynamicUpdate(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
-def elementwiseCycles(op: str, type: poplar.Type, n: typing.SupportsIndex) -> float: ...
+def elementwiseCycles(
+    op: str, type: poplar.Type, n: typing.SupportsIndex, workers: typing.SupportsIndex
+) -> float: ...
 def encodeOneHot(
     graph: poplar.Graph,
     indices: poplar.Tensor,
@@ -165,7 +133,7 @@ def fill(
     graph: poplar.Graph,
     t: poplar.Tensor,
     prog: poplar.program.Sequence,
-    value: typing.Any,
+    value: float | int | bool,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
 def iota(

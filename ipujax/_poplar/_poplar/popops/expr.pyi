@@ -6,6 +6,75 @@ import typing
 
 from ipujax._poplar._poplar import poplar
 
+__all__: list[str] = [
+    "Abs",
+    "Add",
+    "And",
+    "Asin",
+    "Atan2",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXnor",
+    "BitwiseXor",
+    "Cast",
+    "Cbrt",
+    "Ceil",
+    "Clamp",
+    "Clz",
+    "Const",
+    "Cos",
+    "Divide",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Exp2",
+    "Expm1",
+    "Expr",
+    "Floor",
+    "GeluErf",
+    "Gt",
+    "Gte",
+    "Inv",
+    "InvStdDevToVariance",
+    "IsFinite",
+    "IsInf",
+    "IsNaN",
+    "Log",
+    "Log1p",
+    "Lt",
+    "Lte",
+    "Max",
+    "Min",
+    "Mul",
+    "NearbyInt",
+    "Neg",
+    "Not",
+    "NotEqual",
+    "Or",
+    "PlaceHolder",
+    "Popcount",
+    "Pow",
+    "Relu",
+    "Rem",
+    "Round",
+    "Rsqrt",
+    "Select",
+    "Shl",
+    "Shr",
+    "ShrSE",
+    "Sigmoid",
+    "Signum",
+    "Sin",
+    "Sqrt",
+    "Square",
+    "Sub",
+    "Tan",
+    "Tanh",
+    "Trunc",
+    "VarianceToInvStdDev",
+]
+
 class Expr:
     def __add__(self, arg0: Expr) -> Expr: ...
     def __mul__(self, arg0: Expr) -> Expr: ...
@@ -31,7 +100,7 @@ def Ceil(a: Expr) -> Expr: ...
 def Clamp(value: Expr, lowest: Expr, highest: Expr) -> Expr: ...
 def Clz(a: Expr) -> Expr: ...
 @typing.overload
-def Const(type: poplar.Type, value: typing.Any) -> Expr: ...
+def Const(type: poplar.Type, value: float | int | bool) -> Expr: ...
 @typing.overload
 def Const(value: typing.SupportsFloat | typing.SupportsIndex) -> Expr: ...
 def Cos(a: Expr) -> Expr: ...

@@ -3,9 +3,55 @@
 from __future__ import annotations
 
 import collections.abc
+import enum
 import typing
 
 from ipujax._poplar._poplar import gcl, poplar, popops
+
+from . import expr
+
+__all__: list[str] = [
+    "FftType",
+    "FloatOrder",
+    "GatherDims",
+    "ScatterDims",
+    "SortKey",
+    "Window",
+    "allGatherToDestination",
+    "allReduce",
+    "allToAllToDestination",
+    "broadcast",
+    "cholesky",
+    "collectivePermute",
+    "eig",
+    "eigh",
+    "expr",
+    "fft",
+    "gather",
+    "hessenberg",
+    "hostCallback",
+    "householderMultiply",
+    "householderProduct",
+    "lu",
+    "map",
+    "pad",
+    "permutationOfPivots",
+    "qr",
+    "qrWithPivots",
+    "reduce",
+    "reduceScatter",
+    "reduceWindow",
+    "rngBitGenerator",
+    "scatter",
+    "schur",
+    "selectAndScatter",
+    "setHalfOverflow",
+    "sort",
+    "svd",
+    "triangularSolve",
+    "tridiagonal",
+    "tridiagonalSolve",
+]
 
 class Window:
     @staticmethod
@@ -36,38 +82,11 @@ class Window:
     @window_dilations.setter
     def window_dilations(self, arg0: collections.abc.Sequence[typing.SupportsIndex]) -> None: ...
 
-class FloatOrder:
-    """
-    Members:
-
-      TOTAL
-
-      CANONICAL
-    """
-
+class FloatOrder(enum.Enum):
     CANONICAL: typing.ClassVar[FloatOrder]
     TOTAL: typing.ClassVar[FloatOrder]
-    __members__: typing.ClassVar[dict[str, FloatOrder]]
-    @typing.overload
-    def __eq__(self, other: FloatOrder) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: FloatOrder) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
 class SortKey:
     def __init__(
@@ -149,44 +168,13 @@ class ScatterDims:
     @update_window_dims.setter
     def update_window_dims(self, arg0: collections.abc.Sequence[typing.SupportsIndex]) -> None: ...
 
-class FftType:
-    """
-    Members:
-
-      FFT
-
-      IFFT
-
-      RFFT
-
-      IRFFT
-    """
-
+class FftType(enum.Enum):
     FFT: typing.ClassVar[FftType]
     IFFT: typing.ClassVar[FftType]
     IRFFT: typing.ClassVar[FftType]
     RFFT: typing.ClassVar[FftType]
-    __members__: typing.ClassVar[dict[str, FftType]]
-    @typing.overload
-    def __eq__(self, other: FftType) -> bool: ...
-    @typing.overload
-    def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __index__(self) -> int: ...
-    def __init__(self, value: typing.SupportsIndex) -> None: ...
-    def __int__(self) -> int: ...
-    @typing.overload
-    def __ne__(self, other: FftType) -> bool: ...
-    @typing.overload
-    def __ne__(self, other: typing.Any) -> bool: ...
-    def __repr__(self) -> str: ...
-    def __setstate__(self, state: typing.SupportsIndex) -> None: ...
-    def __str__(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
+    @classmethod
+    def __new__(cls, value): ...
 
 def allGatherToDestination(
     graph: poplar.Graph,

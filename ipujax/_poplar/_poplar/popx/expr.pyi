@@ -6,6 +6,26 @@ import typing
 
 from ipujax._poplar._poplar import poplar, popops
 
+__all__: list[str] = [
+    "Acos",
+    "Acosh",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Bitcast",
+    "Cosh",
+    "ErfInv",
+    "Erfc",
+    "FromBFloat16",
+    "LogGamma",
+    "ReducePrecision",
+    "RoundNearestAfz",
+    "RoundNearestEven",
+    "RoundToBFloat16",
+    "Sinh",
+    "ToBFloat16",
+]
+
 def Acos(a: popops.expr.Expr) -> popops.expr.Expr: ...
 def Acosh(a: popops.expr.Expr) -> popops.expr.Expr: ...
 def Asinh(a: popops.expr.Expr) -> popops.expr.Expr: ...
