@@ -53,7 +53,8 @@ def test_an_option_is_declared_in_one_file(run_python, tmp_path: Path):
     tree.replace(  # its reader
         "cpp/engine/build/Build.cpp",
         "  build::Draft draft;\n  draft.image.signature",
-        """  if (options.options.integer("new_option") == 7) throw std::invalid_argument("no sevens");
+        """  if (options.options.integer("new_option") == 7)
+    throw std::invalid_argument("no sevens");
   build::Draft draft;
   draft.image.signature""",
     )

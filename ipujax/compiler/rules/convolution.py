@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -78,7 +77,7 @@ def _batch_groups_as_channels(data: ipu.Tensor, groups: int) -> ipu.Tensor:
 
 def _cut_to_nothing_before(
     builder: Builder, op: Op, data: ipu.Tensor, padding: list[list[int]], dilation: list[int]
-) -> Any:
+) -> ipu.Tensor:
     """Pads where a negative edge takes all that the field has, and the other edge adds to it.
 
     poplin cuts before it pads. `padding` and `dilation` of such dimensions become none, in place.
@@ -105,7 +104,7 @@ def _params(
     type_: ipu.Type,
     padding: list[list[int]],
     input_dilation: list[int],
-) -> Any:
+) -> ipu.poplin.ConvParams:
     poplin, attrs = ipu.poplin, op.attrs
     groups, out_channels, in_channels, *kernel_shape = weights.shape
     rank = len(kernel_shape)
