@@ -20,6 +20,9 @@ CHANGES = (
     # What every class has to take and to be.
     (r"def __eq__\(self, arg0: \w+\)", "def __eq__(self, arg0: object)"),
     (r"(__hash__: typing.ClassVar\[None\]) = None", r"\1  # type: ignore[assignment]"),
+    # Members of an enum are values; its __new__ is enum's own.
+    (r"^(    [A-Z_]+): typing\.ClassVar\[\w+\].*$", r"\1 = ..."),
+    (r"^    @classmethod\n    def __new__\(cls, value\):(?:\n        | )\.\.\.\n", ""),
     # Modules under their own names.
     (rf"import {re.escape(MODULE)}\.(\w+)[.\w]*\n", rf"from {MODULE} import \1\n"),
     (rf"\b{re.escape(MODULE)}\.(?=\w+\.)", ""),
