@@ -37,7 +37,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance libraries lint format types docs asan tsan wheel clean
+.PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance libraries lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -103,7 +103,10 @@ format: $(SETUP) ## rewrite files in the project's style
 types: $(SETUP) ## check Python types
 	$(VENV)/bin/mypy
 
-docs: build ## regenerate pages, check links and examples
+stubs: build ## regenerate the extension's type stubs from its signatures
+	$(PY) .ci/stubs.py ipujax/_poplar/_poplar
+
+docs: stubs ## regenerate pages, check links and examples
 	$(PY) -m ipujax options > docs/options.md
 	$(PY) -m ipujax ops > docs/ops.md
 	$(PYTEST) -q tests/docs

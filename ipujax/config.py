@@ -33,30 +33,33 @@ def option(
     default: Value,
     help: str,
     env: str,
-    allowed: tuple[Value, ...] = (),
+    allowed: tuple[Value, ...] | Callable[[], tuple[Value, ...]] = (),
     bounds: tuple[float, float] | None = None,
     check: Callable[[Any], str | None] | None = None,
 ) -> Any:
-    """A dataclass field with the description of the option as metadata."""
+    """A dataclass field with the description of the option as metadata.
+
+    Args:
+        allowed: the possible values; a function if the built extension defines them.
+        bounds: the smallest and the largest number.
+        check: returns what is needed if a value is wrong.
+    """
     metadata = {"help": help, "env": env, "allowed": allowed, "bounds": bounds, "check": check}
     return field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The properties of one kind of IPU that JAX devices report and costs are based on."""
+def machine_names() -> tuple[str, ...]:
+    """The machines of the model, which cpp/engine/Machine.cpp lists."""
+    from ipujax._poplar import _poplar
 
-    device_kind: str
-    clock_hz: int
-    bytes_per_tile: int
+    return tuple(_poplar.poplar.machineNames())
 
 
-#: GC200 1.33 GHz and Bow 1.85 GHz: MLPerf Training v1.1 and v2.0 system files (Graphcore);
-#: 638,976 bytes: Poplar's out-of-memory message. Both have 1,472 tiles (datasheets).
-MACHINES = {
-    "gc200": Machine("IPU Mk2 (GC200) Model", 1_330_000_000, 638_976),
-    "bow": Machine("IPU Bow Model", 1_850_000_000, 638_976),
-}
+def mechanisms() -> tuple[str, ...]:
+    """The engine's optimizations, which cpp/engine/Mechanisms.hpp names."""
+    from ipujax._poplar import _poplar
+
+    return tuple(_poplar.engine.mechanismNames())
 
 
 #: Largest number of JAX devices, and of IPUs.
@@ -96,14 +99,10 @@ def _check_exceptions(text: str) -> str | None:
     return f"a comma-separated list of {', '.join(EXCEPTIONS)}"
 
 
-#: The engine's optimizations, named as in cpp/engine/Mechanisms.hpp.
-MECHANISMS = ("loops", "rows", "reductions", "chains", "copies", "places")
-
-
 def _check_mechanisms(text: str) -> str | None:
-    if not text or all(name in MECHANISMS for name in text.split(",")):
+    if not text or all(name in mechanisms() for name in text.split(",")):
         return None
-    return f"a comma-separated list of {', '.join(MECHANISMS)}"
+    return f"a comma-separated list of {', '.join(mechanisms())}"
 
 
 def _check_num_threads(text: str) -> str | None:
@@ -163,9 +162,7 @@ class MachineConfig:
         "Run on the IPU Model, the only target of a build without the Poplar SDK.",
         "JAX_IPU_USE_MODEL",
     )
-    machine: str = option(
-        "gc200", "Kind of IPU that is modelled.", "IPUJAX_MACHINE", tuple(MACHINES)
-    )
+    machine: str = option("gc200", "Kind of IPU that is modelled.", "IPUJAX_MACHINE", machine_names)
     device_count: int = option(
         4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, MAX_DEVICES)
     )
@@ -179,7 +176,10 @@ class MachineConfig:
         1, "Number of IPUs in one JAX device.", "JAX_IPU_IPUS_PER_DEVICE", bounds=(1, 64)
     )
     num_tiles: int = option(
-        1472, "Number of tiles of each modelled IPU.", "JAX_IPU_MODEL_NUM_TILES", bounds=(1, 1472)
+        0,
+        "Number of tiles of each modelled IPU; 0: all tiles of the machine.",
+        "JAX_IPU_MODEL_NUM_TILES",
+        bounds=(0, 2**16),
     )
 
     @property
@@ -258,9 +258,7 @@ class CompileConfig:
     )
     engine_without: str = option(
         "",
-        "For tests: optimizations of the model to switch off; results stay the same: "
-        + ", ".join(MECHANISMS)
-        + ".",
+        "For tests: optimizations of the model to switch off; results stay the same.",
         "IPUJAX_ENGINE_WITHOUT",
         check=_check_mechanisms,
     )
@@ -274,8 +272,13 @@ class IPUConfig:
     compile: CompileConfig = CompileConfig()
 
 
+def _allowed(spec: dataclasses.Field[Any]) -> tuple[Value, ...]:
+    allowed = spec.metadata["allowed"]
+    return allowed() if callable(allowed) else allowed
+
+
 def _shown(spec: dataclasses.Field[Any]) -> str:
-    allowed, bounds = spec.metadata["allowed"], spec.metadata["bounds"]
+    allowed, bounds = _allowed(spec), spec.metadata["bounds"]
     if allowed:
         return "one of " + ", ".join(str(value) for value in allowed)
     if isinstance(spec.default, bool):
@@ -317,7 +320,7 @@ def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
         parsed = _convert(spec, value)
     except (KeyError, ValueError):
         raise refused(_shown(spec)) from None
-    allowed, bounds = spec.metadata["allowed"], spec.metadata["bounds"]
+    allowed, bounds = _allowed(spec), spec.metadata["bounds"]
     if (allowed and parsed not in allowed) or (bounds and not bounds[0] <= parsed <= bounds[1]):
         raise refused(_shown(spec))
     complaint = spec.metadata["check"] and spec.metadata["check"](parsed)
@@ -426,17 +429,14 @@ def _log_ignored(names: list[str]) -> None:
 
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
-    """The options with which the PJRT client is created: plain values by name."""
-    kind = MACHINES[config.machine.machine]
-    return {
-        "machine": config.machine.machine,
-        "device_kind": kind.device_kind,
-        "device_count": config.machine.num_devices,
-        "ipus_per_device": config.machine.ipus_per_device,
-        "num_tiles": config.machine.num_tiles,
-        "bytes_per_tile": kind.bytes_per_tile,
-        "clock_hz": kind.clock_hz,
-    }
+    """The options with which the PJRT client is created: those of the machine, by name."""
+    return {**dataclasses.asdict(config.machine), "device_count": config.machine.num_devices}
+
+
+def machine_of(platform: Mapping[str, Any]) -> MachineConfig:
+    """The machine's options, from those with which the PJRT client was created."""
+    named = {spec.name: platform[spec.name] for spec in _specs("machine") if spec.name in platform}
+    return MachineConfig(**named)
 
 
 def table() -> str:

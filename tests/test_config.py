@@ -18,13 +18,12 @@ def test_defaults_are_one_m2000_of_the_model():
     tree = config.from_environment({})
     assert tree == config.IPUConfig()
     assert config.platform_options(tree) == {
+        "use_model": True,
         "machine": "gc200",
-        "device_kind": "IPU Mk2 (GC200) Model",
         "device_count": 4,
+        "visible_devices": "",
         "ipus_per_device": 1,
-        "num_tiles": 1472,
-        "bytes_per_tile": 638_976,
-        "clock_hz": 1_330_000_000,
+        "num_tiles": 0,
     }
 
 
@@ -42,7 +41,7 @@ def test_environment_overrides():
     assert (tree.machine.num_devices, tree.machine.num_tiles) == (2, 8)
     assert tree.compile.out_of_memory == "error"
     assert tree.compile.available_memory_proportion == 0.25
-    assert config.platform_options(tree)["clock_hz"] == 1_850_000_000
+    assert config.platform_options(tree)["machine"] == "bow"
 
 
 def test_an_empty_variable_counts_as_not_set():
@@ -60,11 +59,11 @@ def test_visible_devices_are_the_device_count():
         ("JAX_IPU_DEVICE_COUNT", "0", "needs a whole number from 1 to 1024; got '0'"),
         ("JAX_IPU_DEVICE_COUNT", "many", "needs a whole number from 1 to 1024; got 'many'"),
         ("JAX_IPU_DEVICE_COUNT", "2.5", "needs a whole number"),
-        ("JAX_IPU_MODEL_NUM_TILES", "1473", "needs a whole number from 1 to 1472; got '1473'"),
+        ("JAX_IPU_MODEL_NUM_TILES", "x", "needs a whole number from 0 to 65536; got 'x'"),
         ("JAX_IPU_USE_MODEL", "maybe", "needs true or false; got 'maybe'"),
         ("JAX_IPU_USE_MODEL", "false", "needs a build against the Poplar SDK"),
         ("JAX_IPU_VISIBLE_DEVICES", "0,0", "distinct device numbers, comma-separated, below 1024"),
-        ("IPUJAX_MACHINE", "mk3", "needs one of gc200, bow; got 'mk3'"),
+        ("IPUJAX_MACHINE", "mk3", "needs one of gc200, bow, c600; got 'mk3'"),
         ("IPUJAX_OUT_OF_MEMORY", "ignore", "needs one of log, error; got 'ignore'"),
         ("IPUJAX_AVAILABLE_MEMORY_PROPORTION", "1.5", "needs a number from 0.0 to 1.0; got '1.5'"),
     ],

@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -21,6 +22,15 @@ namespace py = pybind11;
 
 namespace ipujax::plugin {
 namespace {
+
+using namespace pybind11::literals;
+
+// What Python hands over, in the words of the stubs.
+using PlatformOption = py::typing::Union<py::str, py::int_, py::float_, py::bool_>;
+using Platform = py::typing::Dict<py::str, PlatformOption>;
+using CompileFunction = py::typing::Callable<py::bytes(py::bytes, py::bytes, Platform)>;
+using HostFunction = py::typing::Callable<py::typing::List<py::bytes>(py::ellipsis)>;
+using Stats = py::typing::Dict<py::str, py::int_>;
 
 /// Python objects that live as long as the process: they are never released, because jaxlib may
 /// call in after the interpreter is gone. The functions are guarded by the GIL.
@@ -195,9 +205,9 @@ void shutDown() {
   for (const auto& devices : Client::deviceSets()) devices->close();
 }
 
-py::dict statsOf(const Device& device) {
+Stats statsOf(const Device& device) {
   const auto& counters = device.runtime()->counters;
-  py::dict stats;
+  Stats stats;
   stats["id"] = device.id();
   stats["inline_runs"] = counters.inline_runs.load();
   stats["queued_runs"] = counters.queued_runs.load();
@@ -211,8 +221,8 @@ py::dict statsOf(const Device& device) {
 }
 
 /// Of the addressable devices of the newest client.
-py::list deviceStats() {
-  py::list all;
+py::typing::List<Stats> deviceStats() {
+  py::typing::List<Stats> all;
   const auto sets = Client::deviceSets();
   if (sets.empty()) return all;
   for (const auto* device : sets.back()->local) all.append(statsOf(*device));
@@ -263,22 +273,31 @@ std::vector<std::int64_t> bridge::stablehloVersion() {
 }
 
 void bindPlugin(py::module_& module) {
-  module.def("set_compile_callback",
-             [](py::object function) { state().compile = std::move(function); });
-  module.def("set_host_callback",
-             [](py::object function) { state().host_callback = std::move(function); });
-  module.def("set_stablehlo_version", [](std::vector<std::int64_t> version) {
-    const std::lock_guard lock(state().mutex);
-    state().stablehlo_version = std::move(version);
-  });
+  module.def(
+      "set_compile_callback",
+      [](CompileFunction function) { state().compile = std::move(function); }, "function"_a);
+  module.def(
+      "set_host_callback",
+      [](HostFunction function) { state().host_callback = std::move(function); }, "function"_a);
+  module.def(
+      "set_stablehlo_version",
+      [](std::vector<std::int64_t> version) {
+        const std::lock_guard lock(state().mutex);
+        state().stablehlo_version = std::move(version);
+      },
+      "version"_a);
   // Counted: each True is taken back by one False; it begins with one True.
-  module.def("show_program_text",
-             [](bool show) { state().program_text_requests.fetch_add(show ? 1 : -1); });
+  module.def(
+      "show_program_text",
+      [](bool show) { state().program_text_requests.fetch_add(show ? 1 : -1); }, "show"_a);
   // Whether JAX guards transfers to the host: this thread (None: as the process), the process.
-  module.def("guard_transfers", [](std::optional<bool> thread, bool process) {
-    transfer_guard::setForThread(thread);
-    transfer_guard::setForProcess(process);
-  });
+  module.def(
+      "guard_transfers",
+      [](std::optional<bool> thread, bool process) {
+        transfer_guard::setForThread(thread);
+        transfer_guard::setForProcess(process);
+      },
+      "thread"_a, "process"_a);
   module.def("device_stats", deviceStats);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }

@@ -1,6 +1,6 @@
 #include "platform_config.hpp"
 
-#include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "failure.hpp"
@@ -36,26 +36,16 @@ void readInteger(const Options& options, const std::string& name, std::int64_t l
   into = *value;
 }
 
-void readPositive(const Options& options, const std::string& name, double& into) {
-  const auto found = options.find(name);
-  if (found == options.end()) return;
-  double value = 0;
-  if (const auto* real = std::get_if<float>(&found->second)) value = *real;
-  if (const auto* integer = std::get_if<std::int64_t>(&found->second)) {
-    value = static_cast<double>(*integer);
+const engine::Machine& readMachine(const Options& options) {
+  const auto found = options.find("machine");
+  if (found == options.end()) return engine::machines().front();
+  const auto* name = std::get_if<std::string>(&found->second);
+  if (!name) failOption("machine", "a name", describe(found->second));
+  try {
+    return engine::machineByName(*name);
+  } catch (const std::invalid_argument& error) {
+    failInvalidArgument(error.what());
   }
-  if (!(value > 0) || !std::isfinite(value)) {
-    failOption(name, "a number above 0", describe(found->second));
-  }
-  into = value;
-}
-
-void readText(const Options& options, const std::string& name, std::string& into) {
-  const auto found = options.find(name);
-  if (found == options.end()) return;
-  const auto* value = std::get_if<std::string>(&found->second);
-  if (!value || value->empty()) failOption(name, "a name", describe(found->second));
-  into = *value;
 }
 
 }  // namespace
@@ -64,27 +54,24 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   PlatformConfig config;
   readInteger(given, "device_count", 1, 4096, config.device_count);
   readInteger(given, "ipus_per_device", 1, 256, config.ipus_per_device);
-  readInteger(given, "num_tiles", 1, 1472, config.num_tiles);
-  readInteger(given, "bytes_per_tile", 1024, std::int64_t{1} << 40, config.bytes_per_tile);
-  readPositive(given, "clock_hz", config.clock_hz);
-  readText(given, "device_kind", config.device_kind);
+  config.machine = &readMachine(given);
+  readInteger(given, "num_tiles", 0, config.machine->tiles_per_ipu, config.num_tiles);
+  if (config.num_tiles == 0) config.num_tiles = config.machine->tiles_per_ipu;
   readInteger(given, "num_nodes", 1, 65536, config.num_nodes);
   readInteger(given, "node_id", 0, config.num_nodes - 1, config.node_id);
   config.options = std::move(given);
   config.options.insert_or_assign("device_count", config.device_count);
   config.options.insert_or_assign("ipus_per_device", config.ipus_per_device);
   config.options.insert_or_assign("num_tiles", config.num_tiles);
-  config.options.insert_or_assign("bytes_per_tile", config.bytes_per_tile);
-  config.options.try_emplace("clock_hz", static_cast<float>(config.clock_hz));
-  config.options.insert_or_assign("device_kind", config.device_kind);
+  config.options.insert_or_assign("machine", config.machine->name);
   return config;
 }
 
 std::string PlatformConfig::version() const {
   return "ipujax " IPUJAX_VERSION " IPU Model; ipus_per_device=" + std::to_string(ipus_per_device) +
-         " num_tiles=" + std::to_string(num_tiles) +
-         " bytes_per_tile=" + std::to_string(bytes_per_tile) +
-         " clock_hz=" + std::to_string(clock_hz);
+         " num_tiles=" + std::to_string(num_tiles) + " machine=" + machine->name +
+         " bytes_per_tile=" + std::to_string(machine->bytes_per_tile) +
+         " clock_hz=" + std::to_string(machine->clock_hz);
 }
 
 Options PlatformConfig::deviceAttributes() const {
@@ -92,8 +79,8 @@ Options PlatformConfig::deviceAttributes() const {
   return {{"num_ipus", ipus_per_device},
           {"num_tiles", ipus_per_device * num_tiles},
           {"tiles_per_ipu", num_tiles},
-          {"bytes_per_tile", bytes_per_tile},
-          {"clock_hz", static_cast<std::int64_t>(clock_hz)},
+          {"bytes_per_tile", static_cast<std::int64_t>(machine->bytes_per_tile)},
+          {"clock_hz", static_cast<std::int64_t>(machine->clock_hz)},
           {"is_ipu_model", std::int64_t{1}}};
 }
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/Machine.hpp"
 #include "named_values.hpp"
 
 namespace ipujax::plugin {
@@ -11,17 +12,17 @@ namespace ipujax::plugin {
 struct PlatformConfig {
   std::int64_t device_count = 4;  ///< one IPU-M2000: four IPUs
   std::int64_t ipus_per_device = 1;
-  std::int64_t num_tiles = 1472;             ///< of one IPU; Graphcore Mk2 (GC200)
-  std::int64_t bytes_per_tile = 624 * 1024;  ///< Graphcore: "IPU Programmer's Guide", Mk2
-  double clock_hz = 1.33e9;                  ///< Graphcore: Mk2 (GC200) data sheet
-  std::string device_kind = "IPU Mk2 (GC200) Model";
-  std::int64_t node_id = 0;    ///< this process, set by jax.distributed
-  std::int64_t num_nodes = 1;  ///< all processes
-  Options options;             ///< as given, and the values above under their names
+  const engine::Machine* machine = nullptr;  ///< a row of engine::machines()
+  std::int64_t num_tiles = 0;                ///< of one IPU
+  std::int64_t node_id = 0;                  ///< this process, set by jax.distributed
+  std::int64_t num_nodes = 1;                ///< all processes
+  Options options;                           ///< as given, and the values above under their names
 
   static PlatformConfig fromOptions(Options options);
 
-  std::int64_t deviceBytes() const { return ipus_per_device * num_tiles * bytes_per_tile; }
+  std::int64_t deviceBytes() const {
+    return ipus_per_device * num_tiles * static_cast<std::int64_t>(machine->bytes_per_tile);
+  }
   /// Names what the compiled code depends on; part of the key of JAX's compilation cache.
   std::string version() const;
   /// The attributes of every device.

@@ -1,5 +1,3 @@
-#include <pybind11/stl.h>
-
 #include "bindings/bindings.hpp"
 #include "engine/Image.hpp"
 #include "engine/build/Build.hpp"
@@ -10,32 +8,42 @@ namespace engine = ipujax::engine;
 
 namespace {
 
-std::vector<engine::TensorSpec> tensorSpecs(const py::handle& list) {
-  std::vector<engine::TensorSpec> specs;
-  for (const auto& item : list) {
-    engine::TensorSpec spec;
-    spec.dtype = item["dtype"].cast<std::string>();
-    spec.shape = item["shape"].cast<std::vector<std::int64_t>>();
-    spec.bytes = item["bytes"].cast<std::uint64_t>();
-    spec.sharding = item["sharding"].cast<std::string>();
-    specs.push_back(std::move(spec));
-  }
-  return specs;
+using Description = py::typing::Dict<py::str, Any>;
+using engine::Signature;
+using engine::TensorSpec;
+
+void bindSignature(py::module_& m) {
+  using Shape = std::vector<std::int64_t>;
+  using Specs = std::vector<TensorSpec>;
+  using Alias = std::vector<std::int32_t>;
+  py::class_<TensorSpec>(m, "TensorSpec")
+      .def(py::init([](std::string dtype, Shape shape, std::uint64_t bytes, const py::bytes& s) {
+             return TensorSpec{std::move(dtype), std::move(shape), bytes, s};
+           }),
+           "dtype"_a, "shape"_a, "bytes"_a, "sharding"_a = py::bytes())
+      .def_readonly("dtype", &TensorSpec::dtype)
+      .def_readonly("shape", &TensorSpec::shape);
+  py::class_<Signature>(m, "Signature")
+      .def(py::init([](std::string name, Specs inputs, Specs outputs, Alias output_alias,
+                       bool has_host_callbacks, std::uint32_t num_replicas, std::string interface) {
+             return Signature{std::move(name),
+                              std::move(inputs),
+                              std::move(outputs),
+                              std::move(output_alias),
+                              has_host_callbacks,
+                              num_replicas,
+                              {},
+                              std::move(interface)};
+           }),
+           "name"_a, "inputs"_a = Specs(), "outputs"_a = Specs(), "output_alias"_a = Alias(),
+           "has_host_callbacks"_a = false, "num_replicas"_a = 1, "interface"_a = "")
+      .def_readonly("name", &Signature::name)
+      .def_readonly("inputs", &Signature::inputs)
+      .def_readonly("outputs", &Signature::outputs)
+      .def_readonly("output_alias", &Signature::output_alias);
 }
 
-engine::Signature signatureOf(const py::dict& d) {
-  engine::Signature s;
-  s.name = d["name"].cast<std::string>();
-  s.inputs = tensorSpecs(d["inputs"]);
-  s.outputs = tensorSpecs(d["outputs"]);
-  s.output_alias = d["output_alias"].cast<std::vector<std::int32_t>>();
-  s.has_host_callbacks = d["has_host_callbacks"].cast<bool>();
-  s.num_replicas = d["num_replicas"].cast<std::uint32_t>();
-  s.interface = d["interface"].cast<std::string>();
-  return s;
-}
-
-py::dict costDict(const engine::Cost& c) {
+Description costDict(const engine::Cost& c) {
   return py::dict(
       "compute_cycles"_a = c.compute_cycles, "mean_compute_cycles"_a = c.mean_compute_cycles,
       "exchange_cycles"_a = c.exchange_cycles, "sync_cycles"_a = c.sync_cycles,
@@ -46,7 +54,7 @@ py::dict costDict(const engine::Cost& c) {
 }
 
 /// What an executable holds, for dumps and tests.
-py::dict inspectImage(const py::bytes& bytes) {
+Description inspectImage(const py::bytes& bytes) {
   const std::string_view view(bytes);
   const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
   py::list steps;
@@ -82,28 +90,32 @@ py::dict inspectImage(const py::bytes& bytes) {
 }  // namespace
 
 void bindEngine(py::module_& m) {
+  using Options = std::map<std::string, engine::Attributes::Value>;
   auto e = m.def_submodule("engine");
+  bindSignature(e);
   e.def(
       "buildImage",
-      [](poplar::Graph& graph, const poplar::program::Program& prog, const py::dict& signature,
-         const std::string& stablehlo, bool out_of_memory_error, const std::string& without) {
-        engine::BuildOptions options;
-        options.signature = signatureOf(signature);
-        options.stablehlo = stablehlo;
-        options.mechanisms = engine::Mechanisms::without(without);
-        if (out_of_memory_error) options.out_of_memory = engine::OutOfMemory::kError;
-        options.log = [](const std::string& message) {
+      [](poplar::Graph& graph, const poplar::program::Program& prog, const Signature& signature,
+         const py::bytes& stablehlo, const Options& options) {
+        engine::BuildOptions build;
+        build.signature = signature;
+        build.stablehlo = stablehlo;
+        for (const auto& [name, value] : options) build.options.set(name, value);
+        build.log = [](const std::string& message) {
           const py::gil_scoped_acquire acquire;
           py::module_::import("logging").attr("getLogger")("ipujax").attr("warning")("%s", message);
         };
         std::string bytes;
         {
           const py::gil_scoped_release release;
-          bytes = engine::buildImage(graph, prog, std::move(options))->serialise();
+          bytes = engine::buildImage(graph, prog, std::move(build))->serialise();
         }
         return py::bytes(bytes);
       },
-      "graph"_a, "program"_a, "signature"_a, "stablehlo"_a, "out_of_memory_error"_a = false,
-      "without"_a = "");
-  e.def("inspectImage", &inspectImage, "bytes"_a);
+      "graph"_a, "program"_a, "signature"_a, "stablehlo"_a = py::bytes(), "options"_a = Options());
+  e.def("inspectImage", &inspectImage, "image"_a);
+  e.def("mechanismNames", [] {
+    const auto& names = engine::kMechanismNames;
+    return std::vector<std::string>(names.begin(), names.end());
+  });
 }

@@ -1,4 +1,4 @@
-#include <pybind11/stl.h>
+#include <pybind11/native_enum.h>
 
 #include "bindings/bindings.hpp"
 #include "popnn/NonLinearity.hpp"
@@ -23,7 +23,7 @@ using poplar::program::Sequence;
 
 namespace {
 
-pe::Const constant(Type type, const py::object& value) {
+pe::Const constant(Type type, const Number& value) {
   if (py::isinstance<py::float_>(value)) return {type, value.cast<double>()};
   if (py::isinstance<py::bool_>(value)) return {type, value.cast<bool>()};
   const py::int_ integer(value);
@@ -52,7 +52,7 @@ void bindPopopsExpr(py::module_& m) {
       .def("__neg__", [](const pe::Expr& a) { return pe::Expr(-a); })
       .def("deepEquals", &pe::Expr::deepEquals);
   m.def(
-      "Const", [](Type type, const py::object& value) { return pe::Expr(constant(type, value)); },
+      "Const", [](Type type, const Number& value) { return pe::Expr(constant(type, value)); },
       "type"_a, "value"_a);
   m.def(
       "Const", [](double value) { return pe::Expr(pe::Const(value)); }, "value"_a);
@@ -126,25 +126,26 @@ void bindPopops(py::module_& m) {
       "graph"_a, "src"_a, "type"_a, "prog"_a, "debug"_a = DebugContext());
   m.def(
       "fill",
-      [](Graph& graph, const Tensor& t, Sequence& prog, const py::object& value,
+      [](Graph& graph, const Tensor& t, Sequence& prog, const Number& value,
          const DebugContext& debug) {
         popops::fillWith(graph, t, prog, constant(t.elementType(), value), debug);
       },
       "graph"_a, "t"_a, "prog"_a, "value"_a, "debug"_a = DebugContext());
   m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
-  m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a);
+  m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a, "workers"_a);
   m.attr("timerCycles") = ipujax::engine::elementwise::kTimerCycles;
 }
 
 void bindPopnn(py::module_& m) {
-  py::enum_<popnn::NonLinearityType>(m, "NonLinearityType")
+  py::native_enum<popnn::NonLinearityType>(m, "NonLinearityType", "enum.Enum")
       .value("SIGMOID", popnn::NonLinearityType::SIGMOID)
       .value("HARD_SIGMOID", popnn::NonLinearityType::HARD_SIGMOID)
       .value("RELU", popnn::NonLinearityType::RELU)
       .value("TANH", popnn::NonLinearityType::TANH)
       .value("GELU", popnn::NonLinearityType::GELU)
       .value("GELU_ERF", popnn::NonLinearityType::GELU_ERF)
-      .value("SWISH", popnn::NonLinearityType::SWISH);
+      .value("SWISH", popnn::NonLinearityType::SWISH)
+      .finalize();
   m.def(
       "nonLinearity",
       [](Graph& graph, popnn::NonLinearityType type, const Tensor& t, Sequence& prog,

@@ -1,4 +1,4 @@
-#include <pybind11/stl.h>
+#include <pybind11/native_enum.h>
 
 #include "bindings/bindings.hpp"
 #include "popx/Cholesky.hpp"
@@ -60,11 +60,12 @@ void bindSpectra(py::module_ m) {
 }
 
 void bindFft(py::module_ m) {
-  py::enum_<popx::FftType>(m, "FftType")
+  py::native_enum<popx::FftType>(m, "FftType", "enum.Enum")
       .value("FFT", popx::FftType::FFT)
       .value("IFFT", popx::FftType::IFFT)
       .value("RFFT", popx::FftType::RFFT)
-      .value("IRFFT", popx::FftType::IRFFT);
+      .value("IRFFT", popx::FftType::IRFFT)
+      .finalize();
   m.def("fft", &popx::fft, "graph"_a, "a"_a, "type"_a, "lengths"_a, "prog"_a,
         "debug"_a = DebugContext());
 }

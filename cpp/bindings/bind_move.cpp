@@ -1,5 +1,3 @@
-#include <pybind11/stl.h>
-
 #include "bindings/bindings.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/Gather.hpp"
@@ -149,60 +147,31 @@ void bindOthers(py::module_ m) {
       "debug"_a = DebugContext());
 }
 
-using MaybeSeed = std::optional<Tensor>;
-
-const Tensor* pointerTo(const MaybeSeed& seed) { return seed ? &*seed : nullptr; }
+/// The function with its seed, which may be nullptr, as a value that may be None.
+template <class... Rest>
+auto withSeed(Tensor (*function)(Graph&, const Tensor*, Rest...)) {
+  return [function](Graph& graph, const std::optional<Tensor>& seed, Rest... rest) {
+    return function(graph, seed ? &*seed : nullptr, rest...);
+  };
+}
 
 void bindRandom(py::module_ m) {
   const DebugContext none;
-  m.def(
-      "uniform",
-      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
-         const Type& type, double low, double high, Sequence& prog, const DebugContext& debug) {
-        return poprand::uniform(graph, pointerTo(seed), modifier, reference, type, low, high, prog,
-                                debug);
-      },
-      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "min_val"_a, "max_val"_a,
-      "prog"_a, "debug"_a = none);
-  m.def(
-      "normal",
-      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
-         const Type& type, double mean, double deviation, Sequence& prog,
-         const DebugContext& debug) {
-        return poprand::normal(graph, pointerTo(seed), modifier, reference, type, mean, deviation,
-                               prog, debug);
-      },
-      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "mean"_a, "std_dev"_a,
-      "prog"_a, "debug"_a = none);
-  m.def(
-      "truncatedNormal",
-      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
-         const Type& type, double mean, double deviation, double alpha, Sequence& prog,
-         const DebugContext& debug) {
-        return poprand::truncatedNormal(graph, pointerTo(seed), modifier, reference, type, mean,
-                                        deviation, alpha, prog, debug);
-      },
-      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "mean"_a, "std_dev"_a,
-      "alpha"_a, "prog"_a, "debug"_a = none);
-  m.def(
-      "bernoulli",
-      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& reference,
-         const Type& type, double prob, Sequence& prog, const DebugContext& debug) {
-        return poprand::bernoulli(graph, pointerTo(seed), modifier, reference, type, prob, prog,
-                                  debug);
-      },
-      "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a, "type"_a, "prob"_a, "prog"_a,
-      "debug"_a = none);
-  m.def(
-      "dropout",
-      [](Graph& graph, const MaybeSeed& seed, std::uint32_t modifier, const Tensor& input,
-         const Tensor& reference, double keep, double scale, Sequence& prog,
-         const DebugContext& debug) {
-        return poprand::dropout(graph, pointerTo(seed), modifier, input, reference, keep, scale,
-                                prog, debug);
-      },
-      "graph"_a, "seed"_a, "seed_modifier"_a, "input"_a, "reference"_a, "keep_probability"_a,
-      "scale"_a, "prog"_a, "debug"_a = none);
+  m.def("uniform", withSeed(&poprand::uniform), "graph"_a, "seed"_a, "seed_modifier"_a,
+        "reference"_a, "type"_a, "min_val"_a, "max_val"_a, "prog"_a, "debug"_a = none);
+  m.def("normal", withSeed(&poprand::normal), "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a,
+        "type"_a, "mean"_a, "std_dev"_a, "prog"_a, "debug"_a = none);
+  m.def("truncatedNormal", withSeed(&poprand::truncatedNormal), "graph"_a, "seed"_a,
+        "seed_modifier"_a, "reference"_a, "type"_a, "mean"_a, "std_dev"_a, "alpha"_a, "prog"_a,
+        "debug"_a = none);
+  m.def("bernoulli", withSeed(&poprand::bernoulli), "graph"_a, "seed"_a, "seed_modifier"_a,
+        "reference"_a, "type"_a, "prob"_a, "prog"_a, "debug"_a = none);
+  m.def("dropout",
+        withSeed(
+            py::overload_cast<Graph&, const Tensor*, std::uint32_t, const Tensor&, const Tensor&,
+                              double, double, Sequence&, const DebugContext&>(&poprand::dropout)),
+        "graph"_a, "seed"_a, "seed_modifier"_a, "input"_a, "reference"_a, "keep_probability"_a,
+        "scale"_a, "prog"_a, "debug"_a = none);
   m.def("setSeed", &poprand::setSeed, "graph"_a, "master_seed"_a, "seed_modifier"_a, "prog"_a,
         "debug"_a = none);
 }

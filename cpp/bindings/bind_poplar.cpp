@@ -1,6 +1,3 @@
-#include <pybind11/numpy.h>
-#include <pybind11/stl.h>
-
 #include "bindings/bindings.hpp"
 #include "poplar/CSRFunctions.hpp"
 #include "poplar/DebugContext.hpp"
@@ -13,6 +10,8 @@
 
 namespace py = pybind11;
 using namespace pybind11::literals;
+using poplar::ArrayRef;
+using poplar::DataStream;
 using poplar::DebugContext;
 using poplar::Graph;
 using poplar::Tensor;
@@ -24,7 +23,8 @@ namespace {
 void bindTypes(py::module_& m) {
   py::class_<Type>(m, "Type")
       .def("__repr__", &Type::toString)
-      .def("__eq__", [](Type a, Type b) { return a == b; })
+      .def(
+          "__eq__", [](Type a, Type b) { return a == b; }, py::is_operator())
       .def("__hash__", [](Type a) { return static_cast<int>(a.element()); });
   const std::pair<const char*, Type> types[] = {{"BOOL", poplar::BOOL},
                                                 {"CHAR", poplar::CHAR},
@@ -56,12 +56,19 @@ void bindTypes(py::module_& m) {
       .def("getTilesPerIPU", &poplar::Target::getTilesPerIPU)
       .def("getBytesPerTile", &poplar::Target::getBytesPerTile)
       .def("getTileClockFrequency", &poplar::Target::getTileClockFrequency);
+  m.def("machineNames", [] {
+    std::vector<std::string> names;
+    for (const auto& machine : ipujax::engine::machines()) names.push_back(machine.name);
+    return names;
+  });
   m.def(
       "createModelTarget",
       [](const std::string& machine, unsigned num_ipus, unsigned tiles_per_ipu) {
-        return poplar::Target::createIPUTarget(num_ipus, tiles_per_ipu, machine);
+        return tiles_per_ipu == 0
+                   ? poplar::Target::createIPUTarget(num_ipus, machine)
+                   : poplar::Target::createIPUTarget(num_ipus, tiles_per_ipu, machine);
       },
-      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a);
+      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0);
 }
 
 void bindTensor(py::module_& m) {
@@ -69,45 +76,43 @@ void bindTensor(py::module_& m) {
       .def("elementType", &Tensor::elementType)
       .def("rank", &Tensor::rank)
       .def_property_readonly("shape", [](const Tensor& t) { return t.shape(); })
-      .def("dim", &Tensor::dim)
+      .def("dim", &Tensor::dim, "i"_a)
       .def("numElements", &Tensor::numElements)
       .def("__getitem__", [](const Tensor& t, std::size_t i) { return t[i]; })
-      .def(
-          "slice",
-          [](const Tensor& t, std::size_t begin, std::size_t end, unsigned dimension) {
-            return t.slice(begin, end, dimension);
-          },
-          "begin"_a, "end"_a, "dimension"_a = 0)
-      .def("slice", [](const Tensor& t, const Shape& begin,
-                       const Shape& end) { return t.slice(begin, end); })
-      .def("subSample", &Tensor::subSample)
-      .def("reshape", [](const Tensor& t, const Shape& shape) { return t.reshape(shape); })
-      .def("flatten", [](const Tensor& t) { return t.flatten(); })
-      .def("dimShuffle",
-           [](const Tensor& t, const std::vector<unsigned>& p) { return t.dimShuffle(p); })
+      .def("slice",
+           py::overload_cast<std::size_t, std::size_t, unsigned>(&Tensor::slice, py::const_),
+           "begin"_a, "end"_a, "dimension"_a = 0)
+      .def("slice",
+           py::overload_cast<ArrayRef<std::size_t>, ArrayRef<std::size_t>>(&Tensor::slice,
+                                                                           py::const_),
+           "begin"_a, "end"_a)
+      .def("subSample", &Tensor::subSample, "stride"_a, "dimension"_a)
+      .def("reshape", &Tensor::reshape, "shape"_a)
+      .def("flatten", py::overload_cast<>(&Tensor::flatten, py::const_))
+      .def("dimShuffle", &Tensor::dimShuffle, "permutation"_a)
       .def("transpose", &Tensor::transpose)
-      .def("reverse", &Tensor::reverse)
-      .def("broadcast", &Tensor::broadcast)
-      .def("broadcastToMatch",
-           [](Tensor t, const Shape& shape) {
-             t.broadcastToMatch(shape);
-             return t;
-           })
-      .def("expand", [](const Tensor& t, const Shape& at) { return t.expand(at); })
-      .def("squeeze", [](const Tensor& t, const Shape& at) { return t.squeeze(at); })
-      .def("reinterpret", &Tensor::reinterpret)
+      .def("reverse", &Tensor::reverse, "dimension"_a)
+      .def("broadcast", &Tensor::broadcast, "n"_a, "dimension"_a)
+      .def(
+          "broadcastToMatch",
+          [](Tensor t, const Shape& shape) {
+            t.broadcastToMatch(shape);
+            return t;
+          },
+          "shape"_a)
+      .def("expand", &Tensor::expand, "indices"_a)
+      .def("squeeze", py::overload_cast<ArrayRef<std::size_t>>(&Tensor::squeeze, py::const_),
+           "indices"_a)
+      .def("reinterpret", &Tensor::reinterpret, "type"_a)
       .def("isContiguous", &Tensor::isContiguous)
-      .def("intersectsWith", &Tensor::intersectsWith)
-      .def("__eq__", [](const Tensor& a, const Tensor& b) { return a == b; })
+      .def("intersectsWith", &Tensor::intersectsWith, "other"_a)
+      .def(
+          "__eq__", [](const Tensor& a, const Tensor& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Tensor& t) {
         return "Tensor(" + t.elementType().toString() + " " + t.shapeToString() + ")";
       });
-  m.def(
-      "concat",
-      [](const std::vector<Tensor>& ts, unsigned dimension) {
-        return poplar::concat(ts, dimension);
-      },
-      "tensors"_a, "dimension"_a = 0);
+  m.def("concat", py::overload_cast<ArrayRef<Tensor>, unsigned>(&poplar::concat), "tensors"_a,
+        "dimension"_a = 0);
 }
 
 Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::buffer& buffer,
@@ -126,10 +131,8 @@ Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::b
   return t;
 }
 
-void bindGraph(py::module_& m) {
-  py::class_<poplar::DataStream>(m, "DataStream");
-  py::class_<poplar::Function>(m, "Function");
-  py::class_<Graph>(m, "Graph")
+void bindGraph(py::module_& m, py::class_<Graph>& graph) {
+  graph
       .def(py::init([](const poplar::Target& target, unsigned replication_factor) {
              return Graph(target, poplar::replication_factor(replication_factor));
            }),
@@ -138,41 +141,46 @@ void bindGraph(py::module_& m) {
       .def("addReplicationIndexConstant", &Graph::addReplicationIndexConstant,
            "debug"_a = DebugContext())
       .def("getTarget", &Graph::getTarget)
-      .def(
-          "addVariable",
-          [](Graph& g, Type type, const Shape& shape, const DebugContext& debug) {
-            return g.addVariable(type, shape, debug);
-          },
-          "type"_a, "shape"_a, "debug"_a = DebugContext())
+      .def("addVariable",
+           py::overload_cast<const Type&, ArrayRef<std::size_t>, const DebugContext&>(
+               &Graph::addVariable),
+           "type"_a, "shape"_a, "debug"_a = DebugContext())
       .def("addConstantBytes", &addConstantBytes, "type"_a, "shape"_a, "buffer"_a,
            "debug"_a = DebugContext())
       .def(
           "clone",
           [](Graph& g, const Tensor& t, const DebugContext& debug) { return g.clone(t, debug); },
           "tensor"_a, "debug"_a = DebugContext())
-      .def("setTileMapping",
-           [](Graph& g, const Tensor& t, unsigned tile) { g.setTileMapping(t, tile); })
-      .def("getTileMapping",
-           [](const Graph& g, const Tensor& t) {
-             std::vector<std::vector<std::pair<std::size_t, std::size_t>>> result;
-             for (const auto& intervals : g.getTileMapping(t)) {
-               result.emplace_back();
-               for (const auto& i : intervals) result.back().emplace_back(i.begin(), i.end());
-             }
-             return result;
-           })
-      .def("addHostToDeviceFIFO",
-           [](Graph& g, const std::string& handle, Type type, std::size_t n) {
-             return g.addHostToDeviceFIFO(handle, type, n);
-           })
-      .def("addDeviceToHostFIFO",
-           [](Graph& g, const std::string& handle, Type type, std::size_t n) {
-             return g.addDeviceToHostFIFO(handle, type, n);
-           })
-      .def("addFunction", &Graph::addFunction);
+      .def("setTileMapping", py::overload_cast<const Tensor&, unsigned>(&Graph::setTileMapping),
+           "t"_a, "tile"_a)
+      .def(
+          "getTileMapping",
+          [](const Graph& g, const Tensor& t) {
+            std::vector<std::vector<std::pair<std::size_t, std::size_t>>> result;
+            for (const auto& intervals : g.getTileMapping(t)) {
+              result.emplace_back();
+              for (const auto& i : intervals) result.back().emplace_back(i.begin(), i.end());
+            }
+            return result;
+          },
+          "t"_a)
+      .def(
+          "addHostToDeviceFIFO",
+          [](Graph& g, const std::string& handle, Type type, std::size_t n) {
+            return g.addHostToDeviceFIFO(handle, type, n);
+          },
+          "handle"_a, "type"_a, "num_elements"_a)
+      .def(
+          "addDeviceToHostFIFO",
+          [](Graph& g, const std::string& handle, Type type, std::size_t n) {
+            return g.addDeviceToHostFIFO(handle, type, n);
+          },
+          "handle"_a, "type"_a, "num_elements"_a)
+      .def("addFunction", &Graph::addFunction, "program"_a);
   auto poputil = m.def_submodule("poputil");
-  poputil.def("mapTensorLinearly",
-              [](Graph& g, const Tensor& t) { poputil::mapTensorLinearly(g, t); });
+  poputil.def(
+      "mapTensorLinearly", [](Graph& g, const Tensor& t) { poputil::mapTensorLinearly(g, t); },
+      "graph"_a, "t"_a);
 }
 
 void bindPrograms(py::module_& m) {
@@ -183,22 +191,20 @@ void bindPrograms(py::module_& m) {
   py::class_<Program>(p, "Program").def("isEmpty", &Program::isEmpty);
   py::class_<program::Sequence, Program>(p, "Sequence")
       .def(py::init<const DebugContext&>(), "debug"_a = none)
-      .def("add", &program::Sequence::add);
+      .def("add", &program::Sequence::add, "program"_a);
   py::class_<program::Copy, Program>(p, "Copy")
       .def(py::init([](const Tensor& src, const Tensor& dst, const DebugContext& debug) {
              return program::Copy(src, dst, false, debug);
            }),
            "src"_a, "dst"_a, "debug"_a = none)
-      .def(
-          py::init([](const poplar::DataStream& src, const Tensor& dst, const DebugContext& debug) {
-            return program::Copy(src, dst, false, debug);
-          }),
-          "src"_a, "dst"_a, "debug"_a = none)
-      .def(
-          py::init([](const Tensor& src, const poplar::DataStream& dst, const DebugContext& debug) {
-            return program::Copy(src, dst, false, debug);
-          }),
-          "src"_a, "dst"_a, "debug"_a = none);
+      .def(py::init([](const DataStream& src, const Tensor& dst, const DebugContext& debug) {
+             return program::Copy(src, dst, false, debug);
+           }),
+           "src"_a, "dst"_a, "debug"_a = none)
+      .def(py::init([](const Tensor& src, const DataStream& dst, const DebugContext& debug) {
+             return program::Copy(src, dst, false, debug);
+           }),
+           "src"_a, "dst"_a, "debug"_a = none);
   py::class_<program::CrossReplicaCopy, Program>(p, "CrossReplicaCopy")
       .def(py::init<Tensor, Tensor, const std::map<unsigned, unsigned>&, const DebugContext&>(),
            "src"_a, "dst"_a, "replica_map"_a, "debug"_a = none);
@@ -219,8 +225,9 @@ void bindPrograms(py::module_& m) {
       py::init<poplar::Function, const DebugContext&>(), "function"_a, "debug"_a = none);
   py::class_<program::PrintTensor, Program>(p, "PrintTensor")
       .def(py::init([](const std::string& title, const Tensor& t) {
-        return program::PrintTensor(title, t);
-      }));
+             return program::PrintTensor(title, t);
+           }),
+           "title"_a, "tensor"_a);
   py::class_<program::ErrorProgram, Program>(p, "ErrorProgram")
       .def(py::init([](const std::string& message, const Tensor& t, const DebugContext& debug) {
              return program::ErrorProgram(message, t, debug);
@@ -237,8 +244,12 @@ void bindPoplar(py::module_& m) {
       poplar, "graph_memory_allocation_error", poplar.attr("poplar_error").ptr());
   bindTypes(poplar);
   bindTensor(poplar);
-  bindGraph(poplar);
+  py::class_<DataStream>(poplar, "DataStream");
+  py::class_<::poplar::Function>(poplar, "Function");
+  // Programs and graphs name each other: the class first, its functions when both are known.
+  py::class_<Graph> graph(poplar, "Graph");
   bindPrograms(poplar);
+  bindGraph(poplar, graph);
   poplar.def(
       "setStochasticRounding",
       [](Graph& graph, ::poplar::program::Sequence& prog, bool enable) {

@@ -1,6 +1,3 @@
-#include <pybind11/stl.h>
-
-#include <map>
 #include <sstream>
 
 #include "bindings/bindings.hpp"
@@ -12,70 +9,38 @@ namespace py = pybind11;
 using namespace pybind11::literals;
 using poplar::DebugContext;
 using poplar::Graph;
+using poplar::OptionFlags;
 using poplar::Tensor;
 using poplar::Type;
 using poplar::program::Sequence;
 using poplin::ConvParams;
 using poplin::PlanningCache;
 using Shape = std::vector<std::size_t>;
-using Options = std::map<std::string, std::string>;
 
 namespace {
 
-poplar::OptionFlags flags(const Options& options) {
-  poplar::OptionFlags result;
-  for (const auto& [name, value] : options) result.set(name, value);
-  return result;
-}
-
 void bindMatMul(py::module_& m) {
   const DebugContext none;
-  m.def(
-      "matMul",
-      [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog, const Type& type,
-         const DebugContext& debug, const Options& options, PlanningCache* cache) {
-        return poplin::matMul(graph, a, b, prog, type, debug, flags(options), cache);
-      },
-      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none, "options"_a = Options(),
-      "cache"_a = nullptr);
-  m.def(
-      "matMulGrouped",
-      [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog, const Type& type,
-         const DebugContext& debug, const Options& options, PlanningCache* cache) {
-        return poplin::matMulGrouped(graph, a, b, prog, type, debug, flags(options), cache);
-      },
-      "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none, "options"_a = Options(),
-      "cache"_a = nullptr);
-  m.def(
-      "matMulAcc",
-      [](Graph& graph, const Tensor& c, float k, const Tensor& a, const Tensor& b, Sequence& prog,
-         const DebugContext& debug, const Options& options, PlanningCache* cache) {
-        poplin::matMulAcc(graph, c, k, a, b, prog, debug, flags(options), cache);
-      },
-      "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a, "debug"_a = none, "options"_a = Options(),
-      "cache"_a = nullptr);
-  m.def(
-      "matMulGroupedAcc",
-      [](Graph& graph, const Tensor& c, float k, const Tensor& a, const Tensor& b, Sequence& prog,
-         const DebugContext& debug, const Options& options, PlanningCache* cache) {
-        poplin::matMulGroupedAcc(graph, c, k, a, b, prog, debug, flags(options), cache);
-      },
-      "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a, "debug"_a = none, "options"_a = Options(),
-      "cache"_a = nullptr);
+  const py::dict no_options;
+  m.def("matMul",
+        py::overload_cast<Graph&, const Tensor&, const Tensor&, Sequence&, const Type&,
+                          const DebugContext&, const OptionFlags&, PlanningCache*>(&poplin::matMul),
+        "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none,
+        "options"_a = no_options, "cache"_a = nullptr);
+  m.def("matMulGrouped", &poplin::matMulGrouped, "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a,
+        "debug"_a = none, "options"_a = no_options, "cache"_a = nullptr);
+  m.def("matMulAcc", &poplin::matMulAcc, "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a,
+        "debug"_a = none, "options"_a = no_options, "cache"_a = nullptr);
+  m.def("matMulGroupedAcc", &poplin::matMulGroupedAcc, "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a,
+        "prog"_a, "debug"_a = none, "options"_a = no_options, "cache"_a = nullptr);
 }
 
 using CreateFn = Tensor (*)(Graph&, const Type&, const Type&, const Shape&, const Shape&,
-                            const DebugContext&, const poplar::OptionFlags&, PlanningCache*);
+                            const DebugContext&, const OptionFlags&, PlanningCache*);
 
 void bindCreate(py::module_& m, const char* name, CreateFn create) {
-  m.def(
-      name,
-      [create](Graph& graph, const Type& in, const Type& out, const Shape& a, const Shape& b,
-               const DebugContext& debug, const Options& options, PlanningCache* cache) {
-        return create(graph, in, out, a, b, debug, flags(options), cache);
-      },
-      "graph"_a, "input_type"_a, "output_type"_a, "a_shape"_a, "b_shape"_a,
-      "debug"_a = DebugContext(), "options"_a = Options(), "cache"_a = nullptr);
+  m.def(name, create, "graph"_a, "input_type"_a, "output_type"_a, "a_shape"_a, "b_shape"_a,
+        "debug"_a = DebugContext(), "options"_a = py::dict(), "cache"_a = nullptr);
 }
 
 void bindConvParams(py::module_& m) {
@@ -107,39 +72,17 @@ void bindConvParams(py::module_& m) {
 
 void bindConvolution(py::module_& m) {
   const DebugContext none;
-  m.def(
-      "createWeights",
-      [](Graph& graph, const ConvParams& params, const DebugContext& debug, const Options& options,
-         PlanningCache* cache) {
-        return poplin::createWeights(graph, params, debug, flags(options), cache);
-      },
-      "graph"_a, "params"_a, "debug"_a = none, "options"_a = Options(), "cache"_a = nullptr);
-  m.def(
-      "createInput",
-      [](Graph& graph, const ConvParams& params, const DebugContext& debug, const Options& options,
-         PlanningCache* cache) {
-        return poplin::createInput(graph, params, debug, flags(options), cache);
-      },
-      "graph"_a, "params"_a, "debug"_a = none, "options"_a = Options(), "cache"_a = nullptr);
-  m.def(
-      "convolution",
-      [](Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
-         bool transpose_and_flip, Sequence& prog, const DebugContext& debug, const Options& options,
-         PlanningCache* cache) {
-        return poplin::convolution(graph, in, weights, params, transpose_and_flip, prog, debug,
-                                   flags(options), cache);
-      },
-      "graph"_a, "in_"_a, "weights"_a, "params"_a, "transpose_and_flip_weights"_a, "prog"_a,
-      "debug"_a = none, "options"_a = Options(), "cache"_a = nullptr);
-  m.def(
-      "calculateWeightDeltas",
-      [](Graph& graph, const Tensor& deltas, const Tensor& activations, const ConvParams& params,
-         Sequence& prog, const DebugContext& debug, const Options& options, PlanningCache* cache) {
-        return poplin::calculateWeightDeltas(graph, deltas, activations, params, prog, debug,
-                                             flags(options), cache);
-      },
-      "graph"_a, "deltas"_a, "activations"_a, "params"_a, "prog"_a, "debug"_a = none,
-      "options"_a = Options(), "cache"_a = nullptr);
+  const py::dict no_options;
+  m.def("createWeights", &poplin::createWeights, "graph"_a, "params"_a, "debug"_a = none,
+        "options"_a = no_options, "cache"_a = nullptr);
+  m.def("createInput", &poplin::createInput, "graph"_a, "params"_a, "debug"_a = none,
+        "options"_a = no_options, "cache"_a = nullptr);
+  m.def("convolution", &poplin::convolution, "graph"_a, "in_"_a, "weights"_a, "params"_a,
+        "transpose_and_flip_weights"_a, "prog"_a, "debug"_a = none, "options"_a = no_options,
+        "cache"_a = nullptr);
+  m.def("calculateWeightDeltas", &poplin::calculateWeightDeltas, "graph"_a, "deltas"_a,
+        "activations"_a, "params"_a, "prog"_a, "debug"_a = none, "options"_a = no_options,
+        "cache"_a = nullptr);
   m.def("getGradientParams", &poplin::getGradientParams, "params"_a);
   m.def("getWeightUpdateParams", &poplin::getWeightUpdateParams, "params"_a);
 }
@@ -159,11 +102,6 @@ void bindPoplin(py::module_& m) {
   bindConvParams(poplin);
   bindConvolution(poplin);
   poplin.def("ampVertexCycles", &::poplin::ampVertexCycles, "rows"_a, "float_partials"_a = false);
-  poplin.def(
-      "matMulCycles",
-      [](const poplar::Target& target, std::size_t m_, std::size_t k, std::size_t n,
-         const Type& type, const Options& options) {
-        return ::poplin::matMulCycles(target, m_, k, n, type, flags(options));
-      },
-      "target"_a, "m"_a, "k"_a, "n"_a, "type"_a, "options"_a = Options());
+  poplin.def("matMulCycles", &::poplin::matMulCycles, "target"_a, "m"_a, "k"_a, "n"_a, "type"_a,
+             "options"_a = py::dict());
 }

@@ -1,4 +1,4 @@
-#include <pybind11/stl.h>
+#include <pybind11/native_enum.h>
 
 #include "bindings/bindings.hpp"
 #include "popnn/Pooling.hpp"
@@ -25,7 +25,7 @@ namespace {
 void bindPopopsReduce(py::module_& m) {
   using popops::Operation;
   using popops::ReduceParams;
-  py::enum_<Operation>(m, "Operation")
+  py::native_enum<Operation>(m, "Operation", "enum.Enum")
       .value("ADD", Operation::ADD)
       .value("MUL", Operation::MUL)
       .value("MIN", Operation::MIN)
@@ -33,7 +33,8 @@ void bindPopopsReduce(py::module_& m) {
       .value("LOGICAL_AND", Operation::LOGICAL_AND)
       .value("LOGICAL_OR", Operation::LOGICAL_OR)
       .value("SQUARE_ADD", Operation::SQUARE_ADD)
-      .value("LOG_ADD", Operation::LOG_ADD);
+      .value("LOG_ADD", Operation::LOG_ADD)
+      .finalize();
   py::class_<ReduceParams>(m, "ReduceParams")
       .def(py::init<Operation, bool>(), "op"_a, "update"_a = false)
       .def(py::init<Operation, bool, Tensor>(), "op"_a, "update"_a, "scale"_a);
@@ -43,31 +44,32 @@ void bindPopopsReduce(py::module_& m) {
          const ReduceParams& params, Sequence& prog, const DebugContext& debug) {
         return popops::reduce(graph, in, type, dims, params, prog, debug);
       },
-      "graph"_a, "in"_a, "out_type"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "in_"_a, "out_type"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
   m.def(
       "reduce",
       [](Graph& graph, const Tensor& in, const Shape& dims, const ReduceParams& params,
          Sequence& prog, const DebugContext& debug) {
         return popops::reduce(graph, in, dims, params, prog, debug);
       },
-      "graph"_a, "in"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "in_"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
   m.def(
       "reduceWithOutput",
       [](Graph& graph, const Tensor& in, const Tensor& out, const Shape& dims,
          const ReduceParams& params, Sequence& prog, const DebugContext& debug) {
         popops::reduceWithOutput(graph, in, out, dims, params, prog, debug);
       },
-      "graph"_a, "in"_a, "out"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "in_"_a, "out"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
 }
 
 void bindPopopsSort(py::module_& m) {
   using popops::SortOrder;
   using popops::TopKParams;
   const DebugContext none;
-  py::enum_<SortOrder>(m, "SortOrder")
+  py::native_enum<SortOrder>(m, "SortOrder", "enum.Enum")
       .value("NONE", SortOrder::NONE)
       .value("ASCENDING", SortOrder::ASCENDING)
-      .value("DESCENDING", SortOrder::DESCENDING);
+      .value("DESCENDING", SortOrder::DESCENDING)
+      .finalize();
   py::class_<TopKParams>(m, "TopKParams")
       .def(py::init<unsigned, bool, SortOrder, bool>(), "k"_a, "largest"_a, "sort_order"_a,
            "stable_sort"_a = false);
@@ -106,9 +108,10 @@ void bindPopx(py::module_& m) {
         "prog"_a, "debug"_a = none);
   m.def("selectAndScatter", &popx::selectAndScatter, "graph"_a, "operand"_a, "source"_a, "init"_a,
         "select"_a, "scatter"_a, "window"_a, "prog"_a, "debug"_a = none);
-  py::enum_<FloatOrder>(m, "FloatOrder")
+  py::native_enum<FloatOrder>(m, "FloatOrder", "enum.Enum")
       .value("TOTAL", FloatOrder::kTotal)
-      .value("CANONICAL", FloatOrder::kCanonical);
+      .value("CANONICAL", FloatOrder::kCanonical)
+      .finalize();
   py::class_<SortKey>(m, "SortKey")
       .def(py::init<std::size_t, bool, FloatOrder>(), "operand"_a = 0, "descending"_a = false,
            "order"_a = FloatOrder::kCanonical);
@@ -139,10 +142,11 @@ void bindPopx(py::module_& m) {
 void bindPopnn(py::module_& m) {
   using popnn::PoolingType;
   using popnn::pooling::PoolParams;
-  py::enum_<PoolingType>(m, "PoolingType")
+  py::native_enum<PoolingType>(m, "PoolingType", "enum.Enum")
       .value("MAX", PoolingType::MAX)
       .value("AVG", PoolingType::AVG)
-      .value("SUM", PoolingType::SUM);
+      .value("SUM", PoolingType::SUM)
+      .finalize();
   py::class_<PoolParams>(m, "PoolParams")
       .def(py::init<PoolingType, Shape, Shape, std::vector<unsigned>, std::vector<int>,
                     std::vector<int>, std::size_t, std::size_t, Type>(),
@@ -154,7 +158,7 @@ void bindPopnn(py::module_& m) {
          const DebugContext& debug) {
         return popnn::pooling::pool(graph, params, in, prog, debug);
       },
-      "graph"_a, "params"_a, "in"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "params"_a, "in_"_a, "prog"_a, "debug"_a = DebugContext());
 }
 
 }  // namespace

@@ -38,6 +38,9 @@ double Attributes::real(std::string_view name) const {
 const std::string& Attributes::text(std::string_view name) const {
   return as<std::string>(find(name), name, "text");
 }
+std::string Attributes::textOr(std::string_view name, std::string_view fallback) const {
+  return has(name) ? text(name) : std::string(fallback);
+}
 const Attributes::Integers& Attributes::integers(std::string_view name) const {
   return as<Integers>(find(name), name, "a list of integers");
 }

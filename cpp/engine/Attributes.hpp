@@ -23,6 +23,7 @@ class Attributes {
   std::int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
   const std::string& text(std::string_view name) const;
+  std::string textOr(std::string_view name, std::string_view fallback) const;
   const Integers& integers(std::string_view name) const;
   const std::map<std::string, Value, std::less<>>& all() const { return values_; }
 

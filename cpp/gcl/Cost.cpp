@@ -47,7 +47,7 @@ class Account {
     cost_.code_bytes = kCodeBytes;
   }
 
-  LinkLoads loads() const { return LinkLoads(num_ipus_); }
+  LinkLoads loads() const { return {num_ipus_, target_.machine()}; }
   /// Replica to replica: each of its IPUs sends its share to its counterpart.
   void send(LinkLoads& loads, unsigned from, unsigned to, double elements) const {
     const unsigned ipus = target_.getNumIPUs();
@@ -59,8 +59,8 @@ class Account {
   void transfer(const LinkLoads& loads, double received, double count) {
     if (count <= 0) return;
     const double clock = target_.getTileClockFrequency();
-    cost_.link_cycles += count * (std::ceil(loads.seconds() * clock) +
-                                  linkSyncCycles(num_ipus_, clock, target_.getGlobalSyncCycles()));
+    cost_.link_cycles +=
+        count * (std::ceil(loads.seconds() * clock) + linkSyncCycles(num_ipus_, target_.machine()));
     cost_.link_bytes += count * received * size_;
     cost_.exchange_bytes += count * received * size_;  // from the links to the tiles
     const auto bytes = static_cast<std::uint64_t>(perTile(received) * size_);
@@ -72,7 +72,8 @@ class Account {
     if (count <= 0 || elements <= 0) return;
     const double each = perTile(elements);
     const poplar::Type type = type_ == poplar::BOOL ? poplar::UNSIGNED_CHAR : type_;
-    const double cycles = popops::elementwiseCycles("add", type, static_cast<std::uint64_t>(each));
+    const double cycles = popops::elementwiseCycles("add", type, static_cast<std::uint64_t>(each),
+                                                    target_.getNumWorkerContexts());
     const auto busy = static_cast<std::uint64_t>(std::ceil(elements / each));
     Cost once;
     ipujax::engine::addComputeSet(once, target_, cycles, busy);

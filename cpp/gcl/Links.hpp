@@ -1,7 +1,11 @@
 #pragma once
 #include <vector>
 
+#include "engine/Machine.hpp"
+
 namespace gcl {
+
+using ipujax::engine::Machine;
 
 /// The IPU-Links of a system, as loads of one exchange between IPUs. IPUs stand in a ladder: 2r and
 /// 2r + 1 are the pair of rung r, two rungs are one IPU-Machine, 16 machines a rack. A message
@@ -9,7 +13,7 @@ namespace gcl {
 /// the IPU Model); between racks it leaves through its machine's gateway.
 class LinkLoads {
  public:
-  explicit LinkLoads(unsigned num_ipus);
+  LinkLoads(unsigned num_ipus, const Machine& machine);
   void send(unsigned from, unsigned to, double bytes);
   /// Until the busiest link has passed its bytes on; each link carries both directions at once.
   double seconds() const;
@@ -17,6 +21,7 @@ class LinkLoads {
  private:
   void sendInRack(unsigned from, unsigned to, double bytes);
 
+  const Machine& machine_;
   std::vector<double> across_;    ///< by sending IPU: to the other of its pair
   std::vector<double> up_;        ///< by sending IPU: to the next rung, same side
   std::vector<double> down_;      ///< by sending IPU: to the rung before, same side
@@ -24,6 +29,6 @@ class LinkLoads {
 };
 
 /// Tile cycles until all IPUs of a system have met.
-double linkSyncCycles(unsigned num_ipus, double clock_hz, unsigned global_sync_cycles);
+double linkSyncCycles(unsigned num_ipus, const Machine& machine);
 
 }  // namespace gcl

@@ -6,15 +6,16 @@ namespace poplar {
 /// Describes a modelled device; fields as in the SDK's model, which users set before createDevice.
 struct IPUModel {
   IPUModel() : IPUModel("ipu2") {}
-  /// `arch`: "ipu1" is refused; "ipu2" is GC200, "ipu21" is C600; "bow" is GC200 at Bow's clock.
+  /// `arch`: "ipu2" is GC200, "ipu21" is C600; or a machine's own name.
   explicit IPUModel(StringRef arch);
 
   unsigned numIPUs = 1;
-  unsigned tilesPerIPU = 1472;
-  unsigned numWorkerContexts = 6;
-  std::uint64_t bytesPerTile = 638976;
-  unsigned exchangeBytesPerCycle = 4;
-  double tileClockFrequency = 1.33e9;
+  // Those of the machine until the user sets them.
+  unsigned tilesPerIPU;
+  unsigned numWorkerContexts;
+  std::uint64_t bytesPerTile;
+  unsigned exchangeBytesPerCycle;
+  double tileClockFrequency;
   bool compileIPUCode = false;
 
   Device createDevice() const;

@@ -1,6 +1,7 @@
 #include "poplar/Target.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "poplar/DeviceManager.hpp"
 #include "poplar/IPUModel.hpp"
@@ -8,22 +9,21 @@
 
 namespace poplar {
 
-Machine machineByName(const std::string& name) {
-  Machine machine;
-  if (name == "gc200" || name == "ipu2") return machine;
-  if (name == "bow") {
-    machine.clock_hz = 1.85e9;  // MLPerf training v2.0 system files
-    return machine;
+namespace {
+
+const Machine& machineOf(StringRef name) {
+  try {
+    return ipujax::engine::machineByName(std::string(name));
+  } catch (const std::invalid_argument& error) {
+    throw poplar_error(error.what());
   }
-  if (name == "c600" || name == "ipu21") {
-    machine.name = "ipu21";
-    machine.clock_hz = 1.5e9;  // read on the device by ipu-stack; agrees with 280 TFLOP/s FP16
-    return machine;
-  }
-  throw poplar_error("[Target] needs machine 'gc200', 'bow' or 'c600'; got '" + name + "'");
 }
 
-Target::Target() : Target(Machine{}, 1, TargetType::IPU_MODEL) {}
+const Machine& defaultMachine() { return ipujax::engine::machines().front(); }
+
+}  // namespace
+
+Target::Target() : Target(defaultMachine(), 1, TargetType::IPU_MODEL) {}
 
 Target::Target(Machine machine, unsigned numIPUs, TargetType type)
     : machine_(std::make_shared<const Machine>(std::move(machine))),
@@ -34,7 +34,7 @@ Target::Target(Machine machine, unsigned numIPUs, TargetType type)
 }
 
 Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType) {
-  return {machineByName(std::string(systemType)), numIPUs, TargetType::IPU_MODEL};
+  return {machineOf(systemType), numIPUs, TargetType::IPU_MODEL};
 }
 
 Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType) {
@@ -54,14 +54,14 @@ unsigned Target::getVectorWidth(const Type& type) const {
 
 std::size_t Target::engineSize(const Type& type) { return ipujax::engine::sizeOf(type.element()); }
 
-Device Device::createCPUDevice() { return Device(Target(Machine{}, 1, TargetType::CPU)); }
+Device Device::createCPUDevice() { return Device(Target(defaultMachine(), 1, TargetType::CPU)); }
 
 std::vector<Device> DeviceManager::getDevices(TargetType type, unsigned requiredNumIPUs) const {
   if (type != TargetType::IPU_MODEL) return {};
-  return {Device(Target(Machine{}, requiredNumIPUs, type))};
+  return {Device(Target(defaultMachine(), requiredNumIPUs, type))};
 }
 
-IPUModel::IPUModel(StringRef arch) : machine_(machineByName(std::string(arch))) {
+IPUModel::IPUModel(StringRef arch) : machine_(machineOf(arch)) {
   tilesPerIPU = machine_.tiles_per_ipu;
   numWorkerContexts = machine_.worker_contexts;
   bytesPerTile = machine_.bytes_per_tile;

@@ -6,6 +6,7 @@
 
 #include "engine/Kernel.hpp"
 #include "poplar/Codelets.hpp"
+#include "poplar/Vertex.hpp"
 #include "poplar/exceptions.hpp"
 
 // The kernel that runs vertices: see VertexLowering.cpp for its attributes.
@@ -201,7 +202,6 @@ class VertexKernel final : public Kernel {
 
  private:
   static constexpr std::int64_t kGrain = 16;
-  static constexpr unsigned kWorkers = 6;
 
   static void runOne(const Instance& v, std::byte* place, std::span<std::byte* const> p) {
     std::memcpy(place, v.image.data(), v.image.size());
@@ -214,7 +214,8 @@ class VertexKernel final : public Kernel {
       }
       std::memcpy(place + patch.at, &pointer, sizeof(pointer));
     }
-    for (unsigned worker = 0; worker < (v.codelet->is_multi ? kWorkers : 1); ++worker) {
+    for (unsigned worker = 0; worker < (v.codelet->is_multi ? MultiVertex::numWorkers() : 1);
+         ++worker) {
       if (v.codelet->compute(place, worker) == 0) {
         throw application_runtime_error(
             "[Execute] needs codelets whose compute() returns true; a " +

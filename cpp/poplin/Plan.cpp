@@ -120,7 +120,7 @@ class Model {
   }
 
   double vertexCycles(const Candidate& c, const Share& s) const {
-    VertexWork work;
+    VertexWork work(target_.getNumWorkerContexts());
     work.rows = s.rows;
     work.row_length = std::min(p_.row_length, s.rows);
     work.conv_groups = s.groups;
@@ -189,11 +189,16 @@ class Model {
       const double bytes = static_cast<double>(outputs * (factor - 1) * partial_size_);
       r.bytes += bytes;
       r.exchange += bytes / target_.getExchangeBytesPerCycle();
-      r.compute += reduceAddCycles(outputs, factor, p_.half_partials);
+      r.compute +=
+          reduceAddCycles(outputs, factor, p_.half_partials, target_.getNumWorkerContexts());
       partials = outputs;
       depth = ceilDiv(depth, factor);
     }
     return r;
+  }
+
+  double castOf(const Share& s) const {
+    return castCycles(s.partials, partial_size_, out_size_, target_.getNumWorkerContexts());
   }
 
   void evaluate(Candidate& c) const {
@@ -202,7 +207,7 @@ class Model {
     const double sync = target_.getMaxIPUSyncDelay();
     double once = exchangeCycles(c, s) + vertexCycles(c, s) + r.exchange + r.compute;
     once += sync * 2 * (1 + r.stages);
-    if (castNeeded(c)) once += castCycles(s.partials, partial_size_, out_size_) + sync;
+    if (castNeeded(c)) once += castOf(s) + sync;
     c.cycles = once * static_cast<double>(c.serial);
     c.temporary = temporaryBytes(c, s);
     c.fits = c.temporary <= limit_;
@@ -245,7 +250,7 @@ class Model {
     Cost& cost = plan.cost;
     const double serial = static_cast<double>(c.serial);
     const double sync = target_.getMaxIPUSyncDelay();
-    const double cast = castNeeded(c) ? castCycles(s.partials, partial_size_, out_size_) : 0;
+    const double cast = castNeeded(c) ? castOf(s) : 0;
     cost.compute_cycles = serial * (vertexCycles(c, s) + r.compute + cast);
     const double busy = static_cast<double>(s.tiles) / static_cast<double>(tiles);
     cost.mean_compute_cycles = cost.compute_cycles * busy * balance(c, s);

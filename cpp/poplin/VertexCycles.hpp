@@ -7,6 +7,9 @@ namespace poplin {
 
 /// What one vertex works on: all counts are of one tile.
 struct VertexWork {
+  explicit VertexWork(unsigned worker_contexts) : workers(worker_contexts) {}
+
+  unsigned workers;              ///< of the tile
   std::uint64_t rows = 1;        ///< outputs (batch x field) of one group and channel
   std::uint64_t row_length = 1;  ///< of those, in one line of the field
   std::uint64_t conv_groups = 1;
@@ -36,8 +39,10 @@ double outerProductCycles(const VertexWork& work);
 double integerMacCycles(const VertexWork& work);
 
 /// Adds `depth` lists of `outputs` partials (poplin ReduceAdd).
-double reduceAddCycles(std::uint64_t outputs, std::uint64_t depth, bool half_partials);
-double castCycles(std::uint64_t elements, std::uint64_t in_size, std::uint64_t out_size);
+double reduceAddCycles(std::uint64_t outputs, std::uint64_t depth, bool half_partials,
+                       unsigned workers);
+double castCycles(std::uint64_t elements, std::uint64_t in_size, std::uint64_t out_size,
+                  unsigned workers);
 
 /// One AMP vertex with 16 x 16 half weights in interleaved memory over `rows` rows: the case that
 /// was measured on hardware (tessellate-ipu, notebook "IPU Peak Flops").

@@ -239,12 +239,12 @@ Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
 
 namespace popops {
 
-double elementwiseCycles(const std::string& op, const poplar::Type& type, std::uint64_t n) {
+double elementwiseCycles(const std::string& op, const poplar::Type& type, std::uint64_t n,
+                         unsigned workers) {
   using namespace ipujax::engine;
-  constexpr unsigned kWorkers = 6;
   const ElementType t = type.element();
-  if (op == "scaled_add") return elementwise::scaledAddCycles(t, n, kWorkers);
-  if (op == "fill") return elementwise::fillCycles(t, n, kWorkers);
+  if (op == "scaled_add") return elementwise::scaledAddCycles(t, n, workers);
+  if (op == "fill") return elementwise::fillCycles(t, n, workers);
   for (int k = 0; k < expr::kOpCount; ++k) {
     const auto known = static_cast<expr::Op>(k);
     if (op != nameOf(known) || expr::numOperands(known) == 0 || known == expr::Op::kCast ||
@@ -257,7 +257,7 @@ double elementwiseCycles(const std::string& op, const poplar::Type& type, std::u
     std::vector<std::int32_t> args;
     for (std::size_t i = 0; i < count; ++i) args.push_back(builder.input(i));
     builder.output(builder.apply(known, args));
-    return elementwise::vertexCycles(builder.build(), {}, n, kWorkers);
+    return elementwise::vertexCycles(builder.build(), {}, n, workers);
   }
   throw poplar::poplar_error(
       "[popops::elementwiseCycles] needs the name of an operation such as "

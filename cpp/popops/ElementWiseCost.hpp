@@ -45,6 +45,7 @@ namespace popops {
 
 /// Tile cycles of `op` ("add", "scaled_add", "exp", ... : the engine's names) on n elements of one
 /// tile, as a cycle counter on the tile would show less its own time. For benches and tests.
-double elementwiseCycles(const std::string& op, const poplar::Type& type, std::uint64_t n);
+double elementwiseCycles(const std::string& op, const poplar::Type& type, std::uint64_t n,
+                         unsigned workers);
 
 }  // namespace popops

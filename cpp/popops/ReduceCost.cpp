@@ -10,7 +10,6 @@ namespace ipujax::engine::reduction {
 
 namespace {
 
-constexpr double kWorkers = 6;
 constexpr double kVertexEntry = 11;     // poplibs MultiVertex supervisor entry
 constexpr double kContiguousBase = 17;  // poplibs CycleEstimationFunctions.cpp, contiguous regions
 constexpr std::uint64_t kCodeBytes = 640;   // our estimate of one reduction vertex's code
@@ -19,12 +18,12 @@ constexpr std::uint64_t kVertexBytes = 24;  // our estimate: two edges, a count,
 /// Tile cycles to reduce `elements` on one tile to `outputs`; poplibs CycleEstimationFunctions.cpp.
 double vertexCycles(const VertexRate& rate, double elements, double outputs) {
   if (elements <= 0) return kVertexEntry;
-  const double worker_elements = std::ceil(elements / kWorkers);
-  const double worker_outputs = std::ceil(std::max(outputs, 1.0) / kWorkers);
+  const double worker_elements = std::ceil(elements / rate.workers);
+  const double worker_outputs = std::ceil(std::max(outputs, 1.0) / rate.workers);
   const double per_output = worker_elements / worker_outputs;
   const double loop = std::ceil(per_output / rate.vector) * rate.cycles_per_vector;
   return kVertexEntry +
-         kWorkers * (kContiguousBase + worker_outputs * (loop + rate.cycles_per_output));
+         rate.workers * (kContiguousBase + worker_outputs * (loop + rate.cycles_per_output));
 }
 
 std::uint64_t bytesOf(double elements, std::size_t size) {
@@ -34,7 +33,7 @@ std::uint64_t bytesOf(double elements, std::size_t size) {
 }  // namespace
 
 VertexRate rateOf(const poplar::Target& target, const poplar::Type& type) {
-  VertexRate rate;
+  VertexRate rate(target);
   const bool floating = type == poplar::FLOAT || type == poplar::HALF;
   rate.vector = floating ? target.getVectorWidth(type) : 1;
   if (!floating) rate.cycles_per_vector = 4;
@@ -100,7 +99,7 @@ Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
     if (longer.cycles() < staged.cycles()) staged = longer;
   }
   Cost best = direct.cycles() <= staged.cycles() ? direct : staged;
-  best.vertex_state_bytes = 6 * kVertexBytes;
+  best.vertex_state_bytes = target.getNumWorkerContexts() * kVertexBytes;
   best.flops = elements;
   return best;
 }

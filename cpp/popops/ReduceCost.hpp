@@ -9,9 +9,12 @@ namespace ipujax::engine::reduction {
 
 /// What combining one element takes in a vertex.
 struct VertexRate {
+  explicit VertexRate(const poplar::Target& target) : workers(target.getNumWorkerContexts()) {}
+
   double cycles_per_vector = 1;  ///< worker cycles per `vector` elements
   double vector = 2;             ///< elements
   double cycles_per_output = 12;
+  double workers;  ///< of a tile
 };
 /// Poplibs' reduction vertices: one 64-bit vector a cycle, scalar for integers.
 VertexRate rateOf(const poplar::Target& target, const poplar::Type& type);

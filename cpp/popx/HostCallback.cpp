@@ -141,10 +141,11 @@ std::vector<poplar::Tensor> hostCallback(poplar::Graph& graph, const std::string
   }
   step.attributes.set("id", id).set("dtypes", names);
   step.attributes.set("num_results", static_cast<std::int64_t>(results.size()));
-  // Two host syncs, and the bytes at 32 GB/s each way (PCIe Gen4 x16: Bow-2000 datasheet).
+  // Two host syncs, and the bytes each way.
   const auto& target = graph.getTarget();
   step.cost.sync_cycles = 2.0 * target.getGlobalSyncCycles();
-  step.cost.exchange_cycles = static_cast<double>(bytes) * target.getTileClockFrequency() / 32e9;
+  step.cost.exchange_cycles = static_cast<double>(bytes) * target.getTileClockFrequency() /
+                              target.machine().host_bytes_per_second;
   step.cost.exchange_bytes = static_cast<double>(bytes);
   ipujax::engine::emit(graph, prog, std::move(step), debugContext);
   return outputs;

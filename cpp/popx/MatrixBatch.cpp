@@ -122,7 +122,7 @@ engine::Cost cost(const poplar::Graph& graph, std::uint64_t items, std::uint64_t
   const double rounds = std::ceil(static_cast<double>(items) * tiles_per_item / tiles);
   const double busy = std::min(tiles, static_cast<double>(items) * tiles_per_item);
   const double bytes_per_tile = elements * 4 / tiles_per_item;
-  // Six workers, each a multiply-add in one cycle of its own, one in six of the tile's.
+  // Each worker does a multiply-add in one of its own cycles, which they take in turns.
   const double compute = rounds * flops / 2 / tiles_per_item;
   const double count = std::max(1.0, steps);
   engine::addComputeSet(cost, target, compute + count * rounds * 50,  // 50: a vertex's start

@@ -42,8 +42,8 @@ std::vector<std::size_t> keptShape(const Tensor& in, const std::vector<std::size
 }
 
 /// Worker cycles of a body that popc would inline: one instruction an operation, load and store.
-engine::reduction::VertexRate bodyRate(const ExprProgram& body) {
-  engine::reduction::VertexRate rate;
+engine::reduction::VertexRate bodyRate(const poplar::Target& target, const ExprProgram& body) {
+  engine::reduction::VertexRate rate(target);
   rate.vector = 1;
   rate.cycles_per_vector =
       static_cast<double>(body.instructions().size() + body.numInputs() / 2 + 1);
@@ -116,7 +116,7 @@ std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
   for (const Tensor& out : outs) spec.operands.push_back({out, engine::Access::kWrite, true});
   for (const Tensor& init : inits) spec.operands.push_back({init, engine::Access::kRead, true});
   spec.attributes.set("dims", engine::Attributes::Integers(dims.begin(), dims.end()));
-  auto rate = bodyRate(program);
+  auto rate = bodyRate(graph.getTarget(), program);
   if (named) {
     spec.kernel = "popops.reduce";
     spec.attributes.set("reducer", static_cast<std::int64_t>(*named))

@@ -79,7 +79,7 @@ def _check_installation() -> None:
     Raises:
         IpuError: an environment variable has a wrong value, or there is no extension.
     """
-    config.from_environment()
+    config.check_process_variables(os.environ)  # the extension reads some as it is loaded
     try:
         import_module("ipujax._poplar._poplar")
     except ImportError as error:
@@ -87,3 +87,4 @@ def _check_installation() -> None:
             f"[plugin] needs its built extension; got: {error}. Run make build in the source tree, "
             "or install the wheel."
         ) from None
+    config.from_environment()

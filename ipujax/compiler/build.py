@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 from ipujax.compiler.ingest import Request
@@ -24,8 +25,7 @@ def build(lowered: Lowered, request: Request) -> bytes:
             lowered.program,
             lowered.signature,
             bytecode.getvalue(),
-            request.options.out_of_memory == "error",
-            request.options.engine_without,
+            dataclasses.asdict(request.options),
         )
     except ipu.poplar.graph_memory_allocation_error as error:
         raise OutOfMemoryError(str(error)) from error

@@ -137,7 +137,7 @@ def _text_of(made: object) -> str:
     if isinstance(made, Program):
         return to_text(made)
     if isinstance(made, Lowered):
-        return f"{made.signature}\n"
+        return f"{made.signature!r}\n"
     assert isinstance(made, bytes)
     return _described(made)
 

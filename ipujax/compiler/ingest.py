@@ -19,9 +19,7 @@ class Request:
     options: config.CompileConfig
     num_replicas: int
     num_partitions: int
-    machine: str
-    ipus_per_device: int
-    num_tiles: int
+    machine: config.MachineConfig
     #: Serialised xla.OpSharding of each, for callers; empty for a program on one device.
     parameter_shardings: list[bytes] = field(default_factory=list)
     result_shardings: list[bytes] = field(default_factory=list)
@@ -61,9 +59,7 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
         options=settings,
         num_replicas=num_replicas,
         num_partitions=num_partitions,
-        machine=str(platform.get("machine", "gc200")),
-        ipus_per_device=int(platform.get("ipus_per_device", 1)),
-        num_tiles=int(platform.get("num_tiles", 1472)),
+        machine=config.machine_of(platform),
     )
 
 

@@ -24,17 +24,18 @@ from ipujax.compiler.rules.custom_call import from_stored, to_stored
 class Lowered:
     """A graph with its program, and what its callers must know."""
 
-    graph: Any
-    program: Any
-    signature: dict[str, Any]
+    graph: ipu.Graph
+    program: ipu.Sequence
+    signature: ipu.engine.Signature
 
 
 def lower(program: Program, request: Request) -> Lowered:
     """Makes the graph, runs every op's rule, and connects the streams."""
-    num_ipus = request.num_devices * request.ipus_per_device
-    target = ipu.poplar.createModelTarget(request.machine, num_ipus, request.num_tiles)
+    machine = request.machine
+    num_ipus = request.num_devices * machine.ipus_per_device
+    target = ipu.poplar.createModelTarget(machine.machine, num_ipus, machine.num_tiles)
     graph = ipu.poplar.Graph(target, request.num_devices)
-    main = ipu.poplar.program.Sequence(program.name)
+    main = ipu.poplar.program.Sequence(ipu.poplar.DebugContext(program.name))
     builder = Builder(graph, main, request.options)
     arguments = _read_arguments(builder, program)
     results = builder.lower(program.main)
@@ -42,30 +43,34 @@ def lower(program: Program, request: Request) -> Lowered:
     return Lowered(graph, main, _signature(program, builder, request))
 
 
-def _read_arguments(builder: Builder, program: Program) -> list[Any]:
+def _read_arguments(builder: Builder, program: Program) -> list[ipu.Tensor | None]:
     """The variable of each argument as callers see it; None for tokens."""
     mapped = map_parameters(builder, program)
-    variables: list[Any] = []
+    variables: list[ipu.Tensor | None] = []
     for index, value in enumerate(program.main.args):
         if value.dtype == TOKEN:
             variables.append(None)
             continue
-        debug = program.parameters[index].name
+        debug = ipu.poplar.DebugContext(program.parameters[index].name)
         type_ = builder.stored_types[value.dtype]
         variable = mapped.get(value)
         if variable is None:
             variable = builder.variable(type_, value.shape, debug)
         stream = builder.graph.addHostToDeviceFIFO(f"in{index}", type_, value.num_elements)
-        builder.copy(stream, variable, debug)
+        builder.program.add(ipu.poplar.program.Copy(stream, variable, debug))
         variables.append(variable)
     for value, variable in zip(program.main.args, variables, strict=True):
         if variable is not None:
-            builder.tensors[value] = from_stored(builder, variable, value.dtype, "argument")
+            debug = ipu.poplar.DebugContext("argument")
+            builder.tensors[value] = from_stored(builder, variable, value.dtype, debug)
     return variables
 
 
 def _write_results(
-    builder: Builder, program: Program, arguments: list[Any], results: list[Any]
+    builder: Builder,
+    program: Program,
+    arguments: list[ipu.Tensor | None],
+    results: list[ipu.Tensor | None],
 ) -> None:
     """Results of donated arguments go through the argument's variable, after all have been read.
 
@@ -78,61 +83,58 @@ def _write_results(
         None if tensor is None else to_stored(builder, tensor, value.dtype, debug[j])
         for j, (tensor, value) in enumerate(zip(results, values, strict=True))
     ]
-    taken_over = _Overwritten([arguments[i] for i in alias if i >= 0])
-    for j, tensor in enumerate(stored):
-        if tensor is None:
-            continue
-        own = arguments[alias[j]] if alias[j] >= 0 else None
-        if own is None or taken_over.is_seen_by(tensor, own):
+    owns = [arguments[i] if i >= 0 else None for i in alias]
+    taken_over = _Overwritten([own for own in owns if own is not None])
+    for j, (tensor, own) in enumerate(zip(stored, owns, strict=True)):
+        if tensor is not None and (own is None or taken_over.is_seen_by(tensor, own)):
             stored[j] = builder.materialise(tensor, debug[j])
     for j, value in enumerate(values):
-        tensor = stored[j]
+        tensor, own = stored[j], owns[j]
         if tensor is None:
             continue
-        if alias[j] >= 0 and tensor != arguments[alias[j]]:
-            if tensor.intersectsWith(arguments[alias[j]]):
+        if own is not None and tensor != own:
+            if tensor.intersectsWith(own):
                 tensor = builder.materialise(tensor, debug[j])
-            builder.copy(tensor, arguments[alias[j]], debug[j])
-        if alias[j] >= 0:
-            tensor = arguments[alias[j]]
+            builder.copy(tensor, own, debug[j])
+        tensor = tensor if own is None else own
         type_ = builder.stored_types[value.dtype]
         stream = builder.graph.addDeviceToHostFIFO(f"out{j}", type_, value.num_elements)
-        builder.copy(tensor, stream, debug[j])
+        builder.program.add(ipu.poplar.program.Copy(tensor, stream, debug[j]))
 
 
 class _Overwritten:
     """The arguments that results take over."""
 
-    def __init__(self, variables: list[Any]):
+    def __init__(self, variables: list[ipu.Tensor]):
         self._variables = variables
-        kinds: dict[Any, list[Any]] = {}
+        kinds: dict[ipu.Type, list[ipu.Tensor]] = {}
         for variable in variables:
             kinds.setdefault(variable.elementType(), []).append(variable.flatten())
         self._joined = [ipu.poplar.concat(same, 0) for same in kinds.values()]
 
-    def is_seen_by(self, tensor: Any, own: Any) -> bool:
+    def is_seen_by(self, tensor: ipu.Tensor, own: ipu.Tensor) -> bool:
         """Whether the tensor has elements of one of them, other than `own`."""
         if not any(tensor.intersectsWith(joined) for joined in self._joined):
             return False
         return any(tensor.intersectsWith(v) for v in self._variables if v is not own)
 
 
-def _result_debug(value: Value, name: str) -> Any:
+def _result_debug(value: Value, name: str) -> ipu.DebugContext:
     line = value.op.source.line if value.op is not None else ""
     return ipu.poplar.DebugContext(name, line)
 
 
-def _signature(program: Program, builder: Builder, request: Request) -> dict[str, Any]:
+def _signature(program: Program, builder: Builder, request: Request) -> ipu.engine.Signature:
     inputs, outputs = request.parameter_shardings, request.result_shardings
-    return {
-        "name": program.name,
-        "inputs": _specs(program.main.args, program.seen_arguments, inputs),
-        "outputs": _specs(program.main.results, program.seen_results, outputs),
-        "output_alias": program.output_alias,
-        "has_host_callbacks": builder.has_host_callbacks,
-        "num_replicas": request.num_devices,
-        "interface": _interface(request.module) if request.num_devices > 1 else "",
-    }
+    return ipu.engine.Signature(
+        program.name,
+        _specs(program.main.args, program.seen_arguments, inputs),
+        _specs(program.main.results, program.seen_results, outputs),
+        program.output_alias,
+        builder.has_host_callbacks,
+        request.num_devices,
+        _interface(request.module) if request.num_devices > 1 else "",
+    )
 
 
 def _interface(module: Any) -> str:
@@ -152,22 +154,16 @@ def _interface(module: Any) -> str:
 
 def _specs(
     values: list[Value], seen: dict[int, Seen], shardings: list[bytes]
-) -> list[dict[str, Any]]:
+) -> list[ipu.engine.TensorSpec]:
     """What callers hand over and get, in order; shapes and bytes are those of one replica."""
     specs = []
     for index, value in enumerate(values):
         sharding = shardings[index] if shardings else b""
         if value.dtype == TOKEN:
-            specs.append({"dtype": TOKEN, "shape": [], "bytes": 0, "sharding": sharding})
+            specs.append(ipu.engine.TensorSpec(TOKEN, [], 0, sharding))
             continue
         row = DTYPES[value.dtype]
         outside = seen.get(index, Seen(row.jax_name, value.shape))
-        specs.append(
-            {
-                "dtype": outside.dtype,
-                "shape": list(outside.shape),
-                "bytes": value.num_elements * row.size,
-                "sharding": sharding,
-            }
-        )
+        size = value.num_elements * row.size
+        specs.append(ipu.engine.TensorSpec(outside.dtype, outside.shape, size, sharding))
     return specs

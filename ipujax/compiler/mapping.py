@@ -6,8 +6,6 @@ copy. Arguments that a product sees transposed, and all others, are spread evenl
 
 from __future__ import annotations
 
-from typing import Any
-
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Program, Value, walk_ops
 from ipujax.compiler.rules import poplar as ipu
@@ -15,14 +13,14 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.dot_general import grouped_shape
 
 
-def map_parameters(builder: Builder, program: Program) -> dict[Value, Any]:
+def map_parameters(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]:
     """Variables for arguments that a planner allocates, by argument."""
     arguments = {
         value: parameter.name
         for value, parameter in zip(program.main.args, program.parameters, strict=True)
         if value.dtype in DTYPES and DTYPES[value.dtype].kind == "f" and value.num_elements
     }
-    mapped: dict[Value, Any] = {}
+    mapped: dict[Value, ipu.Tensor] = {}
     for op in walk_ops(program.main):
         if op.name == "dot_general" and any(v in arguments for v in op.operands):
             _allocate(builder, op, arguments, mapped)
@@ -30,7 +28,7 @@ def map_parameters(builder: Builder, program: Program) -> dict[Value, Any]:
 
 
 def _allocate(
-    builder: Builder, op: Op, arguments: dict[Value, str], mapped: dict[Value, Any]
+    builder: Builder, op: Op, arguments: dict[Value, str], mapped: dict[Value, ipu.Tensor]
 ) -> None:
     lhs, rhs = op.operands
     row = DTYPES[op.results[0].dtype]

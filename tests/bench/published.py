@@ -13,15 +13,6 @@ from tests.bench import source_tree
 from tests.bench.row import Row
 
 BOUND = 0.05
-_SIGNATURE = {
-    "name": "published",
-    "inputs": [],
-    "outputs": [],
-    "output_alias": [],
-    "has_host_callbacks": False,
-    "num_replicas": 1,
-    "interface": "",
-}
 #: The machine of each measurement: `add` on Bow, `scaled_add` on an Mk2.
 _MACHINES = {"add": "bow", "scaled_add": "gc200"}
 
@@ -47,11 +38,11 @@ def elementwise_cycles(op: str, elements_per_tile: int, num_tiles: int) -> float
         tensors.append(tensor)
     program = poplar.program.Sequence()
     if op == "scaled_add":
-        popops.scaledAddTo(graph, *tensors, 2.5, program)
+        popops.scaledAddTo(graph, tensors[0], tensors[1], 2.5, program)
     else:
         first, second = (popops.expr.PlaceHolder(i) for i in (1, 2))
         _poplar.popx.map(graph, [popops.expr.Add(first, second)], tensors, program)
-    image = _poplar.engine.buildImage(graph, program, _SIGNATURE, "")
+    image = _poplar.engine.buildImage(graph, program, _poplar.engine.Signature("published"))
     cycles = _poplar.engine.inspectImage(image)["cost"]["compute_cycles"]
     return float(cycles + popops.timerCycles)
 

@@ -1,18 +1,17 @@
-"""Follows docs/add-an-op.md literally, on a copy of the Python package and of the op tables."""
+"""Follows docs/add-an-op.md literally, on a copy of the source tree."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.changes.tree import ROOT, Tree
+
 PAGE = ROOT / "docs" / "add-an-op.md"
-BLOCK = re.compile(r"^```(python|diff) (\S+)\n(.*?)^```", flags=re.M | re.S)
+BLOCK = re.compile(r"^```(python|cpp|diff) (\S+)\n(.*?)^```", flags=re.M | re.S)
 #: By section of the page: the op it adds, a program with it, and the name of its case.
 OPS = {1: ("tan", "lax.tan(x)", "tan-float32"), 2: ("reverse", "lax.rev(x, (0,))", "reverse")}
 
@@ -45,6 +44,17 @@ for run in case.runs:
     test_cases.test_case(case, run)
 """
 
+#: All cases of a function.
+CASES = """
+from tests.ops import test_cases
+
+cases = [case for case in test_cases.CASES if case.name.startswith("@CASE@-")]
+assert cases
+for case in cases:
+    for run in case.runs:
+        test_cases.test_case(case, run)
+"""
+
 
 def blocks_of(section: int) -> list[tuple[str, str, str]]:
     """(kind, file, text) of a section's blocks that name a file."""
@@ -68,45 +78,66 @@ def change(path: Path, diff: str, undo: bool = False) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("ipujax", "tests/cases", "tests/ops"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
-    (tmp_path / "tests" / "__init__.py").touch()
-    return tmp_path
-
-
-def run_in(run_python: Any, copy: Path, name: str) -> None:
+def run_in(run_python: Any, tree: Tree, name: str) -> None:
     """Runs a script of the copy, with the copy's packages."""
-    run = run_python(copy / name, env={"PYTHONPATH": f"{copy}{os.pathsep}"}, timeout=600)
+    run = run_python(tree.root / name, env=tree.environment(), timeout=600)
     assert run.returncode == 0, f"{name}: {run.stdout}{run.stderr}"
 
 
+def follow(run_python: Any, tree: Tree, section: int) -> None:
+    """Writes each block to the file that it names, and runs those that stand in no folder."""
+    for kind, name, text in blocks_of(section):
+        if kind == "diff":
+            change(tree.root / name, text)
+        else:
+            tree.write(name, text)
+        if "/" not in name:
+            if any(path.startswith("cpp/") for path in tree.changed()):
+                tree.build()
+            run_in(run_python, tree, name)
+
+
 @pytest.mark.parametrize("section", OPS)
-def test_a_stablehlo_op_is_added_in_two_files(run_python: Any, copy: Path, section: int) -> None:
+def test_a_stablehlo_op_is_added_in_two_files(
+    run_python: Any, tmp_path: Path, section: int
+) -> None:
+    tree = Tree(tmp_path)
     op, program, case = OPS[section]
     blocks = blocks_of(section)
     assert {kind for kind, _, _ in blocks} == {"diff"}
     assert len({name for _, name, _ in blocks}) == 2
     for undo, script in ((True, WITHOUT), (False, WITH)):
         for _, name, diff in blocks:
-            change(copy / name, diff, undo)
+            change(tree.root / name, diff, undo)
         text = script.replace("@OP@", op).replace("@CASE@", case)
-        (copy / "check.py").write_text(text.replace("@PROGRAM@", program))
-        run_in(run_python, copy, "check.py")
-    for _, name, _ in blocks:
-        assert (copy / name).read_text() == (ROOT / name).read_text()
+        tree.write("check.py", text.replace("@PROGRAM@", program))
+        run_in(run_python, tree, "check.py")
+    assert tree.changed() == []
 
 
-def test_a_custom_call_is_added_in_one_file(run_python: Any, copy: Path) -> None:
-    blocks = blocks_of(3)
-    assert [name for _, name, _ in blocks] == [
-        "refused.py",
-        "ipujax/compiler/rules/column_cholesky.py",
-        "check.py",
+def test_a_custom_call_is_added_in_one_file(run_python: Any, tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    follow(run_python, tree, 3)
+    assert tree.changed() == ["ipujax/compiler/rules/column_cholesky.py"]
+
+
+def test_an_elementwise_operation_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    follow(run_python, tree, 4)
+    assert tree.changed() == [
+        "cpp/engine/expr/ElementwiseOps.def",
+        "ipujax/compiler/rules/elementwise.py",
+        "tests/cases/elementwise.py",
     ]
-    for _, name, text in blocks:
-        (copy / name).write_text(text)
-        if "/" not in name:
-            run_in(run_python, copy, name)
+    tree.write("cases.py", CASES.replace("@CASE@", "softsign"))
+    run_in(run_python, tree, "cases.py")
+
+
+def test_a_poplibs_function_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    follow(run_python, tree, 5)
+    assert tree.changed() == [
+        "cpp/bindings/bind_move.cpp",
+        "cpp/popops/RunningSum.cpp",
+        "cpp/popops/RunningSum.hpp",
+    ]

@@ -40,7 +40,7 @@ def _sharded(how: str) -> Check:
 
 
 def _programs(kind: str, how: str) -> Check:
-    from ipujax.config import MECHANISMS
+    from ipujax.config import mechanisms
     from ipujax.verification.oracles import Oracle
     from tests.fuzz.programs.compare import compare, switched_off
     from tests.fuzz.programs.program import from_seed
@@ -49,7 +49,7 @@ def _programs(kind: str, how: str) -> Check:
     atexit.register(interpreter.close)
 
     def one(seed: int) -> dict:
-        without = {"each": MECHANISMS, "none": ()}.get(how, switched_off(seed))
+        without = {"each": mechanisms(), "none": ()}.get(how, switched_off(seed))
         program = from_seed(seed, kind)
         outcome = compare(program, without, interpreter.run, how != "interpreter")
         return {

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from ipujax.config import MECHANISMS
+from ipujax.config import mechanisms
 from ipujax.verification.oracles import Oracle
 from tests.fuzz import chunks
 from tests.fuzz.programs import compare, second_opinion
@@ -144,7 +144,7 @@ def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch):
     assert compare.compare(program, (), interpreter.run).differences
     switched = lambda without="": lambda code, a: wrong if without else right  # noqa: E731
     monkeypatch.setattr(compare, "on_ipu", switched)
-    (difference, *_) = compare.compare(program, MECHANISMS[:1], interpreter.run).differences
+    (difference, *_) = compare.compare(program, mechanisms()[:1], interpreter.run).differences
     assert difference.startswith("without loops: result 0")
     interpreter.close()
 

@@ -95,10 +95,9 @@ def test_a_machine_of_another_size(run):
 OPTIONS = [
     ("device_count", 0, "an integer from 1"),
     ("device_count", "four", "an integer from 1"),
-    ("num_tiles", -3, "an integer from 1 to 1472"),
-    ("num_tiles", 1473, "an integer from 1 to 1472"),
-    ("clock_hz", -1.0, "a number above 0"),
-    ("device_kind", 3, "a name"),
+    ("num_tiles", -3, "an integer from 0 to 1472"),
+    ("num_tiles", 1473, "an integer from 0 to 1472"),
+    ("machine", 3, "a name"),
 ]
 
 

@@ -24,11 +24,11 @@ void complete(build::Draft& draft) {
   draft.image.num_tiles = draft.graph->target.getNumTiles();
 }
 
-void judgeMemory(const Image& image, OutOfMemory policy,
+void judgeMemory(const Image& image, bool refuse,
                  const std::function<void(const std::string&)>& log = {}) {
   const std::string report = outOfMemoryReport(image);
   if (report.empty()) return;
-  if (policy == OutOfMemory::kError) throw poplar::graph_memory_allocation_error(report);
+  if (refuse) throw poplar::graph_memory_allocation_error(report);
   const std::string message = report + " The IPU Model runs it all the same.";
   log ? log(message) : static_cast<void>(std::fprintf(stderr, "ipujax: %s\n", message.c_str()));
 }
@@ -100,12 +100,13 @@ std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::prog
   build::Draft draft;
   draft.image.signature = std::move(options.signature);
   draft.image.stablehlo = std::move(options.stablehlo);
-  draft.image.mechanisms = options.mechanisms;
+  draft.image.mechanisms = Mechanisms::without(options.options.textOr("engine_without", ""));
   draft.image.signature.output_alias.resize(draft.image.signature.outputs.size(), -1);
   build::flatten(draft, graph.impl(), *prog.node(), {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);
-  judgeMemory(draft.image, options.out_of_memory, options.log);
+  const bool refuse = options.options.textOr("out_of_memory", "log") == "error";
+  judgeMemory(draft.image, refuse, options.log);
   return std::make_shared<const Image>(std::move(draft.image));
 }
 
@@ -114,23 +115,22 @@ std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::prog
 namespace poplar {
 
 namespace {
-ipujax::engine::OutOfMemory policyOf(const OptionFlags& options) {
-  using ipujax::engine::OutOfMemory;
-  OutOfMemory policy = OutOfMemory::kLog;
+bool refusesOutOfMemory(const OptionFlags& options) {
+  bool refuse = false;
   for (const auto& [name, value] : options) {
     if (name != "debug.outOfMemory" || (value != "log" && value != "error"))
       throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
                            name + " = " + value);
-    if (value == "error") policy = OutOfMemory::kError;
+    refuse = value == "error";
   }
-  return policy;
+  return refuse;
 }
 }  // namespace
 
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
                         const OptionFlags& opt, ProgressFunc progressCallBack,
                         const DebugContext& debugContext) {
-  const auto policy = policyOf(opt);
+  const bool refuse = refusesOutOfMemory(opt);
   if (graph.getReplicationFactor() > 1) {
     throw poplar_error("[compileGraph] needs a graph of one replica; got " +
                        std::to_string(graph.getReplicationFactor()) +
@@ -181,7 +181,7 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
          stream.type() == DataStreamType::HostToDeviceFIFO});
   }
   ipujax::engine::verify(draft.image);
-  ipujax::engine::judgeMemory(draft.image, policy);
+  ipujax::engine::judgeMemory(draft.image, refuse);
   if (progressCallBack) progressCallBack(1, 1);
   return Executable(std::make_shared<const ipujax::engine::Image>(std::move(draft.image)));
 }

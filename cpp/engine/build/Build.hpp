@@ -9,13 +9,11 @@
 
 namespace ipujax::engine {
 
-enum class OutOfMemory { kLog, kError };
-
 struct BuildOptions {
   Signature signature;  ///< inputs and outputs in the order of the graph's streams
   std::string stablehlo;
-  OutOfMemory out_of_memory = OutOfMemory::kLog;
-  Mechanisms mechanisms;
+  /// The user's, by the names that `ipujax/config.py` declares; an absent one is its default.
+  Attributes options;
   /// Told, once for a build, by how much a program does not fit; stderr where empty.
   std::function<void(const std::string&)> log;
 };

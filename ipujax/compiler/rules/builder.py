@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -22,20 +21,24 @@ _SHARED_CONSTANT_BYTES = 1024
 class Builder:
     """Lowers blocks into the graph. `program` is the Sequence that rules add to."""
 
-    def __init__(self, graph: Any, program: Any, options: CompileConfig):
+    def __init__(self, graph: ipu.Graph, program: ipu.Sequence, options: CompileConfig):
         self.graph = graph
         self.program = program
         self._scoped_options = ScopedOptions(options)
         self._set_options(options)  #: `options`: those of the op that is being lowered
-        self.tensors: dict[Value, Any] = {}
+        self.tensors: dict[Value, ipu.Tensor] = {}
         self.has_host_callbacks = False
         self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
-        self._constants: dict[Any, Any] = {}
-        self._debug: dict[Source, Any] = {}
+        self._constants: dict[object, ipu.Tensor] = {}
+        self._debug: dict[Source, ipu.DebugContext] = {}
         poplar = ipu.poplar
-        # None: double, which the SDK's Poplar has no type for.
-        self.types = {n: getattr(poplar, row.poplar, None) for n, row in DTYPES.items()}
-        self.stored_types = {n: getattr(poplar, row.stored, None) for n, row in DTYPES.items()}
+        rows = DTYPES.items()  # without double where Poplar has no type for it
+        self.types: dict[str, ipu.Type] = {
+            n: getattr(poplar, row.poplar) for n, row in rows if hasattr(poplar, row.poplar)
+        }
+        self.stored_types: dict[str, ipu.Type] = {
+            n: getattr(poplar, row.stored) for n, row in rows if hasattr(poplar, row.stored)
+        }
 
     @property
     def matmul_options(self) -> dict[str, str]:
@@ -53,21 +56,21 @@ class Builder:
 
     # Values --------------------------------------------------------------------------------------
 
-    def tensor(self, value: Value) -> Any:
+    def tensor(self, value: Value) -> ipu.Tensor:
         """The value's tensor; constants are made when first asked for."""
         found = self.tensors.get(value)
         if found is None:
             found = self.tensors[value] = self._constant(value)
         return found
 
-    def operands(self, op: Op) -> list[Any]:
+    def operands(self, op: Op) -> list[ipu.Tensor]:
         return [self.tensor(value) for value in op.operands]
 
-    def type_of(self, value: Value) -> Any:
+    def type_of(self, value: Value) -> ipu.Type:
         """The Poplar type in which the value is computed."""
         return self.types[value.dtype]
 
-    def _constant(self, value: Value) -> Any:
+    def _constant(self, value: Value) -> ipu.Tensor:
         const = value.const
         if const is None:
             raise AssertionError(f"{value!r} has no tensor yet")
@@ -81,7 +84,8 @@ class Builder:
         tensor = self._constants.get(key)
         if tensor is None:
             type_ = self.types[value.dtype]
-            tensor = self.graph.addConstantBytes(type_, list(shape), data, "constant")
+            debug = ipu.poplar.DebugContext("constant")
+            tensor = self.graph.addConstantBytes(type_, shape, data, debug)
             self._constants[key] = tensor
         if not one:
             return tensor
@@ -89,7 +93,7 @@ class Builder:
 
     # Program -------------------------------------------------------------------------------------
 
-    def debug(self, op: Op) -> Any:
+    def debug(self, op: Op) -> ipu.DebugContext:
         """Name and source line of the op, for accounts and errors."""
         source = op.source
         context = self._debug.get(source)
@@ -98,25 +102,32 @@ class Builder:
             context = self._debug[source] = ipu.poplar.DebugContext(name, source.line)
         return context
 
-    def variable(self, type_: Any, shape: Sequence[int], debug: Any) -> Any:
+    def variable(
+        self, type_: ipu.Type, shape: Sequence[int], debug: ipu.DebugContext
+    ) -> ipu.Tensor:
         """A fresh variable, spread over all tiles."""
         tensor = self.graph.addVariable(type_, list(shape), debug)
         ipu.poplar.poputil.mapTensorLinearly(self.graph, tensor)
         return tensor
 
-    def copy(self, source: Any, target: Any, debug: Any) -> None:
+    def copy(self, source: ipu.Tensor, target: ipu.Tensor, debug: ipu.DebugContext) -> None:
         self.program.add(ipu.poplar.program.Copy(source, target, debug))
 
-    def materialise(self, tensor: Any, debug: Any) -> Any:
+    def materialise(self, tensor: ipu.Tensor, debug: ipu.DebugContext) -> ipu.Tensor:
         """A fresh variable with the tensor's elements."""
         variable = self.variable(tensor.elementType(), tensor.shape, debug)
         self.copy(tensor, variable, debug)
         return variable
 
-    def map(self, expressions: list[Any], tensors: list[Any], debug: Any) -> list[Any]:
+    def map(
+        self,
+        expressions: Sequence[ipu.Expr],
+        tensors: Sequence[ipu.Tensor],
+        debug: ipu.DebugContext,
+    ) -> list[ipu.Tensor]:
         return list(ipu.popx.map(self.graph, expressions, tensors, self.program, debug))
 
-    def round_bfloat16(self, op: Op, tensors: Sequence[Any]) -> list[Any]:
+    def round_bfloat16(self, op: Op, tensors: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:
         """Rounds the results that are bfloat16: for ops that compute in float32."""
         rounded = []
         for value, tensor in zip(op.results, tensors, strict=True):
@@ -129,7 +140,7 @@ class Builder:
 
     # Blocks --------------------------------------------------------------------------------------
 
-    def lower(self, block: Block) -> list[Any]:
+    def lower(self, block: Block) -> list[ipu.Tensor | None]:
         """Adds the block's ops to the program; gives the tensors of its results."""
         tensors = self.tensors
         for op in block.ops:
@@ -138,11 +149,12 @@ class Builder:
                 self._set_options(options)
             made = RULES[op.name](self, op)
             for value, tensor in zip(op.results, made, strict=True):
-                tensors[value] = tensor
+                if tensor is not None:  # else a token
+                    tensors[value] = tensor
         return [self.tensor(value) if value.dtype != "token" else None for value in block.results]
 
     @contextmanager
-    def inside(self, program: Any) -> Iterator[None]:
+    def inside(self, program: ipu.Sequence) -> Iterator[None]:
         """Rules add to `program` for a while: a loop's body, a branch."""
         outer, self.program = self.program, program
         try:
@@ -151,7 +163,7 @@ class Builder:
             self.program = outer
 
 
-def broadcast_to(tensor: Any, shape: Shape) -> Any:
+def broadcast_to(tensor: ipu.Tensor, shape: Shape) -> ipu.Tensor:
     """A view with dimensions of size 1 repeated; `tensor` has the rank of `shape`."""
     for dim, (have, want) in enumerate(zip(tensor.shape, shape, strict=True)):
         if have != want:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op, Value, combiner_of, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -51,13 +50,13 @@ _ARRAYS_PER_MAP = 8
 
 
 @rule("partition_id", "replica_id")
-def device_id(builder: Builder, op: Op) -> Sequence[Any]:
+def device_id(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The number of the replica that runs the program."""
     return [builder.graph.addReplicationIndexConstant(builder.debug(op))]
 
 
 @rule("all_reduce")
-def all_reduce(builder: Builder, op: Op) -> Sequence[Any]:
+def all_reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Several arrays at once, each combined by the same body."""
     groups = groups_of(builder, op)
     tensors = builder.operands(op)
@@ -79,7 +78,7 @@ def all_reduce(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("cross-replica-sum")
-def cross_replica_sum(builder: Builder, op: Op) -> Sequence[Any]:
+def cross_replica_sum(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The older form of an all_reduce that adds."""
     operator = ipu.gcl.CollectiveOperator.ADD
     results = ipu.popx.allReduce(
@@ -94,7 +93,7 @@ def cross_replica_sum(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("reduce_scatter")
-def reduce_scatter(builder: Builder, op: Op) -> Sequence[Any]:
+def reduce_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Each member gets its part of dimension `scatter_dimension` of each array's combination."""
     groups, name = groups_of(builder, op), operator_of(op)
     dim, debug = op.attrs["scatter_dimension"], builder.debug(op)
@@ -119,7 +118,7 @@ def reduce_scatter(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("all_gather")
-def all_gather(builder: Builder, op: Op) -> Sequence[Any]:
+def all_gather(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The members' arrays one after another along `all_gather_dim`."""
     groups, dim, debug = groups_of(builder, op), op.attrs["all_gather_dim"], builder.debug(op)
     results = []
@@ -138,7 +137,7 @@ def all_gather(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("all_to_all")
-def all_to_all(builder: Builder, op: Op) -> Sequence[Any]:
+def all_to_all(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Part j along `split_dimension` goes to member j; what comes lies along `concat_dimension`."""
     groups, attrs, debug = groups_of(builder, op), op.attrs, builder.debug(op)
     size = len(groups[0])
@@ -158,7 +157,7 @@ def all_to_all(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("collective_permute")
-def collective_permute(builder: Builder, op: Op) -> Sequence[Any]:
+def collective_permute(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Along pairs (source, target); who receives nothing gets zeros."""
     pairs = [(int(a), int(b)) for a, b in op.attrs["source_target_pairs"]]
     return [
@@ -168,7 +167,7 @@ def collective_permute(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("collective_broadcast")
-def collective_broadcast(builder: Builder, op: Op) -> Sequence[Any]:
+def collective_broadcast(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """All members get the first one's array; devices in no group get zeros."""
     groups = groups_of(builder, op)
     return [
@@ -209,7 +208,7 @@ def _channel(op: Op) -> int:
     return int(found[1]) if found else 0
 
 
-def _comm_group(builder: Builder, groups: Groups) -> Any:
+def _comm_group(builder: Builder, groups: Groups) -> ipu.gcl.CommGroup | None:
     """The gcl.CommGroup of these groups, or None where there is none."""
     num_replicas = builder.graph.getReplicationFactor()
     size, wanted = len(groups[0]), sorted(groups)
@@ -238,7 +237,7 @@ def _is_gcl(name: str, values: Sequence[Value]) -> bool:
     return not name.startswith("LOGICAL") or all(value.dtype == "i1" for value in values)
 
 
-def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> Any:
+def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tensor:
     """Any body: everybody gets all arrays and combines them, in the members' order."""
     size = len(groups[0])
     if any(len(group) != size for group in groups):
@@ -266,7 +265,9 @@ def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> Any:
     return combined
 
 
-def _own_part(builder: Builder, whole: Any, dim: int, groups: Groups, debug: Any) -> Any:
+def _own_part(
+    builder: Builder, whole: ipu.Tensor, dim: int, groups: Groups, debug: ipu.DebugContext
+) -> ipu.Tensor:
     """What a reduce_scatter leaves on each member of an array that all have."""
     parts = _members_first(whole, dim, len(groups[0]))
     shape = list(parts.shape)[1:]
@@ -276,13 +277,15 @@ def _own_part(builder: Builder, whole: Any, dim: int, groups: Groups, debug: Any
     return part.reshape(shape)
 
 
-def _parts_in_order(builder: Builder, value: Value, dim: int, size: int, debug: Any) -> Any:
+def _parts_in_order(
+    builder: Builder, value: Value, dim: int, size: int, debug: ipu.DebugContext
+) -> ipu.Tensor:
     """The value's `size` parts along the dimension, each whole, one after another."""
     parts = _members_first(builder.tensor(value), dim, size)
     return builder.materialise(parts, debug) if math.prod(value.shape[:dim]) > 1 else parts
 
 
-def _members_first(tensor: Any, dim: int, size: int) -> Any:
+def _members_first(tensor: ipu.Tensor, dim: int, size: int) -> ipu.Tensor:
     """A view of `size` equal parts of the dimension, the parts' number first."""
     shape = list(tensor.shape)
     parts = tensor.reshape([*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, declare
@@ -15,7 +14,7 @@ declare("iota", cheap=True)
 
 
 @rule("iota")
-def iota(builder: Builder, op: Op) -> Sequence[Any]:
+def iota(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """A line of whole numbers, seen in every row of the result."""
     result, axis = op.results[0], op.attrs["iota_dimension"]
     length, debug = result.shape[axis], builder.debug(op)

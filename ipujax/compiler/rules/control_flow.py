@@ -6,7 +6,6 @@ The engine makes copies between whole variables cost nothing where their lifetim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Value, declare
@@ -21,7 +20,7 @@ declare("create_token", "after_all", unique=True, replicated="a token has no ele
 
 
 @rule("while")
-def while_loop(builder: Builder, op: Op) -> Sequence[Any]:
+def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Repeat where the number of iterations is known, else RepeatWhileTrue."""
     cond, body = op.regions
     debug = builder.debug(op)
@@ -31,7 +30,8 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Any]:
             builder.copy(builder.tensor(value), carry, debug)
     program = ipu.poplar.program
     for arguments in (cond.args, body.args):
-        builder.tensors.update(zip(arguments, carries, strict=False))
+        pairs = zip(arguments, carries, strict=False)
+        builder.tensors.update((value, carry) for value, carry in pairs if carry is not None)
     body_program = program.Sequence(debug)
     with builder.inside(body_program):
         _copy_together(builder, builder.lower(body), carries, debug)
@@ -41,6 +41,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Any]:
     cond_program = program.Sequence(debug)
     with builder.inside(cond_program):
         (predicate,) = builder.lower(cond)
+        assert predicate is not None
         # A predicate of its own: what the condition gives may be a view or a constant.
         flag = builder.variable(ipu.poplar.BOOL, [], debug)
         builder.copy(predicate.reshape([]), flag, debug)
@@ -49,7 +50,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("raise_if")
-def raise_if(builder: Builder, op: Op) -> Sequence[Any]:
+def raise_if(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Ends the program with the op's message where the operand is true."""
     debug, program = builder.debug(op), ipu.poplar.program
     flag = builder.tensor(op.operands[0]).reshape([])
@@ -60,7 +61,7 @@ def raise_if(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("case")
-def case(builder: Builder, op: Op) -> Sequence[Any]:
+def case(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Switch; an index outside takes the last branch, as in StableHLO."""
     debug, program = builder.debug(op), ipu.poplar.program
     results = [_variable(builder, value, debug) for value in op.results]
@@ -72,7 +73,7 @@ def case(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("if")
-def if_else(builder: Builder, op: Op) -> Sequence[Any]:
+def if_else(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     debug, program = builder.debug(op), ipu.poplar.program
     results = [_variable(builder, value, debug) for value in op.results]
     on_true, on_false = (_branch(builder, region, results, debug) for region in op.regions)
@@ -82,28 +83,33 @@ def if_else(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("create_token", "after_all")
-def token(builder: Builder, op: Op) -> Sequence[Any]:
+def token(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Tokens only order effects, which the schedule keeps in order; they have no bytes."""
     return [None]
 
 
-def _variable(builder: Builder, value: Value, debug: Any) -> Any:
+def _variable(builder: Builder, value: Value, debug: ipu.DebugContext) -> ipu.Tensor | None:
     if value.dtype == TOKEN:
         return None
     return builder.variable(builder.type_of(value), value.shape, debug)
 
 
-def _branch(builder: Builder, region: Block, results: list[Any], debug: Any) -> Any:
+def _branch(
+    builder: Builder, region: Block, results: list[ipu.Tensor | None], debug: ipu.DebugContext
+) -> ipu.Sequence:
     branch = ipu.poplar.program.Sequence(debug)
     with builder.inside(branch):
         for source, target in zip(builder.lower(region), results, strict=True):
-            if target is not None:
+            if source is not None and target is not None:
                 builder.copy(source, target, debug)
     return branch
 
 
 def _copy_together(
-    builder: Builder, sources: Sequence[Any], targets: Sequence[Any], debug: Any
+    builder: Builder,
+    sources: Sequence[ipu.Tensor | None],
+    targets: Sequence[ipu.Tensor | None],
+    debug: ipu.DebugContext,
 ) -> None:
     """All targets take their sources' values as they were before any of the copies.
 
@@ -113,7 +119,7 @@ def _copy_together(
     pending = [
         (source, target)
         for source, target in zip(sources, targets, strict=True)
-        if target is not None and source != target
+        if source is not None and target is not None and source != target
     ]
     while pending:
         free = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ declare("convolution", product=True)
 
 
 @rule("convolution")
-def convolution(builder: Builder, op: Op) -> Sequence[Any]:
+def convolution(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Operands are seen as poplin's: [batch, channels, field...], [group, out, in, kernel...]."""
     numbers, attrs, debug = op.attrs["dimension_numbers"], op.attrs, builder.debug(op)
     data, kernel = builder.operands(op)
@@ -70,7 +69,7 @@ def convolution(builder: Builder, op: Op) -> Sequence[Any]:
     return builder.round_bfloat16(op, [product.dimShuffle(inverse)])
 
 
-def _batch_groups_as_channels(data: Any, groups: int) -> Any:
+def _batch_groups_as_channels(data: ipu.Tensor, groups: int) -> ipu.Tensor:
     """[groups * n, c, ...] -> [n, groups * c, ...]: each group convolves its part of the batch."""
     batch, channels, *field = data.shape
     split = data.reshape([groups, batch // groups, channels, *field])
@@ -79,8 +78,8 @@ def _batch_groups_as_channels(data: Any, groups: int) -> Any:
 
 
 def _cut_to_nothing_before(
-    builder: Builder, op: Op, data: Any, padding: list[list[int]], dilation: list[int]
-) -> Any:
+    builder: Builder, op: Op, data: ipu.Tensor, padding: list[list[int]], dilation: list[int]
+) -> ipu.Tensor:
     """Pads where a negative edge takes all that the field has, and the other edge adds to it.
 
     poplin cuts before it pads. `padding` and `dilation` of such dimensions become none, in place.
@@ -102,12 +101,12 @@ def _cut_to_nothing_before(
 
 def _params(
     op: Op,
-    data: Any,
-    weights: Any,
-    type_: Any,
+    data: ipu.Tensor,
+    weights: ipu.Tensor,
+    type_: ipu.Type,
     padding: list[list[int]],
     input_dilation: list[int],
-) -> Any:
+) -> ipu.poplin.ConvParams:
     poplin, attrs = ipu.poplin, op.attrs
     groups, out_channels, in_channels, *kernel_shape = weights.shape
     rank = len(kernel_shape)
@@ -153,7 +152,9 @@ def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
     return cut, cut * dilation + edge
 
 
-def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any, type_: Any) -> tuple[Any, Any]:
+def _of_one_type(
+    builder: Builder, op: Op, data: ipu.Tensor, kernel: ipu.Tensor, type_: ipu.Type
+) -> tuple[ipu.Tensor, ipu.Tensor]:
     """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
     if all(is_integer(each) for each in (data.elementType(), kernel.elementType(), type_)):
         return data, kernel
@@ -168,6 +169,8 @@ def _of_one_type(builder: Builder, op: Op, data: Any, kernel: Any, type_: Any) -
     return data, kernel
 
 
-def _cast(builder: Builder, tensor: Any, type_: Any, debug: Any) -> Any:
+def _cast(
+    builder: Builder, tensor: ipu.Tensor, type_: ipu.Type, debug: ipu.DebugContext
+) -> ipu.Tensor:
     e = ipu.popops.expr
     return builder.map([e.Cast(e.PlaceHolder(1), type_)], [tensor], debug)[0]

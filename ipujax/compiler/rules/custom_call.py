@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Op, declare
@@ -24,13 +23,13 @@ def refusal(op: Op) -> str | None:
 
 
 @rule("custom_call")
-def custom_call(builder: Builder, op: Op) -> Sequence[Any]:
+def custom_call(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """By the target's rule; a callback otherwise."""
     found = CUSTOM_CALLS.get(op.attrs["call_target_name"])
     return (found or _callback)(builder, op)
 
 
-def _callback(builder: Builder, op: Op) -> Sequence[Any]:
+def _callback(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Copies the operands to the host, runs the Python function, copies its results back."""
     debug = builder.debug(op)
     values = [value for value in op.operands if value.dtype != TOKEN]
@@ -54,7 +53,9 @@ def _callback(builder: Builder, op: Op) -> Sequence[Any]:
     return [None if value.dtype == TOKEN else next(held) for value in op.results]
 
 
-def to_stored(builder: Builder, tensor: Any, dtype: str, debug: Any) -> Any:
+def to_stored(
+    builder: Builder, tensor: ipu.Tensor, dtype: str, debug: ipu.DebugContext
+) -> ipu.Tensor:
     """The tensor as the program's callers see it: bfloat16 as its bits."""
     if dtype != "bf16":
         return tensor
@@ -62,7 +63,9 @@ def to_stored(builder: Builder, tensor: Any, dtype: str, debug: Any) -> Any:
     return builder.map([expression], [tensor], debug)[0]
 
 
-def from_stored(builder: Builder, tensor: Any, dtype: str, debug: Any) -> Any:
+def from_stored(
+    builder: Builder, tensor: ipu.Tensor, dtype: str, debug: ipu.DebugContext
+) -> ipu.Tensor:
     """The inverse of `to_stored`."""
     if dtype != "bf16":
         return tensor

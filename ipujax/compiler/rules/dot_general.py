@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ipujax.compiler.ir import Op, Shape, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -52,7 +51,7 @@ def grouped_shape(op: Op) -> GroupedShape:
 
 
 @rule("dot_general")
-def dot_general(builder: Builder, op: Op) -> Sequence[Any]:
+def dot_general(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """[batch..., rows..., columns...]: both operands are seen as [groups, rows, columns]."""
     result, debug, shape = op.results[0], builder.debug(op), grouped_shape(op)
     left, right = as_multiplied(builder, op, builder.operands(op))
@@ -78,13 +77,15 @@ def _free(shape: Shape, batch: Sequence[int], contracted: Sequence[int]) -> list
     return [dim for dim in range(len(shape)) if dim not in batch and dim not in contracted]
 
 
-def _view(tensor: Any, order: Sequence[int], shape: list[int]) -> Any:
+def _view(tensor: ipu.Tensor, order: Sequence[int], shape: list[int]) -> ipu.Tensor:
     if list(order) != list(range(len(order))):
         tensor = tensor.dimShuffle(list(order))
     return tensor if tensor.shape == shape else tensor.reshape(shape)
 
 
-def _same_type(builder: Builder, left: Any, right: Any, type_: Any, debug: Any) -> tuple[Any, Any]:
+def _same_type(
+    builder: Builder, left: ipu.Tensor, right: ipu.Tensor, type_: ipu.Type, debug: ipu.DebugContext
+) -> tuple[ipu.Tensor, ipu.Tensor]:
     """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
     native = (ipu.poplar.FLOAT, ipu.poplar.HALF)
     if left.elementType() == right.elementType() in native and type_ in native:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Block, Op, Shape, Value, declare
@@ -14,8 +14,7 @@ from ipujax.compiler.rules.registry import rule
 declare("map", partition="elementwise")
 declare("fused", replicated="the compiler makes it, when programs are divided")
 
-Expr = Any
-Build = Callable[[Op, Sequence[Expr]], Expr]
+Build: TypeAlias = "Callable[[Op, Sequence[ipu.Expr]], ipu.Expr]"
 
 
 class Row:
@@ -30,7 +29,7 @@ class Row:
         self.traits = traits
 
 
-def _popops(name: str) -> Expr:
+def _popops(name: str) -> Any:
     return getattr(ipu.popops.expr, name)
 
 
@@ -38,7 +37,7 @@ def _call(name: str) -> Build:
     """The expression class of that name in popops, else in popx."""
     known: list[Any] = []
 
-    def build(op: Op, args: Sequence[Expr]) -> Expr:
+    def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
         if not known:
             known.append(getattr(ipu.popops.expr, name, None) or getattr(ipu.popx.expr, name))
         return known[0](*args)
@@ -51,7 +50,7 @@ def _by_kind(**names: str) -> Build:
     builds = {kind: _call(name) for kind, name in names.items()}
     default = builds.get("other")
 
-    def build(op: Op, args: Sequence[Expr]) -> Expr:
+    def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
         kind = DTYPES[op.operands[0].dtype].kind
         chosen = builds.get(kind, default)
         if chosen is None:
@@ -61,11 +60,11 @@ def _by_kind(**names: str) -> Build:
     return build
 
 
-def _type(dtype: str) -> Any:
+def _type(dtype: str) -> ipu.Type:
     return getattr(ipu.poplar, DTYPES[dtype].poplar)
 
 
-def typed_constant(value: Value) -> Expr:
+def typed_constant(value: Value) -> ipu.Expr:
     """A splat constant as an expression of its own type."""
     assert value.const is not None
     scalar = value.const.flat[0]
@@ -73,7 +72,7 @@ def typed_constant(value: Value) -> Expr:
     return _popops("Const")(_type(value.dtype), plain)
 
 
-def _convert(op: Op, args: Sequence[Expr]) -> Expr:
+def _convert(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     (x,) = args
     source, target = op.operands[0].dtype, op.results[0].dtype
     if target == "i1":
@@ -90,13 +89,13 @@ _COMPARE = {"EQ": "Equal", "NE": "NotEqual", "LT": "Lt", "LE": "Lte", "GT": "Gt"
 _BITS = {"f64": ("LONGLONG", 63), "f32": ("INT", 31), "bf16": ("INT", 31), "f16": ("SHORT", 15)}
 
 
-def _compare(op: Op, args: Sequence[Expr]) -> Expr:
+def _compare(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     if op.attrs.get("compare_type") == "TOTALORDER":
         args = [_total_order(op.operands[0].dtype, x) for x in args]
     return _popops(_COMPARE[op.attrs["comparison_direction"]])(*args)
 
 
-def _total_order(dtype: str, x: Expr) -> Expr:
+def _total_order(dtype: str, x: ipu.Expr) -> ipu.Expr:
     """An integer that orders as the float does: -NaN < -inf < ... < -0 < 0 < ... < NaN."""
     if dtype not in _BITS:
         return x
@@ -109,25 +108,25 @@ def _total_order(dtype: str, x: Expr) -> Expr:
     return _popops("BitwiseXor")(bits, flip)
 
 
-def _select(op: Op, args: Sequence[Expr]) -> Expr:
+def _select(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     predicate, on_true, on_false = args
     return _popops("Select")(on_true, on_false, predicate)
 
 
-def _clamp(op: Op, args: Sequence[Expr]) -> Expr:
+def _clamp(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     low, x, high = args
     if op.results[0].dtype == "i1":
         return _popops("And")(_popops("Or")(x, low), high)
     return _popops("Clamp")(x, low, high)
 
 
-def _reduce_precision(op: Op, args: Sequence[Expr]) -> Expr:
+def _reduce_precision(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     return ipu.popx.expr.ReducePrecision(
         args[0], op.attrs["exponent_bits"], op.attrs["mantissa_bits"]
     )
 
 
-def _bitcast(op: Op, args: Sequence[Expr]) -> Expr:
+def _bitcast(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     source, target = op.operands[0].dtype, op.results[0].dtype
     (x,) = args
     if source == "bf16":
@@ -203,7 +202,7 @@ ELEMENTWISE: dict[str, Row] = {
 }
 
 
-def build(op: Op, args: Sequence[Expr]) -> Expr:
+def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     """The op's expression over its operands' expressions, rounded to the result's precision."""
     row = ELEMENTWISE[op.name]
     expression = row.build(op, args)
@@ -212,7 +211,7 @@ def build(op: Op, args: Sequence[Expr]) -> Expr:
     return expression
 
 
-def build_all(ops: Sequence[Op], known: dict[Value, Expr]) -> dict[Value, Expr]:
+def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> dict[Value, ipu.Expr]:
     """Expressions of all ops, in order; `known` holds what their operands start from."""
     for op in ops:
         args = []
@@ -225,7 +224,7 @@ def build_all(ops: Sequence[Op], known: dict[Value, Expr]) -> dict[Value, Expr]:
     return known
 
 
-def body_expressions(block: Block) -> list[Expr]:
+def body_expressions(block: Block) -> list[ipu.Expr]:
     """A region over single elements (of a reduction, a sort, a scatter) as expressions.
 
     Placeholder n is the block's n-th argument. `body_refusals` says which regions this holds for.
@@ -252,11 +251,11 @@ def body_refusals(block: Block, op: Op) -> list[tuple[str, str, str]]:
     return found
 
 
-def _lower_fused(builder: Builder, op: Op) -> Sequence[Any]:
+def _lower_fused(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     body: list[Op] = op.attrs["body"]
     shape = body[0].results[0].shape
     place = _popops("PlaceHolder")
-    known: dict[Value, Expr] = {}
+    known: dict[Value, ipu.Expr] = {}
     tensors = []
     inputs = op.operands or [_splat_of(shape, body)]
     for value in inputs:
@@ -283,7 +282,7 @@ def _splat_of(shape: Shape, body: list[Op]) -> Value:
     return next(v for op in body for v in op.operands if v.shape == shape)
 
 
-def _lower_single(builder: Builder, op: Op) -> Sequence[Any]:
+def _lower_single(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """An op that was not fused: lowered as a fused op of one."""
     operands = list(dict.fromkeys(value for value in op.operands if not value.is_splat))
     single = Op("fused", operands, {"body": [op]}, op.source)
@@ -292,7 +291,7 @@ def _lower_single(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("map")
-def map_elements(builder: Builder, op: Op) -> Sequence[Any]:
+def map_elements(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The body, a function of single elements, over all elements of the operands."""
     tensors, debug = builder.operands(op), builder.debug(op)
     return builder.map(body_expressions(op.regions[0]), tensors, debug)

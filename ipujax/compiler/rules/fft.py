@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -14,7 +13,7 @@ declare("fft", complex="pairs told", no_double=True)
 
 
 @rule("fft")
-def fft(builder: Builder, op: Op) -> Sequence[Any]:
+def fft(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Complex operands and results are two tensors each: real and imaginary parts."""
     return list(
         ipu.popx.fft(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -14,7 +13,7 @@ declare("gather", moves=True, complex="parts", indices=lambda op: range(1, 2))
 
 
 @rule("gather")
-def gather(builder: Builder, op: Op) -> Sequence[Any]:
+def gather(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Indices are clamped so that each window lies inside."""
     operand, indices = builder.operands(op)
     numbers = op.attrs["dimension_numbers"]

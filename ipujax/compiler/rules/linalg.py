@@ -8,7 +8,7 @@ type; beside them stand the few that JAX makes for any backend. A complex value 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ declare(
 )
 
 #: The tensors of one value: [real], or [real, imaginary].
-Parts = list[Any]
+Parts: TypeAlias = "list[ipu.Tensor]"
 
 
 def parts_of(builder: Builder, op: Op) -> list[Parts]:
@@ -37,14 +37,14 @@ def parts_of(builder: Builder, op: Op) -> list[Parts]:
     return [[next(tensors) for _ in range(2 if kind else 1)] for kind in kinds]
 
 
-def _as_float(builder: Builder, tensor: Any, op: Op) -> Any:
+def _as_float(builder: Builder, tensor: ipu.Tensor, op: Op) -> ipu.Tensor:
     poplar = ipu.poplar
     if tensor.elementType() != poplar.HALF:
         return tensor
     return ipu.popops.cast(builder.graph, tensor, poplar.FLOAT, builder.program, builder.debug(op))
 
 
-def results_of(builder: Builder, op: Op, values: Sequence[Parts]) -> list[Any]:
+def results_of(builder: Builder, op: Op, values: Sequence[Parts]) -> list[ipu.Tensor]:
     """The tensors of all values in order, in the types that the op's results have."""
     tensors = [tensor for parts in values for tensor in parts]
     for index, value in enumerate(op.results):
@@ -60,7 +60,7 @@ def results_of(builder: Builder, op: Op, values: Sequence[Parts]) -> list[Any]:
 
 
 @rule("cholesky")
-def cholesky(builder: Builder, op: Op) -> Sequence[Any]:
+def cholesky(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """One triangle; NaN where the matrix is not positive definite."""
     (a,) = parts_of(builder, op)
     factor = ipu.popx.cholesky(
@@ -70,7 +70,7 @@ def cholesky(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("triangular_solve")
-def triangular_solve(builder: Builder, op: Op) -> Sequence[Any]:
+def triangular_solve(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """X of op(A) X = B or X op(A) = B."""
     a, b = parts_of(builder, op)
     attrs = op.attrs
@@ -92,12 +92,14 @@ def triangular_solve(builder: Builder, op: Op) -> Sequence[Any]:
 # Custom calls ------------------------------------------------------------------------------------
 
 #: What a target does: (builder, its parameters, the operands' parts) -> the results' parts.
-Target = Callable[[Builder, dict[str, Any], list[Parts], Any], Sequence[Parts]]
+Target: TypeAlias = (
+    "Callable[[Builder, dict[str, Any], list[Parts], ipu.DebugContext], Sequence[Parts]]"
+)
 
 
 def _target(*names: str) -> Callable[[Target], Target]:
     def register(function: Target) -> Target:
-        def call(builder: Builder, op: Op) -> Sequence[Any]:
+        def call(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
             config = op.attrs.get("mhlo.backend_config") or {}
             made = function(builder, config, parts_of(builder, op), builder.debug(op))
             return results_of(builder, op, made)
@@ -119,7 +121,9 @@ def _is(config: dict[str, Any], name: str, letter: str) -> bool:
 
 
 @_target(*_lapack("trsm"))
-def trsm(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def trsm(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """As `triangular_solve`."""
     a, b = operands
     return [
@@ -138,13 +142,15 @@ def trsm(builder: Builder, config: dict[str, Any], operands: list[Parts], debug:
 
 
 @_target(*_lapack("getrf"))
-def getrf(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def getrf(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """LU with partial pivoting: factors, rows swapped (from 1), status."""
     return ipu.popx.lu(builder.graph, operands[0], builder.program, debug)
 
 
 @custom_call_rule("ipu_lu_pivots_to_permutation")
-def lu_pivots_to_permutation(builder: Builder, op: Op) -> Sequence[Any]:
+def lu_pivots_to_permutation(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The order of rows that swaps, counted from 0, make one after another."""
     (pivots,) = builder.operands(op)
     size = op.results[0].shape[-1]
@@ -156,58 +162,76 @@ def lu_pivots_to_permutation(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @_target("Qr", *_lapack("geqrf"))
-def geqrf(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def geqrf(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Householder QR: R over the reflectors, and their factors."""
     return ipu.popx.qr(builder.graph, operands[0], builder.program, debug)
 
 
 @_target(*_lapack("geqp3"))
-def geqp3(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def geqp3(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """The same with column pivoting; columns count from 1."""
     a, (columns,) = operands
     return ipu.popx.qrWithPivots(builder.graph, a, columns, builder.program, debug)
 
 
 @_target("ProductOfElementaryHouseholderReflectors", *_lapack("orgqr", "ungqr"))
-def orgqr(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def orgqr(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Q from the reflectors."""
-    return [ipu.popx.householderProduct(builder.graph, *operands, builder.program, debug)]
+    factors, tau = operands
+    return [ipu.popx.householderProduct(builder.graph, factors, tau, builder.program, debug)]
 
 
 @_target(*_lapack("ormqr", "unmqr"))
-def ormqr(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def ormqr(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Q C, C Q, or with Q^H."""
+    factors, tau, c = operands
     left, adjoint = bool(config["left"]), bool(config["transpose"])
     return [
         ipu.popx.householderMultiply(
-            builder.graph, *operands, left, adjoint, builder.program, debug
+            builder.graph, factors, tau, c, left, adjoint, builder.program, debug
         )
     ]
 
 
 @_target(*_lapack("syevd", "heevd"))
-def syevd(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def syevd(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Eigenvectors, eigenvalues, status."""
     lower = _is(config, "uplo", "L")
     return ipu.popx.eigh(builder.graph, operands[0], lower, builder.program, debug)
 
 
 @_target(*_lapack("sytrd", "hetrd"))
-def sytrd(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def sytrd(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Tridiagonal form: reflectors, diagonal, off-diagonal, factors, status."""
     lower = _is(config, "uplo", "L")
     return ipu.popx.tridiagonal(builder.graph, operands[0], lower, builder.program, debug)
 
 
 @_target(*_lapack("geev"))
-def geev(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def geev(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Eigenvalues (of a real matrix as two results), left and right vectors, status."""
     left, right = _is(config, "compute_left", "V"), _is(config, "compute_right", "V")
     return ipu.popx.eig(builder.graph, operands[0], left, right, builder.program, debug)
 
 
 @_target(*_lapack("gees"))
-def gees(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def gees(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Schur form, vectors, eigenvalues (as above), how many were put first, status."""
     if not _is(config, "sort", "N"):
         raise UnsupportedOpError([("schur", "it does not sort eigenvalues; do that after it", "")])
@@ -215,42 +239,62 @@ def gees(builder: Builder, config: dict[str, Any], operands: list[Parts], debug:
     *made, status = ipu.popx.schur(builder.graph, operands[0], vectors, builder.program, debug)
     shape = status[0].shape
     zeros = np.zeros(shape, np.int32).tobytes()
-    none = builder.graph.addConstantBytes(ipu.poplar.INT, list(shape), zeros, "none")
+    none = builder.graph.addConstantBytes(ipu.poplar.INT, shape, zeros, debug)
     return [*made, [none], status]
 
 
 @_target(*_lapack("gehrd"))
-def gehrd(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def gehrd(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Hessenberg form over the reflectors, their factors, status."""
     return ipu.popx.hessenberg(builder.graph, operands[0], builder.program, debug)
 
 
-def _svd(builder: Builder, config: dict[str, Any], a: Parts, divide: bool, debug: Any) -> Any:
+def _svd(
+    builder: Builder, config: dict[str, Any], a: Parts, divide: bool, debug: ipu.DebugContext
+) -> Sequence[Parts]:
     vectors, full = not _is(config, "mode", "N"), _is(config, "mode", "A")
     s, u, vt, status = ipu.popx.svd(builder.graph, a, vectors, full, divide, builder.program, debug)
     return [a, s, u, vt, status]  # LAPACK destroys A; nothing reads that result
 
 
 @_target(*_lapack("gesdd"))
-def gesdd(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def gesdd(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Singular values and vectors by divide and conquer."""
     return _svd(builder, config, operands[0], True, debug)
 
 
 @_target(*_lapack("gesvd"))
-def gesvd(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def gesvd(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Singular values and vectors by QR iteration."""
     return _svd(builder, config, operands[0], False, debug)
 
 
+def _tridiagonal_solve(
+    builder: Builder, operands: list[Parts], perturb: bool, debug: ipu.DebugContext
+) -> Sequence[Parts]:
+    lower, diagonal, upper, b = operands
+    return ipu.popx.tridiagonalSolve(
+        builder.graph, lower, diagonal, upper, b, perturb, builder.program, debug
+    )
+
+
 @_target(*_lapack("gtsv"))
-def gtsv(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def gtsv(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """Tridiagonal systems: the diagonals (destroyed in LAPACK; nothing reads them), X, status."""
-    solved = ipu.popx.tridiagonalSolve(builder.graph, *operands, False, builder.program, debug)
-    return [*operands[:3], *solved]
+    return [*operands[:3], *_tridiagonal_solve(builder, operands, False, debug)]
 
 
 @_target("tridiagonal_solve_perturbed_ffi")
-def perturbed(builder: Builder, config: dict[str, Any], operands: list[Parts], debug: Any) -> Any:
+def perturbed(
+    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
+) -> Sequence[Parts]:
     """The same with tiny pivots raised, so that X stays finite."""
-    return ipu.popx.tridiagonalSolve(builder.graph, *operands, True, builder.program, debug)[:1]
+    return _tridiagonal_solve(builder, operands, True, debug)[:1]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op
@@ -69,7 +68,7 @@ def product_options(builder: Builder, op: Op) -> dict[str, str]:
     return builder.matmul_options
 
 
-def as_multiplied(builder: Builder, op: Op, tensors: Sequence[Any]) -> list[Any]:
+def as_multiplied(builder: Builder, op: Op, tensors: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:
     """The operands, rounded where one narrow multiplication was asked for."""
     algorithm = algorithm_of(op)
     if algorithm is None or algorithm.multiplications > 1:
@@ -88,7 +87,7 @@ def as_multiplied(builder: Builder, op: Op, tensors: Sequence[Any]) -> list[Any]
     return rounded
 
 
-def rounded_sum(builder: Builder, op: Op, product: Any) -> Any:
+def rounded_sum(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
     """The product, rounded where sums in bfloat16 were asked for."""
     algorithm = algorithm_of(op)
     if algorithm is None or algorithm.summed != "bf16" or op.results[0].dtype != "f32":
@@ -97,7 +96,7 @@ def rounded_sum(builder: Builder, op: Op, product: Any) -> Any:
     return builder.map([rounding], [product], builder.debug(op))[0]
 
 
-def summed_type(builder: Builder, op: Op) -> Any:
+def summed_type(builder: Builder, op: Op) -> ipu.Type:
     """The result's type; floats are summed as floats, and bits as integers, to be cast then."""
     result = op.results[0]
     if result.dtype == "i1":
@@ -108,12 +107,12 @@ def summed_type(builder: Builder, op: Op) -> Any:
     return builder.type_of(result)
 
 
-def is_integer(type_: Any) -> bool:
+def is_integer(type_: ipu.Type) -> bool:
     """Of any width and sign; bool counts as 0 and 1."""
     return type_ not in (ipu.poplar.FLOAT, ipu.poplar.HALF, ipu.poplar.DOUBLE)
 
 
-def as_result(builder: Builder, op: Op, product: Any) -> Any:
+def as_result(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
     """The product in the type of the op's result."""
     type_, e = builder.type_of(op.results[0]), ipu.popops.expr
     if product.elementType() == type_:

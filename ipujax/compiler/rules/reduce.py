@@ -19,7 +19,7 @@ declare("select_and_scatter", partition="windows", combines=True)
 
 
 @rule("reduce")
-def reduce(builder: Builder, op: Op) -> Sequence[Any]:
+def reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Several arrays at once; the body is any expression of two elements per array."""
     count = len(op.results)
     tensors = builder.operands(op)
@@ -36,7 +36,7 @@ def reduce(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("reduce_window")
-def reduce_window(builder: Builder, op: Op) -> Sequence[Any]:
+def reduce_window(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Windows with stride, dilation and padding; sums over all before (cumsum) are windows too."""
     count = len(op.results)
     tensors = builder.operands(op)
@@ -54,7 +54,7 @@ def reduce_window(builder: Builder, op: Op) -> Sequence[Any]:
     return builder.round_bfloat16(op, results)
 
 
-def _window(attrs: dict[str, Any], rank: int) -> Any:
+def _window(attrs: dict[str, Any], rank: int) -> ipu.popx.Window:
     ones = (1,) * rank
     padding = [list(map(int, pair)) for pair in attrs.get("padding", [(0, 0)] * rank)]
     window = ipu.popx.Window()
@@ -68,7 +68,7 @@ def _window(attrs: dict[str, Any], rank: int) -> Any:
 
 
 @rule("select_and_scatter")
-def select_and_scatter(builder: Builder, op: Op) -> Sequence[Any]:
+def select_and_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Each window's chosen element takes the window's source value."""
     if _windows_tile(op):
         return [_choose_in_tiles(builder, op)]
@@ -106,7 +106,7 @@ def _windows_tile(op: Op) -> bool:
     )
 
 
-def _choose_in_tiles(builder: Builder, op: Op) -> Any:
+def _choose_in_tiles(builder: Builder, op: Op) -> ipu.Tensor:
     """One map over the windows: its operands are the n-th elements of all windows."""
     operand, source, init = op.operands
     select, scatter = op.regions
@@ -138,7 +138,7 @@ def _choose_in_tiles(builder: Builder, op: Op) -> Any:
     return result
 
 
-def _every(tensor: Any, position: Sequence[int], sizes: Sequence[int]) -> Any:
+def _every(tensor: ipu.Tensor, position: Sequence[int], sizes: Sequence[int]) -> ipu.Tensor:
     """The elements at `position` of each window: every size-th one, from there on."""
     for dim, (begin, size) in enumerate(zip(position, sizes, strict=True)):
         if size > 1:

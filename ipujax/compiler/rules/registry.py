@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.ir.traits import TRAITS, UNKNOWN
 from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS
 
-#: A rule gives one tensor for each result of the op.
-Rule = Callable[[Any, Op], Sequence[Any]]
+if TYPE_CHECKING:
+    from ipujax._poplar._poplar.poplar import Tensor
+    from ipujax.compiler.rules.builder import Builder
+
+#: A rule gives one tensor for each result of the op, and None for a token.
+Rule: TypeAlias = "Callable[[Builder, Op], Sequence[Tensor | None]]"
 
 RULES: dict[str, Rule] = {}
 #: Rules of custom calls, by the call's target.

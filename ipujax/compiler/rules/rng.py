@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -17,7 +16,7 @@ _ALGORITHMS = {"THREE_FRY": "threefry", "PHILOX": "philox", "DEFAULT": "default"
 
 
 @rule("rng_bit_generator")
-def rng_bit_generator(builder: Builder, op: Op) -> Sequence[Any]:
+def rng_bit_generator(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """New state and random bits; the 64-bit words of the state are pairs of 32-bit ones."""
     (state,) = builder.operands(op)
     bits = op.results[1]
@@ -38,7 +37,7 @@ _FLOAT_BITS = {"f32": 24, "f16": 11, "bf16": 8}
 
 
 @rule("rng")
-def rng(builder: Builder, op: Op) -> Sequence[Any]:
+def rng(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """UNIFORM: from the first operand up to, not with, the second. NORMAL: mean and deviation."""
     low, high = (tensor.reshape([]) for tensor in builder.operands(op)[:2])
     result, debug, e = op.results[0], builder.debug(op), ipu.popops.expr
@@ -68,7 +67,7 @@ def rng(builder: Builder, op: Op) -> Sequence[Any]:
     return builder.round_bfloat16(op, builder.map([scaled], [source, low, high], debug))
 
 
-def _uniform(dtype: str, bits: Any, low: Any, high: Any) -> Any:
+def _uniform(dtype: str, bits: ipu.Expr, low: ipu.Expr, high: ipu.Expr) -> ipu.Expr:
     """Random 32 bits as a number in [low, high)."""
     e, poplar = ipu.popops.expr, ipu.poplar
     word = poplar.UNSIGNED_INT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -21,7 +20,7 @@ declare(
 
 
 @rule("scatter")
-def scatter(builder: Builder, op: Op) -> Sequence[Any]:
+def scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Copies of the operands, changed in place; a copy is free where the operand dies here."""
     count, debug, numbers = (
         len(op.results),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, declare
@@ -20,23 +19,23 @@ declare("bitcast_convert")
 
 
 @rule("reshape")
-def reshape(builder: Builder, op: Op) -> Sequence[Any]:
+def reshape(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return [builder.tensor(op.operands[0]).reshape(list(op.results[0].shape))]
 
 
 @rule("optimization_barrier")
-def optimization_barrier(builder: Builder, op: Op) -> Sequence[Any]:
+def optimization_barrier(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Keeps values apart for the compiler; the elements are the same."""
     return [builder.tensor(v) if v.dtype != "token" else None for v in op.operands]
 
 
 @rule("transpose")
-def transpose(builder: Builder, op: Op) -> Sequence[Any]:
+def transpose(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return [builder.tensor(op.operands[0]).dimShuffle(list(op.attrs["permutation"]))]
 
 
 @rule("broadcast_in_dim")
-def broadcast_in_dim(builder: Builder, op: Op) -> Sequence[Any]:
+def broadcast_in_dim(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Dimensions in the order of the result, size 1 where it has new ones, then repeated."""
     tensor, shape = builder.tensor(op.operands[0]), op.results[0].shape
     dims = op.attrs["broadcast_dimensions"]
@@ -50,7 +49,7 @@ def broadcast_in_dim(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("reverse")
-def reverse(builder: Builder, op: Op) -> Sequence[Any]:
+def reverse(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     tensor = builder.tensor(op.operands[0])
     for dim in op.attrs["dimensions"]:
         tensor = tensor.reverse(dim)
@@ -58,7 +57,7 @@ def reverse(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("concatenate")
-def concatenate(builder: Builder, op: Op) -> Sequence[Any]:
+def concatenate(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Each part is copied to its place: readers then see one array."""
     result, axis, debug = op.results[0], op.attrs["dimension"], builder.debug(op)
     whole = builder.variable(builder.type_of(result), result.shape, debug)
@@ -71,7 +70,7 @@ def concatenate(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("pad")
-def pad(builder: Builder, op: Op) -> Sequence[Any]:
+def pad(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     tensor, value = builder.operands(op)
     attrs = op.attrs
     padded = ipu.popx.pad(
@@ -88,7 +87,7 @@ def pad(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("bitcast_convert")
-def bitcast_convert(builder: Builder, op: Op) -> Sequence[Any]:
+def bitcast_convert(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Between sizes: a wide element is the sum of its shifted narrow ones, lowest first."""
     source, target = op.operands[0], op.results[0]
     (tensor,) = builder.operands(op)
@@ -101,7 +100,7 @@ def bitcast_convert(builder: Builder, op: Op) -> Sequence[Any]:
 _UNSIGNED = {1: "ui8", 2: "ui16", 4: "ui32", 8: "ui64"}
 
 
-def _to_bits(dtype: str, x: Any) -> Any:
+def _to_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
     """The element as an unsigned integer of its size."""
     bits = _UNSIGNED[DTYPES[dtype].size]
     if dtype == bits:
@@ -111,7 +110,7 @@ def _to_bits(dtype: str, x: Any) -> Any:
     return ipu.popx.expr.Bitcast(x, getattr(ipu.poplar, DTYPES[bits].poplar))
 
 
-def _from_bits(dtype: str, x: Any) -> Any:
+def _from_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
     if dtype == _UNSIGNED[DTYPES[dtype].size]:
         return x
     if dtype == "bf16":
@@ -119,12 +118,12 @@ def _from_bits(dtype: str, x: Any) -> Any:
     return ipu.popx.expr.Bitcast(x, getattr(ipu.poplar, DTYPES[dtype].poplar))
 
 
-def _word(wide: str) -> Any:
+def _word(wide: str) -> ipu.Type:
     """The unsigned type in which all bits of a wide element are put together."""
     return ipu.poplar.UNSIGNED_LONGLONG if DTYPES[wide].size == 8 else ipu.poplar.UNSIGNED_INT
 
 
-def _split(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any:
+def _split(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str) -> ipu.Tensor:
     e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
     size = DTYPES[narrow].size
     narrow_bits = getattr(poplar, DTYPES[_UNSIGNED[size]].poplar)
@@ -139,21 +138,22 @@ def _split(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any
     result = op.results[0]
     whole = builder.variable(builder.type_of(result), result.shape, debug)
     axis = len(result.shape) - 1
-    for index, part in enumerate(builder.map(parts, [tensor], debug)):
+    for index, narrow_tensor in enumerate(builder.map(parts, [tensor], debug)):
         target = whole.slice(index, index + 1, axis).squeeze([axis])
-        builder.copy(part, target, debug)
+        builder.copy(narrow_tensor, target, debug)
     return whole
 
 
-def _join(builder: Builder, op: Op, tensor: Any, wide: str, narrow: str) -> Any:
+def _join(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str) -> ipu.Tensor:
     e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
     size, axis = DTYPES[narrow].size, len(op.operands[0].shape) - 1
-    views, whole, word = [], None, _word(wide)
+    views, word = [], _word(wide)
+    whole = e.Const(word, 0)
     for index in range(op.operands[0].shape[axis]):
         views.append(tensor.slice(index, index + 1, axis).squeeze([axis]))
         bits = e.Cast(_to_bits(narrow, e.PlaceHolder(index + 1)), word)
         shifted = e.Shl(bits, e.Const(word, 8 * size * index))
-        whole = shifted if whole is None else e.BitwiseOr(whole, shifted)
+        whole = e.BitwiseOr(whole, shifted) if index else shifted
     if DTYPES[wide].size < 4:
         bits_type = DTYPES[_UNSIGNED[DTYPES[wide].size]].poplar
         whole = e.Cast(whole, getattr(poplar, bits_type))

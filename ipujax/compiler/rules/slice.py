@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op, Value, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -27,7 +26,7 @@ declare(
 
 
 @rule("slice")
-def slice_static(builder: Builder, op: Op) -> Sequence[Any]:
+def slice_static(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """A view; strides are every n-th element."""
     attrs = op.attrs
     tensor = builder.tensor(op.operands[0]).slice(
@@ -40,7 +39,7 @@ def slice_static(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("dynamic_slice")
-def dynamic_slice(builder: Builder, op: Op) -> Sequence[Any]:
+def dynamic_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Starts are clamped so that the slice lies inside."""
     operand, starts = op.operands[0], op.operands[1:]
     sizes = op.attrs["slice_sizes"]
@@ -58,7 +57,7 @@ def dynamic_slice(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("dynamic_update_slice")
-def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[Any]:
+def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """A copy of the operand, changed in place; the copy is free where the operand dies here."""
     operand, update = op.operands[:2]
     debug, sizes = builder.debug(op), update.shape
@@ -82,8 +81,8 @@ def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 def _known_starts(
-    operand: Value, starts: list[Value], sizes: Sequence[int], tensor: Any
-) -> tuple[Any, list[int], list[Value]]:
+    operand: Value, starts: list[Value], sizes: Sequence[int], tensor: ipu.Tensor
+) -> tuple[ipu.Tensor, list[int], list[Value]]:
     """Slices where starts are constants; gives the view, and the dims and starts that are left."""
     dims, offsets = [], []
     for dim, start in enumerate(starts):
@@ -99,7 +98,7 @@ def _known_starts(
     return tensor, dims, offsets
 
 
-def _offsets(builder: Builder, offsets: list[Value], op: Op) -> Any:
+def _offsets(builder: Builder, offsets: list[Value], op: Op) -> ipu.Tensor:
     """Starts as one vector; popops clamps them to where the slice lies inside."""
     if len(offsets) == 1:
         return builder.tensor(offsets[0]).reshape([1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
@@ -16,7 +15,7 @@ declare("chlo.top_k", moves=True)
 
 
 @rule("sort")
-def sort(builder: Builder, op: Op) -> Sequence[Any]:
+def sort(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Sorts arrays together; the comparator says whether the first element comes first."""
     return ipu.popx.sort(
         builder.graph,
@@ -30,7 +29,7 @@ def sort(builder: Builder, op: Op) -> Sequence[Any]:
 
 
 @rule("chlo.top_k")
-def top_k(builder: Builder, op: Op) -> Sequence[Any]:
+def top_k(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The k largest of the last dimension, largest first, and where they were."""
     (tensor,) = builder.operands(op)
     popops = ipu.popops

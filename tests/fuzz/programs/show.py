@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ipujax.config import MECHANISMS
+from ipujax.config import mechanisms
 from ipujax.verification.oracles import Oracle
 from tests.fuzz.programs.compare import compare, switched_off
 from tests.fuzz.programs.program import from_seed
@@ -14,7 +14,7 @@ from tests.fuzz.programs.shrink import kind_of, shrunk
 def show(kind: str, how: str, seed: int) -> int:
     """Prints the program; the smallest one that still fails the same way, where it fails."""
     interpreter = Oracle("interpreter", timeout=20.0)
-    without = {"each": MECHANISMS, "none": ()}.get(how, switched_off(seed))
+    without = {"each": mechanisms(), "none": ()}.get(how, switched_off(seed))
     program = from_seed(seed, kind)
     differences = compare(program, without, interpreter.run).differences
     failure = kind_of(differences)

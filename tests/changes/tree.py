@@ -1,0 +1,127 @@
+"""A copy of the source tree in which a test makes a change.
+
+Only what the change touches is compiled; the rest of the extension are the objects of the build in
+`build/release`, which `make test` makes first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "release"
+FOLDERS = ("cpp", "ipujax", "xla_plugin", "tests/cases", "tests/ops")
+
+
+class Tree:
+    """The copy under `root`."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        for folder in FOLDERS:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
+        (root / "tests" / "__init__.py").touch()
+
+    def write(self, path: str, text: str) -> None:
+        (self.root / path).write_text(text)
+
+    def replace(self, path: str, old: str, new: str) -> None:
+        text = (self.root / path).read_text()
+        assert text.count(old) == 1, f"{path} has {text.count(old)} times {old!r}"
+        self.write(path, text.replace(old, new))
+
+    def changed(self) -> list[str]:
+        """The files that are new or another than in the source tree, but for what is built."""
+        found = []
+        for folder in FOLDERS:
+            for path in (self.root / folder).rglob("*"):
+                name = str(path.relative_to(self.root))
+                old = ROOT / name
+                if path.suffix in {".cpp", ".hpp", ".def", ".py", ".pyi"} and not (
+                    old.exists() and old.read_bytes() == path.read_bytes()
+                ):
+                    found.append(name)
+        return sorted(found)
+
+    def environment(self) -> dict[str, str]:
+        """What makes Python import ipujax from the copy."""
+        return {"PYTHONPATH": f"{self.root}{os.pathsep}"}
+
+    def build(self) -> None:
+        """Compiles what the changes touch and links the copy's extension."""
+        commands = json.loads((BUILD / "compile_commands.json").read_text())
+        commands = [c for c in commands if "/tests/" not in c["file"]]
+        sources = {c["file"] for c in commands}
+        changed = [name for name in self.changed() if not name.endswith((".py", ".pyi"))]
+        touched = _objects_of(str(ROOT / name) for name in changed)
+        objects = {}
+        for command in commands:
+            output = os.path.relpath(command["output"], BUILD)
+            if command["file"] in {str(ROOT / n) for n in changed} or output in touched:
+                objects[output] = self._compile(command, command["file"])
+        new = [n for n in changed if n.endswith(".cpp") and str(ROOT / n) not in sources]
+        added = [self._compile(_sibling(commands, name), str(ROOT / name)) for name in new]
+        self._link(objects, added)
+
+    def _compile(self, command: dict[str, str], source: str) -> str:
+        target = self.root / "build" / f"{abs(hash((command['output'], source)))}.o"
+        target.parent.mkdir(exist_ok=True)
+        arguments = shlex.split(command["command"])
+        arguments[arguments.index("-o") + 1] = str(target)
+        arguments[arguments.index("-c") + 1] = source
+        own = [a.replace(f"{ROOT}/", f"{self.root}/") if _is_ours(a) else a for a in arguments]
+        _run(own)
+        return str(target)
+
+    def _link(self, objects: dict[str, str], added: list[str]) -> None:
+        (library,) = (self.root / "ipujax" / "_poplar").glob("_poplar.*.so")
+        (text,) = _ninja("-t", "commands", "-s", library.name).splitlines()
+        (command,) = (part for part in text.split("&&") if " -o " in part)
+        arguments = [objects.get(a, a) for a in shlex.split(command)]
+        arguments[arguments.index("-o") + 1] = str(library)
+        library.unlink()
+        _run([*arguments, *added])
+
+
+def _is_ours(argument: str) -> bool:
+    return any(f"{ROOT}/{folder}" in argument for folder in FOLDERS)
+
+
+def _sibling(commands: list[dict[str, str]], name: str) -> dict[str, str]:
+    """How another source of the same folder is compiled."""
+    folder = (ROOT / name).parent
+    return next(
+        c
+        for c in commands
+        if Path(c["file"]).parent == folder and not c["file"].endswith(".simd.cpp")
+    )
+
+
+def _objects_of(files: Iterable[str]) -> set[str]:
+    """The objects that were compiled from any of these headers or sources."""
+    wanted, found, current = set(files), set(), ""
+    for line in _ninja("-t", "deps").splitlines():
+        if not line.startswith(" "):
+            current = line.partition(": #deps")[0]
+        elif line and os.path.normpath(BUILD / line.strip()) in wanted:
+            found.add(current)
+    return found
+
+
+def _ninja(*arguments: str) -> str:
+    import ninja
+
+    return _run([str(Path(ninja.BIN_DIR) / "ninja"), *arguments])
+
+
+def _run(command: list[str]) -> str:
+    run = subprocess.run(command, cwd=BUILD, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, f"{shlex.join(command)}\n{run.stdout}{run.stderr}"
+    return run.stdout
