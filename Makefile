@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 CXX ?= c++
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-# The environment of `make libraries`; it shares the built extension, which is in the source tree.
+# The environment of `make libraries`; it uses the extension in the source tree.
 LIBRARIES_VENV ?= $(VENV)-libraries
 
 PY := $(VENV)/bin/python
@@ -21,14 +21,14 @@ CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 PYTEST := $(PY) -m pytest
 CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp')
 
-# configure <folder> <more options>: only where it was not done; cmake itself sees later changes
+# configure <folder> <more options>: the first time only; cmake itself notices later changes
 define configure
 [ -f $(1)/build.ninja ] || $(CMAKE) -S . -B $(1) -G Ninja -DCMAKE_CXX_COMPILER=$(CXX) \
   -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja -DPython_EXECUTABLE=$(abspath $(PY)) $(CACHE) \
   -Dpybind11_DIR=$$($(PY) -m pybind11 --cmakedir) -DIPUJAX_BUILD_TESTS=ON $(2)
 endef
 
-# install <environment> <extras>: makes a virtual environment that imports ipujax from here
+# install <environment> <extras>: creates a virtual environment that imports ipujax from here
 define install
 [ -x $(1)/bin/python ] || $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install -q --upgrade 'pip>=24'
@@ -39,12 +39,12 @@ endef
 
 .PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance libraries lint format types docs asan tsan wheel clean
 
-help: ## print this
+help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
 	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | \
 	  while IFS='|' read -r name what; do printf '%-10s %s\n' "$$name" "$$what"; done
 
-setup: $(SETUP) ## make .venv with everything from PyPI that building and testing needs
+setup: $(SETUP) ## create .venv with everything from PyPI for building and testing
 
 $(SETUP): pyproject.toml .ci/dev_environment.py
 	@.ci/check_toolchain.sh $(PYTHON) $(CXX)
@@ -59,26 +59,26 @@ build: $(SETUP) ## build the extension into ipujax/_poplar
 demo: build ## train a network on handwritten digits on the IPU Model
 	$(PY) examples/models/digits_mlp.py
 
-test: build cpp ## all tests, of C++ and of Python
+test: build cpp ## run all tests, C++ and Python
 	$(PYTEST)
 
-tiny: build ## end-to-end smoke test, under 20 s
+tiny: build ## run an end-to-end smoke test, under 20 s
 	$(PYTEST) -m tiny
 
 cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 	@$(call configure,$(BUILD))
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
 
-fuzz: build ## random programs, KIND=programs (default), gradients, ops or sharded, COUNT of them from SEED
+fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded
 	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
-bench: build ## measure against JAX's CPU backend; fails where a bound is missed
+bench: build ## compare speed with JAX's CPU backend; fails if a bound is missed
 	$(PY) -m ipujax bench
 
-mutants: build ## 100,000 altered executables, loaded and run under the sanitizers
+mutants: build ## load and run 100,000 altered executables under the sanitizers
 	MUTANTS=$(or $(COUNT),100000) .ci/sanitize.sh address,undefined build/asan $(PY)
 
-conformance: build ## run JAX's harnesses and optax's tests against the CPU
+conformance: build ## run JAX's harnesses and optax's tests, compare with the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md
 	$(PY) -m ipujax conformance --suite gradients
 	$(PY) -m ipujax conformance --suite optax
@@ -103,19 +103,19 @@ format: $(SETUP) ## rewrite files in the project's style
 types: $(SETUP) ## check Python types
 	$(VENV)/bin/mypy
 
-docs: build ## write generated pages anew and check links and examples
+docs: build ## regenerate pages, check links and examples
 	$(PY) -m ipujax options > docs/options.md
 	$(PY) -m ipujax ops > docs/ops.md
 	$(PYTEST) -q tests/docs
 
-asan: $(SETUP) ## C++ tests and smoke test under address and undefined-behaviour sanitizers
+asan: $(SETUP) ## run C++ tests and the smoke test under address and undefined-behaviour sanitizers
 	.ci/sanitize.sh address,undefined build/asan $(PY)
 
-tsan: $(SETUP) ## C++ threading tests under the thread sanitizer
+tsan: $(SETUP) ## run C++ threading tests under the thread sanitizer
 	.ci/sanitize.sh thread build/tsan $(PY)
 
 wheel: $(SETUP) ## build the wheel into dist/
 	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
-clean: ## remove what was built, keep .venv
+clean: ## remove build products, keep .venv
 	rm -rf build dist ipujax/_poplar/*.so ipujax/_poplar/include .pytest_cache .mypy_cache .ruff_cache

@@ -1,8 +1,8 @@
-"""Makes a development environment out of pyproject.toml; called by the Makefile.
+"""Sets up a development environment from pyproject.toml; called by the Makefile.
 
-`requirements EXTRA...` prints what pip shall install. `link` makes the running Python import ipujax
-from this source tree: a .pth file, and the metadata with the entry point by which JAX finds the
-plugin. An editable install of pip would do the same, but build the extension a second time.
+`requirements EXTRA...` prints the requirements for pip. `link` makes the running Python import
+ipujax from this source tree: a .pth file, and the metadata with the entry point by which JAX finds
+the plugin. An editable install with pip would do the same, but build the extension a second time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds C++ tests (and, for address, the extension) with a sanitizer and runs them.
 # Usage: .ci/sanitize.sh <sanitizers> <build folder> <python>
-# With MUTANTS=<count> it runs so many altered executables instead.
+# With MUTANTS=<count> it runs this number of altered executables instead.
 set -euo pipefail
 sanitizers=$1
 build=$2

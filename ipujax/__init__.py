@@ -1,4 +1,4 @@
-"""JAX on Graphcore IPUs: `import jax` is enough, this package is found by its entry point."""
+"""JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point."""
 
 from ipujax import optim as optim
 from ipujax.api.collectives import all_gather as all_gather

@@ -1,6 +1,6 @@
-"""One line on the terminal while a long compile runs: seconds, and the stage it is in.
+"""A progress line on the terminal during a long compilation: its stage, and seconds so far.
 
-Draws nothing when standard error is not a terminal, and nothing for compiles under two seconds.
+Draws nothing unless standard error is a terminal and the compilation takes over two seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BAR_CELLS = 20
 
 
 class CompileProgress:
-    """State of one compile, written by the compiling thread and drawn by another."""
+    """State of one compilation, written by the compiling thread and drawn by another."""
 
     def __init__(self, stages: tuple[str, ...]):
         self._stages = stages
@@ -26,11 +26,11 @@ class CompileProgress:
         self._started = time.monotonic()
 
     def stage(self, name: str) -> None:
-        """Says that the compile has done that stage."""
+        """Records that a stage is done."""
         self._stage = name
 
     def line(self) -> str:
-        """What is drawn."""
+        """The text that is drawn."""
         position = self._stages.index(self._stage) + 1 if self._stage in self._stages else 0
         cells = round(_BAR_CELLS * position / max(len(self._stages), 1))
         bar = "#" * cells + "." * (_BAR_CELLS - cells)
@@ -40,7 +40,7 @@ class CompileProgress:
         self._done.set()
 
     def draw(self) -> None:
-        """Redraws until finished, then wipes the line."""
+        """Redraws until finished, then clears the line."""
         if self._done.wait(_QUIET_SECONDS):
             return
         while True:
@@ -52,10 +52,10 @@ class CompileProgress:
 
 @contextmanager
 def compile_progress(stages: tuple[str, ...]) -> Iterator[CompileProgress]:
-    """Shows progress for the time of the `with` block.
+    """Shows progress during the `with` block.
 
     Args:
-        stages: names of all stages, in order.
+        stages: the names of all stages, in order.
     """
     progress = CompileProgress(stages)
     drawer = None

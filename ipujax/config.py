@@ -1,10 +1,10 @@
 """All options of ipujax: one frozen tree, each option with its help, default, and allowed values.
 
-Three ways set an option, the later winning: the default here, its environment variable, and (for
-options of `CompileConfig`) `jax.jit(f, compiler_options={"ipu_<name>": value})` for one function.
-`docs/options.md` is generated from this file by `python -m ipujax options`.
+An option is set in three ways, of which the last one wins: its default here, its environment
+variable, and, for options of `CompileConfig`, `jax.jit(f, compiler_options={"ipu_<name>": value})`
+for one function. `python -m ipujax options` generates `docs/options.md` from this file.
 
-Names JAX_IPU_* are those that users of Graphcore's experimental JAX for IPU know
+The names JAX_IPU_* are those of Graphcore's experimental JAX for IPU
 (graphcore-research/jax-experimental, README, "Useful JAX backend flags").
 """
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("ipujax")
 
 Value = str | int | float | bool
 PER_CALL_PREFIX = "ipu_"
-#: Options of XLA's other backends, which JAX lets users set for every one.
+#: Prefix of the options of XLA's other backends, which users may set for any backend.
 XLA_PREFIX = "xla_"
 
 
@@ -37,14 +37,14 @@ def option(
     bounds: tuple[float, float] | None = None,
     check: Callable[[Any], str | None] | None = None,
 ) -> Any:
-    """A dataclass field that carries all that is known of the option."""
+    """A dataclass field with the description of the option as metadata."""
     metadata = {"help": help, "env": env, "allowed": allowed, "bounds": bounds, "check": check}
     return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The figures of one kind of IPU that JAX devices report and costs rest on."""
+    """The properties of one kind of IPU that JAX devices report and costs are based on."""
 
     device_kind: str
     clock_hz: int
@@ -59,7 +59,7 @@ MACHINES = {
 }
 
 
-#: JAX devices, and numbers of IPUs, at most.
+#: Largest number of JAX devices, and of IPUs.
 MAX_DEVICES = 1024
 
 
@@ -70,7 +70,7 @@ def _check_visible_devices(text: str) -> str | None:
     # Length first: Python refuses to convert thousands of digits.
     known = all(i.isdecimal() and len(i) <= 4 and int(i) < MAX_DEVICES for i in ids)
     if not known or len({int(i) for i in ids}) != len(ids):
-        return f"comma-separated, different device numbers below {MAX_DEVICES}, such as 0,1"
+        return f"distinct device numbers, comma-separated, below {MAX_DEVICES}, such as 0,1"
     return None
 
 
@@ -81,11 +81,11 @@ def _check_dump_dir(text: str) -> str | None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        return f"a folder that can be made ({error.strerror or error})"
-    return None if os.access(path, os.W_OK | os.X_OK) else "a folder that can be written to"
+        return f"a folder that can be created ({error.strerror or error})"
+    return None if os.access(path, os.W_OK | os.X_OK) else "a writable folder"
 
 
-#: Kinds of floating-point exceptions, in the words of Poplar's FloatingPointBehaviour.
+#: Kinds of floating-point exceptions, named as in Poplar's FloatingPointBehaviour.
 EXCEPTIONS = ("inv", "div0", "oflo")
 
 
@@ -93,17 +93,17 @@ def _check_exceptions(text: str) -> str | None:
     kinds = [part.strip() for part in text.split(",")] if text else []
     if all(kind in EXCEPTIONS for kind in kinds):
         return None
-    return f"a comma-separated choice of {', '.join(EXCEPTIONS)}"
+    return f"a comma-separated list of {', '.join(EXCEPTIONS)}"
 
 
-#: What the engine does to run faster than step by step; cpp/engine/Mechanisms.hpp has the same.
+#: The engine's optimizations, named as in cpp/engine/Mechanisms.hpp.
 MECHANISMS = ("loops", "rows", "reductions", "chains", "copies", "places")
 
 
 def _check_mechanisms(text: str) -> str | None:
     if not text or all(name in MECHANISMS for name in text.split(",")):
         return None
-    return f"a comma-separated choice of {', '.join(MECHANISMS)}"
+    return f"a comma-separated list of {', '.join(MECHANISMS)}"
 
 
 def _check_num_threads(text: str) -> str | None:
@@ -125,31 +125,31 @@ def _check_switch(text: str) -> str | None:
 
 Check = Callable[[str], "str | None"]
 
-#: Read by the engine and the tests for the whole process; none changes what a program computes.
-#: What each does, and what is wrong with a value.
+#: Variables that the engine and the tests read for the whole process: help, and a check of the
+#: value. None changes what a program computes.
 PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
     "IPUJAX_NUM_THREADS": (
-        "Threads of the IPU Model; as many as CPUs where it is not set.",
+        "Number of threads of the IPU Model; by default the number of CPUs.",
         _check_num_threads,
     ),
     "IPUJAX_MAX_ISA": (
-        "Most that its kernels may use of the CPU: baseline, avx2 or avx512.",
+        "Newest instruction set that its kernels may use: baseline, avx2 or avx512.",
         _check_isa,
     ),
     "IPUJAX_CODELET_INCLUDE": (
-        "One more folder of headers for codelets compiled at run time.",
+        "An additional folder of headers for codelets compiled at run time.",
         _check_folder,
     ),
     "IPUJAX_TRUST_NATIVE_CODE": (
-        "Folder of your compiled codelets that loaded programs may run.",
+        "Folder of compiled codelets that you trust loaded programs to run.",
         _check_folder,
     ),
     "IPUJAX_VERIFY": (
-        "1 lets the compiler check shapes between its stages, as the tests do.",
+        "1 makes the compiler check shapes between its stages, as the tests do.",
         _check_switch,
     ),
 }
-#: Read by the build and its tests alone.
+#: Read by the build and its tests only.
 BUILD_VARIABLES = frozenset({"IPUJAX_CPP_TESTS", "IPUJAX_POPLAR_SDK", "IPUJAX_SHOW_ULP"})
 PREFIXES = ("IPUJAX_", "JAX_IPU_")
 
@@ -160,65 +160,65 @@ class MachineConfig:
 
     use_model: bool = option(
         True,
-        "Run on the IPU Model. The only target of a build without the Poplar SDK.",
+        "Run on the IPU Model, the only target of a build without the Poplar SDK.",
         "JAX_IPU_USE_MODEL",
     )
     machine: str = option(
-        "gc200", "Kind of IPU that the model counts for.", "IPUJAX_MACHINE", tuple(MACHINES)
+        "gc200", "Kind of IPU that is modelled.", "IPUJAX_MACHINE", tuple(MACHINES)
     )
     device_count: int = option(
         4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, MAX_DEVICES)
     )
     visible_devices: str = option(
         "",
-        "Comma-separated IPU numbers to make JAX devices of, instead of a count.",
+        "IPUs to use as JAX devices, comma-separated, instead of a count.",
         "JAX_IPU_VISIBLE_DEVICES",
         check=_check_visible_devices,
     )
     ipus_per_device: int = option(
-        1, "IPUs that one JAX device is made of.", "JAX_IPU_IPUS_PER_DEVICE", bounds=(1, 64)
+        1, "Number of IPUs in one JAX device.", "JAX_IPU_IPUS_PER_DEVICE", bounds=(1, 64)
     )
     num_tiles: int = option(
-        1472, "Tiles of each IPU of the model.", "JAX_IPU_MODEL_NUM_TILES", bounds=(1, 1472)
+        1472, "Number of tiles of each modelled IPU.", "JAX_IPU_MODEL_NUM_TILES", bounds=(1, 1472)
     )
 
     @property
     def num_devices(self) -> int:
-        """JAX devices: as many as are visible, or `device_count`."""
+        """The number of JAX devices: of visible ones, or `device_count`."""
         return len(self.visible_devices.split(",")) if self.visible_devices else self.device_count
 
 
 @dataclass(frozen=True)
 class CompileConfig:
-    """How programs are compiled. Each option can be set for one function too."""
+    """How programs are compiled. Each option can also be set for one function."""
 
     out_of_memory: str = option(
         "log",
-        "What to do with a program that does not fit a tile: log it and run, or refuse it.",
+        "What to do with a program that does not fit: log and run it, or raise an error.",
         "IPUJAX_OUT_OF_MEMORY",
         ("log", "error"),
     )
     dump_dir: str = option(
         "",
-        "Folder into which each compiler stage writes what it made; empty writes nothing.",
+        "Folder into which each compiler stage writes its result; empty: none.",
         "IPUJAX_DUMP_DIR",
         check=_check_dump_dir,
     )
     partials_type: str = option(
         "float",
-        "Type in which float16 matmuls and convolutions sum their partials.",
+        "Type of the partial sums in float16 matmuls and convolutions.",
         "IPUJAX_PARTIALS_TYPE",
         ("float", "half"),
     )
     x64: str = option(
         "emulate",
-        "64-bit types, which an IPU lacks: emulate exactly, compute in 32 bits, or refuse them.",
+        "64-bit types, which IPUs lack: emulate exactly, compute in 32 bits, or raise an error.",
         "IPUJAX_X64",
         ("emulate", "demote", "error"),
     )
     available_memory_proportion: float = option(
         0.6,
-        "Part of tile memory that one matmul or convolution may use for temporaries.",
+        "Share of tile memory that a matmul or convolution may use for temporaries.",
         "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
     )
@@ -229,36 +229,36 @@ class CompileConfig:
     )
     half_overflow: str = option(
         "infinity",
-        "What float16 results beyond 65504 become; hardware knows saturate and nan only.",
+        "What float16 results beyond 65504 become; hardware has only saturate and nan.",
         "IPUJAX_HALF_OVERFLOW",
         ("infinity", "saturate", "nan"),
     )
     floating_point_exceptions: str = option(
         "",
-        "Operations that end the program with an error: inv (NaN), div0, oflo, comma-separated.",
+        "Exceptions that end the program with an error: inv (NaN), div0, oflo, comma-separated.",
         "IPUJAX_FLOATING_POINT_EXCEPTIONS",
         check=_check_exceptions,
     )
     maximum_cross_replica_sum_buffer_size: int = option(
         0,
-        "Bytes of small all-reduces that may wait to be done as one; 0 does each at its place.",
+        "Largest size in bytes of small all-reduces combined into one; 0: combine none.",
         "IPUJAX_MAXIMUM_CROSS_REPLICA_SUM_BUFFER_SIZE",
         bounds=(0, 2**40),
     )
     maximum_reduce_scatter_buffer_size: int = option(
         0,
-        "Bytes of small reduce-scatters that may wait to be done as one; 0 does each at its place.",
+        "Largest size in bytes of small reduce-scatters combined into one; 0: combine none.",
         "IPUJAX_MAXIMUM_REDUCE_SCATTER_BUFFER_SIZE",
         bounds=(0, 2**40),
     )
     fast_math: bool = option(
         False,
-        "Rewrite arithmetic by rules that hold for real numbers but not for every float.",
+        "Allow rewrites that are valid for real numbers but not for every float.",
         "IPUJAX_FAST_MATH",
     )
     engine_without: str = option(
         "",
-        "For tests: what the model shall not do to run faster; results are the same without: "
+        "For tests: optimizations of the model to switch off; results stay the same: "
         + ", ".join(MECHANISMS)
         + ".",
         "IPUJAX_ENGINE_WITHOUT",
@@ -287,7 +287,7 @@ def _shown(spec: dataclasses.Field[Any]) -> str:
 
 
 def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
-    """The value in the option's type; ValueError when it cannot be."""
+    """The value in the option's type; KeyError or ValueError where it has no such value."""
     if isinstance(spec.default, bool):
         known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
         return known[str(value).strip().lower()]
@@ -305,11 +305,11 @@ def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
 
 
 def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
-    """Converts and checks one value; `where` is how the user wrote the option."""
+    """Converts and checks one value; `where` names the option as the user did."""
 
     def refused(needs: str) -> ConfigError:
         return ConfigError(
-            f"[config] {where} needs {needs}; got {value!r}. Use such a value, or leave it out"
+            f"[config] {where} needs {needs}; got {value!r}. Use such a value, or omit it"
             + (f" for the default {spec.default!r}." if spec.default != "" else ".")
         )
 
@@ -349,7 +349,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
 
 
 def check_process_variables(environment: Mapping[str, str]) -> None:
-    """The values of what the engine reads itself, so that a wrong one is known at the start.
+    """Checks the variables that the engine reads itself, so that errors appear at the start.
 
     Raises:
         ConfigError: a variable has a value that is not allowed.
@@ -362,7 +362,7 @@ def check_process_variables(environment: Mapping[str, str]) -> None:
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
-    """One warning for each variable that looks like ours and is none."""
+    """Warns once of each variable with one of our prefixes that has no meaning."""
     known = {spec.metadata["env"] for room in fields(IPUConfig) for spec in _specs(room.name)}
     known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
     for name in environment:
@@ -370,7 +370,7 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
             continue
         _said.add(name)
         close = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {close[0]}?" if close else "python -m ipujax options lists all."
+        hint = f"Did you mean {close[0]}?" if close else "Run python -m ipujax options to see all."
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
 
 
@@ -390,8 +390,8 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
     """One function's options on top of `config`.
 
     Args:
-        options: what `jax.jit(..., compiler_options=...)` was given; names start with `ipu_`, and
-            those that start with `xla_` are ignored with a line in the log.
+        options: the argument of `jax.jit(..., compiler_options=...)`; names start with `ipu_`;
+            those that start with `xla_` are ignored, with a line in the log.
     Raises:
         ConfigError: an unknown name, or a value that the option does not allow.
     """
@@ -403,30 +403,30 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
             continue
         if name not in known:
             raise ConfigError(
-                f"[config] compiler_options needs names out of {', '.join(sorted(known))}; "
+                f"[config] compiler_options needs names from {', '.join(sorted(known))}; "
                 f"got {name!r}. Use one of these."
             )
         changes[known[name].name] = _parse(known[name], value, f"compiler_options[{name!r}]")
     return replace(config, **changes)
 
 
-#: What was logged or warned of once in this process.
+#: What this process has logged or warned of.
 _said: set[str] = set()
 
 
 def _log_ignored(names: list[str]) -> None:
-    """One line for each new set of names: programs are often compiled many at a time."""
+    """Logs each set of names once: programs are often compiled many at a time."""
     text = ", ".join(sorted(names))
     if text and text not in _said:
         _said.add(text)
         logger.info(
-            "[config] compiler_options that start with xla_ concern other backends; ignored: %s",
+            "[config] ignored compiler_options for other backends: %s",
             text,
         )
 
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
-    """What the PJRT client is created with: plain values by name."""
+    """The options with which the PJRT client is created: plain values by name."""
     kind = MACHINES[config.machine.machine]
     return {
         "machine": config.machine.machine,
@@ -445,7 +445,7 @@ def table() -> str:
         "# Options",
         "",
         "Generated by `python -m ipujax options`. Environment variables override the",
-        "default; options of the second table can be set for one function too:",
+        "defaults; options of the second table can also be set for one function:",
         '`jax.jit(f, compiler_options={"ipu_out_of_memory": "error"})`.',
     ]
     titles = {"machine": "Machine (read when JAX creates the backend)", "compile": "Compiler"}

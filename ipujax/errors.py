@@ -1,7 +1,7 @@
-"""Every error ipujax raises on purpose, with the PJRT status code that it becomes in JAX.
+"""The errors that ipujax raises, with the PJRT status codes that they become in JAX.
 
-Messages read `[where] needs X; got Y. <what to do>.`: where in the pipeline, what was expected,
-what came, and a plain imperative.
+Messages read `[where] needs X; got Y. <what to do>.`: the place, what it expected, what it got, and
+a plain imperative.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class PjrtCode:
-    """Status codes of the PJRT C API (absl's numbering), as far as ipujax uses them."""
+    """The status codes of the PJRT C API (absl's numbering) that ipujax uses."""
 
     CANCELLED = 1
     INVALID_ARGUMENT = 3
@@ -35,34 +35,34 @@ class ConfigError(IpuError, ValueError):
 
 
 class VersionError(IpuError):
-    """The installed jax or jaxlib is not of a series that this ipujax was tested with."""
+    """The installed jax or jaxlib is of a series that this ipujax was not tested with."""
 
     pjrt_code = PjrtCode.FAILED_PRECONDITION
 
 
 class InvalidProgramError(IpuError):
-    """The program handed to the compiler is malformed: not something a user of JAX can write."""
+    """The compiler was given a malformed program, which users of JAX cannot write."""
 
     pjrt_code = PjrtCode.INVALID_ARGUMENT
 
 
 class InternalError(IpuError):
-    """The compiler failed in a way that nobody meant: a bug in ipujax. Names the op at fault."""
+    """The compiler failed unexpectedly: a bug in ipujax. Names the op at fault."""
 
     pjrt_code = PjrtCode.INTERNAL
 
 
 class VerifyError(IpuError):
-    """A compiler stage left something that the next one may not receive: a bug in ipujax."""
+    """A compiler stage broke an invariant of the next one: a bug in ipujax."""
 
     pjrt_code = PjrtCode.INTERNAL
 
 
 class UnsupportedOpError(IpuError):
-    """The program uses ops that ipujax cannot lower. Lists all of them at once.
+    """The program uses ops that ipujax cannot lower; lists all of them.
 
     Args:
-        found: one `(op, reason, source)` for each such op; `source` may be empty.
+        found: `(op, reason, source)` for each such op; `source` may be empty.
     """
 
     pjrt_code = PjrtCode.UNIMPLEMENTED
@@ -76,28 +76,28 @@ class UnsupportedOpError(IpuError):
         super().__init__(
             f"[compile] needs ops that have a rule; got {len(self.found)} that have none:\n"
             + "\n".join(lines)
-            + "\nRewrite these lines with supported ops, or compute them on the CPU: outside of the"
-            ' program with arrays put on jax.devices("cpu")[0], inside it with jax.pure_callback.'
+            + "\nRewrite these lines with supported ops, or compute them on the CPU: outside the"
+            ' program with arrays on jax.devices("cpu")[0], inside it with jax.pure_callback.'
         )
 
 
 class UnsupportedDtypeError(IpuError):
-    """The program computes in a dtype that an IPU does not have, such as float64."""
+    """The program computes in a dtype that IPUs do not have, such as float64."""
 
     pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
 class NestingError(IpuError):
-    """Calls, loops and branches of the program nest deeper than can be compiled."""
+    """Calls, loops and branches of the program are nested too deeply."""
 
     pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
 def too_deep(got: str) -> NestingError:
-    """The error of a program that has `got`."""
+    """The error for a program that has `got`."""
     return NestingError(
-        f"[compile] needs a program whose calls, loops and branches nest less deeply; got {got}. "
-        "Replace the recursion that builds it by lax.scan or lax.fori_loop, or jit its parts "
+        f"[compile] needs less deeply nested calls, loops and branches; got {got}. "
+        "Replace the recursion that builds them with lax.scan or lax.fori_loop, or jit the parts "
         "separately."
     )
 
@@ -109,45 +109,45 @@ class OutOfMemoryError(IpuError, MemoryError):
 
 
 class PlacementError(IpuError, ValueError):
-    """An array was asked into a memory or a layout that an IPU does not offer."""
+    """An array was requested in a memory or a layout that IPUs do not offer."""
 
     pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
 class CompileCancelledError(IpuError):
-    """Python is about to end while a compile that nobody waits for goes on."""
+    """Python is exiting while a compilation is still running."""
 
     pjrt_code = PjrtCode.CANCELLED
 
 
 class CallbackError(IpuError):
-    """A host callback of a running program is unknown, or returned what it must not."""
+    """A host callback is unknown, or returned something else than it promised."""
 
     pjrt_code = PjrtCode.INTERNAL
 
 
 class ReplicationError(IpuError, ValueError):
-    """A replicated program or a collective was asked for what its replicas cannot do."""
+    """Replicas, groups of replicas or mapped axes do not match."""
 
     pjrt_code = PjrtCode.INVALID_ARGUMENT
 
 
 class OracleError(IpuError):
-    """An oracle of `ipujax.verify()` refused a program, took too long, or died of it."""
+    """An oracle of `ipujax.verify()` refused a program, took too long, or crashed."""
 
     pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
 class MismatchError(IpuError, AssertionError):
-    """A program's result on the IPU differs from what `ipujax.verify()` compares it with.
+    """A program's result on the IPU differs from those of the oracles of `ipujax.verify()`.
 
     Args:
         message: the whole report.
         op: the first op that differs, such as "stablehlo.add"; empty where no single op does.
-        source: its line in the user's code, such as "train.py:31"; empty where it is not known.
-        values: what each oracle computed, by its name: "ipu", "cpu", "interpreter".
-        max_error: the largest difference to the oracle; NaN where shapes differ.
-        reproducer: path of the file that shows the difference; empty where none was written.
+        source: its line in the user's code, such as "train.py:31"; empty where unknown.
+        values: the results by name: "ipu", "cpu", "interpreter".
+        max_error: the largest difference from the oracle; NaN where shapes differ.
+        reproducer: path of a file that reproduces the mismatch; empty where none was written.
     """
 
     def __init__(

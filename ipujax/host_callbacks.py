@@ -1,8 +1,8 @@
-"""Python functions that a running program calls back: `pure_callback`, `debug.print` ...
+"""Python functions that running programs call: `pure_callback`, `debug.print` ...
 
-At lowering, `register` gives the function an id that stands in the program. When the engine comes
-to that step it calls `call` with the GIL held, arrays given and taken as bytes. An exception in the
-function becomes the error of the program's outputs.
+During lowering, `register` gives the function an id, which the program holds. When the engine
+reaches that step it invokes `call` with the GIL held; arrays are passed as bytes. An exception in
+the function becomes the error of the program's outputs.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from ipujax.errors import CallbackError
 
 Shape = tuple[int, ...]
 
-#: Released callbacks that are still kept, for programs that were in flight when their owner died.
+#: Released callbacks that are kept for programs still running when their owner was deleted.
 _KEPT_AFTER_RELEASE = 256
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Shapes and dtypes of the arrays that a callback must return, and dtypes of those it takes."""
+    """Shapes and dtypes of the results of a callback, and dtypes of its arguments."""
 
     shapes: tuple[Shape, ...]
     dtypes: tuple[np.dtype, ...]
-    taken: tuple[np.dtype, ...] = ()  #: empty: as the program holds them
+    taken: tuple[np.dtype, ...] = ()  #: empty: the dtypes in the program
 
 
 class Handle:
-    """Keeps one callback registered for as long as somebody holds it (JAX's executable does)."""
+    """Keeps one callback registered while it is alive; JAX's executable holds it."""
 
     def __init__(self, callback_id: str):
         self.callback_id = callback_id
 
 
 class _Registry:
-    """Callbacks by id. Needs no lock: each change is one atomic operation on a dict."""
+    """Callbacks by id. No lock is needed: each change is one atomic dict operation."""
 
     def __init__(self) -> None:
         self._live: dict[str, tuple[Callable[..., Sequence[object]], Signature]] = {}
@@ -50,7 +50,7 @@ class _Registry:
             OrderedDict()
         )
         self._counter = itertools.count()
-        # Ids of another process must not resolve here: executables can be saved and loaded.
+        # Executables can be saved and loaded; ids of another process must not resolve here.
         self._process = uuid.uuid4().hex
 
     def add(self, function: Callable[..., Sequence[object]], signature: Signature) -> Handle:
@@ -72,8 +72,8 @@ class _Registry:
         if entry is None:
             raise CallbackError(
                 f"[host callback] needs a function of this process; got {callback_id!r}, "
-                "which is not registered. Do not load a saved executable that calls back: jit "
-                "the function again."
+                "which is not registered. Jit the function again: saved executables cannot call "
+                "back."
             )
         return entry
 
@@ -87,7 +87,7 @@ def register(
     dtypes: Sequence[np.dtype],
     taken: Sequence[np.dtype] = (),
 ) -> Handle:
-    """Registers `function` and says what it takes and must return; the handle keeps it so."""
+    """Registers `function` with its signature for as long as the handle is alive."""
     signature = Signature(
         tuple(tuple(shape) for shape in shapes),
         tuple(np.dtype(dtype) for dtype in dtypes),
@@ -97,12 +97,12 @@ def register(
 
 
 def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Calls the function of that id.
+    """Calls the function with that id.
 
     Returns:
-        Row-major arrays of exactly the promised shapes and dtypes.
+        Row-major arrays of exactly the registered shapes and dtypes.
     Raises:
-        CallbackError: the id is unknown, or the results are not what the program was compiled for.
+        CallbackError: the id is unknown, or the results do not match the signature.
         Exception: whatever the function raises.
     """
     function, signature = _registry.get(callback_id)
@@ -110,7 +110,7 @@ def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, 
     if len(results) != len(signature.shapes):
         raise CallbackError(
             f"[host callback] needs {len(signature.shapes)} results; got {len(results)}. "
-            "Return as many arrays as result_shape_dtypes names."
+            "Return one array for each entry of result_shape_dtypes."
         )
     return tuple(
         _checked(index, result, shape, dtype)
@@ -123,18 +123,18 @@ def run(callback_id: str, arguments: Sequence[np.ndarray]) -> tuple[np.ndarray, 
 def call(
     callback_id: str, inputs: Sequence[tuple[str, Shape, bytes]], outputs: Sequence[object]
 ) -> list[bytes]:
-    """The plugin's entry: as `run`, on bytes, since bfloat16 has no place in the buffer protocol.
+    """`run` on bytes, called by the plugin: the buffer protocol has no bfloat16.
 
     Args:
-        inputs: dtype name, shape and elements of each argument. The function sees them read-only
-            and may keep them.
-        outputs: dtype name and shape of each result; `run` holds results to what was registered.
+        inputs: dtype name, shape and elements of each argument. The function gets read-only
+            arrays and may keep them.
+        outputs: dtype name and shape of each result, unused: `run` checks the registered ones.
     """
     del outputs
     taken = _registry.get(callback_id)[1].taken or [np.dtype(dtype) for dtype, _, _ in inputs]
     arguments = []
     for dtype, (held, shape, elements) in zip(taken, inputs, strict=True):
-        # A program holds complex numbers as two floats, in a last dimension of their own.
+        # In programs complex numbers are two floats, in an additional last dimension.
         outside = shape[:-1] if dtype.kind == "c" and np.dtype(held).kind == "f" else shape
         arguments.append(np.frombuffer(elements, dtype).reshape(outside))
     return [result.tobytes() for result in run(callback_id, arguments)]
@@ -146,6 +146,6 @@ def _checked(index: int, result: object, shape: tuple[int, ...], dtype: np.dtype
         raise CallbackError(
             f"[host callback] needs result {index} of shape {shape} and dtype {dtype}; "
             f"got shape {array.shape} and dtype {array.dtype}. "
-            "Return what result_shape_dtypes promises."
+            "Return arrays as result_shape_dtypes describes them."
         )
     return np.ascontiguousarray(array).reshape(shape)

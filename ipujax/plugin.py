@@ -1,8 +1,8 @@
-"""What JAX loads through the entry point `jax_plugins`: makes the platform "ipu" known.
+"""The module that JAX loads through the entry point `jax_plugins` to register the platform "ipu".
 
-`initialize` never raises: where the platform cannot be offered (another jax series, the extension
-not built) it logs one line that says why and what to do, and JAX goes on without it. A wrong value
-of an environment variable is the user's: JAX raises it where it would make the platform's devices.
+`initialize` never raises. Where the platform is not available (an untested jax series, no built
+extension) it logs one line that says why and what to do, and JAX works without it. JAX raises the
+error for a wrong environment variable where it would create the platform's devices.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ipujax.types import PlatformConfig
 
 logger = logging.getLogger("ipujax")
 
-#: Set when the interpreter ends: a compile whose caller left at Ctrl-C stops at its next stage.
+#: Set when the interpreter exits: a compilation that Ctrl-C abandoned stops at its next stage.
 _ending = threading.Event()
 
 
 def initialize() -> None:
-    """Registers the platform, once; called by JAX before it makes its backends."""
+    """Registers the platform once; JAX calls it before it creates its backends."""
     if jax_compat.is_registered():
         return
     try:
         jax_compat.check_versions()
-        # The extension reads some of them as it is loaded.
+        # The extension reads some of them when it is loaded.
         config.check_process_variables(os.environ)
         _register()
     except ConfigError as error:
@@ -48,7 +48,7 @@ def initialize() -> None:
 def _register() -> None:
     from ipujax._poplar import _poplar
 
-    # Registered after the extension's own handler, so that it runs before it.
+    # Registered after the extension's own handler, so it runs before that one.
     atexit.register(_ending.set)
     _poplar.set_compile_callback(_compile)
     _poplar.set_host_callback(host_callbacks.call)
@@ -70,19 +70,19 @@ def _register() -> None:
 
 
 def _client_options() -> dict[str, Any]:
-    """Read each time a client is made, so that `clear_backends()` takes a changed environment."""
+    """Read for each new client, so that `clear_backends()` picks up a changed environment."""
     return dict(config.platform_options(config.from_environment()))
 
 
 def _options_key() -> str:
-    """Everything but the program that a compiled program depends on, for JAX's cache key."""
+    """All that compiled programs depend on besides the program, for JAX's cache key."""
     from ipujax import __version__
 
     return repr((__version__, config.from_environment()))
 
 
 def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
-    """The compile callback; the import waits until there is something to compile."""
+    """The compile callback; it imports the compiler at the first compilation."""
     from ipujax.compiler.compile import STAGES, compile_module
 
     with compile_progress(STAGES) as progress:
@@ -90,6 +90,9 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
         def on_stage(name: str) -> None:
             progress.stage(name)
             if _ending.is_set():
-                raise CompileCancelledError("[compile] needs Python; it is about to end.")
+                raise CompileCancelledError(
+                    "[compile] needs a running interpreter; got one that is exiting. "
+                    "Wait for compilations before you exit."
+                )
 
         return compile_module(code, options, dict(platform), on_stage)

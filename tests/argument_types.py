@@ -1,4 +1,4 @@
-"""Types of command line arguments: whole numbers within bounds, and parts of a whole."""
+"""Types of command line arguments: bounded whole numbers, and shards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """An argparse type; its error names the bounds."""
+    """An argparse type, whose error names the bounds."""
 
     def parse(text: str) -> int:
         try:
@@ -23,7 +23,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def shard(text: str) -> tuple[int, int]:
-    """`i/n`: the i-th of n parts."""
+    """`i/n`: part i of n."""
     first, _, second = text.partition("/")
     if not (first.isdecimal() and second.isdecimal()) or int(first) >= int(second):
         raise argparse.ArgumentTypeError(f"needs i/n with i from 0 to n - 1; got {text!r}")

@@ -1,4 +1,4 @@
-"""Plumbing for all tests."""
+"""Settings and fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Inherited settings must not decide what the tests see.
+# Inherited settings must not affect the tests.
 for name in [n for n in os.environ if n.startswith(("IPUJAX_", "JAX_IPU_"))]:
     if name != "IPUJAX_CPP_TESTS":
         del os.environ[name]
@@ -21,10 +21,10 @@ for name in [n for n in os.environ if n.startswith(("IPUJAX_", "JAX_IPU_"))]:
 # The compiler's closer checks between its stages are always on in tests.
 os.environ["IPUJAX_VERIFY"] = "1"
 
-# Programs over several devices are compared with, or run on, as many of JAX's CPU backend.
+# Programs over several devices are compared with, or run on, as many CPU devices.
 os.environ["JAX_IPU_DEVICE_COUNT"] = "8"
 jax.config.update("jax_num_cpu_devices", 8)
-#: Where tests of replicated programs run.
+#: The platforms of tests of replicated programs.
 REPLICA_PLATFORMS = ("cpu", "ipu")
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -32,7 +32,7 @@ RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def run_python() -> RunPython:
-    """Runs Python code in a process of its own, with a changed environment."""
+    """Runs Python in a child process, with a changed environment."""
 
     def run(
         *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 300
@@ -69,7 +69,7 @@ def stats() -> Callable[..., int]:
 
 @pytest.fixture(params=REPLICA_PLATFORMS)
 def replicas(request: pytest.FixtureRequest) -> Callable[[int], list[jax.Device]]:
-    """`replicas(n)`: n devices of the platform that the test runs for."""
+    """`replicas(n)`: n devices of the platform under test."""
 
     def devices(count: int) -> list[jax.Device]:
         return jax.devices(request.param)[:count]

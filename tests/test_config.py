@@ -63,7 +63,7 @@ def test_visible_devices_are_the_device_count():
         ("JAX_IPU_MODEL_NUM_TILES", "1473", "needs a whole number from 1 to 1472; got '1473'"),
         ("JAX_IPU_USE_MODEL", "maybe", "needs true or false; got 'maybe'"),
         ("JAX_IPU_USE_MODEL", "false", "needs a build against the Poplar SDK"),
-        ("JAX_IPU_VISIBLE_DEVICES", "0,0", "comma-separated, different device numbers below 1024"),
+        ("JAX_IPU_VISIBLE_DEVICES", "0,0", "distinct device numbers, comma-separated, below 1024"),
         ("IPUJAX_MACHINE", "mk3", "needs one of gc200, bow; got 'mk3'"),
         ("IPUJAX_OUT_OF_MEMORY", "ignore", "needs one of log, error; got 'ignore'"),
         ("IPUJAX_AVAILABLE_MEMORY_PROPORTION", "1.5", "needs a number from 0.0 to 1.0; got '1.5'"),
@@ -79,7 +79,7 @@ def test_a_bad_environment_names_variable_value_and_remedy(name: str, value: str
 
 def test_a_dump_folder_that_cannot_be_made(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="IPUJAX_DUMP_DIR needs a folder that can be made"):
+    with pytest.raises(ConfigError, match="IPUJAX_DUMP_DIR needs a folder that can be created"):
         config.from_environment({"IPUJAX_DUMP_DIR": str(tmp_path / "file" / "dump")})
 
 
@@ -156,7 +156,7 @@ def test_jax_says_what_is_wrong_with_a_variable_of_the_process(run_python):
 
 @pytest.mark.parametrize("ids", ["12345678901234567890", "1024", "0,", "1," * 5000, "0,00"])
 def test_ipu_numbers_are_bounded(ids: str):
-    with pytest.raises(ConfigError, match="different device numbers below 1024"):
+    with pytest.raises(ConfigError, match="distinct device numbers, comma-separated, below 1024"):
         config.from_environment({"JAX_IPU_VISIBLE_DEVICES": ids})
 
 

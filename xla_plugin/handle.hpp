@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "engine/FloatEnvironment.hpp"
 #include "error.hpp"
 #include "failure.hpp"
 
@@ -35,6 +36,7 @@ struct Guard;
 template <typename Args, void (*Function)(Args&)>
 struct Guard<Function> {
   static PJRT_Error* call(Args* args) noexcept {
+    const engine::FloatEnvironment environment;
     try {
       Function(*args);
       return nullptr;
@@ -45,7 +47,7 @@ struct Guard<Function> {
 };
 
 /// Wraps `void f(X_Args&)` as the table's `PJRT_Error* (X_Args*)`: the only place where exceptions
-/// meet the C ABI.
+/// meet the C ABI, and where the caller's floating-point environment is left behind.
 template <auto Function>
 inline constexpr auto guarded = &Guard<Function>::call;
 

@@ -21,7 +21,7 @@ Mechanisms Mechanisms::without(std::string_view names) {
     names.remove_prefix(std::min(names.size(), name.size() + 1));
     const auto found = std::ranges::find(kMechanismNames, name);
     if (found == kMechanismNames.end())
-      throw std::invalid_argument("[engine] needs mechanisms out of " + allNames() + "; got '" +
+      throw std::invalid_argument("[engine] needs mechanisms from " + allNames() + "; got '" +
                                   std::string(name) + "'. Use these names, comma-separated.");
     result.off_ |= 1u << (found - kMechanismNames.begin());
   }

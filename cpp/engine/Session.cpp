@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "engine/FloatEnvironment.hpp"
 #include "engine/Gang.hpp"
 #include "engine/Walker.hpp"
 
@@ -73,8 +74,10 @@ struct Session::Impl {
 Session::Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory)
     : Session(std::move(image), std::vector{std::move(memory)}) {}
 Session::Session(std::shared_ptr<const Image> image,
-                 std::vector<std::shared_ptr<DeviceMemory>> memories)
-    : impl_(std::make_unique<Impl>(std::move(image), memories)) {}
+                 std::vector<std::shared_ptr<DeviceMemory>> memories) {
+  const FloatEnvironment environment;
+  impl_ = std::make_unique<Impl>(std::move(image), memories);
+}
 Session::~Session() = default;
 
 const Image& Session::image() const { return *impl_->image; }
@@ -88,6 +91,7 @@ void Session::run(std::span<const void* const> inputs, std::span<void* const> ou
 
 void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
                   HostStreams* streams) {
+  const FloatEnvironment environment;
   struct ForgetCancel {
     std::atomic<bool>& flag;
     ~ForgetCancel() { flag.store(false, std::memory_order_relaxed); }

@@ -26,7 +26,7 @@ void checkLogical(CollectiveOperator op, const Tensor& data) {
   std::ostringstream got;
   got << op << " of " << data.elementType();
   throw poplar::poplar_error("[gcl] needs BOOL data for a logical operator; got " + got.str() +
-                             ". Cast the data, or take another operator.");
+                             ". Cast the data, or use another operator.");
 }
 
 }  // namespace

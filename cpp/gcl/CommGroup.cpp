@@ -34,7 +34,7 @@ std::vector<std::vector<unsigned>> CommGroup::members(unsigned replicationFactor
                                std::to_string(n) + " replicas; got " + nameOf(type_) + " of size " +
                                std::to_string(size_) +
                                (stride_ != 0 ? " with stride " + std::to_string(stride_) : "") +
-                               ". Take a size that divides them.");
+                               ". Use a size that divides them.");
   }
   std::vector<std::vector<unsigned>> groups;
   for (unsigned begin = 0; begin < n; begin += static_cast<unsigned>(block)) {

@@ -221,7 +221,7 @@ Cost costOf(const poplar::Target& target, const CollectiveWork& work, const Opti
     throw poplar::invalid_option(
         "[gcl] method 'quad_directional_ring' needs groups of an even "
         "size of at least 4; got " +
-        std::to_string(p) + ". Take bidirectional_ring_pair.");
+        std::to_string(p) + ". Use bidirectional_ring_pair.");
   }
   if (options.method != Method::kAuto) return costBy(target, work, options.method, p);
   const std::uint64_t bytes = work.elements * target.getTypeSize(work.type);

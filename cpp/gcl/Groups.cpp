@@ -42,7 +42,7 @@ void checkGroups(const char* where, const Groups& groups, unsigned num_replicas,
                              (all ? "each" : "none") + " of the " + std::to_string(num_replicas) +
                              " replicas " + (all ? "once" : "twice") +
                              (equal ? ", all of one size" : "") + "; got " + shown(groups) +
-                             ". Take groups that divide the replicas.");
+                             ". Use groups that divide the replicas.");
 }
 
 void setGroups(ipujax::engine::Attributes& attributes, const Groups& groups) {

@@ -29,7 +29,7 @@ Target shareOf(const Target& target, unsigned r) {
   if (r == 0 || target.getNumIPUs() % r != 0) {
     throw poplar_error("[Graph] needs a target whose IPUs the replicas share evenly; got " +
                        std::to_string(target.getNumIPUs()) + " IPUs for " + std::to_string(r) +
-                       " replicas. Take a target of a multiple of so many IPUs.");
+                       " replicas. Use a number of IPUs that is a multiple of that.");
   }
   return target.withTiles(target.getNumIPUs() / r, target.getTilesPerIPU());
 }

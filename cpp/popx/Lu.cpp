@@ -112,7 +112,7 @@ poplar::Tensor permutationOfPivots(poplar::Graph& graph, const poplar::Tensor& p
     throw poplar::poplar_error("[popx::permutationOfPivots] needs INT pivots, at most " +
                                std::to_string(size) + " a row; got " +
                                pivots.elementType().toString() + " " + pivots.shapeToString() +
-                               ". Pass what popx::lu gave, less 1.");
+                               ". Pass the pivots of popx::lu, minus 1.");
   }
   const auto leading = batch::leading({pivots}, 1);
   // Our estimate: a codelet with 8 cycles a swap, one worker a row.

@@ -175,7 +175,7 @@ void checkReflectors(const std::string& where, const Parts& factors, const Parts
       tau[0].shape().back() > sizes.small) {
     throw poplar::poplar_error("[" + where + "] needs one tau for each reflector; got " +
                                factors[0].shapeToString() + " and " + tau[0].shapeToString() +
-                               ". Pass what popx::qr gave.");
+                               ". Pass the results of popx::qr.");
   }
 }
 

@@ -35,7 +35,7 @@ void checkOperator(const char* where, CollectiveOperator op, poplar::Type type) 
     std::ostringstream got;
     got << op << " of " << type;
     refuse(where, "an operator that has a meaning for the type", got.str(),
-           "Cast the data, or take another operator.");
+           "Cast the data, or use another operator.");
   }
 }
 

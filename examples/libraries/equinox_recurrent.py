@@ -1,4 +1,4 @@
-"""Trains an Equinox GRU to tell which way a spiral turns, to at least 98 %.
+"""Trains an Equinox GRU to classify the direction of a spiral, with an accuracy of at least 98 %.
 
 Run: python examples/libraries/equinox_recurrent.py
 """

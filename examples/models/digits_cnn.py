@@ -1,8 +1,8 @@
 """Trains a convolutional network on handwritten digits in float16, with float32 master weights.
 
-Weights and activations of the two passes are float16; the optimizer holds and updates float32
-weights. The loss is scaled so that small gradients do not vanish in float16. Ends with its test
-accuracy, at least 97 %.
+Weights and activations of both passes are float16; the optimizer holds and updates float32 weights.
+The loss is scaled so that small gradients do not vanish in float16. Ends with the test accuracy,
+which must be at least 97 %.
 
 Run: python examples/models/digits_cnn.py
 """

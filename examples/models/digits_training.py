@@ -1,4 +1,4 @@
-"""What the digits examples share: the loop over batches, and the test accuracy at its end."""
+"""Shared by the digits examples: the training loop, and the test accuracy."""
 
 from collections.abc import Callable
 

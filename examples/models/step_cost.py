@@ -1,4 +1,4 @@
-"""Prints what one call of a compiled function costs on an IPU, as its `cost_analysis()` says."""
+"""Prints the cost of one call of a compiled function on an IPU, from its `cost_analysis()`."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import jax
 
 
 def print_step_cost(what: str, compiled: jax.stages.Compiled) -> Mapping[str, float]:
-    """One line on an IPU; raises where the costs are missing or not positive."""
+    """Prints one line on an IPU; raises if the costs are missing or not positive."""
     cost = compiled.cost_analysis()
     if jax.default_backend() != "ipu":
         print(f"{what}: {jax.default_backend()} does not count IPU cycles")

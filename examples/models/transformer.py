@@ -1,8 +1,7 @@
-"""Trains a small transformer on the letters of a bundled story, its layers run by one scan.
+"""Trains a small transformer on the letters of a bundled story, with one scan over its layers.
 
 Runs the same 50 steps on the default device and on JAX's CPU backend, and ends with the largest
-relative difference of the two loss curves, which must stay within float32 rounding over that many
-steps.
+relative difference of the two loss curves, which must be within float32 rounding over 50 steps.
 
 Run: python examples/models/transformer.py
 """

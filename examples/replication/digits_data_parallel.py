@@ -1,8 +1,8 @@
-"""Trains a digits classifier data-parallel on four IPUs, in the two ways that there are.
+"""Trains a digits classifier on four IPUs with data parallelism, in two ways.
 
 `ipu.pmap` runs the step of one replica on each IPU, and the optimizer averages the gradients.
-`jit` with shardings runs the step of one device, unchanged, on arrays that lie over the IPUs. Both
-see the same batches, so they end with the same weights; test accuracy must reach 97 %.
+`jit` with shardings runs the step of one device, unchanged, on arrays sharded over the IPUs. Both
+use the same batches, so they end with the same weights; the test accuracy must reach 97 %.
 
 Run: python examples/replication/digits_data_parallel.py
 """
@@ -94,7 +94,7 @@ def train_with_pmap(stream):
 
 
 def train_with_shardings(stream):
-    """Batches [n, ...] whose first dimension lies over the IPUs; weights lie on each."""
+    """Batches [n, ...] are sharded over the IPUs; weights are replicated."""
     tx = optax.adam(2e-3)
     mesh = Mesh(np.array(jax.devices()[:NUM_REPLICAS]), ("data",))
     split = NamedSharding(mesh, PartitionSpec("data"))

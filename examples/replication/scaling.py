@@ -1,8 +1,8 @@
-"""What a data-parallel training step costs on 1, 4, 16 and 64 IPUs, as the model counts it.
+"""The modelled cost of a data-parallel training step on 1, 4, 16 and 64 IPUs.
 
-Each IPU has a batch of its own; gradients are averaged over all, in as few collectives as fit in
-10 MB. Nothing runs: the cycles are those of the compiled programs. Ends with the efficiency on 64
-IPUs: the cycles of one IPU's step, over those of the 64 IPUs' step.
+Each IPU has its own batch; gradients are averaged over all, combined in collectives of up to 10 MB.
+Nothing runs: the cycles are those of the compiled programs. Ends with the efficiency on 64 IPUs:
+the cycles of a step on one IPU, divided by those on 64 IPUs.
 
 Run: python examples/replication/scaling.py
 """

@@ -1,7 +1,7 @@
-"""Trains a transformer on eight IPUs: batches lie two ways, heads and hidden units four ways.
+"""Trains a transformer on eight IPUs: two-way data parallel, four-way tensor parallel.
 
-The model is written for one device; `jit` splits it by the shardings of its arguments. Ends with
-the largest relative difference of the loss curve from that of one IPU.
+The model is written for one device; `jit` partitions it by the shardings of its arguments. Ends
+with the largest relative difference between its loss curve and that of one IPU.
 
 Run: python examples/replication/transformer_dp_tp.py
 """
@@ -38,8 +38,8 @@ def train_step(params, opt_state, tokens):
 
 
 def train(params, place):
-    """The losses; `place` puts a batch where it shall lie."""
-    # Made from sharded weights, the optimizer's state lies as they do.
+    """The losses; `place` shards a batch over the devices."""
+    # The optimizer's state is sharded like the weights it is made from.
     opt_state = jax.jit(optimizer.init)(params)
     losses = []
     for tokens in batches():

@@ -1,4 +1,4 @@
-"""A transformer whose layers run by one scan, in the form that the examples here share."""
+"""The transformer of these examples, with one scan over its layers."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class Sizes(NamedTuple):
 
 
 def init_params(key, sizes, dtype=jnp.float32):
-    """Weights of all layers are stacked along a first axis; heads have an axis of their own."""
+    """Weights of all layers are stacked along the first axis; heads have a separate axis."""
     n, h, w = sizes.num_layers, sizes.num_heads, sizes.width
     keys = iter(jax.random.split(key, 6))
 
@@ -38,7 +38,7 @@ def init_params(key, sizes, dtype=jnp.float32):
 
 
 def tensor_parallel_specs(axis):
-    """Heads, and the hidden units of the feed-forward part, lie over `axis`; all else on each."""
+    """Heads and feed-forward hidden units are sharded over `axis`; the rest is replicated."""
     layers = {
         "qkv": P(None, None, None, axis),
         "out": P(None, axis),

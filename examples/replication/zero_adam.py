@@ -1,8 +1,8 @@
-"""Adam whose state is spread over four IPUs (ZeRO): each keeps and updates its quarter.
+"""Adam with its state sharded over four IPUs (ZeRO): each keeps and updates a quarter.
 
-Gradients are reduce-scattered, each IPU updates its part, the updates are gathered: as much on the
-links as one all-reduce, a quarter of the optimizer's memory. Ends with the part of the state that
-an IPU holds, and with the difference of the weights from those of plain Adam on one IPU.
+Gradients are reduce-scattered, each IPU updates its part, and the updates are gathered. This sends
+as much over the links as one all-reduce, with a quarter of the optimizer's memory. Ends with the
+share of the state on each IPU, and how far the weights are from those of plain Adam on one IPU.
 
 Run: python examples/replication/zero_adam.py
 """

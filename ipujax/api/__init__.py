@@ -1,1 +1,1 @@
-"""What users call beside JAX itself; re-exported by the package."""
+"""The public functions; the package re-exports them."""

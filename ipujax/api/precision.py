@@ -57,7 +57,7 @@ def precision(**options: Value) -> Iterator[None]:
     unknown = [name for name in options if name not in SCOPED]
     if unknown:
         raise ConfigError(
-            f"[ipu.precision] needs options out of {', '.join(sorted(SCOPED))}; got "
+            f"[ipu.precision] needs options from {', '.join(sorted(SCOPED))}; got "
             f"{', '.join(unknown)}. Set others with jax.jit(..., compiler_options=...)."
         )
     with_compiler_options(CompileConfig(), named)  # refuses bad values at the call

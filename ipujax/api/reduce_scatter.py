@@ -48,7 +48,7 @@ def reduce_scatter(
     where = "ipu.reduce_scatter"
     if op not in OPERATORS:
         raise ReplicationError(
-            f"[{where}] needs op out of {', '.join(OPERATORS)}; got {op!r}. Use one of these."
+            f"[{where}] needs op to be one of {', '.join(OPERATORS)}; got {op!r}. Use one of these."
         )
     replicas = resolve(where, axis_name, replica_group_size)
 

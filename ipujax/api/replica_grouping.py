@@ -67,7 +67,7 @@ class ReplicaGrouping:
         """The partition spec of a variable's first dimension; see `sharding`."""
         if retrieval not in RETRIEVALS:
             raise ReplicationError(
-                f"[ipu.replica_grouping] needs retrieval out of {', '.join(RETRIEVALS)}; got "
+                f"[ipu.replica_grouping] needs retrieval to be one of {', '.join(RETRIEVALS)}; got "
                 f"{retrieval!r}. Use one of these."
             )
         if retrieval == "one_per_group":
@@ -119,15 +119,15 @@ def replica_grouping(
     where = "ipu.replica_grouping"
     if kind not in KINDS:
         raise ReplicationError(
-            f"[{where}] needs a kind out of {', '.join(KINDS)}; got {kind!r}. Use one of these."
+            f"[{where}] needs kind to be one of {', '.join(KINDS)}; got {kind!r}. Use one of these."
         )
     chosen = tuple(devices) if devices is not None else tuple(default_devices())
     if group_size is None and kind == "all":
         group_size = len(chosen)
     if group_size is None or (kind == "all" and group_size != len(chosen)):
         raise ReplicationError(
-            f"[{where}] needs group_size with consecutive and orthogonal groups alone; got "
-            f"{group_size} with {kind!r} of {len(chosen)} replicas. Pass a divisor, or no size."
+            f"[{where}] needs group_size for consecutive and orthogonal groups only; got "
+            f"{group_size} for {kind!r} of {len(chosen)} replicas. Pass a divisor, or omit it."
         )
     check_group_size(where, "group_size", group_size, len(chosen))
     return ReplicaGrouping(kind, group_size, chosen, axis_names)

@@ -68,8 +68,8 @@ def verify(
     unknown = sorted(set(oracles) - set(ORACLES))
     if unknown or not oracles:
         raise ConfigError(
-            f"[verify] oracles needs names out of {', '.join(ORACLES)}; got "
-            f"{', '.join(unknown) or 'none'}. Use one of these, or leave it out."
+            f"[verify] needs oracles from {', '.join(ORACLES)}; got "
+            f"{', '.join(unknown) or 'none'}. Use one of these, or omit the argument."
         )
     jax_compat.watch_calls(_watcher)
     report = VerifyReport()

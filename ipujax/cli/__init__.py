@@ -1,1 +1,1 @@
-"""The command line: one file for each word, with `add_arguments(parser)` and `run(arguments)`."""
+"""The command line: one module for each command, with `add_arguments` and `run`."""

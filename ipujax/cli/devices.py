@@ -1,4 +1,4 @@
-"""Lists the IPUs that JAX sees, with what each is made of."""
+"""Lists the IPUs that JAX sees, with their properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def describe() -> list[dict[str, Any]]:
     """One dictionary for each device of the platform "ipu".
 
     Raises:
-        IpuError: JAX has no such platform, or cannot make its devices.
+        IpuError: JAX does not have the platform, or cannot create its devices.
     """
     import jax
 

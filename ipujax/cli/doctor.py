@@ -1,4 +1,4 @@
-"""Says what is installed and found, and tests that a program compiles, runs, and is right."""
+"""Reports what is installed and found, and tests that a program compiles and computes correctly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def versions() -> str:
-    """Python and the packages that matter; raises where jax is not of a tested series."""
+    """Versions of Python and the main packages; raises for an untested series of jax."""
     from ipujax import jax_compat
 
     found = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
@@ -45,12 +45,12 @@ def extension() -> str:
 
 
 def poplar_sdk() -> str:
-    """Never fails: the model needs no SDK."""
+    """Never fails: the IPU Model does not need the SDK."""
     root = os.environ.get("POPLAR_SDK_ENABLED")
     compiler = shutil.which("popc")
     if root or compiler:
         return f"found at {root or compiler}; this build uses the IPU Model"
-    return "not found; the IPU Model needs none"
+    return "not found; the IPU Model does not need it"
 
 
 def options() -> str:
@@ -88,7 +88,7 @@ def self_test() -> str:
     np.testing.assert_allclose(value, np.mean(hidden**2), rtol=1e-5)
     np.testing.assert_allclose(gradient, wanted, rtol=1e-4, atol=1e-6)
     cost = step.lower(jax.device_put(w, device), jax.device_put(x, device)).compile()
-    return f"right; {cost.cost_analysis()['cycles']:,.0f} cycles a step on {device}"
+    return f"correct; {cost.cost_analysis()['cycles']:,.0f} cycles a step on {device}"
 
 
 CHECKS: dict[str, Callable[[], str]] = {
@@ -108,11 +108,11 @@ def run(arguments: argparse.Namespace) -> int:
     for name, check in CHECKS.items():
         try:
             print(f"ok    {name:12} {check()}")
-        # A doctor reports every kind of failure and goes on to the next check.
+        # Every kind of failure is reported, and the next check runs.
         except Exception as error:
             failed += 1
             first = (str(error).splitlines() or [""])[0]
             print(f"FAIL  {name:12} {type(error).__name__}: {first}")
         sys.stdout.flush()
-    print("all is well" if not failed else f"{failed} of {len(CHECKS)} checks failed")
+    print("all checks passed" if not failed else f"{failed} of {len(CHECKS)} checks failed")
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""The words that measure ipujax itself: their code is in tests/ of the source tree."""
+"""Commands that measure ipujax itself: their code is in tests/ of the source tree."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from types import ModuleType
 
 from ipujax.errors import ConfigError
 
-#: The source tree, where ipujax runs from one.
+#: The source tree, if ipujax was imported from one.
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def command(word: str) -> ModuleType:
-    """The module that runs the word.
+    """The module of the command `word`.
 
     Raises:
-        ConfigError: ipujax was not imported from a source tree; a wheel holds no tests.
+        ConfigError: ipujax was not imported from a source tree; wheels do not contain tests.
     """
     if not (ROOT / "tests" / word / "command.py").is_file():
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Finds the word's module and runs it."""
+"""Finds the module of a command and runs it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ipujax import __version__, config
 from ipujax.cli import laboratory
 from ipujax.errors import IpuError
 
-#: Each word and what it does; the module of the same name holds it.
+#: Each command and what it does; the module of the same name implements it.
 WORDS = {
-    "doctor": "say what is installed, what was found, and whether it works",
+    "doctor": "report what is installed and found, and whether it works",
     "devices": "list the IPUs that JAX sees",
-    "ops": "print how each op of StableHLO is lowered, or why it is refused",
+    "ops": "print how each StableHLO op is lowered, or why it is not supported",
     "options": "print every option with its environment variable, default and values",
-    "conformance": "run JAX's test harnesses against JAX's CPU backend",
-    "bench": "measure against JAX's CPU backend and against published cycle counts",
+    "conformance": "run JAX's test harnesses and compare results with its CPU backend",
+    "bench": "compare speed with JAX's CPU backend, and cycles with published measurements",
 }
-#: Words whose code is in tests/ of the source tree.
+#: Commands whose code is in tests/ of the source tree.
 LABORATORY = frozenset({"conformance", "bench"})
-#: Words that run programs; the others work wherever Python does.
+#: Commands that run programs; the others work without the extension.
 COMPUTING = LABORATORY | {"devices"}
 
 
@@ -43,25 +43,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except IpuError as error:
         print(error, file=sys.stderr)
     except BrokenPipeError:
-        # Whoever read our output has left, such as `head`; nothing is left to flush at the end.
+        # The reader of our output has exited, as `head` does; nothing may be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"[{word}] needs files that it can use; got: {error}", file=sys.stderr)
+        print(
+            f"[{word}] needs files that it can read and write; got: {error}. Check their paths.",
+            file=sys.stderr,
+        )
     return 1
 
 
 def _module(word: str) -> Any:
-    """The module that runs a word; None for what is no word."""
+    """The module of a command; None for anything else."""
     if word in LABORATORY:
         return laboratory.command(word)
     return import_module(f"ipujax.cli.{word}") if word in WORDS else None
 
 
 def _parser(asked: str, command: Any) -> argparse.ArgumentParser:
-    """Knows all words, and the arguments of the one asked for."""
+    """Knows all commands, and the arguments of the one that is asked for."""
     parser = argparse.ArgumentParser("ipujax", description="JAX on Graphcore IPUs.")
     parser.add_argument("--version", action="version", version=__version__)
-    words = parser.add_subparsers(dest="word", required=True, metavar="word")
+    words = parser.add_subparsers(dest="word", required=True, metavar="command")
     for word, help_text in WORDS.items():
         description = command.__doc__ if word == asked else None
         arguments = words.add_parser(word, help=help_text, description=description)
@@ -71,10 +74,10 @@ def _parser(asked: str, command: Any) -> argparse.ArgumentParser:
 
 
 def _check_installation() -> None:
-    """What would otherwise be found late, or reported by JAX with a traceback.
+    """Checks what would fail late, or inside JAX with a traceback.
 
     Raises:
-        IpuError: a wrong value of an environment variable, or no extension.
+        IpuError: an environment variable has a wrong value, or there is no extension.
     """
     config.from_environment()
     try:

@@ -1,4 +1,4 @@
-"""Prints every option as a Markdown page: docs/options.md is this page."""
+"""Prints every option, as the Markdown page docs/options.md."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def compile_module(
             if jax_compat.is_undecodable(error):
                 raise InvalidProgramError(
                     "[ingest] needs names that are UTF-8 text; got other bytes. "
-                    "Pass what jax.jit or jax.export made."
+                    "Pass the output of jax.jit or jax.export."
                 ) from error
             if not is_bug(error):
                 raise

@@ -31,8 +31,8 @@ class Dump:
             (self._folder / f"{self._prefix}.{stage}.txt").write_text(text(), encoding="utf-8")
         except OSError as error:
             warnings.warn(
-                f"[dump] needs a folder it can write to; got {self._folder}: {error.strerror}. "
-                "Set IPUJAX_DUMP_DIR to another one; the compile goes on without dumps.",
+                f"[dump] needs a writable folder; got {self._folder}: {error.strerror}. "
+                "Set IPUJAX_DUMP_DIR to another folder; this compilation writes no dumps.",
                 stacklevel=2,
             )
             self._folder = None

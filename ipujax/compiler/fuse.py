@@ -209,7 +209,10 @@ def _topological(by_root: dict[int, Op], clusters: _Clusters) -> list[Op]:
         stack = [start]
         while stack:
             if len(stack) > limit:
-                raise VerifyError("[fuse] needs ops that do not wait for themselves; got a cycle.")
+                raise VerifyError(
+                    "[fuse] needs ops that do not depend on themselves; got a cycle. "
+                    "Report this program: it is a bug in ipujax."
+                )
             root = stack[-1]
             if root in done:
                 stack.pop()

@@ -45,8 +45,8 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
         module = jax_compat.deserialize_artifact(bytes(code), context)
     except Exception as error:  # the bindings raise more than one type
         raise InvalidProgramError(
-            f"[ingest] needs a StableHLO portable artifact; got {len(code)} bytes that are none: "
-            f"{error}. Pass what jax.jit or jax.export made."
+            f"[ingest] needs a StableHLO portable artifact; got {len(code)} bytes that are not: "
+            f"{error}. Pass the output of jax.jit or jax.export."
         ) from error
     num_replicas = num_partitions = 1
     overrides: dict[str, object] = {}

@@ -461,7 +461,7 @@ def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
     got = repr(results[index]) if fits else f"result {index} of {len(results)}"
     raise InvalidProgramError(
         f"[read] needs a donated argument and the result that takes over its memory to have one "
-        f"type; got {value!r} and {got}. Pass what jax.jit made."
+        f"type; got {value!r} and {got}. Pass the output of jax.jit."
     )
 
 

@@ -39,7 +39,8 @@ def check_choice(where: str, name: str, value: str, choices: tuple[str, ...]) ->
     """Refuses a value that is not one of `choices`."""
     if value not in choices:
         raise ConfigError(
-            f"[{where}] needs {name} out of {', '.join(choices)}; got {value!r}. Use one of these."
+            f"[{where}] needs {name} to be one of {', '.join(choices)}; got {value!r}. "
+            "Use one of these."
         )
 
 

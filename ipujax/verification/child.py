@@ -1,8 +1,8 @@
-"""What runs in an oracle's process: reads programs from stdin, writes results to stdout.
+"""The child process of an oracle: reads programs from stdin, writes results to stdout.
 
-Messages are pickles, each after its length in 8 bytes. A request is `(code, arrays)`: StableHLO as
-bytecode or text, and one NumPy array for each parameter. The answer is `("results", arrays)` or
-`("error", text)`.
+Messages are pickles, each preceded by its length in 8 bytes. A request is `(code, arrays)`:
+StableHLO as bytecode or text, and one NumPy array for each parameter. The answer is
+`("results", arrays)` or `("error", text)`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def send(stream: IO[bytes], message: Any) -> None:
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """Reads one message; EOFError where the other side is gone."""
+    """Reads one message; EOFError where the other process has ended."""
     header = stream.read(_LENGTH.size)
     if len(header) < _LENGTH.size:
         raise EOFError
@@ -53,7 +53,7 @@ def serve(
     requests: IO[bytes],
     answers: IO[bytes],
 ) -> None:
-    """Answers until the other side closes its end."""
+    """Answers requests until the pipe is closed."""
     while True:
         try:
             code, arrays = receive(requests)
@@ -61,14 +61,14 @@ def serve(
             return
         try:
             answer: Answer = ("results", run(code, arrays))
-        except Exception as error:  # whatever it is, it is the answer
+        except Exception as error:  # any error is an answer
             answer = ("error", f"{type(error).__name__}: {error}")
         send(answers, answer)
 
 
 def main(name: str) -> None:
     """`name` is "interpreter" or a JAX platform."""
-    # Libraries print to file descriptor 1; only messages may arrive at the other end.
+    # Libraries print to file descriptor 1; only messages may reach the parent.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     if name == "interpreter":

@@ -1,4 +1,4 @@
-"""When two arrays count as equal: by dtype, and with NaN equal to NaN."""
+"""Comparison of arrays: tolerances by dtype, NaN equal to NaN."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-#: Relative tolerance by dtype: of a whole program, and of one op with equal inputs. It applies to
-#: each element and, for what cancels, to the array's largest; whole numbers must be equal.
+#: Relative tolerances by dtype: for a whole program, and for one op with equal inputs. Each applies
+#: to the element and, because of cancellation, to the largest one. Integers must be equal.
 TOLERANCE = {
     "float64": (1e-9, 1e-12),
     "complex128": (1e-9, 1e-12),
@@ -26,18 +26,18 @@ class Difference:
     """Where two arrays differ."""
 
     what: str  #: "3 of 12 elements differ by up to 0.5 at (1, 2): 1.0 instead of 1.5"
-    max_error: float  #: NaN where it cannot be said, as for shapes
+    max_error: float  #: NaN where undefined, as for shapes
     index: tuple[int, ...]  #: of the worst element
 
 
 def tolerance_of(dtype: Any, whole_program: bool) -> float:
-    """Relative tolerance; 0 for what must be equal."""
+    """The relative tolerance; 0 for dtypes that must be equal."""
     whole, single = TOLERANCE.get(np.dtype(dtype).name, (0.0, 0.0))
     return whole if whole_program else single
 
 
 def difference(ours: Any, theirs: Any, rtol: float) -> Difference | None:
-    """Where `ours` differs from `theirs` by more than `rtol` allows; None where it does not."""
+    """Where `ours` differs from `theirs` by more than `rtol`; None if nowhere."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         what = f"{ours.dtype}{list(ours.shape)} instead of {theirs.dtype}{list(theirs.shape)}"
@@ -64,7 +64,7 @@ def difference(ours: Any, theirs: Any, rtol: float) -> Difference | None:
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    """In a dtype in which differences are exact enough."""
+    """The array in a dtype in which differences are accurate."""
     if np.issubdtype(array.dtype, np.complexfloating):
         return array.astype(np.complex128)
     if array.dtype.kind in "biu" and array.dtype.itemsize <= 4:

@@ -1,4 +1,4 @@
-"""Runs a module on StableHLO's reference interpreter, after rewriting what it cannot take."""
+"""Runs a module on StableHLO's reference interpreter, after rewriting what it does not support."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
 from ipujax import jax_compat
-from ipujax.verification.inlining import lower_calls
 from ipujax.verification.literals import array_of
+from ipujax.verification.slices import lower_calls
 
-#: Ops and custom calls that hand their operand on.
+#: Ops and custom calls that return their operand.
 _CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier")
 _MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement")
 
@@ -36,7 +36,7 @@ def interpret(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
 
 
 def _each(op: Any, change: Callable[[Any], None]) -> None:
-    """Calls `change` with every op inside of `op`, which may erase or add some."""
+    """Calls `change`, which may erase or add ops, with every op inside `op`."""
     for inner in list(_inside(op)):
         _each(inner, change)
         change(inner)
@@ -49,11 +49,11 @@ def _inside(op: Any) -> Iterator[Any]:
 
 
 def _drop_sharding(op: Any) -> None:
-    """What says where an array shall lie means nothing on one device."""
+    """Removes sharding constraints and memory annotations: there is one device."""
     is_mark = (
         op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value in _MARKS
     )
-    if op.name in ("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier") or is_mark:
+    if op.name in _CONSTRAINTS or is_mark:
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
     elif op.name == "sdy.mesh":
@@ -61,7 +61,7 @@ def _drop_sharding(op: Any) -> None:
 
 
 def _copy_scattered(op: Any) -> None:
-    """Lets a scatter work on copies: the interpreter writes into operands that others may use."""
+    """Gives scatters copies: the interpreter overwrites operands that other ops may use."""
     if op.name == "stablehlo.scatter":
         with ir.InsertionPoint(op), op.location:
             for k in range(len(op.results)):
@@ -69,9 +69,9 @@ def _copy_scattered(op: Any) -> None:
 
 
 def _split_complex_results(module: Any) -> list[bool]:
-    """Lets `main` return real and imaginary parts, in place; says which results were complex.
+    """Makes `main` return real and imaginary parts; returns which results were complex.
 
-    The interpreter's binding ends the process where a result is complex.
+    The interpreter's bindings crash on complex results.
     """
     (main,) = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
     back = list(main.entry_block.operations)[-1]

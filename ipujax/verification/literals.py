@@ -1,4 +1,4 @@
-"""Reads the dense literals that the reference interpreter returns, of every real dtype."""
+"""Reads the dense attributes that the reference interpreter returns, of every real dtype."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _DTYPES: dict[str, Any] = {
     "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
     "f4E2M1FN": ml_dtypes.float4_e2m1fn,
 }
-#: Those that NumPy's buffer protocol carries; others are read from the attribute's text.
+#: Types that the buffer protocol supports; others are parsed from the attribute's text.
 _BUFFERED = re.compile(r"i1|u?i(8|16|32|64)|f(16|32|64)")
 _TOKEN = re.compile(r"0x[0-9A-Fa-f]+|[-+]?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?")
 
 
 def dtype_of(element_type: str) -> np.dtype:
-    """NumPy's dtype of an MLIR element type; KeyError where it has none."""
+    """The NumPy dtype of an MLIR element type; KeyError if there is none."""
     return np.dtype(_DTYPES[element_type])
 
 
 def dtype_by_name(name: str) -> np.dtype:
-    """NumPy's dtype of a name such as "bfloat16", which NumPy alone does not know."""
+    """The dtype of a name, including those of ml_dtypes such as "bfloat16"."""
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
 
 
 def array_of(attribute: Any) -> np.ndarray:
-    """The elements of a dense attribute, in memory of their own."""
+    """A copy of the elements of a dense attribute."""
     element_type = str(attribute.type.element_type)
     if _BUFFERED.fullmatch(element_type):
         return np.array(attribute)

@@ -1,8 +1,8 @@
 """Finds the first op of a program whose results differ, and the smallest piece that shows it.
 
-Comparing intermediate values is not enough: errors add up, and what is asked for changes what is
-fused. So every suspect is run alone, with equal inputs on both sides; where no op is wrong alone,
-ever larger pieces are. Loops and branches are entered with the values they really had.
+Comparing intermediate values is not enough: errors add up, and requesting a value changes fusion.
+So every suspect is run alone, with equal inputs on both sides; if no op is wrong alone, larger and
+larger pieces are. Loops and branches are searched with the values that they had in the run.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ipujax.verification.compare import difference, tolerance_of
 Run = Callable[[bytes, Sequence[np.ndarray]], list[Any]]
 Environment = dict[Any, np.ndarray]
 
-#: How many turns of a loop are looked at, how many ops are run alone, how many are tried as the end
-#: of a larger piece, and how many tries it may take to make that piece smaller.
-MAX_TURNS, MAX_SUSPECTS, MAX_ENDS, MAX_TRIES = 32, 64, 32, 40
+#: Largest numbers of loop iterations searched, ops run alone, ops tried as the end of a larger
+#: piece, and attempts to make that piece smaller.
+MAX_ITERATIONS, MAX_SUSPECTS, MAX_ENDS, MAX_TRIES = 32, 64, 32, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What differs.
+    """A difference.
 
     Attributes:
-        op: such as "stablehlo.add".
-        source: its line in the user's code, such as "train.py:31"; may be empty.
-        piece: the smallest program that shows it.
-        inputs: its arguments.
-        num_ops: how many ops the piece has; 1 where the op is wrong alone.
+        op: the op's name, such as "stablehlo.add".
+        source: its line in the user's code, such as "train.py:31", or empty.
+        piece: the smallest program that shows the difference.
+        inputs: the arguments of the piece.
+        num_ops: number of ops in the piece; 1 where the op alone is wrong.
         inside: the loops and branches around it, outermost first.
     """
 
@@ -49,11 +49,11 @@ class Finding:
 
 
 def locate(code: bytes, arguments: Sequence[np.ndarray], ours: Run, theirs: Run) -> Finding | None:
-    """The first op of which `ours` makes something else than `theirs`; None where none is found.
+    """The first op whose results differ between `ours` and `theirs`; None if none is found.
 
     Args:
         code: StableHLO bytecode.
-        ours, theirs: run a program; an error of `ours` counts as a difference.
+        ours, theirs: run a program; an error of `ours` is a difference.
     """
     module = jax_compat.parse_module(code)
     block = slices.main_block(module)
@@ -69,7 +69,7 @@ class Search:
         self._theirs = theirs
 
     def block(self, block: Any, known: Environment, inside: tuple[str, ...]) -> Finding | None:
-        """Searches a block, whose arguments and captured values are in `known`."""
+        """Searches a block; its arguments and captured values are in `known`."""
         ops = slices.body_ops(block)
         wanted = [v for op in ops for v in op.results if slices.is_array(v)]
         whole = slices.piece(block, wanted, lambda value: False)
@@ -109,7 +109,7 @@ class Search:
     def _grown(
         self, block: Any, results: Sequence[Any], known: Environment, inside: tuple[str, ...]
     ) -> Finding | None:
-        """Pieces of more than one op: what goes wrong where ops are joined."""
+        """Searches pieces of several ops, for errors that occur only where ops are fused."""
         distance = _distances(block, results)
         depth, deepest = 2, max(distance.values()) + 1
         while depth < 2 * deepest:
@@ -124,7 +124,7 @@ class Search:
     def _shrunk(
         self, block: Any, results: Sequence[Any], near: set[Any], known: Environment
     ) -> slices.Piece:
-        """Makes parameters of as many values as possible while the difference stays."""
+        """Turns as many values as possible into parameters while the difference remains."""
         best = slices.piece(block, results, _outside(near))
         for value in [v for op in best.ops for v in op.results][:MAX_TRIES]:
             fewer = near - {value}
@@ -136,11 +136,11 @@ class Search:
     def _enter(
         self, op: Any, known: Environment, inside: tuple[str, ...]
     ) -> Iterator[Finding | None]:
-        """Searches the regions of control flow that ran, with the values they had."""
+        """Searches the regions of control flow that ran, with the values from the run."""
         where = (*inside, f"{op.name} at {source_of(op) or 'unknown line'}")
         blocks = [region.blocks[0] for region in op.regions]
         if op.name == "stablehlo.while":
-            yield from self._turns(op, blocks, known, where)
+            yield from self._iterations(op, blocks, known, where)
         elif op.name == "func.call":
             yield self._called(op, known, where)
         elif op.name in ("stablehlo.case", "stablehlo.if"):
@@ -155,14 +155,14 @@ class Search:
         state = [_value(v, known, self._theirs) for v in op.operands]
         return self.block(block, dict(zip(block.arguments, state, strict=True)), where)
 
-    def _turns(
+    def _iterations(
         self, op: Any, blocks: Sequence[Any], known: Environment, where: tuple[str, ...]
     ) -> Iterator[Finding | None]:
         condition, body = blocks
         state = [_value(v, known, self._theirs) for v in op.operands]
         around = self._around(op, known)
-        for turn in range(MAX_TURNS):
-            here = (*where[:-1], f"{where[-1]}, turn {turn}")
+        for iteration in range(MAX_ITERATIONS):
+            here = (*where[:-1], f"{where[-1]}, iteration {iteration}")
             for block in (condition, body):
                 inner = {**around, **dict(zip(block.arguments, state, strict=True))}
                 cut = slices.piece(block, slices.returned(block), lambda v: False)
@@ -175,7 +175,7 @@ class Search:
             state = results
 
     def _around(self, op: Any, known: Environment) -> Environment:
-        """`known` with what the regions use of constants, which are values of no piece."""
+        """`known`, with the constants that the regions use."""
         found = dict(known)
         for value in slices.used(op):
             if value not in found and slices.is_array(value):
@@ -203,16 +203,16 @@ class Search:
 
 
 def source_of(op: Any) -> str:
-    """The line in the user's code that an op comes from, such as "train.py:31"; may be empty."""
+    """The line in the user's code from which an op comes, such as "train.py:31", or empty."""
     return Sources().of(op).line
 
 
 def _value(value: Any, known: Environment, run: Run) -> np.ndarray:
-    """A value's elements: known, or of a constant."""
+    """The elements of a value that is known or constant."""
     if value in known:
         return known[value]
     if slices.is_argument(value):
-        raise IpuError(f"[verify] needs the elements of {value}; got none. Report this program.")
+        raise IpuError(f"[verify] needs the elements of {value}; got none. Report this as a bug.")
     cut = slices.piece(value.owner.operation.block, [value], lambda v: v in known)
     return np.asarray(run(cut.code, [known[v] for v in cut.inputs])[0])
 
@@ -229,7 +229,7 @@ def _outside(near: set[Any]) -> Callable[[Any], bool]:
 
 
 def _distances(block: Any, results: Sequence[Any]) -> dict[Any, int]:
-    """How many ops lie between each value of the block and the nearest of `results`."""
+    """The number of ops between each value of the block and the nearest of `results`."""
     position = {op.operation for op in block.operations}
     distance: dict[Any, int] = dict.fromkeys(results, 0)
     front = list(results)

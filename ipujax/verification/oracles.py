@@ -1,4 +1,4 @@
-"""Who can say what a StableHLO program computes: each in a process that may die without harm."""
+"""Oracles for what a StableHLO program computes, each in a child process, which may crash."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ import numpy as np
 from ipujax.errors import OracleError
 from ipujax.verification import child
 
-#: In the order in which reports name them: JAX's CPU backend and StableHLO's own interpreter.
+#: In the order of reports: JAX's CPU backend, and StableHLO's reference interpreter.
 ORACLES = ("cpu", "interpreter")
 
-#: XLA may keep float16 results in float32 between ops; an oracle rounds after each one.
+#: By default XLA may keep float16 values in float32 between ops; an oracle must round each.
 _XLA_FLAGS = "--xla_allow_excess_precision=false --xla_cpu_multi_thread_eigen=false"
 
 
 class Oracle:
-    """One child process, started at the first program and again after it died.
+    """One child process, started at the first program and again after a crash.
 
-    Not for several threads at once. `close` ends the process; the interpreter's end does too,
-    since the process leaves when its stdin closes.
+    Not thread-safe. `close` ends the process; so does the end of this one, which closes its stdin.
 
     Args:
         name: "interpreter" or a JAX platform.
@@ -43,7 +42,7 @@ class Oracle:
         """The results of a program; `code` is StableHLO as bytecode or text.
 
         Raises:
-            OracleError: it refused the program, took too long, or died of it.
+            OracleError: it refused the program, took too long, or crashed.
         """
         process = self._process = self._process or self._start()
         assert process.stdin is not None
@@ -55,11 +54,14 @@ class Oracle:
         except (EOFError, BrokenPipeError) as error:
             raise self._died(process) from error
         if kind == "error":
-            raise OracleError(f"[verify] needs a program that {self.name} runs; got {answer}")
+            raise OracleError(
+                f"[verify] needs a program that {self.name} can run; got {answer}. "
+                "Use another oracle for it."
+            )
         return list(answer)
 
     def close(self) -> None:
-        """Ends the process, if there is one."""
+        """Ends the process, if it is running."""
         process, self._process = self._process, None
         log, self._log = self._log, None
         if log is not None:
@@ -98,8 +100,8 @@ class Oracle:
             if not selector.select(self._timeout):
                 self.close()
                 raise OracleError(
-                    f"[verify] needs an answer of {self.name} within {self._timeout:g} s; "
-                    "got none. Verify a smaller program."
+                    f"[verify] needs an answer from {self.name} within {self._timeout:g} s; "
+                    "got none. Verify a smaller program, or pass a larger timeout."
                 )
 
     def _died(self, process: subprocess.Popen[bytes]) -> OracleError:
@@ -110,6 +112,6 @@ class Oracle:
             words = f" and said {lines[-1][:300]!r}" if lines else ""
         self.close()
         return OracleError(
-            f"[verify] needs {self.name} to survive the program; its process ended with status "
-            f"{status}{words}. Leave this oracle out for programs of this kind."
+            f"[verify] needs {self.name} to survive the program; got exit status {status}{words}. "
+            "Use another oracle for it."
         )

@@ -1,4 +1,4 @@
-"""Files that show one difference by themselves, and what they call to do so."""
+"""Scripts that reproduce one mismatch, and the function that they call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ipujax.verification.oracles import ORACLES, Oracle
 _FILE = '''"""{heading}
 
 The first op that differs is {op}{where}.
-Run this file: it prints what the IPU and each oracle make of the program below.
+Run this file: it prints the results of the program below on the IPU and on each oracle.
 """
 
 from ipujax.verification.reproduce import show
@@ -47,14 +47,14 @@ def pack(array: Any) -> Packed:
 
 
 def unpack(packed: Packed) -> np.ndarray:
-    """The array that was packed."""
+    """The array of its text."""
     name, shape, data = packed
     raw = zlib.decompress(base64.b64decode(data))
     return np.frombuffer(raw, dtype_by_name(name)).reshape(shape).copy()
 
 
 def write_reproducer(folder: Path, finding: Finding, heading: str) -> Path:
-    """Writes a new file into `folder`; returns its path."""
+    """Writes a new script into `folder`; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     name = "ipu_mismatch_" + finding.op.rpartition(".")[2]
     path = folder / f"{name}.py"
@@ -81,10 +81,10 @@ def _input_text(array: Any) -> str:
 
 
 def show(program: str, inputs: Sequence[Packed]) -> int:
-    """Runs the program on the IPU and on every oracle, each in a process of its own.
+    """Runs the program on the IPU and on every oracle, each in its own process.
 
     Returns:
-        0 where the IPU agrees with the first oracle that runs it, else 1.
+        0 if any oracle agrees with the IPU, else 1.
     """
     arrays = [unpack(packed) for packed in inputs]
     results: dict[str, list[Any]] = {}

@@ -1,7 +1,7 @@
-"""Cuts pieces out of a StableHLO module: some values as results, some as parameters.
+"""Extracts pieces of a StableHLO module, with given values as results and parameters.
 
-A piece is a module of its own with one function `main`. Before anything is cut, calls are inlined,
-so that the ops of a program stand in one block, and those of a loop's body in another.
+A piece is a new module with one function `main`. Calls are inlined first, so that the ops of a
+program are in one block, and those of a loop's body in another.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
-from ipujax.verification.inlining import lower_calls
+from ipujax import jax_compat
 
-#: Ops without operands that are copied into a piece instead of becoming its parameters.
+#: Ops without operands, which are copied into a piece instead of becoming parameters.
 _COPIED = frozenset({"stablehlo.constant", "stablehlo.iota"})
 _WIDE = re.compile(r"[ui]64|f64")
 _SYMBOL = re.compile(r'@"?([\w.$<>-]+)')
@@ -25,12 +25,12 @@ _SYMBOL = re.compile(r'@"?([\w.$<>-]+)')
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A module cut out of another one.
+    """A module extracted from another one.
 
     Attributes:
-        module: with one public function `main`.
+        module: has one public function `main`.
         inputs: the values of the other module that are its parameters.
-        ops: the ops of the other module that it holds, in order.
+        ops: the ops of the other module that it contains, in order.
     """
 
     module: Any
@@ -49,8 +49,14 @@ class Piece:
         return str(self.module)
 
 
+def lower_calls(module: Any, legalise: bool = True) -> None:
+    """Inlines calls, in place; with `legalise`, composites and CHLO become StableHLO too."""
+    composites = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
+    jax_compat.run_passes(module, [composites] * legalise + ["inline", "symbol-dce"])
+
+
 def main_block(module: Any) -> Any:
-    """The one block of `main`, once calls are inlined in place."""
+    """The only block of `main`, after inlining calls in place."""
     lower_calls(module, legalise=False)
     for op in module.body.operations:
         if op.operation.name == "func.func" and op.attributes["sym_name"].value == "main":
@@ -59,7 +65,7 @@ def main_block(module: Any) -> Any:
 
 
 def function_block(call: Any) -> Any:
-    """The block of the function that a call names."""
+    """The block of the called function."""
     module = call
     while module.name != "builtin.module":
         module = module.parent
@@ -75,28 +81,28 @@ def body_ops(block: Any) -> list[Any]:
 
 
 def returned(block: Any) -> list[Any]:
-    """The values that the block hands back."""
+    """The values that the block returns."""
     return list(list(block.operations)[-1].operands)
 
 
 def is_array(value: Any) -> bool:
-    """Whether a piece can take and return it: no token, and nothing that an IPU does not hold."""
+    """Whether pieces can take and return it: not a token or a 64-bit type."""
     kind = str(value.type)
     return kind.startswith("tensor<") and not _WIDE.search(kind)
 
 
 def is_argument(value: Any) -> bool:
-    """Whether it is a block's argument, and no op's result."""
+    """Whether it is an argument of a block rather than the result of an op."""
     return isinstance(value.owner, ir.Block)
 
 
 def piece(block: Any, results: Sequence[Any], cut: Callable[[Any], bool]) -> Piece:
-    """Everything in `block` that `results` need.
+    """The ops in `block` that `results` depend on, as a piece.
 
     Args:
-        block: where the ops stand; values from outside of it become parameters.
-        results: what `main` returns.
-        cut: says of which values made in the block the piece makes parameters.
+        block: contains the ops; values from outside it become parameters.
+        results: the values that `main` returns.
+        cut: whether a value of the block becomes a parameter.
     """
     chosen, inputs = _needed(block, results, cut)
     outer = block.owner
@@ -123,12 +129,12 @@ def piece(block: Any, results: Sequence[Any], cut: Callable[[Any], bool]) -> Pie
 def _needed(
     block: Any, results: Iterable[Any], cut: Callable[[Any], bool]
 ) -> tuple[list[Any], list[Any]]:
-    """The ops that make `results`, in order, and the values they start from."""
+    """The ops that compute `results`, in order, and the values they start from."""
     position = {op.operation: k for k, op in enumerate(block.operations)}
     chosen: dict[int, Any] = {}
     inputs: list[Any] = []
     seen: set[Any] = set()
-    # A result is made even where the piece would cut there.
+    # Results are computed even if they could be cut.
     work = [(value, True) for value in results]
     while work:
         value, is_result = work.pop()
@@ -141,7 +147,7 @@ def _needed(
             inputs.append(value)
         elif place not in chosen:
             chosen[place] = op
-            # Results of one op belong together: a wanted one must not be a parameter too.
+            # No result of a chosen op may become a parameter.
             seen.update(op.results)
             work += [(v, False) for v in used(op)]
     return [chosen[k] for k in sorted(chosen)], [v for v in inputs if v not in _made(chosen)]
@@ -156,7 +162,7 @@ def _is_cut(op: Any, value: Any, cut: Callable[[Any], bool]) -> bool:
 
 
 def used(op: Any) -> Iterator[Any]:
-    """Operands of an op, and what its regions use from outside of it."""
+    """The operands of an op, and the outside values that its regions use."""
     yield from op.operands
     inside: set[Any] = set()
     for region in op.regions:
@@ -181,7 +187,7 @@ def _replace(op: Any, known: dict[Any, Any]) -> None:
 
 
 def _copy_functions(module: Any, ops: Iterable[Any]) -> None:
-    """Copies the functions that composites among `ops` name, and those that these name."""
+    """Copies the functions that composites among `ops` refer to, directly or indirectly."""
     functions = {
         op.attributes["sym_name"].value: op.operation
         for op in module.operation.regions[0].blocks[0].operations
@@ -196,6 +202,6 @@ def _copy_functions(module: Any, ops: Iterable[Any]) -> None:
 
 
 def _symbols(op: Any) -> set[str]:
-    """Every word in the op's text that may be a function's name."""
+    """The symbols in the op's text, which may be functions."""
     text = str(op)
     return set(_SYMBOL.findall(text)) if "@" in text else set()

@@ -1,4 +1,4 @@
-"""Checks one program that ran on the IPU against the oracles; raises where it is wrong."""
+"""Compares a program that ran on the IPU with the oracles; raises if it is wrong."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ OURS = "ipu"
 
 @dataclass
 class VerifiedProgram:
-    """One program that was checked.
+    """A checked program.
 
     Attributes:
-        name: of the jitted function, or of the op that ran eagerly.
+        name: the name of the jitted function, or of the op that ran eagerly.
         max_error: by oracle, the largest difference of any element of the results.
-        notes: by oracle, why it did not take part, or in what it differs alone.
+        notes: by oracle, why it was not used, or how it differs from the IPU and another oracle.
     """
 
     name: str
@@ -41,12 +41,12 @@ class VerifiedProgram:
 
 
 class Verifier:
-    """Holds the oracles' processes. Not for several threads at once; `close` ends them.
+    """Owns the processes of the oracles; `close` ends them. Not thread-safe.
 
     Args:
-        oracles: names; reports of a mismatch show the first one.
+        oracles: their names; reports of a mismatch show the first one.
         rtol: relative tolerance by dtype name, over the defaults of `compare`.
-        folder: where reproducers go; None writes none.
+        folder: for reproducers; None writes none.
         timeout: seconds for each program on each oracle.
     """
 
@@ -64,11 +64,10 @@ class Verifier:
     def check(self, call: jax_compat.WatchedCall) -> VerifiedProgram:
         """Compares the results of one call.
 
-        No oracle decides alone where another one could run the program too: what one of them
-        agrees with is right, and who differs is named in the notes.
+        They are accepted if any oracle agrees; the notes mention oracles that differ.
 
         Raises:
-            MismatchError: they differ from those of every oracle that could run the program.
+            MismatchError: they differ from those of every oracle that can run the program.
         """
         program = VerifiedProgram(call.name)
         reason = _not_checked(call)
@@ -92,11 +91,11 @@ class Verifier:
         if differing and not agrees:
             raise self._mismatch(call, *differing[0])
         for oracle, _, differs in differing:
-            program.notes[oracle.name] = f"differs alone, from {agrees} too: {differs}"
+            program.notes[oracle.name] = f"differs from both ipu and {agrees}: {differs}"
         return program
 
     def _run(self, oracle: Oracle, call: jax_compat.WatchedCall) -> list[Any]:
-        """The program as lowered for the IPU; as lowered for the CPU where that is refused."""
+        """Runs the program as lowered for the IPU, or, if that is refused, for the CPU."""
         try:
             return oracle.run(call.lower(OURS), call.arguments)
         except OracleError as error:
@@ -106,7 +105,7 @@ class Verifier:
                 raise error from None
 
     def _difference(self, ours: Sequence[Any], theirs: Sequence[Any]) -> str:
-        """Empty where all results agree."""
+        """What differs; empty if all results agree."""
         for k, (a, b) in enumerate(zip(ours, theirs, strict=True)):
             rtol = self._rtol.get(b.dtype.name, tolerance_of(b.dtype, whole_program=True))
             found = difference(a, b, rtol)
@@ -129,12 +128,12 @@ class Verifier:
             finding, why = None, f" (the search ended with: {error})"
         else:
             why = ""
-        heading = f"[verify] needs {call.name} to compute what {oracle.name} does; {differs}."
+        heading = f"[verify] needs {call.name} to agree with {oracle.name}; got {differs}."
         if finding is None:
             text = (
-                f"{heading}\nNo op alone and no piece of the program differs by more than its "
-                f"dtype allows{why}: the difference adds up over the program. Allow for it "
-                "with ipujax.verify(rtol={...}), or compute in a wider dtype."
+                f"{heading}\nNo op and no piece of the program differs by more than its dtype "
+                f"allows{why}: rounding errors add up over the program. Pass a tolerance, "
+                "ipujax.verify(rtol={...}), or compute in a wider dtype."
             )
             values = {OURS: call.results, oracle.name: theirs}
             return MismatchError(text, values=values, max_error=_max_error(call.results, theirs))
@@ -150,7 +149,7 @@ class Verifier:
         where = f" at {finding.source}" if finding.source else ""
         what = "alone" if finding.num_ops == 1 else f"in a piece of {finding.num_ops} ops"
         inside = "".join(f"\n  inside {around}" for around in finding.inside)
-        shown = f"\nRun python {path} to see it again." if path else ""
+        shown = f"\nRun python {path} to reproduce it." if path else ""
         text = (
             f"{heading}\nThe first op that differs is {finding.op}{where}, {what}.{inside}\n"
             + "\n".join(lines)
@@ -161,18 +160,18 @@ class Verifier:
 
 
 def _not_checked(call: jax_compat.WatchedCall) -> str:
-    """Why a call is not checked; empty where it is."""
+    """Why a call is not checked; empty if it is."""
     if call.platforms != [OURS]:
         return f"ran on {', '.join(call.platforms) or 'no device'}, not on one IPU device"
     if call.effects:
-        return "calls back to Python or orders effects, which no oracle repeats"
+        return "has callbacks or ordered effects, which must not run again"
     return ""
 
 
 def _everywhere(
     finding: Finding, ours: Run, oracles: Sequence[Oracle]
 ) -> tuple[dict[str, list[Any]], list[str]]:
-    """What the piece gives on the IPU and on each oracle, and a line of text for each."""
+    """The results of the piece on the IPU and on each oracle, and a line of text for each."""
     runs: dict[str, Callable[..., list[Any]]] = {OURS: ours, **{o.name: o.run for o in oracles}}
     values: dict[str, list[Any]] = {}
     lines = []
@@ -186,14 +185,14 @@ def _everywhere(
 
 
 def _shown(results: Sequence[Any]) -> str:
-    """At most so many elements of the first result that one line shows them."""
+    """The first result on one line, abbreviated if it is long."""
     array = np.asarray(results[0])
     with np.printoptions(threshold=8, edgeitems=3, linewidth=1000):
         return f"{array.dtype}{list(array.shape)} {' '.join(str(array.ravel()).split())}"
 
 
 def _max_error(ours: Sequence[Any], theirs: Sequence[Any]) -> float:
-    """The largest difference of any element; NaN where shapes or NaNs differ."""
+    """The largest difference of any element; NaN if shapes or NaNs differ."""
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
         found = difference(a, b, 0.0)

@@ -298,7 +298,7 @@ WRONG = [
     (lambda x: ipu.cross_replica_sum(x, 3), "replica_group_size to divide the 4 .*got 3.*1, 2, 4"),
     (lambda x: ipu.all_gather(x, 0), "replica_group_size to divide the 4 replicas; got 0"),
     (lambda x: ipu.reduce_scatter(x, "add", 8), "to divide the 4 replicas; got 8"),
-    (lambda x: ipu.reduce_scatter(x, "sum"), "needs op out of add, mean.*got 'sum'"),
+    (lambda x: ipu.reduce_scatter(x, "sum"), "needs op to be one of add, mean.*got 'sum'"),
     (lambda x: ipu.reduce_scatter(x, "logical_or"), "needs bools for op='logical_or'.*float32"),
     (lambda x: ipu.reduce_scatter(x > 0, "add"), "needs numbers for op='add'; got bool"),
     (lambda x: ipu.reduce_scatter(x * 1j, "max"), "real numbers for op='max'; got complex64"),

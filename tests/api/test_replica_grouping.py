@@ -105,12 +105,14 @@ def test_bad_input(replicas):
     devices = replicas(4)
     with pytest.raises(ipu.ReplicationError, match=r"group_size to divide the 4 .*got 3.*1, 2, 4"):
         ipu.replica_grouping("consecutive", 3, devices=devices)
-    with pytest.raises(ipu.ReplicationError, match="needs group_size with consecutive"):
+    with pytest.raises(ipu.ReplicationError, match="needs group_size for consecutive"):
         ipu.replica_grouping("orthogonal", devices=devices)
-    with pytest.raises(ipu.ReplicationError, match=r"a kind out of all.*got 'rows'"):
+    with pytest.raises(ipu.ReplicationError, match=r"kind to be one of all.*got 'rows'"):
         ipu.replica_grouping("rows", 2, devices=devices)
     grouping = ipu.replica_grouping("consecutive", 2, devices=devices)
-    with pytest.raises(ipu.ReplicationError, match=r"retrieval out of one_per_group.*got 'none'"):
+    with pytest.raises(
+        ipu.ReplicationError, match=r"retrieval to be one of one_per_group.*got 'none'"
+    ):
         grouping.sharding("none")
     with pytest.raises(ipu.ReplicationError, match="the grouping's 2 groups; got shape"):
         ipu.pmap(lambda w: w, in_axes=(grouping,))(np.zeros(4))

@@ -1,4 +1,4 @@
-"""Child processes of the benchmark: what can be measured once in a process, or in a fresh one."""
+"""Child processes of the benchmark, for measurements that need a new process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def json_lines(
     environment: Mapping[str, str] | None = None,
     good_codes: Sequence[int] = (0,),
 ) -> list[Any]:
-    """What `python <arguments>` prints, one JSON value a line.
+    """What `python <arguments>` prints: one JSON value on each line.
 
     Raises:
-        IpuError: the child ended with another code than `good_codes`.
+        IpuError: the exit code is not one of `good_codes`.
     """
     command = [sys.executable, *arguments]
     paths = [str(source_tree.ROOT), os.environ.get("PYTHONPATH", "")]
@@ -39,7 +39,7 @@ def json_lines(
     )
     if child.returncode not in good_codes:
         raise IpuError(
-            f"[bench] needs a child process that ends well; got exit code {child.returncode}: "
+            f"[bench] needs a child process that succeeds; got exit code {child.returncode}: "
             f"{child.stderr[-2000:]}. Run it alone: {' '.join(command)}"
         )
     return [json.loads(line) for line in child.stdout.splitlines()]

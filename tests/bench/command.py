@@ -1,7 +1,6 @@
-"""Measures ipujax against JAX's CPU backend, by turns in one process, and prints each ratio.
+"""Measures ipujax and JAX's CPU backend, alternating in one process, and prints each ratio.
 
-Ends with exit code 1 where a bound is missed. Times are medians; a machine that does nothing else
-gives steadier ones.
+The exit code is 1 if a bound is missed. Times are medians; they are steadier on an idle machine.
 """
 
 from __future__ import annotations
@@ -38,46 +37,49 @@ TIMED = (
     ("digits CNN step", "digits_cnn", 2.0),
     ("transformer step", "transformer", 2.0),
 )
-#: The same for programs over several devices, of `tests.bench.sharded`.
+#: The same for programs over several devices, in `tests.bench.sharded`.
 SHARDED = (
     ("call: x + 1, sharded", "add_one", 1.3),
     ("psum of 1 MiB", "psum", 1.3),
     ("data-parallel transformer step", "transformer", 1.3),
 )
-#: Compiling for so many devices, over compiling for those of `--devices`.
+#: Number of devices to compile for, and its largest time relative to that for `--devices`.
 MANY_DEVICES = 64
 MANY_DEVICES_BOUND = 1.5
-#: What is measured of each program that `--all` adds.
+#: What is measured for each program that `--all` adds.
 KINDS = ("run", "compile", "memory")
 SCAN = "scan that stacks, per step"
 HOST_MEMORY = ("host memory of transformer step", "growth over 10,000 calls, MiB")
 SCAN_LENGTHS = (100, 10_000)
 SCAN_BOUND = 1.5
 MEMORY_BOUND = 1.5
-#: Bytes that 10,000 calls may leave behind: one page of the allocator's arenas, not a leak per
-#: call.
+#: Growth in bytes allowed over 10,000 calls: one page of the allocator's arenas, no leak per call.
 GROWTH_BOUND_BYTES = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="few samples: a minute, less steady")
-    parser.add_argument("--all", action="store_true", help="many samples, and many more programs")
+    parser.add_argument(
+        "--quick", action="store_true", help="take few samples: one minute, less steady"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="take many samples, and measure many more programs"
+    )
     parser.add_argument(
         "--devices",
         type=whole_number(1, MAX_DEVICES),
         default=1,
-        help="time programs over so many devices",
+        help="time programs over this many devices",
     )
-    parser.add_argument("--threads", type=int, default=None, help="use so many processors")
+    parser.add_argument("--threads", type=int, default=None, help="use this many processors")
     parser.add_argument(
         "--measure",
         nargs="+",
         choices=KINDS,
         default=KINDS,
-        help="what of the programs of --all (memory: in child processes); all of it by default",
+        help="what to measure for the programs of --all (memory: in child processes); default: all",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
-    parser.add_argument("--only", default="", help="only rows whose name holds this text")
+    parser.add_argument("--only", default="", help="only rows whose name contains this text")
 
 
 def _ratio(
@@ -93,10 +95,10 @@ def _ratio(
 
 
 def _scan(rounds: int, sample: float) -> Row:
-    """A step of a stacking scan at 100 against one at 10,000 steps, the dearer over the cheaper.
+    """The time of one step in stacking scans of 100 and 10,000 steps, the larger over the smaller.
 
-    What a call costs whatever its length is measured as a scan of one step, and taken off: a step's
-    cost must not grow with the length, and a call's share in it falls with the length by itself.
+    The fixed cost of a call is measured with a scan of one step, and subtracted: the time per step
+    must not grow with the length, and the share of the call's cost falls with it anyway.
     """
     import jax
 
@@ -136,7 +138,7 @@ def _host_memory() -> Iterator[Row]:
 
 
 def _sharded_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> Iterator[Row]:
-    """Programs over several devices; both platforms must not be in use before."""
+    """Programs over several devices; neither platform may have been used before."""
     import jax
 
     from tests.bench import sharded
@@ -163,12 +165,12 @@ def _sharded_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> 
 
 
 def _effort(arguments: argparse.Namespace) -> tuple[int, float]:
-    """Rounds, and seconds of a sample."""
+    """Number of rounds, and seconds for each sample."""
     return (3, 0.05) if arguments.quick else (21, 0.1) if arguments.all else (9, 0.15)
 
 
 def _child_rows(arguments: argparse.Namespace, name: str, num_devices: int) -> Iterator[Row]:
-    """The rows of a workload over several devices: a process with one device has no others."""
+    """The rows of a workload over several devices, in a child process with these devices."""
     from tests.bench import children
 
     command = ["-m", "ipujax", "bench", "--all", "--json", "--devices", str(num_devices)]
@@ -180,7 +182,7 @@ def _child_rows(arguments: argparse.Namespace, name: str, num_devices: int) -> I
 
 
 def _workload_rows(arguments: argparse.Namespace) -> Iterator[Row]:
-    """The programs of `--all` over as many devices as were asked for, or over any by default."""
+    """The programs of `--all` over the requested number of devices, by default over any."""
     from tests.bench import comparisons, summary, workloads
 
     effort = comparisons.Effort(*_effort(arguments))
@@ -231,7 +233,7 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
-    """Of all rows that `--only` chooses from."""
+    """The names of all rows from which `--only` selects."""
     from tests.bench import digests, published, startup, workloads
 
     if arguments.devices > 1:
@@ -245,7 +247,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check_only(arguments: argparse.Namespace) -> None:
-    """Refuses an `--only` that no row's name holds: nothing measured is not "within bounds"."""
+    """Refuses an `--only` that selects nothing, which would count as "within bounds"."""
     names, wanted = _names(arguments), arguments.only.lower()
     if any(wanted in name.lower() for name in names):
         return
@@ -259,7 +261,7 @@ def _check_only(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints each row as soon as it is measured."""
+    """Prints each row when it is measured."""
     if arguments.threads is not None:
         threads.limit(arguments.threads)
     _check_only(arguments)

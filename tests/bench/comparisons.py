@@ -1,4 +1,4 @@
-"""The rows of one workload: how long it runs, how long it compiles, how much memory it takes."""
+"""The rows of one workload: run time, compile time, and memory."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from tests.bench import host_memory, timing, workload
 from tests.bench.row import Row, seconds
 from tests.bench.workload import Workload
 
-#: What of a workload can be measured, and what its row's name ends with.
+#: What can be measured for a workload, and the suffix of the row's name.
 SUFFIXES = {"run": "", "compile": ": compile", "memory": ": memory"}
-#: The largest ratio to the CPU backend of any one program; memory is held to its mean only.
+#: The largest ratio to the CPU backend for each program; memory has a bound on the mean only.
 BOUNDS = {"run": 1.5, "compile": 1.0, "memory": None}
-#: Seconds after which no further round of compiling begins.
+#: Seconds after which no further round of compiling starts.
 COMPILE_BUDGET_SECONDS = 6.0
 
 
 class Effort(NamedTuple):
-    """How many samples by turns, and how long each takes."""
+    """Number of alternating samples, and how long each takes."""
 
     num_rounds: int
     sample_seconds: float
 
 
 def rows(program: Workload, kinds: Sequence[str], effort: Effort) -> Iterator[Row]:
-    """A row for each of `kinds`, as soon as it is measured."""
+    """A row for each of `kinds`, when it is measured."""
     measures = {"run": _run, "compile": _compile, "memory": _memory}
     for kind in kinds:
         value, detail = measures[kind](program, effort)

@@ -10,12 +10,12 @@ from tests.bench import children
 from tests.bench.row import Row
 
 NAME = "programs whose bits differ"
-#: Threads of the engine in each child; one number twice is one run after another.
+#: Threads of the engine in each child; a repeated number compares two runs.
 THREADS = (1, 3, 3, 8)
 
 
 def row() -> Row:
-    """How many of the programs of `--all` give different bits in some child."""
+    """The number of programs of `--all` whose bits differ between child processes."""
     found: list[dict[str, str]] = [
         children.json_lines(
             ["-m", __name__], {"JAX_PLATFORMS": "ipu", "IPUJAX_NUM_THREADS": str(count)}
@@ -29,7 +29,7 @@ def row() -> Row:
 
 
 def _digests() -> dict[str, str]:
-    """Of each program's results on "ipu", by its name."""
+    """Digests of the results on "ipu", by program."""
     import jax
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Host memory of programs, one child process for each backend."""
+"""Host memory of programs, measured in a child process for each backend."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.bench import children
 
 @dataclass(frozen=True)
 class Measured:
-    """Bytes that compiling and running the step added, and that 10,000 calls left behind."""
+    """Bytes that compiling and running a step adds, and growth over 10,000 calls."""
 
     step_bytes: int
     growth_bytes: int
 
 
 def _warm_up(platform: str) -> None:
-    """What any first program costs is in no figure."""
+    """Excludes the cost of the first program from the measurements."""
     import jax
     import numpy as np
 
@@ -48,7 +48,7 @@ def _child_of_transformer(platform: str, num_calls: int) -> list[int]:
 
 
 def _child_of_workload(platform: str, name: str) -> int:
-    """Bytes at the peak of placing the arguments, compiling and a few calls."""
+    """Peak bytes while placing the arguments, compiling and running a few calls."""
     from tests.bench import memory, workloads
     from tests.bench.workload import on_devices, provide_devices
 
@@ -69,7 +69,7 @@ def measure(platform: str, num_calls: int = 10_000) -> Measured:
 
 
 def peak_bytes(platform: str, workload_name: str) -> int:
-    """What one workload adds to a process that has run a small program."""
+    """Bytes that one workload adds to a process that has run a small program."""
     (peak,) = _in_child(platform, "workload", workload_name)
     return peak
 
@@ -87,7 +87,7 @@ def _child(platform: str, what: str, argument: str) -> None:
     else:
         print(json.dumps(_child_of_transformer(platform, int(argument))))
     sys.stdout.flush()
-    os._exit(0)  # nothing is left to measure; taking down JAX takes as long as the child did
+    os._exit(0)  # everything is measured; shutting down JAX takes as long as the child did
 
 
 if __name__ == "__main__":

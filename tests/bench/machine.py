@@ -1,4 +1,4 @@
-"""What the machine can do at most, measured: the bounds of every kernel."""
+"""The peaks of the machine, measured: the limits of every kernel."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from tests.bench.row import Row
 
-#: Bytes of an array beyond all caches, and of one that the last two hold with its copy.
+#: Bytes of an array larger than all caches, and of one that fits in the last two with its copy.
 _LARGE, _SMALL = 1 << 28, 1 << 21
 _SIDE = 1024
 _REPEATS = 9
 
 
 def rows() -> Iterator[Row]:
-    """Bandwidths and products, of all processors open to the process."""
+    """Bandwidths and product rate, on all processors available to the process."""
     memory, caches = (copy_bandwidth(size) / 1e9 for size in (_LARGE, _SMALL))
     yield Row("peak: memory, GB/s", memory, None, "read and written by NumPy's copies")
     yield Row("peak: caches, GB/s", caches, None, f"the same over {_SMALL >> 20} MiB")
@@ -26,7 +26,7 @@ def rows() -> Iterator[Row]:
 
 
 def copy_bandwidth(num_bytes: int) -> float:
-    """Bytes read and written in a second by copies of an array of so many bytes."""
+    """Bytes read and written per second when copying an array of `num_bytes` bytes."""
     num_threads = len(os.sched_getaffinity(0))
     times = max(1, _LARGE // num_bytes // 4)
     source = np.ones(num_bytes // 4, np.float32)
@@ -44,10 +44,10 @@ def copy_bandwidth(num_bytes: int) -> float:
 
 
 def product_rate() -> float:
-    """Multiplications and additions in a second in a product of matrices.
+    """Multiplications and additions per second in a matrix product.
 
-    By JAX's CPU backend, by name: this is a peak of the machine to hold our kernels against, never
-    a result of ours; NumPy's BLAS may be held to an older instruction set by the environment.
+    Measured on JAX's CPU backend: it is a peak of the machine to compare our kernels with. NumPy's
+    BLAS may be limited to an older instruction set by the environment.
     """
     import jax
     import jax.numpy as jnp

@@ -19,10 +19,10 @@ def resident_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """The largest `resident_bytes` since the process began or `forget_peak`."""
+    """The largest `resident_bytes` since the process started, or since `forget_peak`."""
     return _field_bytes("VmHWM")
 
 
 def forget_peak() -> None:
-    """The peak begins anew at what is resident now (proc(5), clear_refs)."""
+    """Resets the peak to the current resident memory (proc(5), clear_refs)."""
     Path("/proc/self/clear_refs").write_text("5")

@@ -17,7 +17,7 @@ from tests.bench.timing import RunMany, timed
 
 
 def repeat(function: Callable[..., Any], *inputs: jax.Array) -> RunMany:
-    """Calls with the same inputs; waits for the last result only, as users' loops do."""
+    """Calls with the same inputs; waits only for the last result, as users' loops do."""
     jax.block_until_ready(function(*inputs))
 
     def run(num_calls: int) -> None:
@@ -48,7 +48,7 @@ def add_one_to_numpy(device: jax.Device) -> RunMany:
 
 
 def elementwise(device: jax.Device) -> RunMany:
-    """A chain of cheap and dear elementwise ops on a million floats."""
+    """A chain of cheap and expensive elementwise ops on a million floats."""
 
     def chain(x: jax.Array) -> jax.Array:
         y = x * 1.5 + 0.25
@@ -81,7 +81,7 @@ def matmul(device: jax.Device) -> RunMany:
 
 
 def stacking_scan(device: jax.Device, num_steps: int) -> RunMany:
-    """A scan that stacks a vector of 32 floats for each step: caches hold it at every length."""
+    """A scan that stacks a vector of 32 floats in each step; it fits in caches at every length."""
 
     def body(carry: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         carry = carry * 0.5 + x
@@ -96,7 +96,7 @@ _serial = itertools.count()
 
 
 def compile_thousand_ops(device: jax.Device) -> RunMany:
-    """Compiling, after tracing and lowering, programs of 1,000 ops not compiled before."""
+    """Compiling new programs of 1,000 ops, after tracing and lowering."""
     x = jax.device_put(np.ones(64, np.float32), device)
 
     def lowered() -> Any:
@@ -124,7 +124,7 @@ def compile_thousand_ops(device: jax.Device) -> RunMany:
 def _training(
     module: Any, state: Any, batch: tuple[np.ndarray, ...], device: jax.Device
 ) -> RunMany:
-    """Steps that each take the state of the one before, donated."""
+    """Steps that each take the state of the previous one, donated."""
     placed = tuple(jax.device_put(array, device) for array in batch)
     held = [jax.device_put(state, device)]
     held[0], loss = module.train_step(held[0], *placed)

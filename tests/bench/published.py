@@ -1,7 +1,7 @@
-"""Cycles that the model counts against cycles that others read off real IPUs (tests/data/*.csv).
+"""The model's cycles compared with published measurements on IPUs (tests/data/*.csv).
 
-The elementwise measurements are Poplar programs here as they were there: the same elements on the
-same tiles. Their counter's own time, which the published figures include, is added to ours.
+The elementwise measurements are Poplar programs, as the published ones were: the same elements on
+the same tiles. The published figures include the time of the cycle counter, so it is added to ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNATURE = {
     "num_replicas": 1,
     "interface": "",
 }
-#: What was measured on which machine: `add` on Bow, `scaled_add` on an Mk2.
+#: The machine of each measurement: `add` on Bow, `scaled_add` on an Mk2.
 _MACHINES = {"add": "bow", "scaled_add": "gc200"}
 
 
@@ -64,7 +64,7 @@ def amp_cycles(num_rows: int) -> float:
 
 
 def _row(name: str, pairs: list[tuple[str, float, float]]) -> Row:
-    """The worst relative error over `(what, counted, measured)`."""
+    """The largest relative error over `(what, counted, measured)`."""
     errors = [abs(counted / measured - 1) for _, counted, measured in pairs]
     worst = errors.index(max(errors))
     what, counted, measured = pairs[worst]
@@ -90,7 +90,7 @@ def _amp_row() -> Row:
     return _row("cycles: AMP float16", pairs)
 
 
-#: One row for each kind of measurement, by its name.
+#: One row for each kind of measurement, by name.
 ROWS: dict[str, Callable[[], Row]] = {
     "cycles: AMP float16": _amp_row,
     "cycles: scaled_add float32": lambda: _elementwise_row("scaled_add"),
@@ -99,7 +99,7 @@ ROWS: dict[str, Callable[[], Row]] = {
 
 
 def rows(wanted: str) -> Iterator[Row]:
-    """The rows whose name holds `wanted`, in lower case."""
+    """The rows whose lower-case name contains `wanted`."""
     for name, make in ROWS.items():
         if wanted in name.lower():
             yield make()

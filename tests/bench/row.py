@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """`value` must not exceed `bound`, unless None; `detail` says what the value was made of."""
+    """`value` must not exceed `bound`, unless it is None; `detail` explains the value."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ HEADING = f"{'':5}{'what':40}{'value':>8}{'bound':>8}  detail"
 
 
 def seconds(value: float) -> str:
-    """A time with three digits and a fitting unit."""
+    """A time with three digits and a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""Programs over several devices that are timed: each makes a warmed-up `RunMany` on them."""
+"""The timed programs over several devices: each function makes a warmed-up `RunMany`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.bench.timing import RunMany, timed
 
 Devices = Sequence[jax.Device]
 
-#: What the row of collectives sums, in each replica.
+#: Bytes that each replica contributes to the sum.
 PSUM_BYTES = 1 << 20
 
 
@@ -25,20 +25,19 @@ def _mesh(devices: Devices) -> Mesh:
 
 
 def _split(devices: Devices) -> NamedSharding:
-    """By the first dimension."""
+    """Sharded over the first dimension."""
     return NamedSharding(_mesh(devices), PartitionSpec("data"))
 
 
 def _whole(devices: Devices) -> NamedSharding:
-    """The same on every device."""
+    """Replicated on every device."""
     return NamedSharding(_mesh(devices), PartitionSpec())
 
 
 def _repeat(function: Callable[..., Any], *inputs: jax.Array) -> RunMany:
     """Calls that wait for each result.
 
-    With several of them on their way, collectives of the CPU backend wait for threads that wait for
-    them, until they end the process.
+    With several calls in flight, collectives of the CPU backend deadlock and end the process.
     """
     jax.block_until_ready(function(*inputs))
 
@@ -68,11 +67,11 @@ def psum(devices: Devices) -> RunMany:
 
 
 def _transformer(devices: Devices) -> tuple[Any, Any, Any]:
-    """The module, its state whole on every device, and a batch split over them."""
+    """The module, its replicated state, and a sharded batch."""
     module = source_tree.example("transformer")
     tokens, num_letters = module.load_tokens()
     rows = next(module.batches(tokens))
-    count = -(-len(rows) // len(devices)) * len(devices)  # one row a device at the least
+    count = -(-len(rows) // len(devices)) * len(devices)  # at least one row per device
     batch = jax.device_put(np.resize(rows, (count, rows.shape[1])), _split(devices))
     with jax.default_device(devices[0]):
         params = module.init_params(jax.random.key(0), num_letters)
@@ -81,7 +80,7 @@ def _transformer(devices: Devices) -> tuple[Any, Any, Any]:
 
 
 def transformer(devices: Devices) -> RunMany:
-    """The training step of examples/models/transformer.py, its batch split over the devices."""
+    """The training step of examples/models/transformer.py, its batch sharded over the devices."""
     module, state, batch = _transformer(devices)
     held = [state]
     held[0], loss = module.train_step(held[0], batch)

@@ -1,4 +1,4 @@
-"""What ipujax adds to the start of a process that uses JAX."""
+"""The time that ipujax adds to the start of a process that uses JAX."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import statistics
 from tests.bench import children
 from tests.bench.row import Row, seconds
 
-#: Seconds that importing ipujax and listing its devices may take longer than JAX alone.
+#: Additional seconds allowed for importing ipujax and listing its devices.
 BOUND_SECONDS = 0.5
 NAME = "import and devices, s over JAX's"
 
-#: JAX alone: a plugin of that name that does nothing stands where JAX looks for ipujax.
+#: JAX alone: a plugin that does nothing replaces ipujax.
 _JAX_ALONE = """
 import json, sys, time, types
 sys.modules["ipujax"] = types.ModuleType("ipujax")
@@ -32,7 +32,7 @@ print(json.dumps(time.perf_counter() - start))
 
 
 def row(num_rounds: int) -> Row:
-    """Medians over children by turns, after one of each that is not counted."""
+    """Medians over alternating child processes, after one uncounted run of each."""
     taken: dict[str, list[float]] = {_JAX_ALONE: [], _WITH_IPUJAX: []}
     platforms = {_JAX_ALONE: "cpu", _WITH_IPUJAX: "ipu,cpu"}
     for _ in range(num_rounds + 1):

@@ -1,4 +1,4 @@
-"""What the rows of all workloads come to."""
+"""The summary of the rows of all workloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tests.bench.comparisons import SUFFIXES
 from tests.bench.row import Row
 
-#: Largest geometric mean of the ratios to the CPU backend.
+#: Bounds of the geometric means of the ratios to the CPU backend.
 MEAN_BOUNDS = {"run": 0.9, "compile": 0.5, "memory": 1.0}
 TITLES = {"run": "run time", "compile": "compile time", "memory": "peak host memory"}
 #: Largest share of programs that take longer than on the CPU backend.
@@ -20,7 +20,7 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 
 
 def kind_of(row: Row) -> str:
-    """What was measured, by the end of the row's name."""
+    """What was measured, from the suffix of the row's name."""
     for kind, suffix in SUFFIXES.items():
         if suffix and row.name.endswith(suffix):
             return kind
@@ -28,7 +28,7 @@ def kind_of(row: Row) -> str:
 
 
 def rows(measured: Sequence[Row]) -> Iterator[Row]:
-    """Means over two programs or more, and how many of them are slower."""
+    """Means over at least two programs, and the share of slower ones."""
     for kind, title in TITLES.items():
         chosen = [row for row in measured if kind_of(row) == kind]
         if len(chosen) < 2:

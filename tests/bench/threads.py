@@ -9,23 +9,23 @@ from ipujax.errors import ConfigError
 
 
 def limit(num_threads: int) -> None:
-    """Begins this process anew, bound to `num_threads` processors, unless it is.
+    """Restarts this process bound to `num_threads` processors, unless it is already.
 
-    Both backends make as many threads as processors are open to the process at their first use;
-    threads bound later would be many on few. Child processes inherit the bound.
+    Both backends create as many threads as there are processors available at their first use; a
+    later limit would put many threads on few processors. Child processes inherit the limit.
 
     Raises:
-        ConfigError: the process may not use so many processors.
+        ConfigError: fewer processors are available to the process.
     """
-    open_to_us = sorted(os.sched_getaffinity(0))
-    if not 1 <= num_threads <= len(open_to_us):
+    available = sorted(os.sched_getaffinity(0))
+    if not 1 <= num_threads <= len(available):
         raise ConfigError(
-            f"[bench] needs --threads from 1 to {len(open_to_us)}, the processors open to this "
-            f"process; got {num_threads}. Pass fewer, or start it with more."
+            f"[bench] needs --threads from 1 to {len(available)}, the processors available to "
+            f"this process; got {num_threads}. Pass a smaller number."
         )
-    os.environ.pop("IPUJAX_NUM_THREADS", None)  # would hold for one of the two backends
-    if num_threads < len(open_to_us):
-        # The last ones: interrupts and other programs tend to be on the first.
-        os.sched_setaffinity(0, open_to_us[-num_threads:])
+    os.environ.pop("IPUJAX_NUM_THREADS", None)  # would apply to one backend only
+    if num_threads < len(available):
+        # The last ones: interrupts and other programs tend to use the first.
+        os.sched_setaffinity(0, available[-num_threads:])
         sys.stdout.flush()
         os.execv(sys.executable, sys.orig_argv)

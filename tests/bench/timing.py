@@ -1,4 +1,4 @@
-"""Programs timed by turns in one process, so that a noisy moment falls on all of them."""
+"""Programs timed alternately in one process, so that noise affects all of them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-#: Runs the program that many times, waits for the last result, returns the seconds it took.
+#: (number of calls) -> seconds: runs the program and waits for the last result.
 RunMany = Callable[[int], float]
 
-#: Rounds that are taken whatever they cost.
+#: Smallest number of rounds.
 MIN_ROUNDS = 3
 
 
 class Compared(NamedTuple):
-    """Two programs: median seconds of a call of each, and the ratio first / second by round."""
+    """Median seconds per call of two programs, and the ratio first / second of each round."""
 
     first_seconds: float
     second_seconds: float
@@ -32,7 +32,7 @@ class Compared(NamedTuple):
 
 
 def timed(calls: Callable[[int], object]) -> RunMany:
-    """A `RunMany` of which everything counts."""
+    """A `RunMany` that times the whole function."""
 
     def run(num_calls: int) -> float:
         start = time.perf_counter()
@@ -43,7 +43,7 @@ def timed(calls: Callable[[int], object]) -> RunMany:
 
 
 def calls_for(run: RunMany, sample_seconds: float) -> int:
-    """How many calls take about `sample_seconds`."""
+    """The number of calls that take about `sample_seconds`."""
     num_calls = 1
     while True:
         taken = run(num_calls)
@@ -52,10 +52,10 @@ def calls_for(run: RunMany, sample_seconds: float) -> int:
         num_calls *= 4
 
 
-def _by_turns(
+def _alternate(
     runs: Sequence[RunMany], calls: Sequence[int], num_rounds: int, budget_seconds: float
 ) -> list[list[float]]:
-    """Seconds per call of each run in each round; rounds end when the budget is spent."""
+    """Seconds per call of each run in each round; stops when the budget is spent."""
     samples: list[list[float]] = [[] for _ in runs]
     start = time.perf_counter()
     for round_number in range(num_rounds):
@@ -68,9 +68,9 @@ def _by_turns(
 
 
 def interleave(*runs: RunMany, num_rounds: int, sample_seconds: float) -> list[float]:
-    """Median seconds per call of each run, over `num_rounds` samples taken by turns."""
+    """Median seconds per call of each run, over `num_rounds` alternating samples."""
     calls = [calls_for(run, sample_seconds) for run in runs]
-    samples = _by_turns(runs, calls, num_rounds, float("inf"))
+    samples = _alternate(runs, calls, num_rounds, float("inf"))
     return [statistics.median(each) for each in samples]
 
 
@@ -78,14 +78,14 @@ def compare(first: RunMany, second: RunMany, num_rounds: int, sample_seconds: fl
     """Samples of many calls each."""
     runs = (first, second)
     calls = [calls_for(run, sample_seconds) for run in runs]
-    return _compared(_by_turns(runs, calls, num_rounds, float("inf")))
+    return _compared(_alternate(runs, calls, num_rounds, float("inf")))
 
 
 def compare_once(
     first: RunMany, second: RunMany, num_rounds: int, budget_seconds: float
 ) -> Compared:
-    """Samples of one call each, fewer of them where they are long: for compiling."""
-    return _compared(_by_turns((first, second), (1, 1), num_rounds, budget_seconds))
+    """Samples of one call each, within a budget: for compiling."""
+    return _compared(_alternate((first, second), (1, 1), num_rounds, budget_seconds))
 
 
 def _compared(samples: list[list[float]]) -> Compared:

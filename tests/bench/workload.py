@@ -1,4 +1,4 @@
-"""A program of `bench --all`, and how it is put on a backend and called."""
+"""A program of `bench --all`, and running it on a backend."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ Array = np.ndarray[Any, Any]
 
 
 class Workload(NamedTuple):
-    """`function(*arguments())` is jitted and called again and again.
+    """`function(*arguments())` is jitted and called repeatedly.
 
-    Arguments are trees of NumPy arrays, made when they are needed. Where `carries`, the first one
-    is donated and the function's first result takes its place: a training state, a cache. Over
-    several devices the first argument is whole on each, the others are split by their first
-    dimension.
+    Arguments are trees of NumPy arrays, created when needed. If `carries`, the first one (a state,
+    a cache) is donated and replaced by the function's first result. Over several devices the
+    first argument is replicated and the others are sharded over their first dimension.
     """
 
     name: str
@@ -32,7 +31,7 @@ class Workload(NamedTuple):
     num_devices: int = 1
 
     def jitted(self) -> Any:
-        """A jitted function of its own at each call: JAX keeps what it compiled by function."""
+        """A new jitted function for each call: JAX caches compiled programs by function."""
 
         def call(*arguments: Any) -> Any:
             return self.function(*arguments)
@@ -41,7 +40,7 @@ class Workload(NamedTuple):
 
 
 def provide_devices(count: int) -> None:
-    """So many devices of either backend; neither may be in use before."""
+    """Gives each backend `count` devices; neither may have been used before."""
     if count > 1:
         os.environ["JAX_IPU_DEVICE_COUNT"] = str(count)
         jax.config.update("jax_num_cpu_devices", count)
@@ -64,8 +63,8 @@ def on_devices(
 ) -> RunMany:
     """Calls on a platform, warmed up.
 
-    Waits for the last result only, as users' loops do; over several devices for each: with several
-    programs on their way, collectives of the CPU backend can wait for each other for ever.
+    Waits only for the last result, as users' loops do. Over several devices it waits for each one:
+    with several programs in flight, collectives of the CPU backend can deadlock.
     """
     inputs = placed(workload, platform, workload.arguments() if arguments is None else arguments)
     function = workload.jitted()
@@ -104,7 +103,7 @@ def compiling(workload: Workload, platform: str) -> RunMany:
 
 
 def normal(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
-    """Normally distributed, made in float32: no larger array comes and goes."""
+    """Normally distributed; drawn in float32, to avoid larger temporary arrays."""
     drawn = np.random.default_rng(seed).standard_normal(shape, np.float32)
     return drawn.astype(dtype, copy=False)
 
@@ -114,7 +113,7 @@ def positive(*shape: int) -> Array:
 
 
 def whole(*shape: int, dtype: Any, seed: int = 0) -> Array:
-    """Integers of the dtype's whole range."""
+    """Integers from the whole range of the dtype."""
     info = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype, endpoint=True)
 

@@ -276,6 +276,14 @@ def _choice_cases() -> list[Case]:
         Case("clip-nan", lambda x: jnp.clip(x, -1, 1), (np.array([np.nan, 2, -3], "f4"),)),
         Case("nan_to_num", jnp.nan_to_num, (np.array([np.nan, np.inf, -np.inf, 1], "f4"),)),
         Case("scalar", lambda x: jnp.sin(x) * 2 + 1, (np.float32(0.7),), ALL_RUNS),
+        # Compiled and loaded on threads of jaxlib's that flush subnormal numbers to zero.
+        Case("subnormal-half-constant", lambda x: x * np.float16(5e-5), (x.astype("f2") * 1000,)),
+        Case(
+            "subnormal-half-folded",
+            lambda x: x + np.full(3, 3e-5, "f2") * np.float16(0.5),
+            (x.astype("f2")[0, 0] * 0,),
+            atol=0.0,
+        ),
         Case("empty", lambda x: x * 2 + 1, (np.zeros((0, 3), "f4"),), ("eager", "jit")),
         Case(
             "shared-subexpressions",

@@ -1,4 +1,4 @@
-"""Programs over several devices: whole ones here, single ops with each dimension dealt in turn.
+"""Programs over several devices: whole ones here, single ops with each dimension sharded in turn.
 
 A case is device-independent: `case.program(devices)` gives the jitted function on those devices.
 """
@@ -32,7 +32,7 @@ class Program(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardedCase:
-    """`make(mesh)(*args)`, with the arguments dealt by `specs`.
+    """`make(mesh)(*args)`, with the arguments sharded by `specs`.
 
     Attributes:
         specs: of each argument, a pytree prefix; ANY for those without.
@@ -309,7 +309,7 @@ AUTO = [
         "swap_axes_permuted", _swap, (X8,), (P("a", "b"),), mesh=(2, 2), order=(2, 0, 3, 1)
     ),
     ShardedCase("scan", plain(_scan), (X8, numbers(3, 8, 8)), (P("a"), P(None, None, "a"))),
-    ShardedCase("scan_over_dealt", plain(_scan), (X8, numbers(4, 8, 8)), (P(), P("a"))),
+    ShardedCase("scan_over_sharded", plain(_scan), (X8, numbers(4, 8, 8)), (P(), P("a"))),
     ShardedCase("while", plain(_count_down), (np.abs(X8) * 8,), (P("a"),)),
     ShardedCase(
         "cond",
@@ -318,7 +318,7 @@ AUTO = [
         (P(), P("a")),
     ),
     ShardedCase(
-        "switch_on_dealt",
+        "switch_on_sharded",
         plain(lambda x: lax.switch(jnp.int32(x.sum() > 0), [jnp.sin, jnp.cos], x)),
         (X8,),
         (P("a"),),

@@ -1,4 +1,4 @@
-"""Small models whose training steps are dealt over devices: an MLP and a two-layer GPT."""
+"""Small models whose training steps are sharded over devices: an MLP and a two-layer GPT."""
 
 from __future__ import annotations
 

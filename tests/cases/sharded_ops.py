@@ -1,4 +1,4 @@
-"""Ops whose arguments are dealt along each dimension in turn; many ops make one program."""
+"""Ops whose arguments are sharded along each dimension in turn; many ops make one program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IDS2 = np.array([[1, 0], [3, 2], [7, 11], [2, 5]], np.int32)
 
 @dataclass(frozen=True)
 class OpGroup:
-    """Ops that take the same arguments. `specs` deal them, over meshes of these shapes.
+    """Ops that take the same arguments. `specs` shard them, over meshes of these shapes.
 
     Attributes:
         divided_only: leaves out devices that do not divide (XLA's CPU backend ends with an error
@@ -281,14 +281,14 @@ def on_one_device(group: OpGroup) -> Any:
 
 
 def jitted(group: OpGroup, shape: tuple[int, ...], specs: tuple[P, ...], devices: Any) -> Any:
-    """The group's function, its arguments dealt over the devices."""
+    """The group's function, its arguments sharded over the devices."""
     count = math.prod(shape)
     mesh = Mesh(np.array(devices[:count]).reshape(shape), ("a", "b")[: len(shape)])
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
     if count == 4:
         return jax.jit(group.f, in_shardings=shardings, keep_unused=True)
 
-    # JAX deals arguments evenly; what is inside a program as it is told.
+    # JAX shards arguments evenly; values inside a program may be sharded unevenly.
     def constrained(*args: Any) -> dict[str, Any]:
         return group.f(*map(lax.with_sharding_constraint, args, shardings))
 

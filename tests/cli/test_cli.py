@@ -28,11 +28,11 @@ def test_without_a_word_it_says_what_there_is(capsys):
 
 
 @pytest.mark.tiny
-def test_doctor_finds_all_well(run_python):
+def test_doctor_passes_all_checks(run_python):
     run = run_python("-m", "ipujax", "doctor")
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "self-test    right" in run.stdout
-    assert run.stdout.endswith("all is well\n")
+    assert "self-test    correct" in run.stdout
+    assert run.stdout.endswith("all checks passed\n")
 
 
 def test_doctor_reports_a_bad_environment_and_fails(run_python):
@@ -129,7 +129,7 @@ def test_arguments_out_of_bounds_are_refused(capsys, arguments):
 
 def test_a_file_that_is_not_there_is_one_line(capsys):
     assert main(["conformance", "--from-results", "/nowhere/results"]) == 1
-    assert "[conformance] needs files that it can use; got:" in capsys.readouterr().err
+    assert "[conformance] needs files that it can read and write; got:" in capsys.readouterr().err
 
 
 def test_a_reader_that_leaves_ends_the_output_quietly():

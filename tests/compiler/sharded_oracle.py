@@ -40,8 +40,8 @@ class LocalProgram:
         devices = tuple(jax.devices("cpu")[: self.num_devices])
         proto = xla_client.OpSharding()
         proto.ParseFromString(sharding)
-        dealt = GSPMDSharding(devices, xla_client.HloSharding.from_proto(proto))
-        indices = dealt.devices_indices_map(array.shape)
+        sharded = GSPMDSharding(devices, xla_client.HloSharding.from_proto(proto))
+        indices = sharded.devices_indices_map(array.shape)
         return [array[indices[device]] for device in devices]
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
@@ -97,7 +97,7 @@ def compare(
 
 
 def _as_replicas(module: Any, count: int) -> None:
-    """XLA's CPU backend runs partitions only of programs that it has dealt itself: the devices
+    """XLA's CPU backend runs partitions only of programs that it has sharded itself: the devices
     become replicas."""
     with module.context, ir.Location.unknown():
         dead: list[Any] = []

@@ -106,7 +106,7 @@ def test_a_dump_folder_that_vanishes_warns_once_and_the_compile_goes_on(tmp_path
     folder = tmp_path / "gone"
     dump = Dump(str(folder), "f")
     folder.write_text("a file stands where the folder was")
-    with pytest.warns(UserWarning, match=r"\[dump\] needs a folder it can write to"):
+    with pytest.warns(UserWarning, match=r"\[dump\] needs a writable folder"):
         dump.write("1_ingest", lambda: "text")
     dump.write("2_partition", lambda: "text")
 

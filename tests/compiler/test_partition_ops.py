@@ -1,4 +1,4 @@
-"""Single ops with arguments dealt along each dimension, against one device."""
+"""Single ops with arguments sharded along each dimension, against one device."""
 
 from __future__ import annotations
 

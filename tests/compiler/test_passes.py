@@ -129,7 +129,7 @@ def test_refused_dtypes_name_op_dtype_and_line(dtype, monkeypatch):
     short = {"float64": "f64", "int64": "i64"}[dtype]
     line = f.__code__.co_firstlineno + 1
     assert f"multiply in {short} (at test_passes.py:{line})" in str(error.value)
-    assert str(error.value).startswith("[normalise] needs dtypes that an IPU computes in")
+    assert str(error.value).startswith("[normalise] needs dtypes that IPUs support")
 
 
 def test_a_scalar_constant_takes_the_shape_that_its_op_is_moved_to():

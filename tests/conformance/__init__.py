@@ -1,1 +1,1 @@
-"""Runs the test suites that other people wrote for JAX, on "ipu" and on JAX's CPU backend."""
+"""Runs JAX's test harnesses and optax's tests on "ipu" and on JAX's CPU backend."""

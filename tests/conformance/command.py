@@ -1,4 +1,4 @@
-"""Runs other people's tests on "ipu" against JAX's CPU backend: JAX's harnesses, or optax's."""
+"""Runs JAX's test harnesses or optax's tests on "ipu" and on JAX's CPU backend."""
 
 from __future__ import annotations
 
@@ -13,29 +13,39 @@ from tests.argument_types import shard, whole_number
 from tests.conformance.page import bad, page, summary
 from tests.conformance.runner import GRADIENT_WORKER, WORKER, Record, run_harnesses
 
-#: The longest of optax's modules takes minutes on the CPU, too.
+#: The longest of optax's modules takes minutes, also on the CPU.
 OPTAX_MODULE_SECONDS = 3600.0
-#: Harnesses of each group whose derivatives are checked.
+#: Number of harnesses of each group whose derivatives are checked.
 GRADIENTS_EACH = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=("harnesses", "gradients", "optax"), default="harnesses")
-    parser.add_argument("--group", help="only this group, mostly a primitive's name")
+    parser.add_argument("--group", help="only this group, usually the name of a primitive")
     parser.add_argument("--contains", help="only harnesses with this text in their names")
     parser.add_argument(
-        "--shard", type=shard, default=(0, 1), help="i/n: the i-th of n parts (default 0/1)"
+        "--shard", type=shard, default=(0, 1), help="i/n: part i of n (default 0/1)"
     )
-    parser.add_argument("--limit", type=whole_number(1), help="at most so many of each group")
-    parser.add_argument("--platforms", nargs="+", default=("cpu", "ipu"), help="of optax's tests")
+    parser.add_argument(
+        "--limit", type=whole_number(1), help="at most this many harnesses of each group"
+    )
+    parser.add_argument(
+        "--platforms", nargs="+", default=("cpu", "ipu"), help="platforms of optax's tests"
+    )
     parser.add_argument(
         "--jobs", type=whole_number(1), default=os.cpu_count(), help="child processes"
     )
-    parser.add_argument("--seconds", type=float, default=120, help="a longer harness hangs")
-    parser.add_argument("--results", type=Path, help="write one JSON record a line to this file")
-    parser.add_argument("--from-results", type=Path, nargs="+", help="run nothing; read these")
+    parser.add_argument(
+        "--seconds", type=float, default=120, help="a harness that takes longer hangs"
+    )
+    parser.add_argument("--results", type=Path, help="write one JSON record per line to this file")
+    parser.add_argument(
+        "--from-results", type=Path, nargs="+", help="run nothing; read these files"
+    )
     parser.add_argument("--page", type=Path, help="write the page here (docs/conformance.md)")
-    parser.add_argument("--show", type=whole_number(0), default=20, help="print so many failures")
+    parser.add_argument(
+        "--show", type=whole_number(0), default=20, help="print at most this many failures"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

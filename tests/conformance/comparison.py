@@ -1,7 +1,7 @@
-"""Whether a result from "ipu" is right, given the CPU's: by value, or by what it must satisfy.
+"""Whether a result from "ipu" is correct, by the CPU's values or by the properties it must have.
 
-Factorisations have more than one right answer (signs, phases, order), so they are held to what
-defines them and to the CPU's eigenvalues or singular values, as JAX's own tests do.
+Factorisations have several correct answers (signs, phases, order), so their defining properties are
+checked, and the eigenvalues or singular values compared, as in JAX's own tests.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _by_value(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays)
 
 
 def wide(array: Any) -> np.ndarray[Any, Any]:
-    """The same numbers in a dtype that NumPy computes with; PRNG keys as their words."""
+    """The same numbers in a dtype that NumPy can compute with; PRNG keys as integers."""
     array = np.asarray(array)
     if array.dtype.kind in "biufc":
         return array
@@ -163,18 +163,18 @@ def _cholesky(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays)
 
 
 def _sort(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays) -> str | None:
-    """An unstable sort may order equal keys as it likes: the keys and the set of rows count."""
+    """An unstable sort may order equal keys arbitrarily: compares the keys and the set of rows."""
     if harness.params.get("is_stable", True) or len(ours) == 1:
         return _by_value(harness, arguments, ours, theirs)
     num_keys = harness.params.get("num_keys", 1)
     rows = [np.sort(np.rec.fromarrays([wide(x).ravel() for x in each])) for each in (ours, theirs)]
     if rows[0].tolist() != rows[1].tolist():
-        return "rows were torn apart"
+        return "rows were not moved together"
     return _by_value(harness, arguments, ours[:num_keys], theirs[:num_keys])
 
 
 def _approx_top_k(harness: Harness, arguments: Arrays, ours: Arrays, theirs: Arrays) -> str | None:
-    """Among equal values any may be taken: indices must lead to the values, each once."""
+    """Any of equal values may be chosen: indices must be distinct and match the values."""
     values, indices = ours
     operand = wide(arguments[0])
     if np.any(np.diff(np.sort(indices)) == 0):

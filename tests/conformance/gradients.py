@@ -1,9 +1,9 @@
 """A child process that checks derivatives of harnesses, as `worker` checks their values.
 
-Each harness with float32 arguments and results is put to `jax.test_util.check_grads`, forward and
-reverse, to second order, on the IPU. Where that fails on JAX's CPU backend too (at a kink, or where
-finite differences are too rough for float32), its Hessian-vector product is compared with the CPU's
-instead.
+Each harness with float32 arguments and results runs through `jax.test_util.check_grads`, forward
+and reverse, to second order, on the IPU. If that also fails on JAX's CPU backend (at a kink, or
+because finite differences are too inaccurate in float32), its Hessian-vector product is compared
+with the CPU's instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.conformance.worker import REFUSAL, first_lines, run_positions
 
 #: check_grads compares with finite differences; second derivatives of float32 lose half the digits.
 TOLERANCE = 2e-2
-#: Two backends' own derivatives, which no difference quotient blurs.
+#: For derivatives of two backends, without finite differences.
 HESSIAN_TOLERANCE = 1e-3
 
 Function = Callable[..., Any]
@@ -76,12 +76,12 @@ def _on_ipu(function: Function, floats: list[Any], expected: list[Any]) -> dict[
     from jax.test_util import check_grads
 
     def check(platform: str) -> str:
-        """What check_grads complains about; empty where it does not."""
+        """The error of check_grads; empty if there is none."""
         device = jax.devices(platform)[0]
         try:
             with jax.default_device(device):
                 check_grads(function, tuple(floats), order=2, atol=TOLERANCE, rtol=TOLERANCE)
-        except Exception as error:  # also: JAX has no derivative of so high an order
+        except Exception as error:  # also if JAX has no derivative of this order
             return first_lines(error)
         return ""
 
@@ -101,7 +101,7 @@ def _on_ipu(function: Function, floats: list[Any], expected: list[Any]) -> dict[
 
 
 def _of_floats(harness: Harness) -> tuple[Function, list[Any]]:
-    """The harness as a function of its float32 arguments; of complex results it gives the parts."""
+    """The harness as a function of its float32 arguments, with complex results as two parts."""
     import jax
     import jax.numpy as jnp
 
@@ -125,7 +125,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _hessian_product(function: Function, floats: list[Any]) -> list[Any] | None:
-    """The Hessian of a weighted sum of the results, times a vector; None where there is none."""
+    """The Hessian of a weighted sum of the results times a vector; None if there is none."""
     import jax
     import jax.numpy as jnp
 

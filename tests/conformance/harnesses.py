@@ -1,4 +1,4 @@
-"""JAX's own test harnesses, one for each use of a primitive, with arguments that never change."""
+"""JAX's own test harnesses, one for each use of a primitive, with fixed arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: With x64 off JAX computes these in 32 bits, so that such a harness repeats another one.
+#: With x64 disabled JAX computes these in 32 bits, so such a harness repeats another one.
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
 
@@ -21,16 +21,16 @@ class Harness(NamedTuple):
     dtype: str
     function: Callable[..., Any]
     arguments: Callable[[], Sequence[Any]]
-    #: what the harness was made with, for comparisons that depend on it
+    #: the harness's parameters, for comparisons that depend on them
     params: dict[str, Any]
 
 
 def all_harnesses() -> list[Harness]:
-    """Every harness that JAX ships, by group and name.
+    """Every harness that JAX ships, sorted by group and name.
 
-    JAX loops over sets of dtypes, so its own order is another one in each process.
+    JAX loops over sets of dtypes, so its own order differs between processes.
     """
-    # The module would send its own flags to whoever runs it from a command line.
+    # The module reads this when it is imported.
     os.environ.setdefault("JAX_ENABLE_X64", "0")
     from jax._src.internal_test_util import test_harnesses
 
@@ -61,8 +61,8 @@ def chosen(
     Args:
         group: only this group.
         contains: only names with this text.
-        shard: (i, n): every n-th harness, from the i-th on.
-        limit: at most so many of each group, spread evenly over it.
+        shard: (i, n): every n-th harness, starting with the i-th.
+        limit: at most this many of each group, evenly spaced.
     """
     found = [
         i

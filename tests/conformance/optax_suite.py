@@ -1,8 +1,8 @@
-"""optax's own tests, as its wheel ships them, on JAX's CPU backend and on "ipu".
+"""optax's own tests, as shipped in its wheel, on JAX's CPU backend and on "ipu".
 
-Every module runs unchanged in a process of its own, once with `JAX_PLATFORMS=cpu` and once with
-`JAX_PLATFORMS=ipu,cpu`, where "ipu" is the default; what passes on one must pass on the other. Some
-tests are about 64 bits, so 64-bit types are emulated instead of refused.
+Every module runs unchanged in a child process, once with `JAX_PLATFORMS=cpu` and once with
+`JAX_PLATFORMS=ipu,cpu`, where "ipu" is the default. Tests that pass on the CPU must pass on IPUs.
+Some tests need 64-bit types, so these are emulated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLATFORMS = {
 
 
 class ModuleResult(NamedTuple):
-    """How the tests of one module went on one platform: names, in the module's order."""
+    """The results of one test module on one platform: names of tests, in order."""
 
     module: str
     platform: str
@@ -73,7 +73,7 @@ def run_modules(
 
 
 def run_module(name: str, platform: str, seconds: float) -> ModuleResult:
-    """One module in a child process; one that is stopped or dies has no passed tests."""
+    """Runs one module in a child process; one that times out or crashes has no passed tests."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -93,7 +93,7 @@ def run_module(name: str, platform: str, seconds: float) -> ModuleResult:
 
 
 def _read(name: str, platform: str, report: Path) -> ModuleResult:
-    """Sorts tests by outcome; one with failing subtests is listed more than once, and failed."""
+    """Sorts tests by outcome; a test with failing subtests occurs several times, and failed."""
     outcome: dict[str, str] = {}
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         test = f"{case.get('classname')}::{case.get('name')}"
@@ -122,7 +122,7 @@ def differences(results: Sequence[ModuleResult]) -> list[str]:
 
 
 def table(results: Sequence[ModuleResult]) -> str:
-    """Counts by module and in all, as text."""
+    """Counts by module and in total, as text."""
     lines = []
     for result in results:
         counts = f"{len(result.passed)} passed, {len(result.failed)} failed"

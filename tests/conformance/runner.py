@@ -1,4 +1,4 @@
-"""Runs harnesses in child processes: one that crashes or stands still costs itself only."""
+"""Runs harnesses in child processes, so that a crash or a hang affects one harness only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from tests.conformance.harnesses import Harness
 
-#: Harnesses to one child: enough to make its start cheap, few enough to keep its memory small.
+#: Harnesses per child: enough to amortise its start, few enough to keep its memory small.
 CHUNK = 200
 #: Reads positions from stdin and appends records to the file named in its argument.
 WORKER = ("-m", "tests.conformance.worker")
@@ -35,10 +35,10 @@ def run_harnesses(
     """One record for each position, in their order.
 
     Args:
-        worker: what Python runs in a child, for tests of this file.
-        jobs: child processes at one time.
+        worker: the arguments of Python in a child, for tests of this file.
+        jobs: number of concurrent child processes.
         seconds_each: a harness that takes longer hangs.
-        on_record: called for each record as it comes, from several threads.
+        on_record: called with each record, from several threads.
     """
     chunks = [positions[i : i + CHUNK] for i in range(0, len(positions), CHUNK)]
 
@@ -75,7 +75,7 @@ def _one_child(
     on_record: Callable[[Record], None],
     worker: Sequence[str],
 ) -> tuple[list[Record], Record | None]:
-    """Records of what one child finished, and how it ended on what it did not."""
+    """The records that one child finished, and how it failed on the next harness, if it did."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         out.touch()
@@ -116,8 +116,8 @@ def _watch(
     records: list[Record],
     on_record: Callable[[Record], None],
 ) -> tuple[bool, bool]:
-    """Follows a child until it ends: whether it began any harness, and was in time."""
-    # The first harness waits for the imports too.
+    """Follows a child until it ends; returns whether it began any harness, and was in time."""
+    # The time of the first harness includes the imports.
     last, begun, line = time.monotonic() + IMPORT_SECONDS, False, ""
     while True:
         ended = child.poll() is not None
@@ -137,5 +137,5 @@ def _watch(
 
 
 def environment() -> dict[str, str]:
-    """No settings of whoever runs this decide what the harnesses see."""
+    """The environment without settings that would affect the harnesses."""
     return {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "IPUJAX_"))}

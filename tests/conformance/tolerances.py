@@ -1,6 +1,6 @@
-"""How close two backends must be: JAX's own bounds for its own tests.
+"""How close two backends must be: the tolerances of JAX's own tests.
 
-Three sources, the later one wins by being wider: the default bound of each dtype in jax
+The largest of three sources applies: the default bound of each dtype in jax
 `_src/public_test_util.py`; the bound for convolutions in jax
 `tests/export_harnesses_multi_platform_test.py`; and the bounds for the CPU by primitive and dtype
 in jax `experimental/jax2tf/tests/jax2tf_limitations.py`, which is made for these harnesses.

@@ -1,7 +1,7 @@
-"""A child process that runs some harnesses and says of each how it went, one JSON line at a time.
+"""A child process that runs harnesses and writes a JSON line with the result of each.
 
-A line `{"begin": name}` comes before each harness, so that the parent knows which one was running
-when the process died or stood still.
+A line `{"begin": name}` precedes each harness, so that the parent knows which one was running when
+the process crashed or hung.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REFUSAL = "UNIMPLEMENTED: ["
 
 def main() -> None:
     """Reads positions of harnesses, one a line, from stdin; writes to the file it was given."""
-    # Before jax is imported: the harnesses must not see a different world in each shell.
+    # Set before jax is imported, whatever the shell's settings are.
     os.environ["JAX_PLATFORMS"] = "ipu,cpu"
     run_positions(all_harnesses(), result)
 
@@ -33,7 +33,7 @@ def main() -> None:
 def run_positions(
     harnesses: Sequence[Harness], result: Callable[[Harness], dict[str, Any]]
 ) -> None:
-    """Runs what stdin asks for; the records go to the file that the first argument names."""
+    """Runs the harnesses that stdin lists; writes records to the file in the first argument."""
     positions = [int(line) for line in sys.stdin.read().split()]
     with open(sys.argv[1], "a", encoding="utf-8") as out:
         for position in positions:

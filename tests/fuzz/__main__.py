@@ -58,7 +58,7 @@ def _arguments() -> argparse.Namespace:
         default="cpu",
         choices=("cpu", "interpreter", "each", "none"),
         help="each: run without every mechanism of the engine; none: without none of them; "
-        "interpreter: ops without JAX's CPU backend",
+        "interpreter: without JAX's CPU backend",
     )
     parser.add_argument("--log", type=Path, help="a file of finished chunks, to go on from")
     parser.add_argument("--show", type=int, metavar="SEED", help="print this seed's program")

@@ -41,7 +41,7 @@ def on_platform(platform: str) -> Run:
 
 
 def one_by_one(run: Run) -> Run:
-    """Runs a program's ops each as a program of its own: nothing is fused, nothing folded."""
+    """Runs each op of a program as a separate program, so that nothing is fused or folded."""
 
     def each(code: bytes, arguments: Sequence[np.ndarray]) -> list[Any]:
         module = jax_compat.parse_module(code)  # a block lives as long as its module

@@ -167,7 +167,7 @@ def branches(g: Generator) -> Sequence[Node]:
 
 @step(0.8)
 def call(g: Generator) -> Sequence[Node]:
-    """A function of its own, sometimes called twice."""
+    """A separate function, sometimes called twice."""
     carry = several_carried(g)
     body = body_of(g, carry)
     f = jax.jit(lambda *x: tuple(body(x)))

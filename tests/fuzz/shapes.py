@@ -13,7 +13,7 @@ from tests.fuzz.values import Node, union, whole
 
 
 def factored(g: Generator, size: int, max_rank: int = 5) -> tuple[int, ...]:
-    """A shape of so many elements."""
+    """A shape with the given number of elements."""
     if size == 0:
         return tuple(g.shuffled((0, g.integer(0, 3), g.integer(1, 3))))[: g.integer(1, 3)] or (0,)
     dims: list[int] = []

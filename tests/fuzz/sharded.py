@@ -1,6 +1,6 @@
 """Random programs over several devices, against one device.
 
-Arguments are dealt at random, evenly as JAX asks; some values on the way are dealt anew, evenly or
+Arguments are sharded at random, evenly as JAX asks; some values on the way are resharded, evenly or
 not.
 
 Whether one device is right is what the other random programs tell.
@@ -28,7 +28,7 @@ AXES = ("a", "b", "c")
 
 @dataclass
 class ShardedProgram:
-    """A function of arrays, and how each argument is dealt over a mesh.
+    """A function of arrays, and how each argument is sharded over a mesh.
 
     Attributes:
         f: of the mesh, or None for one device, and the arrays.
@@ -47,12 +47,12 @@ class ShardedProgram:
         order = random.Random(self.seed).sample(range(len(devices)), size)
         grid = np.array([devices[k] for k in order]).reshape(self.mesh_shape)
         mesh = Mesh(grid, AXES[: len(self.mesh_shape)])
-        dealt = [
+        sharded = [
             jax.device_put(a, NamedSharding(mesh, s))
             for a, s in zip(self.arguments, self.specs, strict=True)
         ]
         f = jax.jit(partial(self.f, mesh), keep_unused=True)
-        return [np.asarray(x) for x in f(*dealt)]
+        return [np.asarray(x) for x in f(*sharded)]
 
     def run_on_one(self, device: jax.Device) -> list[np.ndarray]:
         whole = [jax.device_put(a, device) for a in self.arguments]

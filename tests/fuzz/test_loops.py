@@ -66,7 +66,7 @@ class RandomLoop:
         return numbers.normal(size=shape).astype(dtype)
 
     def _change(self) -> tuple[Any, int | None, bool]:
-        """An op, the number of what it takes besides, and whether the count is added."""
+        """An op, the number of its other operand, and whether the count is added."""
         adds = self.rng.random() < 0.2
         if self.rng.random() < 0.5:
             return self.rng.choice(UNARY), None, adds

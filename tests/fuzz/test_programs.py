@@ -101,6 +101,7 @@ def test_what_is_written_is_accepted(outcomes: dict[str, list[dict]]):
     every = [*outcomes["programs"], *outcomes["gradients"]]
     refused = sum((Counter(o["rejected"]) for o in every), Counter())
     assert refused.total() < 0.01 * sum(o["lines"] for o in every), refused.most_common(5)
+    assert sum("jax" in o["refused"] for o in every) < 0.01 * len(every)
 
 
 def test_equal_seeds_make_equal_programs():

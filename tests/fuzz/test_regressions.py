@@ -19,7 +19,7 @@ ONE = np.array([7], np.int32)
 
 
 def remainder_of_reshaped(n):
-    """A scalar constant beside a value that is a reshaped [1]."""
+    """A scalar constant combined with a reshaped [1]."""
     return jnp.remainder(lax.reshape(n, ()) + 0, 5) + 1
 
 

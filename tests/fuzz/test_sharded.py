@@ -13,7 +13,7 @@ def test_dealt_programs_by_seed(first: int):
     assert not {seed: found for seed, found in failed.items() if found}
 
 
-#: Failed once: counts in 64 bits along a dealt dimension; a sum of no elements, scattered.
+#: Failed once: counts in 64 bits along a sharded dimension; a sum of no elements, scattered.
 FAILED = (50009, 50028, 52012)
 
 

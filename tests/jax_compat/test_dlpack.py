@@ -1,4 +1,4 @@
-"""Arrays on IPUs to and from other libraries, by DLPack."""
+"""Exchange of arrays on IPUs with other libraries by DLPack."""
 
 from __future__ import annotations
 

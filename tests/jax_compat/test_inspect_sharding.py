@@ -1,4 +1,4 @@
-"""What `inspect_array_sharding` tells of programs over several IPUs: what the CPU backend tells."""
+"""`inspect_array_sharding` reports the same for several IPUs as for CPU devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jax.transfer_guard_device_to_host` holds for IPUs, although their arrays lie on the host."""
+"""`jax.transfer_guard_device_to_host` applies to IPUs, though their arrays are in host memory."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_dump_folder_that_cannot_be_written(run_python, tmp_path: Path):
         env={"IPUJAX_DUMP_DIR": str(tmp_path / "file" / "dump")},
     )
     assert run.returncode == 1
-    assert "IPUJAX_DUMP_DIR needs a folder that can be made" in run.stderr
+    assert "IPUJAX_DUMP_DIR needs a folder that can be created" in run.stderr
 
 
 def test_every_stage_is_dumped(run_python, tmp_path: Path):

@@ -47,7 +47,7 @@ WITH_CALLBACK = """
 
 @pytest.fixture
 def cached(run_python, tmp_path: Path):
-    """Runs the script in a process of its own, all runs sharing one cache folder."""
+    """Runs the script in a child process; all runs share one cache folder."""
 
     def run(body: str = DOUBLE, env: dict[str, str] | None = None) -> dict:
         script = tmp_path / "script.py"
@@ -99,8 +99,8 @@ def test_a_damaged_entry_is_reported_once_and_replaced(cached, tmp_path: Path, d
     assert again["compiles"] == 1
     (warning,) = again["warnings"]
     assert "Error reading persistent compilation cache entry" in warning
-    mended = cached()
-    assert (mended["compiles"], mended["hits"], mended["warnings"]) == (0, 1, [])
+    repaired = cached()
+    assert (repaired["compiles"], repaired["hits"], repaired["warnings"]) == (0, 1, [])
     assert sorted(path.name for path in entry.parent.iterdir()) == [entry.name]
 
 
@@ -169,8 +169,8 @@ def test_a_folder_with_a_size_limit_keeps_the_time_of_access(cached, tmp_path: P
     assert {path.name for path in entry.parent.iterdir()} == names
     entry.write_bytes(b"damaged")
     assert len(cached(WITH_A_LIMIT)["warnings"]) == 1
-    mended = cached(WITH_A_LIMIT)
-    assert (mended["hits"], mended["warnings"]) == (1, [])
+    repaired = cached(WITH_A_LIMIT)
+    assert (repaired["hits"], repaired["warnings"]) == (1, [])
     assert {path.name for path in entry.parent.iterdir()} == names
 
 

@@ -1,4 +1,4 @@
-"""Runs the programs of one file, each platform in a process of its own, and compares results."""
+"""Runs the programs of one file on each platform, in child processes, and compares results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`python -m tests.mutants --binary build/release/tests/mutants --count 2000`: altered executables.
 
-Compiles the corpus, then alters, loads and runs so many executables in processes of their own. Ends
-with one line of counts; exit status 1 where one brought its process down or stopped it.
+Compiles the corpus, then alters, loads and runs executables in child processes. The last line has
+the counts; the exit status is 1 if any crashed or hung.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def run(
     failures: Path,
     environment: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Makes the corpus in a folder of its own and runs the mutants `first` to `first + count`."""
+    """Writes the corpus to a temporary folder and runs the mutants `first` to `first + count`."""
     from tests.mutants import corpus
 
     with tempfile.TemporaryDirectory() as scratch:
-        # The corpus has codelets: what compiles them and what runs them are two processes.
+        # The corpus has codelets, which different processes compile and run.
         trusted = Path(scratch, "trusted")
         trusted.mkdir(mode=0o700)
         images = Path(scratch, "images")

@@ -376,10 +376,16 @@ def test_accumulation_inside_of_a_checked_shard_map(replicas):
 
 WRONG = [
     (lambda: ipu.optim.cross_replica(0.1), "needs an optax.GradientTransformation; got 0.1"),
-    (lambda: ipu.optim.cross_replica(optax.sgd(1), "max"), "reduction out of mean, sum; got 'max'"),
+    (
+        lambda: ipu.optim.cross_replica(optax.sgd(1), "max"),
+        "be one of mean, sum; got 'max'",
+    ),
     (lambda: ipu.optim.gradient_accumulation(optax.sgd(1), 0), "at least 1; got 0"),
     (lambda: ipu.optim.gradient_accumulation(optax.sgd(1), 2, reduction="x"), "running_mean; got"),
-    (lambda: ipu.optim.shard_state(optax.sgd(1), "min"), "reduction out of mean, sum; got 'min'"),
+    (
+        lambda: ipu.optim.shard_state(optax.sgd(1), "min"),
+        "be one of mean, sum; got 'min'",
+    ),
 ]
 
 

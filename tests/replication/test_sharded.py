@@ -17,7 +17,7 @@ from tests.cases.sharded_ops import ROWS, OpGroup, jitted, name_of, on_one_devic
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_results_are_those_of_the_cpu_backend(case: ShardedCase):
-    """Values, and how they are dealt: JAX's own choice may differ where none was asked for."""
+    """Values, and how they are sharded: JAX's own choice may differ where none was asked for."""
     ours, theirs = (
         jax.tree.leaves(program.f(*program.args))
         for program in (case.program(jax.devices(platform)) for platform in ("ipu", "cpu"))
@@ -60,7 +60,7 @@ def test_padding_counts_for_nothing_and_raises_nothing(number: int):
 
 
 def test_exceptions_of_collectives():
-    """Infinities that replicas hand on are no news; sums of finite numbers that overflow are."""
+    """Infinities in the operands raise nothing; sums of finite numbers that overflow do."""
 
     def all_ways(x):
         total = ipu.cross_replica_sum(x)

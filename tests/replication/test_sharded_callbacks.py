@@ -88,7 +88,7 @@ def test_in_shard_map_each_device_calls_with_its_block(mesh: Mesh):
 
 
 def on_each(count: int, host: Callable[..., Any], call: Any = jax.pure_callback) -> Any:
-    """A jitted function that calls the host on each of so many IPUs, with two numbers each."""
+    """A jitted function that calls the host on each of `count` IPUs, with two numbers."""
     devices = Mesh(np.array(jax.devices("ipu")[:count]), ("a",))
 
     def f(x: Any) -> Any:

@@ -77,7 +77,7 @@ def test_an_oracle_that_dies_is_started_again():
 
 
 def test_what_is_no_program_is_an_error(interpreter: Oracle):
-    with pytest.raises(OracleError, match="needs a program that interpreter runs"):
+    with pytest.raises(OracleError, match="needs a program that interpreter can run"):
         interpreter.run("this is no program", [])
 
 

@@ -1,4 +1,4 @@
-"""What a compiled program tells of itself, and programs kept as bytes."""
+"""Analyses of compiled programs, and their serialisation."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ipujax.errors import PlacementError
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 HOST, DEVICE = jax.memory.Space.Host, jax.memory.Space.Device
-REFUSED_KIND = "needs a memory kind that an IPU has, which is 'device'; got 'pinned_host'"
+REFUSED_KIND = "needs the memory kind 'device', the only one of IPUs; got 'pinned_host'"
 REFUSED_LAYOUT = r"needs the row-major layout \{1,0\}; got "
 TRANSPOSED = Layout((1, 0))
 TILED = Layout((0, 1), ((2, 2),))

@@ -265,7 +265,7 @@ ExprProgram ExprProgram::fromIntegers(const Attributes::Integers& integers) {
   const auto next = [&](std::int64_t below) {
     if (at >= integers.size() || integers[at] < 0 || integers[at] >= below)
       fail("[ExprProgram] needs a program of format 1; got " + std::to_string(integers.size()) +
-           " integers that are none. The executable is damaged: compile again.");
+           " integers that are not. The executable is damaged: compile it again.");
     return integers[at++];
   };
   constexpr std::int64_t kMany = std::int64_t{1} << 16;  // of what plans walk twice

@@ -135,7 +135,7 @@ class RowsCheck {
     check_.need(o.type == outer.type && o.shape == outer.shape && o.strides == outer.strides,
                 "operands that its steps see as they are");
     check_.need(o.access == Access::kRead || o.access == outer.access, "operands that it writes");
-    check_.need(o.shape.empty() || o.shape[0] == rows_, "operands of so many rows");
+    check_.need(o.shape.empty() || o.shape[0] == rows_, "operands with the step's number of rows");
   }
 
   /// Each row lies within its own bytes.
@@ -143,7 +143,7 @@ class RowsCheck {
     const auto& locals = check_.integers("locals");
     const std::size_t local = o.buffer - check_.numOperands();
     check_.need(local < locals.size() && !o.shape.empty() && o.shape[0] == rows_,
-                "locals of so many rows");
+                "locals with the step's number of rows");
     const auto element = static_cast<std::int64_t>(sizeOf(o.type));
     std::int64_t last = 0;
     for (std::size_t d = 1; d < o.shape.size(); ++d) {

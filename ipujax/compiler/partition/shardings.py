@@ -111,7 +111,7 @@ class Shardings:
             if size != self._num_devices:
                 raise InvalidProgramError(
                     f"[partition] needs meshes of all {self._num_devices} devices of the program; "
-                    f"got {text}. Pass what jax.jit made."
+                    f"got {text}. Pass the output of jax.jit."
                 )
             mesh = Mesh(axes, tuple(mesh_attr.device_ids) or tuple(range(size)))
         self._by_text[text] = mesh

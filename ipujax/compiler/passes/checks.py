@@ -172,8 +172,8 @@ class _Checks:
         source = self.op.source
         where = f"{source.name or self.op.name} {source.line}".strip()
         message = (
-            f"[floating point] {kind} is to end the program; got {_MEANING[kind]} in "
-            f"{self.op.name} of {where}. Check its operands, or leave {kind} out of "
+            f"[floating point] needs operations without {kind}; got {_MEANING[kind]} in "
+            f"{self.op.name} of {where}. Check its operands, or remove {kind} from "
             "floating_point_exceptions."
         )
         self.ops.append(Op("raise_if", [flag], {"message": message}, source))

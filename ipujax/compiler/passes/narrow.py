@@ -180,6 +180,6 @@ def _refusal(illegal: dict[Value, Op | None]) -> UnsupportedDtypeError:
     known = ", ".join(row.jax_name for row in DTYPES.values() if not row.wide)
     reasons = dict.fromkeys(f"{v.dtype}: {refusal_of(v.dtype)}" for v in illegal)
     return UnsupportedDtypeError(
-        f"[normalise] needs dtypes that an IPU computes in ({known}); got {len(lines)} uses of "
+        f"[normalise] needs dtypes that IPUs support ({known}); got {len(lines)} uses of "
         "others:\n" + "\n".join(lines) + "\n" + "; ".join(reasons) + "."
     )

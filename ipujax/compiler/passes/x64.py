@@ -286,7 +286,7 @@ def _is_lost(wide: np.ndarray, small: np.ndarray) -> np.ndarray:
 def _refusal(what: str, why: str, source: Source) -> UnsupportedDtypeError:
     where = f" (at {source.line})" if source.line else ""
     return UnsupportedDtypeError(
-        f'[normalise] with ipu_x64="demote" needs programs that mean the same in 32 bits; got '
+        f'[normalise] with ipu_x64="demote" needs programs that compute the same in 32 bits; got '
         f'{what}{where}: {why}. Set ipu_x64="emulate", or give it a 32-bit dtype.'
     )
 

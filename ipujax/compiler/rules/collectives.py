@@ -229,7 +229,7 @@ def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> Any:
     size = len(groups[0])
     if any(len(group) != size for group in groups):
         raise InvalidProgramError(
-            f"[{op.name}] needs groups of one size for a body of its own; got {groups} "
+            f"[{op.name}] needs groups of one size for a custom reduction; got {groups} "
             f"(at {op.source.line}). Divide the devices evenly, or combine with one operator."
         )
     debug, place = builder.debug(op), ipu.popops.expr.PlaceHolder

@@ -1,4 +1,4 @@
-"""The programs of `bench --all`, a file for each family."""
+"""The programs of `bench --all`, one file for each family."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FAMILIES = (elementwise, reductions, products, models, loops, moving, linalg)
 
 
 def workloads() -> list[Workload]:
-    """All of them; none has made its arguments yet."""
+    """All workloads, without their arguments."""
     return [workload for family in _FAMILIES for workload in family.workloads()]
 
 
 def named(name: str) -> Workload:
-    """The one of exactly that name.
+    """The workload with exactly this name.
 
     Raises:
         ConfigError: there is none.
@@ -33,5 +33,5 @@ def named(name: str) -> Workload:
             return workload
     raise ConfigError(
         f"[bench] needs the name of a program; got {name!r}. "
-        "Run `python -m ipujax bench --all` to see the names."
+        "Run python -m ipujax bench --all to see the names."
     )

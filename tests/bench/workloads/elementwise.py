@@ -1,4 +1,4 @@
-"""Calls that do next to nothing, and elementwise programs."""
+"""Trivial calls, and elementwise programs."""
 
 from __future__ import annotations
 

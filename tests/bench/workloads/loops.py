@@ -1,4 +1,4 @@
-"""Loops of tiny bodies."""
+"""Loops with tiny bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that order, fetch and place, and random numbers."""
+"""Sorts, gathers, scatters and transposes, and random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions, and what is made of them."""
+"""Reductions, and programs built from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow and transforms: each draws a body of its own, which sees the values around it."""
+"""Control flow and transforms: each draws a body, which may use the enclosing values."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def vmap(w: Writer) -> None:
 
 @op(1.2)
 def call(w: Writer) -> None:
-    """A jitted function of its own, or one that is recomputed in the backward pass."""
+    """A jitted function, or one that is recomputed in the backward pass."""
     values = [w.pick() for _ in range(w.integer(1, 2))]
     block, names, kept = _function(w, "call", [*map(abstract, values)], [v.facts for v in values])
     form = w.choice(("jax.jit({})", "jax.checkpoint({})", "jax.checkpoint({})"))

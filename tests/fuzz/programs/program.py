@@ -22,7 +22,7 @@ from tests.fuzz.values import FLOATS, dtype_of
 
 KINDS = ("programs", "gradients")
 DIMS = (1, 1, 2, 3, 4, 4, 5, 7, 8, 8, 13, 16, 17)
-#: Beside the thresholds of the engine's loops, rows and blocks.
+#: Around the thresholds of the engine's loops, rows and blocks.
 LARGE_DIMS = (31, 33, 63, 64, 64, 65, 100, 128, 130, 511, 512, 513)
 #: Two of them make what the engine works on in blocks of rows.
 WIDE_DIMS = (16, 63, 64, 65, 100, 128)
@@ -78,7 +78,7 @@ class Program:
         return lowering.work(self._traced.jaxpr)
 
     def script(self) -> str:
-        """The whole program, to be pasted into a file of its own."""
+        """The whole program, as a script."""
         lines = ["import jax, jax.numpy as jnp, numpy as np", "from jax import lax", ""]
         lines += [self.source, "arguments = ["]
         lines += [f"    {_source_of(a)}," for a in self.arguments]
@@ -170,7 +170,7 @@ def _arguments(w: Writer, kind: str) -> list[np.ndarray]:
 
 
 def _kept(w: Writer, num_arguments: int) -> list[Value]:
-    """What nobody consumed, and some more."""
+    """All unused values, and some others."""
     made = w.values[num_arguments:]
     text = "\n".join(w.lines)
     unused = [v for v in made if text.count(f"{v.name}") < 2 or w.chance(0.15)]

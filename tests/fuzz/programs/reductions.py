@@ -128,7 +128,7 @@ def rows(w: Writer) -> None:
 
 @op(1)
 def scaled_by_maximum(w: Writer) -> None:
-    """Elements beside a reduction of their own row."""
+    """Elements combined with a reduction of their row."""
     a = w.real(lambda v: v.rank > 0 and v.size > 0)
     name, axis = w.choice(("max", "min", "sum")), w.axis(a)
     facts = a.facts.repeated(a.shape[axis] if name == "sum" else 1)

@@ -12,7 +12,7 @@ Fails = Callable[[Program], bool]
 
 
 def shrunk(program: Program, fails: Fails, most: int = 400) -> Program:
-    """The smallest program found that still fails, after at most so many tries."""
+    """The smallest program that still fails, found in a limited number of tries."""
     tries = 0
     progress = True
     while progress:
@@ -110,7 +110,7 @@ def _substitutes(program: Program, name: str) -> list[str]:
 
 
 def _without(source: str, name: str, value: str) -> str | None:
-    """The source with uses of a name replaced, and what nobody uses then removed."""
+    """The source with uses of a name replaced, and unused code removed."""
     tree = ast.parse(source)
     replacement = ast.parse(value, mode="eval").body
 
@@ -129,7 +129,7 @@ def _without(source: str, name: str, value: str) -> str | None:
 
 
 def _alive(tree: ast.Module) -> ast.Module:
-    """Removes assignments and functions that nobody uses, until none is left."""
+    """Removes unused assignments and functions until none is left."""
     removed = True
     while removed:
         removed = False
@@ -178,7 +178,7 @@ def _promoted(program: Program) -> Iterator[Program]:
 
 
 def _fewer_arguments(program: Program) -> Iterator[Program]:
-    """Without one that nobody uses."""
+    """Removes one that is unused."""
     tree = ast.parse(program.source)
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     names = [a.arg for a in _program(tree).args.args]

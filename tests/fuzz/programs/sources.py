@@ -1,4 +1,4 @@
-"""Constants, iotas and broadcasts: where values come from that have no elements of their own."""
+"""Constants, iotas and broadcasts: values that are not computed from others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def dtype(w: Writer) -> str:
 
 
 def literal(w: Writer, kind: str) -> tuple[str, Facts]:
-    """A Python number, as people write it beside an array of this dtype."""
+    """A Python number, as people combine it with an array of this dtype."""
     if kind in FLOATS or kind == "complex64":
         text = w.choice(("2.0", "0.5", "1.0", "3.0", "-1.0", "0.0", "2", "4.0", "0.25"))
         number = float(text)

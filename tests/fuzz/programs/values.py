@@ -40,7 +40,7 @@ class Facts:
         return Facts(self.bound * other.bound, self.grid * other.grid)
 
     def repeated(self, count: int) -> Facts:
-        """Of a sum of so many."""
+        """Of a sum of `count` such values."""
         return Facts(self.bound * max(1, count), self.grid)
 
     def rounded(self) -> Facts:

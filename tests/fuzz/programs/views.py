@@ -11,7 +11,7 @@ from tests.fuzz.programs.writer import NotApplicableError, Writer, op
 
 
 def factored(w: Writer, size: int) -> tuple[int, ...]:
-    """A shape of so many elements."""
+    """A shape with the given number of elements."""
     if size == 0:
         return w.choice(((0,), (0, 2), (3, 0)))
     dims: list[int] = []

@@ -220,7 +220,7 @@ class Writer:
             raise
 
     def grow(self, num_ops: int) -> None:
-        """Appends so many ops; those that do not apply are drawn again."""
+        """Appends the given number of ops; those that do not apply are drawn again."""
         names = list(OPS)
         weights = [OPS[name][1] for name in names]
         taken = tries = 0

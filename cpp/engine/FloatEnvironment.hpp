@@ -1,0 +1,44 @@
+#pragma once
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#else
+#include <cfenv>
+#endif
+
+namespace ipujax::engine {
+
+/// While it lives, its thread computes as IEEE 754 has it: subnormal numbers are kept, and results
+/// are rounded to nearest even. Callers may have it otherwise: jaxlib's threads flush subnormals to
+/// zero, in operands too. A thread started meanwhile inherits what holds here.
+class FloatEnvironment {
+ public:
+  FloatEnvironment();
+  ~FloatEnvironment();
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+ private:
+#if defined(__SSE2__)
+  static constexpr unsigned kDefault = 0x1f80;  // all exceptions masked, nothing flushed
+  unsigned callers_;
+#else
+  std::fenv_t callers_;
+#endif
+};
+
+#if defined(__SSE2__)
+inline FloatEnvironment::FloatEnvironment() : callers_(_mm_getcsr()) {
+  if (callers_ != kDefault) _mm_setcsr(kDefault);
+}
+inline FloatEnvironment::~FloatEnvironment() {
+  if (callers_ != kDefault) _mm_setcsr(callers_);
+}
+#else
+inline FloatEnvironment::FloatEnvironment() {
+  std::fegetenv(&callers_);
+  std::fesetenv(FE_DFL_ENV);
+}
+inline FloatEnvironment::~FloatEnvironment() { std::fesetenv(&callers_); }
+#endif
+
+}  // namespace ipujax::engine
