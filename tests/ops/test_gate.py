@@ -17,7 +17,8 @@ from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.reader import read_program
-from ipujax.compiler.rules.registry import RULES, op_table, rule
+from ipujax.compiler.rules.op_page import op_table
+from ipujax.compiler.rules.registry import RULES, rule
 from tests.ops.test_cases import CASES, prepared
 
 #: Names that the compiler makes itself; no program holds them.

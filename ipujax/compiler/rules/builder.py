@@ -125,6 +125,9 @@ class Builder:
         tensors: Sequence[ipu.Tensor],
         debug: ipu.DebugContext,
     ) -> list[ipu.Tensor]:
+        if len(expressions) == 1:
+            (expression,) = expressions
+            return [ipu.popops.map(self.graph, expression, tensors, self.program, debug)]
         return list(ipu.popx.map(self.graph, expressions, tensors, self.program, debug))
 
     def round_bfloat16(self, op: Op, tensors: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:

@@ -7,7 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ipujax.compiler.ir import Op, declare
+import numpy as np
+
+from ipujax.compiler.ir import Op, combiner_of, declare
+from ipujax.compiler.ir.fold import identity_of
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.elementwise import body_expressions, build_all, typed_constant
@@ -20,9 +23,21 @@ declare("select_and_scatter", partition="windows", combines=True)
 
 @rule("reduce")
 def reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Several arrays at once; the body is any expression of two elements per array."""
+    """One array by an operation of popops, or several at once by any body."""
     count = len(op.results)
     tensors = builder.operands(op)
+    operation = _operation(op)
+    if operation is not None:
+        params = ipu.popops.ReduceParams(getattr(ipu.popops.Operation, operation))
+        result = ipu.popops.reduce(
+            builder.graph,
+            tensors[0],
+            list(op.attrs["dimensions"]),
+            params,
+            builder.program,
+            builder.debug(op),
+        )
+        return builder.round_bfloat16(op, [result])
     results = ipu.popx.reduce(
         builder.graph,
         tensors[:count],
@@ -33,6 +48,22 @@ def reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         builder.debug(op),
     )
     return builder.round_bfloat16(op, results)
+
+
+#: The popops::Operation of a body.
+_OPERATIONS = {"add": "ADD", "multiply": "MUL", "minimum": "MIN", "maximum": "MAX"}
+#: What popops::reduce takes. It has no 64-bit types.
+_REDUCED_DTYPES = frozenset({"f32", "f16", "bf16", "i32", "ui32"})
+
+
+def _operation(op: Op) -> str | None:
+    """The popops::Operation that the op is: one array, reduced from its operation's identity."""
+    name = combiner_of(op.regions[0]) or ""
+    init = op.operands[1]
+    if init.const is None or init.dtype not in _REDUCED_DTYPES or name not in _OPERATIONS:
+        return None
+    identity = np.asarray(identity_of(name, init.const.dtype)).astype(init.const.dtype)
+    return _OPERATIONS[name] if init.const.reshape(-1)[0].tobytes() == identity.tobytes() else None
 
 
 @rule("reduce_window")

@@ -105,18 +105,3 @@ for _name, (_becomes, _) in OLD_OPS.items():
 for _name, _becomes in DYNAMIC.items():
     _where = "where its shapes are constants"
     declare(_name, away=f"the reader: becomes {_becomes} {_where}", replicated=_OLD)
-
-
-def op_table() -> str:
-    """The generated page docs/ops.md: every op, how it is lowered, and what several devices do."""
-    lines = ["| op | lowered by | over several devices |", "|---|---|---|"]
-    for name, row in sorted(TRAITS.items()):
-        if row.refused:
-            how = f"refused: {row.refused}"
-        elif row.away:
-            how = row.away
-        else:
-            how = f"rules/{RULES[name].__module__.rpartition('.')[2]}.py"
-        where = f"whole: {row.replicated}" if row.replicated else "in blocks"
-        lines.append(f"| `{name}` | {how} | {'' if row.refused else where} |")
-    return "\n".join(lines) + "\n"
