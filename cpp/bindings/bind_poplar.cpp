@@ -2,10 +2,10 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.hpp"
+#include "engine/graph/GraphImpl.hpp"
 #include "poplar/CSRFunctions.hpp"
 #include "poplar/DebugContext.hpp"
 #include "poplar/Graph.hpp"
-#include "poplar/GraphImpl.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Target.hpp"
 #include "poputil/TileMapping.hpp"

@@ -25,10 +25,10 @@ Machine machineByName(const std::string& name) {
 
 Target::Target() : Target(Machine{}, 1, TargetType::IPU_MODEL) {}
 
-Target::Target(Machine machine, unsigned numIPUs, TargetType type)
-    : machine_(std::make_shared<const Machine>(std::move(machine))),
-      num_ipus_(numIPUs),
-      type_(type) {
+Target::Target(Machine machine, unsigned numIPUs, TargetType type) {
+  machine.target = type;
+  machine.num_ipus = numIPUs;
+  machine_ = std::make_shared<const Machine>(std::move(machine));
   if (numIPUs == 0 || machine_->tiles_per_ipu == 0)
     throw poplar_error("[Target] needs at least one IPU and one tile");
 }
@@ -44,7 +44,7 @@ Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef
 Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {
   Machine machine = *machine_;
   machine.tiles_per_ipu = tiles_per_ipu;
-  return {std::move(machine), num_ipus, type_};
+  return {std::move(machine), num_ipus, machine_->target};
 }
 
 unsigned Target::getVectorWidth(const Type& type) const {

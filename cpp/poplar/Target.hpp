@@ -4,32 +4,14 @@
 #include <memory>
 #include <string>
 
+#include "engine/Machine.hpp"
 #include "poplar/StringRef.hpp"
 #include "poplar/Type.hpp"
 
 namespace poplar {
 
-enum class TargetType { IPU, IPU_MODEL, CPU };
-
-/// The numbers of one machine. Those with no published source are named as such.
-struct Machine {
-  std::string name = "ipu2";              ///< Graphcore's architecture name
-  unsigned tiles_per_ipu = 1472;          ///< Bow-2000 datasheet: 5,888 cores per 4 IPUs
-  unsigned worker_contexts = 6;           ///< Programmer's Guide
-  std::uint64_t bytes_per_tile = 638976;  ///< Poplar's own out-of-memory message, 624 KiB
-  double clock_hz = 1.33e9;               ///< MLPerf training v1.1 system files (GC200)
-  unsigned data_path_width = 64;          ///< bits per load; poplibs Net.hpp
-  unsigned exchange_bytes_per_cycle = 4;  ///< datasheet: 8 TB/s over 1472 tiles
-  unsigned memcpy_bytes_per_cycle = 8;    ///< one 64-bit load and store a cycle
-  unsigned tiles_per_exchange_bus = 2;    ///< poplibs ExchangeEstimator
-  unsigned sync_cycles = 126;             ///< poplibs ReductionPlan.cpp: getMaxIPUSyncDelay
-  unsigned global_sync_cycles = 600;      ///< transcription for IPU21
-  unsigned fp16_in_fp16_out_units = 16;   ///< names of poplin's vertices
-  unsigned fp16_in_fp32_out_units = 8;
-  unsigned fp32_units = 16;
-  unsigned weights_per_unit_fp16 = 16;  ///< input channels per group
-  unsigned weights_per_unit_fp32 = 8;
-};
+using ipujax::engine::Machine;
+using ipujax::engine::TargetType;
 
 /// "gc200" (default), "bow" or "c600"; throws poplar_error for another name.
 Machine machineByName(const std::string& name);
@@ -43,11 +25,11 @@ class Target {
   static Target createIPUTarget(unsigned numIPUs, StringRef systemType);
   static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType);
 
-  TargetType getTargetType() const { return type_; }
+  TargetType getTargetType() const { return machine_->target; }
   StringRef getTargetArchString() const { return machine_->name; }
-  unsigned getNumIPUs() const { return num_ipus_; }
+  unsigned getNumIPUs() const { return machine_->num_ipus; }
   unsigned getTilesPerIPU() const { return machine_->tiles_per_ipu; }
-  unsigned getNumTiles() const { return num_ipus_ * machine_->tiles_per_ipu; }
+  unsigned getNumTiles() const { return machine_->numTiles(); }
   unsigned getNumWorkerContexts() const { return machine_->worker_contexts; }
   std::uint64_t getBytesPerTile() const { return machine_->bytes_per_tile; }
   std::uint64_t getMemoryBytes() const { return getBytesPerTile() * getNumTiles(); }
@@ -69,14 +51,13 @@ class Target {
   double getTileClockFrequency() const { return machine_->clock_hz; }
   /// For the library: the same machine with another number of IPUs and tiles.
   Target withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const;
+  operator const Machine&() const { return *machine_; }  // NOLINT: what the engine plans with
   std::size_t getTypeSize(const Type& type) const { return engineSize(type); }
   std::size_t getAtomicStoreGranularity() const { return 4; }
 
  private:
   static std::size_t engineSize(const Type& type);
   std::shared_ptr<const Machine> machine_;
-  unsigned num_ipus_ = 1;
-  TargetType type_ = TargetType::IPU_MODEL;
 };
 
 }  // namespace poplar

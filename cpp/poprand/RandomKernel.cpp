@@ -8,8 +8,8 @@
 
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/kernels/CounterBits.hpp"
 #include "poplar/exceptions.hpp"
-#include "poprand/CounterBits.hpp"
 
 /// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.

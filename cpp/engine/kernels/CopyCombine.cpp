@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "poplar/exceptions.hpp"
+#include "engine/Errors.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -23,17 +23,15 @@ Combine combineByName(std::string_view name) {
   for (int i = 0; i < kNumCombines; ++i) {
     if (name == kNames[static_cast<std::size_t>(i)]) return static_cast<Combine>(i);
   }
-  throw poplar::poplar_error(
-      "[scatter] needs an update add, mul, min, max, and, or or scaled_add; got '" +
-      std::string(name) + "'. Give other updates as an expression.");
+  throw poplar_error("[scatter] needs an update add, mul, min, max, and, or or scaled_add; got '" +
+                     std::string(name) + "'. Give other updates as an expression.");
 }
 
 Combiner combinerOf(Combine op, ElementType type) {
   const Combiner combiner = simd::pickCombine(op, type);
   if (combiner.run) return combiner;
-  throw poplar::poplar_error(std::string("[scatter] cannot do '") +
-                             kNames[static_cast<std::size_t>(op)] + "' on " + nameOf(type) +
-                             " elements. Cast the operand and the updates first.");
+  throw poplar_error(std::string("[scatter] cannot do '") + kNames[static_cast<std::size_t>(op)] +
+                     "' on " + nameOf(type) + " elements. Cast the operand and the updates first.");
 }
 
 }  // namespace ipujax::engine

@@ -8,8 +8,8 @@
 #include "engine/Half.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "popops/Expr.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Expr.hpp"
-#include "popx/ExprCompile.hpp"
 
 /// Programs: equal whether fused or run one operation at a time, in place or not, saved or not.
 namespace {

@@ -7,12 +7,12 @@
 #include "popnn/NonLinearity.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
-#include "popops/ElementWiseCost.hpp"
 #include "popops/Fill.hpp"
 #include "popops/OnDevice.hpp"
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
-#include "popx/Map.hpp"
+#include "popops/internal/ElementWiseCost.hpp"
+#include "popops/internal/Map.hpp"
 
 /// Elementwise functions as Poplar programs.
 namespace {

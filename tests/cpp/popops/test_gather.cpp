@@ -3,9 +3,9 @@
 #include "popops/Gather.hpp"
 #include "popops/OnDevice.hpp"
 #include "popops/Scatter.hpp"
-#include "popx/Gather.hpp"
+#include "popops/internal/Gather.hpp"
+#include "popops/internal/Scatter.hpp"
 #include "popx/Pad.hpp"
-#include "popx/Scatter.hpp"
 
 using namespace poplar;
 using Floats = std::vector<float>;

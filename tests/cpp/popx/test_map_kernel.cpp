@@ -6,8 +6,8 @@
 #include "Check.hpp"
 #include "StepDeclared.hpp"
 #include "engine/Kernel.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Expr.hpp"
-#include "popx/ExprCompile.hpp"
 
 /// The kernel of every elementwise step on views of all kinds, against a walk over each index.
 namespace {

@@ -4,11 +4,11 @@
 
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
+#include "engine/kernels/ReduceArg.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/Expr.hpp"
-#include "popx/ExprCompile.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Reduce.hpp"
-#include "popx/ReduceArg.hpp"
 
 using namespace step_runner;
 namespace pe = popops::expr;

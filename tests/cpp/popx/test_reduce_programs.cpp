@@ -5,17 +5,17 @@
 #include "ReduceModel.hpp"
 #include "engine/Image.hpp"
 #include "poplar/Executable.hpp"
+#include "popnn/internal/ReduceWindow.hpp"
 #include "popops/Expr.hpp"
 #include "popops/Iota.hpp"
 #include "popops/Reduce.hpp"
 #include "popops/Sort.hpp"
 #include "popops/TopK.hpp"
+#include "popops/internal/ExprCompile.hpp"
+#include "popops/internal/Sort.hpp"
 #include "popx/Expr.hpp"
-#include "popx/ExprCompile.hpp"
 #include "popx/Reduce.hpp"
-#include "popx/ReduceWindow.hpp"
 #include "popx/SelectAndScatter.hpp"
-#include "popx/Sort.hpp"
 
 using reduce_model::Model;
 namespace pe = popops::expr;

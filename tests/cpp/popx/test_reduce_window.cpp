@@ -5,10 +5,10 @@
 
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
+#include "engine/kernels/ReduceKernels.hpp"
+#include "engine/kernels/Window.hpp"
 #include "popops/Expr.hpp"
-#include "popops/ReduceKernels.hpp"
-#include "popx/ExprCompile.hpp"
-#include "popx/Window.hpp"
+#include "popops/internal/ExprCompile.hpp"
 
 using namespace step_runner;
 using ipujax::engine::reduction::Reducer;

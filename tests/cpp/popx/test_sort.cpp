@@ -8,8 +8,8 @@
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
 #include "popops/Expr.hpp"
-#include "popx/ExprCompile.hpp"
-#include "popx/Sort.hpp"
+#include "popops/internal/ExprCompile.hpp"
+#include "popops/internal/Sort.hpp"
 
 using namespace step_runner;
 namespace pe = popops::expr;

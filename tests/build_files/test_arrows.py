@@ -1,0 +1,185 @@
+"""Includes and imports point one way: from what users call down to the model, and never in a circle."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CPP = ROOT / "cpp"
+
+# A folder may include those of a lower rank and itself. poprand, gcl and poplin stand side by side.
+CPP_RANKS = {
+    "engine": 0,
+    "poplar": 1,
+    "poputil": 2,
+    "popops": 3,
+    "poplin": 4,
+    "poprand": 4,
+    "gcl": 4,
+    "popnn": 5,
+    "popx": 6,
+    "bindings": 7,
+}
+# The one header through which popx reaches what is not public.
+SEAM = "popx/Native.hpp"
+
+# From the top down: a file may import what stands below its own room, and what all may use.
+PYTHON_ROOMS = (
+    "__main__",
+    "cli",
+    "conformance",
+    "plugin",
+    "__init__",
+    "optim",
+    "ops",
+    "api",
+    "verification",
+    "compile_progress",
+    "compiler",
+    "report",
+    "_poplar",
+)
+PYTHON_SHARED = {"config", "errors", "types", "jax_compat", "host_callbacks", "placement"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([\w./]+\.hpp)[">]', re.MULTILINE)
+LIBRARY_KERNEL = re.compile(r'"(?:popx|popops|poplin|popnn|poprand|gcl|poplar)\.\w')
+REGISTRATION = re.compile(r"const (?:engine::)?RegisterKernel \w+\{[^;]*;")
+
+
+def _cpp_includes() -> dict[str, list[str]]:
+    """Of each file below cpp/: the files below cpp/ that it includes."""
+    files = [path for path in CPP.rglob("*") if path.suffix in {".hpp", ".cpp"}]
+    assert len(files) > 300
+    return {
+        path.relative_to(CPP).as_posix(): [
+            name for name in INCLUDE.findall(path.read_text()) if (CPP / name).exists()
+        ]
+        for path in files
+    }
+
+
+def _room(file: str) -> str:
+    return file.split("/")[0]
+
+
+def test_includes_point_from_the_libraries_down_to_the_engine():
+    upward = [
+        f"{file} -> {name}"
+        for file, names in _cpp_includes().items()
+        for name in names
+        if _room(file) != _room(name) and CPP_RANKS[_room(name)] >= CPP_RANKS[_room(file)]
+    ]
+    assert upward == []
+
+
+def test_popx_includes_public_headers_and_its_seam_alone():
+    """What lies in the engine or in a library's internal/ is no public header."""
+    private = [
+        f"{file} -> {name}"
+        for file, names in _cpp_includes().items()
+        if _room(file) == "popx" and file != SEAM
+        for name in names
+        if _room(name) == "engine" or "/internal/" in name
+    ]
+    assert private == []
+
+
+def test_public_headers_show_nothing_that_is_internal():
+    """Headers that a program of a user's includes must stand without the internal ones."""
+    shown = [
+        f"{file} -> {name}"
+        for file, names in _cpp_includes().items()
+        if file.endswith(".hpp") and "/internal/" not in file and _room(file) not in {"engine", "popx"}
+        for name in names
+        if "/internal/" in name
+    ]
+    assert shown == []
+
+
+def test_headers_include_no_header_in_a_circle():
+    includes = _cpp_includes()
+    headers = {file: names for file, names in includes.items() if file.endswith(".hpp")}
+    assert _circles(headers) == []
+
+
+def test_the_engine_names_no_kernel_of_a_library():
+    """It asks a kernel's role (engine/Kernel.hpp); only registrations carry a name."""
+    named = []
+    for path in (CPP / "engine").rglob("*.cpp"):
+        text = re.sub(r"//.*", "", path.read_text())
+        text = REGISTRATION.sub("", text)
+        if LIBRARY_KERNEL.search(text):
+            named.append(path.relative_to(CPP).as_posix())
+    assert named == []
+
+
+def _python_imports() -> dict[str, set[str]]:
+    """Of each module of ipujax: the modules of ipujax that it imports, anywhere in the file."""
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "ipujax").rglob("*.py")
+    }
+    assert len(files) > 80
+    return {
+        module: {name for name in _imported(path, files) if name != module}
+        for module, path in files.items()
+    }
+
+
+def _imported(path: Path, files: Mapping[str, Path]) -> Iterable[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in files)
+        elif isinstance(node, ast.ImportFrom) and node.module in files:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in files else str(node.module)
+
+
+def _python_room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def test_imports_point_downwards():
+    imports = _python_imports()
+    unknown = {_python_room(m) for m in imports} - set(PYTHON_ROOMS) - PYTHON_SHARED
+    assert unknown == set(), "Give the new room its place in PYTHON_ROOMS."
+    height = {room: i for i, room in enumerate(PYTHON_ROOMS)}
+    upward = [
+        f"{module} -> {name}"
+        for module, names in imports.items()
+        for name in names
+        if (a := _python_room(module)) != (b := _python_room(name)) and b not in PYTHON_SHARED
+        if a in PYTHON_SHARED or height[b] < height[a]
+    ]
+    assert upward == []
+
+
+def test_the_rooms_of_the_compiler_import_each_other_in_no_circle():
+    """A room is a file or a folder of ipujax/compiler."""
+    rooms: dict[str, set[str]] = {}
+    for module, names in _python_imports().items():
+        if not module.startswith("ipujax.compiler."):
+            continue
+        room = module.split(".")[2]
+        others = {n.split(".")[2] for n in names if n.startswith("ipujax.compiler.")}
+        rooms.setdefault(room, set()).update(others - {room})
+    assert len(rooms) > 10
+    assert _circles(rooms) == []
+
+
+def _circles(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """What lies on a circle: what is left when all that depends on nothing is taken away."""
+    left = {node: {other for other in others if other in graph} for node, others in graph.items()}
+    while free := {node for node, others in left.items() if not others}:
+        left = {node: others - free for node, others in left.items() if node not in free}
+    return sorted(left)
+
+
+def test_circles_are_found():
+    assert _circles({"a": ["b"], "b": ["c"], "c": ["b"], "d": []}) == ["a", "b", "c"]
+    assert _circles({"a": ["b", "c"], "b": ["c"], "c": []}) == []
