@@ -50,6 +50,23 @@ def run_python() -> RunPython:
     return run
 
 
+@pytest.fixture
+def device() -> jax.Device:
+    return jax.devices("ipu")[0]
+
+
+@pytest.fixture
+def stats() -> Callable[..., int]:
+    """`stats(name, device_id=0)`: a counter of the plugin."""
+    jax.devices("ipu")
+    from ipujax._poplar import _poplar
+
+    def read(name: str, device_id: int = 0) -> int:
+        return int(_poplar.device_stats()[device_id][name])
+
+    return read
+
+
 @pytest.fixture(params=REPLICA_PLATFORMS)
 def replicas(request: pytest.FixtureRequest) -> Callable[[int], list[jax.Device]]:
     """`replicas(n)`: n devices of the platform that the test runs for."""

@@ -1,6 +1,6 @@
-"""What replicas tell each other: collectives over arrays and pytrees, in Graphcore's words.
+"""Collectives over arrays and pytrees, by Graphcore's names.
 
-Each is a primitive of JAX's, or one of `ipujax.api.primitives` where `jax.lax` has none.
+Each binds one of JAX's primitives, or one of `ipujax.api.primitives` where `jax.lax` has none.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from ipujax.errors import ReplicationError
 def cross_replica_sum(
     x: Any, replica_group_size: int | None = None, *, axis_name: AxisName | None = None
 ) -> Any:
-    """The sum of x over the replicas, on each of them.
+    """Sums x over the replicas; every replica gets the sum.
 
     Args:
-        x: pytree of arrays; each keeps its shape and dtype (bools are counted as int32).
-        replica_group_size: sum within groups of so many consecutive replicas; None: all of them.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        x: pytree of arrays; each keeps its shape and dtype (bools are summed as int32).
+        replica_group_size: sum within groups of this many consecutive replicas; None: over all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Raises:
         ReplicationError: no axis is mapped, or the group size does not divide.
 
     Example:
-        ipu.pmap(ipu.cross_replica_sum)(jnp.arange(4.0))  # 6, 6, 6, 6
-        ipu.pmap(lambda x: ipu.cross_replica_sum(x, 2))(jnp.arange(4.0))  # 1, 1, 5, 5
+        >>> print(ipu.pmap(ipu.cross_replica_sum)(jnp.arange(4.0)))
+        [6. 6. 6. 6.]
+        >>> print(ipu.pmap(lambda x: ipu.cross_replica_sum(x, 2))(jnp.arange(4.0)))
+        [1. 1. 5. 5.]
     """
     return _sum(x, resolve("ipu.cross_replica_sum", axis_name, replica_group_size))
 
@@ -38,14 +40,19 @@ def cross_replica_sum(
 def cross_replica_mean(
     x: Any, replica_group_size: int | None = None, *, axis_name: AxisName | None = None
 ) -> Any:
-    """The mean of x over the replicas, on each of them.
+    """Averages x over the replicas; every replica gets the mean.
 
     Args:
         x: pytree of arrays; integers give floats, as with `jnp.mean`.
-        replica_group_size: mean within groups of so many consecutive replicas; None: all of them.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        replica_group_size: average within groups of this many consecutive replicas; None: over
+            all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Raises:
         ReplicationError: no axis is mapped, or the group size does not divide.
+
+    Example:
+        >>> print(ipu.pmap(ipu.cross_replica_mean)(jnp.arange(4.0)))
+        [1.5 1.5 1.5 1.5]
     """
     replicas = resolve("ipu.cross_replica_mean", axis_name, replica_group_size)
     return jax.tree.map(lambda total: total / replicas.size, _sum(x, replicas))
@@ -56,7 +63,7 @@ def _sum(x: Any, replicas: Replicas) -> Any:
         return lax.psum(x, replicas.axis_name)
     if not replicas.checks_variance:
         return lax.psum(x, replicas.axis_name, axis_index_groups=replicas.groups)
-    # psum within groups leaves values that vary from group to group, which shard_map cannot state.
+    # The result of a grouped psum varies between groups, which shard_map cannot express.
     return jax.tree.map(lambda leaf: _scattered_sum(jnp.asarray(leaf), replicas), x)
 
 
@@ -73,16 +80,21 @@ def _scattered_sum(x: jax.Array, replicas: Replicas) -> jax.Array:
 def all_gather(
     x: Any, replica_group_size: int | None = None, *, axis_name: AxisName | None = None
 ) -> Any:
-    """The x of all replicas, stacked along a new first dimension, on each of them.
+    """Stacks the x of all replicas along a new first dimension, on every replica.
 
     Args:
         x: pytree of arrays [...].
-        replica_group_size: gather within groups of so many consecutive replicas; None: all.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        replica_group_size: gather within groups of this many consecutive replicas; None: from all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
         Arrays [replicas, ...].
     Raises:
         ReplicationError: no axis is mapped, or the group size does not divide.
+
+    Example:
+        >>> print(ipu.pmap(ipu.all_gather)(jnp.arange(2.0)))
+        [[0. 1.]
+         [0. 1.]]
     """
     replicas = resolve("ipu.all_gather", axis_name, replica_group_size)
     return lax.all_gather(x, replicas.axis_name, axis_index_groups=replicas.groups)
@@ -96,20 +108,25 @@ def all_to_all(
     *,
     axis_name: AxisName | None = None,
 ) -> Any:
-    """Splits x into one part for each replica, and joins the parts that the replicas send.
+    """Splits x into one part for each replica, and concatenates the parts received.
 
     Args:
         x: pytree of arrays whose `split_dimension` the number of replicas divides.
-        split_dimension: along which each replica's array is cut; part i goes to replica i.
-        concat_dimension: along which the parts are joined, in the replicas' order.
-        replica_group_size: exchange within groups of so many consecutive replicas; None: all.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        split_dimension: the dimension that is split; part i goes to replica i.
+        concat_dimension: the dimension along which parts are concatenated, in replica order.
+        replica_group_size: exchange within groups of this many consecutive replicas; None: all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
-        Arrays whose `split_dimension` is smaller, and whose `concat_dimension` is larger, by the
-        number of replicas; of the same shape where the two are one.
+        Arrays whose `split_dimension` is divided, and whose `concat_dimension` is multiplied, by
+        the number of replicas.
     Raises:
         ReplicationError: no axis is mapped, the group size does not divide, or a dimension is
             missing or cannot be split.
+
+    Example:
+        >>> print(ipu.pmap(lambda x: ipu.all_to_all(x, 0, 0))(jnp.arange(4.0).reshape(2, 2)))
+        [[0. 2.]
+         [1. 3.]]
     """
     where = "ipu.all_to_all"
     replicas = resolve(where, axis_name, replica_group_size)
@@ -147,19 +164,22 @@ def _dimension(where: str, name: str, dimension: int, shape: tuple[int, ...]) ->
 
 
 def assume_equal_across_replicas(x: Any, *, axis_name: AxisName | None = None) -> Any:
-    """Makes x equal on all replicas: each takes replica 0's, bit for bit.
+    """Gives every replica the x of replica 0, bit for bit.
 
-    A condition that is made so cannot lead replicas apart around a collective.
+    Use it for a condition around a collective, which must be the same on all replicas.
 
     Args:
         x: pytree of arrays and PRNG keys.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Raises:
         ReplicationError: no axis is mapped.
 
     Example:
-        done = ipu.assume_equal_across_replicas(jnp.abs(error) < 1e-3)
-        jax.lax.cond(done, skip, step_with_collectives, state)
+        >>> def step(error, x):
+        ...     done = ipu.assume_equal_across_replicas(error < 1e-3)
+        ...     return jax.lax.cond(done, lambda x: x, ipu.cross_replica_sum, x)
+        >>> print(ipu.pmap(step)(jnp.array([0.1, 0.0]), jnp.array([1.0, 2.0])))
+        [3. 3.]
     """
     replicas = resolve("ipu.assume_equal_across_replicas", axis_name)
     return jax.tree.map(lambda leaf: _from_first(jnp.asarray(leaf), replicas), x)

@@ -37,37 +37,40 @@ def pmap(
     devices: Sequence[jax.Device] | None = None,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Runs one function on many IPUs, each on its slice of the arguments.
+    """Runs a function on many IPUs, each on its slice of the arguments.
 
-    As `jax.pmap`: mapped arguments and results have an axis of replicas, by default the first one;
-    inside, the function sees them without it. It is `jax.jit` of `jax.shard_map`: the result has
-    `lower`, nests inside `jit`, `grad` and `vmap`, and takes arrays that are sharded as it wants
-    them as they are.
+    Like `jax.pmap`: mapped arguments and results have an axis of replicas, by default the first
+    one, which the function itself does not see. Implemented as `jax.jit` of `jax.shard_map`, so the
+    result has `lower`, nests inside `jit`, `grad` and `vmap`, and takes arrays that are already
+    sharded without moving them.
 
     Args:
-        fun: pure function of arrays and pytrees. Without it: a decorator.
+        fun: pure function of arrays and pytrees; without it, `pmap` returns a decorator.
         axis_name: name of the replicas' axis for collectives.
-        in_axes: the axis of replicas of each argument; None: all replicas get the same; a
-            `ReplicaGrouping`: the first axis has one entry for each group. An int, or a tuple with
-            one entry for each argument, which may be a prefix of its pytree. Arguments passed by
-            name are mapped over their first axis.
-        out_axes: likewise for the results. None: they are equal on all replicas (not checked),
-            one is returned; a `ReplicaGrouping`: one for each group.
-        donate_argnums: positional arguments whose memory the results may take.
+        in_axes: the axis of replicas of each argument: an int, or a tuple with one entry for each
+            positional argument, which may be a prefix of its pytree. None: all replicas get the
+            same value; a `ReplicaGrouping`: the first axis has one entry for each group. Keyword
+            arguments are mapped over their first axis.
+        out_axes: the same for the results. None: the result is equal on all replicas (not checked)
+            and returned once; a `ReplicaGrouping`: it is returned once for each group.
+        donate_argnums: positional arguments whose memory the results may reuse.
         static_broadcasted_argnums: positional arguments that are constants; hashable.
-        devices: one for each replica. Where left out: the first devices of the default platform,
-            as many as the mapped axis is long; all of them where nothing is mapped.
-        compiler_options: as of `jax.jit`, such as
+        devices: one for each replica; by default the first devices of the default platform, as
+            many as the mapped axis is long, or all where no argument is mapped.
+        compiler_options: as for `jax.jit`, such as
             {"ipu_maximum_cross_replica_sum_buffer_size": 1 << 20}.
     Raises:
-        ReplicationError: axes that do not fit together, more replicas than devices, or a call
-            inside of another mapped axis of devices.
+        ReplicationError: axes that do not match, more replicas than devices, or a call inside
+            another mapped axis of devices.
 
     Example:
-        @ipu.pmap(donate_argnums=0, in_axes=(0, 0))
-        def step(state, batch):
-            loss, grads = jax.value_and_grad(loss_fn)(state.params, batch)
-            return state.apply(ipu.cross_replica_mean(grads)), loss
+        >>> @ipu.pmap(in_axes=(None, 0), out_axes=(None, 0))
+        ... def step(w, x):
+        ...     loss, grad = jax.value_and_grad(lambda w: (w * x) ** 2)(w)
+        ...     return w - 0.1 * ipu.cross_replica_mean(grad), loss
+        >>> w, losses = step(1.0, jnp.array([1.0, 2.0]))
+        >>> print(w, losses)
+        0.5 [1. 4.]
     """
     if fun is None:
         return functools.partial(
@@ -82,7 +85,7 @@ def pmap(
         )
     if not callable(fun):
         raise ReplicationError(
-            f"[{WHERE}] needs a function; got {fun!r}. Pass axis_name and the like by name."
+            f"[{WHERE}] needs a function; got {fun!r}. Pass axis_name and other options by keyword."
         )
     static = _indices(static_broadcasted_argnums)
     chosen = None if devices is None else tuple(devices)
@@ -114,7 +117,7 @@ def _with_axis(result: Any, axis: Any) -> jax.Array:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What `pmap` was told; calling it traces one call."""
+    """The arguments of one `pmap`; calling it traces one call of the function."""
 
     fun: Callable[..., Any]
     axis_name: Hashable
@@ -126,7 +129,7 @@ class _Plan:
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if jax.sharding.get_abstract_mesh().manual_axes:
             raise ReplicationError(
-                f"[{WHERE}] needs a place outside of other replicas; got a call inside of "
+                f"[{WHERE}] needs a place outside all other replicas; got a call inside "
                 f"{jax.sharding.get_abstract_mesh().manual_axes}. Map once over all devices."
             )
         fixed = {i % len(args) for i in self.static}
@@ -155,7 +158,7 @@ class _Plan:
             mesh=mesh,
             in_specs=tuple(map(spec, axes)),
             out_specs=jax.tree.map(spec, self.out_axes, is_leaf=is_none),
-            # As in jax.pmap, derivatives are those of each replica: the optimizer reduces them.
+            # As in jax.pmap, each replica has its own derivatives: the optimizer reduces them.
             check_vma=False,
         )(*(to_front(leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)))
         return self._each_result(out, from_front)
@@ -179,7 +182,7 @@ class _Plan:
             if len(axes) != len(args):
                 raise ReplicationError(
                     f"[{WHERE}] needs one entry of in_axes for each positional argument; got "
-                    f"{len(axes)} entries, {len(args)} arguments. Give one to each, or one int."
+                    f"{len(axes)} entries for {len(args)} arguments. Pass one for each, or one int."
                 )
             axes = tuple(axis for i, axis in enumerate(axes) if i not in fixed)
         return [*broadcast_axes("in_axes", axes, dynamic), *broadcast_axes("in_axes", 0, kwargs)]
@@ -199,7 +202,7 @@ class _Plan:
         if wanted != grouping.devices or size not in (None, grouping.num_replicas):
             raise ReplicationError(
                 f"[{WHERE}] needs as many replicas as the grouping has; got "
-                f"{size or len(wanted)} and {grouping.num_replicas}. Make the grouping of the "
+                f"{size or len(wanted)} and {grouping.num_replicas}. Build the grouping from the "
                 "devices that are mapped over."
             )
         return grouping.mesh, tuple(grouping.mesh.axis_names), grouping

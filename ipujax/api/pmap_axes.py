@@ -1,4 +1,4 @@
-"""Which axis of each argument and result of `ipu.pmap` is that of the replicas."""
+"""The axis of replicas in each argument and result of `ipu.pmap`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHERE = "ipu.pmap"
 
 
 def is_none(value: Any) -> bool:
-    """None is a leaf among axes."""
+    """Whether a value is None, which is a leaf in trees of axes."""
     return value is None
 
 
@@ -32,7 +32,7 @@ def broadcast_axes(name: str, axes: Any, tree: Any) -> list[Any]:
     except ValueError as error:
         raise ReplicationError(
             f"[{WHERE}] needs {name} that are a prefix of the pytree; got {axes!r}: {error}. "
-            "Give an entry to each branch, or one to all."
+            "Pass one entry for each branch, or a single one for all."
         ) from None
     pairs = zip(
         jax.tree.leaves(full, is_leaf=is_none),
@@ -50,16 +50,16 @@ def broadcast_axes(name: str, axes: Any, tree: Any) -> list[Any]:
 
 
 def check_grouping(grouping: ReplicaGrouping, used: ReplicaGrouping | None) -> None:
-    """Refuses a grouping beside another one: a program has one mesh."""
+    """Refuses a second grouping: a program has one mesh."""
     if grouping != used:
         raise ReplicationError(
             f"[{WHERE}] needs one grouping for all arguments and results; got {grouping.kind} of "
-            f"{grouping.group_size} beside another. Pass the other as all replicas' values."
+            f"{grouping.group_size} besides another. Pass one value for each replica instead."
         )
 
 
 def num_replicas(leaves: Sequence[Any], axes: Sequence[Any]) -> int | None:
-    """The mapped axis' length; None where nothing is mapped."""
+    """The length of the mapped axis; None where nothing is mapped."""
     sizes: dict[int, tuple[int, ...]] = {}
     for leaf, axis in zip(leaves, axes, strict=True):
         shape = np.shape(leaf)
@@ -69,7 +69,7 @@ def num_replicas(leaves: Sequence[Any], axes: Sequence[Any]) -> int | None:
         if not -len(shape) <= number < len(shape):
             raise ReplicationError(
                 f"[{WHERE}] needs an axis to map over; got shape {shape} for axis {number}. "
-                "Pass None in in_axes for what all replicas share."
+                "Pass None in in_axes for values that all replicas share."
             )
         if not isinstance(axis, ReplicaGrouping):
             sizes[shape[number]] = shape
@@ -81,7 +81,7 @@ def num_replicas(leaves: Sequence[Any], axes: Sequence[Any]) -> int | None:
     if len(sizes) > 1:
         raise ReplicationError(
             f"[{WHERE}] needs mapped axes of one length; got shapes "
-            f"{', '.join(map(str, sizes.values()))}. Give each argument one slice per replica."
+            f"{', '.join(map(str, sizes.values()))}. Pass one slice per replica in each argument."
         )
     return next(iter(sizes), None)
 

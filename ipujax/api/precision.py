@@ -1,4 +1,4 @@
-"""Precision options of the operations that are traced within a `with` block."""
+"""Precision options for the operations traced in a `with` block."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ipujax.config import PER_CALL_PREFIX, CompileConfig, Value, with_compiler_options
 from ipujax.errors import ConfigError
 
-#: The compiler options that may differ from operation to operation.
+#: The compiler options that may differ between operations.
 SCOPED = frozenset(
     {
         "available_memory_proportion",
@@ -23,28 +23,34 @@ SCOPED = frozenset(
 
 @contextmanager
 def precision(**options: Value) -> Iterator[None]:
-    """Sets precision options for operations traced inside, and for their derivatives.
+    """Sets precision options for the operations traced inside, and for their derivatives.
 
-    They travel with each operation as metadata of JAX, through `jit`, `grad` and `vmap`. An inner
-    block overrides an outer one; both override `compiler_options` and the environment.
+    The options are JAX metadata of each operation and pass through `jit`, `grad` and `vmap`. An
+    inner block overrides an outer one; both override `compiler_options` and the environment.
 
     Args:
-        partials_type: "float" or "half": in what float16 products and convolutions sum.
-        available_memory_proportion: 0 to 1: part of a tile's memory that they may use meanwhile.
+        partials_type: "float" or "half": type of the sums in float16 products and convolutions.
+        available_memory_proportion: 0 to 1: share of a tile's memory that a product or convolution
+            may use for temporaries.
         stochastic_rounding: round elementwise float16 results and products at random, so that the
-            mean is exact. Sums (`jnp.sum` and its kin) round to nearest.
-        half_overflow: "infinity", "saturate" or "nan": what these become beyond 65504.
-        floating_point_exceptions: of "inv", "div0", "oflo", comma-separated: operations that end
-            the program with an error that names the source line.
+            mean is exact. Reductions such as `jnp.sum` round to nearest.
+        half_overflow: "infinity", "saturate" or "nan": what float16 results beyond 65504 become.
+        floating_point_exceptions: "inv", "div0", "oflo", or several with commas between: end the
+            program with an error that names the source line.
         fast_math: allow rewrites that hold for real numbers but not for every float.
     Raises:
         ConfigError: an unknown name, or a value that the option does not allow.
 
     Example:
-        with ipu.precision(stochastic_rounding=True):
-            weights = weights - rate * gradients  # float16
+        >>> @jax.jit
+        ... def update(weights, gradients):
+        ...     with ipu.precision(stochastic_rounding=True):
+        ...         return weights - jnp.float16(1e-4) * gradients
+        >>> weights = update(jnp.ones(10_000, jnp.float16), jnp.ones(10_000, jnp.float16))
+        >>> bool(weights.min() < weights.max() == 1)  # to nearest, all would have stayed 1
+        True
     """
-    # Here, since JAX imports this package while it looks for plugins.
+    # Imported here, because JAX imports this package while it looks for plugins.
     from jax.experimental.xla_metadata import set_xla_metadata
 
     named = {PER_CALL_PREFIX + name: value for name, value in options.items()}
@@ -54,6 +60,6 @@ def precision(**options: Value) -> Iterator[None]:
             f"[ipu.precision] needs options out of {', '.join(sorted(SCOPED))}; got "
             f"{', '.join(unknown)}. Set others with jax.jit(..., compiler_options=...)."
         )
-    with_compiler_options(CompileConfig(), named)  # refuses bad values where they are written
+    with_compiler_options(CompileConfig(), named)  # refuses bad values at the call
     with set_xla_metadata(**{name: str(value) for name, value in named.items()}):
         yield

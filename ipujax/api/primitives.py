@@ -1,8 +1,8 @@
-"""Collectives of GCL's that `jax.lax` does not have, as primitives of JAX.
+"""JAX primitives for GCL's collectives that `jax.lax` does not have.
 
-Each has a function of one replica's array that composes it of JAX's own collectives. That function
-gives its abstract value, its derivatives, `vmap` over the replicas' axis and its lowering; on IPUs
-it is lowered to one collective.
+Each is defined by a function of one replica's array, written with JAX's own collectives. From it
+come the abstract evaluation, the derivatives, `vmap` over the replicas' axis and the lowering on
+other platforms; on IPUs the primitive is lowered to a single collective.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def _collective(
     """A primitive of one array; one of its parameters is `axis_name`, a tuple.
 
     Args:
-        composed: what it computes, of JAX's own collectives; takes its parameters by name.
-        lowering: that of IPUs.
-        batched: its parameters where the array has one more dimension, the first.
+        composed: its definition in JAX's own collectives; takes the parameters by name.
+        lowering: the lowering for IPUs.
+        batched: returns the parameters for an array with a new first dimension.
     """
     primitive = Primitive(name)
 
@@ -73,7 +73,7 @@ def _collective(
 
 # reduce_scatter ----------------------------------------------------------------------------------
 
-#: GCL's operators beyond sums: of the replicas' parts [replicas, ...], and of two numbers.
+#: GCL's operators other than sums: on stacked parts [replicas, ...], and on two numbers.
 REDUCTIONS: dict[str, tuple[Callable[..., jax.Array], Callable[..., jax.Array]]] = {
     "mul": (jnp.prod, lax.mul),
     "min": (jnp.min, lax.min),
@@ -86,7 +86,7 @@ REDUCTIONS: dict[str, tuple[Callable[..., jax.Array], Callable[..., jax.Array]]]
 def _exchange_and_reduce(
     x: jax.Array, *, op: str, axis_name: AxisNames, axis_index_groups: Groups, size: int, dim: int
 ) -> jax.Array:
-    """[..., size * k, ...] -> [..., k, ...]: each part goes to the replica that reduces it."""
+    """[..., size * k, ...] -> [..., k, ...]: sends each part to the replica that reduces it."""
     parts = x.reshape(*x.shape[:dim], size, -1, *x.shape[dim + 1 :])
     parts = lax.all_to_all(
         parts, axis_name, dim, dim, axis_index_groups=axis_index_groups, tiled=True
@@ -116,7 +116,7 @@ reduce_scatter_p = _collective(
 
 
 def _select_first(x: jax.Array, *, axis_name: AxisNames) -> jax.Array:
-    """Replica 0's x: a sum of the bits to which the others give zeros."""
+    """The x of replica 0: a sum over replicas of its bits, where the others are zero."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         parts = (_select_first(part, axis_name=axis_name) for part in (x.real, x.imag))
         return lax.complex(*parts)
@@ -131,7 +131,7 @@ def _select_first(x: jax.Array, *, axis_name: AxisNames) -> jax.Array:
     if jnp.finfo(x.dtype).bits < 8:
         return _select_first(x.astype(jnp.float32), axis_name=axis_name).astype(x.dtype)
 
-    # Summed as whole numbers, so that -0.0 and the bits of a NaN arrive.
+    # Summed as integers, which keeps -0.0 and the bits of a NaN.
     def select(value: jax.Array) -> jax.Array:
         bits = value.dtype.itemsize * 8
         word = lax.bitcast_convert_type(value, jnp.dtype(f"uint{bits}"))

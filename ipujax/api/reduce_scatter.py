@@ -1,4 +1,4 @@
-"""Reduces over replicas, and leaves each of them one part of the result."""
+"""Reduce-scatter over replicas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipujax.api.primitives import REDUCTIONS, reduce_scatter_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.errors import ReplicationError
 
-#: Names are those of GCL's CollectiveOperator.
+#: The names of GCL's CollectiveOperator.
 OPERATORS = ("add", "mean", "square_add", "local", *REDUCTIONS)
 
 
@@ -25,24 +25,25 @@ def reduce_scatter(
 ) -> Any:
     """Reduces x over the replicas; replica i keeps part i of the result.
 
-    Each array is flattened, and padded with zeros so that the number of replicas r divides its
-    length n; the padding ends as zeros too.
+    Each array of n elements is flattened and padded with zeros to a multiple of the number of
+    replicas r. The padding of the result is zero.
 
     Args:
         x: pytree of arrays of any shape.
         op: "add", "mean", "mul", "min", "max", "square_add" (the sum of squares); "logical_and",
-            "logical_or" for bools; "local" reduces nothing, each replica keeps its own part.
-        replica_group_size: reduce within groups of so many consecutive replicas; None: all.
-        axis_name: the mapped axis; where left out that of the replicas around.
+            "logical_or" for bools; "local": no reduction, each replica keeps its own part.
+        replica_group_size: reduce within groups of this many consecutive replicas; None: all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
         Arrays [ceil(n / r)].
     Raises:
-        ReplicationError: no axis is mapped, the group size does not divide, an unknown operator,
-            or one that the dtype does not have.
+        ReplicationError: no axis is mapped, the group size does not divide, or the operator is
+            unknown or not defined for the dtype.
 
     Example:
-        # Replicas hold [1, 2, 3] and [10, 20, 30]; they get [11, 22] and [33, 0].
-        ipu.pmap(ipu.reduce_scatter)(jnp.array([[1, 2, 3], [10, 20, 30]]))
+        >>> print(ipu.pmap(ipu.reduce_scatter)(jnp.array([[1, 2, 3], [10, 20, 30]])))
+        [[11 22]
+         [33  0]]
     """
     where = "ipu.reduce_scatter"
     if op not in OPERATORS:
@@ -96,6 +97,6 @@ def _scatter(flat: jax.Array, op: str, replicas: Replicas) -> jax.Array:
 
 
 def own_part(flat: jax.Array, replicas: Replicas) -> jax.Array:
-    """[r * k] -> [k]: the part that a reduce-scatter would leave here."""
+    """[r * k] -> [k]: the part that a reduce-scatter leaves on this replica."""
     size = flat.size // replicas.size
     return lax.dynamic_slice_in_dim(flat, replicas.index * size, size)

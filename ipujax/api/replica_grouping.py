@@ -22,13 +22,13 @@ RETRIEVALS: tuple[Retrieval, ...] = ("one_per_group", "all_replicas")
 
 @dataclass(frozen=True)
 class ReplicaGrouping:
-    """A division of replicas into groups of one size; made by `replica_grouping`.
+    """A partition of the replicas into groups of equal size, made by `replica_grouping`.
 
     Attributes:
         kind: "all", "consecutive" or "orthogonal".
         group_size: replicas in each group.
-        devices: one for each replica, in the replicas' order.
-        axis_names: names of the mesh's axes: which group, and which member of it.
+        devices: one for each replica, in replica order.
+        axis_names: names of the mesh's axes: the group, and the member within it.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class ReplicaGrouping:
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The replicas' numbers, group by group."""
+        """The indices of the replicas in each group."""
         replicas = np.arange(self.num_replicas)
         if self.kind == "orthogonal":
             table = replicas.reshape(self.group_size, self.num_groups).T
@@ -56,7 +56,7 @@ class ReplicaGrouping:
 
     @cached_property
     def mesh(self) -> Mesh:
-        """The devices by group and member; read row by row they stand in the replicas' order."""
+        """The devices by group and member, in replica order when read row by row."""
         group, member = self.axis_names
         devices = np.array(self.devices, dtype=object)
         if self.kind == "orthogonal":
@@ -64,7 +64,7 @@ class ReplicaGrouping:
         return Mesh(devices.reshape(self.num_groups, self.group_size), (group, member))
 
     def spec(self, retrieval: Retrieval = "one_per_group") -> PartitionSpec:
-        """How a variable's first dimension lies on the mesh; see `sharding`."""
+        """The partition spec of a variable's first dimension; see `sharding`."""
         if retrieval not in RETRIEVALS:
             raise ReplicationError(
                 f"[ipu.replica_grouping] needs retrieval out of {', '.join(RETRIEVALS)}; got "
@@ -75,11 +75,11 @@ class ReplicaGrouping:
         return PartitionSpec(self.mesh.axis_names)
 
     def sharding(self, retrieval: Retrieval = "one_per_group") -> NamedSharding:
-        """Lays a variable's first dimension over the groups, or over all replicas.
+        """Shards a variable's first dimension over the groups, or over all replicas.
 
         Args:
             retrieval: "one_per_group": the dimension is `num_groups`, and the replicas of a group
-                hold the same value. "all_replicas": it is `num_replicas`, in their order.
+                hold the same value. "all_replicas": it is `num_replicas`, in replica order.
         """
         return NamedSharding(self.mesh, self.spec(retrieval))
 
@@ -93,23 +93,28 @@ def replica_grouping(
 ) -> ReplicaGrouping:
     """Divides the replicas into groups whose members share the value of a variable.
 
-    The result's `mesh` and `sharding()` are for `jax.jit` and `jax.shard_map`; the result itself
-    stands for an axis in `in_axes` and `out_axes` of `ipu.pmap`.
+    Use the result's `mesh` and `sharding()` with `jax.jit` and `jax.shard_map`, and the result
+    itself as an axis in `in_axes` and `out_axes` of `ipu.pmap`.
 
     Args:
         kind: "all": one group. "consecutive": replicas 0, 1, ... form the first group, and so on.
-            "orthogonal": the first of each of `group_size` runs of replicas form the first group.
-        group_size: replicas in a group; may be left out for "all" only.
-        devices: one for each replica; all devices of the default platform where left out.
-        axis_names: names for the mesh's axes of groups, and of members of a group.
+            "orthogonal": groups are strided; replicas 0, n, 2 n, ... form the first of n groups.
+        group_size: number of replicas in a group; optional for "all".
+        devices: one for each replica; by default all devices of the default platform.
+        axis_names: names of the mesh's axes: the group, and the member within it.
     Raises:
         ReplicationError: an unknown kind, or a group size that does not divide.
 
     Example:
-        # Four-way tensor parallel weights on eight replicas, two-way data parallel.
-        grouping = ipu.replica_grouping("orthogonal", 2)  # groups (0, 4) (1, 5) (2, 6) (3, 7)
-        weights = jax.device_put(weights, grouping.sharding())  # [4, ...]
-        y = ipu.pmap(f, in_axes=(grouping, 0))(weights, x)  # x is [8, ...]
+        Weights that are two-way tensor parallel and two-way data parallel on four replicas:
+
+        >>> grouping = ipu.replica_grouping("orthogonal", 2, devices=jax.devices()[:4])
+        >>> grouping.groups
+        ((0, 2), (1, 3))
+        >>> weights = jax.device_put(jnp.array([1.0, 10.0]), grouping.sharding())
+        >>> product = ipu.pmap(jnp.multiply, in_axes=(grouping, 0))
+        >>> print(product(weights, jnp.array([1.0, 2.0, 3.0, 4.0])))
+        [ 1. 20.  3. 40.]
     """
     where = "ipu.replica_grouping"
     if kind not in KINDS:
@@ -129,7 +134,7 @@ def replica_grouping(
 
 
 def default_devices() -> list[jax.Device]:
-    """All devices of the default platform, which is the IPU's unless the user chose another."""
+    """All devices of the default platform: IPUs, unless the user chose another one."""
     chosen = jax.config.jax_default_device
     if chosen is None:
         return jax.devices()

@@ -1,4 +1,4 @@
-"""Over which mapped axis replicas lie, and where in it one of them stands."""
+"""The mapped axis of the replicas, and the index of a replica in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jax import lax
 from ipujax import jax_compat
 from ipujax.errors import ReplicationError
 
-#: One mapped axis, or several that are taken as one, the first varying slowest.
+#: One mapped axis, or several that act as one, with the first varying slowest.
 AxisName: TypeAlias = Hashable | tuple[Hashable, ...]
 
 _axis_of_pmap: ContextVar[AxisName | None] = ContextVar("axis_of_pmap", default=None)
@@ -22,7 +22,7 @@ _axis_of_pmap: ContextVar[AxisName | None] = ContextVar("axis_of_pmap", default=
 
 @contextmanager
 def default_axis(name: AxisName) -> Iterator[None]:
-    """What is traced inside takes `name` for the replicas' axis."""
+    """Makes `name` the default axis of the replicas for what is traced inside."""
     token = _axis_of_pmap.set(name)
     try:
         yield
@@ -37,8 +37,8 @@ def _names(axis_name: AxisName) -> tuple[Hashable, ...]:
 def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
     """The axis that a collective works over.
 
-    The one that is named; or else that of the `ipu.pmap` around; or else the only mapped axis of
-    devices; or else the innermost of `jax.vmap`. Of several axes of devices none is the default.
+    In this order: the one that is named; the axis of the enclosing `ipu.pmap`; the only mapped axis
+    of devices; the innermost `jax.vmap`. With several mapped axes of devices there is no default.
 
     Raises:
         ReplicationError: there is none, or several.
@@ -77,12 +77,12 @@ def _listed(names: Any) -> str:
 
 @dataclass(frozen=True)
 class Replicas:
-    """The replicas that one collective joins.
+    """The replicas that take part in one collective.
 
     Attributes:
         axis_name: the mapped axis.
-        size: replicas that are joined: all of the axis, or those of one group.
-        groups: what `jax.lax` takes for `axis_index_groups`; None for one group.
+        size: number of replicas in a group, or on the whole axis.
+        groups: `axis_index_groups` as `jax.lax` takes it; None for one group.
     """
 
     axis_name: AxisName
@@ -91,25 +91,25 @@ class Replicas:
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
-        """The axes, of which there mostly is one."""
+        """The axes as a tuple, mostly of one."""
         return _names(self.axis_name)
 
     @property
     def index(self) -> jax.Array:
-        """int32 []: where in its group this replica stands."""
+        """int32 []: this replica's index in its group."""
         index = lax.axis_index(self.axis_name)
         return index if self.groups is None else index % self.size
 
     @property
     def checks_variance(self) -> bool:
-        """Whether `shard_map` follows which values vary: there JAX knows a replica's index to."""
+        """Whether `shard_map` tracks which values vary over replicas, as a replica's index does."""
         return bool(jax_compat.varying_axes(lax.axis_index(self.axis_name)))
 
 
 def resolve(
     where: str, axis_name: AxisName | None = None, replica_group_size: int | None = None
 ) -> Replicas:
-    """The replicas that a collective joins: all of the axis, or groups of consecutive ones.
+    """The replicas of a collective: all of the axis, or groups of consecutive ones.
 
     Raises:
         ReplicationError: no such axis, or a size that does not divide its number of replicas.
@@ -136,27 +136,32 @@ def check_group_size(where: str, name: str, size: int, num_replicas: int) -> Non
 
 
 def replication_index(*, axis_name: AxisName | None = None) -> jax.Array:
-    """Which replica this is.
+    """The index of this replica.
 
     Args:
-        axis_name: the mapped axis; where left out that of the replicas around.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
         int32 [], from 0 to `replication_factor() - 1`.
     Raises:
         ReplicationError: no axis is mapped.
 
     Example:
-        ipu.pmap(lambda x: x + ipu.replication_index())(jnp.zeros(4))  # 0, 1, 2, 3
+        >>> print(ipu.pmap(lambda x: x + ipu.replication_index())(jnp.zeros(4)))
+        [0. 1. 2. 3.]
     """
     return resolve("ipu.replication_index", axis_name).index
 
 
 def replication_factor(*, axis_name: AxisName | None = None) -> int:
-    """The number of replicas, known while tracing.
+    """The number of replicas, a Python int.
 
     Args:
-        axis_name: the mapped axis; where left out that of the replicas around.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Raises:
         ReplicationError: no axis is mapped.
+
+    Example:
+        >>> print(ipu.pmap(lambda x: x / ipu.replication_factor())(jnp.ones(4)))
+        [0.25 0.25 0.25 0.25]
     """
     return resolve("ipu.replication_factor", axis_name).size

@@ -1,4 +1,4 @@
-"""`with ipujax.verify():` checks every jitted function that runs inside against other backends."""
+"""`with ipujax.verify():` compares every program that runs inside with other backends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ipujax.errors import ConfigError
 from ipujax.verification.oracles import ORACLES
 from ipujax.verification.verifier import VerifiedProgram, Verifier
 
-#: Part of JAX's cache keys, so that functions that were called before are dispatched anew inside.
+#: Part of JAX's cache keys: functions that were called before are dispatched again inside.
 _inside = jax.make_user_context(default_value=False)
 _local = threading.local()
 
 
 @dataclass
 class VerifyReport:
-    """What `verify` checked: one entry for each call, in order. Prints as a list."""
+    """What `verify` checked: one entry for each call, in order."""
 
     programs: list[VerifiedProgram] = field(default_factory=list)
 
@@ -39,29 +39,31 @@ def verify(
 ) -> Iterator[VerifyReport]:
     """Checks every program that this thread runs on the IPU inside the `with` block.
 
-    Each call of a jitted function, and each op outside of jit, runs on the IPU, on JAX's CPU
-    backend, and on the reference interpreter of StableHLO, the latter two in processes of their
-    own. Where the results differ the first op that does is searched, with equal inputs on both
-    sides, and inside of loops and branches too.
+    Each call of a jitted function, and each op outside jit, runs on the IPU, on JAX's CPU backend
+    and on StableHLO's reference interpreter, the last two in child processes. Where the results
+    differ, the first op at fault is located, inside loops and branches too, by running ops on all
+    sides with equal inputs.
 
     Args:
-        oracles: what to compare with: "cpu", "interpreter". One that agrees is enough; where none
+        oracles: what to compare with: "cpu", "interpreter". It is enough that one agrees; if none
             does, the report shows the first one named here.
-        rtol: relative tolerance by dtype, such as `{"float16": 0.02}`, for what is not named the
-            defaults in `ipujax.verification.compare.TOLERANCE`. It applies to each element and to
-            the array's largest one. Whole numbers must be equal.
-        reproducer_dir: folder for the file that shows a difference; None writes none.
+        rtol: relative tolerance by dtype, such as `{"float16": 0.02}`; the defaults are
+            `ipujax.verification.compare.TOLERANCE`. It applies to each element and to the largest
+            element of the array. Integers must be equal.
+        reproducer_dir: folder for a file that reproduces a mismatch; None writes none.
         timeout: seconds that a program may take on an oracle.
     Yields:
         A `VerifyReport` that grows with each call.
     Raises:
         MismatchError: at the call whose results differ; names the op, its line in your source,
-            the values everywhere, the largest error, and the file that shows it.
+            the values on every side, the largest error, and the reproducer.
 
     Example:
-        with ipujax.verify() as report:
-            jax.jit(jnp.tanh)(x)
-        print(report)
+        >>> x = jnp.ones(3)
+        >>> with ipu.verify(oracles=("cpu",)) as report:
+        ...     y = jax.jit(jnp.tanh)(x)
+        >>> report.programs[0].name, report.programs[0].max_error["cpu"] < 1e-6
+        ('tanh', True)
     """
     unknown = sorted(set(oracles) - set(ORACLES))
     if unknown or not oracles:
@@ -74,7 +76,7 @@ def verify(
     verifier = Verifier(oracles, rtol or {}, reproducer_dir, timeout)
 
     def check(call: jax_compat.WatchedCall) -> None:
-        # What the check itself runs is not checked.
+        # Programs that the check itself runs are not checked.
         before, _local.check = _local.check, None
         try:
             report.programs.append(verifier.check(call))

@@ -1,4 +1,4 @@
-"""Transformations of optax optimizers; optax itself is imported where one is made."""
+"""Wrappers of optax optimizers; optax is imported when one is called."""
 
 from ipujax.optim.cross_replica import cross_replica as cross_replica
 from ipujax.optim.cross_replica_gradient_accumulation import (

@@ -1,4 +1,4 @@
-"""Reduces gradients over the replicas before an optimizer sees them."""
+"""Data-parallel optimizers: gradients are reduced over the replicas first."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ def cross_replica(
     *,
     axis_name: AxisName | None = None,
 ) -> optax.GradientTransformationExtraArgs:
-    """The same optimizer for data-parallel training: one line changed.
+    """Makes an optimizer data-parallel: it reduces the gradients over the replicas first.
 
     Args:
         tx: any optax transformation.
         reduction: "mean" or "sum" of the replicas' gradients.
-        replica_group_size: reduce within groups of so many consecutive replicas; None: all.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        replica_group_size: reduce within groups of this many consecutive replicas; None: all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
-        A transformation whose `update` is called on the replicas; `init` may be called anywhere.
+        A transformation whose `update` must run on the replicas; `init` may run anywhere.
     Raises:
-        ConfigError: no optax transformation, or an unknown reduction.
+        ConfigError: `tx` is not an optax transformation, or the reduction is unknown.
         ReplicationError: at `update`: no axis is mapped, or the group size does not divide.
 
     Example:
-        tx = ipu.optim.cross_replica(optax.adam(1e-3))
+        >>> tx = ipu.optim.cross_replica(optax.sgd(1.0))
+        >>> updates = ipu.pmap(lambda grad: tx.update(grad, tx.init(grad))[0])(jnp.arange(4.0))
+        >>> print(updates)
+        [-1.5 -1.5 -1.5 -1.5]
     """
     check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
 

@@ -1,4 +1,4 @@
-"""Gradient accumulation on each replica, and one reduction over replicas for each update."""
+"""Gradient accumulation with one reduction over the replicas for each update."""
 
 from __future__ import annotations
 
@@ -21,20 +21,26 @@ def cross_replica_gradient_accumulation(
     *,
     axis_name: AxisName | None = None,
 ) -> optax.GradientTransformationExtraArgs:
-    """`gradient_accumulation` around `cross_replica`: replicas talk once for each update.
+    """`gradient_accumulation` of `cross_replica`: replicas communicate once for each update.
 
     Args:
         tx: any optax transformation.
         num_micro_batches: calls of `update` on each replica for one update of `tx`.
-        dtype: of the accumulators, see `gradient_accumulation`.
-        reduction: "mean" or "sum", over micro-batches and replicas alike.
-        replica_group_size: reduce within groups of so many consecutive replicas; None: all.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        dtype: dtype of the accumulators, see `gradient_accumulation`.
+        reduction: "mean" or "sum", over both micro-batches and replicas.
+        replica_group_size: reduce within groups of this many consecutive replicas; None: all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Raises:
-        ConfigError, ReplicationError: as the two that it is made of.
+        ConfigError, ReplicationError: as `cross_replica` and `gradient_accumulation`.
 
     Example:
-        tx = ipu.optim.cross_replica_gradient_accumulation(optax.adam(1e-3), 8)
+        >>> tx = ipu.optim.cross_replica_gradient_accumulation(optax.sgd(1.0), 2)
+        >>> def two_steps(grads):
+        ...     first, state = tx.update(grads[0], tx.init(grads[0]))
+        ...     return first, tx.update(grads[1], state)[0]
+        >>> first, second = ipu.pmap(two_steps)(jnp.arange(4.0).reshape(2, 2))
+        >>> print(first, second)
+        [0. 0.] [-1.5 -1.5]
     """
     reduced = cross_replica(tx, reduction, replica_group_size, axis_name=axis_name)
     return gradient_accumulation(reduced, num_micro_batches, dtype, reduction)

@@ -1,4 +1,4 @@
-"""Adds up the gradients of several micro-batches, and updates once for all of them."""
+"""Gradient accumulation: one update for several micro-batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WHERE = "ipu.optim.gradient_accumulation"
 REDUCTIONS = ("mean", "sum", "running_mean")
-#: None: each parameter's own; a dtype for all; or parameter -> dtype.
+#: None: the dtype of each parameter; a dtype for all; or a function, parameter -> dtype.
 AccumulatorDtype: TypeAlias = Any
 
 
@@ -26,7 +26,7 @@ class GradientAccumulationState(NamedTuple):
     """State between micro-batches."""
 
     micro_step: jax.Array  # int32 []: micro-batches seen since the last update
-    accumulated: Any  # pytree of the parameters, in the accumulator's dtype
+    accumulated: Any  # pytree like the parameters, in the accumulators' dtype
     inner: Any  # the optimizer's own state
 
 
@@ -36,29 +36,35 @@ def gradient_accumulation(
     dtype: AccumulatorDtype = None,
     reduction: str = "mean",
 ) -> optax.GradientTransformationExtraArgs:
-    """The same optimizer, which acts on every `num_micro_batches`-th call only.
+    """Makes an optimizer act on every `num_micro_batches`-th call only.
 
-    Other calls give updates of zero.
+    The other calls accumulate the gradients and return updates of zero.
 
     Args:
         tx: any optax transformation.
         num_micro_batches: calls of `update` for one update of `tx`; at least 1.
-        dtype: of the accumulators: None for each parameter's own, a dtype, or a function of the
-            parameter that returns one.
-        reduction: what `tx` sees: "mean" or "sum" of the micro-batches' gradients.
-            "running_mean" is the mean, kept as one at every step, so that it never grows large.
+        dtype: dtype of the accumulators: None for that of each parameter, a dtype, or a function
+            of the parameter that returns one.
+        reduction: "mean" or "sum": what `tx` gets of the micro-batches' gradients. "running_mean"
+            is a mean that is updated at every step, so that the accumulator stays small.
     Raises:
-        ConfigError: no optax transformation, less than one micro-batch, an unknown reduction.
+        ConfigError: `tx` is not an optax transformation, there is less than one micro-batch, or the
+            reduction is unknown.
 
     Example:
-        tx = ipu.optim.gradient_accumulation(optax.adam(1e-3), 8, dtype=jnp.float32)
+        >>> tx = ipu.optim.gradient_accumulation(optax.sgd(1.0), 2, dtype=jnp.float32)
+        >>> state = tx.init(jnp.zeros(2))
+        >>> for gradient in (jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])):
+        ...     updates, state = tx.update(gradient, state)
+        >>> print(updates)
+        [-2. -3.]
     """
     check_choice(WHERE, "reduction", reduction, REDUCTIONS)
     is_number = isinstance(num_micro_batches, int) and not isinstance(num_micro_batches, bool)
     if not is_number or num_micro_batches < 1:
         raise ConfigError(
             f"[{WHERE}] needs num_micro_batches of at least 1; got {num_micro_batches!r}. "
-            "Pass the number of gradients that one update is made of."
+            "Pass the number of micro-batches for each update."
         )
     dtype_of = _dtype_function(dtype)
 
@@ -111,7 +117,7 @@ def _accumulate(state: GradientAccumulationState, grads: Any, reduction: str) ->
 
 
 def _zeros(like: Any) -> jax.Array:
-    """Zeros that vary over the axes that `like` varies over, as branches of a `cond` must."""
+    """Zeros that vary over the same axes as `like`, as branches of a `cond` must."""
     axes = tuple(jax_compat.varying_axes(like))
     zeros = jnp.zeros(like.shape, like.dtype)
     return lax.pcast(zeros, axes, to="varying") if axes else zeros

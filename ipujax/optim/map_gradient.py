@@ -1,4 +1,4 @@
-"""Applies a function to each gradient and its parameter before an optimizer sees it."""
+"""A function of each gradient and its parameter, applied before an optimizer."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ WHERE = "ipu.optim.map_gradient"
 def map_gradient(
     tx: optax.GradientTransformation, fn: Callable[[jax.Array, jax.Array], jax.Array]
 ) -> optax.GradientTransformationExtraArgs:
-    """The same optimizer, fed with fn(gradient, parameter).
+    """Makes an optimizer use fn(gradient, parameter) instead of the gradient.
 
     Args:
         tx: any optax transformation.
         fn: (gradient [...], parameter [...]) -> gradient [...].
     Raises:
-        ConfigError: no optax transformation; at `update`: no parameters were passed.
+        ConfigError: `tx` is not an optax transformation; at `update`: no parameters were passed.
 
     Example:
-        tx = ipu.optim.map_gradient(optax.sgd(0.1), lambda grad, param: grad + 0.01 * param)
+        >>> tx = ipu.optim.map_gradient(optax.sgd(1.0), lambda grad, param: grad + 0.5 * param)
+        >>> params = jnp.array([2.0, 4.0])
+        >>> updates, state = tx.update(jnp.ones(2), tx.init(params), params)
+        >>> print(updates)
+        [-2. -3.]
     """
 
     def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Replicated tensor sharding: each replica keeps and updates its part of the optimizer's state."""
+"""Replicated tensor sharding: each replica keeps and updates a part of the optimizer state."""
 
 from __future__ import annotations
 
@@ -24,28 +24,31 @@ def shard_state(
     *,
     axis_name: AxisName | None = None,
 ) -> optax.GradientTransformationExtraArgs:
-    """The same optimizer with its state spread over the replicas (ZeRO, stage 1 and 2).
+    """Shards the state of an optimizer over the replicas (ZeRO, stage 1 and 2).
 
-    Gradients are reduce-scattered; each replica updates one part of each parameter, flattened and
-    padded so that the R replicas divide it; the updates are gathered. What goes over the links is
-    as much as one all-reduce, and state takes 1 / R on each replica.
+    Gradients are reduce-scattered; each of the R replicas updates one part of each parameter, which
+    is flattened and padded to a multiple of R; the updates are gathered. This sends as much over
+    the links as one all-reduce, and state takes 1 / R of the memory on each replica.
 
-    `tx` must treat elements one by one, as Adam and SGD do. What looks at whole parameters or at
-    their norm (clipping by global norm, LAMB, Adafactor) would see one part only.
+    `tx` must be elementwise, as Adam and SGD are. Optimizers that use whole parameters or their
+    norm (clipping by global norm, LAMB, Adafactor) would see one part only.
 
     Args:
         tx: an elementwise optax transformation.
         reduction: "mean" or "sum" of the replicas' gradients.
-        axis_name: the mapped axis; where left out that of the replicas around.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
-        A transformation whose `init` and `update` are both called on the replicas.
+        A transformation whose `init` and `update` must both run on the replicas.
     Raises:
-        ConfigError: no optax transformation, or an unknown reduction.
+        ConfigError: `tx` is not an optax transformation, or the reduction is unknown.
         ReplicationError: at `init` or `update`: no axis is mapped.
 
     Example:
-        tx = ipu.optim.shard_state(optax.adam(1e-3))
-        opt_state = ipu.pmap(tx.init, in_axes=None)(params)  # leaves [R, ceil(n / R)]
+        >>> tx = ipu.optim.shard_state(optax.adam(1e-3))
+        >>> params = {"w": jnp.ones((3, 2))}
+        >>> state = ipu.pmap(tx.init, in_axes=None, devices=jax.devices()[:4])(params)
+        >>> state[0].mu["w"].shape  # [R, ceil(n / R)]
+        (4, 2)
     """
     check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
     op = "mean" if reduction == "mean" else "add"

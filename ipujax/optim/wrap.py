@@ -1,4 +1,4 @@
-"""How one optax transformation is built around another."""
+"""Building one optax transformation around another, and checks of its arguments."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def around(
     tx: optax.GradientTransformation,
     build: Callable[[optax.GradientTransformationExtraArgs], tuple[Any, Any]],
 ) -> optax.GradientTransformationExtraArgs:
-    """The transformation of the (init, update) that `build` makes of the inner one.
+    """The transformation whose (init, update) `build` makes from the inner one.
 
     Raises:
-        ConfigError: `tx` is no optax transformation.
+        ConfigError: `tx` is not an optax transformation.
     """
     import optax
 
@@ -44,18 +44,18 @@ def check_choice(where: str, name: str, value: str, choices: tuple[str, ...]) ->
 
 
 def check_not_summed(where: str, grads: Any, axis_name: Any) -> None:
-    """Refuses gradients that JAX has summed over the replicas already.
+    """Refuses gradients that JAX has already summed over the replicas.
 
-    Inside of `shard_map(check_vma=True)` derivatives by a value that all replicas share are sums
-    over them: a second reduction would scale them.
+    Inside `shard_map(check_vma=True)` the derivative by a value that all replicas share is a sum
+    over replicas: a second reduction would scale it.
     """
     if not jax_compat.varying_axes(jax.lax.axis_index(axis_name)):
-        return  # nothing is known of which values vary
+        return  # JAX does not track which values vary
     names = set(axis_name) if isinstance(axis_name, tuple) else {axis_name}
     for path, leaf in jax.tree_util.tree_leaves_with_path(grads):
         if not names <= jax_compat.varying_axes(leaf):
             raise ReplicationError(
-                f"[{where}] needs gradients of each replica; got one that is equal on all, and so "
-                f"was summed by shard_map, at {jax.tree_util.keystr(path) or 'the top'}. Pass "
-                "shard_map(check_vma=False), use ipu.pmap, or leave this transformation out."
+                f"[{where}] needs the gradients of each replica; got one that shard_map has summed "
+                f"over the replicas, at {jax.tree_util.keystr(path) or 'the top'}. Use ipu.pmap or "
+                "shard_map(check_vma=False), or remove this transformation."
             )

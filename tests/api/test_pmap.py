@@ -215,7 +215,7 @@ def test_more_replicas_than_devices(replicas):
 
 def test_replicas_inside_of_replicas(replicas):
     inner = ipu.pmap(lambda x: x)
-    with pytest.raises(ipu.ReplicationError, match="outside of other replicas"):
+    with pytest.raises(ipu.ReplicationError, match="outside all other replicas"):
         ipu.pmap(inner, devices=replicas(4))(np.zeros((4, 4)))
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from ipujax.cli.main import WORDS, main
+from ipujax.cli.main import LABORATORY, WORDS, main
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_without_a_word_it_says_what_there_is(capsys):
@@ -85,6 +89,23 @@ def test_without_the_extension_words_say_so(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ipujax._poplar._poplar", None)
     assert main(["devices"]) == 1
     assert "[plugin] needs its built extension" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", sorted(LABORATORY))
+def test_an_installed_package_says_where_its_laboratory_is(run_python, tmp_path: Path, word):
+    """A copy of the package stands for a wheel: it holds no tests."""
+    shutil.copytree(
+        ROOT / "ipujax", tmp_path / "ipujax", ignore=shutil.ignore_patterns("__pycache__", "*.so")
+    )
+    run = run_python("-P", "-m", "ipujax", word, "--all", env={"PYTHONPATH": str(tmp_path)})
+    assert run.returncode == 1
+    assert run.stderr == (
+        f"[{word}] needs the source tree of ipujax; got the installed package in {tmp_path}. "
+        f"Clone the repository and run python -m ipujax {word} there.\n"
+    )
+    run = run_python("-P", "-m", "ipujax", "--help", env={"PYTHONPATH": str(tmp_path)})
+    assert run.returncode == 0
+    assert word in run.stdout
 
 
 @pytest.mark.parametrize(

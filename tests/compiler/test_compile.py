@@ -158,14 +158,14 @@ def test_one_program_is_always_the_same_bytes():
 
 
 def test_a_context_is_lent_until_it_has_read_its_fill(monkeypatch):
-    monkeypatch.setattr(jax_compat, "_idle_contexts", [])
-    monkeypatch.setattr(jax_compat, "_CONTEXT_BYTES", 100)
+    monkeypatch.setattr(jax_compat.modules, "_idle_contexts", [])
+    monkeypatch.setattr(jax_compat.modules, "_CONTEXT_BYTES", 100)
     with jax_compat.lent_context(60) as first, jax_compat.lent_context(1) as other:
         assert other is not first  # nobody else has it meanwhile
-    jax_compat._idle_contexts.remove((other, 99))
+    jax_compat.modules._idle_contexts.remove((other, 99))
     with jax_compat.lent_context(60) as again:
         assert again is first
-    assert jax_compat._idle_contexts == []
+    assert jax_compat.modules._idle_contexts == []
 
 
 def test_threads_compile_at_once():

@@ -1,0 +1,1 @@
+"""Runs the test suites that other people wrote for JAX, on "ipu" and on JAX's CPU backend."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ipujax.conformance.gradients import chosen_for_gradients
-from ipujax.conformance.harnesses import all_harnesses, chosen
-from ipujax.conformance.page import bad
-from ipujax.conformance.runner import GRADIENT_WORKER, run_harnesses
+from tests.conformance.gradients import chosen_for_gradients
+from tests.conformance.harnesses import all_harnesses, chosen
+from tests.conformance.page import bad
+from tests.conformance.runner import GRADIENT_WORKER, run_harnesses
 
 #: `make conformance` runs all; so many of each group take about two minutes on two cores.
 PER_GROUP = 3

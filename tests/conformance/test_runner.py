@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ipujax.conformance import runner
-from ipujax.conformance.comparison import difference
-from ipujax.conformance.harnesses import Harness, chosen
-from ipujax.conformance.page import bad, page, summary
-from ipujax.conformance.tolerances import bound
+from tests.conformance import runner
+from tests.conformance.comparison import difference
+from tests.conformance.harnesses import Harness, chosen
+from tests.conformance.page import bad, page, summary
+from tests.conformance.tolerances import bound
 
 #: A worker whose harness 3 crashes and whose harness 5 stands still.
 WORKER = """

@@ -45,7 +45,7 @@ def _programs(kind: str, how: str) -> Check:
     from tests.fuzz.programs.compare import compare, switched_off
     from tests.fuzz.programs.program import from_seed
 
-    interpreter = Oracle("interpreter", timeout=20.0)
+    interpreter = Oracle("interpreter", timeout=120.0)
     atexit.register(interpreter.close)
 
     def one(seed: int) -> dict:

@@ -37,7 +37,7 @@ def test_pure_callback_keeps_dtypes(dtype):
 
 
 def test_a_short_callback_was_made_when_the_call_returns():
-    """As on JAX's CPU backend; what takes longer is not waited for (tests/plugin)."""
+    """As on JAX's CPU backend; what takes longer is not waited for (tests/xla_plugin)."""
     seen = []
     f = jax.jit(lambda x: (jax.debug.callback(lambda v: seen.append(int(v)), x), x + 1)[1])
     for i in range(100):

@@ -172,12 +172,12 @@ def test_pbroadcast_on_one_device() -> None:
 
 
 def test_what_only_a_gpu_can_is_refused_by_name() -> None:
-    from ipujax import jax_compat
     from ipujax.errors import UnsupportedOpError
+    from ipujax.jax_compat import lowerings
 
-    fused = jax_compat._cudnn_primitives()["dot_product_attention_fwd"]
+    fused = lowerings._cudnn_primitives()["dot_product_attention_fwd"]
     with pytest.raises(UnsupportedOpError, match=r"dot_product_attention_fwd: .*cuDNN"):
-        jax_compat._refuse_primitive(fused.name, None)
+        lowerings._refuse_primitive(fused.name, None)
 
 
 def test_half_precision_is_refused_as_on_the_cpu() -> None:

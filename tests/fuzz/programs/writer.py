@@ -237,7 +237,7 @@ class Writer:
                 OPS[name][0](self)
         except NotApplicableError:
             return False
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
             self.shared.rejected[f"{name}: {str(error)[:300]}"] += 1
             return False
         return True

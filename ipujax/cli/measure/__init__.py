@@ -1,1 +1,0 @@
-"""What `python -m ipujax bench` measures: programs, timing, host memory, cycle counts."""

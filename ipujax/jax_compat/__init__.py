@@ -1,0 +1,53 @@
+"""Every use of jax's and jaxlib's private parts, by theme: no other package of ipujax has any.
+
+Each function is one dependence, with its reason. All were tested with the series in
+`versions.TESTED`; any other series is refused at load. Private modules are imported inside the
+functions, so that `check_versions` speaks before an import fails.
+"""
+
+from ipujax.jax_compat.callbacks import CALLBACK_TARGET as CALLBACK_TARGET
+from ipujax.jax_compat.callbacks import allow_callbacks as allow_callbacks
+from ipujax.jax_compat.compilation import estimate_costs_by_compiling as estimate_costs_by_compiling
+from ipujax.jax_compat.compilation import (
+    outlive_interrupted_compiles as outlive_interrupted_compiles,
+)
+from ipujax.jax_compat.compilation import show_text_on_demand as show_text_on_demand
+from ipujax.jax_compat.compilation_cache import allow_persistent_cache as allow_persistent_cache
+from ipujax.jax_compat.compilation_cache import replace_cache_entries as replace_cache_entries
+from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
+from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu
+from ipujax.jax_compat.lowerings import lower_named_platforms_only as lower_named_platforms_only
+from ipujax.jax_compat.lowerings import lower_reduce_scatter as lower_reduce_scatter
+from ipujax.jax_compat.mapped_axes import abstract_result as abstract_result
+from ipujax.jax_compat.mapped_axes import (
+    allow_vmap_of_grouped_all_to_all as allow_vmap_of_grouped_all_to_all,
+)
+from ipujax.jax_compat.mapped_axes import mapped_axes as mapped_axes
+from ipujax.jax_compat.mapped_axes import varying_axes as varying_axes
+from ipujax.jax_compat.modules import deserialize_artifact as deserialize_artifact
+from ipujax.jax_compat.modules import is_undecodable as is_undecodable
+from ipujax.jax_compat.modules import lent_context as lent_context
+from ipujax.jax_compat.modules import parse_module as parse_module
+from ipujax.jax_compat.modules import refine_shapes as refine_shapes
+from ipujax.jax_compat.modules import run_passes as run_passes
+from ipujax.jax_compat.modules import serialize_artifact as serialize_artifact
+from ipujax.jax_compat.modules import stablehlo_version as stablehlo_version
+from ipujax.jax_compat.platform import PLATFORM as PLATFORM
+from ipujax.jax_compat.platform import allow_donation as allow_donation
+from ipujax.jax_compat.platform import is_registered as is_registered
+from ipujax.jax_compat.platform import register_platform as register_platform
+from ipujax.jax_compat.platform import register_refusal as register_refusal
+from ipujax.jax_compat.programs import evaluate_module as evaluate_module
+from ipujax.jax_compat.programs import load_program as load_program
+from ipujax.jax_compat.programs import read_compile_options as read_compile_options
+from ipujax.jax_compat.shardings import INSPECT_TARGET as INSPECT_TARGET
+from ipujax.jax_compat.shardings import allow_inspect_sharding as allow_inspect_sharding
+from ipujax.jax_compat.shardings import hlo_sharding as hlo_sharding
+from ipujax.jax_compat.shardings import sharding_bytes as sharding_bytes
+from ipujax.jax_compat.transfers import allow_dlpack as allow_dlpack
+from ipujax.jax_compat.transfers import follow_transfer_guard as follow_transfer_guard
+from ipujax.jax_compat.transfers import refuse_other_memories as refuse_other_memories
+from ipujax.jax_compat.versions import TESTED as TESTED
+from ipujax.jax_compat.versions import check_versions as check_versions
+from ipujax.jax_compat.watched_calls import WatchedCall as WatchedCall
+from ipujax.jax_compat.watched_calls import watch_calls as watch_calls

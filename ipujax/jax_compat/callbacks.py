@@ -1,0 +1,95 @@
+"""Python callbacks, lowered to custom calls of the plugin's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.interpreters import mlir
+
+from ipujax import host_callbacks
+from ipujax.jax_compat.platform import PLATFORM
+
+CALLBACK_TARGET = "ipu_python_callback"
+
+
+def allow_callbacks() -> None:
+    """Lowers every kind of Python callback to a custom call that carries the callback's id.
+
+    `pure_callback`, `io_callback` and checkify use `emit_python_callback`, which refuses unknown
+    platforms; `debug.print` and `debug.callback` have lowering rules for named platforms only.
+    """
+    from jax._src import callback, debugging
+
+    others = callback.emit_python_callback
+
+    def emit(ctx: Any, function: Any, token: Any, *args: Any, **kwargs: Any) -> Any:
+        if tuple(ctx.module_context.platforms) == (PLATFORM,):
+            return _emit_callback(ctx, function, token, *args, **kwargs)
+        return others(ctx, function, token, *args, **kwargs)
+
+    callback.emit_python_callback = emit
+    # Not cacheable: two uses of one callback must not share an id's lifetime.
+    for primitive, rule in (
+        (debugging.debug_callback_p, debugging.debug_callback_lowering),
+        (debugging.debug_print_p, debugging.debug_print_lowering_rule),
+    ):
+        mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=False)
+
+
+def _emit_callback(
+    ctx: Any,
+    function: Callable[..., Sequence[object]],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[Any],
+    result_avals: Sequence[Any],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[Sequence[Any], Any, Any]:
+    """`custom_call @ipu_python_callback(token?, operands)`; signature and results are JAX's."""
+    from jax._src import dtypes
+    from jax._src.interpreters import mlir as private_mlir
+
+    del returns_token, partitioned
+
+    x64 = bool(jax.config.jax_enable_x64)  # callbacks run on other threads
+
+    def canonical(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
+        # Results may be Python numbers and lists; JAX gives them its default dtypes.
+        with jax.enable_x64(x64):
+            return tuple(dtypes.canonicalize_value(np.asarray(a)) for a in function(*arguments))
+
+    handle = host_callbacks.register(
+        canonical,
+        [aval.shape for aval in result_avals],
+        [aval.dtype for aval in result_avals],
+        [aval.dtype for aval in operand_avals],
+    )
+    # The first keeps the callback alive, the second keeps its program out of the disk cache.
+    ctx.module_context.add_keepalive(handle)
+    ctx.module_context.add_host_callback(canonical)
+
+    result_types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals]
+    if token is not None:
+        operands = [token, *operands]
+        result_types = [mlir.token_type(), *result_types]
+    call = private_mlir.custom_call(
+        CALLBACK_TARGET,
+        result_types=result_types,
+        operands=operands,
+        backend_config=handle.callback_id,
+        has_side_effect=has_side_effect,
+    )
+    # JAX's sharding has no entry for the token; MLIR's verifier refuses a wrong count.
+    if sharding is not None and token is None:
+        private_mlir.set_sharding(ctx.module_context, call, sharding)
+    results = list(call.results)
+    if token is not None:
+        token, *results = results
+    return results, token, handle

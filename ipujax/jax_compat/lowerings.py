@@ -1,0 +1,96 @@
+"""Lowering rules for primitives that JAX lowers for other platforms only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from jax.interpreters import mlir
+
+from ipujax.errors import UnsupportedOpError
+from ipujax.jax_compat.platform import PLATFORM
+
+_LINALG = """
+eig eigh geqp3 geqrf hessenberg householder_product lu ormqr schur svd tridiagonal tridiagonal_solve
+"""
+
+
+def lower_linalg_as_on_cpu() -> None:
+    """Lowers linear algebra to custom calls named after LAPACK routines, as for the CPU.
+
+    Most of these primitives have no other lowering; the rest would become loops, slower than one
+    step. Checks and conventions (symmetry, NaN where a factorisation fails) are then JAX's own.
+    """
+    from jax._src.export import _export
+    from jax._src.interpreters import mlir as private_mlir
+    from jax._src.lax import linalg
+
+    on_cpu = private_mlir._platform_specific_lowerings["cpu"]
+    for name in _LINALG.split():
+        primitive = getattr(linalg, f"{name}_p")
+        mlir.register_lowering(primitive, on_cpu[primitive].rule, platform=PLATFORM)
+    mlir.register_lowering(
+        linalg.lu_pivots_to_permutation_p,
+        partial(linalg._lu_pivots_to_permutation_gpu_lowering, target_name_prefix=PLATFORM),
+        platform=PLATFORM,
+    )
+    # Exported programs may hold this target, as they may LAPACK's, which are in the list.
+    _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.add("ipu_lu_pivots_to_permutation")
+
+
+def lower_named_platforms_only() -> None:
+    """Lowers, or refuses with a reason, primitives that JAX lowers for GPUs or TPUs only."""
+    from jax._src.cudnn import scaled_matmul_stablehlo as scaled
+    from jax._src.lax import parallel
+
+    mlir.register_lowering(parallel.pbroadcast_p, parallel._pbroadcast_lowering, platform=PLATFORM)
+    # The product of the operands, each multiplied by its scales first.
+    mlir.register_lowering(
+        scaled._scaled_matmul_p, scaled._scaled_matmul_rocm_lowering, platform=PLATFORM
+    )
+    for name, primitive in _cudnn_primitives().items():
+        mlir.register_lowering(primitive, partial(_refuse_primitive, name), platform=PLATFORM)
+
+
+def _cudnn_primitives() -> dict[str, Any]:
+    from jax._src.cudnn import fused_attention_stablehlo as attention
+
+    names = [f"dot_product_attention_{kind}" for kind in ("fwd", "bwd", "fp8_fwd", "fp8_bwd")]
+    return {name: getattr(attention, f"_{name}_p") for name in names}
+
+
+def _refuse_primitive(name: str, ctx: Any, *operands: Any, **parameters: Any) -> Any:
+    raise UnsupportedOpError([(name, "it calls NVIDIA's cuDNN; pass implementation='xla'", "")])
+
+
+def lower_reduce_scatter(
+    combine: Callable[[Any, Any], Any],
+    ctx: Any,
+    x: Any,
+    axis_name: tuple[Any, ...],
+    axis_index_groups: Any,
+    size: int,
+    dim: int,
+) -> Any:
+    """stablehlo.reduce_scatter with `combine` as its body; JAX's primitive only adds."""
+    from jax._src.lax import parallel
+
+    return parallel._reduce_scatter_lowering(
+        SimpleNamespace(bind=combine),
+        ctx,
+        x,
+        scatter_dimension=dim,
+        axis_name=axis_name,
+        axis_index_groups=axis_index_groups,
+        axis_size=size,
+        tiled=True,
+    )
+
+
+def lower_broadcast(ctx: Any, x: Any, *, axis_name: tuple[Any, ...]) -> Any:
+    """stablehlo.collective_broadcast of the first replica's array."""
+    from jax._src.lax import parallel
+
+    return parallel._pbroadcast_lowering(ctx, x, axis_name=axis_name, source=0)

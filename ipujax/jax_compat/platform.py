@@ -1,0 +1,42 @@
+"""JAX's lists of platforms, with "ipu" added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+PLATFORM = "ipu"
+
+
+def register_platform(library_path: str, options: Callable[[], dict[str, Any]]) -> None:
+    """Registers the plugin's library as the platform "ipu", with priority over CPUs and GPUs."""
+    from jax._src import xla_bridge
+
+    # JAX warns on first use of any other plugin that it is experimental.
+    xla_bridge._nonexperimental_plugins.add(PLATFORM)
+    xla_bridge.register_plugin(PLATFORM, priority=500, library_path=library_path, options=options)
+
+
+def register_refusal(error: Exception) -> None:
+    """Makes JAX raise `error` where it would create the platform's client."""
+    from jax._src import xla_bridge
+
+    def refuse() -> Any:
+        raise error
+
+    xla_bridge.register_backend_factory(PLATFORM, refuse, priority=500, fail_quietly=False)
+
+
+def is_registered() -> bool:
+    """Whether the platform is registered: JAX may load an entry point more than once."""
+    from jax._src import xla_bridge
+
+    return PLATFORM in xla_bridge._backend_factories
+
+
+def allow_donation() -> None:
+    """Adds the platform to those on which JAX does not ignore donation."""
+    from jax._src.interpreters import mlir as private_mlir
+
+    if PLATFORM not in private_mlir._platforms_with_donation:
+        private_mlir._platforms_with_donation.append(PLATFORM)

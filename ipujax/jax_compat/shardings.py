@@ -1,0 +1,73 @@
+"""Shardings as XLA's protocol buffers, and `inspect_array_sharding`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax.interpreters import mlir
+
+from ipujax import host_callbacks
+from ipujax.jax_compat.platform import PLATFORM
+
+INSPECT_TARGET = "ipu_inspect_sharding"
+
+
+def allow_inspect_sharding() -> None:
+    """Lowers `inspect_array_sharding` over several devices to a call for our partitioner.
+
+    For one device JAX's own rule calls the function at once. For several it emits a custom call
+    that holds the address of a C++ object; this one holds the id of the registered function.
+    """
+    from jax._src import debugging
+
+    others = debugging._inspect_sharding_lowering_rule
+
+    def lower(ctx: Any, value: Any, *, callback: Callable[[Any], None]) -> Sequence[Any]:
+        from jaxlib.mlir import ir
+
+        kept = ctx.module_context.keepalives
+        before = len(kept)
+        others(ctx, value, callback=callback)
+        if len(kept) > before:
+            inspect = kept[-1]
+            # Registered functions return a sequence of results; this one has none.
+            handle = host_callbacks.register(lambda sharding: (inspect(sharding), ())[1], [], [])
+            ctx.module_context.add_keepalive(handle)
+            call = list(ir.InsertionPoint.current.block.operations)[-1].operation
+            call.attributes["call_target_name"] = ir.StringAttr.get(INSPECT_TARGET)
+            call.attributes["backend_config"] = ir.StringAttr.get(handle.callback_id)
+        return []
+
+    mlir.register_lowering(debugging.inspect_sharding_p, lower, platform=PLATFORM)
+
+
+def hlo_sharding(serialised: bytes) -> Any:
+    """What JAX passes to the callback of `inspect_array_sharding`, from `sharding_bytes`."""
+    from jax._src.lib import xla_client
+
+    sharding = xla_client.OpSharding()
+    sharding.ParseFromString(serialised)
+    return xla_client.HloSharding.from_proto(sharding)
+
+
+def sharding_bytes(devices: np.ndarray | None, copies: bool) -> bytes:
+    """A serialised xla.OpSharding, as PJRT passes it to JAX.
+
+    Args:
+        devices: the device of each block, with one dimension for each of the tensor's; None for a
+            replicated tensor.
+        copies: whether `devices` has one more dimension, of devices that hold the same block.
+    """
+    from jax._src.lib import xla_client
+
+    sharding = xla_client.OpSharding()
+    if devices is None:
+        sharding.type = xla_client.OpSharding.Type.REPLICATED
+    else:
+        sharding.type = xla_client.OpSharding.Type.OTHER
+        sharding.tile_assignment_dimensions = list(devices.shape)
+        sharding.tile_assignment_devices = devices.reshape(-1).tolist()
+        sharding.replicate_on_last_tile_dim = copies
+    return bytes(sharding.SerializeToString())

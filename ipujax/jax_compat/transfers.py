@@ -1,0 +1,104 @@
+"""Transfers of arrays: to other memories, by DLPack, under transfer guards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.interpreters import mlir
+
+from ipujax import placement
+from ipujax.jax_compat.platform import PLATFORM
+
+
+def refuse_other_memories() -> None:
+    """Makes `device_put` into host memory or another layout an error, jitted or not.
+
+    JAX's rule for platforms that it does not know ignores both.
+    """
+    from jax._src import core, dispatch
+    from jax._src.layout import Format
+
+    def lower(ctx: Any, *values: Any, devices: Sequence[Any], **parameters: Any) -> Sequence[Any]:
+        del parameters
+        for aval, target in zip(ctx.avals_in, devices, strict=True):
+            if isinstance(target, Format):
+                if target.layout is not None:
+                    layout = str(target.layout._to_xla_layout(aval.dtype))
+                    placement.check_layout("device_put", layout, aval.ndim)
+                target = target.sharding
+            if isinstance(target, core.MemorySpace):
+                placement.check_memory("device_put", core.mem_space_to_kind(target))
+            placement.check_memory("device_put", getattr(target, "memory_kind", None))
+        return values
+
+    mlir.register_lowering(dispatch.device_put_p, lower, platform=PLATFORM)
+
+
+def allow_dlpack() -> None:
+    """Exports arrays by DLPack as CPU arrays, without a copy: they are in host memory.
+
+    DLPack has no device type for IPUs, and jaxlib refuses platforms that it does not know.
+    """
+    from jax._src import array, dlpack
+
+    device_of, to_dlpack = array.ArrayImpl.__dlpack_device__, dlpack._to_dlpack
+
+    def dlpack_device(self: Any) -> tuple[Any, int]:
+        if self.platform() == PLATFORM and len(self.sharding.device_set) == 1:
+            return dlpack.DLDeviceType.kDLCPU, 0
+        return device_of(self)
+
+    def capsule(
+        x: Any, stream: Any, src_device: Any = None, device: Any = None, copy: bool | None = None
+    ) -> Any:
+        if x.platform() != PLATFORM or (device is not None and device.platform != "cpu"):
+            return to_dlpack(x, stream, src_device, device, copy)
+        same = _on_cpu_backend(x)
+        return to_dlpack(same, stream, same.device, None, copy)
+
+    array.ArrayImpl.__dlpack_device__ = dlpack_device
+    dlpack._to_dlpack = capsule
+
+
+def _on_cpu_backend(x: Any) -> Any:
+    """An array of the CPU backend that shares the memory of `x` and keeps it alive."""
+    try:
+        cpu = jax.devices("cpu")[0]
+    except RuntimeError as error:
+        raise BufferError(
+            f"[dlpack] needs JAX's CPU backend; got: {error}. "
+            "Set JAX_PLATFORMS=ipu,cpu or use np.asarray."
+        ) from error
+    with jax.transfer_guard_host_to_device("allow"):
+        return jax.device_put(np.asarray(x), cpu)
+
+
+def follow_transfer_guard(tell: Callable[[bool | None, bool], None]) -> None:
+    """Tells the plugin when `jax.transfer_guard_device_to_host` is set; jaxlib does not.
+
+    Args:
+        tell: takes whether this thread is guarded (None: as the process), and whether the process
+            is.
+    """
+    from jax._src import config
+    from jax._src.lib import guard_lib
+
+    others = config._update_transfer_guard
+
+    def guards(level: Any) -> bool | None:
+        return None if level is None else level != guard_lib.TransferGuardLevel.ALLOW
+
+    def share() -> None:
+        thread, process = guard_lib.thread_local_state(), guard_lib.global_state()
+        tell(guards(thread.device_to_host), bool(guards(process.device_to_host)))
+
+    def update(state: Any, key: str, value: str | None) -> None:
+        others(state, key, value)
+        if key == "device_to_host":
+            share()
+
+    config._update_transfer_guard = update
+    share()

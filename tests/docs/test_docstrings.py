@@ -1,0 +1,58 @@
+"""Examples in docstrings run and print what they say; every public function has one."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import ipujax as ipu
+
+#: What examples may use without importing it.
+NAMES = {"ipu": ipu, "jax": jax, "jnp": jnp, "np": np, "optax": optax}
+
+
+def docstrings() -> Iterator[doctest.DocTest]:
+    """Of all modules, classes and functions of the package."""
+    finder = doctest.DocTestFinder()
+    for module in pkgutil.walk_packages(ipu.__path__, "ipujax."):
+        if not module.name.endswith(("__main__", "._poplar")):
+            yield from finder.find(importlib.import_module(module.name), extraglobs=NAMES)
+
+
+DOCSTRINGS = list(docstrings())
+EXAMPLES = [found for found in DOCSTRINGS if found.examples]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_examples_print_what_they_say(example: doctest.DocTest):
+    said: list[str] = []
+    outcome = doctest.DocTestRunner(verbose=False).run(example, out=said.append)
+    assert outcome.failed == 0, "".join(said)
+
+
+@pytest.mark.parametrize("package", [ipu, ipu.optim], ids=["ipujax", "ipujax.optim"])
+def test_every_public_function_has_an_example(package):
+    functions = {
+        f"{function.__module__}.{name}"
+        for name, function in vars(package).items()
+        if inspect.isfunction(function)
+    }
+    assert functions
+    assert functions - {example.name for example in EXAMPLES} == set()
+
+
+def test_no_example_is_skipped():
+    """What stands under "Example:" runs only with `>>>` in front of it."""
+    announced = {d.name for d in DOCSTRINGS if re.search(r"^ *Examples?:$", d.docstring, re.M)}
+    assert announced
+    assert announced - {example.name for example in EXAMPLES} == set()
