@@ -10,6 +10,8 @@
 namespace popx {
 namespace {
 
+using native::Access;
+
 std::uint64_t bytesOf(const poplar::Graph& graph, const poplar::Tensor& t) {
   return t.numElements() * graph.getTarget().getTypeSize(t.elementType());
 }
@@ -17,25 +19,7 @@ std::uint64_t bytesOf(const poplar::Graph& graph, const poplar::Tensor& t) {
 }  // namespace
 
 poplar::Type typeOfDtype(const std::string& dtype) {
-  static const std::pair<const char*, poplar::Type> kTypes[] = {
-      {"bool", poplar::BOOL},
-      {"int8", poplar::SIGNED_CHAR},
-      {"uint8", poplar::UNSIGNED_CHAR},
-      {"int16", poplar::SHORT},
-      {"uint16", poplar::UNSIGNED_SHORT},
-      {"int32", poplar::INT},
-      {"uint32", poplar::UNSIGNED_INT},
-      {"int64", poplar::LONGLONG},
-      {"uint64", poplar::UNSIGNED_LONGLONG},
-      {"float16", poplar::HALF},
-      {"bfloat16", poplar::UNSIGNED_SHORT},
-      {"float32", poplar::FLOAT},
-      {"float64", popx::DOUBLE}};
-  for (const auto& [name, type] : kTypes) {
-    if (dtype == name) return type;
-  }
-  throw poplar::poplar_error("[popx.host_callback] needs a dtype the device holds; got '" + dtype +
-                             "'. Convert in the callback.");
+  return poplar::Type(native::elementTypeOf(dtype));
 }
 
 std::vector<poplar::Tensor> hostCallback(poplar::Graph& graph, const std::string& id,

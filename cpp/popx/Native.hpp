@@ -4,6 +4,7 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/kernels/FftPlan.hpp"
+#include "engine/kernels/HostCallback.hpp"
 #include "engine/kernels/MatrixBatch.hpp"
 #include "engine/kernels/ReduceBody.hpp"
 #include "engine/kernels/SortKeys.hpp"

@@ -9,6 +9,10 @@
 namespace popx {
 namespace {
 
+using native::Access;
+using native::Cost;
+using Integers = std::vector<std::int64_t>;
+
 /// Where one dimension's elements [first, last) of t go in the result.
 struct Edge {
   std::int64_t size = 0, first = 0, last = 0, start = 0;

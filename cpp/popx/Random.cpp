@@ -10,6 +10,10 @@
 namespace popx {
 namespace {
 
+using native::Access;
+using native::ceilDiv;
+using native::Cost;
+
 Cost bitsCost(const poplar::Graph& graph, const poplar::Tensor& bits, bool threefry) {
   Cost cost;
   const auto& target = graph.getTarget();

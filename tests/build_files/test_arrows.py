@@ -92,7 +92,9 @@ def test_public_headers_show_nothing_that_is_internal():
     shown = [
         f"{file} -> {name}"
         for file, names in _cpp_includes().items()
-        if file.endswith(".hpp") and "/internal/" not in file and _room(file) not in {"engine", "popx"}
+        if file.endswith(".hpp")
+        and "/internal/" not in file
+        and _room(file) not in {"engine", "popx"}
         for name in names
         if "/internal/" in name
     ]

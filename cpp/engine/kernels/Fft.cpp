@@ -8,6 +8,7 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/kernels/FftPlan.hpp"
+#include "engine/kernels/MatrixBatch.hpp"
 
 /// The kernel "popx.fft": one dimension after another. The first reads the operand, the others work
 /// in place on the result (IRFFT: on a copy). All operands are row-major.

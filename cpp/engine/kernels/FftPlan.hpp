@@ -6,6 +6,13 @@
 #include "engine/ThreadPool.hpp"
 #include "engine/kernels/FftPasses.hpp"
 
+namespace ipujax::engine {
+
+/// Which transform a step "popx.fft" does; popx/Fft.hpp says what they are.
+enum class FftType { FFT, IFFT, RFFT, IRFFT };
+
+}  // namespace ipujax::engine
+
 namespace ipujax::engine::fourier {
 
 /// Many complex lines of one length. Strides are in floats. Real and imaginary parts lie apart; a

@@ -1,3 +1,5 @@
+#include "engine/kernels/HostCallback.hpp"
+
 #include <memory>
 #include <sstream>
 
@@ -61,11 +63,28 @@ void checkCallback(StepCheck& check) {
       static_cast<std::size_t>(check.integer("num_results", 0, static_cast<std::int64_t>(n)));
   for (std::size_t i = 0; i < n; ++i) {
     const auto operand = i < n - results ? check.read(i) : check.written(i);
-    operand.isContiguous().isOf(typeOfDtype(dtypes[i]).element());
+    operand.isContiguous().isOf(elementTypeOf(dtypes[i]));
   }
 }
 
 const RegisterKernel kCallback{"popx.host_callback", makeCallback, checkCallback};
 
 }  // namespace
+
+ElementType elementTypeOf(const std::string& dtype) {
+  static const std::pair<const char*, ElementType> kTypes[] = {
+      {"bool", ElementType::kBool},       {"int8", ElementType::kInt8},
+      {"uint8", ElementType::kUInt8},     {"int16", ElementType::kInt16},
+      {"uint16", ElementType::kUInt16},   {"int32", ElementType::kInt32},
+      {"uint32", ElementType::kUInt32},   {"int64", ElementType::kInt64},
+      {"uint64", ElementType::kUInt64},   {"float16", ElementType::kHalf},
+      {"bfloat16", ElementType::kUInt16}, {"float32", ElementType::kFloat},
+      {"float64", ElementType::kDouble}};
+  for (const auto& [name, type] : kTypes) {
+    if (dtype == name) return type;
+  }
+  throw poplar_error("[popx.host_callback] needs a dtype the device holds; got '" + dtype +
+                     "'. Convert in the callback.");
+}
+
 }  // namespace ipujax::engine

@@ -74,8 +74,8 @@ class Threefry final : public Kernel {
   void block(const State& state, T* out, std::int64_t at, std::int64_t n) const {
     std::uint32_t first[kBlock];
     std::uint32_t second[kBlock];
-    poprand::counterBits().threefry(first, second, state.low + static_cast<std::uint64_t>(at), n,
-                                    lowWord(state.key), highWord(state.key));
+    counterBits().threefry(first, second, state.low + static_cast<std::uint64_t>(at), n,
+                           lowWord(state.key), highWord(state.key));
     if constexpr (sizeof(T) == 8) {
       for (std::int64_t i = 0; i < n; ++i)
         out[at + i] = first[i] | static_cast<std::uint64_t>(second[i]) << 32;
@@ -127,8 +127,8 @@ class Philox final : public Kernel {
   void block(const State& state, T* out, std::int64_t at, std::int64_t n) const {
     std::uint32_t words[4 * kBlock];
     const std::uint64_t low = state.low + static_cast<std::uint64_t>(at);
-    poprand::counterBits().philox(words, low, state.high + (low < state.low ? 1 : 0), n,
-                                  lowWord(state.key), highWord(state.key));
+    counterBits().philox(words, low, state.high + (low < state.low ? 1 : 0), n, lowWord(state.key),
+                         highWord(state.key));
     const std::int64_t first = at * kPerCounter;
     const std::int64_t count = std::min(n * kPerCounter, elements_ - first);
     for (std::int64_t i = 0; i < count; ++i) {

@@ -6,6 +6,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
 #include "engine/kernels/SelectAndScatterLoops.hpp"
+#include "engine/kernels/Window.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine {

@@ -22,9 +22,9 @@ struct Side {
 };
 
 /// Reads a comparator's program as a lexicographic order.
-class Reader {
+class KeyReader {
  public:
-  explicit Reader(const ExprProgram& program)
+  explicit KeyReader(const ExprProgram& program)
       : program_(program), inputs_(static_cast<std::int32_t>(program.numInputs())) {}
 
   bool read(std::int32_t value, std::vector<SortKey>& keys) const {
@@ -207,7 +207,7 @@ const SortLoops& sortLoops() {
 
 std::optional<std::vector<SortKey>> sortKeysOf(const ExprProgram& comparator) {
   std::vector<SortKey> keys;
-  if (!Reader(comparator).read(comparator.outputs()[0], keys)) return std::nullopt;
+  if (!KeyReader(comparator).read(comparator.outputs()[0], keys)) return std::nullopt;
   for (const SortKey& key : keys) {  // double has no keys: it is sorted by comparison
     if (comparator.inputTypes()[2 * key.operand] == ElementType::kDouble) return std::nullopt;
   }

@@ -114,6 +114,9 @@ class Builder:
         return variable
 
     def map(self, expressions: list[Any], tensors: list[Any], debug: Any) -> list[Any]:
+        if len(expressions) == 1:
+            (expression,) = expressions
+            return [ipu.popops.map(self.graph, expression, tensors, self.program, debug)]
         return list(ipu.popx.map(self.graph, expressions, tensors, self.program, debug))
 
     def round_bfloat16(self, op: Op, tensors: Sequence[Any]) -> list[Any]:

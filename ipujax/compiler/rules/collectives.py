@@ -15,7 +15,7 @@ from typing import Any
 from ipujax.compiler.ir import Op, Value
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.elementwise import build_all, typed_constant
+from ipujax.compiler.rules.elementwise import build_all, plain_body, typed_constant
 from ipujax.compiler.rules.registry import rule
 from ipujax.errors import InvalidProgramError
 
@@ -216,14 +216,7 @@ def _comm_group(builder: Builder, groups: Groups) -> Any:
 
 def operator_of(op: Op) -> str | None:
     """The name of the operator that the op's body is; None where it is none."""
-    (region,) = op.regions
-    if len(region.ops) != 1:
-        return None
-    (inner,) = region.ops
-    is_plain = (
-        inner.operands in (region.args, region.args[::-1]) and region.results == inner.results
-    )
-    return OPERATORS.get(inner.name) if is_plain else None
+    return OPERATORS.get(plain_body(op.regions[0]) or "")
 
 
 def _is_gcl(name: str, values: Sequence[Value]) -> bool:

@@ -230,6 +230,15 @@ def body_expressions(block: Block) -> list[Expr]:
     return [known[value] if value in known else typed_constant(value) for value in block.results]
 
 
+def plain_body(block: Block) -> str | None:
+    """The name of the one op that the region is, of its two arguments in either order."""
+    if len(block.ops) != 1:
+        return None
+    (inner,) = block.ops
+    is_plain = inner.operands in (block.args, block.args[::-1]) and block.results == inner.results
+    return inner.name if is_plain else None
+
+
 def body_refusals(block: Block, op: Op) -> list[tuple[str, str, str]]:
     """What of a region is more than arithmetic on its arguments: (op, reason, source line)."""
     own = set(block.args)

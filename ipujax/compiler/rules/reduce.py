@@ -7,18 +7,37 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.elementwise import body_expressions, build_all, typed_constant
+from ipujax.compiler.rules.elementwise import (
+    body_expressions,
+    build_all,
+    plain_body,
+    typed_constant,
+)
 from ipujax.compiler.rules.registry import rule
 
 
 @rule("reduce")
 def reduce(builder: Builder, op: Op) -> Sequence[Any]:
-    """Several arrays at once; the body is any expression of two elements per array."""
+    """One array by an operation of popops, or several at once by any body."""
     count = len(op.results)
     tensors = builder.operands(op)
+    operation = _operation(op)
+    if operation is not None:
+        params = ipu.popops.ReduceParams(getattr(ipu.popops.Operation, operation))
+        result = ipu.popops.reduce(
+            builder.graph,
+            tensors[0],
+            list(op.attrs["dimensions"]),
+            params,
+            builder.program,
+            builder.debug(op),
+        )
+        return builder.round_bfloat16(op, [result])
     results = ipu.popx.reduce(
         builder.graph,
         tensors[:count],
@@ -29,6 +48,33 @@ def reduce(builder: Builder, op: Op) -> Sequence[Any]:
         builder.debug(op),
     )
     return builder.round_bfloat16(op, results)
+
+
+#: The popops::Operation of a body, and the initial value that changes no result.
+_OPERATIONS = {
+    "add": ("ADD", 0),
+    "multiply": ("MUL", 1),
+    "minimum": ("MIN", 1),
+    "maximum": ("MAX", -1),
+}
+#: What popops::reduce takes. It has no 64-bit types.
+_REDUCED_DTYPES = frozenset({"f32", "f16", "bf16", "i32", "ui32"})
+
+
+def _operation(op: Op) -> str | None:
+    """The popops::Operation that the op is: one array, reduced from the neutral value."""
+    operation = _OPERATIONS.get(plain_body(op.regions[0]) or "")
+    init = op.operands[1]
+    if operation is None or not init.is_splat or init.dtype not in _REDUCED_DTYPES:
+        return None
+    name, neutral = operation
+    given = init.const.reshape(-1)[:1]
+    if name in ("MIN", "MAX"):
+        limits = np.iinfo(given.dtype) if given.dtype.kind in "iu" else None
+        largest = limits.max if limits else np.inf
+        smallest = limits.min if limits else -np.inf
+        neutral = largest if name == "MIN" else smallest
+    return name if given.tobytes() == given.dtype.type(neutral).tobytes() else None
 
 
 @rule("reduce_window")

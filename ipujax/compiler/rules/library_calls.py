@@ -1,0 +1,102 @@
+"""Which functions of Poplar's libraries a rule calls, as its source says; for docs/ops.md."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+from ipujax.compiler.rules.builder import Builder
+
+LIBRARIES = ("popops", "poplin", "popnn", "poprand", "gcl", "popx")
+
+#: What each function of popx is on hardware: the public calls it is composed of, or NOT_YET, where
+#: the model alone has it.
+NOT_YET = "not yet"
+HARDWARE: Mapping[str, tuple[str, ...] | str] = {
+    "allGather": NOT_YET,
+    "allGatherToDestination": NOT_YET,
+    "allReduce": NOT_YET,
+    "allToAll": NOT_YET,
+    "allToAllToDestination": NOT_YET,
+    "broadcast": NOT_YET,
+    "cholesky": NOT_YET,
+    "collectivePermute": NOT_YET,
+    "eig": NOT_YET,
+    "eigh": NOT_YET,
+    "fft": NOT_YET,
+    "gather": NOT_YET,
+    "hessenberg": NOT_YET,
+    "hostCallback": NOT_YET,
+    "householderMultiply": NOT_YET,
+    "householderProduct": NOT_YET,
+    "lu": NOT_YET,
+    "map": ("popops.map",),
+    "pad": NOT_YET,
+    "permutationOfPivots": NOT_YET,
+    "qr": NOT_YET,
+    "qrWithPivots": NOT_YET,
+    "reduce": NOT_YET,
+    "reduceScatter": NOT_YET,
+    "reduceWindow": NOT_YET,
+    "rngBitGenerator": NOT_YET,
+    "scatter": NOT_YET,
+    "schur": NOT_YET,
+    "selectAndScatter": NOT_YET,
+    "setHalfOverflow": NOT_YET,
+    "sort": NOT_YET,
+    "svd": NOT_YET,
+    "triangularSolve": NOT_YET,
+    "tridiagonal": NOT_YET,
+    "tridiagonalSolve": NOT_YET,
+}
+
+
+def calls_of(function: Callable[..., Any]) -> list[str]:
+    """The library functions ("popops.map") that a rule may call, itself or through its helpers."""
+    found: set[str] = set()
+    pending, seen = [inspect.unwrap(function)], set()
+    while pending:
+        current = pending.pop()
+        if current in seen or not isinstance(current, FunctionType):
+            continue
+        seen.add(current)
+        tree = _tree(current)
+        found.update(_library_calls(tree))
+        pending.extend(_helpers(current, tree))
+    return sorted(found)
+
+
+@functools.cache
+def _tree(function: FunctionType) -> ast.AST:
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+
+
+def _library_calls(tree: ast.AST) -> Iterator[str]:
+    """Calls of `ipu.popops.map`, and of `popops.map` where `popops` is such a module's name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or node.attr[:1].isupper() or node.attr == "expr":
+            continue
+        library = node.value.attr if isinstance(node.value, ast.Attribute) else _name(node.value)
+        if library in LIBRARIES:
+            yield f"{library}.{node.attr}"
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _helpers(function: FunctionType, tree: ast.AST) -> Iterator[Any]:
+    """Functions of the compiler that it names, and the builder's methods."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            value = function.__globals__.get(node.id)
+            if getattr(value, "__module__", "").startswith("ipujax.compiler"):
+                yield value
+        elif isinstance(node, ast.Attribute) and not isinstance(node.value, ModuleType):
+            if _name(node.value) in ("builder", "self"):
+                yield getattr(Builder, node.attr, None)
