@@ -11,6 +11,7 @@
 #include "popops/OnDevice.hpp"
 
 using namespace poplar;
+using ipujax::engine::parseCodelets;
 using Floats = std::vector<float>;
 
 namespace {

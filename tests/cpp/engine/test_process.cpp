@@ -17,6 +17,9 @@
 
 namespace fs = std::filesystem;
 using namespace poplar;
+using ipujax::engine::CodeletStore;
+using ipujax::engine::runProcess;
+using ipujax::engine::splitArguments;
 
 namespace {
 

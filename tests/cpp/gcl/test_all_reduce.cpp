@@ -9,7 +9,7 @@
 #include "engine/Half.hpp"
 #include "gcl/Collectives.hpp"
 #include "gcl/OnReplicas.hpp"
-#include "gcl/internal/ReplicaGroups.hpp"
+#include "popx/ReplicaGroups.hpp"
 #include "poplar/Engine.hpp"
 #include "popx/Type.hpp"
 

@@ -2,7 +2,7 @@
 #include "Check.hpp"
 #include "gcl/Collectives.hpp"
 #include "gcl/OnReplicas.hpp"
-#include "gcl/internal/ReplicaGroups.hpp"
+#include "popx/ReplicaGroups.hpp"
 
 using gcl::CommGroup;
 using gcl::CommGroupType;

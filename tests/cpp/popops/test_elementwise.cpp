@@ -12,7 +12,7 @@
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
-#include "popops/internal/Map.hpp"
+#include "popx/Map.hpp"
 
 /// Elementwise functions as Poplar programs.
 namespace {

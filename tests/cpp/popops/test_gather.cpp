@@ -3,8 +3,8 @@
 #include "popops/Gather.hpp"
 #include "popops/OnDevice.hpp"
 #include "popops/Scatter.hpp"
-#include "popops/internal/Gather.hpp"
-#include "popops/internal/Scatter.hpp"
+#include "popx/Gather.hpp"
+#include "popx/Scatter.hpp"
 #include "popx/Pad.hpp"
 
 using namespace poplar;

@@ -88,7 +88,7 @@ Case makeCase(const Shape& shape, const std::vector<View>& views, std::mt19937& 
   Case c;
   c.step.kernel = "popx.map";
   const auto program =
-      popx::compileExpr({_1 * _2 + _3, _1 - _2}, {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
+      popops::internal::compileExpr({_1 * _2 + _3, _1 - _2}, {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
   c.step.attributes.set("expr", program.toIntegers());
   c.views = views;
   for (std::size_t o = 0; o < views.size(); ++o) {
@@ -169,7 +169,7 @@ TEST(in_place_and_many_types) {
   StepDesc step;
   step.kernel = "popx.map";
   const auto negative = _1 < 0;
-  const auto program = popx::compileExpr(
+  const auto program = popops::internal::compileExpr(
       {popops::expr::Select(_1 * -2, popops::expr::Const(7), negative), negative}, {poplar::INT});
   step.attributes.set("expr", program.toIntegers());
   const Shape shape{static_cast<std::int64_t>(a.size())};
@@ -189,7 +189,7 @@ TEST(in_place_and_many_types) {
 TEST(a_map_without_inputs_fills) {
   StepDesc step;
   step.kernel = "popx.map";
-  step.attributes.set("expr", popx::compileExpr({popops::expr::Const(poplar::FLOAT, 2.5f)},
+  step.attributes.set("expr", popops::internal::compileExpr({popops::expr::Const(poplar::FLOAT, 2.5f)},
                                                 std::vector<poplar::Type>{})
                                   .toIntegers());
   const Shape shape{30, 40};
@@ -206,7 +206,7 @@ TEST(damaged_steps_are_refused) {
   StepDesc step;
   step.kernel = "popx.map";
   step.attributes.set("expr",
-                      popx::compileExpr({_1 + _2}, {poplar::INT, poplar::INT}).toIntegers());
+                      popops::internal::compileExpr({_1 + _2}, {poplar::INT, poplar::INT}).toIntegers());
   CHECK_THROWS(check::declared(step), "needs 3 operands; it has 0");
   const View dense{{1}, 0, 1};
   step.operands.assign(3, operand({4}, dense, ElementType::kFloat, Access::kRead));

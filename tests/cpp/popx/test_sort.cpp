@@ -9,7 +9,7 @@
 #include "Check.hpp"
 #include "popops/Expr.hpp"
 #include "popops/internal/ExprCompile.hpp"
-#include "popops/internal/Sort.hpp"
+#include "popx/Sort.hpp"
 
 using namespace step_runner;
 namespace pe = popops::expr;
@@ -94,7 +94,7 @@ TEST(keys_of_every_type_sort_stably) {
 TEST(comparators_become_keys_where_they_are_keys) {
   const std::vector<poplar::Type> types(4, poplar::INT);
   const auto keysOf = [&](const pe::Expr& e) {
-    return popx::sortKeysOf(popx::compileExpr({e}, types));
+    return ipujax::engine::sortKeysOf(popops::internal::compileExpr({e}, types));
   };
   const auto plain = keysOf(pe::Lt(at(1), at(2)));
   CHECK(plain && plain->size() == 1 && !(*plain)[0].descending && (*plain)[0].operand == 0);
@@ -113,7 +113,7 @@ TEST(any_comparator_sorts_stably) {
   // By distance from 7, then nothing: many equal elements.
   const pe::Expr comparator =
       pe::Lt(pe::Abs(pe::Sub(at(1), pe::Const(7))), pe::Abs(pe::Sub(at(2), pe::Const(7))));
-  const auto program = popx::compileExpr({comparator}, std::vector<poplar::Type>(4, poplar::INT));
+  const auto program = popops::internal::compileExpr({comparator}, std::vector<poplar::Type>(4, poplar::INT));
   std::mt19937 random(2);
   for (std::int64_t n : {1, 2, 3, 10, 100, 1000, 5001}) {
     Array<std::int32_t> key(ElementType::kInt32, Access::kRead, {2, n}, &random);
@@ -139,7 +139,7 @@ TEST(any_comparator_sorts_stably) {
 }
 
 TEST(a_comparator_without_meaning_still_gives_a_permutation) {
-  const auto program = popx::compileExpr({pe::NotEqual(at(1), at(2))}, {poplar::INT, poplar::INT});
+  const auto program = popops::internal::compileExpr({pe::NotEqual(at(1), at(2))}, {poplar::INT, poplar::INT});
   const std::int64_t n = 1000;
   Array<std::int32_t> in(ElementType::kInt32, Access::kRead, {n});
   Array<std::int32_t> out(ElementType::kInt32, Access::kWrite, {n});
