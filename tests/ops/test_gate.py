@@ -13,13 +13,13 @@ from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.reader import read_program
+from ipujax.compiler.rules.op_page import op_table
 from ipujax.compiler.rules.registry import (
     READ_AWAY,
     REFUSED,
     REWRITTEN,
     RULES,
     SPLIT_AWAY,
-    op_table,
     rule,
 )
 from tests.ops.test_cases import CASES, prepared

@@ -7,7 +7,7 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from ipujax.compiler.rules.builder import Builder
@@ -18,10 +18,8 @@ LIBRARIES = ("popops", "poplin", "popnn", "poprand", "gcl", "popx")
 #: the model alone has it.
 NOT_YET = "not yet"
 HARDWARE: Mapping[str, tuple[str, ...] | str] = {
-    "allGather": NOT_YET,
     "allGatherToDestination": NOT_YET,
     "allReduce": NOT_YET,
-    "allToAll": NOT_YET,
     "allToAllToDestination": NOT_YET,
     "broadcast": NOT_YET,
     "cholesky": NOT_YET,
@@ -97,6 +95,5 @@ def _helpers(function: FunctionType, tree: ast.AST) -> Iterator[Any]:
             value = function.__globals__.get(node.id)
             if getattr(value, "__module__", "").startswith("ipujax.compiler"):
                 yield value
-        elif isinstance(node, ast.Attribute) and not isinstance(node.value, ModuleType):
-            if _name(node.value) in ("builder", "self"):
-                yield getattr(Builder, node.attr, None)
+        elif isinstance(node, ast.Attribute) and _name(node.value) in ("builder", "self"):
+            yield getattr(Builder, node.attr, None)

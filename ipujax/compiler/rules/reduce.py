@@ -50,13 +50,8 @@ def reduce(builder: Builder, op: Op) -> Sequence[Any]:
     return builder.round_bfloat16(op, results)
 
 
-#: The popops::Operation of a body, and the initial value that changes no result.
-_OPERATIONS = {
-    "add": ("ADD", 0),
-    "multiply": ("MUL", 1),
-    "minimum": ("MIN", 1),
-    "maximum": ("MAX", -1),
-}
+#: The popops::Operation of a body.
+_OPERATIONS = {"add": "ADD", "multiply": "MUL", "minimum": "MIN", "maximum": "MAX"}
 #: What popops::reduce takes. It has no 64-bit types.
 _REDUCED_DTYPES = frozenset({"f32", "f16", "bf16", "i32", "ui32"})
 
@@ -65,16 +60,19 @@ def _operation(op: Op) -> str | None:
     """The popops::Operation that the op is: one array, reduced from the neutral value."""
     operation = _OPERATIONS.get(plain_body(op.regions[0]) or "")
     init = op.operands[1]
-    if operation is None or not init.is_splat or init.dtype not in _REDUCED_DTYPES:
+    if operation is None or init.const is None or init.dtype not in _REDUCED_DTYPES:
         return None
-    name, neutral = operation
     given = init.const.reshape(-1)[:1]
-    if name in ("MIN", "MAX"):
-        limits = np.iinfo(given.dtype) if given.dtype.kind in "iu" else None
-        largest = limits.max if limits else np.inf
-        smallest = limits.min if limits else -np.inf
-        neutral = largest if name == "MIN" else smallest
-    return name if given.tobytes() == given.dtype.type(neutral).tobytes() else None
+    return operation if given.tobytes() == _neutral(operation, given.dtype).tobytes() else None
+
+
+def _neutral(operation: str, dtype: np.dtype[Any]) -> Any:
+    """What changes no number that it is combined with."""
+    if operation in ("ADD", "MUL"):
+        return dtype.type(operation == "MUL")
+    if dtype.kind in "iu":
+        return dtype.type(np.iinfo(dtype).max if operation == "MIN" else np.iinfo(dtype).min)
+    return dtype.type(np.inf if operation == "MIN" else -np.inf)
 
 
 @rule("reduce_window")

@@ -101,22 +101,3 @@ READ_AWAY = frozenset(
 SPLIT_AWAY = frozenset({"complex", "imag", "real"})
 #: Ops that the reader turns into others, and into which.
 REWRITTEN = {name: becomes for name, (becomes, _) in OLD_OPS.items()} | DYNAMIC
-
-
-def op_table() -> str:
-    """The generated page docs/ops.md: every op of the dialect, and how it is treated."""
-    lines = ["| op | lowered by |", "|---|---|"]
-    for name in sorted({*RULES, *REFUSED, *READ_AWAY, *SPLIT_AWAY, *REWRITTEN}):
-        if name in RULES:
-            module = RULES[name].__module__.rpartition(".")[2]
-            lines.append(f"| `{name}` | rules/{module}.py |")
-        elif name in REFUSED:
-            lines.append(f"| `{name}` | refused: {REFUSED[name]} |")
-        elif name in SPLIT_AWAY:
-            lines.append(f"| `{name}` | passes/complex.py: complex numbers become two real ones |")
-        elif name in REWRITTEN:
-            where = " where its shapes are constants" if name in DYNAMIC else ""
-            lines.append(f"| `{name}` | the reader: becomes {REWRITTEN[name]}{where} |")
-        else:
-            lines.append(f"| `{name}` | the reader: it leaves no op |")
-    return "\n".join(lines) + "\n"
