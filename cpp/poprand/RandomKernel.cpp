@@ -34,7 +34,8 @@ struct Stream {
   std::uint64_t high;
 
   void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n, std::uint32_t retry) const {
-    ipujax::engine::counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0], key[1]);
+    ipujax::engine::counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0],
+                                         key[1]);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
+#include "engine/kernels/Copy.hpp"
 #include "engine/kernels/FftPlan.hpp"
 #include "engine/kernels/HostCallback.hpp"
 #include "engine/kernels/MatrixBatch.hpp"

@@ -1,4 +1,4 @@
-"""Includes and imports point one way: from what users call down to the model, and never in a circle."""
+"""Includes and imports point one way, from what users call down to the model, never in a circle."""
 
 from __future__ import annotations
 

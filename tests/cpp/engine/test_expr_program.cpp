@@ -244,11 +244,12 @@ TEST(equal_values_are_one_and_dead_ones_are_dropped) {
   using namespace popops::expr;
   const Expr shared = Exp(_1 * _2);
   const auto p = popops::internal::compileExpr({shared + shared, Exp(_1 * _2) - 1.0f},
-                                   {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
+                                               {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
   CHECK_EQ(p.instructions().size(), 5u);  // mul, exp, add, constant, sub
   CHECK(!p.usesInput(2));
   CHECK(popops::internal::compileExpr({_2 + _1}, {poplar::INT, poplar::INT}).isBinary(Op::kAdd));
-  CHECK(!popops::internal::compileExpr({_2 - _1}, {poplar::INT, poplar::INT}).isBinary(Op::kSubtract));
+  CHECK(!popops::internal::compileExpr({_2 - _1}, {poplar::INT, poplar::INT})
+             .isBinary(Op::kSubtract));
   CHECK(popops::internal::compileExpr({_1}, {poplar::INT}).isInput(0));
 }
 
@@ -323,11 +324,13 @@ TEST(bfloat16_and_reduced_precision_round_to_nearest_even) {
 
 TEST(wrong_programs_are_refused_with_a_reason) {
   using namespace popops::expr;
-  CHECK_THROWS(popops::internal::compileExpr({_1 + _2}, {poplar::FLOAT, poplar::INT}), "add] needs");
+  CHECK_THROWS(popops::internal::compileExpr({_1 + _2}, {poplar::FLOAT, poplar::INT}),
+               "add] needs");
   CHECK_THROWS(popops::internal::compileExpr({_3}, {poplar::FLOAT}), "index below 1");
   CHECK_THROWS(popops::internal::compileExpr({Tanh(_1)}, {poplar::INT}), "tanh] needs");
-  CHECK_THROWS(popops::internal::compileExpr({popx::expr::Bitcast(_1, poplar::HALF)}, {poplar::FLOAT}),
-               "equal size");
+  CHECK_THROWS(
+      popops::internal::compileExpr({popx::expr::Bitcast(_1, poplar::HALF)}, {poplar::FLOAT}),
+      "equal size");
   CHECK_THROWS(ExprProgram::fromIntegers({}), "damaged");
   CHECK_THROWS(ExprProgram::fromIntegers({1, 1, 1, 1, 10, 5000, 0}), "");
   auto p = popops::internal::compileExpr({_1 + 1.0f}, {poplar::HALF});

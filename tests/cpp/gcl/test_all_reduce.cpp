@@ -9,8 +9,8 @@
 #include "engine/Half.hpp"
 #include "gcl/Collectives.hpp"
 #include "gcl/OnReplicas.hpp"
-#include "popx/ReplicaGroups.hpp"
 #include "poplar/Engine.hpp"
+#include "popx/ReplicaGroups.hpp"
 #include "popx/Type.hpp"
 
 using gcl::CollectiveOperator;

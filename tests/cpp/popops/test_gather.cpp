@@ -4,8 +4,8 @@
 #include "popops/OnDevice.hpp"
 #include "popops/Scatter.hpp"
 #include "popx/Gather.hpp"
-#include "popx/Scatter.hpp"
 #include "popx/Pad.hpp"
+#include "popx/Scatter.hpp"
 
 using namespace poplar;
 using Floats = std::vector<float>;

@@ -34,7 +34,8 @@ StepDesc bodyStep(const std::vector<pe::Expr>& body, const std::vector<poplar::T
   step.operands = operands;
   std::vector<poplar::Type> both = types;
   both.insert(both.end(), types.begin(), types.end());
-  step.attributes.set("dims", dims).set("expr", popops::internal::compileExpr(body, both).toIntegers());
+  step.attributes.set("dims", dims)
+      .set("expr", popops::internal::compileExpr(body, both).toIntegers());
   step.attributes.set("wide", std::int64_t{operands[0].shape.front() % 2});  // either is right
   return step;
 }
@@ -90,12 +91,14 @@ void checkArgmax(std::int64_t rows, std::int64_t n, int values, bool nans, std::
 
 TEST(argmax_is_recognised_and_a_changed_body_is_not) {
   const std::vector<poplar::Type> types{poplar::FLOAT, poplar::INT, poplar::FLOAT, poplar::INT};
-  CHECK(ipujax::engine::argReducerOf(popops::internal::compileExpr(argmaxBody(), types)) == ipujax::engine::ArgReducer::kMaximum);
+  CHECK(ipujax::engine::argReducerOf(popops::internal::compileExpr(argmaxBody(), types)) ==
+        ipujax::engine::ArgReducer::kMaximum);
   auto last = argmaxBody();
   last[1] = pe::Select(at(2), at(4),
                        pe::Or(pe::Or(pe::Gt(at(1), at(3)), pe::NotEqual(at(1), at(1))),
                               pe::And(pe::Equal(at(1), at(3)), pe::Gt(at(2), at(4)))));
-  CHECK(ipujax::engine::argReducerOf(popops::internal::compileExpr(last, types)) == ipujax::engine::ArgReducer::kNone);
+  CHECK(ipujax::engine::argReducerOf(popops::internal::compileExpr(last, types)) ==
+        ipujax::engine::ArgReducer::kNone);
 }
 
 TEST(argmax_matches_a_loop) {

@@ -163,7 +163,7 @@ TEST(windows_of_any_body_keep_the_order) {
   const auto at = [](unsigned i) { return pe::PlaceHolder(i); };
   const auto program =
       popops::internal::compileExpr({pe::Mul(at(1), at(3)), pe::Add(pe::Mul(at(2), at(3)), at(4))},
-                        std::vector<poplar::Type>(4, poplar::UNSIGNED_INT));
+                                    std::vector<poplar::Type>(4, poplar::UNSIGNED_INT));
   std::mt19937 random(8);
   const ElementType type = ElementType::kUInt32;
   for (int round = 0; round < 80; ++round) {

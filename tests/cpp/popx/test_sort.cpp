@@ -113,7 +113,8 @@ TEST(any_comparator_sorts_stably) {
   // By distance from 7, then nothing: many equal elements.
   const pe::Expr comparator =
       pe::Lt(pe::Abs(pe::Sub(at(1), pe::Const(7))), pe::Abs(pe::Sub(at(2), pe::Const(7))));
-  const auto program = popops::internal::compileExpr({comparator}, std::vector<poplar::Type>(4, poplar::INT));
+  const auto program =
+      popops::internal::compileExpr({comparator}, std::vector<poplar::Type>(4, poplar::INT));
   std::mt19937 random(2);
   for (std::int64_t n : {1, 2, 3, 10, 100, 1000, 5001}) {
     Array<std::int32_t> key(ElementType::kInt32, Access::kRead, {2, n}, &random);
@@ -139,7 +140,8 @@ TEST(any_comparator_sorts_stably) {
 }
 
 TEST(a_comparator_without_meaning_still_gives_a_permutation) {
-  const auto program = popops::internal::compileExpr({pe::NotEqual(at(1), at(2))}, {poplar::INT, poplar::INT});
+  const auto program =
+      popops::internal::compileExpr({pe::NotEqual(at(1), at(2))}, {poplar::INT, poplar::INT});
   const std::int64_t n = 1000;
   Array<std::int32_t> in(ElementType::kInt32, Access::kRead, {n});
   Array<std::int32_t> out(ElementType::kInt32, Access::kWrite, {n});
