@@ -4,12 +4,12 @@
 #include "popnn/NonLinearity.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
-#include "popops/ElementWiseCost.hpp"
 #include "popops/Expr.hpp"
 #include "popops/Fill.hpp"
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
-#include "popx/HalfRounding.hpp"
+#include "popops/internal/ElementWiseCost.hpp"
+#include "popx/HalfOverflow.hpp"
 #include "popx/Map.hpp"
 
 namespace py = pybind11;

@@ -4,9 +4,9 @@
 #include "popops/OneHot.hpp"
 #include "popops/SelectScalarFromRows.hpp"
 #include "poprand/RandomGen.hpp"
-#include "popx/ExprCompile.hpp"
 #include "popx/Gather.hpp"
 #include "popx/HostCallback.hpp"
+#include "popx/Native.hpp"
 #include "popx/Pad.hpp"
 #include "popx/Random.hpp"
 #include "popx/Scatter.hpp"
@@ -122,7 +122,7 @@ void bindScatter(py::module_ m) {
         for (const auto& t : operands) types.push_back(t.elementType());
         for (const auto& t : updates) types.push_back(t.elementType());
         popx::scatter(graph, operands, indices, updates, dims,
-                      popx::ScatterBody(popx::compileExpr(body, types)), prog, debug);
+                      popx::ScatterBody(popx::native::compileExpr(body, types)), prog, debug);
       },
       "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a,
       "debug"_a = DebugContext());

@@ -3,7 +3,7 @@
 #include "bindings/bindings.hpp"
 #include "poplin/Convolution.hpp"
 #include "poplin/MatMul.hpp"
-#include "poplin/VertexCycles.hpp"
+#include "poplin/internal/VertexCycles.hpp"
 
 namespace py = pybind11;
 using namespace pybind11::literals;

@@ -9,6 +9,7 @@ struct KernelRegistry::Impl {
   struct Entry {
     KernelFactory make;
     KernelCheck check;
+    KernelRole role;
   };
   const Entry& find(const std::string& kernel) const {
     const auto found = entries.find(kernel);
@@ -26,8 +27,9 @@ KernelRegistry& KernelRegistry::instance() {
   return registry;
 }
 
-void KernelRegistry::add(std::string name, KernelFactory factory, KernelCheck check) {
-  if (!impl_->entries.emplace(name, Impl::Entry{factory, check}).second)
+void KernelRegistry::add(std::string name, KernelFactory factory, KernelCheck check,
+                         KernelRole role) {
+  if (!impl_->entries.emplace(name, Impl::Entry{factory, check, role}).second)
     throw std::logic_error("[KernelRegistry] kernel '" + name + "' is registered twice");
 }
 
@@ -39,6 +41,11 @@ std::vector<std::string> KernelRegistry::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : impl_->entries) names.push_back(name);
   return names;
+}
+
+KernelRole KernelRegistry::roleOf(const std::string& kernel) const {
+  const auto found = impl_->entries.find(kernel);
+  return found == impl_->entries.end() ? KernelRole::kOther : found->second.role;
 }
 
 void KernelRegistry::check(StepCheck& step) const { impl_->find(step.step().kernel).check(step); }

@@ -54,17 +54,33 @@ class CollectiveKernel : public Kernel {
 
 using KernelFactory = std::unique_ptr<Kernel> (*)(const StepDesc& step);
 
+/// What a kernel's steps mean to those that fuse steps. The attributes that come with a role are
+/// the kernel's; see where it is registered.
+enum class KernelRole : std::uint8_t {
+  kOther,
+  kElementwise,         ///< "expr" of all operands but the last ones, which it writes
+  kReduction,           ///< a named reducer over "dims" of operand 0
+  kReductionByProgram,  ///< "expr" over "dims"
+  kSliceOfRow,          ///< one slice at run-time offsets is read
+  kUpdateOfRow,         ///< one slice at run-time offsets is written
+};
+constexpr bool isReduction(KernelRole role) {
+  return role == KernelRole::kReduction || role == KernelRole::kReductionByProgram;
+}
+
 /// Registers a kernel under a name that is part of the executable format ("popops.reduce").
 /// A second registration of a name throws.
 class KernelRegistry {
  public:
   static KernelRegistry& instance();
-  void add(std::string name, KernelFactory factory, KernelCheck check);
+  void add(std::string name, KernelFactory factory, KernelCheck check, KernelRole role);
   /// Throws for an unknown name. The step must be one that `check` let pass.
   std::unique_ptr<Kernel> make(const StepDesc& step) const;
   /// Throws where the step is not what its kernel declares to need.
   void check(StepCheck& step) const;
   std::vector<std::string> names() const;
+  /// Of a kernel by name; kOther for an unknown name.
+  KernelRole roleOf(const std::string& kernel) const;
 
  private:
   struct Impl;
@@ -74,10 +90,15 @@ class KernelRegistry {
 
 /// At namespace scope: `const RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce};`
 struct RegisterKernel {
-  RegisterKernel(const char* name, KernelFactory factory, KernelCheck check) {
-    KernelRegistry::instance().add(name, factory, check);
+  RegisterKernel(const char* name, KernelFactory factory, KernelCheck check,
+                 KernelRole role = KernelRole::kOther) {
+    KernelRegistry::instance().add(name, factory, check, role);
   }
 };
+
+inline KernelRole roleOf(const StepDesc& step) {
+  return KernelRegistry::instance().roleOf(step.kernel);
+}
 
 /// Wraps a lambda `void(RunContext&, std::span<std::byte* const>)` as a kernel.
 template <typename F>

@@ -43,4 +43,15 @@ const std::vector<Machine>& machines();
 /// By its name or its architecture; throws std::invalid_argument for any other.
 const Machine& machineByName(std::string_view name);
 
+enum class TargetType { IPU, IPU_MODEL, CPU };
+
+/// What a graph is compiled for: so many IPUs of one machine.
+struct System {
+  Machine machine;
+  unsigned num_ipus = 1;
+  TargetType type = TargetType::IPU_MODEL;
+
+  unsigned numTiles() const { return num_ipus * machine.tiles_per_ipu; }
+};
+
 }  // namespace ipujax::engine

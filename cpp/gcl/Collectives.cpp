@@ -2,8 +2,8 @@
 
 #include <sstream>
 
+#include "gcl/internal/ReplicaGroups.hpp"
 #include "poplar/exceptions.hpp"
-#include "popx/ReplicaGroups.hpp"
 
 namespace gcl {
 namespace {
@@ -35,7 +35,7 @@ Tensors allReduceCrossReplica(Graph& graph, const Tensors& datas, CollectiveOper
                               Sequence& prog, const CommGroup& group, const DebugContext& debug,
                               const OptionFlags& options) {
   for (const Tensor& data : datas) checkLogical(op, data);
-  return popx::allReduce(graph, datas, op, membersOf(graph, group), prog, debug, options);
+  return groups::allReduce(graph, datas, op, membersOf(graph, group), prog, debug, options);
 }
 
 Tensors allReduceCrossReplica(Graph& graph, const Tensors& datas, CollectiveOperator op,
@@ -61,16 +61,16 @@ void allReduceToDestinationCrossReplica(Graph& graph, const Tensor& data, const 
                                         const CommGroup& group, const DebugContext& debug,
                                         const OptionFlags& options) {
   checkLogical(op, data);
-  popx::allReduceToDestination(graph, {data}, {destination}, op, membersOf(graph, group), prog,
-                               debug, options);
+  groups::allReduceToDestination(graph, {data}, {destination}, op, membersOf(graph, group), prog,
+                                 debug, options);
 }
 
 void allReduceInPlaceCrossReplica(Graph& graph, const Tensors& datas, CollectiveOperator op,
                                   Sequence& prog, const CommGroup& group, const DebugContext& debug,
                                   const OptionFlags& options) {
   for (const Tensor& data : datas) checkLogical(op, data);
-  popx::allReduceToDestination(graph, datas, datas, op, membersOf(graph, group), prog, debug,
-                               options);
+  groups::allReduceToDestination(graph, datas, datas, op, membersOf(graph, group), prog, debug,
+                                 options);
 }
 
 void allReduceInPlaceCrossReplica(Graph& graph, const Tensor& data, CollectiveOperator op,
@@ -89,7 +89,7 @@ Tensors reduceScatterCrossReplica(Graph& graph, const Tensors& datas, Collective
                                   Sequence& prog, const CommGroup& group, const DebugContext& debug,
                                   const OptionFlags& options) {
   for (const Tensor& data : datas) checkLogical(op, data);
-  return popx::reduceScatter(graph, datas, op, membersOf(graph, group), prog, debug, options);
+  return groups::reduceScatter(graph, datas, op, membersOf(graph, group), prog, debug, options);
 }
 
 Tensor reduceScatterCrossReplica(Graph& graph, const Tensor& data, CollectiveOperator op,
@@ -107,7 +107,7 @@ Tensor reduceScatterCrossReplica(Graph& graph, const Tensor& data, CollectiveOpe
 Tensor allGatherCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,
                              const CommGroup& group, const DebugContext& debug,
                              const OptionFlags& options) {
-  return popx::allGather(graph, data, membersOf(graph, group), prog, debug, options);
+  return groups::allGather(graph, data, membersOf(graph, group), prog, debug, options);
 }
 
 Tensor allGatherCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,
@@ -118,7 +118,7 @@ Tensor allGatherCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,
 Tensor allToAllCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,
                             const CommGroup& group, const DebugContext& debug,
                             const OptionFlags& options) {
-  return popx::allToAll(graph, data, membersOf(graph, group), prog, debug, options);
+  return groups::allToAll(graph, data, membersOf(graph, group), prog, debug, options);
 }
 
 Tensor allToAllCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,
@@ -129,7 +129,7 @@ Tensor allToAllCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,
 Tensor broadcastCrossReplica(Graph& graph, const Tensor& data, Sequence& prog,
                              const CommGroup& group, unsigned rootReplica,
                              const DebugContext& debug, const OptionFlags& options) {
-  return popx::broadcast(graph, data, rootReplica, membersOf(graph, group), prog, debug, options);
+  return groups::broadcast(graph, data, rootReplica, membersOf(graph, group), prog, debug, options);
 }
 
 }  // namespace gcl

@@ -1,8 +1,8 @@
+#include "engine/graph/GraphImpl.hpp"
+#include "gcl/internal/ReplicaGroups.hpp"
 #include "poplar/Graph.hpp"
-#include "poplar/GraphImpl.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/exceptions.hpp"
-#include "popx/ReplicaGroups.hpp"
 
 namespace poplar::program {
 
@@ -19,7 +19,7 @@ CrossReplicaCopy::CrossReplicaCopy(Tensor src, Tensor dst,
                        " entries. Add the replicas that are missing.");
   }
   Sequence sequence(debugContext);
-  popx::collectivePermuteToDestination(graph, src, dst, pairs, sequence, debugContext);
+  gcl::groups::collectivePermuteToDestination(graph, src, dst, pairs, sequence, debugContext);
   node_ = sequence.node();
 }
 

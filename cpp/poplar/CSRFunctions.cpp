@@ -1,6 +1,6 @@
 #include "poplar/CSRFunctions.hpp"
 
-#include "poplar/GraphImpl.hpp"
+#include "engine/graph/GraphImpl.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar {
@@ -11,7 +11,7 @@ void setFloatingPointBehaviour(Graph& graph, program::Sequence&,
     throw poplar_error(
         "[setFloatingPointBehaviour] needs inv, div and oflo to be false on the IPU Model, whose "
         "arithmetic raises nothing; got true. Compare results with isFinite instead.");
-  using Overflow = HalfBehaviour::Overflow;
+  using Overflow = ipujax::engine::HalfBehaviour::Overflow;
   graph.impl().half = {behaviour.esr, behaviour.nanoo ? Overflow::kNan : Overflow::kSaturate};
 }
 

@@ -1,33 +1,9 @@
 #pragma once
-#include <string>
-
+#include "engine/graph/DebugContext.hpp"
 #include "poplar/StringRef.hpp"
 
 namespace poplar {
 
-/// A name for what is being made, nested with '/'. The model also carries the user's source line.
-class DebugContext {
- public:
-  DebugContext() = default;
-  DebugContext(const char* name) : name_(name) {}             // NOLINT: implicit as in the SDK
-  DebugContext(StringRef name) : name_(name) {}               // NOLINT
-  DebugContext(std::string name) : name_(std::move(name)) {}  // NOLINT
-  DebugContext(const DebugContext& parent, StringRef name)
-      : name_(parent.name_.empty() ? std::string(name) : parent.name_ + "/" + name),
-        source_(parent.source_) {}
-
-  std::string getPathName() const { return name_; }
-  /// "file.py:31"; not part of the SDK's API, which keeps it in its debug info.
-  const std::string& source() const { return source_; }
-  DebugContext withSource(std::string source) const {
-    DebugContext copy = *this;
-    copy.source_ = std::move(source);
-    return copy;
-  }
-
- private:
-  std::string name_;
-  std::string source_;
-};
+using ipujax::engine::DebugContext;
 
 }  // namespace poplar

@@ -1,8 +1,6 @@
 #include "poplar/Engine.hpp"
 
 #include <cstring>
-#include <istream>
-#include <iterator>
 #include <map>
 #include <ostream>
 
@@ -14,21 +12,6 @@
 namespace poplar {
 
 using ipujax::engine::Image;
-
-void Executable::serialize(std::ostream& out) const {
-  const std::string bytes = image_->serialise();
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!out) throw poplar_error("[Executable::serialize] could not write the stream");
-}
-
-Executable Executable::deserialize(std::istream& in) {
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  try {
-    return Executable(Image::deserialise(std::as_bytes(std::span(bytes))));
-  } catch (const ipujax::engine::ImageError& e) {
-    throw poplar_error(e.what());
-  }
-}
 
 namespace {
 

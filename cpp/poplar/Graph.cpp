@@ -6,14 +6,19 @@
 #include <numeric>
 
 #include "engine/Half.hpp"
-#include "poplar/GraphImpl.hpp"
-#include "poplar/Vertices.hpp"
+#include "engine/graph/GraphImpl.hpp"
 
 namespace poplar {
 namespace {
 
 using ipujax::engine::ElementType;
+using ipujax::engine::forEachRun;
+using ipujax::engine::GraphImpl;
+using ipujax::engine::linearTileMap;
 using ipujax::engine::sizeOf;
+using ipujax::engine::TileMap;
+using ipujax::engine::unmapped;
+using ipujax::engine::View;
 
 std::size_t product(ArrayRef<std::size_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
@@ -101,32 +106,25 @@ void writeDevice(Type type, std::byte* p, std::size_t i, const HostValue& v) {
   throw type_error("[Graph::addConstant] has no device type " + type.toString());
 }
 
+DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::size_t elements,
+                     DataStreamType direction) {
+  const auto id = static_cast<std::uint32_t>(graph.streams.size());
+  graph.streams.push_back({id, std::string(handle), type.element(), elements,
+                           direction == DataStreamType::HostToDeviceFIFO});
+  return {id, std::string(handle), type, elements, direction};
+}
+
+/// What one of `r` replicas has of the target's IPUs.
+Target shareOf(const Target& target, unsigned r) {
+  if (r == 0 || target.getNumIPUs() % r != 0) {
+    throw poplar_error("[Graph] needs a target whose IPUs the replicas share evenly; got " +
+                       std::to_string(target.getNumIPUs()) + " IPUs for " + std::to_string(r) +
+                       " replicas. Use a number of IPUs that is a multiple of that.");
+  }
+  return target.withTiles(target.getNumIPUs() / r, target.getTilesPerIPU());
+}
+
 }  // namespace
-
-GraphImpl::GraphImpl(Target t) : target(std::move(t)), all_tiles(target.getNumTiles()) {
-  std::iota(all_tiles.begin(), all_tiles.end(), 0u);
-}
-GraphImpl::~GraphImpl() = default;
-
-std::uint32_t GraphImpl::addVariable(Type type, std::uint64_t elements, TileMapPtr map,
-                                     const DebugContext& debug) {
-  variables.push_back({type, elements, debug, std::move(map), false, {}});
-  return static_cast<std::uint32_t>(variables.size() - 1);
-}
-
-TileMapPtr GraphImpl::linearMap(Type type, std::uint64_t elements) {
-  const std::size_t bytes = sizeOf(type.element());
-  auto& map = linear_maps_[{bytes, elements}];
-  if (!map)
-    map = linearTileMap(elements, all_tiles, 128 / bytes, std::max<std::size_t>(8 / bytes, 1));
-  return map;
-}
-
-Tensor GraphImpl::addLinear(Type type, std::vector<std::size_t> shape, const DebugContext& debug) {
-  const std::uint64_t elements = product(shape);
-  const auto id = addVariable(type, elements, linearMap(type, elements), debug);
-  return {this, std::make_shared<const View>(wholeVariable(id, type, std::move(shape)))};
-}
 
 Graph::Graph() : Graph(Target()) {}
 Graph::Graph(const Target& target) : impl_(std::make_shared<GraphImpl>(target)), target_(target) {}
@@ -145,9 +143,9 @@ const std::vector<unsigned>& Graph::physicalTiles() const {
 Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
                           const DebugContext& debugContext) {
   const std::size_t n = product(shape);
-  const auto id = impl_->addVariable(type, n, unmapped(n), debugContext);
+  const auto id = impl_->addVariable(type.element(), n, unmapped(n), debugContext);
   return {impl_.get(),
-          std::make_shared<const View>(wholeVariable(id, type, shape.cloneAsVector()))};
+          std::make_shared<const View>(wholeVariable(id, type.element(), shape.cloneAsVector()))};
 }
 
 Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
@@ -156,7 +154,7 @@ Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
   if (mapping == VariableMappingMethod::LINEAR) {
     auto& variable = impl_->variables[t.view()->variable];
     const std::size_t bytes = sizeOf(type.element());
-    variable.map = tiles_.empty() ? impl_->linearMap(type, variable.elements)
+    variable.map = tiles_.empty() ? impl_->linearMap(type.element(), variable.elements)
                                   : linearTileMap(variable.elements, tiles_, 128 / bytes,
                                                   std::max<std::size_t>(8 / bytes, 1));
   }
@@ -187,9 +185,9 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
   if (!view.isStrided())
     throw tensor_creation_error("[Graph::setInitialValue] needs a tensor of one variable");
   auto& variable = impl_->variables[view.variable];
-  const std::size_t bytes = sizeOf(variable.type.element());
+  const std::size_t bytes = sizeOf(variable.type);
   if (variable.values.empty()) variable.values.resize(variable.elements * bytes);
-  if (n == elements && host == variable.type && view.isContiguous()) {
+  if (n == elements && host.element() == variable.type && view.isContiguous()) {
     if (n > 0)
       std::memcpy(variable.values.data() + view.offset * static_cast<std::int64_t>(bytes), values,
                   n * bytes);
@@ -198,7 +196,7 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
   std::size_t i = 0;
   forEachRun(view, [&](std::uint32_t, std::int64_t begin, std::size_t length) {
     for (std::size_t k = 0; k < length; ++k, ++i) {
-      writeDevice(variable.type, variable.values.data(), static_cast<std::size_t>(begin) + k,
+      writeDevice(Type(variable.type), variable.values.data(), static_cast<std::size_t>(begin) + k,
                   readHost(host, values, n == 1 ? 0 : i));
     }
   });
@@ -348,18 +346,12 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
 DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& elementType,
                                       std::size_t numElements, ReplicatedStreamMode,
                                       const OptionFlags&) {
-  impl_->streams.emplace_back(static_cast<std::uint32_t>(impl_->streams.size()),
-                              std::string(handle), elementType, numElements,
-                              DataStreamType::HostToDeviceFIFO);
-  return impl_->streams.back();
+  return addStream(*impl_, handle, elementType, numElements, DataStreamType::HostToDeviceFIFO);
 }
 
 DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
                                       std::size_t numElements, const OptionFlags&) {
-  impl_->streams.emplace_back(static_cast<std::uint32_t>(impl_->streams.size()),
-                              std::string(handle), elementType, numElements,
-                              DataStreamType::DeviceToHostFIFO);
-  return impl_->streams.back();
+  return addStream(*impl_, handle, elementType, numElements, DataStreamType::DeviceToHostFIFO);
 }
 
 void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
@@ -414,8 +406,24 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
                std::move(tiles));
 }
 
-Graph Graph::of(GraphImpl& impl) { return Graph(impl.shared_from_this(), impl.target, {}); }
+Graph::operator ipujax::engine::GraphScope() const { return {*impl_, target_}; }
 
-Graph Graph::getTopLevelGraph() { return Graph(impl_, impl_->target, {}); }
+Graph Graph::of(GraphImpl& impl) { return Graph(impl.shared_from_this(), Target(impl.system), {}); }
+
+Graph Graph::getTopLevelGraph() { return of(*impl_); }
+
+Graph::Graph(const Target& target, replication_factor r) : Graph(shareOf(target, r)) {
+  impl_->replication_factor = r;
+}
+Graph::Graph(const Device& device, replication_factor r) : Graph(device.getTarget(), r) {}
+
+unsigned Graph::getReplicationFactor() const { return impl_->replication_factor; }
+
+Tensor Graph::addReplicationIndexConstant(const DebugContext& debugContext) {
+  Tensor index = addVariable(UNSIGNED_INT, {}, debugContext);
+  getTopLevelGraph().setTileMapping(index, 0);
+  impl_->replication_indices.push_back(index);
+  return index;
+}
 
 }  // namespace poplar

@@ -19,9 +19,11 @@
 #include "poplar/VariableMappingMethod.hpp"
 #include "poplar/exceptions.hpp"
 
-namespace poplar {
+namespace ipujax::engine {
+struct GraphScope;
+}
 
-class GraphImpl;
+namespace poplar {
 
 enum class CodeletFileType { Auto, Object, Assembly, CSource, CppSource, IrSource };
 enum class TensorCloneMethod {
@@ -155,18 +157,20 @@ class Graph {
   Graph getTopLevelGraph();
 
   /// For the library.
-  GraphImpl& impl() const { return *impl_; }
-  static Graph of(GraphImpl& impl);                    ///< the top-level graph again
+  ipujax::engine::GraphImpl& impl() const { return *impl_; }
+  operator ipujax::engine::GraphScope() const;         // NOLINT: what the engine plans with
+  static Graph of(ipujax::engine::GraphImpl& impl);    ///< the top-level graph again
   const std::vector<unsigned>& physicalTiles() const;  ///< of this (virtual) graph, by its tile
 
  private:
-  Graph(std::shared_ptr<GraphImpl> impl, Target target, std::vector<unsigned> tiles);
+  Graph(std::shared_ptr<ipujax::engine::GraphImpl> impl, Target target,
+        std::vector<unsigned> tiles);
   Tensor addConstantFrom(Type host, const void* values, std::size_t n, Type type,
                          ArrayRef<std::size_t> shape, const DebugContext& debugContext);
   void setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t);
   void setFieldValue(FieldRef field, double value);
 
-  std::shared_ptr<GraphImpl> impl_;
+  std::shared_ptr<ipujax::engine::GraphImpl> impl_;
   Target target_;
   std::vector<unsigned> tiles_;  ///< empty: all tiles
 };

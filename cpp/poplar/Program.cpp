@@ -1,12 +1,16 @@
 #include "poplar/Program.hpp"
 
-#include "engine/Emit.hpp"
-#include "poplar/GraphImpl.hpp"
-#include "poplar/ProgramNode.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/ProgramNode.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar::program {
 namespace {
+
+using ipujax::engine::ProgramKind;
+using ipujax::engine::ProgramNode;
+using ipujax::engine::ProgramNodePtr;
 
 ProgramNodePtr makeNode(ProgramKind kind, const DebugContext& debug) {
   auto node = std::make_shared<ProgramNode>();
@@ -37,7 +41,7 @@ ProgramNodePtr streamNode(ProgramKind kind, const DataStream& stream, const Tens
                        " of " + tensor.elementType().toString());
   }
   auto node = makeNode(kind, debug);
-  node->tensor = tensor;
+  node->view = tensor;
   node->ids = {stream.id()};
   return node;
 }
@@ -47,7 +51,7 @@ ProgramNodePtr whileNode(bool go_on, const Program& cond, const Tensor& predicat
   needScalar(predicate, "RepeatWhile");
   auto node = makeNode(ProgramKind::kWhile, debug);
   node->count = go_on ? 1 : 0;
-  node->tensor = predicate;
+  node->view = predicate;
   node->children = {nodeOf(cond), nodeOf(body)};
   return node;
 }
@@ -111,7 +115,7 @@ If::If(Tensor predicate, const Program& trueBody, const Program& falseBody,
        const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kIf, debugContext)) {
   needScalar(predicate, "If");
-  node_->tensor = predicate;
+  node_->view = predicate;
   node_->children = {nodeOf(trueBody), nodeOf(falseBody)};
 }
 
@@ -119,7 +123,7 @@ Switch::Switch(Tensor control, const std::vector<std::pair<std::int32_t, Program
                const Program& defaultCase, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kSwitch, debugContext)) {
   needScalar(control, "Switch");
-  node_->tensor = control;
+  node_->view = control;
   for (const auto& [selector, program] : cases) {
     node_->selectors.push_back(selector);
     node_->children.push_back(nodeOf(program));
@@ -142,7 +146,7 @@ PrintTensor::PrintTensor(Tensor t, const DebugContext& debugContext)
 PrintTensor::PrintTensor(StringRef title, Tensor t, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kPrint, debugContext)) {
   node_->text = std::string(title);
-  node_->tensor = t;
+  node_->view = t;
 }
 
 Sync::Sync(SyncType, const DebugContext& debugContext)
@@ -151,7 +155,7 @@ Sync::Sync(SyncType, const DebugContext& debugContext)
 ErrorProgram::ErrorProgram(StringRef message, Tensor t, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kError, debugContext)) {
   node_->text = std::string(message);
-  node_->tensor = t;
+  node_->view = t;
 }
 
 }  // namespace poplar::program

@@ -11,7 +11,7 @@
 #include "poplar/GraphElements.hpp"
 #include "poplar/Tensor.hpp"
 
-namespace poplar {
+namespace ipujax::engine {
 struct ProgramNode;
 }
 
@@ -21,13 +21,14 @@ namespace poplar::program {
 class Program {
  public:
   Program() = default;
-  explicit Program(std::shared_ptr<ProgramNode> node) : node_(std::move(node)) {}
+  explicit Program(std::shared_ptr<ipujax::engine::ProgramNode> node) : node_(std::move(node)) {}
   bool isEmpty() const;
   /// For the library.
-  const std::shared_ptr<ProgramNode>& node() const { return node_; }
+  const std::shared_ptr<ipujax::engine::ProgramNode>& node() const { return node_; }
+  operator ipujax::engine::ProgramNode&() const { return *node_; }  // NOLINT: where steps are added
 
  protected:
-  std::shared_ptr<ProgramNode> node_;
+  std::shared_ptr<ipujax::engine::ProgramNode> node_;
 };
 
 /// Runs its elements in order.

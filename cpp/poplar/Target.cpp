@@ -9,6 +9,8 @@
 
 namespace poplar {
 
+using ipujax::engine::System;
+
 namespace {
 
 const Machine& machineOf(StringRef name) {
@@ -23,18 +25,14 @@ const Machine& defaultMachine() { return ipujax::engine::machines().front(); }
 
 }  // namespace
 
-Target::Target() : Target(defaultMachine(), 1, TargetType::IPU_MODEL) {}
+Target::Target() : Target(System{defaultMachine()}) {}
 
-Target::Target(Machine machine, unsigned numIPUs, TargetType type)
-    : machine_(std::make_shared<const Machine>(std::move(machine))),
-      num_ipus_(numIPUs),
-      type_(type) {
-  if (numIPUs == 0 || machine_->tiles_per_ipu == 0)
-    throw poplar_error("[Target] needs at least one IPU and one tile");
+Target::Target(System system) : system_(std::make_shared<const System>(std::move(system))) {
+  if (system_->numTiles() == 0) throw poplar_error("[Target] needs at least one IPU and one tile");
 }
 
 Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType) {
-  return {machineOf(systemType), numIPUs, TargetType::IPU_MODEL};
+  return Target(System{machineOf(systemType), numIPUs});
 }
 
 Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType) {
@@ -42,23 +40,26 @@ Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef
 }
 
 Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {
-  Machine machine = *machine_;
-  machine.tiles_per_ipu = tiles_per_ipu;
-  return {std::move(machine), num_ipus, type_};
+  System system = *system_;
+  system.num_ipus = num_ipus;
+  system.machine.tiles_per_ipu = tiles_per_ipu;
+  return Target(std::move(system));
 }
 
 unsigned Target::getVectorWidth(const Type& type) const {
   return std::max<unsigned>(
-      1, machine_->data_path_width / 8 / static_cast<unsigned>(engineSize(type)));
+      1, machine().data_path_width / 8 / static_cast<unsigned>(engineSize(type)));
 }
 
 std::size_t Target::engineSize(const Type& type) { return ipujax::engine::sizeOf(type.element()); }
 
-Device Device::createCPUDevice() { return Device(Target(defaultMachine(), 1, TargetType::CPU)); }
+Device Device::createCPUDevice() {
+  return Device(Target(System{defaultMachine(), 1, TargetType::CPU}));
+}
 
 std::vector<Device> DeviceManager::getDevices(TargetType type, unsigned requiredNumIPUs) const {
   if (type != TargetType::IPU_MODEL) return {};
-  return {Device(Target(defaultMachine(), requiredNumIPUs, type))};
+  return {Device(Target(System{defaultMachine(), requiredNumIPUs, type}))};
 }
 
 IPUModel::IPUModel(StringRef arch) : machine_(machineOf(arch)) {
@@ -76,7 +77,7 @@ Device IPUModel::createDevice() const {
   machine.bytes_per_tile = bytesPerTile;
   machine.exchange_bytes_per_cycle = exchangeBytesPerCycle;
   machine.clock_hz = tileClockFrequency;
-  return Device(Target(machine, numIPUs, TargetType::IPU_MODEL));
+  return Device(Target(System{machine, numIPUs}));
 }
 
 }  // namespace poplar

@@ -11,53 +11,51 @@
 namespace poplar {
 
 using ipujax::engine::Machine;
-
-enum class TargetType { IPU, IPU_MODEL, CPU };
+using ipujax::engine::TargetType;
 
 /// What the graph is compiled for.
 class Target {
  public:
   Target();
-  Target(Machine machine, unsigned numIPUs, TargetType type);
+  explicit Target(ipujax::engine::System system);
 
   static Target createIPUTarget(unsigned numIPUs, StringRef systemType);
   static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType);
 
-  TargetType getTargetType() const { return type_; }
-  StringRef getTargetArchString() const { return machine_->arch; }
-  unsigned getNumIPUs() const { return num_ipus_; }
-  unsigned getTilesPerIPU() const { return machine_->tiles_per_ipu; }
-  unsigned getNumTiles() const { return num_ipus_ * machine_->tiles_per_ipu; }
-  unsigned getNumWorkerContexts() const { return machine_->worker_contexts; }
-  std::uint64_t getBytesPerTile() const { return machine_->bytes_per_tile; }
+  TargetType getTargetType() const { return system_->type; }
+  StringRef getTargetArchString() const { return machine().arch; }
+  unsigned getNumIPUs() const { return system_->num_ipus; }
+  unsigned getTilesPerIPU() const { return machine().tiles_per_ipu; }
+  unsigned getNumTiles() const { return system_->numTiles(); }
+  unsigned getNumWorkerContexts() const { return machine().worker_contexts; }
+  std::uint64_t getBytesPerTile() const { return machine().bytes_per_tile; }
   std::uint64_t getMemoryBytes() const { return getBytesPerTile() * getNumTiles(); }
-  unsigned getExchangeBytesPerCycle() const { return machine_->exchange_bytes_per_cycle; }
-  unsigned getMemcpyBytesPerCycle() const { return machine_->memcpy_bytes_per_cycle; }
-  unsigned getDataPathWidth() const { return machine_->data_path_width; }
+  unsigned getExchangeBytesPerCycle() const { return machine().exchange_bytes_per_cycle; }
+  unsigned getMemcpyBytesPerCycle() const { return machine().memcpy_bytes_per_cycle; }
+  unsigned getDataPathWidth() const { return machine().data_path_width; }
   unsigned getVectorWidth(const Type& type) const;
   unsigned getFloatVectorWidth() const { return getVectorWidth(FLOAT); }
   unsigned getHalfVectorWidth() const { return getVectorWidth(HALF); }
   unsigned getWeightsPerConvUnit(bool floatActivations) const {
-    return floatActivations ? machine_->weights_per_unit_fp32 : machine_->weights_per_unit_fp16;
+    return floatActivations ? machine().weights_per_unit_fp32 : machine().weights_per_unit_fp16;
   }
-  unsigned getFp16InFp16OutConvUnitsPerTile() const { return machine_->fp16_in_fp16_out_units; }
-  unsigned getFp16InFp32OutConvUnitsPerTile() const { return machine_->fp16_in_fp32_out_units; }
-  unsigned getFp32InFp32OutConvUnitsPerTile() const { return machine_->fp32_units; }
-  unsigned getTilesPerSharedExchangeBus() const { return machine_->tiles_per_exchange_bus; }
-  unsigned getMaxIPUSyncDelay() const { return machine_->sync_cycles; }
-  unsigned getGlobalSyncCycles() const { return machine_->global_sync_cycles; }
-  double getTileClockFrequency() const { return machine_->clock_hz; }
+  unsigned getFp16InFp16OutConvUnitsPerTile() const { return machine().fp16_in_fp16_out_units; }
+  unsigned getFp16InFp32OutConvUnitsPerTile() const { return machine().fp16_in_fp32_out_units; }
+  unsigned getFp32InFp32OutConvUnitsPerTile() const { return machine().fp32_units; }
+  unsigned getTilesPerSharedExchangeBus() const { return machine().tiles_per_exchange_bus; }
+  unsigned getMaxIPUSyncDelay() const { return machine().sync_cycles; }
+  unsigned getGlobalSyncCycles() const { return machine().global_sync_cycles; }
+  double getTileClockFrequency() const { return machine().clock_hz; }
   /// For the library: the machine's figures, and the same machine with other counts.
-  const Machine& machine() const { return *machine_; }
+  const Machine& machine() const { return system_->machine; }
+  operator const ipujax::engine::System&() const { return *system_; }  // NOLINT: what plans read
   Target withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const;
   std::size_t getTypeSize(const Type& type) const { return engineSize(type); }
   std::size_t getAtomicStoreGranularity() const { return 4; }
 
  private:
   static std::size_t engineSize(const Type& type);
-  std::shared_ptr<const Machine> machine_;
-  unsigned num_ipus_ = 1;
-  TargetType type_ = TargetType::IPU_MODEL;
+  std::shared_ptr<const ipujax::engine::System> system_;
 };
 
 }  // namespace poplar

@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
-#include <sstream>
 
-#include "poplar/GraphImpl.hpp"
-#include "poplar/View.hpp"
+#include "engine/graph/GraphImpl.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar {
-namespace {
 
-std::string shapeText(const std::vector<std::size_t>& shape) {
-  std::ostringstream os;
-  os << "{";
-  for (std::size_t i = 0; i < shape.size(); ++i) os << (i ? "," : "") << shape[i];
-  os << "}";
-  return os.str();
-}
+using ipujax::engine::GraphImpl;
+using ipujax::engine::shapeText;
+using ipujax::engine::View;
+
+namespace {
 
 std::size_t product(const std::vector<std::size_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
@@ -45,7 +40,7 @@ Tensor Tensor::with(View view) const {
   return {graph_, std::make_shared<const View>(std::move(view))};
 }
 
-Type Tensor::elementType() const { return v().type; }
+Type Tensor::elementType() const { return Type(v().type); }
 const std::vector<std::size_t>& Tensor::shape() const { return v().shape; }
 std::size_t Tensor::numElements() const { return v().numElements(); }
 
@@ -253,12 +248,12 @@ Tensor Tensor::squeeze() const {
 }
 
 Tensor Tensor::reinterpret(const Type& type) const {
-  if (ipujax::engine::sizeOf(type.element()) != ipujax::engine::sizeOf(v().type.element())) {
+  if (sizeOf(type.element()) != sizeOf(v().type)) {
     throw type_error("[Tensor::reinterpret] needs a type of the same size as " +
-                     v().type.toString() + "; got " + type.toString());
+                     elementType().toString() + "; got " + type.toString());
   }
   View view = v();
-  view.type = type;
+  view.type = type.element();
   return with(std::move(view));
 }
 

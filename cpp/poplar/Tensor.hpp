@@ -9,11 +9,14 @@
 #include "poplar/Interval.hpp"
 #include "poplar/Type.hpp"
 
+namespace ipujax::engine {
+class GraphImpl;
+struct View;
+}  // namespace ipujax::engine
+
 namespace poplar {
 
 class Graph;
-class GraphImpl;
-struct View;
 
 /// A view over elements of the graph's variables: shape, type, and where each element is.
 /// Copying a Tensor copies the view, never data. All members that return a Tensor are free.
@@ -21,7 +24,7 @@ class Tensor {
  public:
   Tensor() = default;
   /// For the library: a tensor over `view`. Users get tensors from a Graph.
-  Tensor(GraphImpl* graph, std::shared_ptr<const View> view);
+  Tensor(ipujax::engine::GraphImpl* graph, std::shared_ptr<const ipujax::engine::View> view);
 
   bool valid() const { return view_ != nullptr; }
   Type elementType() const;
@@ -70,14 +73,15 @@ class Tensor {
   bool operator!=(const Tensor& o) const { return !(*this == o); }
 
   /// For the library.
-  const std::shared_ptr<const View>& view() const { return view_; }
-  GraphImpl* graphImpl() const { return graph_; }
+  const std::shared_ptr<const ipujax::engine::View>& view() const { return view_; }
+  operator const std::shared_ptr<const ipujax::engine::View>&() const { return view_; }  // NOLINT
+  ipujax::engine::GraphImpl* graphImpl() const { return graph_; }
 
  private:
-  const View& v() const;
-  Tensor with(View view) const;
-  GraphImpl* graph_ = nullptr;
-  std::shared_ptr<const View> view_;
+  const ipujax::engine::View& v() const;
+  Tensor with(ipujax::engine::View view) const;
+  ipujax::engine::GraphImpl* graph_ = nullptr;
+  std::shared_ptr<const ipujax::engine::View> view_;
 };
 
 std::ostream& operator<<(std::ostream& os, const Tensor& tensor);

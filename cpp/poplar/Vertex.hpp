@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "engine/codelets/VertexAbi.hpp"
+
 /// What a codelet includes: the bases of vertices and the types of their fields, as the host's
 /// compiler sees them. A codelet's fields are pointers into the tensors connected to them; the
 /// model fills them in before each compute(). `half` is stored as IEEE half and computed in float.
@@ -26,7 +28,7 @@ class Vertex {};
 /// Run by all workers of a tile: compute(workerId) is called for each.
 class MultiVertex {
  public:
-  static constexpr unsigned numWorkers() { return 6; }
+  static constexpr unsigned numWorkers() { return kIpujaxWorkers; }
 };
 
 /// Run by a tile's supervisor.

@@ -2,8 +2,8 @@
 #include <new>
 #include <type_traits>
 
+#include "engine/codelets/VertexAbi.hpp"
 #include "poplar/Vertex.hpp"
-#include "poplar/VertexAbi.hpp"
 
 /// Turns codelet classes into the tables of VertexAbi.hpp. Included behind a codelet's source,
 /// where the model appends one list of fields for each class it found.

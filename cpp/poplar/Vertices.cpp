@@ -2,13 +2,20 @@
 #include <istream>
 #include <iterator>
 
+#include "engine/codelets/VertexStore.hpp"
+#include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
-#include "poplar/GraphImpl.hpp"
-#include "poplar/VertexStore.hpp"
 
 // The part of Graph that is about codelets and vertices.
 namespace poplar {
 namespace {
+
+using ipujax::engine::CodeletClass;
+using ipujax::engine::CodeletFile;
+using ipujax::engine::Connection;
+using ipujax::engine::GraphImpl;
+using ipujax::engine::VertexRecord;
+using ipujax::engine::VertexStore;
 
 VertexStore& storeOf(GraphImpl& impl) {
   if (!impl.vertices) impl.vertices = std::make_shared<VertexStore>();
@@ -42,25 +49,6 @@ void addFile(GraphImpl& impl, CodeletFile file) {
 
 }  // namespace
 
-const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t& file) const {
-  const std::string base = type.substr(0, type.find('<'));
-  for (file = 0; file < files.size(); ++file) {
-    const auto& classes = files[file].found.classes;
-    if (const auto it = classes.find(type); it != classes.end() && !it->second.is_template)
-      return &it->second;
-    if (const auto it = classes.find(base);
-        it != classes.end() && it->second.is_template && base != type)
-      return &it->second;
-  }
-  return nullptr;
-}
-
-std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
-  auto library = CodeletLibrary::compile(codeletUnit(files[file], types[file]), files[file].flags);
-  libraries_[file] = library;
-  return library;
-}
-
 bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
                         StringRef /*targetName*/) {
   if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource) {
@@ -69,7 +57,7 @@ bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFl
         "kind: " +
         std::string(src) + ". Give its source.");
   }
-  addFile(impl(), readCodelets(src, compileFlags));
+  addFile(impl(), ipujax::engine::readCodelets(src, compileFlags));
   return true;
 }
 
@@ -79,7 +67,7 @@ void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFil
     throw file_load_error(
         "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind.");
   std::string text{std::istreambuf_iterator<char>(stream), {}};
-  addFile(impl(), codeletsFromText(std::move(text), compileFlags));
+  addFile(impl(), ipujax::engine::codeletsFromText(std::move(text), compileFlags));
 }
 
 ComputeSet Graph::addComputeSet(const DebugContext& debugContext) {
@@ -94,7 +82,7 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
     throw graph_connection_error(
         "[Graph::addVertex] needs a compute set of this graph; got another.");
   VertexRecord vertex;
-  vertex.type = normaliseTypeName(vertexType);
+  vertex.type = ipujax::engine::normaliseTypeName(vertexType);
   if (!store.findClass(vertex.type, vertex.file)) {
     std::string known;
     for (const auto& types : store.types) {
@@ -134,14 +122,14 @@ void Graph::connect(FieldRef field, const Tensor& tensor) {
     return;
   }
   edge.is_list = true;
-  if (edge.tensors.size() <= field.getIndex()) edge.tensors.resize(field.getIndex() + 1);
-  edge.tensors[field.getIndex()] = tensor;
+  if (edge.views.size() <= field.getIndex()) edge.views.resize(field.getIndex() + 1);
+  edge.views[field.getIndex()] = tensor;
 }
 
 void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
   VertexRecord& vertex = recordOf(impl(), field.vertex);
   checkField(impl(), vertex, field.name);
-  vertex.edges[field.name] = {tensors.cloneAsVector(), true};
+  vertex.edges[field.name] = {{tensors.begin(), tensors.end()}, true};
 }
 
 void Graph::setFieldValue(FieldRef field, double value) {

@@ -1,64 +1,25 @@
 #pragma once
-#include <stdexcept>
-#include <string>
+#include "engine/Errors.hpp"
 
 namespace poplar {
 
-/// Base of every error this library throws.
-struct poplar_error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-struct link_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct graph_memory_allocation_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct graph_program_compilation_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct graph_connection_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct graph_recursion_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct invalid_tile_mapping : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct invalid_option : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct tensor_creation_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct type_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct index_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct tensor_io_state_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct stream_connection_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct runtime_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct application_runtime_error : runtime_error {
-  using runtime_error::runtime_error;
-};
-struct no_environment : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct unknown_vertex_type : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct file_load_error : poplar_error {
-  using poplar_error::poplar_error;
-};
+using ipujax::engine::application_runtime_error;
+using ipujax::engine::file_load_error;
+using ipujax::engine::graph_connection_error;
+using ipujax::engine::graph_memory_allocation_error;
+using ipujax::engine::graph_program_compilation_error;
+using ipujax::engine::graph_recursion_error;
+using ipujax::engine::index_error;
+using ipujax::engine::invalid_option;
+using ipujax::engine::invalid_tile_mapping;
+using ipujax::engine::link_error;
+using ipujax::engine::no_environment;
+using ipujax::engine::poplar_error;
+using ipujax::engine::runtime_error;
+using ipujax::engine::stream_connection_error;
+using ipujax::engine::tensor_creation_error;
+using ipujax::engine::tensor_io_state_error;
+using ipujax::engine::type_error;
+using ipujax::engine::unknown_vertex_type;
 
 }  // namespace poplar

@@ -6,14 +6,13 @@
 #include <sstream>
 #include <string>
 
-#include "engine/Emit.hpp"
 #include "engine/blas/Arithmetic.hpp"
-#include "poplar/View.hpp"
-#include "poplin/ConvGeometry.hpp"
-#include "poplin/Placing.hpp"
-#include "poplin/PlanOptions.hpp"
-#include "poplin/PlanningCacheImpl.hpp"
-#include "popx/Type.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/View.hpp"
+#include "poplin/internal/ConvGeometry.hpp"
+#include "poplin/internal/Placing.hpp"
+#include "poplin/internal/PlanOptions.hpp"
+#include "poplin/internal/PlanningCacheImpl.hpp"
 
 namespace poplin {
 namespace {
@@ -103,7 +102,8 @@ void checkTypes(const Tensor& in, const Tensor& weights, Type out) {
   const Type a = in.elementType(), b = weights.elementType();
   const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
   const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
-  const bool emulated = a == popx::DOUBLE || out == popx::DOUBLE;
+  const bool emulated = a.element() == ipujax::engine::ElementType::kDouble ||
+                        out.element() == ipujax::engine::ElementType::kDouble;
   if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
   throw poplar::type_error(
       "[poplin::convolution] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " +
@@ -114,7 +114,7 @@ void checkTypes(const Tensor& in, const Tensor& weights, Type out) {
 enum class Inner { kBatch, kChannels, kField };
 
 Inner innermost(const Tensor& in) {
-  const poplar::View& view = *in.view();
+  const ipujax::engine::View& view = *in.view();
   if (!view.isStrided()) return Inner::kField;
   std::int64_t least = 0;
   std::size_t dim = in.rank() - 1;

@@ -4,13 +4,12 @@
 #include <sstream>
 #include <string>
 
-#include "engine/Emit.hpp"
-#include "engine/Planning.hpp"
 #include "engine/blas/Arithmetic.hpp"
-#include "poplin/Placing.hpp"
-#include "poplin/PlanOptions.hpp"
-#include "poplin/PlanningCacheImpl.hpp"
-#include "popx/Type.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/Planning.hpp"
+#include "poplin/internal/Placing.hpp"
+#include "poplin/internal/PlanOptions.hpp"
+#include "poplin/internal/PlanningCacheImpl.hpp"
 
 namespace poplin {
 namespace {
@@ -47,7 +46,8 @@ bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HAL
 void checkTypes(const char* where, Type a, Type b, Type out) {
   const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
   const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
-  const bool emulated = a == popx::DOUBLE || out == popx::DOUBLE;
+  const bool emulated = a.element() == ipujax::engine::ElementType::kDouble ||
+                        out.element() == ipujax::engine::ElementType::kDouble;
   if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
   throw poplar::type_error(
       std::string("[poplin::") + where +

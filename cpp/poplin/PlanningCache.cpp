@@ -1,6 +1,6 @@
 #include "poplin/PlanningCache.hpp"
 
-#include "poplin/PlanningCacheImpl.hpp"
+#include "poplin/internal/PlanningCacheImpl.hpp"
 
 namespace poplin {
 

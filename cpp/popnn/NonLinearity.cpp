@@ -3,10 +3,10 @@
 #include <cmath>
 #include <string>
 
-#include "engine/Planning.hpp"
+#include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
-#include "popops/ElementWiseCost.hpp"
-#include "popx/Map.hpp"
+#include "popops/internal/ElementWiseCost.hpp"
+#include "popops/internal/Map.hpp"
 
 namespace popnn {
 
@@ -129,16 +129,16 @@ Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, Tensor t,
                     const poplar::OptionFlags&) {
   const Expr expression = forward(type);
   const Tensor out = graph.clone(t, debugContext);
-  popx::mapWithOutputs(graph, {expression}, {t}, {out}, prog, debugContext,
-                       cycles(graph, type, t, false));
+  popops::internal::mapWithOutputs(graph, {expression}, {t}, {out}, prog, debugContext,
+                                   cycles(graph, type, t, false));
   return out;
 }
 
 void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, Tensor t,
                          poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                          const poplar::OptionFlags&) {
-  popx::mapWithOutputs(graph, {forward(type)}, {t}, {t}, prog, debugContext,
-                       cycles(graph, type, t, false));
+  popops::internal::mapWithOutputs(graph, {forward(type)}, {t}, {t}, prog, debugContext,
+                                   cycles(graph, type, t, false));
 }
 
 Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type, Tensor act,
@@ -147,8 +147,8 @@ Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type, Te
                                  const poplar::OptionFlags&) {
   const Expr expression = gradient(type);
   const Tensor out = graph.clone(outGradient, debugContext);
-  popx::mapWithOutputs(graph, {expression}, {act, outGradient}, {out}, prog, debugContext,
-                       cycles(graph, type, act, true));
+  popops::internal::mapWithOutputs(graph, {expression}, {act, outGradient}, {out}, prog,
+                                   debugContext, cycles(graph, type, act, true));
   return out;
 }
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/kernels/ReduceLoops.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "poplar/exceptions.hpp"
-#include "popops/ReduceLoops.hpp"
+#include "popnn/internal/ReduceWindow.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/ReduceWindow.hpp"
 
 namespace popnn {
 
@@ -26,8 +26,8 @@ namespace {
 namespace engine = ipujax::engine;
 namespace simd = ipujax::engine::simd;
 using engine::ElementType;
+using engine::WindowDim;
 using engine::reduction::Reducer;
-using popx::WindowDim;
 
 /// The gradient of one pooling, a plane (one batch element and channel) at a time in float.
 /// Operands: result (contiguous), pooled gradient, then for MAX the input and the pooled values.
@@ -67,7 +67,7 @@ PoolGradient::PoolGradient(const engine::StepDesc& step)
   const auto& in = max ? step.operands[2] : result;
   const auto& pooled = max ? step.operands[3] : gradient;
   const auto dims =
-      popx::windowDims(popx::Window::from(step.attributes.integers("window")), in, gradient);
+      engine::windowDims(engine::Window::from(step.attributes.integers("window")), in, gradient);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     if (d < 2) {
       outer_[d] = dims[d].n;
@@ -178,7 +178,7 @@ void checkPoolGradient(engine::StepCheck& check) {
   }
   check.operands(type == PoolingType::MAX ? 4 : 2);
   check.need(result.rank() >= 2, "a batch and channels");
-  const auto window = popx::Window::check(check, result, gradient);
+  const auto window = engine::Window::check(check, result, gradient);
   for (std::size_t d = 0; d < window.rank(); ++d) {
     check.need(window.base_dilations[d] == 1 && window.window_dilations[d] == 1,
                "a window without dilation");
@@ -193,14 +193,14 @@ const engine::RegisterKernel kPoolGradient{"popnn.pool_gradient", makePoolGradie
                              "; got " + got + ". Check the parameters.");
 }
 
-popx::Window windowOf(const PoolParams& params, const char* where) {
+engine::Window windowOf(const PoolParams& params, const char* where) {
   const std::size_t fields = params.getNumFieldDims();
   if (params.kernelShape.size() != fields || params.stride.size() != fields ||
       params.inputTruncationOrPaddingLower.size() != fields ||
       params.inputTruncationOrPaddingUpper.size() != fields) {
     refuse(where, "kernel, stride and padding for each field dimension", std::to_string(fields));
   }
-  popx::Window window = popx::Window::of(std::vector<std::int64_t>(fields + 2, 1));
+  engine::Window window = engine::Window::of(std::vector<std::int64_t>(fields + 2, 1));
   for (std::size_t d = 0; d < fields; ++d) {
     window.sizes[d + 2] = static_cast<std::int64_t>(params.kernelShape[d]);
     window.strides[d + 2] = params.stride[d];
@@ -234,7 +234,7 @@ poplar::Tensor emitGradient(poplar::Graph& graph, const PoolParams& params,
                             const poplar::Tensor& pooledGradient, bool scaled,
                             poplar::program::Sequence& prog,
                             const poplar::DebugContext& debugContext) {
-  const popx::Window window = windowOf(params, "poolInputGradient");
+  const engine::Window window = windowOf(params, "poolInputGradient");
   checkShape("poolInputGradient", pooledGradient, shapeOf(params, params.getOutputFieldShape()),
              params.dType);
   poplar::Tensor out = graph.addVariable(params.dType, shapeOf(params, params.inputFieldShape),
@@ -249,7 +249,7 @@ poplar::Tensor emitGradient(poplar::Graph& graph, const PoolParams& params,
       .set("scaled", std::int64_t{scaled})
       .set("window", window.toIntegers());
   // popnnCycleEstimators.cpp: 7 + 5 n cycles a vector for the backward pass.
-  spec.cost = popx::windowCost(graph, out, pooledGradient, window, 5);
+  spec.cost = internal::windowCost(graph, out, pooledGradient, window, 5);
   engine::emit(graph, prog, std::move(spec), {debugContext, "poolInputGradient"});
   return out;
 }
@@ -257,7 +257,7 @@ poplar::Tensor emitGradient(poplar::Graph& graph, const PoolParams& params,
 }  // namespace
 
 std::vector<std::size_t> PoolParams::getOutputFieldShape() const {
-  const popx::Window window = windowOf(*this, "getOutputFieldShape");
+  const engine::Window window = windowOf(*this, "getOutputFieldShape");
   std::vector<std::size_t> shape;
   for (std::size_t d = 0; d < inputFieldShape.size(); ++d) {
     const auto n = static_cast<std::int64_t>(inputFieldShape[d]);
@@ -269,15 +269,15 @@ std::vector<std::size_t> PoolParams::getOutputFieldShape() const {
 poplar::Tensor pool(poplar::Graph& graph, const PoolParams& params, const poplar::Tensor& in,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                     const poplar::OptionFlags&) {
-  const popx::Window window = windowOf(params, "pool");
+  const engine::Window window = windowOf(params, "pool");
   checkShape("pool", in, shapeOf(params, params.inputFieldShape), params.dType);
   poplar::Tensor out = graph.addVariable(
       params.dType, shapeOf(params, params.getOutputFieldShape()), {debugContext, "pooled"});
   poputil::mapTensorLinearly(graph, out);
   const Reducer reducer =
       params.poolingType == PoolingType::MAX ? Reducer::kMaximum : Reducer::kAdd;
-  popx::reduceWindowNamed(graph, in, out, {}, reducer, params.poolingType == PoolingType::AVG,
-                          window, prog, {debugContext, "pool"});
+  internal::reduceWindowNamed(graph, in, out, {}, reducer, params.poolingType == PoolingType::AVG,
+                              window, prog, {debugContext, "pool"});
   return out;
 }
 

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "poplar/exceptions.hpp"
+#include "popops/internal/Gather.hpp"
+#include "popops/internal/Scatter.hpp"
+#include "popops/internal/WindowCost.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/Gather.hpp"
-#include "popx/Scatter.hpp"
-#include "popx/WindowCost.hpp"
 
 // The host kernels are popx's gather and scatter kernels: a dynamic slice is a gather of one
 // window.
@@ -42,9 +42,9 @@ Dims sliceShape(const std::vector<std::size_t>& shape, const Dims& dims, const D
   return result;
 }
 
-popx::WindowSpec windowSpec(const Tensor& t, const Dims& dims, const Dims& sizes, bool multiple,
-                            bool clamp) {
-  popx::WindowSpec spec;
+internal::WindowSpec windowSpec(const Tensor& t, const Dims& dims, const Dims& sizes, bool multiple,
+                                bool clamp) {
+  internal::WindowSpec spec;
   const Dims shape = sliceShape(t.shape(), dims, sizes);
   spec.sizes.assign(shape.begin(), shape.end());
   spec.window.resize(shape.size());
@@ -79,9 +79,9 @@ Tensor offsetRows(const char* function, const Tensor& t, const Tensor& offsets, 
   return offsets;
 }
 
-popx::SliceProblem problemOf(const Tensor& t, const Dims& dims, const Dims& sizes,
-                             std::size_t lookups) {
-  popx::SliceProblem problem;
+internal::SliceProblem problemOf(const Tensor& t, const Dims& dims, const Dims& sizes,
+                                 std::size_t lookups) {
+  internal::SliceProblem problem;
   for (auto d : sliceShape(t.shape(), dims, sizes)) problem.elements *= d;
   problem.rows = problem.elements ? t.numElements() / problem.elements : 0;
   problem.lookups = lookups;
@@ -100,10 +100,10 @@ void update(const char* function, poplar::Graph& graph, const Tensor& t, const T
   if (s.shape() != expected) refuse(function, "slices of shape [n, slice's shape]", t, offsets);
   auto problem = problemOf(t, dims, sizes, rows.dim(0));
   const bool accumulates = std::string(body) != "replace";
-  problem.work = accumulates ? popx::SliceWork::kAccumulate : popx::SliceWork::kWrite;
-  popx::scatterWindows(graph, "popops.multi_update", {t}, rows, {s}, scale,
-                       windowSpec(t, dims, sizes, true, false), body, false,
-                       popx::sliceCost(graph, t, s, problem), prog, debugContext);
+  problem.work = accumulates ? internal::SliceWork::kAccumulate : internal::SliceWork::kWrite;
+  internal::scatterWindows(graph, "popops.multi_update", {t}, rows, {s}, scale,
+                           windowSpec(t, dims, sizes, true, false), body, false,
+                           internal::sliceCost(graph, t, s, problem), prog, debugContext);
 }
 
 }  // namespace
@@ -196,10 +196,10 @@ void dynamicSliceWithOutput(poplar::Graph& graph, const Tensor& output, const Te
   const Tensor starts = offsetVector("dynamicSlice", t, offset, dims);
   if (output.shape() != sliceShape(t.shape(), dims, sizes))
     refuse("dynamicSlice", "an output of the slice's shape", t, offset);
-  popx::gatherWindows(graph, "popops.dynamic_slice", t, starts, output,
-                      windowSpec(t, dims, sizes, false, true),
-                      popx::dynamicSliceCost(graph, output, numSlots(t, dims, sizes), dims.size()),
-                      prog, debugContext);
+  internal::gatherWindows(
+      graph, "popops.dynamic_slice", t, starts, output, windowSpec(t, dims, sizes, false, true),
+      internal::dynamicSliceCost(graph, output, numSlots(t, dims, sizes), dims.size()), prog,
+      debugContext);
 }
 
 Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset, const Dims& dims,
@@ -229,10 +229,11 @@ void dynamicUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const
   const Tensor starts = offsetVector("dynamicUpdate", t, offset, dims);
   if (s.shape() != sliceShape(t.shape(), dims, sizes))
     refuse("dynamicUpdate", "an update of the slice's shape", t, offset);
-  popx::scatterWindows(graph, "popops.dynamic_update", {t}, starts, {s}, nullptr,
-                       windowSpec(t, dims, sizes, false, true), "replace", true,
-                       popx::dynamicSliceCost(graph, s, numSlots(t, dims, sizes), dims.size()),
-                       prog, debugContext);
+  internal::scatterWindows(
+      graph, "popops.dynamic_update", {t}, starts, {s}, nullptr,
+      windowSpec(t, dims, sizes, false, true), "replace", true,
+      internal::dynamicSliceCost(graph, s, numSlots(t, dims, sizes), dims.size()), prog,
+      debugContext);
 }
 
 Tensor multiSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offsets, const Dims& dims,
@@ -242,9 +243,10 @@ Tensor multiSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offsets, 
   const Tensor rows = offsetRows("multiSlice", t, offsets, dims);
   const Tensor out = createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes, rows.dim(0),
                                        plan, options, debugContext);
-  popx::gatherWindows(
+  internal::gatherWindows(
       graph, "popops.multi_slice", t, rows, out, windowSpec(t, dims, sizes, true, true),
-      popx::sliceCost(graph, t, out, problemOf(t, dims, sizes, rows.dim(0))), prog, debugContext);
+      internal::sliceCost(graph, t, out, problemOf(t, dims, sizes, rows.dim(0))), prog,
+      debugContext);
   return out;
 }
 

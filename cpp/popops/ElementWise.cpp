@@ -1,14 +1,14 @@
 #include "popops/ElementWise.hpp"
 
 #include "poplar/exceptions.hpp"
-#include "popx/Map.hpp"
+#include "popops/internal/Map.hpp"
 
 namespace popops {
 
 poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, poplar::program::Sequence& prog,
                    const poplar::DebugContext& debugContext, const poplar::OptionFlags&) {
-  return popx::map(graph, {expr}, ts, prog, debugContext).front();
+  return internal::map(graph, {expr}, ts, prog, debugContext).front();
 }
 
 void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
@@ -23,7 +23,7 @@ void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, const poplar::Tensor& out,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                    const poplar::OptionFlags&) {
-  popx::mapWithOutputs(graph, {expr}, ts, {out}, prog, debugContext);
+  internal::mapWithOutputs(graph, {expr}, ts, {out}, prog, debugContext);
 }
 
 }  // namespace popops

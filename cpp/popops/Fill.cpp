@@ -1,13 +1,13 @@
 #include "popops/Fill.hpp"
 
 #include "popops/Zero.hpp"
-#include "popx/Map.hpp"
+#include "popops/internal/Map.hpp"
 
 namespace popops {
 
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
               const expr::Const& value, const poplar::DebugContext& debugContext) {
-  popx::mapWithOutputs(graph, {value}, {}, {t}, prog, debugContext);
+  internal::mapWithOutputs(graph, {value}, {}, {t}, prog, debugContext);
 }
 
 void zero(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,

@@ -4,8 +4,8 @@
 
 #include "poplar/exceptions.hpp"
 #include "popops/DynamicSlice.hpp"
+#include "popops/internal/Gather.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/Gather.hpp"
 
 namespace popops {
 
@@ -36,7 +36,7 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, 
     throw poplar::poplar_error("[popops::gather] needs an axis of input with elements; got axis " +
                                std::to_string(axis) + " of " + input.shapeToString() + ".");
   }
-  popx::GatherDims dims;
+  internal::GatherDims dims;
   dims.index_vector_dim = indices.rank();
   dims.start_index_map = {axis};
   dims.collapsed_slice_dims = {axis};
@@ -44,7 +44,7 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, 
   dims.slice_sizes[axis] = 1;
   for (unsigned d = 0; d + 1 < input.rank(); ++d)
     dims.offset_dims.push_back(d < axis ? d : d + indices.rank());
-  return popx::gather(graph, input, indices, dims, prog, debugContext);
+  return internal::gather(graph, input, indices, dims, prog, debugContext);
 }
 
 Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices,
@@ -54,13 +54,13 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices,
               const std::vector<unsigned>& startIndexMap, poplar::program::Sequence& prog,
               const poplar::DebugContext& debugContext,
               const poplar::OptionFlags& /*optionFlags*/) {
-  popx::GatherDims dims;
+  internal::GatherDims dims;
   dims.index_vector_dim = static_cast<std::int64_t>(indexVectorDim);
   dims.offset_dims.assign(offsetDims.begin(), offsetDims.end());
   dims.slice_sizes.assign(sliceSizes.begin(), sliceSizes.end());
   dims.collapsed_slice_dims.assign(collapsedSliceDims.begin(), collapsedSliceDims.end());
   dims.start_index_map.assign(startIndexMap.begin(), startIndexMap.end());
-  return popx::gather(graph, input, indices, dims, prog, debugContext);
+  return internal::gather(graph, input, indices, dims, prog, debugContext);
 }
 
 }  // namespace popops

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
-#include "engine/Planning.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/Planning.hpp"
+#include "engine/kernels/ReduceLoops.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "poplar/exceptions.hpp"
-#include "popops/ReduceLoops.hpp"
 
 namespace popops {
 

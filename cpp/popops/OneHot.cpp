@@ -3,9 +3,9 @@
 #include <cstring>
 #include <string>
 
-#include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
-#include "engine/Planning.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace popops {

@@ -1,18 +1,13 @@
 #include "popops/Reduce.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <set>
 
-#include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
-#include "engine/Planning.hpp"
-#include "engine/simd/VectorOps.hpp"
+#include "engine/kernels/ReduceFinish.hpp"
+#include "engine/kernels/ReduceLoops.hpp"
 #include "poplar/exceptions.hpp"
-#include "popops/ReduceCost.hpp"
-#include "popops/ReduceFinish.hpp"
-#include "popops/ReduceLoops.hpp"
+#include "popops/internal/ReduceStep.hpp"
 #include "poputil/TileMapping.hpp"
 
 namespace popops {
@@ -20,7 +15,6 @@ namespace popops {
 namespace {
 
 namespace engine = ipujax::engine;
-using engine::ElementType;
 using engine::reduction::Loops;
 using engine::reduction::Reducer;
 
@@ -48,7 +42,8 @@ void checkReduce(engine::StepCheck& check) {
     if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
   engine::reduction::Finish::check(check, 1, loops, kept);
 }
-const engine::RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce};
+const engine::RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce,
+                                     engine::KernelRole::kReduction};
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
   throw poplar::poplar_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);
@@ -108,26 +103,13 @@ void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const popl
   if (!std::equal(shape.begin(), shape.end(), out.shape().begin(), out.shape().end())) {
     refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
   }
-  const Reducer reducer = static_cast<Reducer>(params.op);
-  engine::StepSpec spec;
-  spec.kernel = "popops.reduce";
-  const auto access = params.update ? engine::Access::kReadWrite : engine::Access::kWrite;
-  spec.operands = {{in, engine::Access::kRead, false}, {out, access, true}};
-  if (params.useScale) spec.operands.push_back({params.scale, engine::Access::kRead, true});
-  spec.attributes.set("reducer", static_cast<std::int64_t>(reducer))
-      .set("dims", engine::Attributes::Integers(dims.begin(), dims.end()))
-      .set("update", std::int64_t{params.update})
-      .set("scale", std::int64_t{params.useScale ? 2 : -1})
-      .set("init", std::int64_t{-1});
-  const poplar::Target& target = graph.getTarget();
-  const Loops& loops = *engine::reduction::loopsFor(reducer, in.elementType().element());
-  auto rate = engine::reduction::rateOf(target, in.elementType());
+  internal::ReduceStep step{static_cast<Reducer>(params.op)};
+  step.update = params.update;
+  if (params.useScale) step.scale = &params.scale;
   // poplibs CycleEstimationFunctions.cpp: log-add 13 cycles per 4 halves, 23 per 2 floats.
-  if (params.op == Operation::LOG_ADD) {
-    rate.cycles_per_vector = in.elementType() == poplar::HALF ? 13 : 23;
-  }
-  spec.cost = engine::reduction::costOf(graph, in, dims, out, sizeOf(loops.acc), rate);
-  engine::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
+  if (params.op == Operation::LOG_ADD)
+    step.cycles_per_vector = in.elementType() == poplar::HALF ? 13 : 23;
+  internal::emitReduce(graph, in, out, dims, step, prog, debugContext);
 }
 
 poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& outType,

@@ -1,9 +1,9 @@
 #include "popops/ScaledAdd.hpp"
 
 #include "poplar/exceptions.hpp"
-#include "popops/ElementWiseCost.hpp"
 #include "popops/Expr.hpp"
-#include "popx/Map.hpp"
+#include "popops/internal/ElementWiseCost.hpp"
+#include "popops/internal/Map.hpp"
 
 namespace popops {
 
@@ -23,11 +23,11 @@ void emitScaled(poplar::Graph& graph, const expr::Expr& expression, const std::v
     throw poplar::poplar_error("[popops::scaledAddTo] needs tensors of one shape; got " +
                                a.shapeToString() + " and " + ts[1].shapeToString() + ".");
   const unsigned workers = graph.getTarget().getNumWorkerContexts();
-  popx::mapWithOutputs(graph, {expression}, ts, {a}, prog, debugContext,
-                       [=, type = a.elementType().element()](std::uint64_t n) {
-                         return ipujax::engine::elementwise::scaledAddCycles(type, n, workers) +
-                                extra;
-                       });
+  internal::mapWithOutputs(graph, {expression}, ts, {a}, prog, debugContext,
+                           [=, type = a.elementType().element()](std::uint64_t n) {
+                             return ipujax::engine::elementwise::scaledAddCycles(type, n, workers) +
+                                    extra;
+                           });
 }
 
 expr::Expr second(const Tensor& a, const Tensor& b) {

@@ -1,6 +1,6 @@
 #include "popops/Sort.hpp"
 
-#include "popx/Sort.hpp"
+#include "popops/internal/Sort.hpp"
 
 namespace popops {
 
@@ -8,7 +8,8 @@ using poplar::Tensor;
 
 Tensor sort(poplar::Graph& graph, const Tensor& t, unsigned dim, poplar::program::Sequence& prog,
             const poplar::DebugContext& debugContext) {
-  return popx::sort(graph, {t}, dim, std::vector<popx::SortKey>{{}}, prog, debugContext)[0];
+  return internal::sort(graph, {t}, dim, std::vector<ipujax::engine::SortKey>{{}}, prog,
+                        debugContext)[0];
 }
 
 void sortInPlace(poplar::Graph& graph, const Tensor& t, unsigned dim,
@@ -18,14 +19,15 @@ void sortInPlace(poplar::Graph& graph, const Tensor& t, unsigned dim,
 
 Tensor sortKeyValue(poplar::Graph& graph, const Tensor& k, const Tensor& v, unsigned dim,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  return popx::sort(graph, {k, v}, dim, std::vector<popx::SortKey>{{}}, prog, debugContext)[1];
+  return internal::sort(graph, {k, v}, dim, std::vector<ipujax::engine::SortKey>{{}}, prog,
+                        debugContext)[1];
 }
 
 void sortKeyValueInPlace(poplar::Graph& graph, const Tensor& k, const Tensor& v, unsigned dim,
                          poplar::program::Sequence& prog,
                          const poplar::DebugContext& debugContext) {
-  const auto sorted =
-      popx::sort(graph, {k, v}, dim, std::vector<popx::SortKey>{{}}, prog, debugContext);
+  const auto sorted = internal::sort(graph, {k, v}, dim, std::vector<ipujax::engine::SortKey>{{}},
+                                     prog, debugContext);
   prog.add(poplar::program::Copy(sorted[0], k, false, debugContext));
   prog.add(poplar::program::Copy(sorted[1], v, false, debugContext));
 }

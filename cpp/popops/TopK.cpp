@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/Emit.hpp"
 #include "engine/Kernel.hpp"
-#include "engine/Planning.hpp"
 #include "engine/Workspace.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/kernels/ReduceLoops.hpp"
+#include "engine/kernels/SortKeys.hpp"
+#include "engine/kernels/SortLoops.hpp"
 #include "poplar/exceptions.hpp"
-#include "popops/ReduceLoops.hpp"
+#include "popops/internal/Sort.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/Sort.hpp"
-#include "popx/SortKeys.hpp"
-#include "popx/SortLoops.hpp"
 
 namespace popops {
 
@@ -35,7 +34,7 @@ class TopKKernel {
   std::uint64_t* selectLong(const std::uint32_t* keys, std::uint64_t* buffer) const;
 
   ElementType type_;
-  popx::SortKey key_;
+  ipujax::engine::SortKey key_;
   bool reversed_;
   std::int64_t k_;
   std::int64_t n_;
@@ -57,7 +56,7 @@ TopKKernel::TopKKernel(const engine::StepDesc& step)
       values_(step.attributes.text("extra") == "values") {
   const auto& in = step.operands[0];
   key_.descending = step.attributes.integer("largest") != 0;
-  key_.order = popx::FloatOrder::kTotal;
+  key_.order = ipujax::engine::FloatOrder::kTotal;
   n_ = in.shape.back();
   stride_ = in.strides.back();
   for (std::size_t d = 0; d + 1 < in.shape.size(); ++d) {
@@ -77,7 +76,7 @@ std::uint64_t* TopKKernel::selectLong(const std::uint32_t* keys, std::uint64_t* 
   std::int64_t size = 0;
   std::uint64_t limit = ~std::uint64_t{0};
   constexpr std::int64_t kChunk = 64;
-  const popx::SortLoops& loops = popx::sortLoops();
+  const ipujax::engine::SortLoops& loops = ipujax::engine::sortLoops();
   for (std::int64_t begin = 0; begin < n_; begin += kChunk) {
     begin = loops.next_candidate(keys, begin, n_, static_cast<std::uint32_t>(limit >> 32));
     const std::int64_t end = std::min(n_, begin + kChunk);
@@ -100,7 +99,7 @@ void TopKKernel::select(const std::byte* row, std::uint64_t* best) const {
   const auto n = static_cast<std::size_t>(n_);
   engine::Workspace workspace;
   auto* keys = workspace.get<std::uint32_t>(n_ + 16);
-  popx::mapKeys32(row, stride_, type_, key_, keys, n_);
+  engine::mapKeys32(row, stride_, type_, key_, keys, n_);
   auto* packed = workspace.get<std::uint64_t>(2 * n_ + 1024);
   if (n_ > 4 * k_ + 512) {
     selectLong(keys, packed);
@@ -108,7 +107,7 @@ void TopKKernel::select(const std::byte* row, std::uint64_t* best) const {
   } else {
     for (std::size_t i = 0; i < n; ++i) packed[i] = static_cast<std::uint64_t>(keys[i]) << 32 | i;
     if (n_ > 1024) {
-      popx::radixSort(packed, packed + n, n_, 32, static_cast<int>(8 * sizeOf(type_)));
+      ipujax::engine::radixSort(packed, packed + n, n_, 32, static_cast<int>(8 * sizeOf(type_)));
     } else {
       std::partial_sort(packed, packed + k_, packed + n);
     }
@@ -221,7 +220,7 @@ std::pair<poplar::Tensor, poplar::Tensor> emitTopK(
       .set("reversed", std::int64_t{reversed})
       .set("extra", extra);
   const std::uint64_t rows = n == 0 ? 0 : keys.numElements() / n;
-  spec.cost = popx::bitonicCost(graph, rows, n, params.k, bytes, extra.empty() ? 13 : 17);
+  spec.cost = internal::bitonicCost(graph, rows, n, params.k, bytes, extra.empty() ? 13 : 17);
   engine::emit(graph, prog, std::move(spec), {debugContext, "topK"});
   return {selected, second};
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/Emit.hpp"
-#include "engine/Planning.hpp"
-#include "poplar/GraphImpl.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
 
@@ -23,13 +23,14 @@ constexpr unsigned kDefaultSeed[4] = {0xcc55e1b4u, 0xaa99330fu, 0, 0};
 
 /// The state of the generators that setSeed sets; one for the graph.
 Tensor hiddenState(Graph& graph) {
-  Tensor& state = graph.impl().hidden["poprand.seed"];
-  if (!state.valid()) {
-    state = graph.addVariable(poplar::UNSIGNED_INT, {4}, "poprand/state");
+  auto& hidden = graph.impl().hidden["poprand.seed"];
+  if (!hidden) {
+    const Tensor state = graph.addVariable(poplar::UNSIGNED_INT, {4}, "poprand/state");
     graph.setTileMapping(state, 0);
     graph.setInitialValue<unsigned>(state, poplar::ArrayRef<unsigned>(kDefaultSeed, 4));
+    hidden = state;
   }
-  return state;
+  return {&graph.impl(), hidden};
 }
 
 void checkSeed(const Tensor& seed) {

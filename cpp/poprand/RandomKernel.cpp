@@ -8,8 +8,8 @@
 
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/kernels/CounterBits.hpp"
 #include "poplar/exceptions.hpp"
-#include "poprand/CounterBits.hpp"
 
 /// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
@@ -34,7 +34,8 @@ struct Stream {
   std::uint64_t high;
 
   void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n, std::uint32_t retry) const {
-    counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0], key[1]);
+    ipujax::engine::counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0],
+                                         key[1]);
   }
 };
 

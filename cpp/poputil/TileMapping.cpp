@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "poplar/GraphImpl.hpp"
+#include "engine/graph/GraphImpl.hpp"
 
 namespace poputil {
 namespace {
 
+using ipujax::engine::TileMap;
 using poplar::Graph;
 using poplar::Tensor;
-using poplar::TileMap;
 
 unsigned defaultMinimum(const Graph& graph, const Tensor& t) {
   return static_cast<unsigned>(128 / graph.getTarget().getTypeSize(t.elementType()));
@@ -25,7 +25,7 @@ Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph,
   const unsigned num_tiles = static_cast<unsigned>(graph.physicalTiles().size());
   std::vector<unsigned> tiles(num_tiles);
   for (unsigned i = 0; i < num_tiles; ++i) tiles[i] = i;
-  const auto map = poplar::linearTileMap(elements, tiles, minElementsPerTile, grainSize);
+  const auto map = ipujax::engine::linearTileMap(elements, tiles, minElementsPerTile, grainSize);
   Graph::TileToTensorMapping mapping(num_tiles);
   for (std::size_t i = 0; i < map->regions.size(); ++i) {
     const std::size_t end = i + 1 < map->regions.size() ? map->regions[i + 1].begin : elements;
@@ -42,22 +42,23 @@ Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph, const Tenso
 
 void mapTensorLinearly(Graph& graph, const Tensor& t, unsigned minElementsPerTile,
                        unsigned grainSize) {
-  const poplar::View& view = *t.view();
+  const ipujax::engine::View& view = *t.view();
   auto& variables = graph.impl().variables;
   if (view.isContiguous() && variables[view.variable].elements == t.numElements()) {
-    variables[view.variable].map = poplar::linearTileMap(t.numElements(), graph.physicalTiles(),
-                                                         minElementsPerTile, grainSize);
+    variables[view.variable].map = ipujax::engine::linearTileMap(
+        t.numElements(), graph.physicalTiles(), minElementsPerTile, grainSize);
     return;
   }
   graph.setTileMapping(t, calcLinearTileMapping(graph, t.shape(), minElementsPerTile, grainSize));
 }
 
 void mapTensorLinearly(Graph& graph, const Tensor& t) {
-  const poplar::View& view = *t.view();
+  const ipujax::engine::View& view = *t.view();
   auto& variables = graph.impl().variables;
   if (view.isContiguous() && variables[view.variable].elements == t.numElements() &&
       graph.physicalTiles().size() == graph.impl().all_tiles.size()) {
-    variables[view.variable].map = graph.impl().linearMap(t.elementType(), t.numElements());
+    variables[view.variable].map =
+        graph.impl().linearMap(t.elementType().element(), t.numElements());
     return;
   }
   mapTensorLinearly(graph, t, defaultMinimum(graph, t),

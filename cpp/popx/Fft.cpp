@@ -4,17 +4,12 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/Emit.hpp"
-#include "engine/Planning.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/FftPlan.hpp"
 
 namespace popx {
 
 namespace {
-
-namespace engine = ipujax::engine;
 using poplar::Tensor;
 
 std::string shown(const std::vector<std::size_t>& lengths) {
@@ -66,7 +61,7 @@ Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t
   for (const auto length : lengths) {
     const auto n = static_cast<std::int64_t>(length);
     if (n < 2) continue;
-    if (fourier::largestPrimeFactor(n) > fourier::kLargestRadix) {
+    if (native::fourier::largestPrimeFactor(n) > native::fourier::kLargestRadix) {
       const auto m = static_cast<double>(std::bit_ceil(2 * length - 1));
       work.levels += 2 * m / static_cast<double>(n) * std::log2(m);
     } else {
@@ -80,8 +75,8 @@ Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t
 /// Our estimate: a radix-2 butterfly (10 flops, 2 elements) takes a tile 10 cycles: f32v2
 /// arithmetic and its loads and stores. Passes are radix 4; those beyond what a tile holds exchange
 /// all.
-engine::Cost costOf(const poplar::Graph& graph, const Work& work) {
-  engine::Cost cost;
+native::Cost costOf(const poplar::Graph& graph, const Work& work) {
+  native::Cost cost;
   cost.code_bytes = 4096;  // our estimate of radix 2, 3, 4, 5 and general codelets
   if (work.elements < 1) return cost;
   const poplar::Target& target = graph.getTarget();
@@ -92,11 +87,11 @@ engine::Cost costOf(const poplar::Graph& graph, const Work& work) {
   const double exchanges = tiles > 1 ? std::ceil(passes / local) : 0;
   const double bytes = per_tile * 8;
   for (int i = 0; i < static_cast<int>(passes); ++i) {
-    engine::addComputeSet(cost, target, 5 * per_tile * work.levels / passes + 60,
+    native::addComputeSet(cost, target, 5 * per_tile * work.levels / passes + 60,
                           static_cast<std::uint64_t>(tiles));
   }
   for (int i = 0; i < static_cast<int>(exchanges); ++i) {
-    engine::addExchange(cost, target, {bytes * tiles, bytes});
+    native::addExchange(cost, target, {bytes * tiles, bytes});
   }
   cost.flops = 5 * work.elements * work.levels;
   cost.temporary_bytes = static_cast<std::uint64_t>(2 * bytes);
@@ -120,22 +115,22 @@ Parts fft(poplar::Graph& graph, const Parts& a, FftType type,
   check(a, type, lengths);
   const auto shape = resultShape(a, type, lengths);
   const bool real = isReal(type, false) || isReal(type, true);
-  engine::Attributes attributes;
+  native::Attributes attributes;
   attributes.set("type", static_cast<std::int64_t>(type));
-  attributes.set("lengths", engine::Attributes::Integers(lengths.begin(), lengths.end()));
+  attributes.set("lengths", native::Attributes::Integers(lengths.begin(), lengths.end()));
   const auto& full = type == FftType::IRFFT ? shape : a[0].shape();
-  engine::StepSpec spec;
+  native::StepSpec spec;
   spec.kernel = "popx.fft";
   spec.attributes = std::move(attributes);
   spec.cost = costOf(graph, workOf(full, lengths, real));
-  for (const Tensor& part : a) spec.operands.push_back({part, engine::Access::kRead, true});
+  for (const Tensor& part : a) spec.operands.push_back({part, native::Access::kRead, true});
   Parts result;
   for (int i = 0; i < (isReal(type, true) ? 1 : 2); ++i) {
     result.push_back(graph.addVariable(poplar::FLOAT, shape, {debugContext, "fft"}));
     poputil::mapTensorLinearly(graph, result.back());
-    spec.operands.push_back({result.back(), engine::Access::kWrite, true});
+    spec.operands.push_back({result.back(), native::Access::kWrite, true});
   }
-  engine::emit(graph, prog, std::move(spec), {debugContext, "fft"});
+  native::emit(graph, prog, std::move(spec), {debugContext, "fft"});
   return result;
 }
 

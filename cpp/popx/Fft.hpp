@@ -3,7 +3,7 @@
 
 namespace popx {
 
-enum class FftType { FFT, IFFT, RFFT, IRFFT };
+using native::FftType;
 
 /// Discrete Fourier transforms of the last one to three dimensions, of any lengths. FFT and IFFT
 /// take and give complex numbers {re, im}; RFFT takes real ones and gives the first n / 2 + 1 of

@@ -1,47 +1,10 @@
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "engine/Cost.hpp"
-#include "poplar/Graph.hpp"
-#include "poplar/Program.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 
-/// The dimension numbers of an XLA gather.
-struct GatherDims {
-  std::vector<std::int64_t> offset_dims;
-  std::vector<std::int64_t> collapsed_slice_dims;
-  std::vector<std::int64_t> operand_batching_dims;
-  std::vector<std::int64_t> start_indices_batching_dims;
-  std::vector<std::int64_t> start_index_map;
-  std::int64_t index_vector_dim = 0;
-  std::vector<std::int64_t> slice_sizes;
-};
-
-/// Slices of `operand` at run-time start indices, laid out as XLA's gather says; start indices are
-/// clamped so that each slice lies inside. Indices may be of any integer type. On tiles: a
-/// multiSlice over the dimensions of start_index_map (popops' embedding plans).
-poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
-                      const poplar::Tensor& indices, const GatherDims& dims,
-                      poplar::program::Sequence& prog,
-                      const poplar::DebugContext& debugContext = {});
-
-/// The parameters of the kernels that walk windows; see engine/kernels/CopyWindows.hpp.
-struct WindowSpec {
-  std::vector<std::int64_t> window, map, batching, sizes;
-  bool clamp = true;
-};
-
-/// Emits kernel `name` ("popx.gather", "popops.dynamic_slice", "popops.multi_slice"): out[b...,
-/// w...] = operand window at indices[b..., :].
-void gatherWindows(poplar::Graph& graph, const std::string& name, const poplar::Tensor& operand,
-                   const poplar::Tensor& indices, const poplar::Tensor& out, const WindowSpec& spec,
-                   const ipujax::engine::Cost& cost, poplar::program::Sequence& prog,
-                   const poplar::DebugContext& debugContext);
-
-/// The start indices as [batch..., K]: the index vector moved last, or added where it is implied.
-poplar::Tensor canonicalIndices(const poplar::Tensor& indices, std::int64_t index_vector_dim);
+/// popops::gather with batching dimensions.
+using popops::internal::gather;
+using popops::internal::GatherDims;
 
 }  // namespace popx

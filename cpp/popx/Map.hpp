@@ -1,31 +1,11 @@
 #pragma once
-#include <functional>
-#include <vector>
-
-#include "poplar/DebugContext.hpp"
-#include "poplar/Graph.hpp"
-#include "poplar/Program.hpp"
-#include "popops/Expr.hpp"
 #include "popx/Expr.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 
-/// Applies several expressions to the elements of tensors in one step. Tensors are broadcast to a
-/// common shape by numpy's rules; `_1` is ts[0]. Result j has the type of exprs[j] and the tile
-/// mapping of the first tensor that has the common shape. On hardware: one popops::map for each
-/// expression, in one compute set.
-std::vector<poplar::Tensor> map(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
-                                const std::vector<poplar::Tensor>& ts,
-                                poplar::program::Sequence& prog,
-                                const poplar::DebugContext& debugContext = {});
-
-/// The same into tensors that are there, each of the common shape and of its expression's type. An
-/// output may be one of `ts`, the same view; any other overlap goes by way of a temporary. `cycles`
-/// gives the tile cycles for n elements of a tile where the work has a vertex of its own.
-void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
-                    const std::vector<poplar::Tensor>& ts,
-                    const std::vector<poplar::Tensor>& outputs, poplar::program::Sequence& prog,
-                    const poplar::DebugContext& debugContext = {},
-                    const std::function<double(std::uint64_t)>& cycles = {});
+/// popops::map of several expressions in one step.
+using popops::internal::map;
+using popops::internal::mapWithOutputs;
 
 }  // namespace popx

@@ -2,29 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
-#include "engine/Planning.hpp"
-#include "engine/Workspace.hpp"
-#include "engine/simd/Transpose.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
 
-namespace ipujax::engine::simd {
-static const CopyKernels& copyKernels() { return IPUJAX_PICK(kCopyKernels); }
-}  // namespace ipujax::engine::simd
-
 namespace popx::batch {
-
-namespace engine = ipujax::engine;
-
-namespace {
-
-/// LAPACK counts elements in 32 bits, and its work space is up to 2 n^2 of them.
-constexpr std::int64_t kMostRows = 30000;
-
-}  // namespace
-
 std::vector<std::size_t> leading(const Parts& value, unsigned rank) {
   const auto& shape = value[0].shape();
   return {shape.begin(), shape.end() - rank};
@@ -66,26 +48,26 @@ void check(const std::string& where, const Parts& value, unsigned rank, bool squ
     refuse("square matrices", value[0].shapeToString());
   }
   for (std::size_t i = shape.size() - rank; i < shape.size(); ++i) {
-    if (shape[i] > static_cast<std::size_t>(kMostRows))
+    if (shape[i] > static_cast<std::size_t>(native::batch::kMostRows))
       refuse("matrices of at most 30000 rows", value[0].shapeToString());
   }
 }
 
 std::vector<Parts> emit(poplar::Graph& graph, const std::string& kernel,
                         const std::vector<Input>& inputs, const std::vector<Output>& outputs,
-                        engine::Attributes attributes, engine::Cost cost,
+                        native::Attributes attributes, native::Cost cost,
                         poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  engine::StepSpec spec;
+  native::StepSpec spec;
   spec.kernel = kernel;
   spec.attributes = std::move(attributes);
   spec.cost = cost;
-  engine::Attributes::Integers ranks;
-  engine::Attributes::Integers complex;
+  native::Attributes::Integers ranks;
+  native::Attributes::Integers complex;
   for (const Input& input : inputs) {
     ranks.push_back(input.rank);
     complex.push_back(input.parts.size() == 2);
     for (const auto& part : input.parts) {
-      spec.operands.push_back({part, engine::Access::kRead, false});
+      spec.operands.push_back({part, native::Access::kRead, false});
     }
   }
   std::vector<Parts> results;
@@ -96,20 +78,20 @@ std::vector<Parts> emit(poplar::Graph& graph, const std::string& kernel,
     for (int i = 0; i < (output.complex ? 2 : 1); ++i) {
       auto part = graph.addVariable(output.type, output.shape, {debugContext, "factor"});
       poputil::mapTensorLinearly(graph, part);
-      spec.operands.push_back({part, engine::Access::kWrite, false});
+      spec.operands.push_back({part, native::Access::kWrite, false});
       parts.push_back(part);
     }
     results.push_back(std::move(parts));
   }
   spec.attributes.set("ranks", std::move(ranks));
   spec.attributes.set("complex", std::move(complex));
-  engine::emit(graph, prog, std::move(spec), debugContext);
+  native::emit(graph, prog, std::move(spec), debugContext);
   return results;
 }
 
-engine::Cost cost(const poplar::Graph& graph, std::uint64_t items, std::uint64_t rows,
+native::Cost cost(const poplar::Graph& graph, std::uint64_t items, std::uint64_t rows,
                   std::uint64_t columns, double steps, double flops_per_item, bool complex) {
-  engine::Cost cost;
+  native::Cost cost;
   cost.code_bytes = 2048;  // our estimate
   const double elements = static_cast<double>(rows * columns) * (complex ? 2 : 1);
   if (items == 0 || elements == 0) return cost;
@@ -125,219 +107,17 @@ engine::Cost cost(const poplar::Graph& graph, std::uint64_t items, std::uint64_t
   // Each worker does a multiply-add in one of its own cycles, which they take in turns.
   const double compute = rounds * flops / 2 / tiles_per_item;
   const double count = std::max(1.0, steps);
-  engine::addComputeSet(cost, target, compute + count * rounds * 50,  // 50: a vertex's start
+  native::addComputeSet(cost, target, compute + count * rounds * 50,  // 50: a vertex's start
                         static_cast<std::uint64_t>(busy));
   const double column_bytes = elements * 4 / static_cast<double>(columns);
   if (tiles_per_item > 1) {
-    engine::addExchange(cost, target, {column_bytes * count * busy, column_bytes * count * rounds});
+    native::addExchange(cost, target, {column_bytes * count * busy, column_bytes * count * rounds});
     cost.sync_cycles += (count - 1) * 2 * target.getMaxIPUSyncDelay();
   }
   cost.flops = flops * static_cast<double>(items);
   cost.temporary_bytes = static_cast<std::uint64_t>(bytes_per_tile + column_bytes);
   cost.vertex_state_bytes = 64;  // our estimate
   return cost;
-}
-
-Value::Value(const engine::StepDesc& step, std::size_t first_operand, unsigned rank, bool complex) {
-  for (std::size_t i = 0; i < (complex ? 2u : 1u); ++i) {
-    const auto& operand = step.operands[first_operand + i];
-    const auto& strides = operand.strides;
-    const std::size_t dims = operand.shape.size();
-    Part part{first_operand + i, 0, 0, {strides.begin(), strides.end() - rank}};
-    if (rank == 1) part.row_stride = strides[dims - 1];
-    if (rank == 2) {
-      part.row_stride = strides[dims - 2];
-      part.column_stride = strides[dims - 1];
-    }
-    parts_.push_back(std::move(part));
-  }
-  const auto& shape = step.operands[first_operand].shape;
-  batch_shape_.assign(shape.begin(), shape.end() - rank);
-  for (const auto d : batch_shape_) items_ *= d;
-  if (rank >= 1) rows_ = shape[shape.size() - rank];
-  if (rank == 2) columns_ = shape.back();
-}
-
-Value Value::transposed() const {
-  Value other = *this;
-  std::swap(other.rows_, other.columns_);
-  for (Part& part : other.parts_) std::swap(part.row_stride, part.column_stride);
-  return other;
-}
-
-std::int64_t Value::offset(const Part& part, std::int64_t item) const {
-  std::int64_t at = 0;
-  for (std::size_t d = batch_shape_.size(); d-- > 0;) {
-    at += item % batch_shape_[d] * part.batch_strides[d];
-    item /= batch_shape_[d];
-  }
-  return at;
-}
-
-template <class T>
-void Value::load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const {
-  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
-  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
-  Element* to = reinterpret_cast<Element*>(out);
-  for (std::size_t p = 0; p < parts_.size(); ++p, ++to) {
-    const Part& part = parts_[p];
-    const Element* from =
-        reinterpret_cast<const Element*>(pointers[part.operand]) + offset(part, item);
-    if (kStep == 1 && part.row_stride == 1) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        std::copy_n(from + c * part.column_stride, rows_, to + c * rows_);
-      }
-      continue;
-    }
-    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
-      engine::simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
-                                               reinterpret_cast<std::byte*>(to), columns_, rows_,
-                                               part.row_stride * 4, rows_ * 4);
-      continue;
-    }
-    for (std::int64_t c = 0; c < columns_; ++c) {
-      const Element* x = from + c * part.column_stride;
-      Element* y = to + c * rows_ * kStep;
-      for (std::int64_t r = 0; r < rows_; ++r) y[r * kStep] = x[r * part.row_stride];
-    }
-  }
-  if (kStep == 2 && parts_.size() == 1) {
-    for (std::int64_t i = 0; i < size(); ++i) to[2 * i] = 0;
-  }
-}
-
-template <class T>
-void Value::store(std::span<std::byte* const> pointers, std::int64_t item, const T* in) const {
-  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
-  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
-  const Element* from = reinterpret_cast<const Element*>(in);
-  for (std::size_t p = 0; p < parts_.size(); ++p, ++from) {
-    const Part& part = parts_[p];
-    Element* to = reinterpret_cast<Element*>(pointers[part.operand]) + offset(part, item);
-    if (kStep == 1 && part.row_stride == 1) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        std::copy_n(from + c * rows_, rows_, to + c * part.column_stride);
-      }
-      continue;
-    }
-    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
-      engine::simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
-                                               reinterpret_cast<std::byte*>(to), rows_, columns_,
-                                               rows_ * 4, part.row_stride * 4);
-      continue;
-    }
-    for (std::int64_t c = 0; c < columns_; ++c) {
-      Element* y = to + c * part.column_stride;
-      const Element* x = from + c * rows_ * kStep;
-      for (std::int64_t r = 0; r < rows_; ++r) y[r * part.row_stride] = x[r * kStep];
-    }
-  }
-}
-
-template <class T>
-void Value::fill(std::span<std::byte* const> pointers, std::int64_t item, T value) const {
-  engine::Workspace workspace;
-  T* held = workspace.get<T>(size());
-  std::fill(held, held + size(), value);
-  store(pointers, item, held);
-}
-
-template void Value::load(std::span<std::byte* const>, std::int64_t, float*) const;
-template void Value::load(std::span<std::byte* const>, std::int64_t, Complex*) const;
-template void Value::load(std::span<std::byte* const>, std::int64_t, std::int32_t*) const;
-template void Value::store(std::span<std::byte* const>, std::int64_t, const float*) const;
-template void Value::store(std::span<std::byte* const>, std::int64_t, const Complex*) const;
-template void Value::store(std::span<std::byte* const>, std::int64_t, const std::int32_t*) const;
-template void Value::fill(std::span<std::byte* const>, std::int64_t, float) const;
-template void Value::fill(std::span<std::byte* const>, std::int64_t, Complex) const;
-
-ValuesCheck::ValuesCheck(engine::StepCheck& check) : check_(check) {
-  check.need(check.integers("ranks").size() == check.integers("complex").size(),
-             "a rank and a kind of each value");
-}
-
-std::vector<std::int64_t> ValuesCheck::next(std::size_t rank) const {
-  const auto operand = check_.anyAccess(operand_);
-  check_.need(operand->shape.size() >= rank, "values of their rank");
-  const std::vector<std::int64_t> item(operand->shape.end() - static_cast<std::ptrdiff_t>(rank),
-                                       operand->shape.end());
-  for (const std::int64_t d : item) check_.need(d <= kMostRows, "smaller matrices");
-  return item;
-}
-
-ValuesCheck& ValuesCheck::first(std::size_t rank, bool square, Kind kind) {
-  const auto item = next(rank);
-  const auto& shape = check_.anyAccess(operand_)->shape;
-  batch_.assign(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
-  rows_ = item[0];
-  if (rank == 2) columns_ = item[1];
-  check_.need(!square || rows_ == columns_, "square matrices");
-  const auto& complex = check_.integers("complex");
-  check_.need(!complex.empty() && (complex[0] == 0 || complex[0] == 1), "a kind of its values");
-  complex_ = complex[0] != 0;
-  return in(item, kind);
-}
-
-ValuesCheck& ValuesCheck::in(std::vector<std::int64_t> item, Kind kind) {
-  take(item, kind, false);
-  return *this;
-}
-
-ValuesCheck& ValuesCheck::out(std::vector<std::int64_t> item, Kind kind) {
-  take(item, kind, true);
-  return *this;
-}
-
-void ValuesCheck::take(const std::vector<std::int64_t>& item, Kind kind, bool written) {
-  const auto& ranks = check_.integers("ranks");
-  check_.need(value_ < ranks.size() && ranks[value_] == static_cast<std::int64_t>(item.size()),
-              "values of their rank");
-  const bool complex = kind == Kind::kComplex || (kind == Kind::kLikeFirst && complex_);
-  check_.need(check_.integers("complex")[value_] == (complex ? 1 : 0), "values of their kind");
-  auto shape = batch_;
-  shape.insert(shape.end(), item.begin(), item.end());
-  for (int part = 0; part < (complex ? 2 : 1); ++part) {
-    const auto operand = written ? check_.written(operand_) : check_.read(operand_);
-    operand.hasShape(shape).isOf(kind == Kind::kInteger ? engine::ElementType::kInt32
-                                                        : engine::ElementType::kFloat);
-    ++operand_;
-  }
-  ++value_;
-}
-
-void ValuesCheck::end() const {
-  check_.operands(operand_);
-  check_.integers("ranks", value_);
-}
-
-void ValuesCheck::end(std::size_t num_flags) const {
-  for (const std::int64_t flag : check_.integers("flags", num_flags))
-    check_.need(flag == 0 || flag == 1, "flags that are 0 or 1");
-  end();
-}
-
-std::vector<Value> valuesOf(const engine::StepDesc& step) {
-  const auto& ranks = step.attributes.integers("ranks");
-  const auto& complex = step.attributes.integers("complex");
-  std::vector<Value> values;
-  std::size_t operand = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    values.emplace_back(step, operand, static_cast<unsigned>(ranks[i]), complex[i] != 0);
-    operand += complex[i] != 0 ? 2 : 1;
-  }
-  return values;
-}
-
-bool isComplex(const engine::StepDesc& step) { return step.attributes.integers("complex")[0] != 0; }
-
-void forItems(engine::RunContext& context, std::int64_t items, std::int64_t flops_per_item,
-              const std::function<void(std::int64_t)>& body) {
-  constexpr std::int64_t kWorthAThread = 20000;
-  const std::int64_t grain =
-      std::max<std::int64_t>(1, kWorthAThread / std::max<std::int64_t>(1, flops_per_item));
-  context.pool.parallelFor(items, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) body(i);
-  });
 }
 
 }  // namespace popx::batch

@@ -2,8 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "poplar/Graph.hpp"
-#include "poplar/Program.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 

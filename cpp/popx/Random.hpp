@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "poplar/Graph.hpp"
-#include "poplar/Program.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 

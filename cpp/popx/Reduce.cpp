@@ -2,20 +2,11 @@
 
 #include <algorithm>
 
-#include "engine/Emit.hpp"
 #include "poplar/exceptions.hpp"
-#include "popops/ReduceCost.hpp"
-#include "popops/ReduceLoops.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/ExprCompile.hpp"
-#include "popx/ReduceBody.hpp"
 
 namespace popx {
-
-namespace engine = ipujax::engine;
-using engine::expr::ExprProgram;
-using engine::expr::Op;
-using engine::reduction::Reducer;
+using native::expr::ExprProgram;
 using poplar::Tensor;
 
 namespace {
@@ -42,8 +33,8 @@ std::vector<std::size_t> keptShape(const Tensor& in, const std::vector<std::size
 }
 
 /// Worker cycles of a body that popc would inline: one instruction an operation, load and store.
-engine::reduction::VertexRate bodyRate(const poplar::Target& target, const ExprProgram& body) {
-  engine::reduction::VertexRate rate(target);
+native::reduction::VertexRate bodyRate(const poplar::Target& target, const ExprProgram& body) {
+  native::reduction::VertexRate rate(target);
   rate.vector = 1;
   rate.cycles_per_vector =
       static_cast<double>(body.instructions().size() + body.numInputs() / 2 + 1);
@@ -55,7 +46,7 @@ engine::reduction::VertexRate bodyRate(const poplar::Target& target, const ExprP
 ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>& body,
                         const std::vector<Tensor>& values, const std::vector<Tensor>& inits) {
   const std::size_t k = values.size();
-  if (k == 0 || k > TurnBuffers::kMaxValues || body.size() != k || inits.size() != k) {
+  if (k == 0 || k > native::TurnBuffers::kMaxValues || body.size() != k || inits.size() != k) {
     refuse(where, "1 to 16 tensors with one initial value and one expression each",
            std::to_string(k) + ", " + std::to_string(inits.size()) + " and " +
                std::to_string(body.size()),
@@ -75,7 +66,7 @@ ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>
       types.push_back(type);
     }
   }
-  ExprProgram program = compileExpr(body, types);
+  ExprProgram program = native::compileExpr(body, types);
   const auto results = program.outputTypes();
   for (std::size_t i = 0; i < k; ++i) {
     if (results[i] != types[i].element()) {
@@ -103,35 +94,32 @@ std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
                            const poplar::DebugContext& debugContext) {
   const ExprProgram program = compileBody("popx::reduce", body, ins, inits);
   const auto shape = keptShape(ins[0], dims);
-  const auto named = engine::reduction::reducerOf(program);
-  engine::StepSpec spec;
   std::vector<Tensor> outs;
-  std::size_t partial_bytes = 0;
   for (const Tensor& in : ins) {
-    spec.operands.push_back({in, engine::Access::kRead, false});
     outs.push_back(graph.addVariable(in.elementType(), shape, {debugContext, "reduced"}));
     poputil::mapTensorLinearly(graph, outs.back());
+  }
+  if (const auto named = native::reduction::reducerOf(program)) {
+    native::ReduceStep step{*named};
+    step.init = &inits[0];
+    native::emitReduce(graph, ins[0], outs[0], dims, step, prog, debugContext);
+    return outs;
+  }
+  native::StepSpec spec;
+  spec.kernel = "popx.reduce";
+  std::size_t partial_bytes = 0;
+  for (const Tensor& in : ins) {
+    spec.operands.push_back({in, native::Access::kRead, false});
     partial_bytes += graph.getTarget().getTypeSize(in.elementType());
   }
-  for (const Tensor& out : outs) spec.operands.push_back({out, engine::Access::kWrite, true});
-  for (const Tensor& init : inits) spec.operands.push_back({init, engine::Access::kRead, true});
-  spec.attributes.set("dims", engine::Attributes::Integers(dims.begin(), dims.end()));
-  auto rate = bodyRate(graph.getTarget(), program);
-  if (named) {
-    spec.kernel = "popops.reduce";
-    spec.attributes.set("reducer", static_cast<std::int64_t>(*named))
-        .set("update", std::int64_t{0})
-        .set("scale", std::int64_t{-1})
-        .set("init", std::int64_t{2});
-    rate = engine::reduction::rateOf(graph.getTarget(), ins[0].elementType());
-    if (ins[0].elementType() == poplar::HALF) partial_bytes = 4;
-  } else {
-    spec.kernel = "popx.reduce";
-    spec.attributes.set("expr", program.toIntegers())
-        .set("wide", std::int64_t{isWide(ins[0], outs[0], dims)});
-  }
-  spec.cost = engine::reduction::costOf(graph, ins[0], dims, outs[0], partial_bytes, rate);
-  engine::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
+  for (const Tensor& out : outs) spec.operands.push_back({out, native::Access::kWrite, true});
+  for (const Tensor& init : inits) spec.operands.push_back({init, native::Access::kRead, true});
+  spec.attributes.set("dims", native::Attributes::Integers(dims.begin(), dims.end()))
+      .set("expr", program.toIntegers())
+      .set("wide", std::int64_t{isWide(ins[0], outs[0], dims)});
+  spec.cost = native::reduction::costOf(graph, ins[0], dims, outs[0], partial_bytes,
+                                        bodyRate(graph.getTarget(), program));
+  native::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
   return outs;
 }
 

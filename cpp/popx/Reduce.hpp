@@ -2,12 +2,11 @@
 #include <optional>
 #include <vector>
 
-#include "engine/expr/ExprProgram.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 #include "popops/Expr.hpp"
-#include "popops/ReduceKernels.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 
@@ -24,9 +23,9 @@ std::vector<poplar::Tensor> reduce(poplar::Graph& graph, const std::vector<popla
                                    const poplar::DebugContext& debugContext = {});
 
 /// For the library: compiles a body over k values and checks what it returns.
-ipujax::engine::expr::ExprProgram compileBody(const char* where,
-                                              const std::vector<popops::expr::Expr>& body,
-                                              const std::vector<poplar::Tensor>& values,
-                                              const std::vector<poplar::Tensor>& inits);
+native::expr::ExprProgram compileBody(const char* where,
+                                      const std::vector<popops::expr::Expr>& body,
+                                      const std::vector<poplar::Tensor>& values,
+                                      const std::vector<poplar::Tensor>& inits);
 
 }  // namespace popx

@@ -3,7 +3,7 @@
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 #include "popops/Expr.hpp"
-#include "popx/Window.hpp"
+#include "popx/ReduceWindow.hpp"
 
 namespace popx {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "poplar/exceptions.hpp"
+#include "engine/Errors.hpp"
 
 namespace ipujax::engine::blas {
 namespace {
@@ -19,7 +19,7 @@ Arithmetic arithmeticOf(ElementType a, ElementType b, ElementType out) {
   if (isReal(a) && isReal(b) && isReal(out)) return Arithmetic::kFloats;
   if (a == ElementType::kDouble && b == a && out == a) return Arithmetic::kDoubles;
   if (!isInteger(a) || !isInteger(b) || !isInteger(out))
-    throw poplar::type_error(
+    throw type_error(
         std::string("[blas] needs float and half, double, or integers throughout; got ") +
         nameOf(a) + " x " + nameOf(b) + " -> " + nameOf(out) + ". Cast the operands.");
   if (sizeOf(out) == 8) return Arithmetic::kLongInts;

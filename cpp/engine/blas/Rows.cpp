@@ -2,15 +2,15 @@
 
 #include <string>
 
+#include "engine/Errors.hpp"
 #include "engine/blas/Arithmetic.hpp"
-#include "poplar/exceptions.hpp"
 
 namespace ipujax::engine::blas {
 
 const IntegerRows& rowsOf(ElementType type) {
   if (!isInteger(type))
-    throw poplar::type_error(std::string("[blas] needs integers; got ") + nameOf(type) +
-                             ". Cast the operands.");
+    throw type_error(std::string("[blas] needs integers; got ") + nameOf(type) +
+                     ". Cast the operands.");
   return IPUJAX_PICK(integerRows)(type);
 }
 

@@ -17,7 +17,7 @@ struct Change {
 /// Sweeps the program in time and keeps the bytes live on each tile.
 class TileSweep {
  public:
-  explicit TileSweep(Draft& draft) : draft_(draft), tiles_(draft.graph->target.getNumTiles(), 0) {}
+  explicit TileSweep(Draft& draft) : draft_(draft), tiles_(draft.graph->system.numTiles(), 0) {}
 
   void run() {
     collectChanges();
@@ -30,7 +30,7 @@ class TileSweep {
   }
 
  private:
-  const poplar::Variable& variableOf(std::uint32_t s) const {
+  const Variable& variableOf(std::uint32_t s) const {
     return draft_.graph->variables[draft_.storages[s].variable];
   }
 
@@ -60,8 +60,7 @@ class TileSweep {
 
   void apply(std::uint32_t s, bool starts) {
     const auto& variable = variableOf(s);
-    const auto bytes =
-        static_cast<std::int64_t>(sizeOf(variable.type.element())) * (starts ? 1 : -1);
+    const auto bytes = static_cast<std::int64_t>(sizeOf(variable.type)) * (starts ? 1 : -1);
     const auto& counts = variable.map->per_tile;
     for (std::size_t t = 0; t < counts.size(); ++t)
       tiles_[t] += bytes * static_cast<std::int64_t>(counts[t]);
@@ -107,7 +106,7 @@ class TileSweep {
       bytes = std::max(bytes, step.cost.code_bytes);
     }
     for (const auto& [kernel, bytes] : code) memory.code_bytes += bytes;
-    memory.tile_capacity = draft_.graph->target.getBytesPerTile();
+    memory.tile_capacity = draft_.graph->system.machine.bytes_per_tile;
     memory.worst_tile_bytes += memory.vertex_state_bytes + memory.code_bytes;
     listLargest();
   }
@@ -122,8 +121,7 @@ class TileSweep {
       const auto& counts = variable.map->per_tile;
       const std::uint64_t on_tile =
           memory.worst_tile < counts.size() ? counts[memory.worst_tile] : 0;
-      memory.largest.push_back(
-          {s, draft_.storages[s].bytes, on_tile * sizeOf(variable.type.element())});
+      memory.largest.push_back({s, draft_.storages[s].bytes, on_tile * sizeOf(variable.type)});
     }
     std::stable_sort(memory.largest.begin(), memory.largest.end(),
                      [](const TensorAccount& a, const TensorAccount& b) {

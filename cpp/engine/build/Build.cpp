@@ -1,13 +1,14 @@
 #include "engine/build/Build.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 #include <utility>
 
+#include "engine/Errors.hpp"
 #include "engine/build/Draft.hpp"
+#include "engine/graph/Emit.hpp"
 #include "engine/verify/Verify.hpp"
-#include "poplar/Executable.hpp"
-#include "poplar/exceptions.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -20,15 +21,15 @@ void complete(build::Draft& draft) {
   if (mechanisms.has(Mechanism::kRows)) build::fuseRows(draft);
   if (mechanisms.has(Mechanism::kReductions)) build::fuseReductions(draft);
   build::placeStorages(draft);
-  draft.image.clock_hz = draft.graph->target.getTileClockFrequency();
-  draft.image.num_tiles = draft.graph->target.getNumTiles();
+  draft.image.clock_hz = draft.graph->system.machine.clock_hz;
+  draft.image.num_tiles = draft.graph->system.numTiles();
 }
 
 void judgeMemory(const Image& image, bool refuse,
                  const std::function<void(const std::string&)>& log = {}) {
   const std::string report = outOfMemoryReport(image);
   if (report.empty()) return;
-  if (refuse) throw poplar::graph_memory_allocation_error(report);
+  if (refuse) throw graph_memory_allocation_error(report);
   const std::string message = report + " The IPU Model runs it all the same.";
   log ? log(message) : static_cast<void>(std::fprintf(stderr, "ipujax: %s\n", message.c_str()));
 }
@@ -48,24 +49,43 @@ std::string fingerprintOf(const Image& image) {
   return text;
 }
 
-poplar::program::Sequence loadProgram(poplar::Graph& graph) {
-  poplar::program::Sequence load("load");
-  auto& variables = graph.impl().variables;
+ViewPtr wholeOf(const GraphImpl& graph, std::uint32_t id) {
+  const Variable& variable = graph.variables[id];
+  return share(wholeVariable(id, variable.type, {variable.elements}));
+}
+
+/// Copies the initial values of all variables that have some.
+ProgramNodePtr loadProgram(GraphImpl& graph) {
+  auto load = std::make_shared<ProgramNode>();
+  auto& variables = graph.variables;
   const std::size_t count = variables.size();
   for (std::uint32_t v = 0; v < count; ++v) {
     if (variables[v].is_constant || variables[v].values.empty()) continue;
-    const auto source = graph.impl().addVariable(variables[v].type, variables[v].elements,
-                                                 variables[v].map, "initial values");
+    const auto source = graph.addVariable(variables[v].type, variables[v].elements,
+                                          variables[v].map, "initial values");
     variables[source].is_constant = true;
     variables[source].values = variables[v].values;
-    const auto whole = [&](std::uint32_t id) {
-      return poplar::Tensor(&graph.impl(),
-                            std::make_shared<const poplar::View>(poplar::wholeVariable(
-                                id, variables[id].type, {variables[id].elements})));
-    };
-    load.add(poplar::program::Copy(whole(source), whole(v)));
+    appendCopy(graph, *load, wholeOf(graph, source), wholeOf(graph, v), {});
   }
   return load;
+}
+
+/// Moves all of a tensor through the stream `name`, which an earlier build of the graph may have
+/// made.
+ProgramNodePtr streamProgram(GraphImpl& graph, const std::string& name, const ViewPtr& tensor,
+                             bool to_device) {
+  auto& streams = graph.streams;
+  auto stream = std::find_if(streams.begin(), streams.end(),
+                             [&](const Stream& known) { return known.handle == name; });
+  if (stream == streams.end()) {
+    const auto id = static_cast<std::uint32_t>(streams.size());
+    stream = streams.insert(stream, {id, name, tensor->type, tensor->numElements(), to_device});
+  }
+  auto node = std::make_shared<ProgramNode>();
+  node->kind = to_device ? ProgramKind::kStreamIn : ProgramKind::kStreamOut;
+  node->view = tensor;
+  node->ids = {stream->id};
+  return node;
 }
 
 }  // namespace
@@ -88,21 +108,20 @@ std::string outOfMemoryReport(const Image& image) {
   return os.str();
 }
 
-std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::program::Program& prog,
+std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNode& program,
                                         BuildOptions options) {
-  const unsigned replicas = graph.getReplicationFactor();
-  if (options.signature.num_replicas != replicas) {
-    throw poplar::poplar_error("[buildImage] needs a signature of the graph's " +
-                               std::to_string(replicas) + " replicas; got " +
-                               std::to_string(options.signature.num_replicas) +
-                               ". Set num_replicas to the graph's.");
+  if (options.signature.num_replicas != graph.impl.replication_factor) {
+    throw poplar_error("[buildImage] needs a signature of the graph's " +
+                       std::to_string(graph.impl.replication_factor) + " replicas; got " +
+                       std::to_string(options.signature.num_replicas) +
+                       ". Set num_replicas to the graph's.");
   }
   build::Draft draft;
   draft.image.signature = std::move(options.signature);
   draft.image.stablehlo = std::move(options.stablehlo);
   draft.image.mechanisms = Mechanisms::without(options.options.textOr("engine_without", ""));
   draft.image.signature.output_alias.resize(draft.image.signature.outputs.size(), -1);
-  build::flatten(draft, graph.impl(), *prog.node(), {});
+  build::flatten(draft, graph.impl, program, {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);
   const bool refuse = options.options.textOr("out_of_memory", "log") == "error";
@@ -110,80 +129,41 @@ std::shared_ptr<const Image> buildImage(poplar::Graph& graph, const poplar::prog
   return std::make_shared<const Image>(std::move(draft.image));
 }
 
-}  // namespace ipujax::engine
-
-namespace poplar {
-
-namespace {
-bool refusesOutOfMemory(const OptionFlags& options) {
-  bool refuse = false;
-  for (const auto& [name, value] : options) {
-    if (name != "debug.outOfMemory" || (value != "log" && value != "error"))
-      throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
-                           name + " = " + value);
-    refuse = value == "error";
-  }
-  return refuse;
-}
-}  // namespace
-
-Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
-                        const OptionFlags& opt, ProgressFunc progressCallBack,
-                        const DebugContext& debugContext) {
-  const bool refuse = refusesOutOfMemory(opt);
-  if (graph.getReplicationFactor() > 1) {
-    throw poplar_error("[compileGraph] needs a graph of one replica; got " +
-                       std::to_string(graph.getReplicationFactor()) +
-                       ". Run replicated graphs through JAX, whose arrays say what is on which.");
-  }
-  GraphImpl& impl = graph.impl();
-  Graph top = Graph::of(impl);
-  ipujax::engine::build::Draft draft;
-  ipujax::engine::build::FlattenOptions options;
+std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
+                                              const std::vector<ProgramNodePtr>& programs,
+                                              const std::string& name, bool refuse) {
+  build::Draft draft;
+  build::FlattenOptions options;
   options.bind_streams = false;
-  options.persistent.assign(impl.variables.size(), true);
-  std::vector<std::pair<std::int32_t, program::Program>> cases;
+  options.persistent.assign(graph.variables.size(), true);
+  ProgramNode root;
+  root.kind = ProgramKind::kSwitch;
   auto& names = draft.image.entry_points;
-  const auto add = [&](std::string name, const program::Program& program) {
-    cases.emplace_back(static_cast<std::int32_t>(names.size()), program);
-    names.push_back(std::move(name));
+  const auto add = [&](std::string entry, ProgramNodePtr program) {
+    root.selectors.push_back(static_cast<std::int64_t>(names.size()));
+    root.children.push_back(std::move(program));
+    names.push_back(std::move(entry));
   };
-  for (std::size_t i = 0; i < progs.size(); ++i) add(std::to_string(i), progs[i]);
-  add("load", ipujax::engine::loadProgram(top));
-  const auto streamFor = [&](const std::string& handle, const Tensor& t, bool to_device) {
-    for (const auto& stream : impl.streams) {
-      if (stream.handle() == handle) return stream;  // of an earlier compile of this graph
-    }
-    return to_device ? top.addHostToDeviceFIFO(handle, t.elementType(), t.numElements())
-                     : top.addDeviceToHostFIFO(handle, t.elementType(), t.numElements());
-  };
-  for (const auto& [handle, tensor] : impl.host_writes) {
-    const std::string name = "write:" + handle;
-    add(name, program::Sequence({program::Copy(streamFor(name, tensor, true), tensor)}));
-  }
-  for (const auto& [handle, tensor] : impl.host_reads) {
-    const std::string name = "read:" + handle;
-    add(name, program::Sequence({program::Copy(tensor, streamFor(name, tensor, false))}));
-  }
-  const Tensor selector = impl.addLinear(INT, {}, "entry point");
-  const program::Sequence root({program::Switch(selector, cases)});
-  auto& signature = draft.image.signature;
-  signature.name = debugContext.getPathName().empty() ? "graph" : debugContext.getPathName();
-  signature.inputs.push_back({"int32", {}, 4, {}});
-  if (progressCallBack) progressCallBack(0, 1);
-  options.selector = static_cast<std::int32_t>(selector.view()->variable);
-  ipujax::engine::build::flatten(draft, impl, *root.node(), options);
-  ipujax::engine::complete(draft);
-  for (const auto& stream : impl.streams) {
+  for (std::size_t i = 0; i < programs.size(); ++i) add(std::to_string(i), programs[i]);
+  add("load", loadProgram(graph));
+  for (const auto& [handle, tensor] : graph.host_writes)
+    add("write:" + handle, streamProgram(graph, "write:" + handle, tensor, true));
+  for (const auto& [handle, tensor] : graph.host_reads)
+    add("read:" + handle, streamProgram(graph, "read:" + handle, tensor, false));
+  root.children.push_back(std::make_shared<ProgramNode>());
+  root.view = graph.addLinear(ElementType::kInt32, {}, "entry point");
+  draft.image.signature.name = name;
+  draft.image.signature.inputs.push_back({"int32", {}, 4, {}});
+  options.selector = static_cast<std::int32_t>(root.view->variable);
+  build::flatten(draft, graph, root, options);
+  complete(draft);
+  for (const Stream& stream : graph.streams) {
     draft.image.streams.push_back(
-        {stream.handle(),
-         stream.numElements() * ipujax::engine::sizeOf(stream.elementType().element()),
-         stream.type() == DataStreamType::HostToDeviceFIFO});
+        {stream.handle, stream.elements * sizeOf(stream.type), stream.to_device});
   }
-  ipujax::engine::verify(draft.image);
-  ipujax::engine::judgeMemory(draft.image, refuse);
-  if (progressCallBack) progressCallBack(1, 1);
-  return Executable(std::make_shared<const ipujax::engine::Image>(std::move(draft.image)));
+  verify(draft.image);
+  judgeMemory(draft.image, refuse);
+  return std::make_shared<const Image>(std::move(draft.image));
 }
 
-}  // namespace poplar
+}  // namespace ipujax::engine

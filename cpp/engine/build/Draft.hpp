@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/Image.hpp"
-#include "poplar/GraphImpl.hpp"
+#include "engine/graph/GraphImpl.hpp"
 
 /// How a graph and its programs become an Image: flatten, find live ranges, drop copies, account,
 /// fuse, place.
@@ -51,7 +51,7 @@ struct Occurrence {
 };
 
 struct Draft {
-  const poplar::GraphImpl* graph = nullptr;
+  const GraphImpl* graph = nullptr;
   Image image;
   std::vector<Storage> storages;
   std::vector<Occurrence> occurrences;  ///< by position
@@ -74,7 +74,7 @@ struct FlattenOptions {
   std::int32_t selector = -1;    ///< variable that is bound to input 0
 };
 
-void flatten(Draft& draft, poplar::GraphImpl& graph, const poplar::ProgramNode& root,
+void flatten(Draft& draft, GraphImpl& graph, const ProgramNode& root,
              const FlattenOptions& options);
 void findLiveRanges(Draft& draft);
 void removeCopies(Draft& draft);

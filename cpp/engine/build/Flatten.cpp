@@ -1,25 +1,19 @@
 #include <map>
 #include <stdexcept>
 
+#include "engine/Errors.hpp"
 #include "engine/build/Draft.hpp"
-#include "poplar/Program.hpp"
-#include "poplar/Vertices.hpp"
-#include "poplar/exceptions.hpp"
+#include "engine/codelets/VertexLowering.hpp"
+#include "engine/graph/Emit.hpp"
 
 namespace ipujax::engine::build {
 namespace {
-
-using poplar::DebugContext;
-using poplar::ProgramKind;
-using poplar::ProgramNode;
-using poplar::Tensor;
-using poplar::View;
 
 constexpr int kMaxCallDepth = 200;
 
 class Flattener {
  public:
-  Flattener(Draft& draft, poplar::GraphImpl& graph, const FlattenOptions& options)
+  Flattener(Draft& draft, GraphImpl& graph, const FlattenOptions& options)
       : draft_(draft), graph_(graph), options_(options) {
     draft_.graph = &graph;
     for (std::uint32_t v = 0; v < graph.variables.size(); ++v) addStorage(v);
@@ -38,7 +32,7 @@ class Flattener {
     for (const auto& [storage, position] : leaves_at_) {
       for (const auto& access : draft_.accesses[storage]) {
         if (access.kind != AccessKind::kRead && access.position >= position)
-          throw poplar::poplar_error("[Copy] a result is written after it was streamed out");
+          throw poplar_error("[Copy] a result is written after it was streamed out");
       }
     }
   }
@@ -48,7 +42,7 @@ class Flattener {
     const auto& variable = graph_.variables[v];
     Storage storage;
     storage.variable = v;
-    storage.bytes = variable.elements * sizeOf(variable.type.element());
+    storage.bytes = variable.elements * sizeOf(variable.type);
     storage.constant = variable.is_constant;
     storage.persistent = v < options_.persistent.size() && options_.persistent[v];
     draft_.storages.push_back(storage);
@@ -60,18 +54,16 @@ class Flattener {
     std::size_t inputs = 0;
     std::size_t outputs = 0;
     for (const auto& stream : graph_.streams) {
-      const bool in = stream.type() == poplar::DataStreamType::HostToDeviceFIFO;
+      const bool in = stream.to_device;
       const auto& signature = draft_.image.signature;
-      slot_[stream.id()] =
-          nextSlot(in ? signature.inputs : signature.outputs, in ? inputs : outputs);
+      slot_[stream.id] = nextSlot(in ? signature.inputs : signature.outputs, in ? inputs : outputs);
     }
   }
 
   /// Tokens are parameters and results of JAX, but hold nothing and have no stream.
   static std::int32_t nextSlot(const std::vector<TensorSpec>& specs, std::size_t& next) {
     while (next < specs.size() && specs[next].dtype == "token") ++next;
-    if (next >= specs.size())
-      throw poplar::poplar_error("[buildImage] more streams than arguments");
+    if (next >= specs.size()) throw poplar_error("[buildImage] more streams than arguments");
     return static_cast<std::int32_t>(next++);
   }
 
@@ -94,7 +86,7 @@ class Flattener {
   OperandDesc operand(const View& view, Access access) {
     OperandDesc o;
     o.buffer = view.variable;
-    o.type = view.type.element();
+    o.type = view.type;
     o.access = access;
     o.offset = view.offset;
     o.shape.assign(view.shape.begin(), view.shape.end());
@@ -133,7 +125,7 @@ class Flattener {
       case ProgramKind::kStreamOut:
         return addStreamOut(node, parent, span, top);
       case ProgramKind::kExecute:
-        for (const auto& step : poplar::lowerComputeSets(graph_, node)) {
+        for (const auto& step : lowerComputeSets(graph_, node)) {
           keep_.push_back(step);
           while (draft_.storages.size() < graph_.variables.size())
             addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
@@ -201,78 +193,80 @@ class Flattener {
     step->kind = ProgramKind::kStep;
     step->step.kernel = kernel;
     step->step.attributes.set("title", node.text);
-    step->step.operands = {{contiguous(node.tensor, parent, span).view(), Access::kRead}};
+    step->step.operands = {{contiguous(node.view, parent, span), Access::kRead}};
     step->debug = node.debug;
     keep_.push_back(step);
     addInto(*step, parent, span, false);
   }
 
   void addReplicationIndices(std::uint32_t parent, Span& span) {
-    for (const Tensor& index : graph_.replication_indices) {
+    for (const ViewPtr& index : graph_.replication_indices) {
       auto step = std::make_shared<ProgramNode>();
       step->kind = ProgramKind::kStep;
-      step->step.kernel = "poplar.replicationIndex";
-      step->step.operands = {{index.view(), Access::kWrite}};
+      step->step.kernel = "engine.replication_index";
+      step->step.operands = {{index, Access::kWrite}};
       step->debug = DebugContext("replicationIndex");
       keep_.push_back(step);
       addInto(*step, parent, span, false);
     }
   }
 
-  Tensor contiguous(const Tensor& tensor, std::uint32_t parent, Span& span) {
-    if (tensor.isContiguous()) return tensor;
-    const Tensor copy = graph_.addLinear(tensor.elementType(), tensor.shape(), "contiguous");
-    addStorage(copy.view()->variable);
-    addCopy(tensor, copy, parent, span);
+  /// A new variable, as a storage too.
+  ViewPtr addVariable(const View& like, const DebugContext& debug) {
+    ViewPtr view = graph_.addLinear(like.type, like.shape, debug);
+    addStorage(view->variable);
+    return view;
+  }
+
+  ViewPtr contiguous(const ViewPtr& view, std::uint32_t parent, Span& span) {
+    if (view->isContiguous()) return view;
+    const ViewPtr copy = addVariable(*view, "contiguous");
+    addCopy(view, copy, parent, span);
     return copy;
   }
 
-  void addCopy(const Tensor& src, const Tensor& dst, std::uint32_t parent, Span& span) {
-    const poplar::program::Copy copy(src, dst);
+  void addCopy(const ViewPtr& src, const ViewPtr& dst, std::uint32_t parent, Span& span) {
+    const auto copy = std::make_shared<ProgramNode>();
+    appendCopy(graph_, *copy, src, dst, {});
     while (draft_.storages.size() < graph_.variables.size())
       addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
-    keep_.push_back(copy.node());
-    addInto(*copy.node(), parent, span, false);
+    keep_.push_back(copy);
+    addInto(*copy, parent, span, false);
   }
 
-  bool isWhole(const Tensor& tensor) const {
-    const View& view = *tensor.view();
+  bool isWhole(const View& view) const {
     return view.isContiguous() && view.offset == 0 && coversVariable(view);
   }
 
   void addStreamIn(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
     if (!options_.bind_streams) return addStreamStep(node, true, parent, span);
     const std::int32_t slot = slot_[node.ids[0]];
-    const View& view = *node.tensor.view();
-    const bool direct = top && isWhole(node.tensor) && draft_.accesses[view.variable].empty() &&
+    const View& view = *node.view;
+    const bool direct = top && isWhole(view) && draft_.accesses[view.variable].empty() &&
                         draft_.storages[view.variable].input < 0;
     if (direct) {
       draft_.storages[view.variable].input = slot;
       return;
     }
-    const Tensor landing =
-        graph_.addLinear(node.tensor.elementType(), node.tensor.shape(), node.debug);
-    addStorage(landing.view()->variable);
-    draft_.storages[landing.view()->variable].input = slot;
-    addCopy(landing, node.tensor, parent, span);
+    const ViewPtr landing = addVariable(view, node.debug);
+    draft_.storages[landing->variable].input = slot;
+    addCopy(landing, node.view, parent, span);
   }
 
   void addStreamOut(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
     if (!options_.bind_streams) return addStreamStep(node, false, parent, span);
     const std::int32_t slot = slot_[node.ids[0]];
-    Storage& storage = draft_.storages[node.tensor.view()->variable];
-    const bool direct = top && isWhole(node.tensor) && storage.output < 0 && !storage.constant &&
+    Storage& storage = draft_.storages[node.view->variable];
+    const bool direct = top && isWhole(*node.view) && storage.output < 0 && !storage.constant &&
                         (storage.input < 0 || mayAlias(slot, storage.input));
     if (direct) {
       storage.output = slot;
-      leaves_at_.emplace_back(node.tensor.view()->variable, now());
+      leaves_at_.emplace_back(node.view->variable, now());
       return;
     }
-    const Tensor leaving =
-        graph_.addLinear(node.tensor.elementType(), node.tensor.shape(), node.debug);
-    addStorage(leaving.view()->variable);
-    draft_.storages[leaving.view()->variable].output = slot;
-    addCopy(node.tensor, leaving, parent, span);
+    const ViewPtr leaving = addVariable(*node.view, node.debug);
+    draft_.storages[leaving->variable].output = slot;
+    addCopy(node.view, leaving, parent, span);
   }
 
   bool mayAlias(std::int32_t output, std::int32_t input) const {
@@ -288,25 +282,23 @@ class Flattener {
     step->step.kernel = in ? "engine.stream_in" : "engine.stream_out";
     step->step.attributes.set("stream", static_cast<std::int64_t>(node.ids[0]));
     keep_.push_back(step);
-    if (in && !node.tensor.isContiguous()) {
-      const Tensor landing =
-          graph_.addLinear(node.tensor.elementType(), node.tensor.shape(), node.debug);
-      addStorage(landing.view()->variable);
-      step->step.operands = {{landing.view(), Access::kWrite}};
+    if (in && !node.view->isContiguous()) {
+      const ViewPtr landing = addVariable(*node.view, node.debug);
+      step->step.operands = {{landing, Access::kWrite}};
       addInto(*step, parent, span, false);
-      addCopy(landing, node.tensor, parent, span);
+      addCopy(landing, node.view, parent, span);
       return;
     }
-    const Tensor tensor = in ? node.tensor : contiguous(node.tensor, parent, span);
-    step->step.operands = {{tensor.view(), in ? Access::kWrite : Access::kRead}};
+    const ViewPtr view = in ? node.view : contiguous(node.view, parent, span);
+    step->step.operands = {{view, in ? Access::kWrite : Access::kRead}};
     addInto(*step, parent, span, false);
   }
 
   void addCall(const ProgramNode& node, std::uint32_t parent, Span& span) {
     if (node.ids[0] >= graph_.functions.size())
-      throw poplar::poplar_error("[Call] needs a function of this graph");
+      throw poplar_error("[Call] needs a function of this graph");
     if (++depth_ > kMaxCallDepth)
-      throw poplar::graph_recursion_error("[Call] functions must not call themselves");
+      throw graph_recursion_error("[Call] functions must not call themselves");
     addInto(*graph_.functions[node.ids[0]], parent, span, false);
     --depth_;
   }
@@ -357,9 +349,8 @@ class Flattener {
   }
 
   void addPredicate(const ProgramNode& node, std::uint32_t index, Span& span) {
-    const View& view = *node.tensor.view();
-    if (!view.isStrided())
-      throw poplar::poplar_error("[Program] needs a predicate in one variable");
+    const View& view = *node.view;
+    if (!view.isStrided()) throw poplar_error("[Program] needs a predicate in one variable");
     draft_.image.nodes[index].predicate = operand(view, Access::kRead);
     const std::uint32_t position = now();
     draft_.occurrences.push_back({-1});
@@ -369,19 +360,19 @@ class Flattener {
   }
 
   Draft& draft_;
-  poplar::GraphImpl& graph_;
+  GraphImpl& graph_;
   const FlattenOptions& options_;
   std::vector<std::int32_t> slot_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> debug_;
   std::map<const ProgramNode*, std::uint64_t> steps_;
-  std::vector<poplar::ProgramNodePtr> keep_;
+  std::vector<ProgramNodePtr> keep_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_at_;  ///< (storage, position)
   int depth_ = 0;
 };
 
 }  // namespace
 
-void flatten(Draft& draft, poplar::GraphImpl& graph, const poplar::ProgramNode& root,
+void flatten(Draft& draft, GraphImpl& graph, const ProgramNode& root,
              const FlattenOptions& options) {
   Flattener(draft, graph, options).run(root);
   const auto n = static_cast<std::uint32_t>(draft.storages.size());

@@ -1,13 +1,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/Kernel.hpp"
 #include "engine/build/Draft.hpp"
 #include "engine/expr/ExprProgram.hpp"
 
 /// An elementwise step whose only reader is a reduction runs inside it, a block at a time:
 ///
 ///   popx.map      %a, %b -> %t           engine.account
-///   popops.reduce %t -> %r               popops.reduceMapped %a, %b -> %r
+///   popops.reduce %t -> %r               engine.reduce_mapped %a, %b -> %r
 ///
 /// The account of the tiles is made before, so it is that of the two steps.
 namespace ipujax::engine::build {
@@ -52,12 +53,12 @@ class Fuser {
 
   void tryReduction(const Span& sequence, std::uint32_t position) {
     StepDesc* reduce = stepAt(position);
-    if (!reduce || reduce->kernel != "popops.reduce") return;
+    if (!reduce || roleOf(*reduce) != KernelRole::kReduction) return;
     const std::uint32_t between = draft_.find(reduce->operands[0].buffer);
     const auto producer = onlyWriter(between, position);
     if (!producer || !isIn(sequence, *producer)) return;
     StepDesc* map = stepAt(*producer);
-    if (!map || map->kernel != "popx.map") return;
+    if (!map || roleOf(*map) != KernelRole::kElementwise) return;
     const auto matrix = matrixOf(*map, *reduce);
     if (!matrix || !holdStill(*map, *producer, position)) return;
     // Random bits depend on how the elements are cut into calls.
@@ -164,7 +165,7 @@ class Fuser {
     }
     const auto dims = reduce.attributes.integers("dims");
     const bool rows_vanish = std::count(dims.begin(), dims.end(), 0) > 0 && split > 0;
-    reduce.kernel = "popops.reduceMapped";
+    reduce.kernel = "engine.reduce_mapped";
     reduce.attributes.set("expr", map.attributes.integers("expr"))
         .set("rows", matrix.rows)
         .set("columns", matrix.columns)

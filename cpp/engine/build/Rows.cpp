@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "engine/Kernel.hpp"
 #include "engine/build/Draft.hpp"
 #include "engine/expr/ExprProgram.hpp"
 
@@ -85,9 +86,7 @@ std::optional<StepDesc> reductionByRows(const StepDesc& reduce, std::int64_t row
   return inner;
 }
 
-bool isReduction(const StepDesc& step) {
-  return step.kernel == "popops.reduce" || step.kernel == "popx.reduce";
-}
+bool isReduction(const StepDesc& step) { return isReduction(roleOf(step)); }
 
 bool isLargeReduction(const StepDesc& step) {
   return isReduction(step) && rowsKept(step) >= kFewestRows &&
@@ -95,9 +94,9 @@ bool isLargeReduction(const StepDesc& step) {
 }
 
 std::optional<StepDesc> stepByRows(const StepDesc& step, std::int64_t rows) {
-  auto inner = step.kernel == "popx.map" ? mapByRows(step, rows)
-               : isReduction(step)       ? reductionByRows(step, rows)
-                                         : std::nullopt;
+  auto inner = roleOf(step) == KernelRole::kElementwise ? mapByRows(step, rows)
+               : isReduction(step)                      ? reductionByRows(step, rows)
+                                                        : std::nullopt;
   if (!inner || inner->operands.size() > kMostOperands) return std::nullopt;
   for (const OperandDesc& o : inner->operands) {
     if (o.access != Access::kRead && !o.isContiguous()) return std::nullopt;
@@ -273,7 +272,7 @@ class RowFuser {
     if (group.members.size() != 2) return false;
     const StepDesc& map = *group.members[0].step;
     const StepDesc& reduce = *group.members[1].step;
-    return map.kernel == "popx.map" && reduce.kernel == "popops.reduce" &&
+    return roleOf(map) == KernelRole::kElementwise && roleOf(reduce) == KernelRole::kReduction &&
            isLocal(group, draft_.find(reduce.operands[0].buffer));
   }
 

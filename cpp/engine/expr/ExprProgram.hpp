@@ -12,7 +12,7 @@
 #include "engine/expr/ExprOp.hpp"
 
 /// Elementwise expressions as straight-line programs that run over blocks of elements. Made from
-/// popops::expr trees by popx::compileExpr (popx/ExprCompile.hpp); serialised into a step's
+/// popops::expr trees by compileExpr (popops/internal/ExprCompile.hpp); serialised into a step's
 /// attributes; run by kernels: popx.map, and the bodies of reductions, sorts and scatters.
 namespace ipujax::engine::expr {
 

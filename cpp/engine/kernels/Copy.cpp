@@ -7,10 +7,10 @@
 #include <cstring>
 #include <string>
 
+#include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
-#include "engine/Planning.hpp"
+#include "engine/graph/Planning.hpp"
 #include "engine/simd/Transpose.hpp"
-#include "poplar/exceptions.hpp"
 
 namespace ipujax::engine {
 namespace simd {
@@ -34,10 +34,9 @@ std::vector<CopyDim> byteDims(std::int64_t element_bytes, std::span<const std::i
                               std::span<const std::int64_t> src,
                               std::span<const std::int64_t> dst) {
   if (shape.size() != src.size() || shape.size() != dst.size()) {
-    throw poplar::poplar_error("[engine.copy] needs one stride per dimension; got " +
-                               std::to_string(shape.size()) + " dimensions, " +
-                               std::to_string(src.size()) + " and " + std::to_string(dst.size()) +
-                               " strides.");
+    throw poplar_error("[engine.copy] needs one stride per dimension; got " +
+                       std::to_string(shape.size()) + " dimensions, " + std::to_string(src.size()) +
+                       " and " + std::to_string(dst.size()) + " strides.");
   }
   std::vector<CopyDim> dims;
   for (std::size_t i = 0; i < shape.size(); ++i)
@@ -107,9 +106,9 @@ StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const std::int64_t
 StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const CopyDim> dims)
     : element_(static_cast<std::int64_t>(element_bytes)), bytes_(element_) {
   if (!std::has_single_bit(element_bytes) || element_bytes > 8 || dims.size() > kMaxCopyRank) {
-    throw poplar::poplar_error(
-        "[engine.copy] needs elements of 1, 2, 4 or 8 bytes, rank at most 32; got " +
-        std::to_string(element_bytes) + " bytes, rank " + std::to_string(dims.size()) + ".");
+    throw poplar_error("[engine.copy] needs elements of 1, 2, 4 or 8 bytes, rank at most 32; got " +
+                       std::to_string(element_bytes) + " bytes, rank " +
+                       std::to_string(dims.size()) + ".");
   }
   for (const CopyDim& dim : dims) bytes_ *= dim.n;
   if (bytes_ == 0) return;
@@ -215,17 +214,17 @@ void StridedCopy::run(ThreadPool& pool, const std::byte* src, std::byte* dst) co
   });
 }
 
-Cost copyCost(const poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst) {
+Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst) {
   Cost cost;
-  const auto& target = graph.getTarget();
+  const System& system = graph.system;
   const Exchange exchange = exchangeBetween(graph, src, dst);
-  if (exchange.bytes > 0) addExchange(cost, target, exchange);
-  if (exchange.bytes > 0 && src.isContiguous() && dst.isContiguous()) return cost;
-  // poplar::Target: getMemcpyBytesPerCycle, one 64-bit load and store a cycle.
+  if (exchange.bytes > 0) addExchange(cost, system, exchange);
+  if (exchange.bytes > 0 && src->isContiguous() && dst->isContiguous()) return cost;
   const Placement placed = placementOf(graph, dst);
   if (placed.elements == 0) return cost;
-  const std::uint64_t bytes = placed.max_elements_per_tile * target.getTypeSize(dst.elementType());
-  addComputeSet(cost, target, static_cast<double>(ceilDiv(bytes, target.getMemcpyBytesPerCycle())),
+  const std::uint64_t bytes = placed.max_elements_per_tile * sizeOf(dst->type);
+  addComputeSet(cost, system,
+                static_cast<double>(ceilDiv(bytes, system.machine.memcpy_bytes_per_cycle)),
                 placed.tiles_used);
   return cost;
 }

@@ -6,9 +6,8 @@
 
 #include "engine/Cost.hpp"
 #include "engine/ThreadPool.hpp"
+#include "engine/graph/GraphImpl.hpp"
 #include "engine/kernels/CopyDims.hpp"
-#include "poplar/Graph.hpp"
-#include "poplar/Tensor.hpp"
 
 namespace ipujax::engine {
 
@@ -48,6 +47,6 @@ class StridedCopy {
 /// What copying src to dst costs: exchange where their mappings differ, and a copy on the tile
 /// where they do not or where the elements must be rearranged. Step "engine.copy": operands (src,
 /// dst).
-Cost copyCost(const poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst);
+Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst);
 
 }  // namespace ipujax::engine

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "poplar/exceptions.hpp"
+#include "engine/Errors.hpp"
 
 namespace ipujax::engine {
 
@@ -18,7 +18,7 @@ Combiner combinerOf(std::string_view name, ElementType type) {
   const auto reducer = reduction::reducerOf(scaled ? "add" : name);
   using reduction::Reducer;
   if (!reducer || *reducer > Reducer::kOr)
-    throw poplar::poplar_error(
+    throw poplar_error(
         "[scatter] needs an update add, mul, min, max, and, or or scaled_add; got '" +
         std::string(name) + "'. Give other updates as an expression.");
   const CombinerTable& table = simd::pickedTable();
@@ -26,8 +26,8 @@ Combiner combinerOf(std::string_view name, ElementType type) {
   const Combiner combiner =
       scaled ? table.scaled_add[at] : table.of[static_cast<int>(*reducer)][at];
   if (combiner.run) return combiner;
-  throw poplar::poplar_error("[scatter] cannot do '" + std::string(name) + "' on " + nameOf(type) +
-                             " elements. Cast the operand and the updates first.");
+  throw poplar_error("[scatter] cannot do '" + std::string(name) + "' on " + nameOf(type) +
+                     " elements. Cast the operand and the updates first.");
 }
 
 }  // namespace ipujax::engine

@@ -8,7 +8,7 @@
 #endif
 
 #include "engine/kernels/CopyCombine.hpp"
-#include "popops/ReduceOps.hpp"
+#include "engine/kernels/ReduceOps.hpp"
 
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {

@@ -115,8 +115,8 @@ class RowsCheck {
     check_.allowOverlaps();
     for (std::size_t i = 0; i < check_.numOperands(); ++i) check_.anyAccess(i);
     for (const StepDesc& inner : check_.step().inner) {
-      const bool known = inner.kernel == "popx.map" || inner.kernel == "popops.reduce" ||
-                         inner.kernel == "popx.reduce";
+      const KernelRole role = roleOf(inner);
+      const bool known = role == KernelRole::kElementwise || isReduction(role);
       check_.need(known && inner.inner.empty(), "steps that work row by row");
       check_.need(inner.operands.size() <= kMostOperands, "steps of fewer operands");
       for (const OperandDesc& o : inner.operands) checkOperand(o);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "engine/Kernel.hpp"
+
 namespace ipujax::engine::loop {
 namespace {
 
@@ -89,13 +91,13 @@ class Finder {
     const StepDesc& step = image_.steps[node.value];
     Action action;
     action.step = node.value;
-    const std::string_view kernel = step.kernel;
-    if (kernel == "engine.account") return true;  // does nothing on the host
-    const bool known = kernel == "popx.map"                ? addMap(step, action)
-                       : kernel == "engine.copy"           ? addCopy(step, action)
-                       : kernel == "popops.dynamic_slice"  ? addRow(step, action, false)
-                       : kernel == "popops.dynamic_update" ? addRow(step, action, true)
-                                                           : false;
+    if (step.kernel == "engine.account") return true;  // does nothing on the host
+    const KernelRole role = roleOf(step);
+    const bool known = role == KernelRole::kElementwise   ? addMap(step, action)
+                       : step.kernel == "engine.copy"     ? addCopy(step, action)
+                       : role == KernelRole::kSliceOfRow  ? addRow(step, action, false)
+                       : role == KernelRole::kUpdateOfRow ? addRow(step, action, true)
+                                                          : false;
     if (known) into.push_back(std::move(action));
     return known;
   }

@@ -8,8 +8,8 @@
 #include "engine/Half.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "popops/Expr.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Expr.hpp"
-#include "popx/ExprCompile.hpp"
 
 /// Programs: equal whether fused or run one operation at a time, in place or not, saved or not.
 namespace {
@@ -243,29 +243,30 @@ TEST(outputs_may_take_over_inputs) {
 TEST(equal_values_are_one_and_dead_ones_are_dropped) {
   using namespace popops::expr;
   const Expr shared = Exp(_1 * _2);
-  const auto p = popx::compileExpr({shared + shared, Exp(_1 * _2) - 1.0f},
-                                   {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
+  const auto p = popops::internal::compileExpr({shared + shared, Exp(_1 * _2) - 1.0f},
+                                               {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
   CHECK_EQ(p.instructions().size(), 5u);  // mul, exp, add, constant, sub
   CHECK(!p.usesInput(2));
-  CHECK(popx::compileExpr({_2 + _1}, {poplar::INT, poplar::INT}).isBinary(Op::kAdd));
-  CHECK(!popx::compileExpr({_2 - _1}, {poplar::INT, poplar::INT}).isBinary(Op::kSubtract));
-  CHECK(popx::compileExpr({_1}, {poplar::INT}).isInput(0));
+  CHECK(popops::internal::compileExpr({_2 + _1}, {poplar::INT, poplar::INT}).isBinary(Op::kAdd));
+  CHECK(!popops::internal::compileExpr({_2 - _1}, {poplar::INT, poplar::INT})
+             .isBinary(Op::kSubtract));
+  CHECK(popops::internal::compileExpr({_1}, {poplar::INT}).isInput(0));
 }
 
 TEST(long_chains_need_few_registers_and_no_stack) {
   using namespace popops::expr;
   Expr e = _1;
   for (int k = 0; k < 20000; ++k) e = Add(Mul(e, Const(1.0f)), e);  // a tree of 2^20000 leaves
-  const auto p = popx::compileExpr({e}, {poplar::FLOAT});
+  const auto p = popops::internal::compileExpr({e}, {poplar::FLOAT});
   CHECK(ExprEvaluator(p).numRegisters() <= 3);
   Expr chain = _1;
   for (int k = 0; k < 200000; ++k) chain = Neg(chain);
-  CHECK_EQ(popx::compileExpr({chain}, {poplar::FLOAT}).instructions().size(), 200000u);
+  CHECK_EQ(popops::internal::compileExpr({chain}, {poplar::FLOAT}).instructions().size(), 200000u);
 }
 
 TEST(half_rounds_after_each_operation) {
   using namespace popops::expr;
-  const auto p = popx::compileExpr({(_1 + _2) - _1}, {poplar::HALF, poplar::HALF});
+  const auto p = popops::internal::compileExpr({(_1 + _2) - _1}, {poplar::HALF, poplar::HALF});
   Bytes a(2);
   Bytes b(2);
   const auto big = floatToHalf(2048.0f);
@@ -297,7 +298,7 @@ TEST(bfloat16_and_reduced_precision_round_to_nearest_even) {
   const float values[] = {1.0f, 1.00390625f, 1.01171875f, 3.39e38f, -0.0f, 1e-40f, NAN, INFINITY};
   Bytes in(sizeof(values));
   std::memcpy(in.data(), values, sizeof(values));
-  const auto p = popx::compileExpr(
+  const auto p = popops::internal::compileExpr(
       {popx::expr::RoundToBFloat16(popops::expr::_1), popx::expr::ToBFloat16(popops::expr::_1),
        popx::expr::FromBFloat16(popx::expr::ToBFloat16(popops::expr::_1)),
        popx::expr::ReducePrecision(popops::expr::_1, 8, 7),
@@ -323,14 +324,16 @@ TEST(bfloat16_and_reduced_precision_round_to_nearest_even) {
 
 TEST(wrong_programs_are_refused_with_a_reason) {
   using namespace popops::expr;
-  CHECK_THROWS(popx::compileExpr({_1 + _2}, {poplar::FLOAT, poplar::INT}), "add] needs");
-  CHECK_THROWS(popx::compileExpr({_3}, {poplar::FLOAT}), "index below 1");
-  CHECK_THROWS(popx::compileExpr({Tanh(_1)}, {poplar::INT}), "tanh] needs");
-  CHECK_THROWS(popx::compileExpr({popx::expr::Bitcast(_1, poplar::HALF)}, {poplar::FLOAT}),
-               "equal size");
+  CHECK_THROWS(popops::internal::compileExpr({_1 + _2}, {poplar::FLOAT, poplar::INT}),
+               "add] needs");
+  CHECK_THROWS(popops::internal::compileExpr({_3}, {poplar::FLOAT}), "index below 1");
+  CHECK_THROWS(popops::internal::compileExpr({Tanh(_1)}, {poplar::INT}), "tanh] needs");
+  CHECK_THROWS(
+      popops::internal::compileExpr({popx::expr::Bitcast(_1, poplar::HALF)}, {poplar::FLOAT}),
+      "equal size");
   CHECK_THROWS(ExprProgram::fromIntegers({}), "damaged");
   CHECK_THROWS(ExprProgram::fromIntegers({1, 1, 1, 1, 10, 5000, 0}), "");
-  auto p = popx::compileExpr({_1 + 1.0f}, {poplar::HALF});
+  auto p = popops::internal::compileExpr({_1 + 1.0f}, {poplar::HALF});
   CHECK(p.outputTypes()[0] == ElementType::kHalf);  // the constant takes the tensor's type
   auto integers = p.toIntegers();
   for (std::size_t cut = 0; cut < integers.size(); ++cut)

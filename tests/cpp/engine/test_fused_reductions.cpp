@@ -21,7 +21,7 @@ namespace {
 
 std::ptrdiff_t fused(const engine::Image& image) {
   return std::count_if(image.steps.begin(), image.steps.end(), [](const auto& step) {
-    return step.kernel == "popops.reduceMapped" || step.kernel == "engine.rows";
+    return step.kernel == "engine.reduce_mapped" || step.kernel == "engine.rows";
   });
 }
 

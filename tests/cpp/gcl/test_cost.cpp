@@ -1,8 +1,8 @@
 // The link model: growth with bytes and with the ring, the choice of a method, routes.
 #include "Check.hpp"
 #include "gcl/CommGroup.hpp"
-#include "gcl/Cost.hpp"
-#include "gcl/Links.hpp"
+#include "gcl/internal/Cost.hpp"
+#include "gcl/internal/Links.hpp"
 #include "poplar/Target.hpp"
 
 using gcl::CollectiveKind;

@@ -11,7 +11,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Pack.hpp"
-#include "poplin/ConvGeometry.hpp"
+#include "poplin/internal/ConvGeometry.hpp"
 
 /// The host kernel against the definition: transforms are carried out on real arrays here.
 namespace {

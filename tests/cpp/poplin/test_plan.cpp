@@ -7,12 +7,12 @@
 
 #include "Check.hpp"
 #include "OnDevice.hpp"
-#include "engine/Planning.hpp"
-#include "poplar/GraphImpl.hpp"
+#include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/Planning.hpp"
 #include "poplin/Convolution.hpp"
 #include "poplin/MatMul.hpp"
-#include "poplin/Plan.hpp"
-#include "poplin/VertexCycles.hpp"
+#include "poplin/internal/Plan.hpp"
+#include "poplin/internal/VertexCycles.hpp"
 
 /// Plans and their cost, against measurements on hardware where there are any.
 namespace {
@@ -33,7 +33,7 @@ std::ifstream points(const char* name) {
   return file;
 }
 
-poplar::Target bow() { return {ipujax::engine::machineByName("bow"), 1, poplar::TargetType::IPU_MODEL}; }
+poplar::Target bow() { return poplar::Target::createIPUTarget(1, "bow"); }
 
 Problem product(std::size_t m, std::size_t k, std::size_t n, poplar::Type type) {
   Problem p;

@@ -7,11 +7,11 @@
 #include "popnn/NonLinearity.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
-#include "popops/ElementWiseCost.hpp"
 #include "popops/Fill.hpp"
 #include "popops/OnDevice.hpp"
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
+#include "popops/internal/ElementWiseCost.hpp"
 #include "popx/Map.hpp"
 
 /// Elementwise functions as Poplar programs.

@@ -6,9 +6,9 @@
 #include "Check.hpp"
 #include "ReduceModel.hpp"
 #include "StepRunner.hpp"
+#include "engine/kernels/ReduceKernels.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/Reduce.hpp"
-#include "popops/ReduceKernels.hpp"
 
 using namespace step_runner;
 using ipujax::engine::reduction::Reducer;

@@ -6,8 +6,8 @@
 #include "Check.hpp"
 #include "StepDeclared.hpp"
 #include "engine/Kernel.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Expr.hpp"
-#include "popx/ExprCompile.hpp"
 
 /// The kernel of every elementwise step on views of all kinds, against a walk over each index.
 namespace {
@@ -87,8 +87,8 @@ void runKernel(Case& c) {
 Case makeCase(const Shape& shape, const std::vector<View>& views, std::mt19937& r) {
   Case c;
   c.step.kernel = "popx.map";
-  const auto program =
-      popx::compileExpr({_1 * _2 + _3, _1 - _2}, {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
+  const auto program = popops::internal::compileExpr({_1 * _2 + _3, _1 - _2},
+                                                     {poplar::FLOAT, poplar::FLOAT, poplar::FLOAT});
   c.step.attributes.set("expr", program.toIntegers());
   c.views = views;
   for (std::size_t o = 0; o < views.size(); ++o) {
@@ -169,7 +169,7 @@ TEST(in_place_and_many_types) {
   StepDesc step;
   step.kernel = "popx.map";
   const auto negative = _1 < 0;
-  const auto program = popx::compileExpr(
+  const auto program = popops::internal::compileExpr(
       {popops::expr::Select(_1 * -2, popops::expr::Const(7), negative), negative}, {poplar::INT});
   step.attributes.set("expr", program.toIntegers());
   const Shape shape{static_cast<std::int64_t>(a.size())};
@@ -189,9 +189,10 @@ TEST(in_place_and_many_types) {
 TEST(a_map_without_inputs_fills) {
   StepDesc step;
   step.kernel = "popx.map";
-  step.attributes.set("expr", popx::compileExpr({popops::expr::Const(poplar::FLOAT, 2.5f)},
-                                                std::vector<poplar::Type>{})
-                                  .toIntegers());
+  step.attributes.set("expr",
+                      popops::internal::compileExpr({popops::expr::Const(poplar::FLOAT, 2.5f)},
+                                                    std::vector<poplar::Type>{})
+                          .toIntegers());
   const Shape shape{30, 40};
   const View gapped{{80, 2}, 0, 2400};
   step.operands = {operand(shape, gapped, ElementType::kFloat, Access::kWrite)};
@@ -205,8 +206,8 @@ TEST(a_map_without_inputs_fills) {
 TEST(damaged_steps_are_refused) {
   StepDesc step;
   step.kernel = "popx.map";
-  step.attributes.set("expr",
-                      popx::compileExpr({_1 + _2}, {poplar::INT, poplar::INT}).toIntegers());
+  step.attributes.set(
+      "expr", popops::internal::compileExpr({_1 + _2}, {poplar::INT, poplar::INT}).toIntegers());
   CHECK_THROWS(check::declared(step), "needs 3 operands; it has 0");
   const View dense{{1}, 0, 1};
   step.operands.assign(3, operand({4}, dense, ElementType::kFloat, Access::kRead));

@@ -4,11 +4,11 @@
 
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
+#include "engine/kernels/ReduceArg.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/Expr.hpp"
-#include "popx/ExprCompile.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Reduce.hpp"
-#include "popx/ReduceArg.hpp"
 
 using namespace step_runner;
 namespace pe = popops::expr;
@@ -34,7 +34,8 @@ StepDesc bodyStep(const std::vector<pe::Expr>& body, const std::vector<poplar::T
   step.operands = operands;
   std::vector<poplar::Type> both = types;
   both.insert(both.end(), types.begin(), types.end());
-  step.attributes.set("dims", dims).set("expr", popx::compileExpr(body, both).toIntegers());
+  step.attributes.set("dims", dims)
+      .set("expr", popops::internal::compileExpr(body, both).toIntegers());
   step.attributes.set("wide", std::int64_t{operands[0].shape.front() % 2});  // either is right
   return step;
 }
@@ -90,12 +91,13 @@ void checkArgmax(std::int64_t rows, std::int64_t n, int values, bool nans, std::
 
 TEST(argmax_is_recognised_and_a_changed_body_is_not) {
   const std::vector<poplar::Type> types{poplar::FLOAT, poplar::INT, poplar::FLOAT, poplar::INT};
-  CHECK(popx::argReducerOf(popx::compileExpr(argmaxBody(), types)) == ipujax::engine::reduction::Reducer::kMaximum);
+  CHECK(ipujax::engine::argReducerOf(popops::internal::compileExpr(argmaxBody(), types)) ==
+        ipujax::engine::reduction::Reducer::kMaximum);
   auto last = argmaxBody();
   last[1] = pe::Select(at(2), at(4),
                        pe::Or(pe::Or(pe::Gt(at(1), at(3)), pe::NotEqual(at(1), at(1))),
                               pe::And(pe::Equal(at(1), at(3)), pe::Gt(at(2), at(4)))));
-  CHECK(popx::argReducerOf(popx::compileExpr(last, types)) == std::nullopt);
+  CHECK(ipujax::engine::argReducerOf(popops::internal::compileExpr(last, types)) == std::nullopt);
 }
 
 TEST(argmax_matches_a_loop) {

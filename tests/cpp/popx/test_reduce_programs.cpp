@@ -10,8 +10,8 @@
 #include "popops/Reduce.hpp"
 #include "popops/Sort.hpp"
 #include "popops/TopK.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Expr.hpp"
-#include "popx/ExprCompile.hpp"
 #include "popx/Reduce.hpp"
 #include "popx/ReduceWindow.hpp"
 #include "popx/SelectAndScatter.hpp"
@@ -48,23 +48,23 @@ pe::Expr jaxKey(const pe::Expr& x) {
 }  // namespace
 
 TEST(jax_comparators_become_keys) {
-  const auto keys = popx::sortKeysOf(
-      popx::compileExpr({pe::Lt(jaxKey(at(1)), jaxKey(at(2)))}, {poplar::FLOAT, poplar::FLOAT}));
+  const auto keys = ipujax::engine::sortKeysOf(popops::internal::compileExpr(
+      {pe::Lt(jaxKey(at(1)), jaxKey(at(2)))}, {poplar::FLOAT, poplar::FLOAT}));
   CHECK(keys && keys->size() == 1 && !(*keys)[0].descending);
   CHECK((*keys)[0].order == popx::FloatOrder::kCanonical);
   const pe::Expr second = pe::Lt(jaxKey(at(3)), jaxKey(at(4)));
   const pe::Expr first = pe::Lt(jaxKey(at(1)), jaxKey(at(2)));
   const pe::Expr equal = pe::Equal(jaxKey(at(1)), jaxKey(at(2)));
-  const auto two = popx::sortKeysOf(popx::compileExpr({pe::Or(first, pe::And(equal, second))},
-                                                      std::vector<poplar::Type>(4, poplar::FLOAT)));
+  const auto two = ipujax::engine::sortKeysOf(popops::internal::compileExpr(
+      {pe::Or(first, pe::And(equal, second))}, std::vector<poplar::Type>(4, poplar::FLOAT)));
   CHECK(two && two->size() == 2);
   const auto total = [](const pe::Expr& x) {
     const pe::Expr bits = popx::expr::Bitcast(x, poplar::INT);
     const pe::Expr sign = pe::ShrSE(bits, pe::Const(poplar::INT, 31));
     return pe::BitwiseXor(bits, pe::BitwiseAnd(sign, pe::Const(poplar::INT, 0x7fffffff)));
   };
-  const auto plain = popx::sortKeysOf(
-      popx::compileExpr({pe::Gt(total(at(1)), total(at(2)))}, {poplar::FLOAT, poplar::FLOAT}));
+  const auto plain = ipujax::engine::sortKeysOf(popops::internal::compileExpr(
+      {pe::Gt(total(at(1)), total(at(2)))}, {poplar::FLOAT, poplar::FLOAT}));
   CHECK(plain && (*plain)[0].descending && (*plain)[0].order == popx::FloatOrder::kTotal);
 }
 

@@ -5,14 +5,14 @@
 
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
+#include "engine/kernels/ReduceKernels.hpp"
+#include "engine/kernels/Window.hpp"
 #include "popops/Expr.hpp"
-#include "popops/ReduceKernels.hpp"
-#include "popx/ExprCompile.hpp"
-#include "popx/Window.hpp"
+#include "popops/internal/ExprCompile.hpp"
 
 using namespace step_runner;
+using ipujax::engine::Window;
 using ipujax::engine::reduction::Reducer;
-using popx::Window;
 namespace pe = popops::expr;
 
 namespace {
@@ -162,8 +162,8 @@ TEST(cumulative_sums_keep_their_digits) {
 TEST(windows_of_any_body_keep_the_order) {
   const auto at = [](unsigned i) { return pe::PlaceHolder(i); };
   const auto program =
-      popx::compileExpr({pe::Mul(at(1), at(3)), pe::Add(pe::Mul(at(2), at(3)), at(4))},
-                        std::vector<poplar::Type>(4, poplar::UNSIGNED_INT));
+      popops::internal::compileExpr({pe::Mul(at(1), at(3)), pe::Add(pe::Mul(at(2), at(3)), at(4))},
+                                    std::vector<poplar::Type>(4, poplar::UNSIGNED_INT));
   std::mt19937 random(8);
   const ElementType type = ElementType::kUInt32;
   for (int round = 0; round < 80; ++round) {
@@ -220,9 +220,9 @@ TEST(select_and_scatter_matches_a_loop) {
     Window w = randomWindow(shape, random, false);
     if (round % 2) w.sizes[3] = w.strides[3] = 1, w.padding_low[3] = w.padding_high[3] = 0;
     const bool least = round % 5 == 0;
-    const auto select = popx::compileExpr(
+    const auto select = popops::internal::compileExpr(
         {least ? pe::Expr(pe::Lte(at(1), at(2))) : pe::Expr(pe::Gte(at(1), at(2)))}, two);
-    const auto scatter = popx::compileExpr({pe::Add(at(1), at(2))}, two);
+    const auto scatter = popops::internal::compileExpr({pe::Add(at(1), at(2))}, two);
     std::mt19937* strange = round % 3 ? &random : nullptr;
     const Shape windows = outputOf(w, shape);
     Array<float> operand(ElementType::kFloat, Access::kRead, shape, strange);

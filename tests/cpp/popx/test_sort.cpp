@@ -7,11 +7,14 @@
 
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
+#include "engine/kernels/SortKeys.hpp"
 #include "popops/Expr.hpp"
-#include "popx/ExprCompile.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popx/Sort.hpp"
 
 using namespace step_runner;
+using ipujax::engine::FloatOrder;
+using ipujax::engine::toIntegers;
 namespace pe = popops::expr;
 
 namespace {
@@ -51,7 +54,7 @@ void checkKeys(ElementType type, std::int64_t rows, std::int64_t n, bool descend
     value.at(i) = static_cast<std::uint16_t>(i[0]);
   });
   StepDesc step = sortStep({key.desc, value.desc, key_out.desc, value_out.desc}, 0);
-  step.attributes.set("keys", popx::toIntegers({{0, descending, popx::FloatOrder::kCanonical}}));
+  step.attributes.set("keys", toIntegers({{0, descending, FloatOrder::kCanonical}}));
   run(step, {key.pointer(), value.pointer(), key_out.pointer(), value_out.pointer()});
   for (std::int64_t r = 0; r < rows; ++r) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(n));
@@ -94,7 +97,7 @@ TEST(keys_of_every_type_sort_stably) {
 TEST(comparators_become_keys_where_they_are_keys) {
   const std::vector<poplar::Type> types(4, poplar::INT);
   const auto keysOf = [&](const pe::Expr& e) {
-    return popx::sortKeysOf(popx::compileExpr({e}, types));
+    return ipujax::engine::sortKeysOf(popops::internal::compileExpr({e}, types));
   };
   const auto plain = keysOf(pe::Lt(at(1), at(2)));
   CHECK(plain && plain->size() == 1 && !(*plain)[0].descending && (*plain)[0].operand == 0);
@@ -113,7 +116,8 @@ TEST(any_comparator_sorts_stably) {
   // By distance from 7, then nothing: many equal elements.
   const pe::Expr comparator =
       pe::Lt(pe::Abs(pe::Sub(at(1), pe::Const(7))), pe::Abs(pe::Sub(at(2), pe::Const(7))));
-  const auto program = popx::compileExpr({comparator}, std::vector<poplar::Type>(4, poplar::INT));
+  const auto program =
+      popops::internal::compileExpr({comparator}, std::vector<poplar::Type>(4, poplar::INT));
   std::mt19937 random(2);
   for (std::int64_t n : {1, 2, 3, 10, 100, 1000, 5001}) {
     Array<std::int32_t> key(ElementType::kInt32, Access::kRead, {2, n}, &random);
@@ -139,7 +143,8 @@ TEST(any_comparator_sorts_stably) {
 }
 
 TEST(a_comparator_without_meaning_still_gives_a_permutation) {
-  const auto program = popx::compileExpr({pe::NotEqual(at(1), at(2))}, {poplar::INT, poplar::INT});
+  const auto program =
+      popops::internal::compileExpr({pe::NotEqual(at(1), at(2))}, {poplar::INT, poplar::INT});
   const std::int64_t n = 1000;
   Array<std::int32_t> in(ElementType::kInt32, Access::kRead, {n});
   Array<std::int32_t> out(ElementType::kInt32, Access::kWrite, {n});

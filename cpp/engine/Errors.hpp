@@ -1,0 +1,64 @@
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace ipujax::engine {
+
+/// Base of every error the libraries throw. Poplar's names: poplar/exceptions.hpp shows them there.
+struct poplar_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct link_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_memory_allocation_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_program_compilation_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_connection_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_recursion_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct invalid_tile_mapping : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct invalid_option : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct tensor_creation_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct type_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct index_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct tensor_io_state_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct stream_connection_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct runtime_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct application_runtime_error : runtime_error {
+  using runtime_error::runtime_error;
+};
+struct no_environment : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct unknown_vertex_type : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct file_load_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+
+}  // namespace ipujax::engine

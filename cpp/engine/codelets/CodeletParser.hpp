@@ -1,0 +1,27 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ipujax::engine {
+
+/// One class of a codelet's source that derives from a vertex base.
+struct CodeletClass {
+  std::string name;  ///< "ns::Foo"
+  bool is_template = false;
+  std::vector<std::string> fields;  ///< in order, those of codelet bases first
+};
+
+struct CodeletSource {
+  std::map<std::string, CodeletClass> classes;
+  std::vector<std::string> types;  ///< complete types: "ns::Foo<float>", instantiations included
+};
+
+/// Finds the codelets of preprocessed C++ text: class declarations and explicit instantiations.
+/// Only as much of the language is understood as that takes.
+CodeletSource parseCodelets(const std::string& preprocessed);
+
+/// "Foo<float,true>" from any spelling: no blanks but between words, "unsigned int" as "unsigned".
+std::string normaliseTypeName(const std::string& name);
+
+}  // namespace ipujax::engine

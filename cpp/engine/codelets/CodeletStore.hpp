@@ -1,0 +1,26 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace ipujax::engine {
+
+/// The folder that IPUJAX_TRUST_NATIVE_CODE names: codelets that processes of this user compiled,
+/// kept for those that load executables with the same codelets. What runs is what lies there, never
+/// what an executable brings: that only says which one (docs/decisions/0019).
+class CodeletStore {
+ public:
+  /// None where the variable is not set. Throws where it names no folder, or one that others than
+  /// the user may write to.
+  static std::optional<CodeletStore> open();
+
+  /// The library compiled from this text, if there is one.
+  std::optional<std::filesystem::path> find(const std::string& text) const;
+  void add(const std::string& text, const std::filesystem::path& library) const;
+
+ private:
+  explicit CodeletStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  std::filesystem::path folder_;
+};
+
+}  // namespace ipujax::engine

@@ -1,0 +1,290 @@
+#include "engine/codelets/Codelets.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+#include "engine/Errors.hpp"
+#include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/Process.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that is gone with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "ipujax-codelets-XXXXXX").string();
+    if (!mkdtemp(name.data())) {
+      throw file_load_error("[codelets] needs a writable temporary folder; could not make " + name +
+                            ". Set TMPDIR.");
+    }
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+std::string readFile(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    throw file_load_error("[Graph::addCodelets] needs a file that can be read; got " +
+                          path.string() + ".");
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void writeFile(const fs::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  if (!out) throw file_load_error("[codelets] could not write " + path.string() + ".");
+}
+
+/// Where <poplar/Vertex.hpp> is: beside this library once installed, else in the source tree.
+std::string includeFolder() {
+  std::vector<fs::path> places;
+  if (const char* given = std::getenv("IPUJAX_CODELET_INCLUDE")) places.emplace_back(given);
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&readCodelets), &info) != 0 && info.dli_fname)
+    places.push_back(fs::path(info.dli_fname).parent_path() / "include");
+  places.emplace_back(IPUJAX_SOURCES);
+  for (const auto& place : places) {
+    if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place).string();
+  }
+  throw link_error(
+      "[codelets] needs the header poplar/VertexTable.hpp; found it neither beside the library nor "
+      "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/.");
+}
+
+using Arguments = std::vector<std::string>;
+
+/// `more`: what this file asks for; `flags`: what the user added.
+void runCompiler(const Arguments& more, const std::string& flags) {
+  const char* given = std::getenv("CXX");
+  Arguments command = splitArguments(given && *given ? given : "c++");
+  const std::string compiler = command.empty() ? "c++" : command.back();
+  if (command.empty()) command.push_back(compiler);
+  for (const auto& word : {std::string("-std=c++17"), std::string("-isystem"), includeFolder()})
+    command.push_back(word);
+  command.insert(command.end(), more.begin(), more.end());
+  const Arguments words = splitArguments(flags);
+  command.insert(command.end(), words.begin(), words.end());
+  Finished finished;
+  try {
+    finished = runProcess(command);
+  } catch (const std::system_error& e) {
+    throw graph_program_compilation_error(
+        "[Graph::addCodelets] needs a C++ compiler on this host; could not start " +
+        std::string(e.what()) + ". Install one, or set CXX.");
+  }
+  if (finished.exit_code == 0) return;
+  throw graph_program_compilation_error("[Graph::addCodelets] needs codelets that compile; " +
+                                        compiler + " said:\n" + finished.output);
+}
+
+/// The lines of preprocessed text that come from no system header (flag 3 of a line marker).
+std::string withoutSystemHeaders(const std::string& text) {
+  std::istringstream in(text);
+  std::string kept;
+  bool system = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("# ", 0) != 0) {
+      if (!system) kept += line + "\n";
+      continue;
+    }
+    const std::size_t quote = line.rfind('"');
+    system = quote != std::string::npos && line.find(" 3", quote) != std::string::npos;
+  }
+  return kept;
+}
+
+/// The file named in #include "..." or empty.
+std::string localInclude(const std::string& line) {
+  const std::size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string::npos || line[hash] != '#') return "";
+  const std::size_t word = line.find_first_not_of(" \t", hash + 1);
+  if (word == std::string::npos || line.compare(word, 7, "include") != 0) return "";
+  const std::size_t open = line.find('"', word);
+  const std::size_t close = open == std::string::npos ? open : line.find('"', open + 1);
+  return close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
+}
+
+/// Puts files included by "name", found beside the including one, into the text, each once.
+std::string inlineIncludes(const std::string& text, const std::string& name, const fs::path& folder,
+                           std::set<std::string>& seen) {
+  std::istringstream in(text);
+  const auto marker = [&](int line) {
+    return "#line " + std::to_string(line) + " \"" + name + "\"\n";
+  };
+  std::string result = marker(1);
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    const std::string included = localInclude(line);
+    const fs::path file = folder / included;
+    if (included.empty() || !fs::exists(file)) {
+      if (line.find("#pragma once") == std::string::npos) result += line;
+      result += "\n";
+    } else if (seen.insert(fs::canonical(file).string()).second) {
+      result +=
+          inlineIncludes(readFile(file), included, file.parent_path(), seen) + marker(number + 1);
+    } else {
+      result += "\n";
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+CodeletFile codeletsFromText(std::string text, const std::string& flags, const std::string& path) {
+  CodeletFile file;
+  const fs::path from(path);
+  std::set<std::string> seen;
+  file.text = inlineIncludes(text, from.filename().string(), from.parent_path(), seen);
+  file.flags = flags;
+  const TemporaryFolder folder;
+  writeFile(folder / "codelets.cpp", file.text);
+  runCompiler({"-E", (folder / "codelets.cpp").string(), "-o", (folder / "codelets.ii").string()},
+              flags);
+  file.found = parseCodelets(withoutSystemHeaders(readFile(folder / "codelets.ii")));
+  return file;
+}
+
+CodeletFile readCodelets(const std::string& path, const std::string& flags) {
+  return codeletsFromText(readFile(path), flags, path);
+}
+
+std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types) {
+  std::ostringstream unit;
+  unit << file.text
+       << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\nnamespace {\n";
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const auto exact = file.found.classes.find(types[i]);
+    const auto& fields = exact != file.found.classes.end()
+                             ? exact->second.fields
+                             : file.found.classes.at(types[i].substr(0, types[i].find('<'))).fields;
+    unit << "using IpujaxType" << i << " = ::" << types[i] << ";\n"
+         << "const IpujaxField ipujax_fields" << i << "[] = {\n";
+    for (const auto& field : fields) {
+      unit << "  ipujax_codelet::field<IpujaxType" << i << ">(\"" << field << "\", &IpujaxType" << i
+           << "::" << field << "),\n";
+    }
+    unit << "  {}};\n";
+  }
+  unit << "const IpujaxCodelet ipujax_table[] = {\n";
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    unit << "  ipujax_codelet::codelet<IpujaxType" << i << ">(\"" << types[i] << "\", ipujax_fields"
+         << i << ", sizeof(ipujax_fields" << i << ") / sizeof(IpujaxField) - 1),\n";
+  }
+  unit << "  {}};\n}  // namespace\n"
+       << "extern \"C\" __attribute__((visibility(\"default\")))\n"
+       << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
+       << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n";
+  return unit.str();
+}
+
+CodeletLibrary::CodeletLibrary(const std::string& file)
+    : handle_(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  if (!handle_) {
+    const char* reason = dlerror();
+    throw link_error(std::string("[codelets] could not load what was compiled: ") +
+                     (reason ? reason : "no reason given"));
+  }
+  using Entry = const IpujaxCodelet* (*)(unsigned*);
+  codelets_ = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"))(&count_);
+}
+
+CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
+
+const IpujaxCodelet& CodeletLibrary::codelet(const std::string& type) const {
+  for (unsigned i = 0; i < count_; ++i) {
+    if (type == codelets_[i].name) return codelets_[i];
+  }
+  throw unknown_vertex_type("[codelets] has no vertex type " + type + ".");
+}
+
+namespace {
+
+/// What this process compiled, or loaded from the user's folder; never let go, since programs that
+/// were made of it may be loaded again.
+struct Libraries {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const CodeletLibrary>> by_text;
+};
+Libraries& libraries() {
+  static Libraries& all = *new Libraries();  // NOLINT: threads may run codelets to the very end
+  return all;
+}
+
+/// All that a compiled unit depends on but the compiler.
+std::string textOf(const std::string& unit, const std::string& flags) {
+  return "ipujax " IPUJAX_VERSION "\n" + flags + "\n" + unit;
+}
+
+}  // namespace
+
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& text) {
+  auto& by_text = libraries().by_text;
+  if (const auto found = by_text.find(text); found != by_text.end()) return found->second;
+  const auto store = CodeletStore::open();
+  const auto kept = store ? store->find(text) : std::nullopt;
+  if (!kept) return nullptr;
+  const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
+  by_text[text] = library;
+  return library;
+}
+
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string& unit,
+                                                              const std::string& flags) {
+  const std::string text = textOf(unit, flags);
+  const std::lock_guard<std::mutex> lock(libraries().mutex);
+  if (auto library = known(text)) return library;
+  const TemporaryFolder folder;
+  const fs::path source = folder / "codelets.cpp";
+  const fs::path result = folder / "codelets.so";
+  writeFile(source, unit);
+  // Access control is off because fields are set from outside; hidden, so that libraries do not
+  // mix.
+  runCompiler({"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-access-control",
+               "-ffp-contract=off", "-Wno-attributes", source.string(), "-o", result.string()},
+              flags);
+  std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(result.string()));
+  if (const auto store = CodeletStore::open()) store->add(text, result);
+  libraries().by_text[text] = library;
+  return library;
+}
+
+std::shared_ptr<const CodeletLibrary> CodeletLibrary::find(const std::string& unit,
+                                                           const std::string& flags) {
+  const std::lock_guard<std::mutex> lock(libraries().mutex);
+  if (auto library = known(textOf(unit, flags))) return library;
+  throw link_error(
+      "[codelets] needs native code that this process compiled, or that the folder "
+      "IPUJAX_TRUST_NATIVE_CODE holds; got an executable with codelets of neither. Set "
+      "IPUJAX_TRUST_NATIVE_CODE to a folder of yours that no one else may write to, where the "
+      "program is compiled and where it is loaded, and compile it once more.");
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,57 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/codelets/CodeletParser.hpp"
+#include "engine/codelets/VertexAbi.hpp"
+
+namespace ipujax::engine {
+
+/// A file of user codelets as it travels: with its local includes in the text, so that it needs no
+/// other file but the compiler's own.
+struct CodeletFile {
+  std::string text;
+  std::string flags;
+  CodeletSource found;
+};
+
+/// Reads, preprocesses and inspects codelets with the host's C++ compiler ($CXX, or c++). Throws
+/// file_load_error where a file cannot be read and graph_program_compilation_error, with the
+/// compiler's output, where it is no C++.
+CodeletFile readCodelets(const std::string& path, const std::string& flags);
+CodeletFile codeletsFromText(std::string text, const std::string& flags,
+                             const std::string& path = "codelets.cpp");
+
+/// The file's text followed by the tables of `types`: what is compiled, and stored in executables.
+std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types);
+
+/// A compiled unit. Loaded once for each text in a process, and kept to its end.
+class CodeletLibrary {
+ public:
+  ~CodeletLibrary();
+  CodeletLibrary(const CodeletLibrary&) = delete;
+  CodeletLibrary& operator=(const CodeletLibrary&) = delete;
+
+  /// Throws unknown_vertex_type.
+  const IpujaxCodelet& codelet(const std::string& type) const;
+
+  /// What the user of this process gives. Kept for other processes in the user's CodeletStore, if
+  /// there is one.
+  static std::shared_ptr<const CodeletLibrary> compile(const std::string& unit,
+                                                       const std::string& flags);
+  /// What an executable names: compiled by this process, or kept in the user's CodeletStore. Throws
+  /// link_error for any other: native code is run on the user's word alone, and never compiled from
+  /// what was loaded.
+  static std::shared_ptr<const CodeletLibrary> find(const std::string& unit,
+                                                    const std::string& flags);
+
+ private:
+  static std::shared_ptr<const CodeletLibrary> known(const std::string& text);
+  explicit CodeletLibrary(const std::string& file);
+  void* handle_ = nullptr;
+  const IpujaxCodelet* codelets_ = nullptr;
+  unsigned count_ = 0;
+};
+
+}  // namespace ipujax::engine

@@ -1,0 +1,335 @@
+#include "engine/codelets/VertexLowering.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+
+#include "engine/Errors.hpp"
+#include "engine/Half.hpp"
+#include "engine/codelets/VertexStore.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/Planning.hpp"
+
+// program::Execute as steps: for each file of codelets one "engine.vertices" step that runs all its
+// vertices, with copies around it for edges that are not one run of memory.
+//
+// Attribute "vertices": for each vertex its type (index into "types") and then, for each field of
+// the codelet's table: a value's bits; operand and offset of a scalar edge; operand, offset and
+// size of a vector edge; a count and so many of these for lists; a count and bits for vectors of
+// state.
+namespace ipujax::engine {
+namespace {
+
+std::int64_t bitsOf(double value, ElementType type) {
+  switch (type) {
+    case ElementType::kHalf:
+      return floatToHalf(static_cast<float>(value));
+    case ElementType::kFloat:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    case ElementType::kDouble:
+      return std::bit_cast<std::int64_t>(value);
+    case ElementType::kBool:
+      return value != 0;
+    case ElementType::kUInt64:
+      return static_cast<std::int64_t>(static_cast<std::uint64_t>(value));
+    default:
+      return static_cast<std::int64_t>(value);
+  }
+}
+
+/// What the vertices of one tile take.
+struct TileLoad {
+  std::vector<double> workers;
+  double supervisor = 0;
+  double received = 0;
+  std::uint64_t state = 0;
+  unsigned next_worker = 0;
+};
+
+class Lowering {
+ public:
+  Lowering(GraphImpl& graph, const DebugContext& debug, std::size_t file)
+      : graph_(graph),
+        debug_(debug),
+        store_(*graph.vertices),
+        file_(file),
+        library_(store_.library(file)),
+        before_(std::make_shared<ProgramNode>()),
+        after_(std::make_shared<ProgramNode>()) {}
+
+  void add(const VertexRecord& vertex) {
+    const IpujaxCodelet& codelet = library_->codelet(vertex.type);
+    if (!vertex.tile) {
+      throw invalid_tile_mapping("[Execute] needs every vertex on a tile; got a " + vertex.type +
+                                 " in '" + debug_.getPathName() +
+                                 "' that is on none. Call setTileMapping.");
+    }
+    TileLoad& load = tiles_[*vertex.tile];
+    load.workers.resize(graph_.system.machine.worker_contexts);
+    largest_edge_ = 0;
+    integers_.push_back(typeIndex(vertex.type));
+    for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
+    addCycles(vertex, codelet, load);
+  }
+
+  std::vector<ProgramNodePtr> finish() {
+    auto node = std::make_shared<ProgramNode>();
+    node->kind = ProgramKind::kStep;
+    node->debug = debug_;
+    node->step.kernel = "engine.vertices";
+    node->step.operands = operands();
+    std::string names;
+    for (const auto& type : types_) names += type + "\n";
+    node->step.attributes.set("unit", codeletUnit(store_.files[file_], store_.types[file_]));
+    node->step.attributes.set("flags", store_.files[file_].flags);
+    node->step.attributes.set("types", names);
+    node->step.attributes.set("vertices", std::move(integers_));
+    node->step.cost = cost();
+    std::vector<ProgramNodePtr> nodes;
+    if (!before_->children.empty()) nodes.push_back(before_);
+    nodes.push_back(node);
+    if (!after_->children.empty()) nodes.push_back(after_);
+    return nodes;
+  }
+
+ private:
+  struct Operand {
+    std::int64_t index = 0;
+    bool read = false;
+    std::uint64_t written = 0;
+  };
+
+  [[noreturn]] void refuse(const VertexRecord& vertex, const IpujaxField& field,
+                           const std::string& needs, const std::string& got) const {
+    throw graph_connection_error("[Execute] needs " + needs + " for field '" + field.name +
+                                 "' of a " + vertex.type + " in '" + debug_.getPathName() +
+                                 "'; got " + got + ".");
+  }
+
+  std::int64_t typeIndex(const std::string& type) {
+    const auto it = std::find(types_.begin(), types_.end(), type);
+    if (it != types_.end()) return it - types_.begin();
+    types_.push_back(type);
+    return static_cast<std::int64_t>(types_.size() - 1);
+  }
+
+  void addField(const VertexRecord& vertex, const IpujaxField& field, TileLoad& load) {
+    load.state += field.ipu_bytes;
+    if (field.kind == kIpujaxValue) return addValue(vertex, field);
+    if (field.kind == kIpujaxStateVector) return addState(vertex, field, load);
+    const auto it = vertex.edges.find(field.name);
+    if (it == vertex.edges.end()) refuse(vertex, field, "a connected tensor", "none");
+    const auto tensors = tensorsOf(vertex, field, it->second);
+    const bool list = field.kind == kIpujaxListOfVectors || field.kind == kIpujaxListOfScalars;
+    const bool scalar = field.kind == kIpujaxScalarEdge || field.kind == kIpujaxListOfScalars;
+    if (list) integers_.push_back(static_cast<std::int64_t>(tensors.size()));
+    if (list) load.state += 4 * tensors.size();
+    const auto wanted = static_cast<ElementType>(field.element);
+    for (const ViewPtr& tensor : tensors) {
+      if (!tensor) refuse(vertex, field, "a tensor for each element", "an element without");
+      if (tensor->type != wanted) {
+        refuse(vertex, field, std::string("elements of ") + nameOf(wanted), nameOf(tensor->type));
+      }
+      if (scalar && tensor->numElements() != 1)
+        refuse(vertex, field, "a tensor of one element", shapeText(tensor->shape));
+      addEdge(vertex, field, *tensor, load);
+      if (!scalar) integers_.push_back(static_cast<std::int64_t>(tensor->numElements()));
+    }
+  }
+
+  /// The tensors of an edge: rows where a list is connected to one tensor.
+  std::vector<ViewPtr> tensorsOf(const VertexRecord& vertex, const IpujaxField& field,
+                                 const Connection& connection) const {
+    const bool list = field.kind == kIpujaxListOfVectors || field.kind == kIpujaxListOfScalars;
+    if (!list && connection.views.size() != 1)
+      refuse(vertex, field, "one tensor", std::to_string(connection.views.size()));
+    if (!list || connection.is_list) return connection.views;
+    const View& whole = *connection.views[0];
+    if (whole.shape.empty()) refuse(vertex, field, "a list of tensors", shapeText(whole.shape));
+    const std::vector<std::size_t> row_shape(whole.shape.begin() + 1, whole.shape.end());
+    std::vector<ViewPtr> rows;
+    for (std::size_t i = 0; i < whole.shape[0]; ++i)
+      rows.push_back(share(reshapeView(sliceView(whole, 0, i, i + 1), row_shape)));
+    return rows;
+  }
+
+  void addValue(const VertexRecord& vertex, const IpujaxField& field) {
+    const auto it = vertex.values.find(field.name);
+    integers_.push_back(it != vertex.values.end());  // 0: the codelet's own initialiser stays
+    const double value = it == vertex.values.end() ? 0 : it->second.begin()->second;
+    integers_.push_back(bitsOf(value, static_cast<ElementType>(field.element)));
+  }
+
+  void addState(const VertexRecord& vertex, const IpujaxField& field, TileLoad& load) {
+    std::size_t size = 0;
+    if (const auto it = vertex.sizes.find(field.name); it != vertex.sizes.end()) size = it->second;
+    const auto it = vertex.values.find(field.name);
+    if (it != vertex.values.end()) size = std::max(size, it->second.rbegin()->first + 1);
+    integers_.push_back(static_cast<std::int64_t>(size));
+    for (std::size_t i = 0; i < size; ++i) {
+      const bool set = it != vertex.values.end() && it->second.count(i) != 0;
+      integers_.push_back(
+          bitsOf(set ? it->second.at(i) : 0.0, static_cast<ElementType>(field.element)));
+    }
+    load.state += size * field.element_bytes;
+  }
+
+  /// Appends operand and offset of a tensor's elements; those in several runs go through a copy.
+  void addEdge(const VertexRecord& vertex, const IpujaxField& field, const View& tensor,
+               TileLoad& load) {
+    largest_edge_ = std::max<std::uint64_t>(largest_edge_, tensor.numElements());
+    if (tensor.numElements() == 0) {
+      integers_.insert(integers_.end(), {-1, 0});
+      return;
+    }
+    std::uint32_t variable = 0;
+    std::int64_t begin = 0;
+    int runs = 0;
+    forEachRun(tensor, [&](std::uint32_t v, std::int64_t b, std::size_t length) {
+      if (runs++ == 0) {
+        variable = v;
+        begin = b;
+      }
+      load.received += moved(v, b, length, field, *vertex.tile);
+    });
+    if (runs > 1) {
+      variable = copied(tensor, field, *vertex.tile);
+      begin = 0;
+    }
+    Operand& operand = operandOf(variable);
+    if (field.direction != kIpujaxOut) operand.read = true;
+    if (field.direction != kIpujaxIn) operand.written += tensor.numElements();
+    integers_.insert(integers_.end(), {operand.index, begin});
+  }
+
+  /// Bytes that cross the exchange because the elements are not on the vertex's tile.
+  double moved(std::uint32_t variable, std::int64_t begin, std::size_t length,
+               const IpujaxField& field, unsigned tile) const {
+    const TileMap& map = *graph_.variables[variable].map;
+    const auto end = static_cast<std::uint64_t>(begin) + length;
+    const double directions = field.direction == kIpujaxInOut ? 2 : 1;
+    auto region =
+        std::upper_bound(map.regions.begin(), map.regions.end(), static_cast<std::uint64_t>(begin),
+                         [](std::uint64_t b, const TileMap::Region& r) { return b < r.begin; });
+    if (region != map.regions.begin()) --region;
+    double elements = 0;
+    for (; region != map.regions.end() && region->begin < end; ++region) {
+      const auto next = region + 1 == map.regions.end() ? map.elements : (region + 1)->begin;
+      const auto from = std::max<std::uint64_t>(region->begin, static_cast<std::uint64_t>(begin));
+      if (region->tile != tile && region->tile != TileMap::kUnmapped)
+        elements += static_cast<double>(std::min(next, end) - from);
+    }
+    return elements * field.element_bytes * directions;
+  }
+
+  std::uint32_t copied(const View& tensor, const IpujaxField& field, unsigned tile) {
+    const std::size_t n = tensor.numElements();
+    const std::uint32_t id =
+        graph_.addVariable(tensor.type, n, linearTileMap(n, {tile}, n, 1), debug_);
+    const ViewPtr flat = share(reshapeView(tensor, {n}));
+    const ViewPtr copy = share(wholeVariable(id, tensor.type, {n}));
+    // An output's elements that the vertex leaves alone must keep their values: copied in as well.
+    appendCopy(graph_, *before_, flat, copy, debug_);
+    if (field.direction != kIpujaxIn) appendCopy(graph_, *after_, copy, flat, debug_);
+    return id;
+  }
+
+  Operand& operandOf(std::uint32_t variable) {
+    const auto [it, added] = operand_of_.try_emplace(variable);
+    if (added) {
+      it->second.index = static_cast<std::int64_t>(order_.size());
+      order_.push_back(variable);
+    }
+    return it->second;
+  }
+
+  std::vector<StepOperand> operands() const {
+    std::vector<StepOperand> result;
+    for (const std::uint32_t id : order_) {
+      const Variable& variable = graph_.variables[id];
+      const Operand& operand = operand_of_.at(id);
+      // A vertex need not write all of an output, so what is written is kept before as well.
+      const Access access = operand.written == 0 ? Access::kRead : Access::kReadWrite;
+      result.push_back({share(wholeVariable(id, variable.type, {variable.elements})), access});
+    }
+    return result;
+  }
+
+  /// Without an estimate: 30 worker cycles and 10 for each element of the largest edge, a scalar
+  /// loop of compiled C++ (an assumption; setPerfEstimate replaces it).
+  void addCycles(const VertexRecord& vertex, const IpujaxCodelet& codelet, TileLoad& load) {
+    const double assumed = 30 + 10 * static_cast<double>(largest_edge_);
+    flops_ += static_cast<double>(vertex.flops);
+    if (codelet.is_multi) {
+      load.supervisor += vertex.cycles ? static_cast<double>(*vertex.cycles) : 11 + assumed;
+      return;
+    }
+    auto& worker = load.workers[load.next_worker++ % load.workers.size()];
+    worker += vertex.cycles ? static_cast<double>(*vertex.cycles) : assumed;
+  }
+
+  Cost cost() const {
+    Cost cost;
+    double worst = 0, total = 0, received = 0, worst_received = 0;
+    for (const auto& [tile, load] : tiles_) {
+      const double slowest = *std::max_element(load.workers.begin(), load.workers.end());
+      const double cycles = load.supervisor + slowest * static_cast<double>(load.workers.size());
+      worst = std::max(worst, cycles);
+      total += cycles;
+      received += load.received;
+      worst_received = std::max(worst_received, load.received);
+      cost.vertex_state_bytes = std::max(cost.vertex_state_bytes, load.state);
+    }
+    if (received > 0) addExchange(cost, graph_.system, {received, worst_received});
+    addComputeSet(cost, graph_.system, worst, tiles_.size(),
+                  total / static_cast<double>(std::max<std::size_t>(tiles_.size(), 1)));
+    cost.flops = flops_;
+    cost.code_bytes = 400 * types_.size();  // an assumption: a hundred instructions each
+    return cost;
+  }
+
+  GraphImpl& graph_;
+  DebugContext debug_;
+  VertexStore& store_;
+  std::size_t file_;
+  std::shared_ptr<const CodeletLibrary> library_;
+  std::shared_ptr<ProgramNode> before_, after_;
+  std::vector<std::string> types_;
+  Attributes::Integers integers_;
+  std::map<std::uint32_t, Operand> operand_of_;
+  std::vector<std::uint32_t> order_;
+  std::map<unsigned, TileLoad> tiles_;
+  std::uint64_t largest_edge_ = 0;
+  double flops_ = 0;
+};
+
+}  // namespace
+
+std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode& execute) {
+  std::vector<ProgramNodePtr> nodes;
+  if (!graph.vertices) {
+    if (execute.ids.empty()) return nodes;
+    throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
+  }
+  const VertexStore& store = *graph.vertices;
+  std::map<std::size_t, Lowering> by_file;
+  DebugContext debug = execute.debug;
+  for (const auto id : execute.ids) {
+    if (id >= store.compute_sets.size())
+      throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
+    const auto& set = store.compute_sets[id];
+    if (debug.getPathName().empty()) debug = set.debug;
+    for (const auto v : set.vertices) {
+      const VertexRecord& vertex = store.vertices[v];
+      by_file.try_emplace(vertex.file, graph, debug, vertex.file).first->second.add(vertex);
+    }
+  }
+  for (auto& [file, lowering] : by_file) {
+    for (auto& node : lowering.finish()) nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/codelets/Codelets.hpp"
+#include "engine/graph/DebugContext.hpp"
+#include "engine/graph/View.hpp"
+
+namespace ipujax::engine {
+
+/// What was connected to one field of a vertex.
+struct Connection {
+  std::vector<ViewPtr> views;
+  bool is_list = false;
+};
+
+struct VertexRecord {
+  std::size_t file = 0;  ///< of codelets
+  std::string type;
+  std::optional<unsigned> tile;
+  std::map<std::string, Connection> edges;
+  std::map<std::string, std::map<std::size_t, double>> values;  ///< by field and element
+  std::map<std::string, std::size_t> sizes;
+  std::optional<std::uint64_t> cycles;
+  std::uint64_t flops = 0;
+};
+
+struct ComputeSetRecord {
+  DebugContext debug;
+  std::vector<unsigned> vertices;
+};
+
+/// A graph's codelets, compute sets and vertices.
+struct VertexStore {
+  std::vector<CodeletFile> files;
+  std::vector<std::vector<std::string>> types;  ///< of each file: those to compile
+  std::vector<ComputeSetRecord> compute_sets;
+  std::vector<VertexRecord> vertices;
+
+  /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
+  const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
+  std::shared_ptr<const CodeletLibrary> library(std::size_t file);
+
+ private:
+  /// Kept while the graph is, so that an engine made from it finds them compiled.
+  std::map<std::size_t, std::shared_ptr<const CodeletLibrary>> libraries_;
+};
+
+}  // namespace ipujax::engine

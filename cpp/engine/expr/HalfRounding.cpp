@@ -1,0 +1,112 @@
+#include "engine/expr/HalfRounding.hpp"
+
+#include "engine/Errors.hpp"
+
+namespace ipujax::engine::expr {
+
+namespace {
+using expr::ExprBuilder;
+using expr::ExprProgram;
+using expr::Instruction;
+using expr::Op;
+
+/// Writes one program anew; lives for one call.
+class Rewriter {
+ public:
+  Rewriter(const ExprProgram& program, const HalfBehaviour& behaviour, std::int64_t& stream)
+      : program_(program), behaviour_(behaviour), stream_(stream), b_(program.inputTypes()) {}
+
+  ExprProgram run() {
+    for (std::size_t i = 0; i < program_.numInputs(); ++i) values_.push_back(b_.input(i));
+    for (const auto& i : program_.instructions()) values_.push_back(rewritten(i));
+    for (auto v : program_.outputs()) b_.output(valueOf(v));
+    return b_.build();
+  }
+
+ private:
+  std::int32_t valueOf(std::int32_t v) const { return values_[static_cast<std::size_t>(v)]; }
+
+  std::int32_t rewritten(const Instruction& i) {
+    if (i.type != ElementType::kHalf || has(i.op, ipujax::engine::expr::kKeepsHalves))
+      return again(i, false);
+    if (i.op != Op::kCast) return b_.cast(rounded(again(i, true)), ElementType::kHalf);
+    const std::int32_t wide = b_.cast(valueOf(i.args[0]), ElementType::kFloat);
+    return b_.cast(rounded(wide), ElementType::kHalf);
+  }
+
+  /// The instruction on the new operands; `wide`: on floats.
+  std::int32_t again(const Instruction& i, bool wide) {
+    switch (i.op) {
+      case Op::kConstant:
+        return b_.constant(i.type, i.immediate);
+      case Op::kRandomBits:
+        return b_.randomBits(stream_++);
+      case Op::kCast:
+        return b_.cast(valueOf(i.args[0]), i.type);
+      case Op::kBitcast:
+        return b_.bitcast(valueOf(i.args[0]), i.type);
+      case Op::kReducePrecision:
+        return b_.reducePrecision(valueOf(i.args[0]), static_cast<int>(i.immediate / 256),
+                                  static_cast<int>(i.immediate % 256));
+      default:
+        break;
+    }
+    std::int32_t args[3] = {};
+    const auto count = static_cast<std::size_t>(numOperands(i.op));
+    for (std::size_t a = 0; a < count; ++a) {
+      args[a] = valueOf(i.args[a]);
+      if (wide && b_.typeOf(args[a]) == ElementType::kHalf)
+        args[a] = b_.cast(args[a], ElementType::kFloat);
+    }
+    return b_.apply(i.op, std::span<const std::int32_t>(args, count));
+  }
+
+  std::int32_t number(double value) { return b_.constantFrom(ElementType::kFloat, value); }
+
+  /// x, a float, as what the half is to hold.
+  std::int32_t rounded(std::int32_t x) {
+    std::int32_t y = behaviour_.stochastic ? stochastic(x) : x;
+    if (behaviour_.overflow != HalfBehaviour::Overflow::kInfinity) y = limited(y);
+    if (y == x) return x;
+    return b_.apply(Op::kSelect, {y, x, b_.apply(Op::kIsFinite, {x})});
+  }
+
+  /// One of the two halves around x, the nearer one with the greater chance, so that the mean is x:
+  /// floor(x / ulp + u) ulp, with u from 0 to 1. u has 12 bits: with the 11 of x / ulp the sum is
+  /// exact, so a value that is a half stays.
+  std::int32_t stochastic(std::int32_t x) {
+    const auto exponent = b_.constant(ElementType::kUInt32, 0x7f800000);
+    const auto bits = b_.bitcast(x, ElementType::kUInt32);
+    const auto power = b_.bitcast(b_.apply(Op::kBitwiseAnd, {bits, exponent}), ElementType::kFloat);
+    const auto ulp = b_.apply(Op::kMaximum,
+                              {b_.apply(Op::kMultiply, {power, number(0x1p-10)}), number(0x1p-24)});
+    const auto word = b_.apply(Op::kShiftRight,
+                               {b_.randomBits(stream_++), b_.constant(ElementType::kUInt32, 20)});
+    const auto u = b_.apply(Op::kMultiply, {b_.cast(word, ElementType::kFloat), number(0x1p-12)});
+    const auto sum = b_.apply(Op::kAdd, {b_.apply(Op::kDivide, {x, ulp}), u});
+    return b_.apply(Op::kMultiply, {b_.apply(Op::kFloor, {sum}), ulp});
+  }
+
+  /// From 65520 on, which is nearer to 65536, a finite value has overflowed.
+  std::int32_t limited(std::int32_t y) {
+    if (behaviour_.overflow == HalfBehaviour::Overflow::kSaturate)
+      return b_.apply(Op::kClamp, {y, number(-65504), number(65504)});
+    const auto beyond = b_.apply(Op::kGreaterThanEqual, {b_.apply(Op::kAbs, {y}), number(65520)});
+    const auto nan = b_.constant(ElementType::kFloat, 0x7fc00000);
+    return b_.apply(Op::kSelect, {nan, y, beyond});
+  }
+
+  const ExprProgram& program_;
+  const HalfBehaviour& behaviour_;
+  std::int64_t& stream_;
+  ExprBuilder b_;
+  std::vector<std::int32_t> values_;
+};
+}  // namespace
+
+ExprProgram withHalfRounding(const ExprProgram& program, const HalfBehaviour& behaviour,
+                             std::int64_t& stream) {
+  return Rewriter(program, behaviour, stream).run();
+}
+
+}  // namespace ipujax::engine::expr

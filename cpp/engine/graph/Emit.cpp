@@ -1,0 +1,165 @@
+#include "engine/graph/Emit.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/Errors.hpp"
+#include "engine/kernels/Copy.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+ProgramNodePtr stepNode(Step step, const DebugContext& debug) {
+  auto node = std::make_shared<ProgramNode>();
+  node->kind = ProgramKind::kStep;
+  node->step = std::move(step);
+  node->debug = debug;
+  return node;
+}
+
+void appendStridedCopy(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src,
+                       const ViewPtr& dst, const DebugContext& debug) {
+  Step step;
+  step.kernel = "engine.copy";
+  step.operands = {{src, Access::kRead}, {dst, Access::kWrite}};
+  step.cost = copyCost({graph, graph.system}, src, dst);
+  sequence.children.push_back(stepNode(std::move(step), debug));
+}
+
+/// A view whose elements lie in several pieces, and another of the same shape beside it, both
+/// permuted so that the first walks its pieces in order. `whole` tells that all pieces are walked.
+struct Walk {
+  View pieced;
+  View other;
+  bool whole = false;
+};
+
+Walk walkInOrder(const View& view, const View& other) {
+  std::vector<unsigned> order(view.shape.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](unsigned a, unsigned b) { return view.strides[a] > view.strides[b]; });
+  Walk walk{permuteView(view, order), permuteView(other, order)};
+  const View& ordered = walk.pieced;
+  walk.whole = ordered.offset == 0 && ordered.isRowMajor() &&
+               ordered.numElements() == ordered.pieces->starts.back();
+  return walk;
+}
+
+/// A piece and the part of the other view that belongs to it, in one shape.
+using Slices = std::vector<std::pair<ViewPtr, ViewPtr>>;
+
+/// Pairs every piece with its part; empty where the pieces are not whole slices of the first
+/// dimension, or where the two cannot be seen in one shape without a new piece.
+Slices slicesOf(const Walk& walk) {
+  const View& view = walk.pieced;
+  if (!walk.whole || view.shape.empty()) return {};
+  const std::size_t row = view.numElements() / view.shape[0];
+  for (const auto start : view.pieces->starts) {
+    if (start % row != 0) return {};
+  }
+  Slices slices;
+  for (std::size_t i = 0; i < view.pieces->views.size(); ++i) {
+    const View part =
+        sliceView(walk.other, 0, view.pieces->starts[i] / row, view.pieces->starts[i + 1] / row);
+    const View& piece = view.pieces->views[i];
+    View part_as_piece = reshapeView(part, piece.shape);
+    View piece_as_part = reshapeView(piece, part.shape);
+    if (part_as_piece.isStrided() || !part.isStrided()) {
+      slices.emplace_back(share(piece), share(std::move(part_as_piece)));
+    } else if (piece_as_part.isStrided()) {
+      slices.emplace_back(share(std::move(piece_as_part)), share(part));
+    } else {
+      return {};
+    }
+  }
+  return slices;
+}
+
+/// Piece i of `view` in a temporary that holds all of them, row-major one after another.
+ViewPtr partOf(const ViewPtr& joined, const View& view, std::size_t i) {
+  const auto& pieces = *view.pieces;
+  return share(reshapeView(sliceView(*joined, 0, pieces.starts[i], pieces.starts[i + 1]),
+                           pieces.views[i].shape));
+}
+
+/// All pieces of `view` in such a temporary.
+ViewPtr joinPieces(GraphImpl& graph, ProgramNode& sequence, const View& view, bool fill,
+                   const DebugContext& debug) {
+  const auto& pieces = *view.pieces;
+  const ViewPtr joined = graph.addLinear(view.type, {pieces.starts.back()}, debug);
+  for (std::size_t i = 0; fill && i < pieces.views.size(); ++i)
+    appendCopy(graph, sequence, share(pieces.views[i]), partOf(joined, view, i), debug);
+  return joined;
+}
+
+ViewPtr overlay(const ViewPtr& joined, View view) {
+  view.pieces = nullptr;
+  view.variable = joined->variable;
+  return share(std::move(view));
+}
+
+void copyFromPieces(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, const ViewPtr& dst,
+                    const DebugContext& debug) {
+  const Slices slices = slicesOf(walkInOrder(*src, *dst));
+  for (const auto& [piece, part] : slices) appendCopy(graph, sequence, piece, part, debug);
+  if (!slices.empty()) return;
+  const ViewPtr joined = joinPieces(graph, sequence, *src, true, debug);
+  appendCopy(graph, sequence, overlay(joined, *src), dst, debug);
+}
+
+void copyToPieces(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, const ViewPtr& dst,
+                  const DebugContext& debug) {
+  const Walk walk = walkInOrder(*dst, *src);
+  const Slices slices = slicesOf(walk);
+  for (const auto& [piece, part] : slices) appendCopy(graph, sequence, part, piece, debug);
+  if (!slices.empty()) return;
+  const ViewPtr joined = joinPieces(graph, sequence, *dst, !walk.whole, debug);
+  appendCopy(graph, sequence, src, overlay(joined, *dst), debug);
+  for (std::size_t i = 0; i < dst->pieces->views.size(); ++i)
+    appendCopy(graph, sequence, partOf(joined, *dst, i), share(dst->pieces->views[i]), debug);
+}
+
+bool suits(const Use& use) {
+  return use.view->isStrided() && (!use.contiguous || use.view->isRowMajor());
+}
+
+}  // namespace
+
+void appendCopy(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, const ViewPtr& dst,
+                const DebugContext& debug) {
+  if (src->numElements() == 0) return;
+  if (!dst->isStrided()) {
+    copyToPieces(graph, sequence, src, dst, debug);
+  } else if (!src->isStrided()) {
+    copyFromPieces(graph, sequence, src, dst, debug);
+  } else {
+    appendStridedCopy(graph, sequence, src, dst, debug);
+  }
+}
+
+void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
+          const DebugContext& debugContext) {
+  Step step;
+  std::vector<std::pair<ViewPtr, ViewPtr>> write_back;
+  for (const auto& use : spec.operands) {
+    if (!use.view) throw poplar_error("[" + spec.kernel + "] got an empty Tensor");
+    ViewPtr view = use.view;
+    if (!suits(use)) {
+      view = graph.impl.addLinear(use.view->type, use.view->shape, debugContext);
+      if (use.access != Access::kWrite)
+        appendCopy(graph.impl, sequence, use.view, view, debugContext);
+      if (use.access != Access::kRead) write_back.emplace_back(view, use.view);
+    }
+    step.operands.push_back({view, use.access});
+  }
+  step.kernel = std::move(spec.kernel);
+  step.attributes = std::move(spec.attributes);
+  step.cost = spec.cost;
+  step.in_place = std::move(spec.in_place);
+  sequence.children.push_back(stepNode(std::move(step), debugContext));
+  for (const auto& [from, to] : write_back)
+    appendCopy(graph.impl, sequence, from, to, debugContext);
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,85 @@
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/Machine.hpp"
+#include "engine/graph/DebugContext.hpp"
+#include "engine/graph/ProgramNode.hpp"
+#include "engine/graph/TileMap.hpp"
+#include "engine/graph/View.hpp"
+
+namespace ipujax::engine {
+
+struct VertexStore;  ///< codelets, compute sets and vertices
+
+struct Variable {
+  ElementType type = ElementType::kFloat;
+  std::uint64_t elements = 0;
+  DebugContext debug;
+  TileMapPtr map;
+  bool is_constant = false;
+  std::vector<std::byte> values;  ///< of a constant, or initial values; empty otherwise
+};
+
+/// A channel between the host and the device.
+struct Stream {
+  std::uint32_t id = 0;  ///< its place in the graph's list
+  std::string handle;
+  ElementType type = ElementType::kFloat;
+  std::uint64_t elements = 0;
+  bool to_device = true;
+};
+
+/// How results are rounded to HALF.
+struct HalfBehaviour {
+  /// What a finite result beyond the largest half becomes. IEEE's infinity is what JAX has on other
+  /// backends; an IPU knows the other two.
+  enum class Overflow : std::uint8_t { kInfinity, kSaturate, kNan };
+  bool stochastic = false;
+  Overflow overflow = Overflow::kInfinity;
+  friend bool operator==(const HalfBehaviour&, const HalfBehaviour&) = default;
+};
+
+/// What a poplar::Graph and its virtual graphs share. Tensors point here; it outlives none of them,
+/// so a Tensor must not be used after its Graph is gone (as in the SDK). Not thread-safe.
+class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
+ public:
+  explicit GraphImpl(System system);
+  ~GraphImpl();
+
+  std::uint32_t addVariable(ElementType type, std::uint64_t elements, TileMapPtr map,
+                            const DebugContext& debug);
+  /// A new variable of `shape` spread linearly over all tiles.
+  ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape, const DebugContext& debug);
+  /// The linear mapping of popops' temporaries; cached by size.
+  TileMapPtr linearMap(ElementType type, std::uint64_t elements);
+
+  System system;
+  std::vector<unsigned> all_tiles;
+  std::vector<Variable> variables;
+  std::vector<Stream> streams;
+  std::vector<std::shared_ptr<ProgramNode>> functions;
+  std::map<std::string, ViewPtr> host_writes;
+  std::map<std::string, ViewPtr> host_reads;
+  std::shared_ptr<VertexStore> vertices;
+  std::map<std::string, ViewPtr> hidden;  ///< libraries' own state, e.g. poprand's seeds
+  HalfBehaviour half;                     ///< of steps added from now on
+  std::int64_t random_streams = 0;        ///< given to steps so far
+  unsigned replication_factor = 1;
+  /// Written by every program before all else: addReplicationIndexConstant.
+  std::vector<ViewPtr> replication_indices;
+
+ private:
+  std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;
+};
+
+/// A graph as the functions that plan see it: a virtual graph has tiles of its own.
+struct GraphScope {
+  GraphImpl& impl;
+  const System& system;
+};
+
+}  // namespace ipujax::engine

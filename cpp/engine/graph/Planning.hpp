@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+
+#include "engine/Cost.hpp"
+#include "engine/graph/GraphImpl.hpp"
+
+/// Closed-form questions about tile mappings, from which PopLibs functions of the model make costs.
+namespace ipujax::engine {
+
+/// How a tensor's elements lie on the tiles.
+struct Placement {
+  std::uint64_t elements = 0;
+  std::uint64_t tiles_used = 1;
+  std::uint64_t max_elements_per_tile = 0;
+};
+Placement placementOf(const GraphScope& graph, const ViewPtr& tensor);
+
+/// What must move over the on-chip exchange.
+struct Exchange {
+  double bytes = 0;             ///< received, summed over tiles
+  double worst_tile_bytes = 0;  ///< most that one tile receives
+};
+/// Moves `from`'s elements to the tiles of `to`'s elements (same number of elements; a broadcast
+/// dimension is received once per tile). Zero where both have the same mapping.
+Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const ViewPtr& to);
+
+/// Adds an exchange phase to a cost: receive cycles of the worst tile and one sync.
+void addExchange(Cost& cost, const System& system, const Exchange& exchange);
+
+/// Adds one compute set: worst tile's cycles, busy tiles, and one sync.
+void addComputeSet(Cost& cost, const System& system, double worst_cycles, std::uint64_t busy_tiles,
+                   double mean_busy_cycles);
+inline void addComputeSet(Cost& cost, const System& system, double worst_cycles,
+                          std::uint64_t busy_tiles) {
+  addComputeSet(cost, system, worst_cycles, busy_tiles, worst_cycles);
+}
+
+constexpr std::uint64_t ceilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+}  // namespace ipujax::engine

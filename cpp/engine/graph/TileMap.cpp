@@ -1,0 +1,76 @@
+#include "engine/graph/TileMap.hpp"
+
+#include <algorithm>
+
+namespace ipujax::engine {
+
+std::uint32_t TileMap::tileOf(std::uint64_t element) const {
+  const auto next = std::upper_bound(
+      regions.begin(), regions.end(), element,
+      [](std::uint64_t value, const Region& region) { return value < region.begin; });
+  return next == regions.begin() ? kUnmapped : std::prev(next)->tile;
+}
+
+TileMapPtr tileMapOf(std::uint64_t elements, std::vector<TileMap::Region> regions) {
+  auto map = std::make_shared<TileMap>();
+  map->elements = elements;
+  map->complete = elements == 0 || (!regions.empty() && regions.front().begin == 0);
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    if (regions[i].tile == TileMap::kUnmapped) {
+      map->complete = false;
+      continue;
+    }
+    const std::uint64_t end = i + 1 < regions.size() ? regions[i + 1].begin : elements;
+    if (map->per_tile.size() <= regions[i].tile) map->per_tile.resize(regions[i].tile + 1);
+    map->per_tile[regions[i].tile] += static_cast<std::uint32_t>(end - regions[i].begin);
+  }
+  for (const auto count : map->per_tile) {
+    map->tiles_used += count != 0;
+    map->max_per_tile = std::max<std::uint64_t>(map->max_per_tile, count);
+  }
+  map->regions = std::move(regions);
+  return map;
+}
+
+TileMapPtr unmapped(std::uint64_t elements) {
+  return tileMapOf(elements, {{0, TileMap::kUnmapped}});
+}
+
+TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& tiles,
+                         std::uint64_t min_per_tile, std::uint64_t grain) {
+  const std::uint64_t num_tiles = tiles.size();
+  grain = std::max<std::uint64_t>(grain, 1);
+  const std::uint64_t num_grains = (elements + grain - 1) / grain;
+  const std::uint64_t min_grains = std::max<std::uint64_t>((min_per_tile + grain - 1) / grain, 1);
+  const std::uint64_t by_minimum = std::max<std::uint64_t>(num_grains / min_grains, 1);
+  const std::uint64_t used =
+      std::min({num_tiles, by_minimum, std::max<std::uint64_t>(num_grains, 1)});
+  std::vector<TileMap::Region> regions;
+  regions.reserve(used);
+  for (std::uint64_t t = 0; t < used && elements > 0; ++t)
+    regions.push_back({std::min(t * num_grains / used * grain, elements), tiles[t]});
+  return tileMapOf(elements, std::move(regions));
+}
+
+TileMapPtr withRegion(const TileMapPtr& map, std::uint64_t begin, std::uint64_t end,
+                      std::uint32_t tile) {
+  if (begin == end) return map;
+  if (begin == 0 && end == map->elements) return tileMapOf(end, {{0, tile}});
+  std::vector<TileMap::Region> regions;
+  regions.reserve(map->regions.size() + 2);
+  const auto push = [&](std::uint64_t at, std::uint32_t on) {
+    if (!regions.empty() && regions.back().tile == on) return;
+    regions.push_back({at, on});
+  };
+  for (const auto& region : map->regions) {
+    if (region.begin < begin) push(region.begin, region.tile);
+  }
+  push(begin, tile);
+  if (end < map->elements) push(end, map->tileOf(end));
+  for (const auto& region : map->regions) {
+    if (region.begin > end) push(region.begin, region.tile);
+  }
+  return tileMapOf(map->elements, std::move(regions));
+}
+
+}  // namespace ipujax::engine

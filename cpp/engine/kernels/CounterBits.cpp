@@ -1,0 +1,10 @@
+#include "engine/kernels/CounterBits.hpp"
+
+namespace ipujax::engine {
+
+const CounterBits& counterBits() {
+  static const CounterBits& picked = IPUJAX_PICK(kCounterBits);
+  return picked;
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,216 @@
+#include "engine/kernels/MatrixBatch.hpp"
+
+#include <algorithm>
+
+#include "engine/Workspace.hpp"
+#include "engine/simd/Transpose.hpp"
+
+namespace ipujax::engine::simd {
+static const CopyKernels& copyKernels() { return IPUJAX_PICK(kCopyKernels); }
+}  // namespace ipujax::engine::simd
+
+namespace ipujax::engine::batch {
+
+Value::Value(const StepDesc& step, std::size_t first_operand, unsigned rank, bool complex) {
+  for (std::size_t i = 0; i < (complex ? 2u : 1u); ++i) {
+    const auto& operand = step.operands[first_operand + i];
+    const auto& strides = operand.strides;
+    const std::size_t dims = operand.shape.size();
+    Part part{first_operand + i, 0, 0, {strides.begin(), strides.end() - rank}};
+    if (rank == 1) part.row_stride = strides[dims - 1];
+    if (rank == 2) {
+      part.row_stride = strides[dims - 2];
+      part.column_stride = strides[dims - 1];
+    }
+    parts_.push_back(std::move(part));
+  }
+  const auto& shape = step.operands[first_operand].shape;
+  batch_shape_.assign(shape.begin(), shape.end() - rank);
+  for (const auto d : batch_shape_) items_ *= d;
+  if (rank >= 1) rows_ = shape[shape.size() - rank];
+  if (rank == 2) columns_ = shape.back();
+}
+
+Value Value::transposed() const {
+  Value other = *this;
+  std::swap(other.rows_, other.columns_);
+  for (Part& part : other.parts_) std::swap(part.row_stride, part.column_stride);
+  return other;
+}
+
+std::int64_t Value::offset(const Part& part, std::int64_t item) const {
+  std::int64_t at = 0;
+  for (std::size_t d = batch_shape_.size(); d-- > 0;) {
+    at += item % batch_shape_[d] * part.batch_strides[d];
+    item /= batch_shape_[d];
+  }
+  return at;
+}
+
+template <class T>
+void Value::load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const {
+  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
+  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
+  Element* to = reinterpret_cast<Element*>(out);
+  for (std::size_t p = 0; p < parts_.size(); ++p, ++to) {
+    const Part& part = parts_[p];
+    const Element* from =
+        reinterpret_cast<const Element*>(pointers[part.operand]) + offset(part, item);
+    if (kStep == 1 && part.row_stride == 1) {
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        std::copy_n(from + c * part.column_stride, rows_, to + c * rows_);
+      }
+      continue;
+    }
+    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
+      simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
+                                       reinterpret_cast<std::byte*>(to), columns_, rows_,
+                                       part.row_stride * 4, rows_ * 4);
+      continue;
+    }
+    for (std::int64_t c = 0; c < columns_; ++c) {
+      const Element* x = from + c * part.column_stride;
+      Element* y = to + c * rows_ * kStep;
+      for (std::int64_t r = 0; r < rows_; ++r) y[r * kStep] = x[r * part.row_stride];
+    }
+  }
+  if (kStep == 2 && parts_.size() == 1) {
+    for (std::int64_t i = 0; i < size(); ++i) to[2 * i] = 0;
+  }
+}
+
+template <class T>
+void Value::store(std::span<std::byte* const> pointers, std::int64_t item, const T* in) const {
+  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
+  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
+  const Element* from = reinterpret_cast<const Element*>(in);
+  for (std::size_t p = 0; p < parts_.size(); ++p, ++from) {
+    const Part& part = parts_[p];
+    Element* to = reinterpret_cast<Element*>(pointers[part.operand]) + offset(part, item);
+    if (kStep == 1 && part.row_stride == 1) {
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        std::copy_n(from + c * rows_, rows_, to + c * part.column_stride);
+      }
+      continue;
+    }
+    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
+      simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
+                                       reinterpret_cast<std::byte*>(to), rows_, columns_, rows_ * 4,
+                                       part.row_stride * 4);
+      continue;
+    }
+    for (std::int64_t c = 0; c < columns_; ++c) {
+      Element* y = to + c * part.column_stride;
+      const Element* x = from + c * rows_ * kStep;
+      for (std::int64_t r = 0; r < rows_; ++r) y[r * part.row_stride] = x[r * kStep];
+    }
+  }
+}
+
+template <class T>
+void Value::fill(std::span<std::byte* const> pointers, std::int64_t item, T value) const {
+  Workspace workspace;
+  T* held = workspace.get<T>(size());
+  std::fill(held, held + size(), value);
+  store(pointers, item, held);
+}
+
+template void Value::load(std::span<std::byte* const>, std::int64_t, float*) const;
+template void Value::load(std::span<std::byte* const>, std::int64_t, Complex*) const;
+template void Value::load(std::span<std::byte* const>, std::int64_t, std::int32_t*) const;
+template void Value::store(std::span<std::byte* const>, std::int64_t, const float*) const;
+template void Value::store(std::span<std::byte* const>, std::int64_t, const Complex*) const;
+template void Value::store(std::span<std::byte* const>, std::int64_t, const std::int32_t*) const;
+template void Value::fill(std::span<std::byte* const>, std::int64_t, float) const;
+template void Value::fill(std::span<std::byte* const>, std::int64_t, Complex) const;
+
+ValuesCheck::ValuesCheck(StepCheck& check) : check_(check) {
+  check.need(check.integers("ranks").size() == check.integers("complex").size(),
+             "a rank and a kind of each value");
+}
+
+std::vector<std::int64_t> ValuesCheck::next(std::size_t rank) const {
+  const auto operand = check_.anyAccess(operand_);
+  check_.need(operand->shape.size() >= rank, "values of their rank");
+  const std::vector<std::int64_t> item(operand->shape.end() - static_cast<std::ptrdiff_t>(rank),
+                                       operand->shape.end());
+  for (const std::int64_t d : item) check_.need(d <= kMostRows, "smaller matrices");
+  return item;
+}
+
+ValuesCheck& ValuesCheck::first(std::size_t rank, bool square, Kind kind) {
+  const auto item = next(rank);
+  const auto& shape = check_.anyAccess(operand_)->shape;
+  batch_.assign(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
+  rows_ = item[0];
+  if (rank == 2) columns_ = item[1];
+  check_.need(!square || rows_ == columns_, "square matrices");
+  const auto& complex = check_.integers("complex");
+  check_.need(!complex.empty() && (complex[0] == 0 || complex[0] == 1), "a kind of its values");
+  complex_ = complex[0] != 0;
+  return in(item, kind);
+}
+
+ValuesCheck& ValuesCheck::in(std::vector<std::int64_t> item, Kind kind) {
+  take(item, kind, false);
+  return *this;
+}
+
+ValuesCheck& ValuesCheck::out(std::vector<std::int64_t> item, Kind kind) {
+  take(item, kind, true);
+  return *this;
+}
+
+void ValuesCheck::take(const std::vector<std::int64_t>& item, Kind kind, bool written) {
+  const auto& ranks = check_.integers("ranks");
+  check_.need(value_ < ranks.size() && ranks[value_] == static_cast<std::int64_t>(item.size()),
+              "values of their rank");
+  const bool complex = kind == Kind::kComplex || (kind == Kind::kLikeFirst && complex_);
+  check_.need(check_.integers("complex")[value_] == (complex ? 1 : 0), "values of their kind");
+  auto shape = batch_;
+  shape.insert(shape.end(), item.begin(), item.end());
+  for (int part = 0; part < (complex ? 2 : 1); ++part) {
+    const auto operand = written ? check_.written(operand_) : check_.read(operand_);
+    operand.hasShape(shape).isOf(kind == Kind::kInteger ? ElementType::kInt32
+                                                        : ElementType::kFloat);
+    ++operand_;
+  }
+  ++value_;
+}
+
+void ValuesCheck::end() const {
+  check_.operands(operand_);
+  check_.integers("ranks", value_);
+}
+
+void ValuesCheck::end(std::size_t num_flags) const {
+  for (const std::int64_t flag : check_.integers("flags", num_flags))
+    check_.need(flag == 0 || flag == 1, "flags that are 0 or 1");
+  end();
+}
+
+std::vector<Value> valuesOf(const StepDesc& step) {
+  const auto& ranks = step.attributes.integers("ranks");
+  const auto& complex = step.attributes.integers("complex");
+  std::vector<Value> values;
+  std::size_t operand = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    values.emplace_back(step, operand, static_cast<unsigned>(ranks[i]), complex[i] != 0);
+    operand += complex[i] != 0 ? 2 : 1;
+  }
+  return values;
+}
+
+bool isComplex(const StepDesc& step) { return step.attributes.integers("complex")[0] != 0; }
+
+void forItems(RunContext& context, std::int64_t items, std::int64_t flops_per_item,
+              const std::function<void(std::int64_t)>& body) {
+  constexpr std::int64_t kWorthAThread = 20000;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kWorthAThread / std::max<std::int64_t>(1, flops_per_item));
+  context.pool.parallelFor(items, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
+}  // namespace ipujax::engine::batch

@@ -1,0 +1,123 @@
+#pragma once
+#include <complex>
+#include <functional>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "engine/Kernel.hpp"
+
+/// Kernels that do one thing to each matrix of a batch, real or complex.
+namespace ipujax::engine::batch {
+
+using Complex = std::complex<float>;
+
+/// LAPACK counts elements in 32 bits, and its work space is up to 2 n^2 of them.
+constexpr std::int64_t kMostRows = 30000;
+
+/// A value of a step in its kernel: copies items to dense memory and back. Matrices are copied
+/// column by column (`load`, `store`) or row by row.
+class Value {
+ public:
+  Value(const StepDesc& step, std::size_t first_operand, unsigned rank, bool complex);
+
+  std::int64_t items() const { return items_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }  ///< 1 for a vector
+  std::int64_t size() const { return rows_ * columns_; }
+  /// The same with rows and columns exchanged: a row-major matrix is the transpose's columns.
+  Value transposed() const;
+
+  template <class T>  // float, Complex or std::int32_t
+  void load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const;
+  template <class T>
+  void store(std::span<std::byte* const> pointers, std::int64_t item, const T* in) const;
+  template <class T>
+  void fill(std::span<std::byte* const> pointers, std::int64_t item, T value) const;
+
+ private:
+  struct Part {
+    std::size_t operand;
+    std::int64_t row_stride;
+    std::int64_t column_stride;
+    std::vector<std::int64_t> batch_strides;
+  };
+  std::int64_t offset(const Part& part, std::int64_t item) const;
+
+  std::vector<Part> parts_;
+  std::vector<std::int64_t> batch_shape_;
+  std::int64_t items_ = 1;
+  std::int64_t rows_ = 1;
+  std::int64_t columns_ = 1;
+};
+
+/// Declares the values of a step in order; the first is a matrix [..., rows, columns], and all have
+/// its batch dimensions.
+class ValuesCheck {
+ public:
+  enum class Kind : std::uint8_t { kLikeFirst, kReal, kComplex, kInteger };
+  explicit ValuesCheck(StepCheck& check);
+
+  /// Of the first value; of a vector one column.
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  std::int64_t small() const { return rows_ < columns_ ? rows_ : columns_; }
+  bool isComplex() const { return complex_; }
+
+  ValuesCheck& first(std::size_t rank, bool square = false, Kind kind = Kind::kLikeFirst);
+  ValuesCheck& in(std::vector<std::int64_t> item, Kind kind = Kind::kLikeFirst);
+  ValuesCheck& out(std::vector<std::int64_t> item, Kind kind = Kind::kLikeFirst);
+  ValuesCheck& status() { return out({}, Kind::kInteger); }
+  /// The extents of the next value's item, which has this rank; at most 30000 each.
+  std::vector<std::int64_t> next(std::size_t rank) const;
+  /// No value is left, and "flags" are so many truth values.
+  void end() const;
+  void end(std::size_t num_flags) const;
+
+ private:
+  void take(const std::vector<std::int64_t>& item, Kind kind, bool written);
+
+  StepCheck& check_;
+  std::size_t value_ = 0;
+  std::size_t operand_ = 0;
+  std::vector<std::int64_t> batch_;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 1;
+  bool complex_ = false;
+};
+
+/// The values of a step in the order in which they were emitted.
+std::vector<Value> valuesOf(const StepDesc& step);
+/// Whether the step's first value is complex.
+bool isComplex(const StepDesc& step);
+
+/// Runs body(item) for all items on the pool's threads.
+void forItems(RunContext& context, std::int64_t items, std::int64_t flops_per_item,
+              const std::function<void(std::int64_t)>& body);
+
+template <class T>
+T nan() {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  if constexpr (std::is_same_v<T, Complex>) {
+    return {kNan, kNan};
+  } else {
+    return kNan;
+  }
+}
+
+/// A factory for kernels that are class templates Item<T>(step), called for float or Complex:
+/// `items()`, `flops()` and `run(pointers, item)`. The templates' names differ over all files: gcc
+/// 12 takes two of one name for the same, even in anonymous namespaces.
+template <template <class> class Item>
+std::unique_ptr<Kernel> make(const StepDesc& step) {
+  const auto kernel = [](auto item) {
+    return kernelOf([item = std::move(item)](RunContext& context,
+                                             std::span<std::byte* const> pointers) {
+      forItems(context, item.items(), item.flops(), [&](std::int64_t i) { item.run(pointers, i); });
+    });
+  };
+  if (isComplex(step)) return kernel(Item<Complex>(step));
+  return kernel(Item<float>(step));
+}
+
+}  // namespace ipujax::engine::batch

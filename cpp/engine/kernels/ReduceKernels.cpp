@@ -1,0 +1,49 @@
+#include "engine/kernels/ReduceKernels.hpp"
+
+#include <utility>
+
+#include "engine/verify/StepCheck.hpp"
+
+namespace ipujax::engine::reduction {
+
+std::optional<Reducer> reducerOf(const expr::ExprProgram& body) {
+  using expr::Op;
+  constexpr std::pair<Op, Reducer> kOps[] = {
+      {Op::kAdd, Reducer::kAdd},         {Op::kMultiply, Reducer::kMultiply},
+      {Op::kMinimum, Reducer::kMinimum}, {Op::kMaximum, Reducer::kMaximum},
+      {Op::kBitwiseAnd, Reducer::kAnd},  {Op::kBitwiseOr, Reducer::kOr},
+      {Op::kBitwiseXor, Reducer::kXor},  {Op::kLogicalAnd, Reducer::kAnd},
+      {Op::kLogicalOr, Reducer::kOr},    {Op::kNotEqual, Reducer::kXor}};
+  if (body.numInputs() != 2 || body.numOutputs() != 1) return std::nullopt;
+  for (const auto& [op, reducer] : kOps) {
+    if (!body.isBinary(op)) continue;
+    if (op == Op::kNotEqual && body.typeOf(0) != ElementType::kBool) continue;
+    if (loopsFor(reducer, body.typeOf(0))) return reducer;
+  }
+  return std::nullopt;
+}
+
+const Loops* loopsFor(Reducer reducer, ElementType input) {
+  static const LoopTable& table = IPUJAX_PICK(loopTable());
+  const Loops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(input)];
+  return loops.row ? &loops : nullptr;
+}
+
+const Loops& checkReducer(const StepCheck& check, ElementType input) {
+  const auto reducer = static_cast<Reducer>(check.integer("reducer", 0, kNumReducers - 1));
+  const Loops* loops = loopsFor(reducer, input);
+  if (!loops) check.refuse("a reducer that has a meaning for its type");
+  return *loops;
+}
+
+bool isRoundingSum(Reducer reducer, const Loops& loops) {
+  return loops.acc == ElementType::kFloat &&
+         (reducer == Reducer::kAdd || reducer == Reducer::kSquareAdd);
+}
+
+TapLoop tapLoopFor(Reducer reducer, ElementType input) {
+  static const TapTable& table = IPUJAX_PICK(tapTable());
+  return table.loops[static_cast<int>(reducer)][static_cast<int>(input)];
+}
+
+}  // namespace ipujax::engine::reduction

@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+
+#include "engine/simd/Isa.hpp"
+
+namespace ipujax::engine {
+
+/// One window of max pooling's gradient in float, for `lanes` windows side by side: lane l's
+/// elements are operand[row * operand_row + column * operand_column + l], and so in the result.
+struct PickWindow {
+  const float* operand;
+  const float* source;  ///< one value a lane
+  float* result;
+  std::int64_t rows, columns;
+  std::int64_t operand_row, operand_column;
+  std::int64_t result_row, result_column;
+};
+/// The first element that no later one exceeds (select is >=) gets its lane's source added.
+using PickLanes = void (*)(const PickWindow& window, std::int64_t lanes);
+
+struct PickTable {
+  PickLanes pick;
+};
+IPUJAX_DECLARE_SIMD(extern const PickTable kPickTable)
+
+}  // namespace ipujax::engine

@@ -1,0 +1,64 @@
+#include "poplar/Executable.hpp"
+
+#include <istream>
+#include <iterator>
+#include <ostream>
+#include <span>
+
+#include "engine/build/Build.hpp"
+#include "poplar/exceptions.hpp"
+
+namespace poplar {
+
+using ipujax::engine::Image;
+
+void Executable::serialize(std::ostream& out) const {
+  const std::string bytes = image_->serialise();
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!out) throw poplar_error("[Executable::serialize] could not write the stream");
+}
+
+Executable Executable::deserialize(std::istream& in) {
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  try {
+    return Executable(Image::deserialise(std::as_bytes(std::span(bytes))));
+  } catch (const ipujax::engine::ImageError& e) {
+    throw poplar_error(e.what());
+  }
+}
+
+namespace {
+
+bool refusesOutOfMemory(const OptionFlags& options) {
+  bool refuse = false;
+  for (const auto& [name, value] : options) {
+    if (name != "debug.outOfMemory" || (value != "log" && value != "error"))
+      throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
+                           name + " = " + value);
+    refuse = value == "error";
+  }
+  return refuse;
+}
+
+}  // namespace
+
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
+                        const OptionFlags& opt, ProgressFunc progressCallBack,
+                        const DebugContext& debugContext) {
+  const bool refuse = refusesOutOfMemory(opt);
+  if (graph.getReplicationFactor() > 1) {
+    throw poplar_error("[compileGraph] needs a graph of one replica; got " +
+                       std::to_string(graph.getReplicationFactor()) +
+                       ". Run replicated graphs through JAX, whose arrays say what is on which.");
+  }
+  if (progressCallBack) progressCallBack(0, 1);
+  std::vector<ipujax::engine::ProgramNodePtr> nodes;
+  for (const auto& program : progs) nodes.push_back(program::Sequence({program}).node());
+  const std::string name = debugContext.getPathName();
+  auto image =
+      ipujax::engine::buildEntryPoints(graph.impl(), nodes, name.empty() ? "graph" : name, refuse);
+  if (progressCallBack) progressCallBack(1, 1);
+  return Executable(std::move(image));
+}
+
+}  // namespace poplar

@@ -1,0 +1,84 @@
+#include "poplin/internal/Placing.hpp"
+
+#include <algorithm>
+
+#include "engine/blas/Arithmetic.hpp"
+#include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/Planning.hpp"
+#include "popops/internal/ElementWiseCost.hpp"
+
+namespace poplin {
+namespace {
+
+using ipujax::engine::ceilDiv;
+
+/// Elements move in units of eight bytes, one load.
+std::uint64_t grainOf(const poplar::Tensor& t) {
+  return std::max<std::uint64_t>(8 / sizeOf(t.elementType().element()), 1);
+}
+
+std::uint64_t tilesFor(std::uint64_t elements, std::uint64_t grain, std::uint64_t per_tile,
+                       std::uint64_t tiles) {
+  const std::uint64_t grains = ceilDiv(elements, grain);
+  const std::uint64_t least = std::max<std::uint64_t>(ceilDiv(per_tile, grain), 1);
+  return std::clamp<std::uint64_t>(grains / least, 1, tiles);
+}
+
+}  // namespace
+
+void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile) {
+  if (t.numElements() == 0) return;
+  auto& variable = graph.impl().variables[t.view()->variable];
+  variable.map =
+      ipujax::engine::linearTileMap(variable.elements, graph.physicalTiles(), per_tile, grainOf(t));
+}
+
+bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t,
+                       std::uint64_t per_tile) {
+  const auto& view = *t.view();
+  if (!view.isStrided()) return false;
+  const auto& variable = graph.impl().variables[view.variable];
+  const auto& map = *variable.map;
+  const std::uint64_t tiles =
+      tilesFor(variable.elements, grainOf(t), per_tile, graph.physicalTiles().size());
+  return variable.elements == t.numElements() && map.complete && map.tiles_used == tiles &&
+         map.regions.size() == tiles;
+}
+
+void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
+                      const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
+                      std::uint64_t tiles) {
+  if (move_bytes <= 0 || isPlacedAsPlanned(graph, t, per_tile)) return;
+  const auto& target = graph.getTarget();
+  ipujax::engine::addExchange(cost, target, {move_bytes * static_cast<double>(tiles), move_bytes});
+  // poplibs ConvModel.cpp: regrouping moves bytes * 5/4 at the copy's rate.
+  const double copy = move_bytes * 5 / 4 / target.getMemcpyBytesPerCycle();
+  ipujax::engine::addComputeSet(cost, target, copy, tiles);
+  cost.temporary_bytes += static_cast<std::uint64_t>(move_bytes);
+}
+
+ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out) {
+  auto widest = a.element();
+  for (const auto type : {b.element(), out.element()})
+    if (ipujax::engine::blas::isInteger(type) && sizeOf(type) > sizeOf(widest)) widest = type;
+  return widest;
+}
+
+void addWidening(ipujax::engine::Cost& cost, const poplar::Graph& graph, const poplar::Tensor& t,
+                 ipujax::engine::ElementType multiplied) {
+  const auto type = t.elementType().element();
+  const bool narrow = ipujax::engine::blas::isInteger(type) && sizeOf(type) < sizeOf(multiplied);
+  if (!narrow || t.numElements() == 0) return;
+  const auto place = ipujax::engine::placementOf(graph, t);
+  const auto& target = graph.getTarget();
+  const auto cycles = [&](std::uint64_t n) {
+    return ipujax::engine::elementwise::castCycles(type, multiplied, n,
+                                                   target.getNumWorkerContexts());
+  };
+  ipujax::engine::addComputeSet(cost, target, cycles(place.max_elements_per_tile), place.tiles_used,
+                                cycles(ceilDiv(t.numElements(), place.tiles_used)));
+  cost.flops += static_cast<double>(t.numElements());
+  cost.temporary_bytes += place.max_elements_per_tile * sizeOf(multiplied);
+}
+
+}  // namespace poplin

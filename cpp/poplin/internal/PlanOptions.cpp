@@ -1,0 +1,106 @@
+#include "poplin/internal/PlanOptions.hpp"
+
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "poplar/exceptions.hpp"
+
+namespace poplin {
+namespace {
+
+[[noreturn]] void refuse(const char* where, const std::string& name, const std::string& value,
+                         const std::string& needs) {
+  throw poplar::invalid_option(std::string("[poplin::") + where + "] option '" + name + "' needs " +
+                               needs + "; got '" + value + "'.");
+}
+
+bool truth(const char* where, const std::string& name, const std::string& value) {
+  if (value == "true") return true;
+  if (value == "false") return false;
+  refuse(where, name, value, "true or false");
+}
+
+bool isHalf(const char* where, const std::string& name, const std::string& value) {
+  if (value == "half") return true;
+  if (value == "float") return false;
+  refuse(where, name, value, "half or float");
+}
+
+double proportion(const char* where, const std::string& name, const std::string& value) {
+  char* end = nullptr;
+  const double x = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end != '\0' || !(x >= 0)) refuse(where, name, value, "a number >= 0");
+  return x;
+}
+
+const std::set<std::string>& truths() {
+  static const std::set<std::string> names{
+      "use128BitConvUnitLoad",   "enableMultiStageReduce",
+      "enableFastReduce",        "enableConvDithering",
+      "remapOutputTensor",       "gatherConvOutput",
+      "disableTransformations",  "insertTransformsCycleCountProgs",
+      "interIpuPartialsEnabled", "inputRHSIsPreArranged",
+      "enableSingleInputReduce", "experimental.slicVmac16",
+      "disableSRForAMPVertices"};
+  return names;
+}
+
+const std::set<std::string>& ignored() {
+  static const std::set<std::string> names{"maxOutputMemoryProportion",
+                                           "planConstraints",
+                                           "planConstraintsOutputFilename",
+                                           "numIPUs",
+                                           "tilesPerIPU",
+                                           "startTileMultiplier",
+                                           "partialsType.interIPU",
+                                           "pass",
+                                           "use128BitLoad",
+                                           "weightUpdateMethod",
+                                           "numTilesPerIPU"};
+  return names;
+}
+
+void checkPass(const char* where, const std::string& name, const std::string& value) {
+  static const std::set<std::string> passes{
+      "NONE",           "INFERENCE_FWD",    "TRAINING_FWD",    "TRAINING_BWD",
+      "TRAINING_WU",    "FC_INFERENCE_FWD", "FC_TRAINING_FWD", "FC_TRAINING_BWD",
+      "FC_TRAINING_WU", "NONE_MATMUL"};
+  if (!passes.contains(value)) refuse(where, name, value, "a pass such as TRAINING_FWD");
+}
+
+}  // namespace
+
+PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* where) {
+  PlanOptions result;
+  for (const auto& [name, value] : options) {
+    if (name == "partialsType") {
+      result.half_partials = isHalf(where, name, value);
+    } else if (name == "partialsType.interTile" || name == "interTilePartialsType" ||
+               name == "interIpuPartialsType") {
+      isHalf(where, name, value);
+    } else if (name == "availableMemoryProportion") {
+      result.memory_proportion = proportion(where, name, value);
+    } else if (name == "fullyConnectedPass" || name == "pass") {
+      checkPass(where, name, value);
+    } else if (truths().contains(name)) {
+      const bool on = truth(where, name, value);
+      if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
+    } else if (!ignored().contains(name)) {
+      throw poplar::invalid_option(
+          std::string("[poplin::") + where + "] needs options it knows; got '" + name +
+          "'. Known are partialsType, availableMemoryProportion, fullyConnectedPass, "
+          "use128BitConvUnitLoad and PopLibs' further convolution options.");
+    }
+  }
+  return result;
+}
+
+void PlanOptions::apply(plan::Problem& problem) const {
+  // Half partials need half operands: float units have float partials.
+  problem.half_partials = half_partials && problem.in_type == ipujax::engine::ElementType::kHalf;
+  problem.wide_weight_load = wide_weight_load;
+  problem.memory_proportion = memory_proportion;
+}
+
+}  // namespace poplin

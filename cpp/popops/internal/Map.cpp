@@ -1,0 +1,148 @@
+#include "popops/internal/Map.hpp"
+
+#include <algorithm>
+
+#include "engine/expr/HalfRounding.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/GraphImpl.hpp"
+#include "poplar/exceptions.hpp"
+#include "popops/internal/ElementWiseCost.hpp"
+#include "popops/internal/ExprCompile.hpp"
+#include "poputil/TileMapping.hpp"
+
+namespace popops::internal {
+
+namespace {
+using ipujax::engine::Access;
+using ipujax::engine::ElementType;
+using ipujax::engine::StepSpec;
+using ipujax::engine::Use;
+using ipujax::engine::expr::ExprProgram;
+using poplar::Tensor;
+
+struct Plan {
+  ExprProgram program;
+  std::vector<Tensor> inputs;  ///< of the program, of the common shape
+  std::vector<std::size_t> shape;
+};
+
+std::vector<std::size_t> commonShape(const std::vector<Tensor>& ts) {
+  std::vector<std::size_t> shape;
+  for (const auto& t : ts) {
+    const auto& s = t.shape();
+    if (s.size() > shape.size()) shape.insert(shape.begin(), s.size() - shape.size(), 1);
+    const std::size_t lead = shape.size() - s.size();
+    for (std::size_t d = 0; d < s.size(); ++d) {
+      auto& common = shape[lead + d];
+      if (common == 1)
+        common = s[d];
+      else if (s[d] != 1 && s[d] != common)
+        throw poplar::poplar_error("[popops::map] needs shapes that broadcast together; got " +
+                                   ts.front().shapeToString() + " and " + t.shapeToString() +
+                                   ". Reshape or broadcast an operand.");
+    }
+  }
+  return shape;
+}
+
+Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Tensor>& ts) {
+  if (ts.empty() || exprs.empty())
+    throw poplar::poplar_error("[popops::map] needs at least one expression and one tensor; got " +
+                               std::to_string(exprs.size()) + " and " + std::to_string(ts.size()) +
+                               ".");
+  std::vector<poplar::Type> types;
+  for (const auto& t : ts) types.push_back(t.elementType());
+  Plan plan;
+  std::vector<std::size_t> kept;
+  plan.program = compileExpr(exprs, types).withoutUnusedInputs(kept);
+  plan.shape = commonShape(ts);
+  for (auto i : kept) {
+    Tensor t = ts[i];
+    t.broadcastToMatch(plan.shape);
+    plan.inputs.push_back(std::move(t));
+  }
+  return plan;
+}
+
+/// A result lies like the first operand that has all its elements; else evenly over the tiles.
+Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Tensor>& ts,
+                  const std::vector<std::size_t>& shape, const poplar::DebugContext& debug) {
+  for (const auto& t : ts)
+    if (t.shape() == shape && t.isParallelWriteable()) return graph.clone(type, t, debug);
+  Tensor out = graph.addVariable(type, shape, debug);
+  poputil::mapTensorLinearly(graph, out);
+  return out;
+}
+
+void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& outputs,
+             poplar::program::Sequence& prog, const poplar::DebugContext& debug,
+             const std::function<double(std::uint64_t)>& cycles = {}) {
+  StepSpec spec;
+  spec.kernel = "popx.map";
+  // Tiles round to half as they are told at no cost: the account is of the program as written.
+  auto& impl = graph.impl();
+  const ExprProgram rounding =
+      impl.half == ipujax::engine::HalfBehaviour{}
+          ? plan.program
+          : ipujax::engine::expr::withHalfRounding(plan.program, impl.half, impl.random_streams);
+  spec.attributes.set("expr", rounding.toIntegers());
+  for (const auto& t : plan.inputs) spec.operands.push_back({t, Access::kRead});
+  for (const auto& t : outputs) spec.operands.push_back({t, Access::kWrite});
+  const auto num_inputs = static_cast<std::uint32_t>(plan.inputs.size());
+  for (std::uint32_t i = 0; i < num_inputs; ++i) {
+    if (!plan.inputs[i].isParallelWriteable()) continue;
+    for (std::uint32_t j = 0; j < outputs.size(); ++j)
+      if (sizeOf(plan.inputs[i].elementType().element()) ==
+          sizeOf(outputs[j].elementType().element()))
+        spec.in_place.emplace_back(i, num_inputs + j);
+  }
+  spec.cost =
+      ipujax::engine::elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
+  ipujax::engine::emit(graph, prog, std::move(spec), debug);
+}
+}  // namespace
+
+std::vector<Tensor> map(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
+                        const std::vector<Tensor>& ts, poplar::program::Sequence& prog,
+                        const poplar::DebugContext& debugContext) {
+  const Plan plan = makePlan(exprs, ts);
+  std::vector<Tensor> outputs;
+  for (auto type : plan.program.outputTypes())
+    outputs.push_back(makeOutput(graph, poplar::Type(type), ts, plan.shape, debugContext));
+  emitMap(graph, plan, outputs, prog, debugContext);
+  return outputs;
+}
+
+void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
+                    const std::vector<Tensor>& ts, const std::vector<Tensor>& outputs,
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                    const std::function<double(std::uint64_t)>& cycles) {
+  std::vector<Tensor> all = ts;
+  all.insert(all.end(), outputs.begin(), outputs.end());  // constants alone take their shape
+  const Plan plan = makePlan(exprs, all);
+  const auto types = plan.program.outputTypes();
+  if (outputs.size() != types.size())
+    throw poplar::poplar_error("[popops::map] needs one output for each expression; got " +
+                               std::to_string(outputs.size()) + " for " +
+                               std::to_string(types.size()) + ".");
+  std::vector<Tensor> targets;
+  for (std::size_t j = 0; j < outputs.size(); ++j) {
+    const Tensor& out = outputs[j];
+    if (out.shape() != plan.shape || out.elementType().element() != types[j] ||
+        !out.isParallelWriteable())
+      throw poplar::poplar_error("[popops::map] needs an output of shape " +
+                                 all.front().shapeToString() + " and type " +
+                                 poplar::Type(types[j]).toString() + " without aliases; got " +
+                                 out.shapeToString() + " " + out.elementType().toString() + ".");
+    const bool overlaps =
+        std::any_of(plan.inputs.begin(), plan.inputs.end(),
+                    [&](const Tensor& in) { return in != out && in.intersectsWith(out); });
+    targets.push_back(overlaps ? graph.clone(out, debugContext) : out);
+  }
+  emitMap(graph, plan, targets, prog, debugContext, cycles);
+  for (std::size_t j = 0; j < outputs.size(); ++j)
+    if (targets[j] != outputs[j])
+      prog.add(poplar::program::Copy(targets[j], outputs[j], false, debugContext));
+}
+
+}  // namespace popops::internal

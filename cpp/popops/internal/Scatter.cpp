@@ -1,0 +1,181 @@
+#include "popops/internal/Scatter.hpp"
+
+#include <algorithm>
+
+#include "engine/graph/Emit.hpp"
+#include "engine/kernels/ReduceKernels.hpp"
+#include "poplar/exceptions.hpp"
+#include "popops/internal/WindowCost.hpp"
+
+namespace popops::internal {
+namespace {
+
+namespace reduction = ipujax::engine::reduction;
+using ipujax::engine::Access;
+using ipujax::engine::expr::ExprBuilder;
+using ipujax::engine::expr::ExprProgram;
+using ipujax::engine::expr::Op;
+
+using Dims = std::vector<std::int64_t>;
+
+bool contains(const Dims& dims, std::int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+[[noreturn]] void refuse(const std::string& needs, const poplar::Tensor& operand,
+                         const poplar::Tensor& indices, const poplar::Tensor& updates) {
+  throw poplar::poplar_error("[popops::scatter] needs " + needs + "; got operand " +
+                             operand.shapeToString() + ", indices " + indices.shapeToString() +
+                             ", updates " + updates.shapeToString() +
+                             ". Check the scatter's dimension numbers.");
+}
+
+/// "replace" of several operands: output i is update i.
+ExprProgram replaceAll(const std::vector<poplar::Tensor>& operands) {
+  std::vector<ipujax::engine::ElementType> types;
+  for (int twice = 0; twice < 2; ++twice) {
+    for (const auto& t : operands) types.push_back(t.elementType().element());
+  }
+  ExprBuilder builder(types);
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    builder.output(builder.input(operands.size() + i));
+  return builder.build();
+}
+
+void checkOperands(const std::vector<poplar::Tensor>& operands, const poplar::Tensor& indices,
+                   const std::vector<poplar::Tensor>& updates) {
+  if (operands.empty() || operands.size() != updates.size()) {
+    throw poplar::poplar_error("[popops::scatter] needs one updates tensor per operand; got " +
+                               std::to_string(operands.size()) + " operands and " +
+                               std::to_string(updates.size()) + " updates.");
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].shape() != operands[0].shape() || updates[i].shape() != updates[0].shape())
+      refuse("operands of one shape and updates of one shape", operands[i], indices, updates[i]);
+    if (operands[i].elementType() != updates[i].elementType())
+      refuse("updates of their operand's type", operands[i], indices, updates[i]);
+  }
+}
+
+WindowSpec makeSpec(const poplar::Tensor& operand, const poplar::Tensor& indices,
+                    const poplar::Tensor& starts, const poplar::Tensor& updates,
+                    const ScatterDims& dims, std::vector<unsigned>& canonical) {
+  WindowSpec spec;
+  spec.clamp = false;
+  spec.map = dims.scatter_dims_to_operand_dims;
+  spec.sizes.assign(operand.rank(), 1);
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand.rank()); ++d) {
+    if (!contains(dims.inserted_window_dims, d) && !contains(dims.input_batching_dims, d))
+      spec.window.push_back(d);
+  }
+  if (spec.window.size() != dims.update_window_dims.size())
+    refuse("one update window dimension per window dimension", operand, indices, updates);
+  for (auto d : dims.update_window_dims) {
+    if (d < 0 || d >= static_cast<std::int64_t>(updates.rank()))
+      refuse("update window dimensions within the updates' rank", operand, indices, updates);
+  }
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(updates.rank()); ++d) {
+    if (!contains(dims.update_window_dims, d)) canonical.push_back(static_cast<unsigned>(d));
+  }
+  const std::size_t num_batch = starts.rank() - 1;
+  if (canonical.size() != num_batch)
+    refuse("updates with the indices' batch dimensions", operand, indices, updates);
+  for (std::size_t b = 0; b < num_batch; ++b) {
+    const auto given = static_cast<std::int64_t>(b) +
+                       (static_cast<std::int64_t>(b) >= dims.index_vector_dim ? 1 : 0);
+    const auto& batching = dims.scatter_indices_batching_dims;
+    const auto it = std::find(batching.begin(), batching.end(), given);
+    spec.batching.push_back(
+        it == batching.end()
+            ? -1
+            : dims.input_batching_dims[static_cast<std::size_t>(it - batching.begin())]);
+  }
+  for (std::size_t w = 0; w < spec.window.size(); ++w) {
+    const auto at = static_cast<unsigned>(dims.update_window_dims[w]);
+    canonical.push_back(at);
+    spec.sizes[spec.window[w]] = static_cast<std::int64_t>(updates.dim(at));
+  }
+  return spec;
+}
+
+}  // namespace
+
+ScatterBody::ScatterBody(ExprProgram expression) : name("expr"), program(std::move(expression)) {
+  const bool single = program.numInputs() == 2 && program.numOutputs() == 1;
+  if (!single) return;
+  if (program.isInput(1)) {
+    name = "replace";
+    return;
+  }
+  const auto reducer = reduction::reducerOf(program);
+  if (reducer && *reducer != reduction::Reducer::kXor) name = reduction::nameOf(*reducer);
+}
+
+void scatterWindows(poplar::Graph& graph, const std::string& name,
+                    const std::vector<poplar::Tensor>& operands, const poplar::Tensor& indices,
+                    const std::vector<poplar::Tensor>& updates, const poplar::Tensor* scale,
+                    const WindowSpec& spec, const ScatterBody& body, bool unique,
+                    const ipujax::engine::Cost& cost, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext) {
+  ipujax::engine::StepSpec step;
+  step.kernel = name;
+  const bool several = operands.size() > 1;
+  for (const auto& t : operands) step.operands.push_back({t, Access::kReadWrite, several});
+  step.operands.push_back({indices, Access::kRead});
+  for (const auto& t : updates) step.operands.push_back({t, Access::kRead, several});
+  if (scale) step.operands.push_back({*scale, Access::kRead});
+  const bool replaces_all = several && body.name == "replace";
+  step.attributes.set("body", replaces_all ? std::string("expr") : body.name);
+  if (replaces_all) {
+    step.attributes.set("expr", replaceAll(operands).toIntegers());
+  } else if (body.name == "expr") {
+    step.attributes.set("expr", body.program.toIntegers());
+  }
+  step.attributes.set("unique", std::int64_t{unique});
+  step.attributes.set("window", spec.window);
+  step.attributes.set("map", spec.map);
+  step.attributes.set("batching", spec.batching);
+  step.attributes.set("sizes", spec.sizes);
+  step.attributes.set("clamp", std::int64_t{spec.clamp});
+  step.cost = cost;
+  ipujax::engine::emit(graph, prog, std::move(step), debugContext);
+}
+
+void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
+             const poplar::Tensor& indices, const std::vector<poplar::Tensor>& updates,
+             const ScatterDims& dims, const ScatterBody& body, poplar::program::Sequence& prog,
+             const poplar::DebugContext& debugContext) {
+  checkOperands(operands, indices, updates);
+  if (dims.index_vector_dim < 0 ||
+      dims.index_vector_dim > static_cast<std::int64_t>(indices.rank()))
+    refuse("an index_vector_dim within the indices' rank", operands[0], indices, updates[0]);
+  const poplar::Tensor starts = canonicalIndices(indices, dims.index_vector_dim);
+  if (starts.dim(starts.rank() - 1) != dims.scatter_dims_to_operand_dims.size())
+    refuse("an index vector as long as scatter_dims_to_operand_dims", operands[0], indices,
+           updates[0]);
+  std::vector<unsigned> canonical;
+  const WindowSpec spec = makeSpec(operands[0], indices, starts, updates[0], dims, canonical);
+  std::vector<poplar::Tensor> shuffled;
+  for (const auto& t : updates) shuffled.push_back(t.dimShuffle(canonical));
+
+  SliceProblem problem;
+  for (auto d : spec.window) problem.elements *= static_cast<std::uint64_t>(spec.sizes[d]);
+  if (problem.elements > 0) {
+    problem.rows = std::max<std::uint64_t>(1, operands[0].numElements() / problem.elements);
+    problem.lookups = updates[0].numElements() / problem.elements;
+  }
+  problem.coordinates = spec.map.size();
+  problem.work = body.name == "replace" ? SliceWork::kWrite : SliceWork::kAccumulate;
+  if (body.name == "expr") {
+    // popops: popopsCycleEstimators.cpp: an elementwise vertex takes about 3 cycles per vector and
+    // op.
+    problem.extra_cycles_per_vector = 3.0 * static_cast<double>(body.program.instructions().size());
+  }
+  ipujax::engine::Cost cost;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    cost += sliceCost(graph, operands[i], updates[i], problem);
+  scatterWindows(graph, "popx.scatter", operands, starts, shuffled, nullptr, spec, body,
+                 dims.unique_indices, cost, prog, debugContext);
+}
+
+}  // namespace popops::internal

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+
+#include "engine/Cost.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Tensor.hpp"
+
+namespace popops::internal {
+
+/// What a lookup into, or an update of, slices of a table does to each slice.
+enum class SliceWork { kRead, kWrite, kAccumulate };
+
+/// The size of a problem: a table of `rows` slices of `elements`, `lookups` indices of
+/// `coordinates`.
+struct SliceProblem {
+  std::uint64_t rows = 1;
+  std::uint64_t elements = 1;
+  std::uint64_t lookups = 1;
+  std::uint64_t coordinates = 1;
+  SliceWork work = SliceWork::kRead;
+  double extra_cycles_per_vector = 0;  ///< of an update that is an expression
+};
+
+/// Splits columns, rows and lookups over the tiles (as popops' embedding planner does) and returns
+/// the cheapest plan's cost. `table` is where the table lies; `slices` where the slices go or come
+/// from. Formulas: popops: popopsCycleEstimators.cpp (MultiSlice, MultiUpdate, MultiUpdateAdd).
+ipujax::engine::Cost sliceCost(const poplar::Graph& graph, const poplar::Tensor& table,
+                               const poplar::Tensor& slices, const SliceProblem& problem);
+
+/// One slice at run-time offsets, of a tensor that is spread so that every tile holds a part of
+/// every slice (createSliceableTensor). `slots`: possible starts in the sliced dimensions.
+ipujax::engine::Cost dynamicSliceCost(const poplar::Graph& graph, const poplar::Tensor& slice,
+                                      std::uint64_t slots, std::uint64_t coordinates);
+
+}  // namespace popops::internal

@@ -1,0 +1,200 @@
+// Processes are started with argument lists: no shell ever sees a text.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "Check.hpp"
+#include "engine/Image.hpp"
+#include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/Codelets.hpp"
+#include "engine/codelets/Process.hpp"
+#include "poplar/Engine.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/IPUModel.hpp"
+#include "poplar/exceptions.hpp"
+
+namespace fs = std::filesystem;
+using namespace poplar;
+using ipujax::engine::CodeletStore;
+using ipujax::engine::runProcess;
+using ipujax::engine::splitArguments;
+
+namespace {
+
+/// A folder of this test's, gone with it, and an environment variable that names it.
+struct Folder {
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "ipujax-test-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~Folder() {
+    unsetenv("IPUJAX_TRUST_NATIVE_CODE");
+    fs::remove_all(path);
+  }
+  void trust() const { setenv("IPUJAX_TRUST_NATIVE_CODE", path.c_str(), 1); }
+  fs::path path;
+};
+
+/// An executable with one codelet, whose step has been altered.
+std::string altered(const std::string& attribute, const std::string& from, const std::string& to) {
+  Graph graph(IPUModel().createDevice());
+  std::istringstream source(R"(
+    #include <poplar/Vertex.hpp>
+    struct Set : poplar::Vertex {
+      poplar::Output<float> out;
+      bool compute() { *out = 1; return true; }
+    };)");
+  graph.addCodelets(source);
+  const auto x = graph.addVariable(FLOAT, {1}, VariableMappingMethod::LINEAR, "x");
+  auto set = graph.addComputeSet("set");
+  const auto vertex = graph.addVertex(set, "Set", {{"out", x[0]}});
+  graph.setTileMapping(vertex, 0);
+  auto image = *compileGraph(graph, {program::Execute(set)}).image();
+  for (auto& step : image.steps) {
+    if (step.kernel != "engine.vertices") continue;
+    std::string text = step.attributes.text(attribute);
+    if (const auto at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
+    step.attributes.set(attribute, text);
+  }
+  return image.serialise();
+}
+
+void start(const std::string& sealed) {
+  std::istringstream in(sealed);
+  Engine engine(Executable::deserialize(in));
+  engine.load(Device());
+  engine.run(0);
+}
+
+}  // namespace
+
+TEST(arguments_arrive_as_they_are) {
+  const Folder folder;
+  const std::string evil = "; touch " + (folder.path / "made").string() + " $(id) `id` 'x";
+  const auto finished = runProcess({"printf", "%s|%s", evil, "b c"});
+  CHECK_EQ(finished.exit_code, 0);
+  CHECK_EQ(finished.output, evil + "|b c");
+  CHECK(!fs::exists(folder.path / "made"));
+}
+
+TEST(how_a_process_ended_is_told) {
+  CHECK_EQ(runProcess({"false"}).exit_code, 1);
+  CHECK_EQ(runProcess({"sh", "-c", "echo out; echo err >&2; kill -9 $$"}).exit_code, -9);
+  CHECK_EQ(runProcess({"sh", "-c", "echo out; echo err >&2"}).output, "out\nerr\n");
+  CHECK_THROWS(runProcess({"no-such-program-anywhere"}), "no-such-program-anywhere");
+}
+
+TEST(words_of_a_line_are_told_apart) {
+  const auto words = splitArguments("  -O2  -DA=\"b c\" '-D X=\"y\"' \"\" ");
+  CHECK_EQ(words.size(), 4u);
+  CHECK_EQ(words[1], "-DA=b c");
+  CHECK_EQ(words[2], "-D X=\"y\"");
+  CHECK_EQ(words[3], "");
+}
+
+TEST(no_compiler_is_a_clear_error) {
+  setenv("CXX", "no-such-compiler", 1);
+  Graph graph(IPUModel().createDevice());
+  std::istringstream source("int x;");
+  CHECK_THROWS(graph.addCodelets(source), "needs a C++ compiler");
+  unsetenv("CXX");
+}
+
+TEST(flags_are_arguments) {
+  const Folder folder;
+  Graph graph(IPUModel().createDevice());
+  std::istringstream source("#include <poplar/Vertex.hpp>\n");
+  const std::string flags = "; touch " + (folder.path / "made").string();
+  CHECK_THROWS(graph.addCodelets(source, flags), "needs codelets that compile");
+  CHECK(!fs::exists(folder.path / "made"));
+}
+
+TEST(what_this_process_compiled_runs_after_loading) { start(altered("flags", "none", "none")); }
+
+TEST(foreign_code_is_refused_and_nothing_runs) {
+  const Folder folder;
+  const std::string made = (folder.path / "made").string();
+  CHECK_THROWS(start(altered("unit", "*out = 1", "*out = 2")), "IPUJAX_TRUST_NATIVE_CODE");
+  CHECK_THROWS(start(altered("flags", "", "; touch " + made)), "IPUJAX_TRUST_NATIVE_CODE");
+  CHECK_THROWS(start(altered("flags", "", "-fplugin=" + made)), "IPUJAX_TRUST_NATIVE_CODE");
+  CHECK(!fs::exists(made));
+  folder.trust();  // which does not hold it
+  CHECK_THROWS(start(altered("unit", "*out = 1", "*out = 2")), "IPUJAX_TRUST_NATIVE_CODE");
+}
+
+TEST(the_store_gives_back_what_was_put_in) {
+  const Folder folder;
+  CHECK(!CodeletStore::open());
+  folder.trust();
+  const auto store = CodeletStore::open();
+  const auto library = folder.path / "some.so";
+  std::ofstream(library) << "code";
+  store->add("text", library);
+  const auto found = store->find("text");
+  CHECK(found.has_value());
+  std::ifstream in(*found);
+  std::string held;
+  in >> held;
+  CHECK_EQ(held, "code");
+  CHECK(!store->find("other text"));
+  fs::permissions(*found, fs::perms::others_write, fs::perm_options::add);
+  CHECK(!store->find("text"));
+}
+
+TEST(folders_that_others_may_write_to_are_refused) {
+  const Folder folder;
+  folder.trust();
+  fs::permissions(folder.path, fs::perms::group_write, fs::perm_options::add);
+  CHECK_THROWS(CodeletStore::open(), "neither its group nor others");
+  setenv("IPUJAX_TRUST_NATIVE_CODE", "relative", 1);
+  CHECK_THROWS(CodeletStore::open(), "from the root");
+  setenv("IPUJAX_TRUST_NATIVE_CODE", (folder.path / "absent").c_str(), 1);
+  CHECK_THROWS(CodeletStore::open(), "IPUJAX_TRUST_NATIVE_CODE");
+}
+
+/// Runs itself in a new process, which loads and runs the executable.
+TEST(another_process_runs_codelets_from_the_folder_alone) {
+  const char* sealed = std::getenv("IPUJAX_TEST_SEALED");
+  if (sealed) {
+    std::ifstream in(sealed, std::ios::binary);
+    std::ostringstream bytes;
+    bytes << in.rdbuf();
+    return start(bytes.str());
+  }
+  const Folder folder;
+  const std::string file = folder.path / "program";
+  const std::vector<std::string> again{fs::read_symlink("/proc/self/exe"),
+                                       "another_process_runs_codelets_from_the_folder_alone"};
+  setenv("IPUJAX_TEST_SEALED", file.c_str(), 1);
+  // The flag makes it another text than that of the tests before.
+  const auto compile = [&](const std::string& flags) {
+    Graph graph(IPUModel().createDevice());
+    std::istringstream source(R"(
+      #include <poplar/Vertex.hpp>
+      struct Set : poplar::Vertex {
+        poplar::Output<float> out;
+        bool compute() { *out = 1; return true; }
+      };)");
+    unsetenv("IPUJAX_TEST_SEALED");
+    graph.addCodelets(source, flags);
+    const auto x = graph.addVariable(FLOAT, {1}, VariableMappingMethod::LINEAR, "x");
+    auto set = graph.addComputeSet("set");
+    graph.setTileMapping(graph.addVertex(set, "Set", {{"out", x[0]}}), 0);
+    std::ofstream out(file, std::ios::binary);
+    compileGraph(graph, {program::Execute(set)}).serialize(out);
+    setenv("IPUJAX_TEST_SEALED", file.c_str(), 1);
+  };
+  compile("-DFIRST");
+  const auto refused = runProcess(again);
+  CHECK_EQ(refused.exit_code, 1);
+  CHECK(refused.output.find("IPUJAX_TRUST_NATIVE_CODE") != std::string::npos);
+  folder.trust();
+  CHECK_EQ(runProcess(again).exit_code, 1);  // nobody put it there
+  compile("-DSECOND");
+  const auto ran = runProcess(again);
+  CHECK_EQ(ran.output.substr(0, 3), "ok ");
+  CHECK_EQ(ran.exit_code, 0);
+  unsetenv("IPUJAX_TEST_SEALED");
+}
