@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program
+from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.passes.checks import add_checks
 from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.passes.complex import split_complex
@@ -23,7 +24,6 @@ from ipujax.compiler.passes.unroll import unroll
 from ipujax.compiler.passes.x64 import legalise_x64
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
-from ipujax.compiler.scopes import ScopedOptions
 
 #: In order; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (

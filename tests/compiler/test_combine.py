@@ -11,11 +11,11 @@ import pytest
 
 from ipujax import jax_compat
 from ipujax.compiler import ir
+from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.ir.verify import check_structure
 from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
-from ipujax.compiler.scopes import ScopedOptions
 from ipujax.config import CompileConfig
 from tests.ops.local_program import NUM_DEVICES, module_of, run
 from tests.ops.test_collectives import CONSECUTIVE, arrays_of, attributes_of, body_of, combined

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.ir.traits import TRAITS, UNKNOWN, Traits
-from ipujax.compiler.scopes import ScopedOptions
 from ipujax.config import CompileConfig
 
 Shape = tuple[int, ...]

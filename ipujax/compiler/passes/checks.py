@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import FLOATS
 from ipujax.compiler.ir import Op, Program, Rewriter, Value, combiner, number
-from ipujax.compiler.scopes import ScopedOptions
+from ipujax.compiler.ir.scopes import ScopedOptions
 
 #: Where x / 0, log 0 and the like are infinite: op -> which operand is at its pole, and where.
 POLES = {

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of, walk_blocks
+from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.rules.collectives import operator_of
-from ipujax.compiler.scopes import ScopedOptions
 from ipujax.config import CompileConfig
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ipujax.compiler.dtypes import FLOATS
 from ipujax.compiler.ir import Op, Program, Rewriter, Value, Writer, number, number_of
 from ipujax.compiler.ir.rewriter import Rule
-from ipujax.compiler.scopes import ScopedOptions
+from ipujax.compiler.ir.scopes import ScopedOptions
 
 
 def rewrite_fast(program: Program) -> Program:

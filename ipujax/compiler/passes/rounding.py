@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipujax.compiler.ir import Op, Program, Rewriter, Value
-from ipujax.compiler.scopes import ScopedOptions
+from ipujax.compiler.ir.scopes import ScopedOptions
 
 
 def round_products(program: Program) -> Program:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Block, Op, Shape, Source, Value
+from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.registry import RULES
-from ipujax.compiler.scopes import ScopedOptions
 from ipujax.config import CompileConfig
 
 #: Constants of at most so many bytes are made once per program, not once per value.

@@ -33,7 +33,9 @@ std::ifstream points(const char* name) {
   return file;
 }
 
-poplar::Target bow() { return {ipujax::engine::machineByName("bow"), 1, poplar::TargetType::IPU_MODEL}; }
+poplar::Target bow() {
+  return {ipujax::engine::machineByName("bow"), 1, poplar::TargetType::IPU_MODEL};
+}
 
 Problem product(std::size_t m, std::size_t k, std::size_t n, poplar::Type type) {
   Problem p;

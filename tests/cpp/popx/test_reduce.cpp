@@ -90,7 +90,8 @@ void checkArgmax(std::int64_t rows, std::int64_t n, int values, bool nans, std::
 
 TEST(argmax_is_recognised_and_a_changed_body_is_not) {
   const std::vector<poplar::Type> types{poplar::FLOAT, poplar::INT, poplar::FLOAT, poplar::INT};
-  CHECK(popx::argReducerOf(popx::compileExpr(argmaxBody(), types)) == ipujax::engine::reduction::Reducer::kMaximum);
+  CHECK(popx::argReducerOf(popx::compileExpr(argmaxBody(), types)) ==
+        ipujax::engine::reduction::Reducer::kMaximum);
   auto last = argmaxBody();
   last[1] = pe::Select(at(2), at(4),
                        pe::Or(pe::Or(pe::Gt(at(1), at(3)), pe::NotEqual(at(1), at(1))),

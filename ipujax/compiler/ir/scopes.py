@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ipujax.config import CompileConfig, with_compiler_options
 
 if TYPE_CHECKING:
-    from ipujax.compiler.ir import Op
+    from ipujax.compiler.ir.program import Op
 
 
 class ScopedOptions:
