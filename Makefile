@@ -37,7 +37,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build demo test tiny cpp bench fuzz mutants conformance libraries lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build demo test tiny cpp bench changes fuzz mutants conformance libraries lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -68,6 +68,9 @@ tiny: build ## run an end-to-end smoke test, under 20 s
 cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 	@$(call configure,$(BUILD))
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
+
+changes: build ## make each change of docs/add-an-op.md in a copy of the tree, build and run it
+	$(PYTEST) -m "rebuild or not rebuild" tests/docs/test_add_an_op.py tests/changes
 
 fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded
 	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)

@@ -387,6 +387,16 @@ def _check_together(machine: MachineConfig) -> None:
             "[config] JAX_IPU_USE_MODEL=false needs a build against the Poplar SDK; got a build "
             "of the IPU Model. Unset it, or build with -DIPUJAX_POPLAR_SDK=<dir>."
         )
+    if machine.num_tiles:
+        from ipujax._poplar import _poplar
+
+        tiles = _poplar.poplar.createModelTarget(machine.machine, 1).getTilesPerIPU()
+        if machine.num_tiles > tiles:
+            raise ConfigError(
+                f"[config] JAX_IPU_MODEL_NUM_TILES needs a whole number from 1 to {tiles} for "
+                f"IPUJAX_MACHINE={machine.machine}; got {machine.num_tiles}. Use such a value, or "
+                "omit it for all tiles."
+            )
 
 
 def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) -> CompileConfig:

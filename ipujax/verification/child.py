@@ -1,42 +1,55 @@
 """The child process of an oracle: reads programs from stdin, writes results to stdout.
 
-Messages are pickles, each preceded by its length in 8 bytes. A request is `(code, arrays)`:
-StableHLO as bytecode or text, and one NumPy array for each parameter. The answer is
-`("results", arrays)` or `("error", text)`.
+A message is a kind, some text and arrays: a line of JSON that says how long the text is and which
+arrays follow, then the bytes of these. A request is StableHLO ("bytecode" or "text") and one array
+for each parameter; the answer is "results" with arrays, or "error" with text.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
-import struct
 import sys
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
+import ml_dtypes  # noqa: F401 (its types are NumPy dtypes by name from here on)
 import numpy as np
 
-Answer = tuple[str, Any]
-_LENGTH = struct.Struct("<Q")
+Message = tuple[str, bytes, list[np.ndarray]]
 
 
-def send(stream: IO[bytes], message: Any) -> None:
+def send(stream: IO[bytes], kind: str, text: bytes, arrays: Sequence[Any] = ()) -> None:
     """Writes one message."""
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(_LENGTH.pack(len(data)) + data)
+    sent = [np.asarray(array) for array in arrays]
+    shapes = [(array.dtype.name, array.shape) for array in sent]
+    header = {"kind": kind, "bytes": len(text), "arrays": shapes}
+    stream.write(json.dumps(header).encode() + b"\n" + text)
+    for array in sent:
+        stream.write(array.tobytes())
     stream.flush()
 
 
-def receive(stream: IO[bytes]) -> Any:
+def receive(stream: IO[bytes]) -> Message:
     """Reads one message; EOFError where the other process has ended."""
-    header = stream.read(_LENGTH.size)
-    if len(header) < _LENGTH.size:
+    line = stream.readline()
+    if not line.endswith(b"\n"):
         raise EOFError
-    (length,) = _LENGTH.unpack(header)
+    header = json.loads(line)
+    text = _read(stream, header["bytes"])
+    arrays = []
+    for name, shape in header["arrays"]:
+        dtype = np.dtype(name)
+        data = _read(stream, int(np.prod(shape)) * dtype.itemsize)
+        arrays.append(np.frombuffer(bytearray(data), dtype).reshape(shape))
+    return header["kind"], text, arrays
+
+
+def _read(stream: IO[bytes], length: int) -> bytes:
     data = stream.read(length)
     if len(data) < length:
         raise EOFError
-    return pickle.loads(data)
+    return data
 
 
 def run_on_device(platform: str, code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
@@ -56,14 +69,15 @@ def serve(
     """Answers requests until the pipe is closed."""
     while True:
         try:
-            code, arrays = receive(requests)
+            kind, text, arrays = receive(requests)
         except EOFError:
             return
         try:
-            answer: Answer = ("results", run(code, arrays))
+            results = run(text.decode() if kind == "text" else text, arrays)
         except Exception as error:  # any error is an answer
-            answer = ("error", f"{type(error).__name__}: {error}")
-        send(answers, answer)
+            send(answers, "error", f"{type(error).__name__}: {error}".encode())
+        else:
+            send(answers, "results", b"", results)
 
 
 def main(name: str) -> None:

@@ -48,17 +48,20 @@ class Oracle:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            child.send(process.stdin, (code, [np.asarray(a) for a in arrays]))
+            if isinstance(code, str):
+                child.send(process.stdin, "text", code.encode(), arrays)
+            else:
+                child.send(process.stdin, "bytecode", code, arrays)
             self._wait(process)
-            kind, answer = child.receive(process.stdout)
+            kind, text, results = child.receive(process.stdout)
         except (EOFError, BrokenPipeError) as error:
             raise self._died(process) from error
         if kind == "error":
             raise OracleError(
-                f"[verify] needs a program that {self.name} can run; got {answer}. "
+                f"[verify] needs a program that {self.name} can run; got {text.decode()}. "
                 "Use another oracle for it."
             )
-        return list(answer)
+        return results
 
     def close(self) -> None:
         """Ends the process, if it is running."""

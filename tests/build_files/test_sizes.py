@@ -1,7 +1,7 @@
 """Files of at most 500 lines, functions of at most 60, in C++ and in Python.
 
-What has a reason to be longer says so: a comment `Long: reason` in the first ten lines of a file, or
-in the two lines above a function or its first two lines.
+What has a reason to be longer says so: a comment `Long: reason` in the first ten lines of a file,
+or in the two lines above a function or its first two lines.
 """
 
 from __future__ import annotations

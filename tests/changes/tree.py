@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,14 +62,17 @@ class Tree:
         sources = {c["file"] for c in commands}
         changed = [name for name in self.changed() if not name.endswith((".py", ".pyi"))]
         touched = _objects_of(str(ROOT / name) for name in changed)
-        objects = {}
+        jobs, replaced = [], []
         for command in commands:
             output = os.path.relpath(command["output"], BUILD)
             if command["file"] in {str(ROOT / n) for n in changed} or output in touched:
-                objects[output] = self._compile(command, command["file"])
+                replaced.append(output)
+                jobs.append((command, command["file"]))
         new = [n for n in changed if n.endswith(".cpp") and str(ROOT / n) not in sources]
-        added = [self._compile(_sibling(commands, name), str(ROOT / name)) for name in new]
-        self._link(objects, added)
+        jobs += [(_sibling(commands, name), str(ROOT / name)) for name in new]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            made = list(pool.map(lambda job: self._compile(*job), jobs))
+        self._link(dict(zip(replaced, made, strict=False)), made[len(replaced) :])
 
     def _compile(self, command: dict[str, str], source: str) -> str:
         target = self.root / "build" / f"{abs(hash((command['output'], source)))}.o"

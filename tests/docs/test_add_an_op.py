@@ -34,25 +34,19 @@ else:
 
 #: After it is added the gate is content, and the case passes.
 WITH = """
-from tests.ops import test_cases, test_gate
+from tests.ops import test_gate
 
 test_gate.test_each_op_of_the_dialect_has_a_row_and_no_other_has()
 test_gate.test_each_op_has_a_rule_or_a_reason_to_have_none()
 test_gate.test_each_op_is_divided_over_devices_or_has_a_reason_not_to_be()
+"""
+
+CASE = """
+from tests.ops import test_cases
+
 (case,) = (case for case in test_cases.CASES if case.name == "@CASE@")
 for run in case.runs:
     test_cases.test_case(case, run)
-"""
-
-#: All cases of a function.
-CASES = """
-from tests.ops import test_cases
-
-cases = [case for case in test_cases.CASES if case.name.startswith("@CASE@-")]
-assert cases
-for case in cases:
-    for run in case.runs:
-        test_cases.test_case(case, run)
 """
 
 
@@ -106,7 +100,7 @@ def test_a_stablehlo_op_is_added_in_two_files(
     blocks = blocks_of(section)
     assert {kind for kind, _, _ in blocks} == {"diff"}
     assert len({name for _, name, _ in blocks}) == 2
-    for undo, script in ((True, WITHOUT), (False, WITH)):
+    for undo, script in ((True, WITHOUT), (False, WITH + CASE)):
         for _, name, diff in blocks:
             change(tree.root / name, diff, undo)
         text = script.replace("@OP@", op).replace("@CASE@", case)
@@ -121,6 +115,7 @@ def test_a_custom_call_is_added_in_one_file(run_python: Any, tmp_path: Path) -> 
     assert tree.changed() == ["ipujax/compiler/rules/column_cholesky.py"]
 
 
+@pytest.mark.rebuild
 def test_an_elementwise_operation_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     follow(run_python, tree, 4)
@@ -129,8 +124,8 @@ def test_an_elementwise_operation_is_added_in_three_files(run_python: Any, tmp_p
         "ipujax/compiler/rules/elementwise.py",
         "tests/cases/elementwise.py",
     ]
-    tree.write("cases.py", CASES.replace("@CASE@", "softsign"))
-    run_in(run_python, tree, "cases.py")
+    tree.write("case.py", CASE.replace("@CASE@", "softsign"))
+    run_in(run_python, tree, "case.py")
 
 
 def test_a_poplibs_function_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:

@@ -83,8 +83,14 @@ def test_nan_and_infinities_are_data():
         )
 
 
-@pytest.mark.parametrize("name", ["JAX_IPU_DEVICE_COUNT", "JAX_IPU_MODEL_NUM_TILES"])
-@pytest.mark.parametrize("value", ["0", "-3", "many"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name, outside in (("JAX_IPU_DEVICE_COUNT", "0"), ("JAX_IPU_MODEL_NUM_TILES", "1473"))
+        for value in (outside, "-3", "many")
+    ],
+)
 def test_a_wrong_count_in_the_environment(run_python, name: str, value: str):
     run = run_python("-c", "import jax; jax.devices()", env={name: value})
     assert run.returncode == 1

@@ -10,8 +10,7 @@
 #include "engine/simd/MapOps.hpp"
 
 namespace ipujax::engine::simd {
-IPUJAX_DECLARE_SIMD(MapFn findMath(expr::Op, unsigned))
-IPUJAX_DECLARE_SIMD(MapFn findFloatUnary(expr::Op))
+IPUJAX_DECLARE_SIMD(MapFn findFloat(expr::Op, unsigned))
 }  // namespace ipujax::engine::simd
 
 /// The vector math kernels against the C library in double: error in units of the last place, and
@@ -248,10 +247,8 @@ TEST(instruction_sets_agree) {
     for (auto level : {Isa::kAvx2, Isa::kAvx512}) {
       if (level > isa()) continue;
       const bool wide = level == Isa::kAvx512;
-      if (auto plain = simd::baseline::findMath(op, 0))
-        agree(op, plain, wide ? simd::avx512::findMath(op, 0) : simd::avx2::findMath(op, 0));
-      if (auto plain = simd::baseline::findFloatUnary(op))
-        agree(op, plain, wide ? simd::avx512::findFloatUnary(op) : simd::avx2::findFloatUnary(op));
+      if (auto plain = simd::baseline::findFloat(op, 0))
+        agree(op, plain, wide ? simd::avx512::findFloat(op, 0) : simd::avx2::findFloat(op, 0));
     }
 #endif
   }
