@@ -16,7 +16,7 @@ template <class In, class Op, class Acc = typename Input<In>::Acc>
 FORCE_INLINE Acc rowBlock(const In* x, std::int64_t n) {
   constexpr int kL = kLanes<Acc>;
   std::int64_t i = 0;
-  Vector<Acc> a0 = Vector<Acc>{} + Op::template identity<Acc>();
+  Vector<Acc> a0 = splat(Op::template identity<Acc>());
   if (n >= 4 * kL) {
     Vector<Acc> a1 = a0;
     Vector<Acc> a2 = a0;
@@ -179,7 +179,7 @@ void column(const void* xv, std::int64_t row_stride, std::int64_t rows, void* ac
   if (c < columns) columnTail<In, Op>(x + c, row_stride, rows, acc + c, columns - c);
 }
 
-/// Eight and four lanes of a 4-byte type, for what is left of a row.
+/// In vectors of kBytes, as far as they go: for what is left of a row of a 4-byte type.
 template <class T, int kBytes>
 struct ShortVectorOf {
   typedef T type __attribute__((vector_size(kBytes)));
@@ -187,25 +187,15 @@ struct ShortVectorOf {
 template <class T, class Op, int kBytes>
 FORCE_INLINE void accumulateShort(const T* x, T* acc, std::int64_t& k, std::int64_t n) {
   constexpr int kL = kBytes / static_cast<int>(sizeof(T));
-  if (k + kL > n) return;
-  typename ShortVectorOf<T, kBytes>::type a;
-  typename ShortVectorOf<T, kBytes>::type b;
-  std::memcpy(&a, acc + k, sizeof a);
-  std::memcpy(&b, x + k, sizeof b);
-  Op::pre(b);
-  Op::into(a, b);
-  std::memcpy(acc + k, &a, sizeof a);
-  k += kL;
-}
-
-/// Every second element of 2 * 16, for 4-byte types.
-template <class T>
-FORCE_INLINE void loadEven(const T* x, Vector<T>& v) {
-  Vector<T> a;
-  Vector<T> b;
-  std::memcpy(&a, x, sizeof a);
-  std::memcpy(&b, x + 16, sizeof b);
-  v = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  for (; k + kL <= n; k += kL) {
+    typename ShortVectorOf<T, kBytes>::type a;
+    typename ShortVectorOf<T, kBytes>::type b;
+    std::memcpy(&a, acc + k, sizeof a);
+    std::memcpy(&b, x + k, sizeof b);
+    Op::pre(b);
+    Op::into(a, b);
+    std::memcpy(acc + k, &a, sizeof a);
+  }
 }
 
 template <class In, class Op>
@@ -225,7 +215,7 @@ void accumulate(const void* xv, std::int64_t stride, void* accv, std::int64_t n)
       std::memcpy(acc + k, &a, sizeof a);
     }
     if constexpr (kWords) {
-      accumulateShort<Acc, Op, 32>(x, acc, k, n);
+      if constexpr (kRegisterBytes > 16) accumulateShort<Acc, Op, 32>(x, acc, k, n);
       accumulateShort<Acc, Op, 16>(x, acc, k, n);
     }
   }
@@ -233,9 +223,8 @@ void accumulate(const void* xv, std::int64_t stride, void* accv, std::int64_t n)
     if (stride == 2) {  // the last vector would read one element too far
       for (; k + kL < n; k += kL) {
         Vector<Acc> a;
-        Vector<Acc> b;
         std::memcpy(&a, acc + k, sizeof a);
-        loadEven<Acc>(x + 2 * k, b);
+        Vector<Acc> b = loadEven(x + 2 * k);
         Op::pre(b);
         Op::into(a, b);
         std::memcpy(acc + k, &a, sizeof a);
@@ -275,23 +264,21 @@ void carryInto(Acc carry, Acc* v, std::int64_t n) {
 /// Prefixes of 16 lanes in four steps: each adds the value 1, 2, 4, 8 lanes before.
 template <class T, class Op>
 FORCE_INLINE void scanVector(Vector<T>& v, const Vector<T>& none) {
-  Vector<T> s = __builtin_shufflevector(none, v, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
-                                        28, 29, 30);
-  Op::into(s, v);
-  v = __builtin_shufflevector(none, s, 0, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
-                              29);
-  Op::into(v, s);
-  s = __builtin_shufflevector(none, v, 0, 0, 0, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27);
-  Op::into(s, v);
-  v = __builtin_shufflevector(none, s, 0, 0, 0, 0, 0, 0, 0, 0, 16, 17, 18, 19, 20, 21, 22, 23);
-  Op::into(v, s);
+  const auto step = [&](Vector<T> s) {
+    Op::into(s, v);
+    v = s;
+  };
+  step(shifted<1>(v, none));
+  step(shifted<2>(v, none));
+  step(shifted<4>(v, none));
+  step(shifted<8>(v, none));
 }
 
 template <class Acc, class Op>
 void scanPlain(Acc* v, std::int64_t n) {
   std::int64_t k = 0;
   if constexpr (sizeof(Acc) == 4 && !std::is_same_v<Op, LogAdd>) {
-    const Vector<Acc> none = Vector<Acc>{} + Op::template identity<Acc>();
+    const Vector<Acc> none = splat(Op::template identity<Acc>());
     Vector<Acc> carry = none;
     for (; k + 16 <= n; k += 16) {
       Vector<Acc> x;
@@ -300,7 +287,7 @@ void scanPlain(Acc* v, std::int64_t n) {
       Vector<Acc> sum = carry;
       Op::into(sum, x);
       std::memcpy(v + k, &sum, sizeof sum);
-      carry = Vector<Acc>{} + sum[15];
+      carry = splat(v[k + 15]);
     }
   }
   for (k = k > 0 ? k : 1; k < n; ++k) carryInto<Acc, Op>(v[k - 1], v + k, 1);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #if defined(__AVX512F__) || defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -20,14 +21,92 @@ namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {  // NOLINT: a copy a file is what is wanted
 
-template <class T>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(64)));
-};
-template <class T>
-using Vector = typename VectorOf<T>::type;
+#if defined(__AVX512F__)
+constexpr int kRegisterBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kRegisterBytes = 32;
+#else
+constexpr int kRegisterBytes = 16;
+#endif
+
 template <class T>
 constexpr int kLanes = 64 / static_cast<int>(sizeof(T));
+
+/// 64 bytes of elements, in as many registers as they take: the number of lanes decides the order
+/// of combination, so it is the same for each instruction set. (One vector type of 64 bytes would
+/// do it too, but where registers are shorter GCC compares such vectors element by element.)
+template <class T>
+struct Vector {
+  typedef T Part __attribute__((vector_size(kRegisterBytes)));
+  static constexpr int kParts = 64 / kRegisterBytes;
+  static constexpr int kPartLanes = kRegisterBytes / static_cast<int>(sizeof(T));
+  Part part[kParts];
+};
+
+template <class T>
+constexpr bool kIsVector = false;
+template <class T>
+constexpr bool kIsVector<Vector<T>> = true;
+
+/// f(integral_constant 0), f(integral_constant 1) ...: for parts, all in registers.
+template <int kCount, class F>
+FORCE_INLINE void unrolled(const F& f) {
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    (f(std::integral_constant<int, kIndex>{}), ...);
+  }
+  (std::make_integer_sequence<int, kCount>{});
+}
+
+template <class T>
+FORCE_INLINE Vector<T> splat(T x) {
+  Vector<T> v;
+  unrolled<Vector<T>::kParts>([&](auto i) { v.part[i] = typename Vector<T>::Part{} + x; });
+  return v;
+}
+
+/// Lanes kFirst, kFirst + kStep ... of a and b in a row.
+template <int kFirst, int kStep, class Part, int... kIndex>
+FORCE_INLINE Part picked(Part a, Part b, std::integer_sequence<int, kIndex...>) {
+  return __builtin_shufflevector(a, b, (kFirst + kStep * kIndex)...);
+}
+template <class T, int kFirst, int kStep = 1>
+FORCE_INLINE typename Vector<T>::Part lanesFrom(typename Vector<T>::Part a,
+                                                typename Vector<T>::Part b) {
+  return picked<kFirst, kStep>(a, b, std::make_integer_sequence<int, Vector<T>::kPartLanes>{});
+}
+
+/// Every second element of the 2 * kLanes at x.
+template <class T>
+FORCE_INLINE Vector<T> loadEven(const T* x) {
+  using V = Vector<T>;
+  V both[2];
+  std::memcpy(both, x, sizeof both);
+  V v;
+  unrolled<V::kParts>([&](auto i) {
+    const auto part = [&](int k) { return both[k / V::kParts].part[k % V::kParts]; };
+    v.part[i] = lanesFrom<T, 0, 2>(part(2 * i), part(2 * i + 1));
+  });
+  return v;
+}
+
+/// Each lane is the one kBy before; `none` where there is none.
+template <int kBy, class T>
+FORCE_INLINE Vector<T> shifted(const Vector<T>& v, const Vector<T>& none) {
+  using V = Vector<T>;
+  constexpr int kL = V::kPartLanes;
+  V s;
+  unrolled<V::kParts>([&](auto i) {
+    constexpr int kFrom = i() * kL - kBy + 64;  // 64: no negative numbers
+    constexpr int kPart = kFrom / kL - 64 / kL;
+    const auto part = [&](int k) { return k < 0 ? none.part[0] : v.part[k]; };
+    if constexpr (kFrom % kL == 0) {
+      s.part[i] = part(kPart);
+    } else {
+      s.part[i] = lanesFrom<T, kFrom % kL>(part(kPart), part(kPart + 1));
+    }
+  });
+  return s;
+}
 
 struct Half {
   std::uint16_t bits;
@@ -57,11 +136,16 @@ struct Input<Half> {
   using Acc = float;
   static FORCE_INLINE void load(const Half* p, Vector<float>& v) {
 #if defined(__AVX512F__)
-    const __m512 wide =
-        _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    std::memcpy(&v, &wide, sizeof v);
+    v.part[0] = (Vector<float>::Part)_mm512_maskz_cvtph_ps(
+        0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__F16C__) && defined(__AVX2__)
+    for (int i = 0; i < 2; ++i)
+      v.part[i] = (Vector<float>::Part)_mm256_cvtph_ps(
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8 * i)));
 #else
-    for (int i = 0; i < 16; ++i) v[i] = toFloat(p[i]);
+    float wide[16];
+    for (int i = 0; i < 16; ++i) wide[i] = toFloat(p[i]);
+    std::memcpy(&v, wide, sizeof v);
 #endif
   }
   static FORCE_INLINE float one(const Half* p) { return toFloat(*p); }
@@ -79,55 +163,78 @@ struct ScalarOf<T> {
 template <class V>
 constexpr bool kIsFloat = std::is_floating_point_v<typename ScalarOf<V>::type>;
 
-struct Add {
-  static constexpr bool kRounds = true;
+/// What combines two accumulators, by Self::of: of elements and of registers.
+template <class Self, bool kOfRounding = false>
+struct Operation {
+  static constexpr bool kRounds = kOfRounding;
+  /// What an element becomes before it is combined.
   template <class V>
-  static FORCE_INLINE void pre(V&) {}
+  static FORCE_INLINE V prepared(V v) {
+    return v;
+  }
+  template <class V>
+  static FORCE_INLINE void pre(V& v) {
+    if constexpr (kIsVector<V>) {
+      unrolled<V::kParts>([&](auto i) { v.part[i] = Self::prepared(v.part[i]); });
+    } else {
+      v = Self::prepared(v);
+    }
+  }
+  /// a = op(a, b).
   template <class V>
   static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a + b);
+    if constexpr (kIsVector<V>) {
+      unrolled<V::kParts>([&](auto i) { a.part[i] = Self::of(a.part[i], b.part[i]); });
+    } else {
+      a = Self::of(a, b);
+    }
+  }
+};
+/// Integers below 32 bits would be multiplied as signed ones.
+template <class V>
+FORCE_INLINE V product(V a, V b) {
+  if constexpr (std::is_integral_v<V> && sizeof(V) < 4) {
+    return static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
+  } else {
+    return a * b;
+  }
+}
+
+template <class Self>
+struct Sum : Operation<Self, true> {
+  template <class V>
+  static FORCE_INLINE V of(V a, V b) {
+    return static_cast<V>(a + b);
   }
   template <class T>
   static T identity() {
     return T(0);
   }
 };
-struct SquareAdd : Add {
+struct Add : Sum<Add> {};
+struct SquareAdd : Sum<SquareAdd> {
   template <class V>
-  static FORCE_INLINE void pre(V& v) {
-    if constexpr (std::is_integral_v<V> && sizeof(V) < 4) {
-      v = static_cast<V>(static_cast<unsigned>(v) * static_cast<unsigned>(v));
-    } else {
-      v = v * v;
-    }
+  static FORCE_INLINE V prepared(V v) {
+    return product(v, v);
   }
 };
-struct Exact {
-  static constexpr bool kRounds = false;
+struct Multiply : Operation<Multiply> {
   template <class V>
-  static FORCE_INLINE void pre(V&) {}
-};
-struct Multiply : Exact {
-  template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    if constexpr (std::is_integral_v<V> && sizeof(V) < 4) {
-      a = static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
-    } else {
-      a = a * b;
-    }
+  static FORCE_INLINE V of(V a, V b) {
+    return product(a, b);
   }
   template <class T>
   static T identity() {
     return T(1);
   }
 };
-struct Minimum : Exact {
+struct Minimum : Operation<Minimum> {
   template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
+  static FORCE_INLINE V of(V a, V b) {
     if constexpr (kIsFloat<V>) {
-      a = ((a < b) | (a != a)) ? a : b;
+      return ((a < b) | (a != a)) ? a : b;
     } else {
-      a = a < b ? a : b;
+      return a < b ? a : b;
     }
   }
   template <class T>
@@ -136,13 +243,13 @@ struct Minimum : Exact {
     return std::numeric_limits<T>::max();
   }
 };
-struct Maximum : Exact {
+struct Maximum : Operation<Maximum> {
   template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
+  static FORCE_INLINE V of(V a, V b) {
     if constexpr (kIsFloat<V>) {
-      a = ((a > b) | (a != a)) ? a : b;
+      return ((a > b) | (a != a)) ? a : b;
     } else {
-      a = a > b ? a : b;
+      return a > b ? a : b;
     }
   }
   template <class T>
@@ -151,38 +258,38 @@ struct Maximum : Exact {
     return std::numeric_limits<T>::lowest();
   }
 };
-struct And : Exact {
+struct And : Operation<And> {
   template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a & b);
+  static FORCE_INLINE V of(V a, V b) {
+    return static_cast<V>(a & b);
   }
   template <class T>
   static T identity() {
     return static_cast<T>(~T(0));
   }
 };
-struct Or : Exact {
+struct Or : Operation<Or> {
   template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a | b);
+  static FORCE_INLINE V of(V a, V b) {
+    return static_cast<V>(a | b);
   }
   template <class T>
   static T identity() {
     return T(0);
   }
 };
-struct Xor : Exact {
+struct Xor : Operation<Xor> {
   template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
-    a = static_cast<V>(a ^ b);
+  static FORCE_INLINE V of(V a, V b) {
+    return static_cast<V>(a ^ b);
   }
   template <class T>
   static T identity() {
     return T(0);
   }
 };
-struct LogAdd : Exact {
-  static float scalar(float a, float b) {
+struct LogAdd : Operation<LogAdd> {
+  static float one(float a, float b) {
     const float high = a > b || a != a ? a : b;
     const float low = a > b || a != a ? b : a;
     if (high == -std::numeric_limits<float>::infinity()) return high;
@@ -190,11 +297,12 @@ struct LogAdd : Exact {
     return high + std::log1p(std::exp(low - high));
   }
   template <class V>
-  static FORCE_INLINE void into(V& a, const V& b) {
+  static FORCE_INLINE V of(V a, V b) {
     if constexpr (std::is_arithmetic_v<V>) {
-      a = scalar(a, b);
+      return one(a, b);
     } else {
-      for (int i = 0; i < kLanes<float>; ++i) a[i] = scalar(a[i], b[i]);
+      for (int i = 0; i < Vector<float>::kPartLanes; ++i) a[i] = one(a[i], b[i]);
+      return a;
     }
   }
   template <class T>
@@ -224,20 +332,28 @@ FORCE_INLINE void first(A& a, const In* p) {
   Op::pre(a);
 }
 
+/// The lower half of kWidth * 2 lanes with the upper, and so on to one.
+template <class T, class Op, int kWidth>
+FORCE_INLINE T foldPart(typename Vector<T>::Part v) {
+  if constexpr (kWidth == 1) {
+    return Op::of(T(v[0]), T(v[1]));
+  } else {
+    return foldPart<T, Op, kWidth / 2>(Op::of(v, lanesFrom<T, kWidth>(v, v)));
+  }
+}
+
 /// The tree of a vector's lanes: each step combines the lower half with the upper.
 template <class T, class Op>
-FORCE_INLINE T foldVector(Vector<T>& v) {
+FORCE_INLINE T foldVector(const Vector<T>& v) {
+  using V = Vector<T>;
   if constexpr (sizeof(T) == 4 && !std::is_same_v<Op, LogAdd>) {
-    Vector<T> s =
-        __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    Op::into(v, s);
-    s = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3);
-    Op::into(v, s);
-    s = __builtin_shufflevector(v, v, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1);
-    Op::into(v, s);
-    T a = v[0];
-    Op::into(a, v[1]);
-    return a;
+    V a = v;
+    if constexpr (V::kParts == 4) {
+      a.part[0] = Op::of(a.part[0], a.part[2]);
+      a.part[1] = Op::of(a.part[1], a.part[3]);
+    }
+    if constexpr (V::kParts > 1) a.part[0] = Op::of(a.part[0], a.part[1]);
+    return foldPart<T, Op, V::kPartLanes / 2>(a.part[0]);
   } else {
     constexpr int kL = kLanes<T>;
     T lanes[kL];

@@ -11,21 +11,16 @@ FORCE_INLINE void tapVectors(const TapBlock& block, std::int64_t at, typename In
   using Acc = typename Input<In>::Acc;
   constexpr int kL = kLanes<Acc>;
   Vector<Acc> a[kVectors];
-  for (auto& v : a) v = Vector<Acc>{} + Op::template identity<Acc>();
+  for (auto& v : a) v = splat(Op::template identity<Acc>());
   const In* row = static_cast<const In*>(block.x) + at * (kEven ? 2 : 1);
   for (std::int64_t r = 0; r < block.rows; ++r, row += block.row_stride) {
     const In* x = row;
     for (std::int64_t c = 0; c < block.columns; ++c, x += block.column_stride) {
       for (int v = 0; v < kVectors; ++v) {
         if constexpr (kEven) {
-          Vector<Acc> low;
-          Vector<Acc> high;
-          std::memcpy(&low, x + 2 * v * kL, sizeof low);
-          std::memcpy(&high, x + (2 * v + 1) * kL, sizeof high);
-          low = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24,
-                                        26, 28, 30);
-          Op::pre(low);
-          Op::into(a[v], low);
+          Vector<Acc> even = loadEven(x + 2 * v * kL);
+          Op::pre(even);
+          Op::into(a[v], even);
         } else {
           take<In, Op>(a[v], x + v * kL);
         }
