@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-#include "engine/simd/Isa.hpp"
+#include "engine/simd/Registers.hpp"
 #include "popops/ReduceKernels.hpp"
 
 /// Elements, vectors and combinations of the reduction loops. Only for *.simd.cpp files: each
@@ -22,13 +22,7 @@ namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {  // NOLINT: a copy a file is what is wanted
 
-#if defined(__AVX512F__)
-constexpr int kRegisterBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kRegisterBytes = 32;
-#else
-constexpr int kRegisterBytes = 16;
-#endif
+using simd::IPUJAX_ISA_NAMESPACE::kRegisterBytes;
 
 template <class T>
 constexpr int kLanes = 64 / static_cast<int>(sizeof(T));
@@ -103,15 +97,11 @@ FORCE_INLINE Vector<T> loadEven(const T* x) {
   const V low = loaded(x);
   const V high = loaded(x + kLanes<T>);
   V v;
-  unrolled<V::kParts>([&](auto i) INLINE_LAMBDA {
-    constexpr int kAt = 2 * i() % V::kParts;
-    const V& from = 2 * i() < V::kParts ? low : high;
-    if constexpr (V::kParts == 1) {
-      v.part[0] = lanesFrom<T, 0, 2>(low.part[0], high.part[0]);
-    } else {
-      v.part[i] = lanesFrom<T, 0, 2>(from.part[kAt], from.part[kAt + 1]);
-    }
-  });
+  const auto part = [&](int k) INLINE_LAMBDA {
+    return k < V::kParts ? low.part[k] : high.part[k - V::kParts];
+  };
+  unrolled<V::kParts>(
+      [&](auto i) INLINE_LAMBDA { v.part[i] = lanesFrom<T, 0, 2>(part(2 * i), part(2 * i + 1)); });
   return v;
 }
 
