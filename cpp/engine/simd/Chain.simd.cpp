@@ -14,8 +14,8 @@ namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
 constexpr int kBytes = kRegisterBytes;
-// Vectors of a strip. More of them share the price of one dispatch, until they spill: AVX-512 has 32
-// registers, the others 16.
+// Vectors of a strip. More of them share the price of one dispatch, until they spill: AVX-512 has
+// 32 registers, the others 16.
 constexpr int kWide = kBytes == 64 ? 16 : 8;
 constexpr int kLanes = kBytes / 4;
 using Float = float __attribute__((vector_size(kBytes)));
