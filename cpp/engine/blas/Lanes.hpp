@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "engine/blas/MicroKernel.hpp"
+#include "engine/simd/Registers.hpp"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -12,13 +13,7 @@
 /// Vectors of an arithmetic's words. Included by *.simd.cpp only.
 namespace ipujax::engine::blas::IPUJAX_ISA_NAMESPACE {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
+constexpr int kVectorBytes = simd::IPUJAX_ISA_NAMESPACE::kRegisterBytes;
 
 typedef float FloatVector __attribute__((vector_size(kVectorBytes)));
 typedef double DoubleVector __attribute__((vector_size(kVectorBytes)));

@@ -79,11 +79,11 @@ FORCE_INLINE void columnRegisters(const In* x, std::int64_t row_stride, std::int
   using Acc = typename Input<In>::Acc;
   constexpr int kL = kLanes<Acc>;
   Vector<Acc> a[kVectors];
-  std::memcpy(a, acc, sizeof a);
+  for (int v = 0; v < kVectors; ++v) a[v] = loaded(acc + v * kL);
   for (std::int64_t r = 0; r < rows; ++r, x += row_stride) {
     for (int v = 0; v < kVectors; ++v) take<In, Op>(a[v], x + v * kL);
   }
-  std::memcpy(acc, a, sizeof a);
+  for (int v = 0; v < kVectors; ++v) stored(acc + v * kL, a[v]);
 }
 
 template <class In, class Op>
@@ -105,9 +105,8 @@ std::int64_t columnStreams(const In* x, std::int64_t s, std::int64_t rows,
   for (; r + 8 <= rows; r += 8, x += 8 * s) {
     for (std::int64_t c = 0; c < whole; c += kL) {
       const In* p = x + c;
-      Vector<Acc> a;
+      Vector<Acc> a = loaded(acc + c);
       Vector<Acc> b[4];
-      std::memcpy(&a, acc + c, sizeof a);
       for (int i = 0; i < 4; ++i) {
         first<In, Op>(b[i], p + i * s);
         take<In, Op>(b[i], p + (i + 4) * s);
@@ -116,15 +115,14 @@ std::int64_t columnStreams(const In* x, std::int64_t s, std::int64_t rows,
       Op::into(b[2], b[3]);
       Op::into(b[0], b[2]);
       Op::into(a, b[0]);
-      std::memcpy(acc + c, &a, sizeof a);
+      stored(acc + c, a);
     }
   }
   for (; r < rows; ++r, x += s) {
     for (std::int64_t c = 0; c < whole; c += kL) {
-      Vector<Acc> a;
-      std::memcpy(&a, acc + c, sizeof a);
+      Vector<Acc> a = loaded(acc + c);
       take<In, Op>(a, x + c);
-      std::memcpy(acc + c, &a, sizeof a);
+      stored(acc + c, a);
     }
   }
   return whole;
@@ -209,10 +207,9 @@ void accumulate(const void* xv, std::int64_t stride, void* accv, std::int64_t n)
   std::int64_t k = 0;
   if (stride == 1) {
     for (; k + kL <= n; k += kL) {
-      Vector<Acc> a;
-      std::memcpy(&a, acc + k, sizeof a);
+      Vector<Acc> a = loaded(acc + k);
       take<In, Op>(a, x + k);
-      std::memcpy(acc + k, &a, sizeof a);
+      stored(acc + k, a);
     }
     if constexpr (kWords) {
       if constexpr (kRegisterBytes > 16) accumulateShort<Acc, Op, 32>(x, acc, k, n);
@@ -222,12 +219,11 @@ void accumulate(const void* xv, std::int64_t stride, void* accv, std::int64_t n)
   if constexpr (kWords) {
     if (stride == 2) {  // the last vector would read one element too far
       for (; k + kL < n; k += kL) {
-        Vector<Acc> a;
-        std::memcpy(&a, acc + k, sizeof a);
+        Vector<Acc> a = loaded(acc + k);
         Vector<Acc> b = loadEven(x + 2 * k);
         Op::pre(b);
         Op::into(a, b);
-        std::memcpy(acc + k, &a, sizeof a);
+        stored(acc + k, a);
       }
     }
   }
@@ -241,12 +237,9 @@ void merge(const void* other, void* accv, std::int64_t n) {
   Acc* acc = static_cast<Acc*>(accv);
   std::int64_t k = 0;
   for (; k + kL <= n; k += kL) {
-    Vector<Acc> a;
-    Vector<Acc> b;
-    std::memcpy(&a, acc + k, sizeof a);
-    std::memcpy(&b, x + k, sizeof b);
-    Op::into(a, b);
-    std::memcpy(acc + k, &a, sizeof a);
+    Vector<Acc> a = loaded(acc + k);
+    Op::into(a, loaded(x + k));
+    stored(acc + k, a);
   }
   for (; k < n; ++k) Op::into(acc[k], x[k]);
 }
@@ -281,12 +274,11 @@ void scanPlain(Acc* v, std::int64_t n) {
     const Vector<Acc> none = splat(Op::template identity<Acc>());
     Vector<Acc> carry = none;
     for (; k + 16 <= n; k += 16) {
-      Vector<Acc> x;
-      std::memcpy(&x, v + k, sizeof x);
+      Vector<Acc> x = loaded(v + k);
       scanVector<Acc, Op>(x, none);
       Vector<Acc> sum = carry;
       Op::into(sum, x);
-      std::memcpy(v + k, &sum, sizeof sum);
+      stored(v + k, sum);
       carry = splat(v[k + 15]);
     }
   }

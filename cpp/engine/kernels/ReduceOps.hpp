@@ -11,23 +11,18 @@
 #endif
 
 #include "engine/kernels/ReduceKernels.hpp"
-#include "engine/simd/Isa.hpp"
+#include "engine/simd/Registers.hpp"
 
 /// Elements, vectors and combinations of the reduction loops. Only for *.simd.cpp files: each
 /// instruction set has its own copy.
 #define FORCE_INLINE inline __attribute__((always_inline))
+#define INLINE_LAMBDA __attribute__((always_inline))
 
 namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {  // NOLINT: a copy a file is what is wanted
 
-#if defined(__AVX512F__)
-constexpr int kRegisterBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kRegisterBytes = 32;
-#else
-constexpr int kRegisterBytes = 16;
-#endif
+using simd::IPUJAX_ISA_NAMESPACE::kRegisterBytes;
 
 template <class T>
 constexpr int kLanes = 64 / static_cast<int>(sizeof(T));
@@ -49,18 +44,38 @@ template <class T>
 constexpr bool kIsVector<Vector<T>> = true;
 
 /// f(integral_constant 0), f(integral_constant 1) ...: for parts, all in registers.
+template <class F, int... kIndex>
+FORCE_INLINE void unrolled(const F& f, std::integer_sequence<int, kIndex...>) {
+  (f(std::integral_constant<int, kIndex>{}), ...);
+}
 template <int kCount, class F>
 FORCE_INLINE void unrolled(const F& f) {
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    (f(std::integral_constant<int, kIndex>{}), ...);
-  }
-  (std::make_integer_sequence<int, kCount>{});
+  unrolled(f, std::make_integer_sequence<int, kCount>{});
+}
+
+/// Part by part: a copy of the whole would keep it in memory.
+template <class T>
+FORCE_INLINE Vector<T> loaded(const T* p) {
+  using V = Vector<T>;
+  V v;
+  unrolled<V::kParts>([&](auto i) INLINE_LAMBDA {
+    std::memcpy(&v.part[i], p + i * V::kPartLanes, kRegisterBytes);
+  });
+  return v;
+}
+template <class T>
+FORCE_INLINE void stored(T* p, const Vector<T>& v) {
+  using V = Vector<T>;
+  unrolled<V::kParts>([&](auto i) INLINE_LAMBDA {
+    std::memcpy(p + i * V::kPartLanes, &v.part[i], kRegisterBytes);
+  });
 }
 
 template <class T>
 FORCE_INLINE Vector<T> splat(T x) {
   Vector<T> v;
-  unrolled<Vector<T>::kParts>([&](auto i) { v.part[i] = typename Vector<T>::Part{} + x; });
+  unrolled<Vector<T>::kParts>([&](auto i)
+                                  INLINE_LAMBDA { v.part[i] = typename Vector<T>::Part{} + x; });
   return v;
 }
 
@@ -79,13 +94,14 @@ FORCE_INLINE typename Vector<T>::Part lanesFrom(typename Vector<T>::Part a,
 template <class T>
 FORCE_INLINE Vector<T> loadEven(const T* x) {
   using V = Vector<T>;
-  V both[2];
-  std::memcpy(both, x, sizeof both);
+  const V low = loaded(x);
+  const V high = loaded(x + kLanes<T>);
   V v;
-  unrolled<V::kParts>([&](auto i) {
-    const auto part = [&](int k) { return both[k / V::kParts].part[k % V::kParts]; };
-    v.part[i] = lanesFrom<T, 0, 2>(part(2 * i), part(2 * i + 1));
-  });
+  const auto part = [&](int k) INLINE_LAMBDA {
+    return k < V::kParts ? low.part[k] : high.part[k - V::kParts];
+  };
+  unrolled<V::kParts>(
+      [&](auto i) INLINE_LAMBDA { v.part[i] = lanesFrom<T, 0, 2>(part(2 * i), part(2 * i + 1)); });
   return v;
 }
 
@@ -95,10 +111,10 @@ FORCE_INLINE Vector<T> shifted(const Vector<T>& v, const Vector<T>& none) {
   using V = Vector<T>;
   constexpr int kL = V::kPartLanes;
   V s;
-  unrolled<V::kParts>([&](auto i) {
+  unrolled<V::kParts>([&](auto i) INLINE_LAMBDA {
     constexpr int kFrom = i() * kL - kBy + 64;  // 64: no negative numbers
     constexpr int kPart = kFrom / kL - 64 / kL;
-    const auto part = [&](int k) { return k < 0 ? none.part[0] : v.part[k]; };
+    const auto part = [&](int k) INLINE_LAMBDA { return k < 0 ? none.part[0] : v.part[k]; };
     if constexpr (kFrom % kL == 0) {
       s.part[i] = part(kPart);
     } else {
@@ -128,7 +144,7 @@ FORCE_INLINE float toFloat(Half h) {
 template <class In>
 struct Input {
   using Acc = In;
-  static FORCE_INLINE void load(const In* p, Vector<In>& v) { std::memcpy(&v, p, sizeof v); }
+  static FORCE_INLINE void load(const In* p, Vector<In>& v) { v = loaded(p); }
   static FORCE_INLINE Acc one(const In* p) { return *p; }
 };
 template <>
@@ -145,7 +161,7 @@ struct Input<Half> {
 #else
     float wide[16];
     for (int i = 0; i < 16; ++i) wide[i] = toFloat(p[i]);
-    std::memcpy(&v, wide, sizeof v);
+    v = loaded(wide);
 #endif
   }
   static FORCE_INLINE float one(const Half* p) { return toFloat(*p); }
@@ -175,7 +191,7 @@ struct Operation {
   template <class V>
   static FORCE_INLINE void pre(V& v) {
     if constexpr (kIsVector<V>) {
-      unrolled<V::kParts>([&](auto i) { v.part[i] = Self::prepared(v.part[i]); });
+      unrolled<V::kParts>([&](auto i) INLINE_LAMBDA { v.part[i] = Self::prepared(v.part[i]); });
     } else {
       v = Self::prepared(v);
     }
@@ -184,7 +200,8 @@ struct Operation {
   template <class V>
   static FORCE_INLINE void into(V& a, const V& b) {
     if constexpr (kIsVector<V>) {
-      unrolled<V::kParts>([&](auto i) { a.part[i] = Self::of(a.part[i], b.part[i]); });
+      unrolled<V::kParts>([&](auto i)
+                              INLINE_LAMBDA { a.part[i] = Self::of(a.part[i], b.part[i]); });
     } else {
       a = Self::of(a, b);
     }
@@ -357,7 +374,7 @@ FORCE_INLINE T foldVector(const Vector<T>& v) {
   } else {
     constexpr int kL = kLanes<T>;
     T lanes[kL];
-    std::memcpy(lanes, &v, sizeof lanes);
+    stored(lanes, v);
     for (int width = kL / 2; width > 0; width /= 2) {
       for (int j = 0; j < width; ++j) Op::into(lanes[j], lanes[j + width]);
     }
@@ -374,8 +391,7 @@ FORCE_INLINE void takePart(Vector<Acc>& v, const In* p, std::int64_t n) {
     const auto mask = static_cast<__mmask16>((1u << n) - 1);
     const __m512 none = _mm512_set1_ps(Op::template identity<float>());
     Vector<Acc> part;
-    __m512 loaded = _mm512_mask_loadu_ps(none, mask, p);
-    std::memcpy(&part, &loaded, sizeof part);
+    part.part[0] = (typename Vector<Acc>::Part)_mm512_mask_loadu_ps(none, mask, p);
     Op::pre(part);
     Op::into(v, part);
     return;
@@ -389,9 +405,7 @@ FORCE_INLINE void takePart(Vector<Acc>& v, const In* p, std::int64_t n) {
     lanes[j] = Input<In>::one(p + j);
     Op::pre(lanes[j]);
   }
-  Vector<Acc> part;
-  std::memcpy(&part, lanes, sizeof part);
-  Op::into(v, part);
+  Op::into(v, loaded(lanes));
 }
 
 template <class In, class Make>

@@ -27,7 +27,7 @@ FORCE_INLINE void tapVectors(const TapBlock& block, std::int64_t at, typename In
       }
     }
   }
-  std::memcpy(acc + at, a, sizeof a);
+  for (int v = 0; v < kVectors; ++v) stored(acc + at + v * kL, a[v]);
 }
 
 template <class In, class Op>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/simd/HalfMath.hpp"
+#include "engine/simd/Registers.hpp"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
@@ -12,17 +13,10 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-// kWide: vectors of a strip. More of them share the price of one dispatch, until they spill.
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-constexpr int kWide = 16;  // of 32 registers
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-constexpr int kWide = 8;  // of 16 registers
-#else
-constexpr int kBytes = 16;
-constexpr int kWide = 8;
-#endif
+constexpr int kBytes = kRegisterBytes;
+// Vectors of a strip. More of them share the price of one dispatch, until they spill: AVX-512 has
+// 32 registers, the others 16.
+constexpr int kWide = kBytes == 64 ? 16 : 8;
 constexpr int kLanes = kBytes / 4;
 using Float = float __attribute__((vector_size(kBytes)));
 using Int = std::int32_t __attribute__((vector_size(kBytes)));

@@ -20,7 +20,7 @@ FORCE_INLINE void combineAt(const In* const* ins, std::size_t num_ins, std::int6
   ops::Vector<Acc> a[kVectors];
   std::size_t i = 0;
   if (more) {
-    std::memcpy(a, acc + k, sizeof a);
+    for (int v = 0; v < kVectors; ++v) a[v] = ops::loaded(acc + k + v * kL);
   } else {
     for (int v = 0; v < kVectors; ++v) ops::first<In, Op>(a[v], ins[0] + k + v * kL);
     i = 1;
@@ -28,7 +28,7 @@ FORCE_INLINE void combineAt(const In* const* ins, std::size_t num_ins, std::int6
   for (; i < num_ins; ++i) {
     for (int v = 0; v < kVectors; ++v) ops::take<In, Op>(a[v], ins[i] + k + v * kL);
   }
-  std::memcpy(acc + k, a, sizeof a);
+  for (int v = 0; v < kVectors; ++v) ops::stored(acc + k + v * kL, a[v]);
 }
 
 template <class In, class Op>
