@@ -7,7 +7,7 @@ of 1,000 ops is read once from MLIR into this, and every pass after it costs mic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,6 +175,13 @@ def constant(array: np.ndarray, dtype: str) -> Value:
 def splat(scalar: np.ndarray, shape: Shape, dtype: str) -> Value:
     """A constant with the one element of `scalar` everywhere."""
     return Value(shape, dtype, const=np.broadcast_to(scalar.reshape(()), shape))
+
+
+def converted(value: Value, dtype: str, convert: Callable[[np.ndarray], np.ndarray]) -> Value:
+    """The constant with other elements, of the dtype's numpy type; a splat stays one."""
+    assert value.const is not None, value
+    const = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
+    return Value(value.shape, dtype, const=np.broadcast_to(convert(const), value.shape))
 
 
 def number(scalar: float, shape: Shape, dtype: str) -> Value:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import FLOATS
 from ipujax.compiler.ir import Op, Program, Rewriter, Term, Value, combiner
-from ipujax.compiler.ir.scopes import ScopedOptions
 
 #: Where x / 0, log 0 and the like are infinite: op -> which operand is at its pole, and where.
 POLES = {
@@ -34,15 +33,11 @@ _MEANING = {
 
 def add_checks(program: Program) -> Program:
     """Adds the checks to every block that is run, not to functions of single elements."""
-    return _Checker(program.options).program(program)
+    return _Checker().program(program)
 
 
 class _Checker(Rewriter):
     """Writes an op's checks after it."""
-
-    def __init__(self, options: ScopedOptions):
-        super().__init__()
-        self.options = options
 
     def regions(self, op: Op) -> None:
         if op.traits.control_flow:

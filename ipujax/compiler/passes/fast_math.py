@@ -13,19 +13,14 @@ from collections.abc import Sequence
 from ipujax.compiler.dtypes import FLOATS
 from ipujax.compiler.ir import Op, Program, Rewriter, Value, Writer, number, number_of
 from ipujax.compiler.ir.rewriter import Rule
-from ipujax.compiler.ir.scopes import ScopedOptions
 
 
 def rewrite_fast(program: Program) -> Program:
     """Rewrites the ops of all blocks that allow it."""
-    return _FastMath(program.options).program(program)
+    return _FastMath(RULES).program(program)
 
 
 class _FastMath(Rewriter):
-    def __init__(self, options: ScopedOptions):
-        super().__init__(RULES)
-        self.options = options
-
     def rule(self, op: Op) -> Sequence[Value] | None:
         if op.name not in RULES or op.results[0].dtype not in FLOATS:
             return None
