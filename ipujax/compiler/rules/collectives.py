@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ipujax.compiler.ir import Op, Value, combiner_of, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.elementwise import build_all, typed_constant
+from ipujax.compiler.rules.elementwise import body_of
 from ipujax.compiler.rules.registry import rule
 from ipujax.errors import InvalidProgramError
 
@@ -121,19 +121,17 @@ def reduce_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 def all_gather(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The members' arrays one after another along `all_gather_dim`."""
     groups, dim, debug = groups_of(builder, op), op.attrs["all_gather_dim"], builder.debug(op)
-    results = []
-    for value, result in zip(op.operands, op.results, strict=True):
-        whole = builder.variable(builder.type_of(result), result.shape, debug)
+    wholes = [builder.variable(builder.type_of(v), v.shape, debug) for v in op.results]
+    for tensor, whole in zip(builder.operands(op), wholes, strict=True):
         ipu.popx.allGatherToDestination(
             builder.graph,
-            builder.tensor(value),
+            tensor,
             _members_first(whole, dim, len(groups[0])),
             groups,
             builder.program,
             debug,
         )
-        results.append(whole)
-    return results
+    return wholes
 
 
 @rule("all_to_all")
@@ -141,19 +139,17 @@ def all_to_all(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Part j along `split_dimension` goes to member j; what comes lies along `concat_dimension`."""
     groups, attrs, debug = groups_of(builder, op), op.attrs, builder.debug(op)
     size = len(groups[0])
-    results = []
-    for value, result in zip(op.operands, op.results, strict=True):
-        whole = builder.variable(builder.type_of(result), result.shape, debug)
+    wholes = [builder.variable(builder.type_of(v), v.shape, debug) for v in op.results]
+    for tensor, whole in zip(builder.operands(op), wholes, strict=True):
         ipu.popx.allToAllToDestination(
             builder.graph,
-            _members_first(builder.tensor(value), attrs["split_dimension"], size),
+            _members_first(tensor, attrs["split_dimension"], size),
             _members_first(whole, attrs["concat_dimension"], size),
             groups,
             builder.program,
             debug,
         )
-        results.append(whole)
-    return results
+    return wholes
 
 
 @rule("collective_permute")
@@ -257,10 +253,7 @@ def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tens
         arrays = [gathered[i] for i in range(begin, min(begin + _ARRAYS_PER_MAP, size))]
         expression = place(1)
         for index in range(len(arrays)):
-            known = dict(zip(region.args, (expression, place(index + 2)), strict=True))
-            build_all(region.ops, known)
-            (last,) = region.results
-            expression = known[last] if last in known else typed_constant(last)
+            (expression,) = body_of(region, (expression, place(index + 2)))
         (combined,) = builder.map([expression], [combined, *arrays], debug)
     return combined
 

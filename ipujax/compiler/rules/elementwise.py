@@ -211,8 +211,8 @@ def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     return expression
 
 
-def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> dict[Value, ipu.Expr]:
-    """Expressions of all ops, in order; `known` holds what their operands start from."""
+def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> None:
+    """Adds the ops' expressions, in order; `known` holds what their operands start from."""
     for op in ops:
         args = []
         for value in op.operands:
@@ -221,7 +221,6 @@ def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> dict[Value, ip
                 expression = known[value] = typed_constant(value)
             args.append(expression)
         known[op.results[0]] = build(op, args)
-    return known
 
 
 def body_expressions(block: Block) -> list[ipu.Expr]:
@@ -230,7 +229,12 @@ def body_expressions(block: Block) -> list[ipu.Expr]:
     Placeholder n is the block's n-th argument. `body_refusals` says which regions this holds for.
     """
     place = _popops("PlaceHolder")
-    known = {argument: place(i + 1) for i, argument in enumerate(block.args)}
+    return body_of(block, [place(i + 1) for i in range(len(block.args))])
+
+
+def body_of(block: Block, arguments: Sequence[ipu.Expr]) -> list[ipu.Expr]:
+    """The same region over other expressions."""
+    known = dict(zip(block.args, arguments, strict=True))
     build_all(block.ops, known)
     return [known[value] if value in known else typed_constant(value) for value in block.results]
 
