@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+from jaxlib.mlir import ir
 
 from ipujax.errors import InvalidProgramError
 
@@ -30,17 +33,27 @@ def main_of(module: Any) -> Any:
     return functions["main"]
 
 
+def ops_in(operation: Any) -> Iterator[Any]:
+    """The ops of its regions, not those inside them."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                yield op.operation
+
+
 def ops_named(root: Any, name: str) -> list[Any]:
     """The ops of that name: the root, or those in it."""
     if root.name == name:
         return [root]
     found = []
-    for region in root.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                operation = op.operation
-                if operation.name == name:
-                    found.append(operation)
-                elif len(operation.regions):
-                    found += ops_named(operation, name)
+    for operation in ops_in(root):
+        if operation.name == name:
+            found.append(operation)
+        elif len(operation.regions):
+            found += ops_named(operation, name)
     return found
+
+
+def target_of(call: Any) -> str:
+    """The name that a custom call calls."""
+    return ir.StringAttr(call.attributes["call_target_name"]).value

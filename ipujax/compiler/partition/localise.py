@@ -79,12 +79,7 @@ class Localiser:
         manual: the axes of the manual computations around the op at hand.
     """
 
-    def __init__(
-        self,
-        shardings: Shardings,
-        num_devices: int,
-        block: Any,
-    ):
+    def __init__(self, shardings: Shardings, num_devices: int, block: Any):
         self.shardings = shardings
         self.num_devices = num_devices
         self.manual: Manual = frozenset()
@@ -244,11 +239,9 @@ class Localiser:
         partial = info.partial
         assert partial is not None
         scattered = _scattered(info, target)
-        if scattered is not None:
-            assert target is not None
-            groups = partial.mesh.groups(partial.digits)
-            return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
         groups = partial.mesh.groups(partial.digits)
+        if scattered is not None:
+            return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
         made = self.emit.all_reduce(value, partial.kind, groups)
         return reshard(self.emit, made, info.shape, info.layout, target)
 
@@ -258,6 +251,11 @@ class Localiser:
         made = self.take_as(value, target)
         if made is not value:
             operation.operands[index] = made
+
+    def put(self, operation: Any, index: int, value: Any) -> None:
+        """Another value of the same layout takes an operand's place."""
+        self.adopt(value, self.info(operation.operands[index]))
+        operation.operands[index] = value
 
     def declared(self, operation: Any) -> list[Layout | None]:
         """The layouts that Shardy wants the results to have."""
@@ -284,10 +282,8 @@ class Localiser:
         """Makes whole what the ops of a reducer or comparator take from outside."""
         for block in region.blocks:
             for op in block.operations:
-                operation = op.operation
-                for index, value in enumerate(operation.operands):
-                    if value in self._infos:
-                        operation.operands[index] = self.take_as(value, None)
+                for index in range(len(op.operation.operands)):
+                    self.require(op.operation, index, None)
 
 
 def replicate(localiser: Localiser, operation: Any) -> None:

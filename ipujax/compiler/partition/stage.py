@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 import ipujax.compiler.partition.rules  # noqa: F401  (registers every rule)
 from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.modules import functions_of, main_of, ops_named
+from ipujax.compiler.modules import functions_of, main_of, ops_named, target_of
 from ipujax.compiler.partition.localise import Localiser, shape_of
 from ipujax.compiler.partition.mesh import Layout
 from ipujax.compiler.partition.propagate import propagate
@@ -59,18 +59,12 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
     block = main.regions[0].blocks[0]
     localiser = Localiser(shardings, num_devices, block)
     terminator = list(block.operations)[-1].operation
-    global_results = [shape_of(value) for value in terminator.operands]
-    parameters = [
-        _declared(shardings, attributes, shape_of(value))
-        for attributes, value in zip(_dictionaries(main, "arg_attrs"), block.arguments, strict=True)
-    ]
-    results = [
-        _declared(shardings, attributes, shape)
-        for attributes, shape in zip(_dictionaries(main, "res_attrs"), global_results, strict=True)
-    ]
     parameters, results = (
-        [layout if _is_plain(layout) else None for layout in layouts]
-        for layouts in (parameters, results)
+        [
+            _declared(shardings, attributes, shape_of(value))
+            for attributes, value in zip(_dictionaries(main, name), values, strict=True)
+        ]
+        for name, values in (("arg_attrs", block.arguments), ("res_attrs", terminator.operands))
     )
     for argument, layout in zip(block.arguments, parameters, strict=True):
         localiser.set(argument, layout)
@@ -89,13 +83,12 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
 def _declared(shardings: Shardings, attributes: Any, shape: tuple[int, ...]) -> Layout | None:
     if attributes is None or SHARDING not in attributes:
         return None
-    return shardings.even_layout(attributes[SHARDING], shape, frozenset())
+    layout = shardings.even_layout(attributes[SHARDING], shape, frozenset())
+    return layout if layout is not None and _is_plain(layout) else None
 
 
-def _is_plain(layout: Layout | None) -> bool:
+def _is_plain(layout: Layout) -> bool:
     """Whether it is dealt by whole axes: JAX has no names for parts of them."""
-    if layout is None:
-        return True
     for digits in layout.dims:
         at = 0
         while at < len(digits):
@@ -160,16 +153,12 @@ def _refuse_old_annotations(module: Any) -> None:
         for attributes in _dictionaries(main, name)
     )
     calls = ops_named(module.operation, "stablehlo.custom_call")
-    if old or any(_target(call) in OLD_ANNOTATIONS for call in calls):
+    if old or any(target_of(call) in OLD_ANNOTATIONS for call in calls):
         _refuse(
             "mhlo.sharding",
             "this program was annotated for GSPMD; set jax.config.update("
             '"jax_use_shardy_partitioner", True), which is the default, and lower it again',
         )
-
-
-def _target(call: Any) -> str:
-    return ir.StringAttr(call.attributes["call_target_name"]).value
 
 
 def _refuse(what: str, reason: str) -> None:

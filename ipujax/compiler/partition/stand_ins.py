@@ -13,7 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ipujax import jax_compat
-from ipujax.compiler.modules import ops_named
+from ipujax.compiler.modules import ops_named, target_of
 from ipujax.compiler.partition.shardings import SHARDING
 from ipujax.compiler.partition.shift import can_shift
 from ipujax.compiler.reader import needs_decomposition
@@ -65,7 +65,7 @@ def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
 
 def is_stand_in(operation: Any) -> bool:
     """Whether a custom call is one of those written here."""
-    target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    target = target_of(operation)
     return target == SLICE or target.startswith(PREFIX)
 
 
@@ -93,8 +93,7 @@ def as_op(operation: Any) -> Any:
     """The op that such a custom call stands for."""
     given = operation.attributes.get(ATTRIBUTES)
     attributes = {item.name: item.attr for item in given} if given is not None else {}
-    name = ir.StringAttr(operation.attributes["call_target_name"]).value
-    return _replace(operation, name, attributes)
+    return _replace(operation, target_of(operation), attributes)
 
 
 def _replace(operation: Any, name: str, attributes: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax import host_callbacks, jax_compat, placement
+from ipujax.compiler.modules import target_of
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
@@ -69,16 +70,14 @@ def nothing(localiser: Localiser, operation: Any) -> None:
 @localises("replica_id", always=True)
 def replica_id(localiser: Localiser, operation: Any) -> None:
     """The devices of one replica are its partitions: there is one replica."""
-    kind = operation.results[0].type
-    zero = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, 0))
-    made = localiser.emit.one("stablehlo.constant", kind, [], value=zero)
-    localiser.substitute(operation, made, None)
+    zero = localiser.emit.filled(0, operation.results[0].type)
+    localiser.substitute(operation, zero, None)
 
 
 @localises("custom_call", always=True)
 def custom_call(localiser: Localiser, operation: Any) -> None:
     """Calls of Python run on one device of those that hold the same; others run everywhere."""
-    target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    target = target_of(operation)
     if is_stand_in(operation):
         localiser.apply(as_op(operation))
         return
