@@ -13,9 +13,9 @@ from ipujax.errors import InvalidProgramError
 def functions_of(module: Any) -> dict[str, Any]:
     """All functions by name."""
     return {
-        op.operation.attributes["sym_name"].value: op.operation
-        for op in module.body.operations
-        if op.operation.name == "func.func"
+        op.attributes["sym_name"].value: op
+        for op in ops_in(module.operation)
+        if op.name == "func.func"
     }
 
 
