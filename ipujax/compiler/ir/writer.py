@@ -142,7 +142,7 @@ class Term:
         return self if dtype == self.dtype else self.unary("convert", dtype)
 
     def bitcast(self, dtype: str) -> Term:
-        return self.unary("bitcast_convert", dtype)
+        return self if dtype == self.dtype else self.unary("bitcast_convert", dtype)
 
     __add__ = _binary("add")
     __sub__ = _binary("subtract")

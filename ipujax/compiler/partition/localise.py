@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 
 from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.emit import Emitter, tensor_type
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, is_even
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, dims_of, is_even
 from ipujax.compiler.partition.reshard import reshard
 from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
 from ipujax.compiler.reader import TERMINATORS
@@ -308,7 +308,7 @@ def _scattered(info: Info, target: Layout | None) -> int | None:
     partial = info.partial
     if target is None or partial is None or target.mesh is not partial.mesh or 0 in info.shape:
         return None
-    have = info.layout.dims if info.layout else ((),) * len(target.dims)
+    have = dims_of(info.layout, len(target.dims))
     found = None
     for dim, (old, new) in enumerate(zip(have, target.dims, strict=True)):
         if old == new:

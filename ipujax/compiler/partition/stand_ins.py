@@ -57,10 +57,9 @@ def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
         sizes[own] = size
         whole += [own] if d in single else [letters[d], own]
     operands = ", ".join([_dims(letters), *["[]"] * starts])
-    listed = ", ".join(f"{letter}={size}" for letter, size in sizes.items())
     summed = ", ".join(letters[d] for d in single)
-    kinds = f"reduction={{{summed}}} need_replication={{{', '.join(sorted(whole))}}}"
-    return f"#sdy.op_sharding_rule<({operands})->({_dims(result)}) {{{listed}}} {kinds}, custom>"
+    kinds = f" reduction={{{summed}}} need_replication={{{', '.join(sorted(whole))}}}"
+    return _rule(operands, _dims(result), sizes, kinds)
 
 
 def is_stand_in(operation: Any) -> bool:
@@ -121,15 +120,19 @@ def _sharding_rule(name: str, operation: Any) -> str | None:
         return None
     letters = list(_LETTERS[: len(shape)])
     sizes = dict(zip(letters, shape, strict=True))
-    operand, result, whole = letters, letters, ""
+    result, whole = letters, ""
     if name == "chlo.top_k":
         found = _LETTERS[len(shape)]
         result = [*letters[:-1], found]
         sizes[found] = operation.results[0].type.shape[-1]
         whole = f" need_replication={{{letters[-1]}, {found}}}"
     results = ",".join([_dims(result)] * len(operation.results))
+    return _rule(_dims(letters), results, sizes, whole)
+
+
+def _rule(operands: str, results: str, sizes: dict[str, int], kinds: str) -> str:
     listed = ", ".join(f"{letter}={size}" for letter, size in sizes.items())
-    return f"#sdy.op_sharding_rule<({_dims(operand)})->({results}) {{{listed}}}{whole}, custom>"
+    return f"#sdy.op_sharding_rule<({operands})->({results}) {{{listed}}}{kinds}, custom>"
 
 
 def _dims(letters: Sequence[str]) -> str:

@@ -184,7 +184,16 @@ class _Splitter(Legaliser):
         return [self.of(v)[part] if _is_complex(v) else v for v in values]
 
     def _each_part(self, op: Op) -> None:
-        re, im = (self.real(op, self._part(op.operands, part)) for part in (0, 1))
+        """One op for each part; a body adds, for which there are faster ways than for any body."""
+        dtype = PARTS[op.results[0].dtype]
+        re, im = (
+            self.real(
+                op,
+                self._part(op.operands, part),
+                [combiner("add", dtype, op.source)] if op.regions else None,
+            )
+            for part in (0, 1)
+        )
         self.parts[op.results[0]] = re, im
 
     def _collective(self, op: Op) -> None:
@@ -205,7 +214,7 @@ class _Splitter(Legaliser):
 
     def _paired(self, op: Op) -> None:
         if _sums_one_array(op):
-            self._sum(op)
+            self._each_part(op)
             return
         op.operands = self.flat(op.operands)
         results = op.results
@@ -221,15 +230,6 @@ class _Splitter(Legaliser):
         for region in op.regions:
             self.block(region, pairs_of_args=op.name == "sort")
         self.ops.append(op)
-
-    def _sum(self, op: Op) -> None:
-        """A complex sum is two sums, for which there are faster ways than for any body."""
-        dtype = PARTS[op.results[0].dtype]
-        re, im = (
-            self.real(op, self._part(op.operands, part), [combiner("add", dtype, op.source)])
-            for part in (0, 1)
-        )
-        self.parts[op.results[0]] = re, im
 
     def _told(self, op: Op) -> None:
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:

@@ -27,25 +27,21 @@ class _FastMath(Rewriter):
         return super().rule(op) if self.options.of(op).fast_math else None
 
 
-def _is(value: Value, wanted: float) -> bool:
-    return bool(number_of(value) == wanted)
-
-
 def _add(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
-    return [a] if _is(b, 0) else [b] if _is(a, 0) else None
+    return [a] if number_of(b) == 0 else [b] if number_of(a) == 0 else None
 
 
 def _subtract(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
     if a is b:
         return [number(0, a.shape, a.dtype)]
-    return [a] if _is(b, 0) else None
+    return [a] if number_of(b) == 0 else None
 
 
 def _multiply(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
-    if _is(a, 0) or _is(b, 0):
+    if number_of(a) == 0 or number_of(b) == 0:
         return [number(0, a.shape, a.dtype)]
     if number_of(a) is not None:
         a, b = b, a
@@ -59,7 +55,7 @@ def _multiply(w: Writer, op: Op) -> list[Value] | None:
         if other is not None:
             both = number(float(factor) * float(other), a.shape, a.dtype)
             op.operands = [inner.operands[0], both]
-    return op.operands[:1] if _is(op.operands[1], 1) else None
+    return op.operands[:1] if number_of(op.operands[1]) == 1 else None
 
 
 def _divide(w: Writer, op: Op) -> list[Value] | None:

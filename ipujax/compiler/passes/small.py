@@ -105,7 +105,7 @@ class _Widener(Legaliser):
         if isinstance(kind, SmallFloat):
             number = decoded(kind, byte)
         else:
-            number = wrapped(kind, byte.bitcast(kind.held) if kind.signed else byte)
+            number = wrapped(kind, byte.bitcast(kind.held))
         self.replaced[value] = number.value
         self.small[number.value] = self.small[value]
         self.bytes[number.value] = outer
@@ -243,16 +243,12 @@ def _bitcast_convert(s: _Widener, op: Op) -> None:
     if source.shape != result.shape or size.itemsize != 1:
         s.refuse(op, "bits are seen as a type of equal size only")
     elif isinstance(gives, SmallFloat):
-        s.become(op, decoded(gives, _as(bits, "ui8")))
+        s.become(op, decoded(gives, bits.bitcast("ui8")))
     elif isinstance(gives, SmallInt):
-        s.become(op, wrapped(gives, _as(bits, gives.held)))
+        s.become(op, wrapped(gives, bits.bitcast(gives.held)))
     else:
         op.operands = [bits.value]
         s.ops.append(op)
-
-
-def _as(x: Term, dtype: str) -> Term:
-    return x if x.dtype == dtype else x.bitcast(dtype)
 
 
 def _iota(s: _Widener, op: Op) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -33,26 +34,23 @@ def _popops(name: str) -> Any:
     return getattr(ipu.popops.expr, name)
 
 
-def _call(name: str) -> Build:
+@functools.cache
+def _expression(name: str) -> Any:
     """The expression class of that name in popops, else in popx."""
-    known: list[Any] = []
+    return getattr(ipu.popops.expr, name, None) or getattr(ipu.popx.expr, name)
 
-    def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
-        if not known:
-            known.append(getattr(ipu.popops.expr, name, None) or getattr(ipu.popx.expr, name))
-        return known[0](*args)
 
-    return build
+def _call(name: str) -> Build:
+    return lambda op, args: _expression(name)(*args)
 
 
 def _by_kind(**names: str) -> Build:
     """The expression by the kind of the first operand: `b` bool, `f` float, `i` or `u` integer."""
     builds = {kind: _call(name) for kind, name in names.items()}
-    default = builds.get("other")
 
     def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
         kind = DTYPES[op.operands[0].dtype].kind
-        chosen = builds.get(kind, default)
+        chosen = builds.get(kind, builds.get("other"))
         if chosen is None:
             raise AssertionError(f"{op.name} of {op.operands[0]!r}")
         return chosen(op, args)

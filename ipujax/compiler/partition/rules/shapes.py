@@ -21,6 +21,7 @@ from ipujax.compiler.partition.mesh import (
     Layout,
     Shape,
     count,
+    dims_of,
     is_even,
     layout_of,
 )
@@ -41,7 +42,8 @@ def transpose(localiser: Localiser, operation: Any) -> None:
     order = numbers_of(operation, "permutation")
     info = localiser.info(operation.operands[0])
     if info is not None and info.partial is not None and is_added(operation.results[0], operation):
-        dims = [info.layout.dims[d] if info.layout else () for d in order]
+        before = dims_of(info.layout, len(order))
+        dims = [before[d] for d in order]
         localiser.set(operation.results[0], layout_of(info.partial.mesh, dims), info.partial)
         return
     localise(localiser, operation, Factors([range(len(order))], [order]))
