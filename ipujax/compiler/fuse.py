@@ -162,17 +162,12 @@ def _used_outside(block: Block, clusters: _Clusters) -> set[Value]:
 
 def _fused(body: list[Op], outside_uses: set[Value]) -> Op:
     inside = {op.results[0] for op in body}
-    operands: dict[Value, None] = {}
-    for op in body:
-        for value in op.operands:
-            if value not in inside and not value.is_splat:
-                operands[value] = None
+    operands = dict.fromkeys(
+        value for op in body for value in op.operands if value not in inside and not value.is_splat
+    )
     fused = Op("fused", list(operands), {"body": body}, body[-1].source)
-    for op in body:
-        value = op.results[0]
-        if value in outside_uses:
-            # The value keeps its op inside the body by position only; outside it is the fused op's.
-            fused.results.append(value)
+    # A value keeps its op inside the body by position only; outside it is the fused op's.
+    fused.results = [op.results[0] for op in body if op.results[0] in outside_uses]
     for index, value in enumerate(fused.results):
         value.op, value.index = fused, index
     return fused

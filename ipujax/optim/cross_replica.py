@@ -8,7 +8,8 @@ import jax
 
 from ipujax.api.collectives import cross_replica_sum
 from ipujax.api.replicas import AxisName, resolve
-from ipujax.optim.wrap import around, check_choice, check_not_summed
+from ipujax.errors import ConfigError, check_choice
+from ipujax.optim.wrap import around, check_not_summed
 
 if TYPE_CHECKING:
     import optax
@@ -42,7 +43,7 @@ def cross_replica(
         >>> print(updates)
         [-1.5 -1.5 -1.5 -1.5]
     """
-    check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
+    check_choice(WHERE, "reduction", reduction, ("mean", "sum"), ConfigError)
 
     def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:
         def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:

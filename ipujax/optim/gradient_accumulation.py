@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.errors import ConfigError
-from ipujax.optim.wrap import around, check_choice
+from ipujax.errors import ConfigError, check_choice
+from ipujax.optim.wrap import around
 
 if TYPE_CHECKING:
     import optax
@@ -59,7 +59,7 @@ def gradient_accumulation(
         >>> print(updates)
         [-2. -3.]
     """
-    check_choice(WHERE, "reduction", reduction, REDUCTIONS)
+    check_choice(WHERE, "reduction", reduction, REDUCTIONS, ConfigError)
     is_number = isinstance(num_micro_batches, int) and not isinstance(num_micro_batches, bool)
     if not is_number or num_micro_batches < 1:
         raise ConfigError(

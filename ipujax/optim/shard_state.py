@@ -10,7 +10,8 @@ from jax import lax
 
 from ipujax.api.reduce_scatter import own_part, reduce_scatter
 from ipujax.api.replicas import AxisName, Replicas, resolve
-from ipujax.optim.wrap import around, check_choice, check_not_summed
+from ipujax.errors import ConfigError, check_choice
+from ipujax.optim.wrap import around, check_not_summed
 
 if TYPE_CHECKING:
     import optax
@@ -50,7 +51,7 @@ def shard_state(
         >>> state[0].mu["w"].shape  # [R, ceil(n / R)]
         (4, 2)
     """
-    check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
+    check_choice(WHERE, "reduction", reduction, ("mean", "sum"), ConfigError)
     op = "mean" if reduction == "mean" else "add"
 
     def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:

@@ -35,15 +35,6 @@ def around(
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def check_choice(where: str, name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuses a value that is not one of `choices`."""
-    if value not in choices:
-        raise ConfigError(
-            f"[{where}] needs {name} to be one of {', '.join(choices)}; got {value!r}. "
-            "Use one of these."
-        )
-
-
 def check_not_summed(where: str, grads: Any, axis_name: Any) -> None:
     """Refuses gradients that JAX has already summed over the replicas.
 

@@ -13,7 +13,7 @@ import ml_dtypes  # noqa: F401 (its types are NumPy dtypes by name from here on)
 import numpy as np
 
 from ipujax.errors import OracleError
-from ipujax.verification.compare import difference, tolerance_of
+from ipujax.verification.compare import difference
 from ipujax.verification.locate import Finding
 from ipujax.verification.oracles import ORACLES, Oracle
 
@@ -105,7 +105,7 @@ def show(program: str, inputs: Sequence[Packed]) -> int:
     for name in (name for name in ORACLES if name in results):
         equal = True
         for k, (ours, theirs) in enumerate(zip(results["ipu"], results[name], strict=True)):
-            found = difference(ours, theirs, tolerance_of(theirs.dtype, whole_program=False))
+            found = difference(ours, theirs)
             print(f"result {k}, ipu and {name}: {found.what if found else 'equal'}")
             equal = equal and not found
         agrees = agrees or equal

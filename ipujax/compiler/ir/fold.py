@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir.program import Op, Value, constant, number_of, splat
+from ipujax.compiler.ir.program import Op, Value, constant, splat, splat_of
 from ipujax.compiler.ir.traits import traits_of
 
 MAX_ELEMENTS = 64
@@ -64,7 +64,7 @@ def identity_of(name: str, dtype: np.dtype) -> Any:
 
 def is_identity(value: Value, name: str) -> bool:
     """Whether the value is a constant that changes nothing where the op combines with it."""
-    found = number_of(value)
+    found = splat_of(value)
     identity = None if found is None else identity_of(name, found.dtype)
     return identity is not None and bool(found == identity)
 

@@ -189,11 +189,16 @@ def number(scalar: float, shape: Shape, dtype: str) -> Value:
     return splat(np.asarray(scalar, DTYPES[dtype].numpy), shape, dtype)
 
 
+def splat_of(value: Value) -> Any:
+    """The one number that all elements of a constant are; None for other values."""
+    return value.const.flat[0] if value.is_splat and value.const is not None else None
+
+
 def number_of(value: Value) -> Any:
     """The one number that all elements are, where that is known: a constant, perhaps broadcast."""
     while value.op is not None and value.op.name == "broadcast_in_dim":
         value = value.op.operands[0]
-    return value.const.flat[0] if value.is_splat and value.const is not None else None
+    return splat_of(value)
 
 
 def walk_blocks(block: Block) -> Iterator[Block]:

@@ -55,14 +55,11 @@ class Factors:
 
 
 #: Writes local numbers into an op's attributes; given the digits of each factor.
-Adjust = Callable[[Localiser, Any, dict[int, Digits]], None]
+Adjust = Callable[[Any, dict[int, Digits]], None]
 
 
 def localise(
-    localiser: Localiser,
-    operation: Any,
-    factors: Factors,
-    adjust: Adjust | None = None,
+    localiser: Localiser, operation: Any, factors: Factors, adjust: Adjust | None = None
 ) -> None:
     """Makes the op local; results are dealt as Shardy wants where the factors allow it."""
     mesh, digits = deal(localiser, operation, factors)
@@ -74,7 +71,7 @@ def localise(
     combined = factors.combined(digits)
     partial = Partial(mesh, combined, factors.kind) if combined else None
     if adjust is not None and any(digits.values()):
-        adjust(localiser, operation, digits)
+        adjust(operation, digits)
     for result, dims in zip(operation.results, factors.results, strict=True):
         localiser.set(result, dealt(mesh, dims, digits), partial)
 
@@ -96,7 +93,7 @@ def no_factors(shape: Shape) -> list[int | None]:
 def local_sizes(name: str, dims: Dims) -> Adjust:
     """Makes the sizes in that attribute those of a block, in dimensions with factors."""
 
-    def adjust(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
+    def adjust(operation: Any, digits: dict[int, Digits]) -> None:
         sizes = [
             size if factor is None else block_size(size, digits.get(factor, ()))
             for size, factor in zip(numbers_of(operation, name), dims, strict=True)

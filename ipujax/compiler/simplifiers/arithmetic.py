@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op, Value, Writer, number_of
+from ipujax.compiler.ir import Op, Value, Writer, splat_of
 from ipujax.compiler.ir.fold import is_identity
 from ipujax.compiler.ir.rewriter import Rule
 
@@ -24,7 +24,7 @@ def _without_identity(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _divide(w: Writer, op: Op) -> list[Value] | None:
-    if number_of(op.operands[1]) == 1:
+    if splat_of(op.operands[1]) == 1:
         return [op.operands[0]]
     x = _argument_of_logistic(op)
     if x is not None:
@@ -35,10 +35,10 @@ def _divide(w: Writer, op: Op) -> list[Value] | None:
 def _argument_of_logistic(op: Op) -> Value | None:
     """x of 1 / (1 + exp(-x)): JAX writes it out, an IPU has it as one instruction."""
     one, below = op.operands
-    if number_of(one) != 1 or below.op is None or below.op.name != "add":
+    if splat_of(one) != 1 or below.op is None or below.op.name != "add":
         return None
     lhs, rhs = below.op.operands
-    power = rhs if number_of(lhs) == 1 else lhs if number_of(rhs) == 1 else None
+    power = rhs if splat_of(lhs) == 1 else lhs if splat_of(rhs) == 1 else None
     if power is None or power.op is None or power.op.name != "exponential":
         return None
     negated = power.op.operands[0].op
@@ -47,7 +47,7 @@ def _argument_of_logistic(op: Op) -> Value | None:
 
 def _subtract(w: Writer, op: Op) -> list[Value] | None:
     lhs, rhs = op.operands
-    zero = number_of(rhs)
+    zero = splat_of(rhs)
     return [lhs] if zero == 0 and not np.signbit(zero) else None
 
 
@@ -55,7 +55,7 @@ def _select(w: Writer, op: Op) -> list[Value] | None:
     predicate, on_true, on_false = op.operands
     if on_true is on_false:
         return [on_true]
-    chosen = number_of(predicate)
+    chosen = splat_of(predicate)
     return None if chosen is None else [on_true if chosen else on_false]
 
 

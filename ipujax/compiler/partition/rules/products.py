@@ -86,7 +86,7 @@ def convolution(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors([lhs, rhs], [result]), _fewer_groups)
 
 
-def _fewer_groups(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
+def _fewer_groups(operation: Any, digits: dict[int, Digits]) -> None:
     attr = ir.IntegerAttr(operation.attributes["feature_group_count"])
     operation.attributes["feature_group_count"] = ir.IntegerAttr.get(
         attr.type, attr.value // count(digits.get(3, ()))
