@@ -33,6 +33,11 @@ def main_of(module: Any) -> Any:
     return functions["main"]
 
 
+def dictionaries_of(function: Any, name: str) -> list[Any]:
+    """The attributes of each argument ("arg_attrs") or result; empty where none has any."""
+    return list(ir.ArrayAttr(function.attributes[name])) if name in function.attributes else []
+
+
 def ops_in(operation: Any) -> Iterator[Any]:
     """The ops of its regions, not those inside them."""
     for region in operation.regions:

@@ -30,7 +30,7 @@ from ipujax.compiler.ir import (
     number,
 )
 from ipujax.compiler.ir.traits import TRAITS
-from ipujax.compiler.modules import functions_of, main_of
+from ipujax.compiler.modules import dictionaries_of, functions_of, main_of
 from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS, STATIC, Definition
 from ipujax.compiler.sources import Sources, name_of, text_of
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
@@ -352,9 +352,8 @@ class Reader:
             Parameter(name_of(argument.location) or f"argument {index}")
             for index, argument in enumerate(entry.arguments)
         ]
-        if "arg_attrs" not in main.attributes:
-            return parameters
-        for parameter, dictionary in zip(parameters, main.attributes["arg_attrs"], strict=True):
+        given = dictionaries_of(main, "arg_attrs")
+        for parameter, dictionary in zip(parameters, given, strict=False):
             if "tf.aliasing_output" in dictionary:
                 parameter.donated = True
                 parameter.alias = dictionary["tf.aliasing_output"].value
@@ -372,24 +371,21 @@ class Reader:
 def _result_names(main: Any, count: int) -> list[str]:
     """As JAX calls them: "result['loss']"."""
     names = [f"result {index}" for index in range(count)]
-    if "res_attrs" in main.attributes:
-        for index, dictionary in enumerate(main.attributes["res_attrs"]):
-            if "jax.result_info" in dictionary:
-                names[index] = text_of(dictionary["jax.result_info"]) or names[index]
+    for index, dictionary in enumerate(dictionaries_of(main, "res_attrs")):
+        if "jax.result_info" in dictionary:
+            names[index] = text_of(dictionary["jax.result_info"]) or names[index]
     return names
 
 
 def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
     """Refuses arguments and results in another layout; results in another memory, too."""
-    if name not in main.attributes:
-        return
-    for index, (value, given) in enumerate(zip(values, main.attributes[name], strict=True)):
+    for index, given in enumerate(dictionaries_of(main, name)):
         # By name, not one after another: the bindings end the process over a name that is no UTF-8.
         if "mhlo.memory_kind" in given and what == "result":
             placement.check_memory(f"{what} {index}", text_of(given["mhlo.memory_kind"]))
         if "mhlo.layout_mode" in given:
             layout = text_of(given["mhlo.layout_mode"])
-            placement.check_layout(f"{what} {index}", layout, len(value.shape))
+            placement.check_layout(f"{what} {index}", layout, len(values[index].shape))
 
 
 def _check_placement(target: str, operation: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class Emitter:
 
     def __init__(self, block: Any):
         self.at = next(iter(block.operations)).operation
+        self._block: Any = None  #: at whose end ops are written, if any, instead
         zero = np.zeros((), np.int64)
         # Marks the place; it has no users and goes at the end.
         self._start = self.constant(zero, ir.IntegerType.get_signless(32)).owner
@@ -53,12 +55,21 @@ class Emitter:
             attributes=attributes or {},
             regions=regions,
             loc=self.at.location,
-            ip=ir.InsertionPoint(self.at),
+            ip=ir.InsertionPoint(self.at if self._block is None else self._block),
         )
 
     def one(self, name: str, result: Any, operands: Sequence[Any], **attributes: Any) -> Any:
         """An op with one result of type `result`."""
         return self.op(name, [result], operands, attributes).results[0]
+
+    @contextmanager
+    def at_end_of(self, block: Any) -> Iterator[None]:
+        """Writes there for a while."""
+        self._block = block
+        try:
+            yield
+        finally:
+            self._block = None
 
     def finish(self) -> None:
         self._start.erase()
@@ -250,19 +261,9 @@ class Emitter:
         scalar = ir.RankedTensorType.get([], value.type.element_type)
         location = self.at.location
         block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[location, location])
-        combined = ir.Operation.create(
-            f"stablehlo.{kind}",
-            results=[scalar],
-            operands=list(block.arguments),
-            loc=location,
-            ip=ir.InsertionPoint(block),
-        )
-        ir.Operation.create(
-            "stablehlo.return",
-            operands=list(combined.results),
-            loc=location,
-            ip=ir.InsertionPoint(block),
-        )
+        with self.at_end_of(block):
+            combined = self.one(f"stablehlo.{kind}", scalar, list(block.arguments))
+            self.op("stablehlo.return", [], [combined])
         return op.results[0]
 
 

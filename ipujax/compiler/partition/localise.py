@@ -105,8 +105,7 @@ class Localiser:
                 self.apply(operation)
                 continue
             self.emit.at = operation
-            for index, layout in enumerate(wanted):
-                self.require(operation, index, layout)
+            self.require_each(operation, wanted)
             break
         self._moved.pop()
 
@@ -151,6 +150,11 @@ class Localiser:
         self._infos[value] = Info(shape, layout, partial)
         if layout is not None:
             value.set_type(tensor_type(layout.local(shape), value.type))
+
+    def set_each(self, values: Sequence[Any], layouts: Sequence[Layout | None]) -> None:
+        """The same for several values."""
+        for value, layout in zip(values, layouts, strict=True):
+            self.set(value, layout)
 
     def adopt(self, value: Any, info: Info | None) -> None:
         """Says what a value is whose type is local already."""
@@ -252,6 +256,11 @@ class Localiser:
         if made is not value:
             operation.operands[index] = made
 
+    def require_each(self, operation: Any, targets: Sequence[Layout | None]) -> None:
+        """Brings the first operands into these layouts."""
+        for index, target in enumerate(targets):
+            self.require(operation, index, target)
+
     def put(self, operation: Any, index: int, value: Any) -> None:
         """Another value of the same layout takes an operand's place."""
         self.adopt(value, self.info(operation.operands[index]))
@@ -282,14 +291,12 @@ class Localiser:
         """Makes whole what the ops of a reducer or comparator take from outside."""
         for block in region.blocks:
             for op in block.operations:
-                for index in range(len(op.operation.operands)):
-                    self.require(op.operation, index, None)
+                self.require_each(op.operation, [None] * len(op.operation.operands))
 
 
 def replicate(localiser: Localiser, operation: Any) -> None:
     """The rule of ops that have no other: whole operands, whole results, on every device."""
-    for index in range(len(operation.operands)):
-        localiser.require(operation, index, None)
+    localiser.require_each(operation, [None] * len(operation.operands))
     for region in operation.regions:
         localiser.whole_captures(region)
 

@@ -31,7 +31,7 @@ def name_slices(module: Any) -> None:
     for operation in ops_named(module.operation, SLICE):
         shape = list(operation.operands[0].type.shape)
         taken = list(operation.results[0].type.shape)
-        rule = _slice_rule(shape, taken, len(shape))
+        rule = _slice_rule(shape, taken)
         if rule is not None and can_shift(operation, 1):
             sizes = {"slice_sizes": operation.attributes["slice_sizes"]}
             attributes = {
@@ -42,7 +42,7 @@ def name_slices(module: Any) -> None:
             _replace(operation, "stablehlo.custom_call", attributes)
 
 
-def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
+def _slice_rule(shape: list[int], taken: list[int]) -> str | None:
     single = [d for d, size in enumerate(taken) if size == 1 and shape[d] > 1]
     if not single or len(shape) * 2 > len(_LETTERS):
         return None
@@ -56,7 +56,7 @@ def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
         result.append(own)
         sizes[own] = size
         whole += [own] if d in single else [letters[d], own]
-    operands = ", ".join([_dims(letters), *["[]"] * starts])
+    operands = ", ".join([_dims(letters), *["[]"] * len(shape)])
     summed = ", ".join(letters[d] for d in single)
     kinds = f" reduction={{{summed}}} need_replication={{{', '.join(sorted(whole))}}}"
     return _rule(operands, _dims(result), sizes, kinds)

@@ -64,9 +64,9 @@ def all_reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     if name is None:
         results = [_combine(builder, op, value, groups) for value in op.operands]
         return builder.round_bfloat16(op, results)
-    group = _comm_group(builder, groups)
+    group = _comm_group(builder, name, op.operands, groups)
     operator, debug = getattr(ipu.gcl.CollectiveOperator, name), builder.debug(op)
-    if group is None or not _is_gcl(name, op.operands):
+    if group is None:
         results = ipu.popx.allReduce(
             builder.graph, tensors, operator, groups, builder.program, debug
         )
@@ -102,8 +102,9 @@ def reduce_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         parts = [_own_part(builder, whole, dim, groups, debug) for whole in wholes]
         return builder.round_bfloat16(op, parts)
     datas = [_parts_in_order(builder, value, dim, len(groups[0]), debug) for value in op.operands]
-    operator, group = getattr(ipu.gcl.CollectiveOperator, name), _comm_group(builder, groups)
-    if group is None or not _is_gcl(name, op.operands):
+    operator = getattr(ipu.gcl.CollectiveOperator, name)
+    group = _comm_group(builder, name, op.operands, groups)
+    if group is None:
         parts = ipu.popx.reduceScatter(
             builder.graph, datas, operator, groups, builder.program, debug
         )
@@ -204,8 +205,15 @@ def _channel(op: Op) -> int:
     return int(found[1]) if found else 0
 
 
-def _comm_group(builder: Builder, groups: Groups) -> ipu.gcl.CommGroup | None:
-    """The gcl.CommGroup of these groups, or None where there is none."""
+def _comm_group(
+    builder: Builder, name: str, values: Sequence[Value], groups: Groups
+) -> ipu.gcl.CommGroup | None:
+    """The gcl.CommGroup of these groups; None where popx must do it.
+
+    gcl's logical operators are for bool alone; popx has them on bits too.
+    """
+    if name.startswith("LOGICAL") and any(value.dtype != "i1" for value in values):
+        return None
     num_replicas = builder.graph.getReplicationFactor()
     size, wanted = len(groups[0]), sorted(groups)
     if any(len(group) != size for group in groups) or num_replicas % size:
@@ -226,11 +234,6 @@ def _comm_group(builder: Builder, groups: Groups) -> ipu.gcl.CommGroup | None:
 def operator_of(op: Op) -> str | None:
     """The name of the operator that the op's body is; None where it is none."""
     return OPERATORS.get(combiner_of(op.regions[0]) or "")
-
-
-def _is_gcl(name: str, values: Sequence[Value]) -> bool:
-    """gcl's logical operators are for bool alone; popx has them on bits too."""
-    return not name.startswith("LOGICAL") or all(value.dtype == "i1" for value in values)
 
 
 def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tensor:

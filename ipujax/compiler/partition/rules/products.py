@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,26 +31,23 @@ from ipujax.compiler.partition.mesh import Digits, count
 def dot_general(localiser: Localiser, operation: Any) -> None:
     numbers = stablehlo.DotDimensionNumbers(operation.attributes["dot_dimension_numbers"])
     lhs, rhs = (no_factors(localiser.shape(value)) for value in operation.operands)
-    result: list[int | None] = []
-    factor = 0
+    result: list[int] = []
+    reduced: set[int] = set()
+    unused = itertools.count()
     pairs = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
     for left, right in pairs:
-        lhs[left] = rhs[right] = factor
+        lhs[left] = rhs[right] = factor = next(unused)
         result.append(factor)
-        factor += 1
-    first_reduced = factor
     pairs = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
     for left, right in pairs:
-        lhs[left] = rhs[right] = factor
-        factor += 1
-    reduced = frozenset(range(first_reduced, factor))
+        lhs[left] = rhs[right] = factor = next(unused)
+        reduced.add(factor)
     for dims in (lhs, rhs):
         for index, known in enumerate(dims):
             if known is None:
-                dims[index] = factor
+                dims[index] = factor = next(unused)
                 result.append(factor)
-                factor += 1
-    factors = Factors([lhs, rhs], [result], reduced, fills=zeros_for(operation))
+    factors = Factors([lhs, rhs], [result], frozenset(reduced), fills=zeros_for(operation))
     localise(localiser, operation, factors)
 
 
