@@ -51,7 +51,10 @@ class _Scheduler:
         self.root: dict[Value, Value] = {}
         self.readers: dict[Value, set[int]] = {}
         self.inputs: list[list[Value]] = []
-        self.allocated = [self._allocated(op) for op in self.ops]
+        self.allocated = [
+            0 if op.traits.view else sum(value.size_bytes for value in op.results)
+            for op in self.ops
+        ]
         self._connect()
         self._order_effects()
         self._order_updates(ties)
@@ -132,10 +135,6 @@ class _Scheduler:
                 if waiting[user] == 0:
                     heapq.heappush(ready, user)
         return order
-
-    @staticmethod
-    def _allocated(op: Op) -> int:
-        return 0 if op.traits.view else sum(value.size_bytes for value in op.results)
 
     def _uses(self) -> dict[Value, set[int]]:
         """For each root value of the block the ops that need it; results are always needed."""

@@ -147,11 +147,8 @@ def _needed(
             # No result of a chosen op may become a parameter.
             seen.update(op.results)
             work += [(v, False) for v in used(op)]
-    return [chosen[k] for k in sorted(chosen)], [v for v in inputs if v not in _made(chosen)]
-
-
-def _made(chosen: dict[int, Any]) -> set[Any]:
-    return {value for op in chosen.values() for value in op.results}
+    made = {value for op in chosen.values() for value in op.results}
+    return [chosen[k] for k in sorted(chosen)], [v for v in inputs if v not in made]
 
 
 def _is_cut(op: Any, value: Any, cut: Callable[[Any], bool]) -> bool:
