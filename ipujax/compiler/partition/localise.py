@@ -211,8 +211,9 @@ class Localiser:
         for moved in reversed(self._moved):
             if key in moved:
                 return moved[key]
-        made = self._combine(value, info, target) if info.partial is not None else value
-        if info.partial is None:
+        if info.partial is not None:
+            made = self._combine(value, info, info.partial, target)
+        else:
             made = self._again(value, info, target)
             if made is None:
                 made = reshard(self.emit, value, info.shape, info.layout, target)
@@ -238,11 +239,9 @@ class Localiser:
             return None
         return self.emit.resplat(owner.attributes["value"], shape)
 
-    def _combine(self, value: Any, info: Info, target: Layout | None) -> Any:
+    def _combine(self, value: Any, info: Info, partial: Partial, target: Layout | None) -> Any:
         """All-reduces, or reduce-scatters where the devices then keep a block only."""
-        partial = info.partial
-        assert partial is not None
-        scattered = _scattered(info, target)
+        scattered = _scattered(info, partial, target)
         groups = partial.mesh.groups(partial.digits)
         if scattered is not None:
             return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
@@ -307,13 +306,12 @@ def shape_of(value: Any) -> Shape:
     return tuple(shape) if shape is not None else ()
 
 
-def _scattered(info: Info, target: Layout | None) -> int | None:
+def _scattered(info: Info, partial: Partial, target: Layout | None) -> int | None:
     """The dimension along which `target` deals what is to be combined, and differs in no other.
 
     Blocks with padding are no parts of larger blocks, so they are none of this.
     """
-    partial = info.partial
-    if target is None or partial is None or target.mesh is not partial.mesh or 0 in info.shape:
+    if target is None or target.mesh is not partial.mesh or 0 in info.shape:
         return None
     have = dims_of(info.layout, len(target.dims))
     found = None

@@ -103,13 +103,8 @@ def _is_plain(layout: Layout) -> bool:
 
 def _serialised(layouts: list[Layout | None]) -> list[bytes]:
     """Equal layouts are serialised once."""
-    known: dict[Any, bytes] = {}
-    found = []
-    for layout in layouts:
-        if layout not in known:
-            known[layout] = serialised(layout)
-        found.append(known[layout])
-    return found
+    known = {layout: serialised(layout) for layout in set(layouts)}
+    return [known[layout] for layout in layouts]
 
 
 def _write_signature(main: Any, block: Any) -> None:
