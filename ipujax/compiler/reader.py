@@ -245,8 +245,6 @@ class Reader:
             const = complex_elements(operation, dtype, shape)
         else:
             const = elements(operation.attributes["value"])
-        if const.size == 0 and dtype in DTYPES:
-            const = np.zeros(shape, DTYPES[dtype].numpy)
         env[result] = Value(shape, dtype, const=const)
 
     def _read_call(self, operation: Any, env: Environment, block: Block) -> None:
