@@ -465,7 +465,7 @@ def table() -> str:
             "| option | environment variable | default | value | what |",
             "|---|---|---|---|---|",
         ]
-        for spec in fields(getattr(IPUConfig(), room.name)):
+        for spec in _specs(room.name):
             name = (PER_CALL_PREFIX if room.name == "compile" else "") + spec.name
             default = f"`{spec.default}`" if spec.default != "" else "(empty)"
             lines.append(

@@ -6,7 +6,7 @@ a plain imperative.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -15,7 +15,6 @@ class PjrtCode:
 
     CANCELLED = 1
     INVALID_ARGUMENT = 3
-    NOT_FOUND = 5
     RESOURCE_EXHAUSTED = 8
     FAILED_PRECONDITION = 9
     UNIMPLEMENTED = 12
@@ -49,13 +48,9 @@ class InvalidProgramError(IpuError):
 class InternalError(IpuError):
     """The compiler failed unexpectedly: a bug in ipujax. Names the op at fault."""
 
-    pjrt_code = PjrtCode.INTERNAL
-
 
 class VerifyError(IpuError):
     """A compiler stage broke an invariant of the next one: a bug in ipujax."""
-
-    pjrt_code = PjrtCode.INTERNAL
 
 
 class UnsupportedOpError(IpuError):
@@ -123,8 +118,6 @@ class CompileCancelledError(IpuError):
 class CallbackError(IpuError):
     """A host callback is unknown, or returned something else than it promised."""
 
-    pjrt_code = PjrtCode.INTERNAL
-
 
 class ReplicationError(IpuError, ValueError):
     """Replicas, groups of replicas or mapped axes do not match."""
@@ -165,3 +158,14 @@ class MismatchError(IpuError, AssertionError):
         self.values = dict(values or {})
         self.max_error = max_error
         self.reproducer = reproducer
+
+
+def check_choice(
+    where: str, name: str, value: object, choices: Sequence[str], error: type[IpuError]
+) -> None:
+    """Refuses a value that is not one of `choices`."""
+    if value not in choices:
+        raise error(
+            f"[{where}] needs {name} to be one of {', '.join(choices)}; got {value!r}. "
+            "Use one of these."
+        )

@@ -34,6 +34,9 @@ class Signature:
     taken: tuple[np.dtype, ...] = ()  #: empty: the dtypes in the program
 
 
+Entry = tuple[Callable[..., Sequence[object]], Signature]
+
+
 class Handle:
     """Keeps one callback registered while it is alive; JAX's executable holds it."""
 
@@ -45,10 +48,8 @@ class _Registry:
     """Callbacks by id. No lock is needed: each change is one atomic dict operation."""
 
     def __init__(self) -> None:
-        self._live: dict[str, tuple[Callable[..., Sequence[object]], Signature]] = {}
-        self._released: OrderedDict[str, tuple[Callable[..., Sequence[object]], Signature]] = (
-            OrderedDict()
-        )
+        self._live: dict[str, Entry] = {}
+        self._released: OrderedDict[str, Entry] = OrderedDict()
         self._counter = itertools.count()
         # Executables can be saved and loaded; ids of another process must not resolve here.
         self._process = uuid.uuid4().hex
@@ -67,7 +68,7 @@ class _Registry:
             while len(self._released) > _KEPT_AFTER_RELEASE:
                 self._released.popitem(last=False)
 
-    def get(self, callback_id: str) -> tuple[Callable[..., Sequence[object]], Signature]:
+    def get(self, callback_id: str) -> Entry:
         entry = self._live.get(callback_id) or self._released.get(callback_id)
         if entry is None:
             raise CallbackError(

@@ -10,7 +10,7 @@ from jax import lax
 
 from ipujax.api.primitives import REDUCTIONS, reduce_scatter_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
-from ipujax.errors import ReplicationError
+from ipujax.errors import ReplicationError, check_choice
 
 #: The names of GCL's CollectiveOperator.
 OPERATORS = ("add", "mean", "square_add", "local", *REDUCTIONS)
@@ -46,10 +46,7 @@ def reduce_scatter(
          [33  0]]
     """
     where = "ipu.reduce_scatter"
-    if op not in OPERATORS:
-        raise ReplicationError(
-            f"[{where}] needs op to be one of {', '.join(OPERATORS)}; got {op!r}. Use one of these."
-        )
+    check_choice(where, "op", op, OPERATORS, ReplicationError)
     replicas = resolve(where, axis_name, replica_group_size)
 
     def scatter(leaf: Any) -> jax.Array:

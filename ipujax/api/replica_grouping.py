@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ipujax.api.replicas import check_group_size
-from ipujax.errors import ReplicationError
+from ipujax.errors import ReplicationError, check_choice
 
 Kind: TypeAlias = Literal["all", "consecutive", "orthogonal"]
 Retrieval: TypeAlias = Literal["one_per_group", "all_replicas"]
@@ -65,11 +65,7 @@ class ReplicaGrouping:
 
     def spec(self, retrieval: Retrieval = "one_per_group") -> PartitionSpec:
         """The partition spec of a variable's first dimension; see `sharding`."""
-        if retrieval not in RETRIEVALS:
-            raise ReplicationError(
-                f"[ipu.replica_grouping] needs retrieval to be one of {', '.join(RETRIEVALS)}; got "
-                f"{retrieval!r}. Use one of these."
-            )
+        check_choice("ipu.replica_grouping", "retrieval", retrieval, RETRIEVALS, ReplicationError)
         if retrieval == "one_per_group":
             return PartitionSpec(self.axis_names[0])
         return PartitionSpec(self.mesh.axis_names)
@@ -117,10 +113,7 @@ def replica_grouping(
         [ 1. 20.  3. 40.]
     """
     where = "ipu.replica_grouping"
-    if kind not in KINDS:
-        raise ReplicationError(
-            f"[{where}] needs kind to be one of {', '.join(KINDS)}; got {kind!r}. Use one of these."
-        )
+    check_choice(where, "kind", kind, KINDS, ReplicationError)
     chosen = tuple(devices) if devices is not None else tuple(default_devices())
     if group_size is None and kind == "all":
         group_size = len(chosen)

@@ -1,1 +1,1 @@
-"""The command line: one module for each command, with `add_arguments` and `run`."""
+"""The command line: one module for each command, with `run`, and `add_arguments` if it has any."""

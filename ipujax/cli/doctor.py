@@ -13,10 +13,6 @@ from importlib import metadata
 PACKAGES = ("ipujax", "jax", "jaxlib", "numpy", "scipy-openblas32")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser
-
-
 def versions() -> str:
     """Versions of Python and the main packages; raises for an untested series of jax."""
     from ipujax import jax_compat

@@ -68,7 +68,7 @@ def _parser(asked: str, command: Any) -> argparse.ArgumentParser:
     for word, help_text in WORDS.items():
         description = command.__doc__ if word == asked else None
         arguments = words.add_parser(word, help=help_text, description=description)
-        if word == asked:
+        if word == asked and hasattr(command, "add_arguments"):
             command.add_arguments(arguments)
     return parser
 

@@ -22,10 +22,6 @@ only the IPU Model has it.
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser
-
-
 def page() -> str:
     from ipujax.compiler import rules  # noqa: F401 (importing it registers all rules)
     from ipujax.compiler.rules.op_page import op_table, popx_table

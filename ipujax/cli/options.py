@@ -7,10 +7,6 @@ import argparse
 from ipujax import config
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser
-
-
 def run(arguments: argparse.Namespace) -> int:
     del arguments
     print(config.table(), end="")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from ipujax.errors import too_deep
 
@@ -27,14 +28,13 @@ def on_deep_stack(function: Callable[[], bytes]) -> bytes:
     Raises:
         NestingError: it needs more.
     """
-    results: list[bytes] = []
-    errors: list[BaseException] = []
+    outcome: Future[bytes] = Future()
 
     def run() -> None:
         try:
-            results.append(function())
+            outcome.set_result(function())
         except BaseException as error:  # handed to the caller below
-            errors.append(error)
+            outcome.set_exception(error)
 
     with _lock:
         limit = sys.getrecursionlimit()
@@ -43,11 +43,10 @@ def on_deep_stack(function: Callable[[], bytes]) -> bytes:
             _run_on_thread(run)
         finally:
             sys.setrecursionlimit(limit)
-    if not errors:
-        return results[0]
-    if isinstance(errors[0], RecursionError):
+    try:
+        return outcome.result()
+    except RecursionError:
         raise too_deep(f"one that takes more than {MAX_FRAMES} Python frames") from None
-    raise errors[0]
 
 
 def _run_on_thread(run: Callable[[], None]) -> None:

@@ -100,6 +100,4 @@ def numpy_type(name: str) -> np.dtype | None:
 
 def refusal_of(name: str) -> str:
     """The reason why the type of that StableHLO name is refused."""
-    if name in REFUSED:
-        return REFUSED[name]
-    return "it has no rules; convert it to an 8-bit or wider type on the host"
+    return REFUSED.get(name, "it has no rules; convert it to an 8-bit or wider type on the host")

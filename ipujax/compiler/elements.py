@@ -12,11 +12,14 @@ from ipujax.compiler.dtypes import numpy_type
 
 def elements(attribute: Any) -> np.ndarray:
     """The elements of a dense attribute; a splat has stride 0 in every dimension."""
+    kind = attribute.type
+    shape = tuple(kind.shape)
+    if 0 in shape:  # NumPy would see a list without elements
+        return np.zeros(shape, numpy_type(str(kind.element_type)) or np.uint8)
     try:
         array = np.asarray(attribute)
     except TypeError:
-        kind = attribute.type
-        array = _from_text(str(attribute), str(kind.element_type), tuple(kind.shape))
+        array = _from_text(str(attribute), str(kind.element_type), shape)
     if array.size and not any(array.strides):
         return np.broadcast_to(np.array(array.flat[0]), array.shape)
     # The buffer belongs to the MLIR context, which dies before the program does.

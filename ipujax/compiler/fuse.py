@@ -74,7 +74,7 @@ class _Clusters:
                     return False
         return True
 
-    def _operands_of(self, a: int, b: int) -> set[Value]:
+    def operands_of(self, a: int, b: int) -> set[Value]:
         """What both together take from outside."""
         where, find = self.where, self.find
         return {
@@ -83,11 +83,8 @@ class _Clusters:
             if value not in where or find(where[value]) not in (a, b)
         }
 
-    def num_operands(self, a: int, b: int) -> int:
-        return len(self._operands_of(a, b))
-
     def merge(self, a: int, b: int) -> int:
-        self.operands[a] = self.operands[b] = self._operands_of(a, b)
+        self.operands[a] = self.operands[b] = self.operands_of(a, b)
         if len(self.members[a]) < len(self.members[b]):
             a, b = b, a
         self.parent[b] = a
@@ -131,7 +128,7 @@ def _fuse_block(block: Block) -> None:
             a, b = clusters.find(producer), clusters.find(index)
             if a == b or len(clusters.members[a]) + len(clusters.members[b]) > MAX_BODY:
                 continue
-            if clusters.may_merge(a, b) and clusters.num_operands(a, b) <= MAX_OPERANDS:
+            if clusters.may_merge(a, b) and len(clusters.operands_of(a, b)) <= MAX_OPERANDS:
                 clusters.merge(a, b)
     _rebuild(block, clusters)
 
@@ -165,17 +162,12 @@ def _used_outside(block: Block, clusters: _Clusters) -> set[Value]:
 
 def _fused(body: list[Op], outside_uses: set[Value]) -> Op:
     inside = {op.results[0] for op in body}
-    operands: dict[Value, None] = {}
-    for op in body:
-        for value in op.operands:
-            if value not in inside and not value.is_splat:
-                operands[value] = None
+    operands = dict.fromkeys(
+        value for op in body for value in op.operands if value not in inside and not value.is_splat
+    )
     fused = Op("fused", list(operands), {"body": body}, body[-1].source)
-    for op in body:
-        value = op.results[0]
-        if value in outside_uses:
-            # The value keeps its op inside the body by position only; outside it is the fused op's.
-            fused.results.append(value)
+    # A value keeps its op inside the body by position only; outside it is the fused op's.
+    fused.results = [op.results[0] for op in body if op.results[0] in outside_uses]
     for index, value in enumerate(fused.results):
         value.op, value.index = fused, index
     return fused

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+from jaxlib.mlir import ir
 
 from ipujax.errors import InvalidProgramError
 
@@ -10,9 +13,9 @@ from ipujax.errors import InvalidProgramError
 def functions_of(module: Any) -> dict[str, Any]:
     """All functions by name."""
     return {
-        op.operation.attributes["sym_name"].value: op.operation
-        for op in module.body.operations
-        if op.operation.name == "func.func"
+        op.attributes["sym_name"].value: op
+        for op in ops_in(module.operation)
+        if op.name == "func.func"
     }
 
 
@@ -30,17 +33,32 @@ def main_of(module: Any) -> Any:
     return functions["main"]
 
 
+def dictionaries_of(function: Any, name: str) -> list[Any]:
+    """The attributes of each argument ("arg_attrs") or result; empty where none has any."""
+    return list(ir.ArrayAttr(function.attributes[name])) if name in function.attributes else []
+
+
+def ops_in(operation: Any) -> Iterator[Any]:
+    """The ops of its regions, not those inside them."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                yield op.operation
+
+
 def ops_named(root: Any, name: str) -> list[Any]:
     """The ops of that name: the root, or those in it."""
     if root.name == name:
         return [root]
     found = []
-    for region in root.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                operation = op.operation
-                if operation.name == name:
-                    found.append(operation)
-                elif len(operation.regions):
-                    found += ops_named(operation, name)
+    for operation in ops_in(root):
+        if operation.name == name:
+            found.append(operation)
+        elif len(operation.regions):
+            found += ops_named(operation, name)
     return found
+
+
+def target_of(call: Any) -> str:
+    """The name that a custom call calls."""
+    return ir.StringAttr(call.attributes["call_target_name"]).value

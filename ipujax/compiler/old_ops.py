@@ -12,15 +12,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
-from ipujax.compiler.ir import Op, Shape, Value, Writer, number, splat
+from ipujax.compiler.ir import Op, Shape, Term, Value, Writer, number, where
 from ipujax.errors import InvalidProgramError
-
-
-def _all(scalar: float, like: Value) -> Value:
-    """The same number everywhere, in the shape and dtype of `like`."""
-    return number(scalar, like.shape, like.dtype)
 
 
 def _sum(w: Writer, value: Value, dims: Sequence[int]) -> Value:
@@ -107,13 +100,11 @@ def _only(w: Writer, text: str, value: Value, wanted: set[str]) -> tuple[str, Va
         while text.count(label) > 1:
             first, second = text.index(label), text.rindex(label)
             ramps = [
-                w.op("iota", [], {"iota_dimension": dim}, shape=value.shape, dtype="i32")
+                w.term(w.op("iota", [], {"iota_dimension": dim}, shape=value.shape, dtype="i32"))
                 for dim in (first, second)
             ]
-            attrs = {"comparison_direction": "EQ"}
-            equal = w.op("compare", ramps, attrs, dtype="i1")
-            value = w.op("select", [equal, value, _all(0, value)], like=value)
-            value = _sum(w, value, (second,))
+            on_diagonal = ramps[0].eq(ramps[1])
+            value = _sum(w, where(on_diagonal, w.term(value), 0).value, (second,))
             text = text[:second] + text[second + 1 :]
     dims = tuple(dim for dim, label in enumerate(text) if label not in wanted)
     return "".join(label for label in text if label in wanted), _sum(w, value, dims)
@@ -161,22 +152,23 @@ def _torch_index_select(w: Writer, op: Op) -> list[Value]:
     return [w.op("gather", op.operands, attrs, shape=op.results[0].shape)]
 
 
-def _normalised(w: Writer, op: Op, mean: Value, variance: Value) -> tuple[Value, Value]:
+def _of_features(w: Writer, op: Op, value: Value) -> Term:
+    """A number for each feature, repeated in the operand's shape."""
+    return w.term(w.broadcast(value, [op.attrs["feature_index"]], op.operands[0].shape))
+
+
+def _normalised(w: Writer, op: Op, mean: Value, variance: Value) -> tuple[Term, Term]:
     """(x - mean) and 1 / sqrt(variance + epsilon), both in x's shape."""
-    x, feature = op.operands[0], op.attrs["feature_index"]
-    around = w.op("subtract", [x, w.broadcast(mean, [feature], x.shape)])
-    stable = w.op("add", [variance, _all(op.attrs["epsilon"], variance)])
-    scale = w.op("rsqrt", [stable])
-    return around, w.broadcast(scale, [feature], x.shape)
+    around = w.term(op.operands[0]) - _of_features(w, op, mean)
+    scale = (w.term(variance) + op.attrs["epsilon"]).unary("rsqrt")
+    return around, _of_features(w, op, scale.value)
 
 
 def _batch_norm_inference(w: Writer, op: Op) -> list[Value]:
-    x, scale, offset, mean, variance = op.operands
-    feature = [op.attrs["feature_index"]]
+    _, scale, offset, mean, variance = op.operands
     around, factor = _normalised(w, op, mean, variance)
-    unit = w.op("multiply", [around, factor])
-    scaled = w.op("multiply", [unit, w.broadcast(scale, feature, x.shape)])
-    return [w.op("add", [scaled, w.broadcast(offset, feature, x.shape)])]
+    scaled = around * factor * _of_features(w, op, scale)
+    return [(scaled + _of_features(w, op, offset)).value]
 
 
 def _others(op: Op) -> tuple[list[int], int]:
@@ -187,42 +179,39 @@ def _others(op: Op) -> tuple[list[int], int]:
 
 
 def _mean(w: Writer, value: Value, dims: list[int], count: int) -> Value:
-    total = _sum(w, value, dims)
-    return w.op("divide", [total, _all(count, total)])
+    return (w.term(_sum(w, value, dims)) / count).value
 
 
 def _batch_norm_training(w: Writer, op: Op) -> list[Value]:
     x, scale, offset = op.operands
     dims, count = _others(op)
     mean = _mean(w, x, dims, count)
-    around = w.op("subtract", [x, w.broadcast(mean, [op.attrs["feature_index"]], x.shape)])
-    variance = _mean(w, w.op("multiply", [around, around]), dims, count)
+    around = w.term(x) - _of_features(w, op, mean)
+    variance = _mean(w, (around * around).value, dims, count)
     inference = Op("batch_norm_inference", [x, scale, offset, mean, variance], op.attrs, op.source)
     return [*_batch_norm_inference(w, inference), mean, variance]
 
 
 def _batch_norm_grad(w: Writer, op: Op) -> list[Value]:
-    x, scale, mean, variance, gradient = op.operands
-    feature = [op.attrs["feature_index"]]
+    _, scale, mean, variance, gradient = op.operands
     dims, count = _others(op)
     around, factor = _normalised(w, op, mean, variance)
-    unit = w.op("multiply", [around, factor])
-    grad_scale = _sum(w, w.op("multiply", [gradient, unit]), dims)
+    unit = around * factor
+    grad_scale = _sum(w, (w.term(gradient) * unit).value, dims)
     grad_offset = _sum(w, gradient, dims)
 
-    def shared(value: Value) -> Value:
-        part = w.op("divide", [value, _all(count, value)])
-        return w.broadcast(part, feature, x.shape)
+    def shared(value: Value) -> Term:
+        return _of_features(w, op, (w.term(value) / count).value)
 
-    centred = w.op("subtract", [gradient, shared(grad_offset)])
-    along_unit = w.op("multiply", [unit, shared(grad_scale)])
-    left = w.op("subtract", [centred, along_unit])
-    outer = w.op("multiply", [w.broadcast(scale, feature, x.shape), factor])
-    return [w.op("multiply", [outer, left]), grad_scale, grad_offset]
+    left = w.term(gradient) - shared(grad_offset) - unit * shared(grad_scale)
+    return [(_of_features(w, op, scale) * factor * left).value, grad_scale, grad_offset]
 
+
+#: Writes the ops that define an op; gives the values that take its results' places.
+Definition = Callable[[Writer, Op], list[Value] | None]
 
 #: Each old op: what it becomes, for the generated table, and how.
-OLD_OPS: dict[str, tuple[str, Callable[[Writer, Op], list[Value]]]] = {
+OLD_OPS: dict[str, tuple[str, Definition]] = {
     "batch_norm_grad": ("arithmetic and reductions", _batch_norm_grad),
     "batch_norm_inference": ("arithmetic", _batch_norm_inference),
     "batch_norm_training": ("arithmetic and reductions", _batch_norm_training),
@@ -249,38 +238,23 @@ DYNAMIC: dict[str, str] = {
 }
 
 
-Form = tuple[list[Op], list[Value]]
+def _dimension_size(w: Writer, op: Op) -> list[Value]:
+    return [number(op.operands[0].shape[op.attrs["dimension"]], (), "i32")]
 
 
-def _dimension_size(op: Op) -> Form | None:
-    size = np.asarray(op.operands[0].shape[op.attrs["dimension"]], np.int32)
-    return [], [splat(size, (), "i32")]
-
-
-def _real_dynamic_slice(op: Op) -> Form | None:
+def _real_dynamic_slice(w: Writer, op: Op) -> list[Value] | None:
     """A window whose size its result's type tells; chlo.scan takes each element so."""
     operand, starts, _, strides = op.operands
     shape = op.results[0].shape
     if strides.const is None or not (strides.const == 1).all():
         return None
-    w = Writer([], op.source)
-    scalars = []
-    for dim in range(len(shape)):
-        scalars.append(w.reshape(w.slice(starts, (dim,), (dim + 1,)), ()))
-    window = w.op("dynamic_slice", [operand, *scalars], {"slice_sizes": shape}, shape=shape)
-    return w.ops, [window]
+    scalars = [w.reshape(w.slice(starts, (d,), (d + 1,)), ()) for d in range(len(shape))]
+    return [w.op("dynamic_slice", [operand, *scalars], {"slice_sizes": shape}, shape=shape)]
 
 
 #: Of `DYNAMIC`, those that are static ops wherever the types of their values have fixed shapes;
 #: None where only refinement can tell.
-STATIC: dict[str, Callable[[Op], Form | None]] = {
+STATIC: dict[str, Definition] = {
     "get_dimension_size": _dimension_size,
     "real_dynamic_slice": _real_dynamic_slice,
 }
-
-
-def expand(op: Op) -> Form:
-    """The ops that define an old op, and the values that take its results' places."""
-    writer = Writer([], op.source)
-    results = OLD_OPS[op.name][1](writer, op)
-    return writer.ops, results

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ from ipujax.compiler.ir import (
     number,
 )
 from ipujax.compiler.ir.traits import TRAITS
-from ipujax.compiler.modules import functions_of, main_of
-from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS, STATIC, expand
+from ipujax.compiler.modules import dictionaries_of, functions_of, main_of
+from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS, STATIC, Definition
 from ipujax.compiler.sources import Sources, name_of, text_of
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
@@ -49,6 +50,7 @@ WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_gener
 _WIDE = ("f64>", "i64>")
 
 Environment = dict[Any, Any]
+Handler = Callable[[Any, Environment, Block], object]
 
 #: Loops and branches inside each other: as many as the engine's threads have stack for, many times.
 MAX_REGIONS = 1000
@@ -84,8 +86,8 @@ class Reader:
         self._call_sources: list[Source] = [NO_SOURCE]
         self._special = self._make_special()
 
-    def _make_special(self) -> dict[str, Callable[[Any, Environment, Block], None]]:
-        special: dict[str, Callable[[Any, Environment, Block], None]] = {
+    def _make_special(self) -> dict[str, Handler]:
+        special: dict[str, Handler] = {
             "func.call": self._read_call,
             "stablehlo.composite": self._read_composite,
             "stablehlo.constant": self._read_constant,
@@ -95,7 +97,8 @@ class Reader:
             "stablehlo.get_tuple_element": self._read_tuple_element,
             "sdy.manual_computation": self._read_manual,
         }
-        special.update({f"stablehlo.{name}": self._read_old_op for name in OLD_OPS})
+        for name, (_, definition) in OLD_OPS.items():
+            special[f"stablehlo.{name}"] = partial(self._read_as_defined, definition)
         special.update({f"stablehlo.{name}": self._read_dynamic for name in DYNAMIC})
         special.update(dict.fromkeys(RENAMES, self._read_rename))
         special.update(dict.fromkeys(SKIPPED, lambda op, env, block: None))
@@ -109,23 +112,23 @@ class Reader:
 
     def read(self) -> Program:
         """The program of `main`, with the dtypes it was written in."""
-        main = self._main
-        entry = main.regions[0].blocks[0]
-        block = Block()
+        entry = self._main.regions[0].blocks[0]
         env: Environment = {}
-        for argument in entry.arguments:
-            shape, dtype = self._type(argument.type)
-            env[argument] = Value(shape, dtype)
-            block.args.append(env[argument])
+        block = Block(self._read_arguments(entry, env))
         self._read_block(entry, env, block)
         return Program(
             name=self._name,
             main=block,
-            parameters=self._read_parameters(main, entry, block),
-            result_names=_result_names(main, len(block.results)),
+            parameters=self._read_parameters(entry, block),
+            result_names=_result_names(self._main, len(block.results)),
         )
 
     # Ops -----------------------------------------------------------------------------------------
+
+    def _read_arguments(self, mlir_block: Any, env: Environment) -> list[Value]:
+        for argument in mlir_block.arguments:
+            env[argument] = Value(*self._type(argument.type))
+        return [env[argument] for argument in mlir_block.arguments]
 
     def _read_block(self, mlir_block: Any, env: Environment, block: Block) -> None:
         special = self._special
@@ -140,10 +143,10 @@ class Reader:
 
     def _read_op(self, operation: Any, name: str, env: Environment, block: Block) -> Op:
         op = Op(
-            name[10:] if name.startswith("stablehlo.") else name,
+            name.removeprefix("stablehlo."),
             [env[value] for value in operation.operands],
             self._attributes.of(operation),
-            self._sources.of(operation, self._call_sources[-1]),
+            self._source(operation),
         )
         for result in operation.results:
             shape, dtype = self._type(result.type)
@@ -155,24 +158,26 @@ class Reader:
         block.ops.append(op)
         return op
 
-    def _read_old_op(self, operation: Any, env: Environment, block: Block) -> None:
-        op = self._read_op(operation, operation.name, env, block)
-        block.ops.pop()
-        ops, results = expand(op)
-        block.ops += ops
+    def _source(self, operation: Any) -> Source:
+        return self._sources.of(operation, self._call_sources[-1])
+
+    def _read_as_defined(
+        self, definition: Definition, operation: Any, env: Environment, block: Block
+    ) -> bool:
+        """Whether the op's definition, which is read in its place, holds for it."""
+        op = self._read_op(operation, operation.name, env, Block())
+        results = definition(Writer(block.ops, op.source), op)
+        if results is None:
+            return False
         env.update(zip(operation.results, results, strict=True))
+        return True
 
     def _read_dynamic(self, operation: Any, env: Environment, block: Block) -> None:
         name = operation.name.removeprefix("stablehlo.")
-        form = None
-        if name in STATIC:
-            with suppress(NeedsRefinement):
-                form = STATIC[name](self._read_op(operation, operation.name, env, Block()))
-        if form is None:
-            source = self._sources.of(operation, self._call_sources[-1])
-            raise NeedsRefinement(name, source.line)
-        block.ops += form[0]
-        env.update(zip(operation.results, form[1], strict=True))
+        with suppress(NeedsRefinement):
+            if name in STATIC and self._read_as_defined(STATIC[name], operation, env, block):
+                return
+        raise NeedsRefinement(name, self._source(operation).line)
 
     def _read_rng(self, operation: Any, env: Environment, block: Block) -> None:
         """Its last operand is the shape, which the result has too."""
@@ -187,17 +192,13 @@ class Reader:
         env[operation.results[0]] = env[operation.operands[0]][index]
 
     def _read_region(self, region: Any, env: Environment) -> Block:
-        inner = Block()
         if not len(region.blocks):
-            return inner
+            return Block()
         if self._num_regions_open == MAX_REGIONS:
             raise too_deep(f"more than {MAX_REGIONS} loops and branches inside each other")
         self._num_regions_open += 1
         mlir_block = region.blocks[0]
-        for argument in mlir_block.arguments:
-            shape, dtype = self._type(argument.type)
-            env[argument] = Value(shape, dtype)
-            inner.args.append(env[argument])
+        inner = Block(self._read_arguments(mlir_block, env))
         self._read_block(mlir_block, env, inner)
         self._num_regions_open -= 1
         return inner
@@ -235,7 +236,7 @@ class Reader:
             env[result] = number(0, shape, dtype)
 
     def _read_device_id(self, operation: Any, env: Environment, block: Block) -> None:
-        env[operation.results[0]] = Value((), "ui32", const=np.zeros((), np.uint32))
+        env[operation.results[0]] = number(0, (), "ui32")
 
     def _read_constant(self, operation: Any, env: Environment, block: Block) -> None:
         result = operation.results[0]
@@ -244,8 +245,6 @@ class Reader:
             const = complex_elements(operation, dtype, shape)
         else:
             const = elements(operation.attributes["value"])
-        if const.size == 0 and dtype in DTYPES:
-            const = np.zeros(shape, DTYPES[dtype].numpy)
         env[result] = Value(shape, dtype, const=const)
 
     def _read_call(self, operation: Any, env: Environment, block: Block) -> None:
@@ -283,7 +282,7 @@ class Reader:
         comparator = self._read_region(self._functions[callee].regions[0], env)
         arrays = [env[value] for value in operation.operands][: len(operation.results)]
         dimension = attrs["mhlo.backend_config"]["reduction_dim"]
-        source = self._sources.of(operation, self._call_sources[-1])
+        source = self._source(operation)
         how = {"dimension": dimension, "is_stable": True}
         sort = Op("sort", arrays, how, source, [comparator])
         block.ops.append(sort)
@@ -295,7 +294,7 @@ class Reader:
     def _read_manual(self, operation: Any, env: Environment, block: Block) -> None:
         """A manual computation over one device is its body."""
         body = operation.regions[0].blocks[0]
-        self._splice(body, list(operation.operands), operation, env, block)
+        self._splice(body, operation, env, block, scope=env)
 
     def _inline(self, callee: str, call: Any, env: Environment, block: Block) -> None:
         if callee in self._calls_open:
@@ -309,29 +308,20 @@ class Reader:
                 f"[read] needs @{callee}; got a module without it. Export the whole module."
             )
         self._calls_open.append(callee)
-        self._call_sources.append(self._sources.of(call, self._call_sources[-1]))
-        inner: Environment = {}
-        self._splice(function.regions[0].blocks[0], list(call.operands), call, env, block, inner)
+        self._call_sources.append(self._source(call))
+        self._splice(function.regions[0].blocks[0], call, env, block, scope={})
         self._call_sources.pop()
         self._calls_open.pop()
 
     def _splice(
-        self,
-        body: Any,
-        operands: Sequence[Any],
-        call: Any,
-        env: Environment,
-        block: Block,
-        inner: Environment | None = None,
+        self, body: Any, call: Any, env: Environment, block: Block, scope: Environment
     ) -> None:
-        """Reads `body` in the caller's place; a function sees nothing of its caller (`inner`)."""
-        scope = env if inner is None else inner
-        for argument, operand in zip(body.arguments, operands, strict=True):
+        """Reads `body` in the caller's place; in `scope`: a function sees nothing of its caller."""
+        for argument, operand in zip(body.arguments, call.operands, strict=True):
             scope[argument] = env[operand]
         outer_results, block.results = block.results, []
         self._read_block(body, scope, block)
-        for result, value in zip(call.results, block.results, strict=True):
-            env[result] = value
+        env.update(zip(call.results, block.results, strict=True))
         block.results = outer_results
 
     # Types ---------------------------------------------------------------------------------------
@@ -352,16 +342,16 @@ class Reader:
 
     # Signature -----------------------------------------------------------------------------------
 
-    def _read_parameters(self, main: Any, entry: Any, block: Block) -> list[Parameter]:
+    def _read_parameters(self, entry: Any, block: Block) -> list[Parameter]:
+        main = self._main
         _check_layouts("argument", main, "arg_attrs", block.args)
         _check_layouts("result", main, "res_attrs", block.results)
         parameters = [
             Parameter(name_of(argument.location) or f"argument {index}")
             for index, argument in enumerate(entry.arguments)
         ]
-        if "arg_attrs" not in main.attributes:
-            return parameters
-        for parameter, dictionary in zip(parameters, main.attributes["arg_attrs"], strict=True):
+        given = dictionaries_of(main, "arg_attrs")
+        for parameter, dictionary in zip(parameters, given, strict=False):
             if "tf.aliasing_output" in dictionary:
                 parameter.donated = True
                 parameter.alias = dictionary["tf.aliasing_output"].value
@@ -379,24 +369,21 @@ class Reader:
 def _result_names(main: Any, count: int) -> list[str]:
     """As JAX calls them: "result['loss']"."""
     names = [f"result {index}" for index in range(count)]
-    if "res_attrs" in main.attributes:
-        for index, dictionary in enumerate(main.attributes["res_attrs"]):
-            if "jax.result_info" in dictionary:
-                names[index] = text_of(dictionary["jax.result_info"]) or names[index]
+    for index, dictionary in enumerate(dictionaries_of(main, "res_attrs")):
+        if "jax.result_info" in dictionary:
+            names[index] = text_of(dictionary["jax.result_info"]) or names[index]
     return names
 
 
 def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
     """Refuses arguments and results in another layout; results in another memory, too."""
-    if name not in main.attributes:
-        return
-    for index, (value, given) in enumerate(zip(values, main.attributes[name], strict=True)):
+    for index, given in enumerate(dictionaries_of(main, name)):
         # By name, not one after another: the bindings end the process over a name that is no UTF-8.
         if "mhlo.memory_kind" in given and what == "result":
             placement.check_memory(f"{what} {index}", text_of(given["mhlo.memory_kind"]))
         if "mhlo.layout_mode" in given:
             layout = text_of(given["mhlo.layout_mode"])
-            placement.check_layout(f"{what} {index}", layout, len(value.shape))
+            placement.check_layout(f"{what} {index}", layout, len(values[index].shape))
 
 
 def _check_placement(target: str, operation: Any) -> None:

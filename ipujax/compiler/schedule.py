@@ -10,6 +10,7 @@ user's order.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable
 
 from ipujax.compiler.ir import Block, Op, Program, Value, blocks_run, has_effect, inputs_of
@@ -50,7 +51,10 @@ class _Scheduler:
         self.root: dict[Value, Value] = {}
         self.readers: dict[Value, set[int]] = {}
         self.inputs: list[list[Value]] = []
-        self.allocated = [self._allocated(op) for op in self.ops]
+        self.allocated = [
+            0 if op.traits.view else sum(value.size_bytes for value in op.results)
+            for op in self.ops
+        ]
         self._connect()
         self._order_effects()
         self._order_updates(ties)
@@ -77,12 +81,9 @@ class _Scheduler:
             self.inputs.append(roots)
 
     def _order_effects(self) -> None:
-        last = None
-        for index, op in enumerate(self.ops):
-            if has_effect(op):
-                if last is not None:
-                    self._before(last, index)
-                last = index
+        effects = [index for index, op in enumerate(self.ops) if has_effect(op)]
+        for first, second in itertools.pairwise(effects):
+            self._before(first, second)
 
     def _order_updates(self, ties: Iterable[tuple[Value, Value]]) -> None:
         for index, op in enumerate(self.ops):
@@ -135,10 +136,6 @@ class _Scheduler:
                     heapq.heappush(ready, user)
         return order
 
-    @staticmethod
-    def _allocated(op: Op) -> int:
-        return 0 if op.traits.view else sum(value.size_bytes for value in op.results)
-
     def _uses(self) -> dict[Value, set[int]]:
         """For each root value of the block the ops that need it; results are always needed."""
         uses: dict[Value, set[int]] = {}
@@ -156,27 +153,21 @@ class _Scheduler:
         for index in order:
             live += self.allocated[index]
             peak = max(peak, live)
-            for root in set(self.inputs[index]):
-                left = uses.get(root)
-                if left is not None:
-                    left.discard(index)
-                    if not left:
-                        live -= root.size_bytes
+            for root in set(self.inputs[index]) & uses.keys():
+                uses[root].discard(index)
+                if not uses[root]:
+                    live -= root.size_bytes
         return peak
 
     def _greedily(self) -> list[int]:
         """Always the ready op that adds the fewest bytes; among equals the user's first."""
         uses = self._uses()
-        allocated = self.allocated
         waiting = [len(needs) for needs in self.needs]
 
         def added(index: int) -> int:
-            freed = 0
-            for root in set(self.inputs[index]):
-                left = uses.get(root)
-                if left is not None and len(left) == 1:
-                    freed += root.size_bytes
-            return allocated[index] - freed
+            known = set(self.inputs[index]) & uses.keys()
+            freed = sum(root.size_bytes for root in known if len(uses[root]) == 1)
+            return self.allocated[index] - freed
 
         ready = [(added(i), i) for i, count in enumerate(waiting) if count == 0]
         heapq.heapify(ready)
@@ -188,14 +179,12 @@ class _Scheduler:
                 continue
             done[index] = True
             order.append(index)
-            for root in set(self.inputs[index]):
-                left = uses.get(root)
-                if left is not None:
-                    left.discard(index)
-                    if len(left) == 1:
-                        (last,) = left
-                        if last >= 0 and waiting[last] == 0:
-                            heapq.heappush(ready, (added(last), last))
+            for root in set(self.inputs[index]) & uses.keys():
+                uses[root].discard(index)
+                if len(uses[root]) == 1:
+                    (last,) = uses[root]
+                    if last >= 0 and waiting[last] == 0:
+                        heapq.heappush(ready, (added(last), last))
             for user in self.users[index]:
                 waiting[user] -= 1
                 if waiting[user] == 0:

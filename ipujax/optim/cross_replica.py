@@ -8,7 +8,8 @@ import jax
 
 from ipujax.api.collectives import cross_replica_sum
 from ipujax.api.replicas import AxisName, resolve
-from ipujax.optim.wrap import around, check_choice, check_not_summed
+from ipujax.errors import ConfigError, check_choice
+from ipujax.optim.wrap import check_not_summed, extended
 
 if TYPE_CHECKING:
     import optax
@@ -42,17 +43,15 @@ def cross_replica(
         >>> print(updates)
         [-1.5 -1.5 -1.5 -1.5]
     """
-    check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
+    check_choice(WHERE, "reduction", reduction, ("mean", "sum"), ConfigError)
+    inner = extended(WHERE, tx)
 
-    def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:
-        def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
-            replicas = resolve(WHERE, axis_name, replica_group_size)
-            check_not_summed(WHERE, grads, replicas.axis_name)
-            total = cross_replica_sum(grads, replica_group_size, axis_name=replicas.axis_name)
-            if reduction == "mean":
-                total = jax.tree.map(lambda leaf: leaf / replicas.size, total)
-            return inner.update(total, state, params, **extra)
+    def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        replicas = resolve(WHERE, axis_name, replica_group_size)
+        check_not_summed(WHERE, grads, replicas.axis_name)
+        total = cross_replica_sum(grads, replica_group_size, axis_name=replicas.axis_name)
+        if reduction == "mean":
+            total = jax.tree.map(lambda leaf: leaf / replicas.size, total)
+        return inner.update(total, state, params, **extra)
 
-        return inner.init, update
-
-    return around(WHERE, tx, build)
+    return inner._replace(update=update)

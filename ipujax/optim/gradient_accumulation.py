@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.errors import ConfigError
-from ipujax.optim.wrap import around, check_choice
+from ipujax.errors import ConfigError, check_choice
+from ipujax.optim.wrap import extended
 
 if TYPE_CHECKING:
     import optax
@@ -59,7 +59,7 @@ def gradient_accumulation(
         >>> print(updates)
         [-2. -3.]
     """
-    check_choice(WHERE, "reduction", reduction, REDUCTIONS)
+    check_choice(WHERE, "reduction", reduction, REDUCTIONS, ConfigError)
     is_number = isinstance(num_micro_batches, int) and not isinstance(num_micro_batches, bool)
     if not is_number or num_micro_batches < 1:
         raise ConfigError(
@@ -67,35 +67,33 @@ def gradient_accumulation(
             "Pass the number of micro-batches for each update."
         )
     dtype_of = _dtype_function(dtype)
+    inner = extended(WHERE, tx)
 
-    def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:
-        def init(params: Any) -> GradientAccumulationState:
-            zeros = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=dtype_of(p)), params)
-            return GradientAccumulationState(jnp.zeros((), jnp.int32), zeros, inner.init(params))
+    def init(params: Any) -> GradientAccumulationState:
+        zeros = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=dtype_of(p)), params)
+        return GradientAccumulationState(jnp.zeros((), jnp.int32), zeros, inner.init(params))
 
-        def update(
-            grads: Any, state: GradientAccumulationState, params: Any = None, **extra: Any
-        ) -> tuple[Any, GradientAccumulationState]:
-            accumulated = _accumulate(state, grads, reduction)
+    def update(
+        grads: Any, state: GradientAccumulationState, params: Any = None, **extra: Any
+    ) -> tuple[Any, GradientAccumulationState]:
+        accumulated = _accumulate(state, grads, reduction)
 
-            def act() -> tuple[Any, Any, Any]:
-                scale = num_micro_batches if reduction == "mean" else 1
-                whole = jax.tree.map(lambda a, g: (a / scale).astype(g.dtype), accumulated, grads)
-                updates, new = inner.update(whole, state.inner, params, **extra)
-                return updates, jax.tree.map(_zeros, accumulated), new
+        def act() -> tuple[Any, Any, Any]:
+            scale = num_micro_batches if reduction == "mean" else 1
+            whole = jax.tree.map(lambda a, g: (a / scale).astype(g.dtype), accumulated, grads)
+            updates, new = inner.update(whole, state.inner, params, **extra)
+            return updates, jax.tree.map(_zeros, accumulated), new
 
-            def wait() -> tuple[Any, Any, Any]:
-                updates = jax.tree.map(_zeros, jax.eval_shape(act)[0])
-                return updates, accumulated, state.inner
+        def wait() -> tuple[Any, Any, Any]:
+            updates = jax.tree.map(_zeros, jax.eval_shape(act)[0])
+            return updates, accumulated, state.inner
 
-            last = state.micro_step + 1 >= num_micro_batches
-            updates, accumulated, new = lax.cond(last, act, wait)
-            step = jnp.where(last, 0, state.micro_step + 1)
-            return updates, GradientAccumulationState(step, accumulated, new)
+        last = state.micro_step + 1 >= num_micro_batches
+        updates, accumulated, new = lax.cond(last, act, wait)
+        step = jnp.where(last, 0, state.micro_step + 1)
+        return updates, GradientAccumulationState(step, accumulated, new)
 
-        return init, update
-
-    return around(WHERE, tx, build)
+    return inner._replace(init=init, update=update)
 
 
 def _dtype_function(dtype: AccumulatorDtype) -> Callable[[Any], Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ipujax.errors import ConfigError
-from ipujax.optim.wrap import around
+from ipujax.optim.wrap import extended
 
 if TYPE_CHECKING:
     import optax
@@ -34,15 +34,13 @@ def map_gradient(
         >>> print(updates)
         [-2. -3.]
     """
+    inner = extended(WHERE, tx)
 
-    def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:
-        def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
-            if params is None:
-                raise ConfigError(
-                    f"[{WHERE}] needs parameters; got none. Call update(grads, state, params)."
-                )
-            return inner.update(jax.tree.map(fn, grads, params), state, params, **extra)
+    def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        if params is None:
+            raise ConfigError(
+                f"[{WHERE}] needs parameters; got none. Call update(grads, state, params)."
+            )
+        return inner.update(jax.tree.map(fn, grads, params), state, params, **extra)
 
-        return inner.init, update
-
-    return around(WHERE, tx, build)
+    return inner._replace(update=update)

@@ -10,7 +10,8 @@ from jax import lax
 
 from ipujax.api.reduce_scatter import own_part, reduce_scatter
 from ipujax.api.replicas import AxisName, Replicas, resolve
-from ipujax.optim.wrap import around, check_choice, check_not_summed
+from ipujax.errors import ConfigError, check_choice
+from ipujax.optim.wrap import check_not_summed, extended
 
 if TYPE_CHECKING:
     import optax
@@ -50,25 +51,23 @@ def shard_state(
         >>> state[0].mu["w"].shape  # [R, ceil(n / R)]
         (4, 2)
     """
-    check_choice(WHERE, "reduction", reduction, ("mean", "sum"))
+    check_choice(WHERE, "reduction", reduction, ("mean", "sum"), ConfigError)
     op = "mean" if reduction == "mean" else "add"
+    inner = extended(WHERE, tx)
 
-    def build(inner: optax.GradientTransformationExtraArgs) -> tuple[Any, Any]:
-        def init(params: Any) -> Any:
-            replicas = resolve(WHERE, axis_name)
-            return inner.init(jax.tree.map(lambda p: _part(p, replicas), params))
+    def init(params: Any) -> Any:
+        replicas = resolve(WHERE, axis_name)
+        return inner.init(jax.tree.map(lambda p: _part(p, replicas), params))
 
-        def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
-            replicas = resolve(WHERE, axis_name)
-            check_not_summed(WHERE, grads, replicas.axis_name)
-            parts = reduce_scatter(grads, op, axis_name=replicas.axis_name)
-            own = None if params is None else jax.tree.map(lambda p: _part(p, replicas), params)
-            updates, state = inner.update(parts, state, own, **extra)
-            return jax.tree.map(lambda u, g: _whole(u, g, replicas), updates, grads), state
+    def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        replicas = resolve(WHERE, axis_name)
+        check_not_summed(WHERE, grads, replicas.axis_name)
+        parts = reduce_scatter(grads, op, axis_name=replicas.axis_name)
+        own = None if params is None else jax.tree.map(lambda p: _part(p, replicas), params)
+        updates, state = inner.update(parts, state, own, **extra)
+        return jax.tree.map(lambda u, g: _whole(u, g, replicas), updates, grads), state
 
-        return init, update
-
-    return around(WHERE, tx, build)
+    return inner._replace(init=init, update=update)
 
 
 def _part(x: jax.Array, replicas: Replicas) -> jax.Array:

@@ -1,8 +1,7 @@
-"""Building one optax transformation around another, and checks of its arguments."""
+"""The optax transformations that ours are built around, and checks of what they are given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,12 +13,8 @@ if TYPE_CHECKING:
     import optax
 
 
-def around(
-    where: str,
-    tx: optax.GradientTransformation,
-    build: Callable[[optax.GradientTransformationExtraArgs], tuple[Any, Any]],
-) -> optax.GradientTransformationExtraArgs:
-    """The transformation whose (init, update) `build` makes from the inner one.
+def extended(where: str, tx: optax.GradientTransformation) -> optax.GradientTransformationExtraArgs:
+    """The transformation, with an `update` that takes further arguments.
 
     Raises:
         ConfigError: `tx` is not an optax transformation.
@@ -31,17 +26,7 @@ def around(
             f"[{where}] needs an optax.GradientTransformation; got {tx!r}. "
             "Pass one, such as optax.adam(1e-3)."
         )
-    init, update = build(optax.with_extra_args_support(tx))
-    return optax.GradientTransformationExtraArgs(init, update)
-
-
-def check_choice(where: str, name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuses a value that is not one of `choices`."""
-    if value not in choices:
-        raise ConfigError(
-            f"[{where}] needs {name} to be one of {', '.join(choices)}; got {value!r}. "
-            "Use one of these."
-        )
+    return optax.with_extra_args_support(tx)
 
 
 def check_not_summed(where: str, grads: Any, axis_name: Any) -> None:

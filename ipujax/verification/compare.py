@@ -36,9 +36,11 @@ def tolerance_of(dtype: Any, whole_program: bool) -> float:
     return whole if whole_program else single
 
 
-def difference(ours: Any, theirs: Any, rtol: float) -> Difference | None:
-    """Where `ours` differs from `theirs` by more than `rtol`; None if nowhere."""
+def difference(ours: Any, theirs: Any, rtol: float | None = None) -> Difference | None:
+    """Where `ours` differs from `theirs` by more than `rtol`, else than one op may; or None."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if rtol is None:
+        rtol = tolerance_of(theirs.dtype, whole_program=False)
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         what = f"{ours.dtype}{list(ours.shape)} instead of {theirs.dtype}{list(theirs.shape)}"
         return Difference(what, np.nan, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
 from ipujax import jax_compat
-from ipujax.verification.literals import array_of
+from ipujax.compiler.elements import elements
+from ipujax.compiler.modules import main_of, ops_in
 from ipujax.verification.slices import lower_calls
 
 #: Ops and custom calls that return their operand.
@@ -27,7 +28,8 @@ def interpret(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
     with module.context:
         _each(module.operation, _copy_scattered)
         complex_at = _split_complex_results(module)
-    parts = [array_of(result) for result in jax_compat.evaluate_module(module, arrays)]
+    # A splat has stride 0: callers get arrays of their own.
+    parts = [np.array(elements(part)) for part in jax_compat.evaluate_module(module, arrays)]
     results = []
     for is_complex in complex_at:
         real = parts.pop(0)
@@ -37,15 +39,9 @@ def interpret(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
 
 def _each(op: Any, change: Callable[[Any], None]) -> None:
     """Calls `change`, which may erase or add ops, with every op inside `op`."""
-    for inner in list(_inside(op)):
+    for inner in list(ops_in(op)):
         _each(inner, change)
         change(inner)
-
-
-def _inside(op: Any) -> Iterator[Any]:
-    for region in op.regions:
-        for block in region.blocks:
-            yield from (inner.operation for inner in block.operations)
 
 
 def _drop_sharding(op: Any) -> None:
@@ -73,7 +69,7 @@ def _split_complex_results(module: Any) -> list[bool]:
 
     The interpreter's bindings crash on complex results.
     """
-    (main,) = [op for op in module.body.operations if op.attributes["sym_name"].value == "main"]
+    main = main_of(module).opview
     back = list(main.entry_block.operations)[-1]
     values = list(back.operands)
     is_complex = [str(v.type.element_type).startswith("complex") for v in values]

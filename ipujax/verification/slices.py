@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
 from ipujax import jax_compat
+from ipujax.compiler.modules import functions_of, main_of, ops_in
 
 #: Ops without operands, which are copied into a piece instead of becoming parameters.
 _COPIED = frozenset({"stablehlo.constant", "stablehlo.iota"})
@@ -58,21 +59,19 @@ def lower_calls(module: Any, legalise: bool = True) -> None:
 def main_block(module: Any) -> Any:
     """The only block of `main`, after inlining calls in place."""
     lower_calls(module, legalise=False)
-    for op in module.body.operations:
-        if op.operation.name == "func.func" and op.attributes["sym_name"].value == "main":
-            return op.regions[0].blocks[0]
-    raise ValueError("the module has no function main")
+    return main_of(module).regions[0].blocks[0]
 
 
 def function_block(call: Any) -> Any:
     """The block of the called function."""
-    module = call
-    while module.name != "builtin.module":
-        module = module.parent
-    functions = module.regions[0].blocks[0].operations
     name = call.attributes["callee"].value
-    (found,) = [op for op in functions if op.attributes["sym_name"].value == name]
-    return found.regions[0].blocks[0]
+    return functions_of(_module_around(call))[name].regions[0].blocks[0]
+
+
+def _module_around(op: Any) -> Any:
+    while op.operation.name != "builtin.module":
+        op = op.operation.parent
+    return op
 
 
 def body_ops(block: Any) -> list[Any]:
@@ -105,9 +104,7 @@ def piece(block: Any, results: Sequence[Any], cut: Callable[[Any], bool]) -> Pie
         cut: whether a value of the block becomes a parameter.
     """
     chosen, inputs = _needed(block, results, cut)
-    outer = block.owner
-    while outer.operation.name != "builtin.module":
-        outer = outer.operation.parent
+    outer = _module_around(block.owner)
     with outer.operation.context, ir.Location.unknown():
         module = ir.Module.create()
         module.operation.attributes["sym_name"] = ir.StringAttr.get("piece")
@@ -150,11 +147,8 @@ def _needed(
             # No result of a chosen op may become a parameter.
             seen.update(op.results)
             work += [(v, False) for v in used(op)]
-    return [chosen[k] for k in sorted(chosen)], [v for v in inputs if v not in _made(chosen)]
-
-
-def _made(chosen: dict[int, Any]) -> set[Any]:
-    return {value for op in chosen.values() for value in op.results}
+    made = {value for op in chosen.values() for value in op.results}
+    return [chosen[k] for k in sorted(chosen)], [v for v in inputs if v not in made]
 
 
 def _is_cut(op: Any, value: Any, cut: Callable[[Any], bool]) -> bool:
@@ -164,35 +158,24 @@ def _is_cut(op: Any, value: Any, cut: Callable[[Any], bool]) -> bool:
 def used(op: Any) -> Iterator[Any]:
     """The operands of an op, and the outside values that its regions use."""
     yield from op.operands
-    inside: set[Any] = set()
-    for region in op.regions:
-        for block in region.blocks:
-            inside.update(block.arguments)
-            for inner in block.operations:
-                inside.update(inner.operation.results)
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from (v for v in used(inner.operation) if v not in inside)
+    inside = {v for region in op.regions for block in region.blocks for v in block.arguments}
+    for inner in ops_in(op):
+        inside.update(inner.results)
+    for inner in ops_in(op):
+        yield from (v for v in used(inner) if v not in inside)
 
 
 def _replace(op: Any, known: dict[Any, Any]) -> None:
     for k, value in enumerate(op.operands):
         if value in known:
             op.operands[k] = known[value]
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _replace(inner.operation, known)
+    for inner in ops_in(op):
+        _replace(inner, known)
 
 
 def _copy_functions(module: Any, ops: Iterable[Any]) -> None:
     """Copies the functions that composites among `ops` refer to, directly or indirectly."""
-    functions = {
-        op.attributes["sym_name"].value: op.operation
-        for op in module.operation.regions[0].blocks[0].operations
-        if op.operation.name == "func.func"
-    }
+    functions = functions_of(module)
     work, copied = [_symbols(op) for op in ops], set[str]()
     while work:
         for name in work.pop() & functions.keys() - copied:

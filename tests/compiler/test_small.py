@@ -33,6 +33,13 @@ def test_all_values_are_legal():
     assert all(value.dtype in DTYPES for value in values)
 
 
+def test_constants_without_elements_keep_their_shape():
+    for array in (F8, I4):
+        empty = np.zeros((0, 3), array.dtype)
+        program = _widened(lambda empty=empty: lax.concatenate([empty, empty], 0))
+        assert [v.const.shape for v in find(program, "concatenate").operands] == [(0, 3)] * 2
+
+
 def test_moves_and_choices_are_not_rounded():
     assert "round_nearest_even" not in names(_widened(lambda x: lax.max(x[::-1], x), F8).main)
     assert names(_widened(lambda x: x * x, F8).main).count("round_nearest_even") == 1

@@ -28,6 +28,7 @@ class SmallFloat:
     largest: float
     kind: str
     bits: int = 8
+    held: str = "f32"
 
     @property
     def bias(self) -> int:

@@ -14,11 +14,13 @@ from ipujax.compiler.ir.program import blocks_run as blocks_run
 from ipujax.compiler.ir.program import captured as captured
 from ipujax.compiler.ir.program import combiner_of as combiner_of
 from ipujax.compiler.ir.program import constant as constant
+from ipujax.compiler.ir.program import converted as converted
 from ipujax.compiler.ir.program import has_effect as has_effect
 from ipujax.compiler.ir.program import inputs_of as inputs_of
 from ipujax.compiler.ir.program import number as number
 from ipujax.compiler.ir.program import number_of as number_of
 from ipujax.compiler.ir.program import splat as splat
+from ipujax.compiler.ir.program import splat_of as splat_of
 from ipujax.compiler.ir.program import walk_blocks as walk_blocks
 from ipujax.compiler.ir.program import walk_ops as walk_ops
 from ipujax.compiler.ir.program import walk_values as walk_values

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir.program import Op, Value, constant, splat
+from ipujax.compiler.ir.program import Op, Value, constant, splat, splat_of
 from ipujax.compiler.ir.traits import traits_of
 
 MAX_ELEMENTS = 64
@@ -64,10 +64,9 @@ def identity_of(name: str, dtype: np.dtype) -> Any:
 
 def is_identity(value: Value, name: str) -> bool:
     """Whether the value is a constant that changes nothing where the op combines with it."""
-    if not value.is_splat or value.const is None:
-        return False
-    identity = identity_of(name, value.const.dtype)
-    return identity is not None and bool(value.const.flat[0] == identity)
+    found = splat_of(value)
+    identity = None if found is None else identity_of(name, found.dtype)
+    return identity is not None and bool(found == identity)
 
 
 def fold_elementwise(op: Op) -> list[Value] | None:

@@ -7,7 +7,7 @@ of 1,000 ops is read once from MLIR into this, and every pass after it costs mic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,16 +177,28 @@ def splat(scalar: np.ndarray, shape: Shape, dtype: str) -> Value:
     return Value(shape, dtype, const=np.broadcast_to(scalar.reshape(()), shape))
 
 
+def converted(value: Value, dtype: str, convert: Callable[[np.ndarray], np.ndarray]) -> Value:
+    """The constant with other elements, of the dtype's numpy type; a splat stays one."""
+    assert value.const is not None, value
+    const = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
+    return Value(value.shape, dtype, const=np.broadcast_to(convert(const), value.shape))
+
+
 def number(scalar: float, shape: Shape, dtype: str) -> Value:
     """The same from a Python number."""
     return splat(np.asarray(scalar, DTYPES[dtype].numpy), shape, dtype)
+
+
+def splat_of(value: Value) -> Any:
+    """The one number that all elements of a constant are; None for other values."""
+    return value.const.flat[0] if value.is_splat and value.const is not None else None
 
 
 def number_of(value: Value) -> Any:
     """The one number that all elements are, where that is known: a constant, perhaps broadcast."""
     while value.op is not None and value.op.name == "broadcast_in_dim":
         value = value.op.operands[0]
-    return value.const.flat[0] if value.is_splat and value.const is not None else None
+    return splat_of(value)
 
 
 def walk_blocks(block: Block) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ipujax.compiler.ir.program import NO_SOURCE, Block, Op, Program, Seen, Value
 from ipujax.compiler.ir.writer import Writer
+from ipujax.errors import UnsupportedOpError
 
 #: (rewriter, op) -> the values that take the places of the op's results; None: the op stays.
 Rule = Callable[[Any, Op], Sequence[Value] | None]
@@ -34,6 +35,7 @@ class Rewriter(Writer):
             self.rules = rules  # type: ignore[misc]
 
     def program(self, program: Program) -> Program:
+        self.options = program.options
         self.block(program.main)
         return program
 
@@ -84,6 +86,10 @@ class Rewriter(Writer):
 class Legaliser(Rewriter, ABC):
     """Holds values of some types in another way; callers and Python see them as they were."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[tuple[str, str, str]] = []
+
     @abstractmethod
     def enters(self, value: Value) -> Value:
         """What stands for the value outside; within, the value is what it enters as."""
@@ -111,7 +117,13 @@ class Legaliser(Rewriter, ABC):
         self.block(main)
         self.ops = main.ops = entry + main.ops
         main.results = [self.leaves(value) for value in results]
+        if self.refused:
+            raise UnsupportedOpError(self.refused)
         return program
+
+    def refuse(self, op: Op, reason: str) -> None:
+        """The program is refused when all such ops are known."""
+        self.refused.append((op.name, reason, op.source.line))
 
     def callback(self, op: Op) -> None:
         """Python takes and gives arrays as callers do."""

@@ -8,7 +8,7 @@ x, y = w.term(a), w.term(b)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
@@ -96,6 +96,18 @@ def combiner(name: str, dtype: str, source: Source) -> Block:
     return block
 
 
+def _unary(name: str) -> Callable[[Term], Term]:
+    return lambda self: self.unary(name)
+
+
+def _binary(name: str) -> Callable[[Term, Term | float], Term]:
+    return lambda self, other: self.binary(name, other)
+
+
+def _comparison(direction: str) -> Callable[[Term, Term | float], Term]:
+    return lambda self, other: self.compare(direction, other)
+
+
 class Term:
     """A value with Python's operators. Plain numbers become constants of its shape and dtype."""
 
@@ -130,66 +142,37 @@ class Term:
         return self if dtype == self.dtype else self.unary("convert", dtype)
 
     def bitcast(self, dtype: str) -> Term:
-        return self.unary("bitcast_convert", dtype)
+        return self if dtype == self.dtype else self.unary("bitcast_convert", dtype)
 
-    def __add__(self, other: Term | float) -> Term:
-        return self.binary("add", other)
-
-    def __sub__(self, other: Term | float) -> Term:
-        return self.binary("subtract", other)
+    __add__ = _binary("add")
+    __sub__ = _binary("subtract")
+    __mul__ = _binary("multiply")
+    __truediv__ = _binary("divide")
+    __and__ = _binary("and")
+    __or__ = _binary("or")
+    __lshift__ = _binary("shift_left")
 
     def __rsub__(self, other: float) -> Term:
         return self.like(other) - self
 
-    def __mul__(self, other: Term | float) -> Term:
-        return self.binary("multiply", other)
-
-    def __truediv__(self, other: Term | float) -> Term:
-        return self.binary("divide", other)
-
     def __rtruediv__(self, other: float) -> Term:
         return self.like(other) / self
-
-    def __and__(self, other: Term | float) -> Term:
-        return self.binary("and", other)
-
-    def __or__(self, other: Term | float) -> Term:
-        return self.binary("or", other)
-
-    def __lshift__(self, other: Term | float) -> Term:
-        return self.binary("shift_left", other)
 
     def __rshift__(self, other: Term | float) -> Term:
         """The sign comes in where the dtype has one."""
         signed = DTYPES[self.dtype].kind == "i"
         return self.binary("shift_right_arithmetic" if signed else "shift_right_logical", other)
 
-    def __neg__(self) -> Term:
-        return self.unary("negate")
+    __neg__ = _unary("negate")
+    __invert__ = _unary("not")
+    __abs__ = _unary("abs")
 
-    def __invert__(self) -> Term:
-        return self.unary("not")
-
-    def __abs__(self) -> Term:
-        return self.unary("abs")
-
-    def __lt__(self, other: Term | float) -> Term:
-        return self.compare("LT", other)
-
-    def __le__(self, other: Term | float) -> Term:
-        return self.compare("LE", other)
-
-    def __gt__(self, other: Term | float) -> Term:
-        return self.compare("GT", other)
-
-    def __ge__(self, other: Term | float) -> Term:
-        return self.compare("GE", other)
-
-    def eq(self, other: Term | float) -> Term:
-        return self.compare("EQ", other)
-
-    def ne(self, other: Term | float) -> Term:
-        return self.compare("NE", other)
+    __lt__ = _comparison("LT")
+    __le__ = _comparison("LE")
+    __gt__ = _comparison("GT")
+    __ge__ = _comparison("GE")
+    eq = _comparison("EQ")
+    ne = _comparison("NE")
 
     def is_nan(self) -> Term:
         return self.ne(self)
@@ -206,47 +189,21 @@ class Term:
         minus = other.bitcast(signed) & lowest
         return ((abs(self)).bitcast(signed) | minus).bitcast(self.dtype)
 
-    def exp(self) -> Term:
-        return self.unary("exponential")
+    exp = _unary("exponential")
+    expm1 = _unary("exponential_minus_one")
+    log = _unary("log")
+    log1p = _unary("log_plus_one")
+    sqrt = _unary("sqrt")
+    sin = _unary("sine")
+    cos = _unary("cosine")
+    tan = _unary("tan")
+    sinh = _unary("chlo.sinh")
+    cosh = _unary("chlo.cosh")
 
-    def expm1(self) -> Term:
-        return self.unary("exponential_minus_one")
-
-    def log(self) -> Term:
-        return self.unary("log")
-
-    def log1p(self) -> Term:
-        return self.unary("log_plus_one")
-
-    def sqrt(self) -> Term:
-        return self.unary("sqrt")
-
-    def sin(self) -> Term:
-        return self.unary("sine")
-
-    def cos(self) -> Term:
-        return self.unary("cosine")
-
-    def tan(self) -> Term:
-        return self.unary("tan")
-
-    def sinh(self) -> Term:
-        return self.unary("chlo.sinh")
-
-    def cosh(self) -> Term:
-        return self.unary("chlo.cosh")
-
-    def atan2(self, other: Term) -> Term:
-        return self.binary("atan2", other)
-
-    def pow(self, other: Term | float) -> Term:
-        return self.binary("power", other)
-
-    def maximum(self, other: Term | float) -> Term:
-        return self.binary("maximum", other)
-
-    def minimum(self, other: Term | float) -> Term:
-        return self.binary("minimum", other)
+    atan2 = _binary("atan2")
+    pow = _binary("power")
+    maximum = _binary("maximum")
+    minimum = _binary("minimum")
 
 
 def where(predicate: Term, on_true: Term | float, on_false: Term | float) -> Term:

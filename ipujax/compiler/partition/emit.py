@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,16 @@ def tensor_type(shape: Sequence[int], like: Any) -> Any:
     return ir.RankedTensorType.get(list(shape), like.element_type, loc=ir.Location.unknown())
 
 
+def numbers_of(operation: Any, name: str) -> list[int]:
+    """An attribute that is an array of numbers."""
+    return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
+
+
+def set_numbers(operation: Any, name: str, numbers: Sequence[int]) -> None:
+    """Writes an attribute that is an array of numbers."""
+    operation.attributes[name] = ir.DenseI64ArrayAttr.get(list(numbers))
+
+
 class Emitter:
     """Writes before `at`, in its location. Numbers of devices are written once, at the start.
 
@@ -23,6 +34,7 @@ class Emitter:
 
     def __init__(self, block: Any):
         self.at = next(iter(block.operations)).operation
+        self._block: Any = None  #: at whose end ops are written, if any, instead
         zero = np.zeros((), np.int64)
         # Marks the place; it has no users and goes at the end.
         self._start = self.constant(zero, ir.IntegerType.get_signless(32)).owner
@@ -43,12 +55,21 @@ class Emitter:
             attributes=attributes or {},
             regions=regions,
             loc=self.at.location,
-            ip=ir.InsertionPoint(self.at),
+            ip=ir.InsertionPoint(self.at if self._block is None else self._block),
         )
 
     def one(self, name: str, result: Any, operands: Sequence[Any], **attributes: Any) -> Any:
         """An op with one result of type `result`."""
         return self.op(name, [result], operands, attributes).results[0]
+
+    @contextmanager
+    def at_end_of(self, block: Any) -> Iterator[None]:
+        """Writes there for a while."""
+        self._block = block
+        try:
+            yield
+        finally:
+            self._block = None
 
     def finish(self) -> None:
         self._start.erase()
@@ -64,6 +85,11 @@ class Emitter:
         else:
             attr = ir.DenseElementsAttr.get(items, result)
         return self.one("stablehlo.constant", result, [], value=attr)
+
+    def filled(self, number: int, kind: Any) -> Any:
+        """One number in every element of a tensor of type `kind`."""
+        value = self.constant(np.asarray(number), kind.element_type)
+        return self.broadcast(value, kind.shape) if kind.shape else value
 
     def zeros(self, shape: Sequence[int], like: Any) -> Any:
         """Real numbers with the elements of the type `like`."""
@@ -157,6 +183,9 @@ class Emitter:
         one = self.constant(np.asarray(1), ir.IntegerType.get_signless(32))
         return self.compare("EQ", number, one)
 
+    def select(self, predicate: Any, on_true: Any, on_false: Any) -> Any:
+        return self.one("stablehlo.select", on_true.type, [predicate, on_true, on_false])
+
     def compare(self, direction: str, lhs: Any, rhs: Any) -> Any:
         context = lhs.type.context
         attr = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>", context)
@@ -190,20 +219,15 @@ class Emitter:
         )
 
     def all_reduce(self, value: Any, kind: str, groups: np.ndarray) -> Any:
-        op = self.op(
-            "stablehlo.all_reduce", [value.type], [value], _grouped(groups, True), regions=1
-        )
-        self._combiner(op.regions[0], kind, value.type.element_type)
-        return op.results[0]
+        attributes = _grouped(groups, True)
+        return self._combining("stablehlo.all_reduce", value.type, value, kind, attributes)
 
     def reduce_scatter(self, value: Any, kind: str, dim: int, groups: np.ndarray) -> Any:
         shape = list(value.type.shape)
         shape[dim] //= groups.shape[1]
         attributes = {"scatter_dimension": _i64(dim), **_grouped(groups, True)}
         result = tensor_type(shape, value.type)
-        op = self.op("stablehlo.reduce_scatter", [result], [value], attributes, regions=1)
-        self._combiner(op.regions[0], kind, value.type.element_type)
-        return op.results[0]
+        return self._combining("stablehlo.reduce_scatter", result, value, kind, attributes)
 
     def all_to_all(self, value: Any, split: int, concat: int, groups: np.ndarray) -> Any:
         shape, count = list(value.type.shape), groups.shape[1]
@@ -229,23 +253,18 @@ class Emitter:
         attributes = _grouped(groups, False)
         return self.one("stablehlo.collective_broadcast", value.type, [value], **attributes)
 
-    def _combiner(self, region: Any, kind: str, element_type: Any) -> None:
-        scalar = ir.RankedTensorType.get([], element_type)
+    def _combining(
+        self, name: str, result: Any, value: Any, kind: str, attributes: dict[str, Any]
+    ) -> Any:
+        """A collective whose body combines two elements by the op `kind`."""
+        op = self.op(name, [result], [value], attributes, regions=1)
+        scalar = ir.RankedTensorType.get([], value.type.element_type)
         location = self.at.location
-        block = region.blocks.append(scalar, scalar, arg_locs=[location, location])
-        combined = ir.Operation.create(
-            f"stablehlo.{kind}",
-            results=[scalar],
-            operands=list(block.arguments),
-            loc=location,
-            ip=ir.InsertionPoint(block),
-        )
-        ir.Operation.create(
-            "stablehlo.return",
-            operands=list(combined.results),
-            loc=location,
-            ip=ir.InsertionPoint(block),
-        )
+        block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[location, location])
+        with self.at_end_of(block):
+            combined = self.one(f"stablehlo.{kind}", scalar, list(block.arguments))
+            self.op("stablehlo.return", [], [combined])
+        return op.results[0]
 
 
 def _i64(value: int) -> Any:

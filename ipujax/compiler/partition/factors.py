@@ -15,10 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from ipujax.compiler.partition.emit import numbers_of, set_numbers
 from ipujax.compiler.partition.localise import Localiser, Partial
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, even, is_even, layout_of
+from ipujax.compiler.partition.mesh import (
+    Digits,
+    Layout,
+    Mesh,
+    Shape,
+    block_size,
+    even,
+    is_even,
+    layout_of,
+)
 
-Dims = tuple[int | None, ...]
+Dims = Sequence[int | None]
 Fill = Any  #: a scalar value; 0; or None for what may stay
 
 
@@ -39,16 +49,17 @@ class Factors:
     kind: str = "add"
     fills: Sequence[Fill] | None = None
 
+    def combined(self, digits: dict[int, Digits]) -> Digits:
+        """What the devices differ in whose results are combined."""
+        return tuple(d for f in sorted(self.reduced) for d in digits.get(f, ()))
+
 
 #: Writes local numbers into an op's attributes; given the digits of each factor.
-Adjust = Callable[[Localiser, Any, dict[int, Digits]], None]
+Adjust = Callable[[Any, dict[int, Digits]], None]
 
 
 def localise(
-    localiser: Localiser,
-    operation: Any,
-    factors: Factors,
-    adjust: Adjust | None = None,
+    localiser: Localiser, operation: Any, factors: Factors, adjust: Adjust | None = None
 ) -> None:
     """Makes the op local; results are dealt as Shardy wants where the factors allow it."""
     mesh, digits = deal(localiser, operation, factors)
@@ -57,10 +68,10 @@ def localise(
         localiser.whole_captures(region)
     if mesh is None:
         return
-    combined = tuple(d for f in sorted(factors.reduced) for d in digits.get(f, ()))
+    combined = factors.combined(digits)
     partial = Partial(mesh, combined, factors.kind) if combined else None
     if adjust is not None and any(digits.values()):
-        adjust(localiser, operation, digits)
+        adjust(operation, digits)
     for result, dims in zip(operation.results, factors.results, strict=True):
         localiser.set(result, dealt(mesh, dims, digits), partial)
 
@@ -72,6 +83,24 @@ def localise_beside(localiser: Localiser, operation: Any, whole: Iterable[int]) 
     dims: Dims = tuple(None if d in stays else d for d in range(rank))
     operands = [dims if localiser.shape(value) else () for value in operation.operands]
     localise(localiser, operation, Factors(operands, [dims] * len(operation.results)))
+
+
+def no_factors(shape: Shape) -> list[int | None]:
+    """No factor for any dimension, so far."""
+    return [None] * len(shape)
+
+
+def local_sizes(name: str, dims: Dims) -> Adjust:
+    """Makes the sizes in that attribute those of a block, in dimensions with factors."""
+
+    def adjust(operation: Any, digits: dict[int, Digits]) -> None:
+        sizes = [
+            size if factor is None else block_size(size, digits.get(factor, ()))
+            for size, factor in zip(numbers_of(operation, name), dims, strict=True)
+        ]
+        set_numbers(operation, name, sizes)
+
+    return adjust
 
 
 def kept(before: Shape, after: Shape) -> Dims:
@@ -98,8 +127,7 @@ def bring_operands(
             if not is_even(shape[dim], along):
                 value = operation.operands[index]
                 filled = _fill_padding(localiser, value, shape[dim], dim, (mesh, along), fill)
-                localiser.adopt(filled, localiser.info(value))
-                operation.operands[index] = filled
+                localiser.put(operation, index, filled)
 
 
 def _fill_padding(
@@ -114,7 +142,7 @@ def _fill_padding(
     if isinstance(fill, int):
         fill = emit.constant(np.asarray(fill), kind.element_type)
     other = emit.broadcast(fill, kind.shape)
-    return emit.one("stablehlo.select", kind, [real, value, other])
+    return emit.select(real, value, other)
 
 
 def deal(

@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 
 from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.emit import Emitter, tensor_type
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, is_even
+from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, dims_of, is_even
 from ipujax.compiler.partition.reshard import reshard
 from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
 from ipujax.compiler.reader import TERMINATORS
@@ -79,12 +79,7 @@ class Localiser:
         manual: the axes of the manual computations around the op at hand.
     """
 
-    def __init__(
-        self,
-        shardings: Shardings,
-        num_devices: int,
-        block: Any,
-    ):
+    def __init__(self, shardings: Shardings, num_devices: int, block: Any):
         self.shardings = shardings
         self.num_devices = num_devices
         self.manual: Manual = frozenset()
@@ -110,8 +105,7 @@ class Localiser:
                 self.apply(operation)
                 continue
             self.emit.at = operation
-            for index, layout in enumerate(wanted):
-                self.require(operation, index, layout)
+            self.require_each(operation, wanted)
             break
         self._moved.pop()
 
@@ -156,6 +150,11 @@ class Localiser:
         self._infos[value] = Info(shape, layout, partial)
         if layout is not None:
             value.set_type(tensor_type(layout.local(shape), value.type))
+
+    def set_each(self, values: Sequence[Any], layouts: Sequence[Layout | None]) -> None:
+        """The same for several values."""
+        for value, layout in zip(values, layouts, strict=True):
+            self.set(value, layout)
 
     def adopt(self, value: Any, info: Info | None) -> None:
         """Says what a value is whose type is local already."""
@@ -212,8 +211,9 @@ class Localiser:
         for moved in reversed(self._moved):
             if key in moved:
                 return moved[key]
-        made = self._combine(value, info, target) if info.partial is not None else value
-        if info.partial is None:
+        if info.partial is not None:
+            made = self._combine(value, info, info.partial, target)
+        else:
             made = self._again(value, info, target)
             if made is None:
                 made = reshard(self.emit, value, info.shape, info.layout, target)
@@ -239,16 +239,12 @@ class Localiser:
             return None
         return self.emit.resplat(owner.attributes["value"], shape)
 
-    def _combine(self, value: Any, info: Info, target: Layout | None) -> Any:
+    def _combine(self, value: Any, info: Info, partial: Partial, target: Layout | None) -> Any:
         """All-reduces, or reduce-scatters where the devices then keep a block only."""
-        partial = info.partial
-        assert partial is not None
-        scattered = _scattered(info, target)
-        if scattered is not None:
-            assert target is not None
-            groups = partial.mesh.groups(partial.digits)
-            return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
+        scattered = _scattered(info, partial, target)
         groups = partial.mesh.groups(partial.digits)
+        if scattered is not None:
+            return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
         made = self.emit.all_reduce(value, partial.kind, groups)
         return reshard(self.emit, made, info.shape, info.layout, target)
 
@@ -258,6 +254,16 @@ class Localiser:
         made = self.take_as(value, target)
         if made is not value:
             operation.operands[index] = made
+
+    def require_each(self, operation: Any, targets: Sequence[Layout | None]) -> None:
+        """Brings the first operands into these layouts."""
+        for index, target in enumerate(targets):
+            self.require(operation, index, target)
+
+    def put(self, operation: Any, index: int, value: Any) -> None:
+        """Another value of the same layout takes an operand's place."""
+        self.adopt(value, self.info(operation.operands[index]))
+        operation.operands[index] = value
 
     def declared(self, operation: Any) -> list[Layout | None]:
         """The layouts that Shardy wants the results to have."""
@@ -284,16 +290,12 @@ class Localiser:
         """Makes whole what the ops of a reducer or comparator take from outside."""
         for block in region.blocks:
             for op in block.operations:
-                operation = op.operation
-                for index, value in enumerate(operation.operands):
-                    if value in self._infos:
-                        operation.operands[index] = self.take_as(value, None)
+                self.require_each(op.operation, [None] * len(op.operation.operands))
 
 
 def replicate(localiser: Localiser, operation: Any) -> None:
     """The rule of ops that have no other: whole operands, whole results, on every device."""
-    for index in range(len(operation.operands)):
-        localiser.require(operation, index, None)
+    localiser.require_each(operation, [None] * len(operation.operands))
     for region in operation.regions:
         localiser.whole_captures(region)
 
@@ -304,15 +306,14 @@ def shape_of(value: Any) -> Shape:
     return tuple(shape) if shape is not None else ()
 
 
-def _scattered(info: Info, target: Layout | None) -> int | None:
+def _scattered(info: Info, partial: Partial, target: Layout | None) -> int | None:
     """The dimension along which `target` deals what is to be combined, and differs in no other.
 
     Blocks with padding are no parts of larger blocks, so they are none of this.
     """
-    partial = info.partial
-    if target is None or partial is None or target.mesh is not partial.mesh or 0 in info.shape:
+    if target is None or target.mesh is not partial.mesh or 0 in info.shape:
         return None
-    have = info.layout.dims if info.layout else ((),) * len(target.dims)
+    have = dims_of(info.layout, len(target.dims))
     found = None
     for dim, (old, new) in enumerate(zip(have, target.dims, strict=True)):
         if old == new:

@@ -59,9 +59,8 @@ class Mesh:
             if pre >= pre_size and (size is None or pre < pre_size * size):
                 found.append(Digit(axis, stride, factor))
             pre *= factor
-        product = math.prod(d.size for d in found)
         starts_well = not found or whole // (found[0].stride * found[0].size) == pre_size
-        if product != (whole if size is None else size) or not starts_well:
+        if count(tuple(found)) != (whole if size is None else size) or not starts_well:
             return None
         return tuple(found)
 
@@ -91,9 +90,9 @@ class Mesh:
 
     def groups(self, digits: Digits) -> np.ndarray:
         """Devices that differ in `digits` only; one group a row, in the order of their numbers."""
-        others = tuple(d for d in self.all_digits() if d not in digits)
+        others = self._digits_beside(digits)
         order = np.lexsort((self.values(digits), self.values(others)))
-        return order.reshape(-1, math.prod(d.size for d in digits))
+        return order.reshape(-1, count(digits))
 
     def grid(self, dims: Sequence[Digits]) -> tuple[np.ndarray, bool]:
         """The devices by the block that each holds; with a last dimension for copies, if any.
@@ -102,13 +101,15 @@ class Mesh:
             the devices, and whether there is such a dimension.
         """
         used = [digit for digits in dims for digit in digits]
-        others = tuple(d for d in self.all_digits() if d not in used)
+        others = self._digits_beside(used)
         order = np.argsort(self.values((*used, *others)))
-        shape = [math.prod(d.size for d in digits) for digits in dims]
-        copies = math.prod(d.size for d in others)
-        return (
-            (order.reshape(*shape, copies), True) if copies > 1 else (order.reshape(shape), False)
-        )
+        shape, copies = list(map(count, dims)), count(others)
+        if copies > 1:
+            shape.append(copies)
+        return order.reshape(shape), copies > 1
+
+    def _digits_beside(self, digits: Sequence[Digit]) -> Digits:
+        return tuple(d for d in self.all_digits() if d not in digits)
 
 
 class Layout(NamedTuple):
@@ -134,6 +135,11 @@ class Layout(NamedTuple):
     def blocks(self) -> np.ndarray:
         """For each device the number of its block, counted row by row."""
         return self.mesh.values(self.digits())
+
+
+def dims_of(layout: Layout | None, rank: int) -> tuple[Digits, ...]:
+    """The digits of each dimension; none where every device has the tensor whole."""
+    return layout.dims if layout is not None else ((),) * rank
 
 
 def layout_of(mesh: Mesh | None, dims: Iterable[Digits]) -> Layout | None:

@@ -13,6 +13,7 @@ from ipujax.compiler.partition.mesh import (
     Shape,
     block_size,
     count,
+    dims_of,
     is_even,
     layout_of,
 )
@@ -49,7 +50,7 @@ def _without_uneven(shape: Shape, layout: Layout | None, other: Layout | None) -
     """The layout with those dimensions whole that differ from `other`'s and have padding in one."""
     if layout is None:
         return None
-    others: tuple[Digits, ...] = other.dims if other else ((),) * len(shape)
+    others = dims_of(other, len(shape))
     return layout_of(
         layout.mesh,
         (
@@ -88,7 +89,7 @@ def take_block(
     if target is None or source == target:
         return value
     rank = len(target.dims)
-    have: tuple[Digits, ...] = source.dims if source else ((),) * rank
+    have = dims_of(source, rank)
     sizes, starts = list(value.type.shape), []
     zero = None
     for dim in range(rank):
@@ -107,7 +108,7 @@ def take_block(
 
 def _gather(emit: Emitter, value: Any, shape: Shape, source: Layout, target: Layout | None) -> Any:
     """Joins blocks; the digits of `target` are the first ones of `source`'s."""
-    have: tuple[Digits, ...] = target.dims if target else ((),) * len(source.dims)
+    have = dims_of(target, len(source.dims))
     for dim, digits in enumerate(source.dims):
         removed = digits[len(have[dim]) :]
         if removed:

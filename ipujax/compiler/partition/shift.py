@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.emit import Emitter
+from ipujax.compiler.partition.localise import Localiser
 from ipujax.compiler.partition.mesh import Digits, Mesh, Shape, block_size
 
 
@@ -25,6 +27,30 @@ def can_shift(operation: Any, indices: int) -> bool:
 def batch_dims(indices: Shape, vector_dim: int) -> list[int]:
     """The dimensions of indices that do not hold the numbers of an index vector."""
     return [d for d in range(len(indices)) if d != vector_dim]
+
+
+def is_inside(emit: Emitter, places: Any, size: int, others: Any) -> Any:
+    """Whether places are inside a block of that size, and `others`, if any, are too: i1."""
+    low, high = (emit.filled(number, places.type) for number in (0, size))
+    above, below = emit.compare("GE", places, low), emit.compare("LT", places, high)
+    here = emit.one("stablehlo.and", above.type, [above, below])
+    return here if others is None else emit.one("stablehlo.and", here.type, [others, here])
+
+
+def zero_outside(
+    localiser: Localiser, operation: Any, inside: Any, dims: Sequence[int] | None = None
+) -> None:
+    """What the op, which is local, took where it is not `inside` becomes zero.
+
+    Args:
+        dims: the dimensions of the result that those of `inside` are; None for a scalar.
+    """
+    # The op moves to a copy, since the selection comes after it.
+    found = operation.clone(ip=ir.InsertionPoint(operation)).results[0]
+    emit, shape = localiser.emit, list(found.type.shape)
+    if dims is not None:
+        inside = emit.spread(inside, shape, dims)
+    localiser.replace(operation, emit.select(inside, found, emit.zeros(shape, found.type)))
 
 
 class Shift(NamedTuple):
@@ -68,18 +94,9 @@ class Shift(NamedTuple):
         """For each local index vector whether it points into the block: i1, without vector_dim."""
         found = None
         for k, d in enumerate(self.components):
-            if d not in dims:
-                continue
-            part = self._component(emit, indices, k)
-            size = block_size(self.shape[d], self.digits[d])
-            shape, element = part.type.shape, part.type.element_type
-            low, high = (
-                emit.broadcast(emit.constant(np.asarray(number), element), shape)
-                for number in (0, size)
-            )
-            above, below = emit.compare("GE", part, low), emit.compare("LT", part, high)
-            here = emit.one("stablehlo.and", above.type, [above, below])
-            found = here if found is None else emit.one("stablehlo.and", here.type, [found, here])
+            if d in dims:
+                part = self._component(emit, indices, k)
+                found = is_inside(emit, part, block_size(self.shape[d], self.digits[d]), found)
         return found
 
     def _component(self, emit: Emitter, indices: Any, k: int) -> Any:

@@ -9,6 +9,7 @@ func @main(%x: 2x8) -> 8xf32                                      after: blocks,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -16,7 +17,7 @@ from jaxlib.mlir import ir
 import ipujax.compiler.partition.rules  # noqa: F401  (registers every rule)
 from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.modules import functions_of, main_of, ops_named
+from ipujax.compiler.modules import dictionaries_of, functions_of, main_of, ops_named, target_of
 from ipujax.compiler.partition.localise import Localiser, shape_of
 from ipujax.compiler.partition.mesh import Layout
 from ipujax.compiler.partition.propagate import propagate
@@ -59,21 +60,9 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
     block = main.regions[0].blocks[0]
     localiser = Localiser(shardings, num_devices, block)
     terminator = list(block.operations)[-1].operation
-    global_results = [shape_of(value) for value in terminator.operands]
-    parameters = [
-        _declared(shardings, attributes, shape_of(value))
-        for attributes, value in zip(_dictionaries(main, "arg_attrs"), block.arguments, strict=True)
-    ]
-    results = [
-        _declared(shardings, attributes, shape)
-        for attributes, shape in zip(_dictionaries(main, "res_attrs"), global_results, strict=True)
-    ]
-    parameters, results = (
-        [layout if _is_plain(layout) else None for layout in layouts]
-        for layouts in (parameters, results)
-    )
-    for argument, layout in zip(block.arguments, parameters, strict=True):
-        localiser.set(argument, layout)
+    parameters = _declared(shardings, main, "arg_attrs", block.arguments)
+    results = _declared(shardings, main, "res_attrs", terminator.operands)
+    localiser.set_each(block.arguments, parameters)
     localiser.run(block, results)
     for function in functions_of(module).values():
         # Of those that custom calls name only the spelling of constants changed.
@@ -86,16 +75,21 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
     return _serialised(parameters), _serialised(results)
 
 
-def _declared(shardings: Shardings, attributes: Any, shape: tuple[int, ...]) -> Layout | None:
-    if attributes is None or SHARDING not in attributes:
-        return None
-    return shardings.even_layout(attributes[SHARDING], shape, frozenset())
+def _declared(
+    shardings: Shardings, main: Any, name: str, values: Sequence[Any]
+) -> list[Layout | None]:
+    """The layouts that the attributes of that name, of arguments or results, ask for."""
+    layouts: list[Layout | None] = [None] * len(values)
+    for index, attributes in enumerate(dictionaries_of(main, name)):
+        if SHARDING in attributes:
+            shape = shape_of(values[index])
+            layout = shardings.even_layout(attributes[SHARDING], shape, frozenset())
+            layouts[index] = layout if layout is not None and _is_plain(layout) else None
+    return layouts
 
 
-def _is_plain(layout: Layout | None) -> bool:
+def _is_plain(layout: Layout) -> bool:
     """Whether it is dealt by whole axes: JAX has no names for parts of them."""
-    if layout is None:
-        return True
     for digits in layout.dims:
         at = 0
         while at < len(digits):
@@ -109,23 +103,8 @@ def _is_plain(layout: Layout | None) -> bool:
 
 def _serialised(layouts: list[Layout | None]) -> list[bytes]:
     """Equal layouts are serialised once."""
-    known: dict[Any, bytes] = {}
-    found = []
-    for layout in layouts:
-        if layout not in known:
-            known[layout] = serialised(layout)
-        found.append(known[layout])
-    return found
-
-
-def _dictionaries(main: Any, name: str) -> list[Any]:
-    """The attributes of each argument or result."""
-    block = main.regions[0].blocks[0]
-    if name in main.attributes:
-        return list(ir.ArrayAttr(main.attributes[name]))
-    if name == "arg_attrs":
-        return [None] * len(block.arguments)
-    return [None] * len(list(block.operations)[-1].operation.operands)
+    known = {layout: serialised(layout) for layout in set(layouts)}
+    return [known[layout] for layout in layouts]
 
 
 def _write_signature(main: Any, block: Any) -> None:
@@ -133,12 +112,10 @@ def _write_signature(main: Any, block: Any) -> None:
     inputs = [argument.type for argument in block.arguments]
     outputs = [value.type for value in terminator.operands]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
-    if "arg_attrs" in main.attributes:
+    given = dictionaries_of(main, "arg_attrs")
+    if given:
         main.attributes["arg_attrs"] = ir.ArrayAttr.get(
-            [
-                _fitting(attributes, kind, outputs)
-                for attributes, kind in zip(_dictionaries(main, "arg_attrs"), inputs, strict=True)
-            ]
+            [_fitting(each, kind, outputs) for each, kind in zip(given, inputs, strict=True)]
         )
 
 
@@ -155,21 +132,17 @@ def _fitting(attributes: Any, kind: Any, outputs: list[Any]) -> Any:
 def _refuse_old_annotations(module: Any) -> None:
     main = main_of(module)
     old = any(
-        attributes is not None and "mhlo.sharding" in attributes
+        "mhlo.sharding" in attributes
         for name in ("arg_attrs", "res_attrs")
-        for attributes in _dictionaries(main, name)
+        for attributes in dictionaries_of(main, name)
     )
     calls = ops_named(module.operation, "stablehlo.custom_call")
-    if old or any(_target(call) in OLD_ANNOTATIONS for call in calls):
+    if old or any(target_of(call) in OLD_ANNOTATIONS for call in calls):
         _refuse(
             "mhlo.sharding",
             "this program was annotated for GSPMD; set jax.config.update("
             '"jax_use_shardy_partitioner", True), which is the default, and lower it again',
         )
-
-
-def _target(call: Any) -> str:
-    return ir.StringAttr(call.attributes["call_target_name"]).value
 
 
 def _refuse(what: str, reason: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ipujax import jax_compat
-from ipujax.compiler.modules import ops_named
+from ipujax.compiler.modules import ops_named, target_of
 from ipujax.compiler.partition.shardings import SHARDING
 from ipujax.compiler.partition.shift import can_shift
 from ipujax.compiler.reader import needs_decomposition
@@ -31,7 +31,7 @@ def name_slices(module: Any) -> None:
     for operation in ops_named(module.operation, SLICE):
         shape = list(operation.operands[0].type.shape)
         taken = list(operation.results[0].type.shape)
-        rule = _slice_rule(shape, taken, len(shape))
+        rule = _slice_rule(shape, taken)
         if rule is not None and can_shift(operation, 1):
             sizes = {"slice_sizes": operation.attributes["slice_sizes"]}
             attributes = {
@@ -42,7 +42,7 @@ def name_slices(module: Any) -> None:
             _replace(operation, "stablehlo.custom_call", attributes)
 
 
-def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
+def _slice_rule(shape: list[int], taken: list[int]) -> str | None:
     single = [d for d, size in enumerate(taken) if size == 1 and shape[d] > 1]
     if not single or len(shape) * 2 > len(_LETTERS):
         return None
@@ -56,16 +56,15 @@ def _slice_rule(shape: list[int], taken: list[int], starts: int) -> str | None:
         result.append(own)
         sizes[own] = size
         whole += [own] if d in single else [letters[d], own]
-    operands = ", ".join([_dims(letters), *["[]"] * starts])
-    listed = ", ".join(f"{letter}={size}" for letter, size in sizes.items())
+    operands = ", ".join([_dims(letters), *["[]"] * len(shape)])
     summed = ", ".join(letters[d] for d in single)
-    kinds = f"reduction={{{summed}}} need_replication={{{', '.join(sorted(whole))}}}"
-    return f"#sdy.op_sharding_rule<({operands})->({_dims(result)}) {{{listed}}} {kinds}, custom>"
+    kinds = f" reduction={{{summed}}} need_replication={{{', '.join(sorted(whole))}}}"
+    return _rule(operands, _dims(result), sizes, kinds)
 
 
 def is_stand_in(operation: Any) -> bool:
     """Whether a custom call is one of those written here."""
-    target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    target = target_of(operation)
     return target == SLICE or target.startswith(PREFIX)
 
 
@@ -93,8 +92,7 @@ def as_op(operation: Any) -> Any:
     """The op that such a custom call stands for."""
     given = operation.attributes.get(ATTRIBUTES)
     attributes = {item.name: item.attr for item in given} if given is not None else {}
-    name = ir.StringAttr(operation.attributes["call_target_name"]).value
-    return _replace(operation, name, attributes)
+    return _replace(operation, target_of(operation), attributes)
 
 
 def _replace(operation: Any, name: str, attributes: dict[str, Any]) -> Any:
@@ -122,15 +120,19 @@ def _sharding_rule(name: str, operation: Any) -> str | None:
         return None
     letters = list(_LETTERS[: len(shape)])
     sizes = dict(zip(letters, shape, strict=True))
-    operand, result, whole = letters, letters, ""
+    result, whole = letters, ""
     if name == "chlo.top_k":
         found = _LETTERS[len(shape)]
         result = [*letters[:-1], found]
         sizes[found] = operation.results[0].type.shape[-1]
         whole = f" need_replication={{{letters[-1]}, {found}}}"
     results = ",".join([_dims(result)] * len(operation.results))
+    return _rule(_dims(letters), results, sizes, whole)
+
+
+def _rule(operands: str, results: str, sizes: dict[str, int], kinds: str) -> str:
     listed = ", ".join(f"{letter}={size}" for letter, size in sizes.items())
-    return f"#sdy.op_sharding_rule<({_dims(operand)})->({results}) {{{listed}}}{whole}, custom>"
+    return f"#sdy.op_sharding_rule<({operands})->({results}) {{{listed}}}{kinds}, custom>"
 
 
 def _dims(letters: Sequence[str]) -> str:

@@ -11,12 +11,10 @@ a pole. `oflo`: finite operands gave infinity otherwise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import FLOATS
-from ipujax.compiler.ir import Op, Program, Rewriter, Value, combiner, number
-from ipujax.compiler.ir.scopes import ScopedOptions
+from ipujax.compiler.ir import Op, Program, Rewriter, Term, Value, combiner
 
 #: Where x / 0, log 0 and the like are infinite: op -> which operand is at its pole, and where.
 POLES = {
@@ -35,15 +33,11 @@ _MEANING = {
 
 def add_checks(program: Program) -> Program:
     """Adds the checks to every block that is run, not to functions of single elements."""
-    return _Checker(program.options).program(program)
+    return _Checker().program(program)
 
 
 class _Checker(Rewriter):
     """Writes an op's checks after it."""
-
-    def __init__(self, options: ScopedOptions):
-        super().__init__()
-        self.options = options
 
     def regions(self, op: Op) -> None:
         if op.traits.control_flow:
@@ -60,51 +54,45 @@ class _Checker(Rewriter):
         return op.results
 
     def _check(self, op: Op, result: Value, kinds: list[str]) -> None:
+        term = self.term(result)
         if "inv" in kinds:
-            self._raise_if(op, "inv", self._any(self._compare(result, result, "NE")))
+            self._raise_if(op, "inv", term.is_nan())
         if not {"div0", "oflo"} & set(kinds):
             return
-        size = self.op("abs", [result])
-        infinite = self._compare(size, number(math.inf, result.shape, result.dtype), "EQ")
+        infinite = term.is_infinite()
         operands = [value for value in op.operands if value.dtype in FLOATS]
         combines = op.traits.combines and op.traits.collective
         together = not combines and all(value.shape == result.shape for value in operands)
         if not together:
-            infinite = self._any(infinite)
+            infinite = self._reduce(infinite, "or", False)
         for value in operands:
-            finite = self.op("is_finite", [value], dtype="i1")
+            finite = self.term(value).is_finite()
             if not together:
                 finite = self._reduce(finite, "and", True)
             if combines:
                 finite = self._on_all_replicas(op, finite)
-            infinite = self.op("and", [infinite, finite])
+            infinite = infinite & finite
         if op.name in POLES:
             index, where = POLES[op.name]
-            pole = op.operands[index]
-            at_pole = self._compare(pole, number(where, pole.shape, pole.dtype), "EQ")
+            at_pole = self.term(op.operands[index]).eq(where)
             if "div0" in kinds:
-                self._raise_if(op, "div0", self._any(self.op("and", [infinite, at_pole])))
-            infinite = self.op("and", [infinite, self.op("not", [at_pole])])
+                self._raise_if(op, "div0", infinite & at_pole)
+            infinite = infinite & ~at_pole
         if "oflo" in kinds:
-            self._raise_if(op, "oflo", self._any(infinite))
+            self._raise_if(op, "oflo", infinite)
 
-    def _compare(self, a: Value, b: Value, direction: str) -> Value:
-        attrs = {"comparison_direction": direction, "compare_type": "FLOAT"}
-        return self.op("compare", [a, b], attrs, dtype="i1")
+    def _reduce(self, flags: Term, name: str, start: bool) -> Term:
+        dims = range(len(flags.value.shape))
+        return self.term(self.reduce(flags.value, dims, name, start))
 
-    def _any(self, flags: Value) -> Value:
-        return self._reduce(flags, "or", False)
-
-    def _reduce(self, flags: Value, name: str, start: bool) -> Value:
-        return self.reduce(flags, tuple(range(len(flags.shape))), name, start)
-
-    def _on_all_replicas(self, op: Op, flag: Value) -> Value:
+    def _on_all_replicas(self, op: Op, flag: Term) -> Term:
         """Whether it holds on all replicas that the op joins."""
         attrs = {name: x for name, x in op.attrs.items() if name != "scatter_dimension"}
         regions = [combiner("and", "i1", self.source)]
-        return self.op("all_reduce", [flag], attrs, shape=(), regions=regions)
+        return self.term(self.op("all_reduce", [flag.value], attrs, shape=(), regions=regions))
 
-    def _raise_if(self, op: Op, kind: str, flag: Value) -> None:
+    def _raise_if(self, op: Op, kind: str, flags: Term) -> None:
+        flag = self._reduce(flags, "or", False).value
         source = op.source
         where = f"{source.name or op.name} {source.line}".strip()
         message = (

@@ -21,7 +21,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.formulas.complex import FORMULAS, modulus
 from ipujax.compiler.ir import (
     Block,
@@ -33,10 +32,10 @@ from ipujax.compiler.ir import (
     Value,
     combiner,
     combiner_of,
+    converted,
     number,
     walk_values,
 )
-from ipujax.errors import UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
 #: By the complex type's name: the type of a part, and JAX's name.
@@ -55,10 +54,7 @@ def split_complex(program: Program) -> Program:
     dtypes = {value.dtype for value in walk_values(program.main)}
     is_refused = "complex<f64>" in dtypes and program.options.program.x64 == "error"
     if not is_refused and not dtypes.isdisjoint(PARTS):
-        splitter = _Splitter()
-        splitter.program(program)
-        if splitter.refused:
-            raise UnsupportedOpError(splitter.refused)
+        _Splitter().program(program)
     return program
 
 
@@ -72,7 +68,6 @@ class _Splitter(Legaliser):
     def __init__(self) -> None:
         super().__init__()
         self.parts: dict[Value, Parts] = {}
-        self.refused: list[tuple[str, str, str]] = []
 
     # Boundary ------------------------------------------------------------------------------------
 
@@ -112,10 +107,9 @@ class _Splitter(Legaliser):
         """The two parts of a complex value."""
         found = self.parts.get(value)
         if found is None:
-            const, dtype = value.const, PARTS[value.dtype]
-            assert const is not None, value
-            found = _constant(const.real, value, dtype), _constant(const.imag, value, dtype)
-            self.parts[value] = found
+            dtype = PARTS[value.dtype]
+            re, im = converted(value, dtype, np.real), converted(value, dtype, np.imag)
+            found = self.parts[value] = re, im
         return found
 
     def flat(self, values: list[Value]) -> list[Value]:
@@ -171,7 +165,7 @@ class _Splitter(Legaliser):
             self.refuse(op, "it has no meaning, or no rule, on complex numbers")
 
     def refuse(self, op: Op, reason: str) -> None:
-        self.refused.append((op.name, reason, op.source.line))
+        super().refuse(op, reason)
         for value in op.results:
             if _is_complex(value):
                 self._fresh(value)
@@ -190,7 +184,16 @@ class _Splitter(Legaliser):
         return [self.of(v)[part] if _is_complex(v) else v for v in values]
 
     def _each_part(self, op: Op) -> None:
-        re, im = (self.real(op, self._part(op.operands, part)) for part in (0, 1))
+        """One op for each part; a body adds, for which there are faster ways than for any body."""
+        dtype = PARTS[op.results[0].dtype]
+        re, im = (
+            self.real(
+                op,
+                self._part(op.operands, part),
+                [combiner("add", dtype, op.source)] if op.regions else None,
+            )
+            for part in (0, 1)
+        )
         self.parts[op.results[0]] = re, im
 
     def _collective(self, op: Op) -> None:
@@ -211,7 +214,7 @@ class _Splitter(Legaliser):
 
     def _paired(self, op: Op) -> None:
         if _sums_one_array(op):
-            self._sum(op)
+            self._each_part(op)
             return
         op.operands = self.flat(op.operands)
         results = op.results
@@ -227,15 +230,6 @@ class _Splitter(Legaliser):
         for region in op.regions:
             self.block(region, pairs_of_args=op.name == "sort")
         self.ops.append(op)
-
-    def _sum(self, op: Op) -> None:
-        """A complex sum is two sums, for which there are faster ways than for any body."""
-        dtype = PARTS[op.results[0].dtype]
-        re, im = (
-            self.real(op, self._part(op.operands, part), [combiner("add", dtype, op.source)])
-            for part in (0, 1)
-        )
-        self.parts[op.results[0]] = re, im
 
     def _told(self, op: Op) -> None:
         if op.attrs.get("call_target_name") == CALLBACK_TARGET:
@@ -268,14 +262,6 @@ class _Splitter(Legaliser):
 
 def _sums_one_array(op: Op) -> bool:
     return op.traits.combines and len(op.results) == 1 and combiner_of(op.regions[0]) == "add"
-
-
-def _constant(array: np.ndarray, like: Value, dtype: str) -> Value:
-    if like.is_splat:
-        array = np.broadcast_to(array.flat[0:1].reshape(()), like.shape)
-    else:
-        array = np.ascontiguousarray(array)
-    return Value(like.shape, dtype, const=array.astype(DTYPES[dtype].numpy, copy=False))
 
 
 # Ops of their own kind ---------------------------------------------------------------------------

@@ -13,44 +13,35 @@ from collections.abc import Sequence
 from ipujax.compiler.dtypes import FLOATS
 from ipujax.compiler.ir import Op, Program, Rewriter, Value, Writer, number, number_of
 from ipujax.compiler.ir.rewriter import Rule
-from ipujax.compiler.ir.scopes import ScopedOptions
 
 
 def rewrite_fast(program: Program) -> Program:
     """Rewrites the ops of all blocks that allow it."""
-    return _FastMath(program.options).program(program)
+    return _FastMath(RULES).program(program)
 
 
 class _FastMath(Rewriter):
-    def __init__(self, options: ScopedOptions):
-        super().__init__(RULES)
-        self.options = options
-
     def rule(self, op: Op) -> Sequence[Value] | None:
         if op.name not in RULES or op.results[0].dtype not in FLOATS:
             return None
         return super().rule(op) if self.options.of(op).fast_math else None
 
 
-def _is(value: Value, wanted: float) -> bool:
-    return bool(number_of(value) == wanted)
-
-
 def _add(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
-    return [a] if _is(b, 0) else [b] if _is(a, 0) else None
+    return [a] if number_of(b) == 0 else [b] if number_of(a) == 0 else None
 
 
 def _subtract(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
     if a is b:
         return [number(0, a.shape, a.dtype)]
-    return [a] if _is(b, 0) else None
+    return [a] if number_of(b) == 0 else None
 
 
 def _multiply(w: Writer, op: Op) -> list[Value] | None:
     a, b = op.operands
-    if _is(a, 0) or _is(b, 0):
+    if number_of(a) == 0 or number_of(b) == 0:
         return [number(0, a.shape, a.dtype)]
     if number_of(a) is not None:
         a, b = b, a
@@ -64,7 +55,7 @@ def _multiply(w: Writer, op: Op) -> list[Value] | None:
         if other is not None:
             both = number(float(factor) * float(other), a.shape, a.dtype)
             op.operands = [inner.operands[0], both]
-    return op.operands[:1] if _is(op.operands[1], 1) else None
+    return op.operands[:1] if number_of(op.operands[1]) == 1 else None
 
 
 def _divide(w: Writer, op: Op) -> list[Value] | None:

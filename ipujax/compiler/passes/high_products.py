@@ -48,7 +48,7 @@ def _factors(op: Op) -> list[Value] | None:
 
 def _high_word(x: Term, y: Term) -> Term:
     """As ui32. No sum overflows: the largest is 0xffff + 0xffff + 0xffff * 0xffff = 2**32 - 1."""
-    a, b = (term.bitcast("ui32") if term.dtype == "i32" else term for term in (x, y))
+    a, b = x.bitcast("ui32"), y.bitcast("ui32")
     (a1, a0), (b1, b0) = ((term >> 16, term & 0xFFFF) for term in (a, b))
     middle = a1 * b0
     carry = (a0 * b0 >> 16) + (middle & 0xFFFF) + a0 * b1

@@ -22,6 +22,7 @@ from ipujax.compiler.ir import (
     Program,
     Rewriter,
     Value,
+    converted,
     number,
     number_of,
     walk_blocks,
@@ -112,10 +113,7 @@ class _Narrower(Rewriter):
     def _narrow_constant(self, value: Value) -> Value:
         if value.const is None or value.dtype != "ui64":
             return value
-        words = value.const.astype(np.uint32)
-        if value.is_splat:
-            words = np.broadcast_to(words.flat[0], value.shape)
-        return Value(value.shape, "ui32", const=words)
+        return converted(value, "ui32", lambda const: const.astype(np.uint32))
 
     def _narrowed(self, op: Op) -> list[Value] | None:
         """Narrows the op where it is known to fit; gives a value where that is its result."""

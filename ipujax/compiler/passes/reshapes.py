@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipujax.compiler.ir import Op, Program, Rewriter, Shape, Value, constant, splat
+from ipujax.compiler.ir import Op, Program, Rewriter, Shape, Value
+from ipujax.compiler.simplifiers.shapes import reshaped
 
 
 def sink_reshapes(program: Program) -> Program:
@@ -29,7 +30,11 @@ class _Sinker(Rewriter):
         if shape is None:
             return None
         result = op.results[0]
-        operands = [_seen_as(value, result.shape, shape) for value in op.operands]
+        # A scalar predicate or bound stays.
+        operands = [
+            reshaped(self, value, shape) if value.shape == result.shape else value
+            for value in op.operands
+        ]
         inner = self.op(op.name, operands, op.attrs, shape=shape, dtype=result.dtype)
         return [self.reshape(inner, result.shape)]
 
@@ -48,15 +53,3 @@ def _source_shape(op: Op) -> Shape | None:
             return None
         found = source
     return found if found != own else None
-
-
-def _seen_as(value: Value, own: Shape, shape: Shape) -> Value:
-    """An operand of an op on `own`, for the op on `shape`."""
-    if value.const is None:
-        assert value.op is not None
-        return value.op.operands[0]
-    if value.shape != own:
-        return value  # a scalar predicate or bound
-    if value.is_splat:
-        return splat(value.const.flat[0:1], shape, value.dtype)
-    return constant(value.const.reshape(shape), value.dtype)

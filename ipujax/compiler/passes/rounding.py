@@ -12,19 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipujax.compiler.ir import Op, Program, Rewriter, Value
-from ipujax.compiler.ir.scopes import ScopedOptions
 
 
 def round_products(program: Program) -> Program:
     """Rewrites all blocks."""
-    return _Rounder(program.options).program(program)
+    return _Rounder().program(program)
 
 
 class _Rounder(Rewriter):
-    def __init__(self, options: ScopedOptions):
-        super().__init__()
-        self.options = options
-
     def rule(self, op: Op) -> Sequence[Value] | None:
         if not op.traits.product or op.results[0].dtype != "f16":
             return None

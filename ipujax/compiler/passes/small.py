@@ -20,8 +20,17 @@ import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.formulas.float8 import SMALL_FLOATS, SmallFloat, decoded, encoded, rounded
-from ipujax.compiler.ir import Block, Legaliser, Op, Program, Seen, Term, Value, walk_values
-from ipujax.errors import UnsupportedOpError
+from ipujax.compiler.ir import (
+    Block,
+    Legaliser,
+    Op,
+    Program,
+    Seen,
+    Term,
+    Value,
+    converted,
+    walk_values,
+)
 from ipujax.jax_compat import CALLBACK_TARGET
 
 
@@ -66,10 +75,7 @@ def widen_small(program: Program) -> Program:
         UnsupportedOpError: names the ops that have no meaning, or no rule, on them.
     """
     if any(value.dtype in SMALL for value in walk_values(program.main)):
-        widener = _Widener()
-        widener.program(program)
-        if widener.refused:
-            raise UnsupportedOpError(widener.refused)
+        _Widener().program(program)
     return program
 
 
@@ -80,7 +86,6 @@ class _Widener(Legaliser):
         super().__init__()
         self.small: dict[Value, str] = {}
         self.bytes: dict[Value, Value] = {}  #: of numbers that came in as bytes
-        self.refused: list[tuple[str, str, str]] = []
         #: Whether results need not be rounded, as somebody will round what comes of them.
         self.wide = False
 
@@ -100,7 +105,7 @@ class _Widener(Legaliser):
         if isinstance(kind, SmallFloat):
             number = decoded(kind, byte)
         else:
-            number = wrapped(kind, byte.bitcast(kind.held) if kind.signed else byte)
+            number = wrapped(kind, byte.bitcast(kind.held))
         self.replaced[value] = number.value
         self.small[number.value] = self.small[value]
         self.bytes[number.value] = outer
@@ -123,18 +128,15 @@ class _Widener(Legaliser):
     # Values --------------------------------------------------------------------------------------
 
     def _hold(self, value: Value) -> None:
-        kind = SMALL[value.dtype]
         self.small[value] = value.dtype
-        value.dtype = kind.held if isinstance(kind, SmallInt) else "f32"
+        value.dtype = SMALL[value.dtype].held
 
     def now(self, value: Value) -> Value:
         value = self.replaced.get(value, value)
         if value.dtype in SMALL and value.const is not None:
-            held = Value(value.shape, value.dtype)
-            self._hold(held)
-            target = DTYPES[held.dtype].numpy
-            const = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
-            held.const = np.broadcast_to(const.astype(target), value.shape)
+            dtype = SMALL[value.dtype].held
+            held = converted(value, dtype, lambda const: const.astype(DTYPES[dtype].numpy))
+            self.small[held] = value.dtype
             self.replaced[value] = value = held
         return value
 
@@ -185,7 +187,7 @@ class _Widener(Legaliser):
         self.replaced[result] = term.value
 
     def refuse(self, op: Op, reason: str) -> None:
-        self.refused.append((op.name, reason, op.source.line))
+        super().refuse(op, reason)
         for value in op.results:
             if value.dtype in SMALL:
                 self._hold(value)
@@ -241,16 +243,12 @@ def _bitcast_convert(s: _Widener, op: Op) -> None:
     if source.shape != result.shape or size.itemsize != 1:
         s.refuse(op, "bits are seen as a type of equal size only")
     elif isinstance(gives, SmallFloat):
-        s.become(op, decoded(gives, _as(bits, "ui8")))
+        s.become(op, decoded(gives, bits.bitcast("ui8")))
     elif isinstance(gives, SmallInt):
-        s.become(op, wrapped(gives, _as(bits, gives.held)))
+        s.become(op, wrapped(gives, bits.bitcast(gives.held)))
     else:
         op.operands = [bits.value]
         s.ops.append(op)
-
-
-def _as(x: Term, dtype: str) -> Term:
-    return x if x.dtype == dtype else x.bitcast(dtype)
 
 
 def _iota(s: _Widener, op: Op) -> None:

@@ -30,6 +30,7 @@ from ipujax.compiler.ir import (
     Source,
     Term,
     Value,
+    converted,
     number_of,
     walk_blocks,
     walk_ops,
@@ -212,23 +213,26 @@ def _saturated(x: Term, dtype: str) -> Term:
 
 
 def _constant(value: Value, source: Source) -> Value:
-    assert value.const is not None
-    wide = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
     dtype = NARROW[value.dtype]
-    target, is_float = numpy_type(dtype), dtype == "f32"
+    target = numpy_type(dtype)
     assert target is not None
+    return converted(value, dtype, lambda wide: _demoted(wide, target, source))
+
+
+def _demoted(wide: np.ndarray, target: np.dtype, source: Source) -> np.ndarray:
+    """The elements of a constant in a 32-bit type, which must hold them."""
     with np.errstate(all="ignore"):
         small = wide.astype(target)
     info, narrow_info = _limits(wide.dtype), _limits(target)
     small = np.where(wide == info.max, narrow_info.max, small)
     small = np.where(wide == info.min, narrow_info.min, small).astype(target)
-    if is_float:
+    if target == np.float32:
         small = _kept_apart(wide, small)
     lost = (wide != info.max) & (wide != info.min) & _is_lost(wide, small)
     if lost.any():
         number = wide[lost].flat[0]
         raise _refusal(f"the constant {number}", f"it does not fit {target.name}", source)
-    return Value(value.shape, dtype, const=np.broadcast_to(small, value.shape))
+    return small
 
 
 def _kept_apart(wide: np.ndarray, small: np.ndarray) -> np.ndarray:

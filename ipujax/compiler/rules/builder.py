@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -130,16 +130,26 @@ class Builder:
             return [ipu.popops.map(self.graph, expression, tensors, self.program, debug)]
         return list(ipu.popx.map(self.graph, expressions, tensors, self.program, debug))
 
+    def each(
+        self, tensor: ipu.Tensor, function: Callable[[ipu.Expr], ipu.Expr], debug: ipu.DebugContext
+    ) -> ipu.Tensor:
+        """The function of each element."""
+        return self.map([function(ipu.popops.expr.PlaceHolder(1))], [tensor], debug)[0]
+
+    def cast(self, tensor: ipu.Tensor, type_: ipu.Type, debug: ipu.DebugContext) -> ipu.Tensor:
+        """The tensor in another type; itself where it has that type."""
+        if tensor.elementType() == type_:
+            return tensor
+        return self.each(tensor, lambda x: ipu.popops.expr.Cast(x, type_), debug)
+
     def round_bfloat16(self, op: Op, tensors: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:
         """Rounds the results that are bfloat16: for ops that compute in float32."""
-        rounded = []
-        for value, tensor in zip(op.results, tensors, strict=True):
-            if value.dtype == "bf16":
-                place = ipu.popops.expr.PlaceHolder(1)
-                expression = ipu.popx.expr.RoundToBFloat16(place)
-                (tensor,) = self.map([expression], [tensor], self.debug(op))
-            rounded.append(tensor)
-        return rounded
+        return [
+            self.each(tensor, ipu.popx.expr.RoundToBFloat16, self.debug(op))
+            if value.dtype == "bf16"
+            else tensor
+            for value, tensor in zip(op.results, tensors, strict=True)
+        ]
 
     # Blocks --------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ipujax.compiler.ir import Op, Value, combiner_of, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.elementwise import build_all, typed_constant
+from ipujax.compiler.rules.elementwise import body_of
 from ipujax.compiler.rules.registry import rule
 from ipujax.errors import InvalidProgramError
 
@@ -64,9 +64,9 @@ def all_reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     if name is None:
         results = [_combine(builder, op, value, groups) for value in op.operands]
         return builder.round_bfloat16(op, results)
-    group = _comm_group(builder, groups)
+    group = _comm_group(builder, name, op.operands, groups)
     operator, debug = getattr(ipu.gcl.CollectiveOperator, name), builder.debug(op)
-    if group is None or not _is_gcl(name, op.operands):
+    if group is None:
         results = ipu.popx.allReduce(
             builder.graph, tensors, operator, groups, builder.program, debug
         )
@@ -102,8 +102,9 @@ def reduce_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         parts = [_own_part(builder, whole, dim, groups, debug) for whole in wholes]
         return builder.round_bfloat16(op, parts)
     datas = [_parts_in_order(builder, value, dim, len(groups[0]), debug) for value in op.operands]
-    operator, group = getattr(ipu.gcl.CollectiveOperator, name), _comm_group(builder, groups)
-    if group is None or not _is_gcl(name, op.operands):
+    operator = getattr(ipu.gcl.CollectiveOperator, name)
+    group = _comm_group(builder, name, op.operands, groups)
+    if group is None:
         parts = ipu.popx.reduceScatter(
             builder.graph, datas, operator, groups, builder.program, debug
         )
@@ -121,19 +122,17 @@ def reduce_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 def all_gather(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The members' arrays one after another along `all_gather_dim`."""
     groups, dim, debug = groups_of(builder, op), op.attrs["all_gather_dim"], builder.debug(op)
-    results = []
-    for value, result in zip(op.operands, op.results, strict=True):
-        whole = builder.variable(builder.type_of(result), result.shape, debug)
+    wholes = [builder.variable(builder.type_of(v), v.shape, debug) for v in op.results]
+    for tensor, whole in zip(builder.operands(op), wholes, strict=True):
         ipu.popx.allGatherToDestination(
             builder.graph,
-            builder.tensor(value),
+            tensor,
             _members_first(whole, dim, len(groups[0])),
             groups,
             builder.program,
             debug,
         )
-        results.append(whole)
-    return results
+    return wholes
 
 
 @rule("all_to_all")
@@ -141,19 +140,17 @@ def all_to_all(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Part j along `split_dimension` goes to member j; what comes lies along `concat_dimension`."""
     groups, attrs, debug = groups_of(builder, op), op.attrs, builder.debug(op)
     size = len(groups[0])
-    results = []
-    for value, result in zip(op.operands, op.results, strict=True):
-        whole = builder.variable(builder.type_of(result), result.shape, debug)
+    wholes = [builder.variable(builder.type_of(v), v.shape, debug) for v in op.results]
+    for tensor, whole in zip(builder.operands(op), wholes, strict=True):
         ipu.popx.allToAllToDestination(
             builder.graph,
-            _members_first(builder.tensor(value), attrs["split_dimension"], size),
+            _members_first(tensor, attrs["split_dimension"], size),
             _members_first(whole, attrs["concat_dimension"], size),
             groups,
             builder.program,
             debug,
         )
-        results.append(whole)
-    return results
+    return wholes
 
 
 @rule("collective_permute")
@@ -208,8 +205,15 @@ def _channel(op: Op) -> int:
     return int(found[1]) if found else 0
 
 
-def _comm_group(builder: Builder, groups: Groups) -> ipu.gcl.CommGroup | None:
-    """The gcl.CommGroup of these groups, or None where there is none."""
+def _comm_group(
+    builder: Builder, name: str, values: Sequence[Value], groups: Groups
+) -> ipu.gcl.CommGroup | None:
+    """The gcl.CommGroup of these groups; None where popx must do it.
+
+    gcl's logical operators are for bool alone; popx has them on bits too.
+    """
+    if name.startswith("LOGICAL") and any(value.dtype != "i1" for value in values):
+        return None
     num_replicas = builder.graph.getReplicationFactor()
     size, wanted = len(groups[0]), sorted(groups)
     if any(len(group) != size for group in groups) or num_replicas % size:
@@ -232,11 +236,6 @@ def operator_of(op: Op) -> str | None:
     return OPERATORS.get(combiner_of(op.regions[0]) or "")
 
 
-def _is_gcl(name: str, values: Sequence[Value]) -> bool:
-    """gcl's logical operators are for bool alone; popx has them on bits too."""
-    return not name.startswith("LOGICAL") or all(value.dtype == "i1" for value in values)
-
-
 def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tensor:
     """Any body: everybody gets all arrays and combines them, in the members' order."""
     size = len(groups[0])
@@ -257,10 +256,7 @@ def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tens
         arrays = [gathered[i] for i in range(begin, min(begin + _ARRAYS_PER_MAP, size))]
         expression = place(1)
         for index in range(len(arrays)):
-            known = dict(zip(region.args, (expression, place(index + 2)), strict=True))
-            build_all(region.ops, known)
-            (last,) = region.results
-            expression = known[last] if last in known else typed_constant(last)
+            (expression,) = body_of(region, (expression, place(index + 2)))
         (combined,) = builder.map([expression], [combined, *arrays], debug)
     return combined
 

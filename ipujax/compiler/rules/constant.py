@@ -24,12 +24,9 @@ def iota(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     line = builder.variable(type_, [length], debug)
     ipu.popops.iota(builder.graph, line, 0, builder.program, debug)
     if not is_native:
-        e = ipu.popops.expr
-        (line,) = builder.map([e.Cast(e.PlaceHolder(1), builder.type_of(result))], [line], debug)
+        line = builder.cast(line, builder.type_of(result), debug)
         if result.dtype == "bf16":
-            op_line = Op("iota", [], {}, op.source)
-            op_line.add_result((length,), "bf16")
-            (line,) = builder.round_bfloat16(op_line, [line])
+            line = builder.each(line, ipu.popx.expr.RoundToBFloat16, debug)
     expanded = [1] * len(result.shape)
     expanded[axis] = length
     return [broadcast_to(line.reshape(expanded), result.shape)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import TOKEN
-from ipujax.compiler.ir import Block, Op, Value, declare
+from ipujax.compiler.ir import Block, Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
@@ -24,7 +24,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Repeat where the number of iterations is known, else RepeatWhileTrue."""
     cond, body = op.regions
     debug = builder.debug(op)
-    carries = [_variable(builder, value, debug) for value in op.results]
+    carries = _variables(builder, op)
     for value, carry in zip(op.operands, carries, strict=True):
         if carry is not None:
             builder.copy(builder.tensor(value), carry, debug)
@@ -64,7 +64,7 @@ def raise_if(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 def case(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Switch; an index outside takes the last branch, as in StableHLO."""
     debug, program = builder.debug(op), ipu.poplar.program
-    results = [_variable(builder, value, debug) for value in op.results]
+    results = _variables(builder, op)
     branches = [_branch(builder, region, results, debug) for region in op.regions]
     index = builder.tensor(op.operands[0]).reshape([])
     numbered = list(enumerate(branches[:-1]))
@@ -75,7 +75,7 @@ def case(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 @rule("if")
 def if_else(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     debug, program = builder.debug(op), ipu.poplar.program
-    results = [_variable(builder, value, debug) for value in op.results]
+    results = _variables(builder, op)
     on_true, on_false = (_branch(builder, region, results, debug) for region in op.regions)
     predicate = builder.tensor(op.operands[0]).reshape([])
     builder.program.add(program.If(predicate, on_true, on_false, debug))
@@ -88,10 +88,13 @@ def token(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     return [None]
 
 
-def _variable(builder: Builder, value: Value, debug: ipu.DebugContext) -> ipu.Tensor | None:
-    if value.dtype == TOKEN:
-        return None
-    return builder.variable(builder.type_of(value), value.shape, debug)
+def _variables(builder: Builder, op: Op) -> list[ipu.Tensor | None]:
+    """A variable for each result; None for tokens."""
+    debug = builder.debug(op)
+    return [
+        None if v.dtype == TOKEN else builder.variable(builder.type_of(v), v.shape, debug)
+        for v in op.results
+    ]
 
 
 def _branch(

@@ -10,7 +10,7 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, declare, splat
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.precision import as_result, is_integer, product_options, summed_type
+from ipujax.compiler.rules.precision import as_result, as_summed, product_options, summed_type
 from ipujax.compiler.rules.registry import rule
 
 declare("convolution", product=True)
@@ -46,7 +46,7 @@ def convolution(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     dilation = list(attrs.get("lhs_dilation", (1,) * rank))
     data = _cut_to_nothing_before(builder, op, data, padding, dilation)
     type_ = summed_type(builder, op)
-    data, weights = _of_one_type(builder, op, data, weights, type_)
+    data, weights = as_summed(builder, op, data, weights, type_)
     params = _params(op, data, weights, type_, padding, dilation)
     product = ipu.poplin.convolution(
         builder.graph,
@@ -150,27 +150,3 @@ def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
         return 0, edge
     cut = -(edge // dilation)
     return cut, cut * dilation + edge
-
-
-def _of_one_type(
-    builder: Builder, op: Op, data: ipu.Tensor, kernel: ipu.Tensor, type_: ipu.Type
-) -> tuple[ipu.Tensor, ipu.Tensor]:
-    """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
-    if all(is_integer(each) for each in (data.elementType(), kernel.elementType(), type_)):
-        return data, kernel
-    is_float = DTYPES[op.operands[0].dtype].kind == "f" and type_ != ipu.poplar.DOUBLE
-    if data.elementType() == kernel.elementType() and (is_float or data.elementType() == type_):
-        return data, kernel
-    debug = builder.debug(op)
-    data, kernel = (
-        each if each.elementType() == type_ else _cast(builder, each, type_, debug)
-        for each in (data, kernel)
-    )
-    return data, kernel
-
-
-def _cast(
-    builder: Builder, tensor: ipu.Tensor, type_: ipu.Type, debug: ipu.DebugContext
-) -> ipu.Tensor:
-    e = ipu.popops.expr
-    return builder.map([e.Cast(e.PlaceHolder(1), type_)], [tensor], debug)[0]

@@ -44,13 +44,11 @@ def _callback(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
         debug,
     )
     builder.has_host_callbacks = True
-    held = iter(
-        [
-            from_stored(builder, tensor, value.dtype, debug)
-            for tensor, value in zip(written, results, strict=True)
-        ]
-    )
-    return [None if value.dtype == TOKEN else next(held) for value in op.results]
+    held = {
+        value: from_stored(builder, tensor, value.dtype, debug)
+        for tensor, value in zip(written, results, strict=True)
+    }
+    return [held.get(value) for value in op.results]
 
 
 def to_stored(
@@ -59,8 +57,7 @@ def to_stored(
     """The tensor as the program's callers see it: bfloat16 as its bits."""
     if dtype != "bf16":
         return tensor
-    expression = ipu.popx.expr.ToBFloat16(ipu.popops.expr.PlaceHolder(1))
-    return builder.map([expression], [tensor], debug)[0]
+    return builder.each(tensor, ipu.popx.expr.ToBFloat16, debug)
 
 
 def from_stored(
@@ -69,5 +66,4 @@ def from_stored(
     """The inverse of `to_stored`."""
     if dtype != "bf16":
         return tensor
-    expression = ipu.popx.expr.FromBFloat16(ipu.popops.expr.PlaceHolder(1))
-    return builder.map([expression], [tensor], debug)[0]
+    return builder.each(tensor, ipu.popx.expr.FromBFloat16, debug)

@@ -12,7 +12,7 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.precision import (
     as_multiplied,
     as_result,
-    is_integer,
+    as_summed,
     product_options,
     rounded_sum,
     summed_type,
@@ -58,7 +58,7 @@ def dot_general(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     left = _view(left, shape.left_order, shape.left)
     right = _view(right, shape.right_order, shape.right)
     type_ = summed_type(builder, op)
-    left, right = _same_type(builder, left, right, type_, debug)
+    left, right = as_summed(builder, op, left, right, type_)
     product = ipu.poplin.matMulGrouped(
         builder.graph,
         left,
@@ -81,22 +81,3 @@ def _view(tensor: ipu.Tensor, order: Sequence[int], shape: list[int]) -> ipu.Ten
     if list(order) != list(range(len(order))):
         tensor = tensor.dimShuffle(list(order))
     return tensor if tensor.shape == shape else tensor.reshape(shape)
-
-
-def _same_type(
-    builder: Builder, left: ipu.Tensor, right: ipu.Tensor, type_: ipu.Type, debug: ipu.DebugContext
-) -> tuple[ipu.Tensor, ipu.Tensor]:
-    """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
-    native = (ipu.poplar.FLOAT, ipu.poplar.HALF)
-    if left.elementType() == right.elementType() in native and type_ in native:
-        return left, right
-    if all(is_integer(each) for each in (left.elementType(), right.elementType(), type_)):
-        return left, right
-    e = ipu.popops.expr
-    cast = [
-        tensor
-        if tensor.elementType() == type_
-        else builder.map([e.Cast(e.PlaceHolder(1), type_)], [tensor], debug)[0]
-        for tensor in (left, right)
-    ]
-    return cast[0], cast[1]

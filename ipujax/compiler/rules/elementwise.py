@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -29,30 +30,23 @@ class Row:
         self.traits = traits
 
 
-def _popops(name: str) -> Any:
-    return getattr(ipu.popops.expr, name)
+@functools.cache
+def _expression(name: str) -> Any:
+    """The expression class of that name in popops, else in popx."""
+    return getattr(ipu.popops.expr, name, None) or getattr(ipu.popx.expr, name)
 
 
 def _call(name: str) -> Build:
-    """The expression class of that name in popops, else in popx."""
-    known: list[Any] = []
-
-    def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
-        if not known:
-            known.append(getattr(ipu.popops.expr, name, None) or getattr(ipu.popx.expr, name))
-        return known[0](*args)
-
-    return build
+    return lambda op, args: _expression(name)(*args)
 
 
 def _by_kind(**names: str) -> Build:
     """The expression by the kind of the first operand: `b` bool, `f` float, `i` or `u` integer."""
     builds = {kind: _call(name) for kind, name in names.items()}
-    default = builds.get("other")
 
     def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
         kind = DTYPES[op.operands[0].dtype].kind
-        chosen = builds.get(kind, default)
+        chosen = builds.get(kind, builds.get("other"))
         if chosen is None:
             raise AssertionError(f"{op.name} of {op.operands[0]!r}")
         return chosen(op, args)
@@ -60,7 +54,8 @@ def _by_kind(**names: str) -> Build:
     return build
 
 
-def _type(dtype: str) -> ipu.Type:
+def poplar_type(dtype: str) -> ipu.Type:
+    """The Poplar type in which elements are computed."""
     return getattr(ipu.poplar, DTYPES[dtype].poplar)
 
 
@@ -69,16 +64,16 @@ def typed_constant(value: Value) -> ipu.Expr:
     assert value.const is not None
     scalar = value.const.flat[0]
     plain = float(scalar) if DTYPES[value.dtype].kind == "f" else int(scalar)
-    return _popops("Const")(_type(value.dtype), plain)
+    return ipu.popops.expr.Const(poplar_type(value.dtype), plain)
 
 
 def _convert(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     (x,) = args
     source, target = op.operands[0].dtype, op.results[0].dtype
     if target == "i1":
-        return _popops("NotEqual")(x, _popops("Const")(_type(source), 0))
-    if _type(source) != _type(target):
-        x = _popops("Cast")(x, _type(target))
+        return ipu.popops.expr.NotEqual(x, ipu.popops.expr.Const(poplar_type(source), 0))
+    if poplar_type(source) != poplar_type(target):
+        x = ipu.popops.expr.Cast(x, poplar_type(target))
     if target == "bf16" and source not in ("bf16", "i8", "ui8", "i1"):
         x = ipu.popx.expr.RoundToBFloat16(x)
     return x
@@ -92,7 +87,7 @@ _BITS = {"f64": ("LONGLONG", 63), "f32": ("INT", 31), "bf16": ("INT", 31), "f16"
 def _compare(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     if op.attrs.get("compare_type") == "TOTALORDER":
         args = [_total_order(op.operands[0].dtype, x) for x in args]
-    return _popops(_COMPARE[op.attrs["comparison_direction"]])(*args)
+    return _expression(_COMPARE[op.attrs["comparison_direction"]])(*args)
 
 
 def _total_order(dtype: str, x: ipu.Expr) -> ipu.Expr:
@@ -101,23 +96,23 @@ def _total_order(dtype: str, x: ipu.Expr) -> ipu.Expr:
         return x
     name, shift = _BITS[dtype]
     integer = getattr(ipu.poplar, name)
-    const = _popops("Const")
+    const = ipu.popops.expr.Const
     bits = ipu.popx.expr.Bitcast(x, integer)
-    sign = _popops("ShrSE")(bits, const(integer, shift))
-    flip = _popops("BitwiseAnd")(sign, const(integer, (1 << shift) - 1))
-    return _popops("BitwiseXor")(bits, flip)
+    sign = ipu.popops.expr.ShrSE(bits, const(integer, shift))
+    flip = ipu.popops.expr.BitwiseAnd(sign, const(integer, (1 << shift) - 1))
+    return ipu.popops.expr.BitwiseXor(bits, flip)
 
 
 def _select(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     predicate, on_true, on_false = args
-    return _popops("Select")(on_true, on_false, predicate)
+    return ipu.popops.expr.Select(on_true, on_false, predicate)
 
 
 def _clamp(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     low, x, high = args
     if op.results[0].dtype == "i1":
-        return _popops("And")(_popops("Or")(x, low), high)
-    return _popops("Clamp")(x, low, high)
+        return ipu.popops.expr.And(ipu.popops.expr.Or(x, low), high)
+    return ipu.popops.expr.Clamp(x, low, high)
 
 
 def _reduce_precision(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
@@ -137,7 +132,7 @@ def _bitcast(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
         return ipu.popx.expr.FromBFloat16(x)
     if source == "bf16" and target == "ui16":
         return x
-    return ipu.popx.expr.Bitcast(x, _type(target))
+    return ipu.popx.expr.Bitcast(x, poplar_type(target))
 
 
 #: Every op that is computed element by element: name -> row.
@@ -211,8 +206,8 @@ def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     return expression
 
 
-def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> dict[Value, ipu.Expr]:
-    """Expressions of all ops, in order; `known` holds what their operands start from."""
+def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> None:
+    """Adds the ops' expressions, in order; `known` holds what their operands start from."""
     for op in ops:
         args = []
         for value in op.operands:
@@ -221,7 +216,6 @@ def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> dict[Value, ip
                 expression = known[value] = typed_constant(value)
             args.append(expression)
         known[op.results[0]] = build(op, args)
-    return known
 
 
 def body_expressions(block: Block) -> list[ipu.Expr]:
@@ -229,8 +223,13 @@ def body_expressions(block: Block) -> list[ipu.Expr]:
 
     Placeholder n is the block's n-th argument. `body_refusals` says which regions this holds for.
     """
-    place = _popops("PlaceHolder")
-    known = {argument: place(i + 1) for i, argument in enumerate(block.args)}
+    place = ipu.popops.expr.PlaceHolder
+    return body_of(block, [place(i + 1) for i in range(len(block.args))])
+
+
+def body_of(block: Block, arguments: Sequence[ipu.Expr]) -> list[ipu.Expr]:
+    """The same region over other expressions."""
+    known = dict(zip(block.args, arguments, strict=True))
     build_all(block.ops, known)
     return [known[value] if value in known else typed_constant(value) for value in block.results]
 
@@ -254,7 +253,7 @@ def body_refusals(block: Block, op: Op) -> list[tuple[str, str, str]]:
 def _lower_fused(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     body: list[Op] = op.attrs["body"]
     shape = body[0].results[0].shape
-    place = _popops("PlaceHolder")
+    place = ipu.popops.expr.PlaceHolder
     known: dict[Value, ipu.Expr] = {}
     tensors = []
     inputs = op.operands or [_splat_of(shape, body)]

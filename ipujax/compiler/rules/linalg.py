@@ -8,6 +8,7 @@ type; beside them stand the few that JAX makes for any backend. A complex value 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -91,20 +92,41 @@ def triangular_solve(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 # Custom calls ------------------------------------------------------------------------------------
 
-#: What a target does: (builder, its parameters, the operands' parts) -> the results' parts.
-Target: TypeAlias = (
-    "Callable[[Builder, dict[str, Any], list[Parts], ipu.DebugContext], Sequence[Parts]]"
-)
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One custom call, as the function of its target sees it."""
+
+    builder: Builder
+    config: dict[str, Any]  #: its parameters
+    operands: list[Parts]
+    debug: ipu.DebugContext
+
+    @property
+    def graph(self) -> ipu.Graph:
+        return self.builder.graph
+
+    @property
+    def program(self) -> ipu.Sequence:
+        return self.builder.program
+
+    def has(self, name: str, letter: str) -> bool:
+        """Whether a parameter is that letter of LAPACK's; JAX hands letters on as their codes."""
+        return bool(self.config[name] == ord(letter))
+
+
+#: What a target does: it gives the results' parts.
+Target: TypeAlias = Callable[[Call], Sequence[Parts]]
 
 
 def _target(*names: str) -> Callable[[Target], Target]:
     def register(function: Target) -> Target:
-        def call(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+        def lower(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
             config = op.attrs.get("mhlo.backend_config") or {}
-            made = function(builder, config, parts_of(builder, op), builder.debug(op))
-            return results_of(builder, op, made)
+            call = Call(builder, config, parts_of(builder, op), builder.debug(op))
+            return results_of(builder, op, function(call))
 
-        custom_call_rule(*names)(call)
+        custom_call_rule(*names)(lower)
         return function
 
     return register
@@ -115,38 +137,29 @@ def _lapack(real: str, imaginary: str = "") -> tuple[str, str]:
     return f"lapack_s{real}_ffi", f"lapack_c{imaginary or real}_ffi"
 
 
-def _is(config: dict[str, Any], name: str, letter: str) -> bool:
-    """JAX hands LAPACK's letters on as their codes."""
-    return bool(config[name] == ord(letter))
-
-
 @_target(*_lapack("trsm"))
-def trsm(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def trsm(call: Call) -> Sequence[Parts]:
     """As `triangular_solve`."""
-    a, b = operands
+    a, b = call.operands
     return [
         ipu.popx.triangularSolve(
-            builder.graph,
+            call.graph,
             a,
             b,
-            _is(config, "side", "L"),
-            _is(config, "uplo", "L"),
-            _is(config, "diag", "U"),
-            chr(config["trans_x"]),
-            builder.program,
-            debug,
+            call.has("side", "L"),
+            call.has("uplo", "L"),
+            call.has("diag", "U"),
+            chr(call.config["trans_x"]),
+            call.program,
+            call.debug,
         )
     ]
 
 
 @_target(*_lapack("getrf"))
-def getrf(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def getrf(call: Call) -> Sequence[Parts]:
     """LU with partial pivoting: factors, rows swapped (from 1), status."""
-    return ipu.popx.lu(builder.graph, operands[0], builder.program, debug)
+    return ipu.popx.lu(call.graph, call.operands[0], call.program, call.debug)
 
 
 @custom_call_rule("ipu_lu_pivots_to_permutation")
@@ -162,139 +175,110 @@ def lu_pivots_to_permutation(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 
 @_target("Qr", *_lapack("geqrf"))
-def geqrf(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def geqrf(call: Call) -> Sequence[Parts]:
     """Householder QR: R over the reflectors, and their factors."""
-    return ipu.popx.qr(builder.graph, operands[0], builder.program, debug)
+    return ipu.popx.qr(call.graph, call.operands[0], call.program, call.debug)
 
 
 @_target(*_lapack("geqp3"))
-def geqp3(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def geqp3(call: Call) -> Sequence[Parts]:
     """The same with column pivoting; columns count from 1."""
-    a, (columns,) = operands
-    return ipu.popx.qrWithPivots(builder.graph, a, columns, builder.program, debug)
+    a, (columns,) = call.operands
+    return ipu.popx.qrWithPivots(call.graph, a, columns, call.program, call.debug)
 
 
 @_target("ProductOfElementaryHouseholderReflectors", *_lapack("orgqr", "ungqr"))
-def orgqr(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def orgqr(call: Call) -> Sequence[Parts]:
     """Q from the reflectors."""
-    factors, tau = operands
-    return [ipu.popx.householderProduct(builder.graph, factors, tau, builder.program, debug)]
+    factors, tau = call.operands
+    return [ipu.popx.householderProduct(call.graph, factors, tau, call.program, call.debug)]
 
 
 @_target(*_lapack("ormqr", "unmqr"))
-def ormqr(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def ormqr(call: Call) -> Sequence[Parts]:
     """Q C, C Q, or with Q^H."""
-    factors, tau, c = operands
-    left, adjoint = bool(config["left"]), bool(config["transpose"])
+    factors, tau, c = call.operands
+    left, adjoint = bool(call.config["left"]), bool(call.config["transpose"])
     return [
         ipu.popx.householderMultiply(
-            builder.graph, factors, tau, c, left, adjoint, builder.program, debug
+            call.graph, factors, tau, c, left, adjoint, call.program, call.debug
         )
     ]
 
 
 @_target(*_lapack("syevd", "heevd"))
-def syevd(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def syevd(call: Call) -> Sequence[Parts]:
     """Eigenvectors, eigenvalues, status."""
-    lower = _is(config, "uplo", "L")
-    return ipu.popx.eigh(builder.graph, operands[0], lower, builder.program, debug)
+    lower = call.has("uplo", "L")
+    return ipu.popx.eigh(call.graph, call.operands[0], lower, call.program, call.debug)
 
 
 @_target(*_lapack("sytrd", "hetrd"))
-def sytrd(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def sytrd(call: Call) -> Sequence[Parts]:
     """Tridiagonal form: reflectors, diagonal, off-diagonal, factors, status."""
-    lower = _is(config, "uplo", "L")
-    return ipu.popx.tridiagonal(builder.graph, operands[0], lower, builder.program, debug)
+    lower = call.has("uplo", "L")
+    return ipu.popx.tridiagonal(call.graph, call.operands[0], lower, call.program, call.debug)
 
 
 @_target(*_lapack("geev"))
-def geev(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def geev(call: Call) -> Sequence[Parts]:
     """Eigenvalues (of a real matrix as two results), left and right vectors, status."""
-    left, right = _is(config, "compute_left", "V"), _is(config, "compute_right", "V")
-    return ipu.popx.eig(builder.graph, operands[0], left, right, builder.program, debug)
+    left, right = call.has("compute_left", "V"), call.has("compute_right", "V")
+    return ipu.popx.eig(call.graph, call.operands[0], left, right, call.program, call.debug)
 
 
 @_target(*_lapack("gees"))
-def gees(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def gees(call: Call) -> Sequence[Parts]:
     """Schur form, vectors, eigenvalues (as above), how many were put first, status."""
-    if not _is(config, "sort", "N"):
+    if not call.has("sort", "N"):
         raise UnsupportedOpError([("schur", "it does not sort eigenvalues; do that after it", "")])
-    vectors = _is(config, "mode", "V")
-    *made, status = ipu.popx.schur(builder.graph, operands[0], vectors, builder.program, debug)
+    vectors = call.has("mode", "V")
+    *made, status = ipu.popx.schur(call.graph, call.operands[0], vectors, call.program, call.debug)
     shape = status[0].shape
     zeros = np.zeros(shape, np.int32).tobytes()
-    none = builder.graph.addConstantBytes(ipu.poplar.INT, shape, zeros, debug)
+    none = call.graph.addConstantBytes(ipu.poplar.INT, shape, zeros, call.debug)
     return [*made, [none], status]
 
 
 @_target(*_lapack("gehrd"))
-def gehrd(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def gehrd(call: Call) -> Sequence[Parts]:
     """Hessenberg form over the reflectors, their factors, status."""
-    return ipu.popx.hessenberg(builder.graph, operands[0], builder.program, debug)
+    return ipu.popx.hessenberg(call.graph, call.operands[0], call.program, call.debug)
 
 
-def _svd(
-    builder: Builder, config: dict[str, Any], a: Parts, divide: bool, debug: ipu.DebugContext
-) -> Sequence[Parts]:
-    vectors, full = not _is(config, "mode", "N"), _is(config, "mode", "A")
-    s, u, vt, status = ipu.popx.svd(builder.graph, a, vectors, full, divide, builder.program, debug)
+def _svd(call: Call, divide: bool) -> Sequence[Parts]:
+    (a,) = call.operands
+    vectors, full = not call.has("mode", "N"), call.has("mode", "A")
+    s, u, vt, status = ipu.popx.svd(call.graph, a, vectors, full, divide, call.program, call.debug)
     return [a, s, u, vt, status]  # LAPACK destroys A; nothing reads that result
 
 
 @_target(*_lapack("gesdd"))
-def gesdd(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def gesdd(call: Call) -> Sequence[Parts]:
     """Singular values and vectors by divide and conquer."""
-    return _svd(builder, config, operands[0], True, debug)
+    return _svd(call, True)
 
 
 @_target(*_lapack("gesvd"))
-def gesvd(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def gesvd(call: Call) -> Sequence[Parts]:
     """Singular values and vectors by QR iteration."""
-    return _svd(builder, config, operands[0], False, debug)
+    return _svd(call, False)
 
 
-def _tridiagonal_solve(
-    builder: Builder, operands: list[Parts], perturb: bool, debug: ipu.DebugContext
-) -> Sequence[Parts]:
-    lower, diagonal, upper, b = operands
+def _tridiagonal_solve(call: Call, perturb: bool) -> Sequence[Parts]:
+    lower, diagonal, upper, b = call.operands
     return ipu.popx.tridiagonalSolve(
-        builder.graph, lower, diagonal, upper, b, perturb, builder.program, debug
+        call.graph, lower, diagonal, upper, b, perturb, call.program, call.debug
     )
 
 
 @_target(*_lapack("gtsv"))
-def gtsv(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def gtsv(call: Call) -> Sequence[Parts]:
     """Tridiagonal systems: the diagonals (destroyed in LAPACK; nothing reads them), X, status."""
-    return [*operands[:3], *_tridiagonal_solve(builder, operands, False, debug)]
+    return [*call.operands[:3], *_tridiagonal_solve(call, False)]
 
 
 @_target("tridiagonal_solve_perturbed_ffi")
-def perturbed(
-    builder: Builder, config: dict[str, Any], operands: list[Parts], debug: ipu.DebugContext
-) -> Sequence[Parts]:
+def perturbed(call: Call) -> Sequence[Parts]:
     """The same with tiny pivots raised, so that X stays finite."""
-    return _tridiagonal_solve(builder, operands, True, debug)[:1]
+    return _tridiagonal_solve(call, True)[:1]

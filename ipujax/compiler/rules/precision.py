@@ -77,12 +77,10 @@ def as_multiplied(builder: Builder, op: Op, tensors: Sequence[ipu.Tensor]) -> li
     for value, wanted, tensor in zip(
         op.operands, (algorithm.left, algorithm.right), tensors, strict=True
     ):
-        place, debug = ipu.popops.expr.PlaceHolder(1), builder.debug(op)
         if wanted == "bf16" and value.dtype == "f32":
-            (tensor,) = builder.map([ipu.popx.expr.RoundToBFloat16(place)], [tensor], debug)
+            tensor = builder.each(tensor, ipu.popx.expr.RoundToBFloat16, builder.debug(op))
         elif wanted == "f16" and value.dtype == "f32":
-            cast = ipu.popops.expr.Cast(place, ipu.poplar.HALF)
-            (tensor,) = builder.map([cast], [tensor], debug)
+            tensor = builder.cast(tensor, ipu.poplar.HALF, builder.debug(op))
         rounded.append(tensor)
     return rounded
 
@@ -92,8 +90,7 @@ def rounded_sum(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
     algorithm = algorithm_of(op)
     if algorithm is None or algorithm.summed != "bf16" or op.results[0].dtype != "f32":
         return product
-    rounding = ipu.popx.expr.RoundToBFloat16(ipu.popops.expr.PlaceHolder(1))
-    return builder.map([rounding], [product], builder.debug(op))[0]
+    return builder.each(product, ipu.popx.expr.RoundToBFloat16, builder.debug(op))
 
 
 def summed_type(builder: Builder, op: Op) -> ipu.Type:
@@ -107,7 +104,20 @@ def summed_type(builder: Builder, op: Op) -> ipu.Type:
     return builder.type_of(result)
 
 
-def is_integer(type_: ipu.Type) -> bool:
+def as_summed(
+    builder: Builder, op: Op, left: ipu.Tensor, right: ipu.Tensor, type_: ipu.Type
+) -> tuple[ipu.Tensor, ipu.Tensor]:
+    """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
+    native = (ipu.poplar.FLOAT, ipu.poplar.HALF)
+    if left.elementType() == right.elementType() in native and type_ in native:
+        return left, right
+    if all(_is_integer(each) for each in (left.elementType(), right.elementType(), type_)):
+        return left, right
+    debug = builder.debug(op)
+    return builder.cast(left, type_, debug), builder.cast(right, type_, debug)
+
+
+def _is_integer(type_: ipu.Type) -> bool:
     """Of any width and sign; bool counts as 0 and 1."""
     return type_ not in (ipu.poplar.FLOAT, ipu.poplar.HALF, ipu.poplar.DOUBLE)
 
@@ -115,10 +125,7 @@ def is_integer(type_: ipu.Type) -> bool:
 def as_result(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
     """The product in the type of the op's result."""
     type_, e = builder.type_of(op.results[0]), ipu.popops.expr
-    if product.elementType() == type_:
-        return product
-    place = e.PlaceHolder(1)
-    cast = e.Cast(place, type_)
-    if type_ == ipu.poplar.BOOL:
-        cast = e.NotEqual(place, e.Const(product.elementType(), 0))
-    return builder.map([cast], [product], builder.debug(op))[0]
+    summed = product.elementType()
+    if type_ == ipu.poplar.BOOL != summed:
+        return builder.each(product, lambda x: e.NotEqual(x, e.Const(summed, 0)), builder.debug(op))
+    return builder.cast(product, type_, builder.debug(op))

@@ -13,7 +13,7 @@ from ipujax.compiler.ir import Op, combiner_of, declare
 from ipujax.compiler.ir.fold import identity_of
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.elementwise import body_expressions, build_all, typed_constant
+from ipujax.compiler.rules.elementwise import body_expressions, body_of, typed_constant
 from ipujax.compiler.rules.registry import rule
 
 declare("reduce", combines=True, complex="pairs")
@@ -151,13 +151,11 @@ def _choose_in_tiles(builder: Builder, op: Op) -> ipu.Tensor:
     places = [e.PlaceHolder(i + 1) for i in range(len(taps) + 1)]
     best, where = places[0], e.Const(ipu.poplar.INT, 0)
     for index in range(1, len(taps)):
-        known = dict(zip(select.args, (best, places[index]), strict=True))
-        keeps = build_all(select.ops, known)[select.results[0]]
+        (keeps,) = body_of(select, (best, places[index]))
         best = e.Select(best, places[index], keeps)
         where = e.Select(where, e.Const(ipu.poplar.INT, index), keeps)
     start = typed_constant(init)
-    known = dict(zip(scatter.args, (start, places[-1]), strict=True))
-    taken = build_all(scatter.ops, known)[scatter.results[0]]
+    (taken,) = body_of(scatter, (start, places[-1]))
     chosen = [
         e.Select(taken, start, e.Equal(where, e.Const(ipu.poplar.INT, index)))
         for index in range(len(taps))

@@ -8,6 +8,7 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
+from ipujax.compiler.rules.elementwise import poplar_type
 from ipujax.compiler.rules.registry import rule
 
 declare("broadcast_in_dim", "reshape", "transpose", view=True, moves=True, complex="parts")
@@ -91,10 +92,9 @@ def bitcast_convert(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Between sizes: a wide element is the sum of its shifted narrow ones, lowest first."""
     source, target = op.operands[0], op.results[0]
     (tensor,) = builder.operands(op)
-    wide, narrow = (source, target) if len(source.shape) < len(target.shape) else (target, source)
-    if target is narrow:
-        return [_split(builder, op, tensor, wide.dtype, narrow.dtype)]
-    return [_join(builder, op, tensor, wide.dtype, narrow.dtype)]
+    if len(source.shape) < len(target.shape):
+        return [_split(builder, op, tensor, source.dtype, target.dtype)]
+    return [_join(builder, op, tensor, target.dtype, source.dtype)]
 
 
 _UNSIGNED = {1: "ui8", 2: "ui16", 4: "ui32", 8: "ui64"}
@@ -107,7 +107,7 @@ def _to_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
         return x
     if dtype == "bf16":
         return ipu.popx.expr.ToBFloat16(x)
-    return ipu.popx.expr.Bitcast(x, getattr(ipu.poplar, DTYPES[bits].poplar))
+    return ipu.popx.expr.Bitcast(x, poplar_type(bits))
 
 
 def _from_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
@@ -115,7 +115,7 @@ def _from_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
         return x
     if dtype == "bf16":
         return ipu.popx.expr.FromBFloat16(x)
-    return ipu.popx.expr.Bitcast(x, getattr(ipu.poplar, DTYPES[dtype].poplar))
+    return ipu.popx.expr.Bitcast(x, poplar_type(dtype))
 
 
 def _word(wide: str) -> ipu.Type:
@@ -124,9 +124,9 @@ def _word(wide: str) -> ipu.Type:
 
 
 def _split(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str) -> ipu.Tensor:
-    e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
+    e, debug = ipu.popops.expr, builder.debug(op)
     size = DTYPES[narrow].size
-    narrow_bits = getattr(poplar, DTYPES[_UNSIGNED[size]].poplar)
+    narrow_bits = poplar_type(_UNSIGNED[size])
     word = _word(wide)
     bits = e.Cast(_to_bits(wide, e.PlaceHolder(1)), word)
     mask = e.Const(word, (1 << 8 * size) - 1)
@@ -145,7 +145,7 @@ def _split(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str)
 
 
 def _join(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str) -> ipu.Tensor:
-    e, poplar, debug = ipu.popops.expr, ipu.poplar, builder.debug(op)
+    e, debug = ipu.popops.expr, builder.debug(op)
     size, axis = DTYPES[narrow].size, len(op.operands[0].shape) - 1
     views, word = [], _word(wide)
     whole = e.Const(word, 0)
@@ -155,7 +155,6 @@ def _join(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str) 
         shifted = e.Shl(bits, e.Const(word, 8 * size * index))
         whole = e.BitwiseOr(whole, shifted) if index else shifted
     if DTYPES[wide].size < 4:
-        bits_type = DTYPES[_UNSIGNED[DTYPES[wide].size]].poplar
-        whole = e.Cast(whole, getattr(poplar, bits_type))
+        whole = e.Cast(whole, poplar_type(_UNSIGNED[DTYPES[wide].size]))
     (joined,) = builder.map([_from_bits(wide, whole)], views, debug)
     return joined

@@ -9,13 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op, Value, Writer
+from ipujax.compiler.ir import Op, Value, Writer, splat_of
 from ipujax.compiler.ir.fold import is_identity
 from ipujax.compiler.ir.rewriter import Rule
-
-
-def _is_all(value: Value, scalar: float) -> bool:
-    return value.is_splat and value.const is not None and bool(value.const.flat[0] == scalar)
 
 
 def _without_identity(w: Writer, op: Op) -> list[Value] | None:
@@ -28,7 +24,7 @@ def _without_identity(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _divide(w: Writer, op: Op) -> list[Value] | None:
-    if _is_all(op.operands[1], 1):
+    if splat_of(op.operands[1]) == 1:
         return [op.operands[0]]
     x = _argument_of_logistic(op)
     if x is not None:
@@ -39,10 +35,10 @@ def _divide(w: Writer, op: Op) -> list[Value] | None:
 def _argument_of_logistic(op: Op) -> Value | None:
     """x of 1 / (1 + exp(-x)): JAX writes it out, an IPU has it as one instruction."""
     one, below = op.operands
-    if not _is_all(one, 1) or below.op is None or below.op.name != "add":
+    if splat_of(one) != 1 or below.op is None or below.op.name != "add":
         return None
     lhs, rhs = below.op.operands
-    power = rhs if _is_all(lhs, 1) else lhs if _is_all(rhs, 1) else None
+    power = rhs if splat_of(lhs) == 1 else lhs if splat_of(rhs) == 1 else None
     if power is None or power.op is None or power.op.name != "exponential":
         return None
     negated = power.op.operands[0].op
@@ -50,19 +46,17 @@ def _argument_of_logistic(op: Op) -> Value | None:
 
 
 def _subtract(w: Writer, op: Op) -> list[Value] | None:
-    rhs = op.operands[1]
-    if not _is_all(rhs, 0) or rhs.const is None or np.signbit(rhs.const.flat[0]):
-        return None
-    return [op.operands[0]]
+    lhs, rhs = op.operands
+    zero = splat_of(rhs)
+    return [lhs] if zero == 0 and not np.signbit(zero) else None
 
 
 def _select(w: Writer, op: Op) -> list[Value] | None:
     predicate, on_true, on_false = op.operands
     if on_true is on_false:
         return [on_true]
-    if predicate.is_splat and predicate.const is not None:
-        return [on_true if predicate.const.flat[0] else on_false]
-    return None
+    chosen = splat_of(predicate)
+    return None if chosen is None else [on_true if chosen else on_false]
 
 
 RULES: dict[str, Rule] = {

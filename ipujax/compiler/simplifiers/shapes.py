@@ -51,19 +51,15 @@ def _broadcast_in_dim(w: Writer, op: Op) -> list[Value] | None:
             return [constant(_broadcast_array(operand.const, dims, result.shape), result.dtype)]
     if operand.shape == result.shape and dims == tuple(range(len(dims))):
         return [operand]
-    producer = operand.op
+    kept, producer = None, operand.op
     if producer is not None and producer.name == "broadcast_in_dim":
-        inner = producer.attrs["broadcast_dimensions"]
+        kept = producer.attrs["broadcast_dimensions"]
+    elif producer is not None and producer.name == "reshape":
+        kept = _dims_without_ones(producer.operands[0].shape, operand.shape)
+    if producer is not None and kept is not None:
         op.operands = producer.operands
-        op.attrs = {**op.attrs, "broadcast_dimensions": tuple(dims[dim] for dim in inner)}
+        op.attrs = {**op.attrs, "broadcast_dimensions": tuple(dims[dim] for dim in kept)}
         return _broadcast_in_dim(w, op)
-    if producer is not None and producer.name == "reshape":
-        source = producer.operands[0]
-        kept = _dims_without_ones(source.shape, operand.shape)
-        if kept is not None:
-            op.operands = [source]
-            op.attrs = {**op.attrs, "broadcast_dimensions": tuple(dims[dim] for dim in kept)}
-            return _broadcast_in_dim(w, op)
     if operand.num_elements == result.num_elements and dims == tuple(sorted(dims)):
         op.name, op.attrs = "reshape", {}
     return None

@@ -15,15 +15,12 @@ from ipujax.compiler.partition.mesh import Layout, layout_of
 def while_(localiser: Localiser, operation: Any) -> None:
     """What is carried keeps its layout from one turn to the next."""
     carried = localiser.declared(operation)
-    for index, layout in enumerate(carried):
-        localiser.require(operation, index, layout)
+    localiser.require_each(operation, carried)
     condition, body = (region.blocks[0] for region in operation.regions)
     for block, wanted in ((condition, [None]), (body, carried)):
-        for argument, layout in zip(block.arguments, carried, strict=True):
-            localiser.set(argument, layout)
+        localiser.set_each(block.arguments, carried)
         localiser.run(block, wanted)
-    for result, layout in zip(operation.results, carried, strict=True):
-        localiser.set(result, layout)
+    localiser.set_each(operation.results, carried)
 
 
 @localises("case", "if", always=True)
@@ -33,8 +30,7 @@ def choice(localiser: Localiser, operation: Any) -> None:
     localiser.require(operation, 0, None)
     for region in operation.regions:
         localiser.run(region.blocks[0], wanted)
-    for result, layout in zip(operation.results, wanted, strict=True):
-        localiser.set(result, layout)
+    localiser.set_each(operation.results, wanted)
 
 
 @localises("sdy.manual_computation", always=True)
@@ -61,8 +57,7 @@ def manual_computation(localiser: Localiser, operation: Any) -> None:
     ]
     localiser.run(block, [_inside(layout, manual) for layout in wanted])
     localiser.manual = outer
-    for result, layout in zip(operation.results, wanted, strict=True):
-        localiser.set(result, layout)
+    localiser.set_each(operation.results, wanted)
     localiser.splice(operation, block)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax import host_callbacks, jax_compat, placement
+from ipujax.compiler.modules import target_of
+from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
@@ -69,16 +71,14 @@ def nothing(localiser: Localiser, operation: Any) -> None:
 @localises("replica_id", always=True)
 def replica_id(localiser: Localiser, operation: Any) -> None:
     """The devices of one replica are its partitions: there is one replica."""
-    kind = operation.results[0].type
-    zero = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, 0))
-    made = localiser.emit.one("stablehlo.constant", kind, [], value=zero)
-    localiser.substitute(operation, made, None)
+    zero = localiser.emit.filled(0, operation.results[0].type)
+    localiser.substitute(operation, zero, None)
 
 
 @localises("custom_call", always=True)
 def custom_call(localiser: Localiser, operation: Any) -> None:
     """Calls of Python run on one device of those that hold the same; others run everywhere."""
-    target = ir.StringAttr(operation.attributes["call_target_name"]).value
+    target = target_of(operation)
     if is_stand_in(operation):
         localiser.apply(as_op(operation))
         return
@@ -141,9 +141,10 @@ def _call_once(localiser: Localiser, operation: Any, groups: np.ndarray) -> None
     made = emit.op("stablehlo.if", kinds, [emit.is_device(first)], regions=2)
     called, left_out = (region.blocks.append() for region in made.regions)
     call = operation.clone(ip=ir.InsertionPoint(called))
-    _return(called, list(call.results), operation.location)
-    zeros = [_zeros(left_out, operation, kind) for kind in kinds]
-    _return(left_out, zeros, operation.location)
+    with emit.at_end_of(called):
+        emit.op("stablehlo.return", [], call.results)
+    with emit.at_end_of(left_out):
+        emit.op("stablehlo.return", [], [_zeros(emit, operation, kind) for kind in kinds])
     for old, new in zip(operation.results, made.results, strict=True):
         if not _is_token(new.type):
             new = emit.broadcast_from(new, groups)
@@ -151,19 +152,11 @@ def _call_once(localiser: Localiser, operation: Any, groups: np.ndarray) -> None
     operation.erase()
 
 
-def _zeros(block: Any, operation: Any, kind: Any) -> Any:
-    place, location = ir.InsertionPoint(block), operation.location
+def _zeros(emit: Emitter, operation: Any, kind: Any) -> Any:
     if _is_token(kind):
         tokens = [value for value in operation.operands if _is_token(value.type)]
-        if tokens:
-            return tokens[0]
-        return ir.Operation.create(
-            "stablehlo.create_token", results=[kind], loc=location, ip=place
-        ).results[0]
-    zero = _zero_attribute(kind)
-    return ir.Operation.create(
-        "stablehlo.constant", results=[kind], attributes={"value": zero}, loc=location, ip=place
-    ).results[0]
+        return tokens[0] if tokens else emit.one("stablehlo.create_token", kind, [])
+    return emit.one("stablehlo.constant", kind, [], value=_zero_attribute(kind))
 
 
 def _zero_attribute(kind: Any) -> Any:
@@ -173,12 +166,6 @@ def _zero_attribute(kind: Any) -> Any:
     if isinstance(element, ir.IntegerType):
         return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, 0))
     return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, 0.0))
-
-
-def _return(block: Any, values: list[Any], location: Any) -> None:
-    ir.Operation.create(
-        "stablehlo.return", operands=values, loc=location, ip=ir.InsertionPoint(block)
-    )
 
 
 def _is_token(kind: Any) -> bool:

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from jaxlib.mlir import ir
-
 from ipujax.compiler.partition.emit import Emitter
-from ipujax.compiler.partition.factors import Dims, Factors, deal, dealt, kept, localise
+from ipujax.compiler.partition.factors import (
+    Dims,
+    Factors,
+    deal,
+    dealt,
+    kept,
+    local_sizes,
+    localise,
+)
 from ipujax.compiler.partition.localise import Localiser, localises
 from ipujax.compiler.partition.mesh import Digits, Mesh, Shape, block_size
-from ipujax.compiler.partition.shift import can_shift
+from ipujax.compiler.partition.shift import can_shift, is_inside, zero_outside
 
 
 @localises("dynamic_slice")
@@ -29,27 +34,15 @@ def dynamic_slice(localiser: Localiser, operation: Any) -> None:
     starts: list[Dims] = [()] * len(shape)
     fills = [None] * len(operation.operands)
     factors = Factors([operand, *starts], [whole], frozenset(single), fills=fills)
+    local = local_sizes("slice_sizes", whole)
     mesh, digits = deal(localiser, operation, factors)
     shifted = [d for d in single if digits.get(d)]
     if mesh is None or not shifted:
-        localise(localiser, operation, factors, _local_sizes)
+        localise(localiser, operation, factors, local)
         return
     inside = _shift(localiser, operation, 1, shape, shifted, mesh, digits)
-    localise(localiser, operation, factors, _local_sizes)
-    copy, emit = operation.clone(ip=ir.InsertionPoint(operation)), localiser.emit
-    found = copy.results[0]
-    zeros = emit.zeros(found.type.shape, found.type)
-    localiser.replace(operation, emit.one("stablehlo.select", found.type, [inside, found, zeros]))
-
-
-def _local_sizes(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
-    shape = localiser.shape(operation.operands[0])
-    sizes = list(ir.DenseI64ArrayAttr(operation.attributes["slice_sizes"]))
-    local = [
-        block_size(size, digits.get(d, ())) if size == shape[d] else size
-        for d, size in enumerate(sizes)
-    ]
-    operation.attributes["slice_sizes"] = ir.DenseI64ArrayAttr.get(local)
+    localise(localiser, operation, factors, local)
+    zero_outside(localiser, operation, inside)
 
 
 @localises("dynamic_update_slice")
@@ -69,11 +62,8 @@ def dynamic_update_slice(localiser: Localiser, operation: Any) -> None:
             localiser.require(operation, index, dealt(mesh, factors.operands[index], digits))
         # What was there is written again: so the array is still changed where it is.
         array, new, *places = operation.operands
-        emit = localiser.emit
-        old = emit.dynamic_slice(array, places, list(new.type.shape))
-        chosen = emit.one("stablehlo.select", new.type, [inside, new, old])
-        localiser.adopt(chosen, localiser.info(new))
-        operation.operands[1] = chosen
+        old = localiser.emit.dynamic_slice(array, places, list(new.type.shape))
+        localiser.put(operation, 1, localiser.emit.select(inside, new, old))
     localise(localiser, operation, factors)
 
 
@@ -101,16 +91,12 @@ def _shift(
         place = _clamped(emit, operation.operands[first + d], shape[d] - 1)
         begin = emit.by_device(mesh.values(digits[d]) * size, place.type.element_type)
         place = emit.one("stablehlo.subtract", place.type, [place, begin])
-        low, high = (emit.constant(np.asarray(k), place.type.element_type) for k in (0, size))
-        above, below = emit.compare("GE", place, low), emit.compare("LT", place, high)
-        here = emit.one("stablehlo.and", above.type, [above, below])
-        found = here if found is None else emit.one("stablehlo.and", here.type, [found, here])
+        found = is_inside(emit, place, size, found)
         operation.operands[first + d] = place
     return found
 
 
 def _clamped(emit: Emitter, place: Any, last: int) -> Any:
     """Slices are moved into the array where they would leave it."""
-    element = place.type.element_type
-    low, high = (emit.constant(np.asarray(number), element) for number in (0, last))
+    low, high = (emit.filled(number, place.type) for number in (0, last))
     return emit.one("stablehlo.clamp", place.type, [low, place, high])

@@ -50,9 +50,9 @@ def is_added(value: Any, operation: Any) -> bool:
 @localises("each")
 def each_its_own(localiser: Localiser, operation: Any) -> None:
     """Result k is operand k, whatever the others are."""
-    for index, layout in enumerate(localiser.declared(operation)):
-        localiser.require(operation, index, layout)
-        localiser.set(operation.results[index], layout)
+    layouts = localiser.declared(operation)
+    localiser.require_each(operation, layouts)
+    localiser.set_each(operation.results, layouts)
 
 
 @localises("bitcast_convert")

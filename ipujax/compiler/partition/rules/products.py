@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from jaxlib.mlir.dialects import stablehlo
 from ipujax.compiler.elements import elements
 from ipujax.compiler.ir.fold import identity_of
 from ipujax.compiler.ir.traits import traits_of
-from ipujax.compiler.partition.emit import tensor_type
+from ipujax.compiler.partition.emit import numbers_of, set_numbers, tensor_type
 from ipujax.compiler.partition.factors import (
     Dims,
     Factors,
@@ -20,6 +21,7 @@ from ipujax.compiler.partition.factors import (
     deal,
     dealt,
     localise,
+    no_factors,
 )
 from ipujax.compiler.partition.localise import Localiser, localises
 from ipujax.compiler.partition.mesh import Digits, count
@@ -28,30 +30,24 @@ from ipujax.compiler.partition.mesh import Digits, count
 @localises("dot_general")
 def dot_general(localiser: Localiser, operation: Any) -> None:
     numbers = stablehlo.DotDimensionNumbers(operation.attributes["dot_dimension_numbers"])
-    lhs: list[int | None] = [None] * len(localiser.shape(operation.operands[0]))
-    rhs: list[int | None] = [None] * len(localiser.shape(operation.operands[1]))
-    result: list[int | None] = []
-    factor = 0
+    lhs, rhs = (no_factors(localiser.shape(value)) for value in operation.operands)
+    result: list[int] = []
+    reduced: set[int] = set()
+    unused = itertools.count()
     pairs = zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True)
     for left, right in pairs:
-        lhs[left] = rhs[right] = factor
+        lhs[left] = rhs[right] = factor = next(unused)
         result.append(factor)
-        factor += 1
-    first_reduced = factor
     pairs = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
     for left, right in pairs:
-        lhs[left] = rhs[right] = factor
-        factor += 1
-    reduced = frozenset(range(first_reduced, factor))
+        lhs[left] = rhs[right] = factor = next(unused)
+        reduced.add(factor)
     for dims in (lhs, rhs):
         for index, known in enumerate(dims):
             if known is None:
-                dims[index] = factor
+                dims[index] = factor = next(unused)
                 result.append(factor)
-                factor += 1
-    factors = Factors(
-        [tuple(lhs), tuple(rhs)], [tuple(result)], reduced, fills=zeros_for(operation)
-    )
+    factors = Factors([lhs, rhs], [result], frozenset(reduced), fills=zeros_for(operation))
     localise(localiser, operation, factors)
 
 
@@ -70,37 +66,25 @@ def convolution(localiser: Localiser, operation: Any) -> None:
     numbers = stablehlo.ConvDimensionNumbers(attributes["dimension_numbers"])
     feature_groups = ir.IntegerAttr(attributes["feature_group_count"]).value
     batch_groups = ir.IntegerAttr(attributes["batch_group_count"]).value
-    rank = len(localiser.shape(operation.results[0]))
-    lhs: list[int | None] = [None] * rank
-    rhs: list[int | None] = [None] * rank
-    result: list[int | None] = [None] * rank
+    shape = localiser.shape(operation.results[0])
+    lhs, rhs, result = no_factors(shape), no_factors(shape), no_factors(shape)
     if batch_groups == 1:
         lhs[numbers.input_batch_dimension] = result[numbers.output_batch_dimension] = 0
     if batch_groups == 1 and feature_groups == 1:
         lhs[numbers.input_feature_dimension] = rhs[numbers.kernel_input_feature_dimension] = 1
         rhs[numbers.kernel_output_feature_dimension] = result[numbers.output_feature_dimension] = 2
-        localise(
-            localiser,
-            operation,
-            Factors(
-                [tuple(lhs), tuple(rhs)],
-                [tuple(result)],
-                frozenset({1}),
-                fills=zeros_for(operation),
-            ),
-        )
+        summed = Factors([lhs, rhs], [result], frozenset({1}), fills=zeros_for(operation))
+        localise(localiser, operation, summed)
         return
     wanted = localiser.declared(operation)[0]
     groups = wanted.dims[numbers.output_feature_dimension] if wanted else ()
     if batch_groups == 1 and feature_groups % count(groups) == 0:
         lhs[numbers.input_feature_dimension] = 3
         rhs[numbers.kernel_output_feature_dimension] = result[numbers.output_feature_dimension] = 3
-    localise(
-        localiser, operation, Factors([tuple(lhs), tuple(rhs)], [tuple(result)]), _fewer_groups
-    )
+    localise(localiser, operation, Factors([lhs, rhs], [result]), _fewer_groups)
 
 
-def _fewer_groups(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
+def _fewer_groups(operation: Any, digits: dict[int, Digits]) -> None:
     attr = ir.IntegerAttr(operation.attributes["feature_group_count"])
     operation.attributes["feature_group_count"] = ir.IntegerAttr.get(
         attr.type, attr.value // count(digits.get(3, ()))
@@ -109,26 +93,20 @@ def _fewer_groups(localiser: Localiser, operation: Any, digits: dict[int, Digits
 
 @localises("reduce")
 def reduce(localiser: Localiser, operation: Any) -> None:
-    reduced = set(ir.DenseI64ArrayAttr(operation.attributes["dimensions"]))
-    count_inputs = len(operation.results)
-    rank = len(localiser.shape(operation.operands[0]))
-    if count_inputs > 1:
+    reduced = frozenset(numbers_of(operation, "dimensions"))
+    if len(operation.results) > 1:
         _reduce_twice(localiser, operation, reduced)
         return
-    kind = _reduction(operation)
-    operand: Dims = tuple(d if d not in reduced or kind is not None else None for d in range(rank))
-    result: Dims = tuple(d for d in range(rank) if d not in reduced)
-    localise(
-        localiser,
-        operation,
-        Factors(
-            [operand] * count_inputs + [()] * count_inputs,
-            [result] * count_inputs,
-            frozenset(reduced) if kind is not None else frozenset(),
-            kind or "add",
-            _starts(localiser, operation),
-        ),
-    )
+    kind = combiner_of(operation.regions[0])
+    if kind is not None and not is_neutral(operation.operands[1], kind):
+        kind = None  # each part of the sum would add its start
+    dims = range(len(localiser.shape(operation.operands[0])))
+    operand = [d if d not in reduced or kind is not None else None for d in dims]
+    result = [d for d in dims if d not in reduced]
+    combined = reduced if kind is not None else frozenset()
+    starts = _starts(localiser, operation)
+    factors = Factors([operand, ()], [result], combined, kind or "add", starts)
+    localise(localiser, operation, factors)
 
 
 def _starts(localiser: Localiser, operation: Any) -> Sequence[Fill]:
@@ -138,29 +116,27 @@ def _starts(localiser: Localiser, operation: Any) -> Sequence[Fill]:
     return [*starts, *[None] * inputs]
 
 
-def _reduce_twice(localiser: Localiser, operation: Any, reduced: set[int]) -> None:
+def _reduce_twice(localiser: Localiser, operation: Any, reduced: frozenset[int]) -> None:
     """Several results that depend on each other, as of argmax: of blocks first, then of those.
 
     %p:2 = reduce(%x, %i) across [0]     ->  all_gather each, of shape [1, ...]
     %r:2 = reduce(%p#0, %p#1) across [0]
     """
     inputs = len(operation.results)
-    operand: Dims = tuple(range(len(localiser.shape(operation.operands[0]))))
-    result: Dims = tuple(d for d in operand if d not in reduced)
+    dims = range(len(localiser.shape(operation.operands[0])))
+    result = [d for d in dims if d not in reduced]
+    scalars: list[Dims] = [()] * inputs
     factors = Factors(
-        [operand] * inputs + [()] * inputs,
+        [dims] * inputs + scalars,
         [result] * inputs,
-        frozenset(reduced),
+        reduced,
         fills=_starts(localiser, operation),
     )
     mesh, digits = deal(localiser, operation, factors)
-    combined = tuple(d for f in sorted(reduced) for d in digits.get(f, ()))
+    combined = factors.combined(digits)
     if mesh is None or not combined:
-        whole = Factors(
-            [tuple(None if d in reduced else d for d in operand)] * inputs + [()] * inputs,
-            [result] * inputs,
-        )
-        localise(localiser, operation, whole)
+        operand = [None if d in reduced else d for d in dims]
+        localise(localiser, operation, Factors([operand] * inputs + scalars, [result] * inputs))
         return
     bring_operands(localiser, operation, factors, mesh, digits)
     localiser.whole_captures(operation.regions[0])
@@ -172,7 +148,7 @@ def _reduce_twice(localiser: Localiser, operation: Any, reduced: set[int]) -> No
         value.set_type(tensor_type(shape, value.type))
         parts = emit.all_gather(emit.reshape(value, [1, *shape]), 0, mesh.groups(combined))
         operation.operands[index] = parts
-    operation.attributes["dimensions"] = ir.DenseI64ArrayAttr.get([0])
+    set_numbers(operation, "dimensions", [0])
     for value in operation.results:
         localiser.set(value, layout)
 
@@ -189,14 +165,6 @@ def combiner_of(region: Any) -> str | None:
     if kind in ("and", "or") and ops[0].results[0].type.element_type.width != 1:
         return None
     return kind if traits_of(kind).identity else None
-
-
-def _reduction(operation: Any) -> str | None:
-    """How parts of the sum are combined; None where they cannot be, or each would add its start."""
-    if len(operation.results) != 1:
-        return None
-    kind = combiner_of(operation.regions[0])
-    return kind if kind is not None and is_neutral(operation.operands[1], kind) else None
 
 
 def is_neutral(value: Any, kind: str) -> bool:

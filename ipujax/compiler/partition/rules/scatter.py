@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo
 
-from ipujax.compiler.partition.factors import Factors, deal, dealt, localise
+from ipujax.compiler.partition.factors import Factors, deal, dealt, localise, no_factors
 from ipujax.compiler.partition.localise import Localiser, localises
 from ipujax.compiler.partition.mesh import Digits, Mesh
 from ipujax.compiler.partition.rules.products import combiner_of, is_neutral, zeros_for
@@ -24,9 +24,7 @@ def scatter(localiser: Localiser, operation: Any) -> None:
     shape = localiser.shape(operation.operands[0])
     indices_shape = localiser.shape(operation.operands[inputs])
     updates_shape = localiser.shape(operation.operands[inputs + 1])
-    operand: list[int | None] = [None] * len(shape)
-    indices: list[int | None] = [None] * len(indices_shape)
-    updates: list[int | None] = [None] * len(updates_shape)
+    operand, indices, updates = map(no_factors, (shape, indices_shape, updates_shape))
     missing = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
     windows = [d for d in range(len(shape)) if d not in missing]
     for d, update in zip(windows, numbers.update_window_dims, strict=True):
@@ -52,22 +50,20 @@ def scatter(localiser: Localiser, operation: Any) -> None:
                 factor = len(shape) + d
                 indices[d] = updates[place[d]] = factor
                 reduced.add(factor)
-    given = [tuple(operand)] * inputs + [tuple(indices)] + [tuple(updates)] * inputs
+    given = [operand] * inputs + [indices] + [updates] * inputs
     fills = zeros_for(operation) if kind == "add" else None
-    factors = Factors(given, [tuple(operand)] * inputs, frozenset(reduced), kind or "add", fills)
+    factors = Factors(given, [operand] * inputs, frozenset(reduced), kind or "add", fills)
     mesh, digits = deal(localiser, operation, factors)
     if mesh is not None:
         _once(localiser, operation, factors, mesh, digits)
         shifted = [d for d in looked_up if digits.get(d)]
         if shifted:
-            localiser.require(operation, inputs, dealt(mesh, tuple(indices), digits))
+            localiser.require(operation, inputs, dealt(mesh, indices, digits))
             value = operation.operands[inputs]
             components = list(numbers.scattered_dims_to_operand_dims)
             shift = Shift(mesh, shape, components, numbers.index_vector_dim, digits)
             # What is outside the block is left out, as scatters do.
-            local = shift.local(localiser.emit, value, shifted)
-            localiser.adopt(local, localiser.info(value))
-            operation.operands[inputs] = local
+            localiser.put(operation, inputs, shift.local(localiser.emit, value, shifted))
     localise(localiser, operation, factors)
 
 
@@ -75,7 +71,7 @@ def _once(
     localiser: Localiser, operation: Any, factors: Factors, mesh: Mesh, digits: dict[int, Digits]
 ) -> None:
     """Of devices whose results are added up one has the operand, the others have zeros."""
-    combined = tuple(d for f in sorted(factors.reduced) for d in digits.get(f, ()))
+    combined = factors.combined(digits)
     value = operation.operands[0]
     if not combined or factors.kind != "add" or is_neutral(value, "add"):
         return
@@ -83,6 +79,4 @@ def _once(
     value, emit = operation.operands[0], localiser.emit
     first = emit.is_device(mesh.values(combined) == 0)
     zeros = emit.zeros(value.type.shape, value.type)
-    chosen = emit.one("stablehlo.select", value.type, [first, value, zeros])
-    localiser.adopt(chosen, localiser.info(value))
-    operation.operands[0] = chosen
+    localiser.put(operation, 0, emit.select(first, value, zeros))

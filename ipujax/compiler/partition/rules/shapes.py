@@ -7,49 +7,52 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ipujax.compiler.partition.emit import tensor_type
-from ipujax.compiler.partition.factors import Factors, kept, localise, localise_beside
+from ipujax.compiler.partition.emit import numbers_of, tensor_type
+from ipujax.compiler.partition.factors import (
+    Factors,
+    kept,
+    local_sizes,
+    localise,
+    localise_beside,
+)
 from ipujax.compiler.partition.localise import Localiser, localises, replicate, shape_of
 from ipujax.compiler.partition.mesh import (
     Digits,
     Layout,
     Shape,
-    block_size,
     count,
+    dims_of,
     is_even,
     layout_of,
 )
 from ipujax.compiler.partition.rules.elementwise import is_added
 
 
-def _numbers(operation: Any, name: str) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
-
-
 @localises("broadcast_in_dim")
 def broadcast_in_dim(localiser: Localiser, operation: Any) -> None:
     source = localiser.shape(operation.operands[0])
     result = localiser.shape(operation.results[0])
-    to = _numbers(operation, "broadcast_dimensions")
+    to = numbers_of(operation, "broadcast_dimensions")
     operand = tuple(d if source[k] == result[d] else None for k, d in enumerate(to))
-    localise(localiser, operation, Factors([operand], [tuple(range(len(result)))]))
+    localise(localiser, operation, Factors([operand], [range(len(result))]))
 
 
 @localises("transpose")
 def transpose(localiser: Localiser, operation: Any) -> None:
-    order = _numbers(operation, "permutation")
+    order = numbers_of(operation, "permutation")
     info = localiser.info(operation.operands[0])
     if info is not None and info.partial is not None and is_added(operation.results[0], operation):
-        dims = [info.layout.dims[d] if info.layout else () for d in order]
+        before = dims_of(info.layout, len(order))
+        dims = [before[d] for d in order]
         localiser.set(operation.results[0], layout_of(info.partial.mesh, dims), info.partial)
         return
-    localise(localiser, operation, Factors([tuple(range(len(order)))], [tuple(order)]))
+    localise(localiser, operation, Factors([range(len(order))], [order]))
 
 
 @localises("pad")
 def pad(localiser: Localiser, operation: Any) -> None:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    padding = np.array([_numbers(operation, name) for name in names])
+    padding = np.array([numbers_of(operation, name) for name in names])
     padded = [d for d, each in enumerate(padding.T) if each.any()]
     localise_beside(localiser, operation, padded)
 
@@ -58,13 +61,7 @@ def pad(localiser: Localiser, operation: Any) -> None:
 def slice_(localiser: Localiser, operation: Any) -> None:
     """A dimension that is taken whole can be dealt."""
     dims = kept(localiser.shape(operation.operands[0]), localiser.shape(operation.results[0]))
-    localise(localiser, operation, Factors([dims], [dims]), _local_limits)
-
-
-def _local_limits(localiser: Localiser, operation: Any, digits: dict[int, Digits]) -> None:
-    limits = _numbers(operation, "limit_indices")
-    local = [block_size(limit, digits.get(d, ())) for d, limit in enumerate(limits)]
-    operation.attributes["limit_indices"] = ir.DenseI64ArrayAttr.get(local)
+    localise(localiser, operation, Factors([dims], [dims]), local_sizes("limit_indices", dims))
 
 
 @localises("iota", always=True)
@@ -91,8 +88,8 @@ def iota(localiser: Localiser, operation: Any) -> None:
     start = emit.by_device(layout.mesh.values(digits) * local[dim], number)
     made = emit.one("stablehlo.add", made.type, [made, emit.broadcast(start, local)])
     if not is_even(shape[dim], digits):
-        last = emit.constant(np.asarray(shape[dim] - 1), number)
-        made = emit.one("stablehlo.minimum", made.type, [made, emit.broadcast(last, local)])
+        last = emit.filled(shape[dim] - 1, made.type)
+        made = emit.one("stablehlo.minimum", made.type, [made, last])
     if not is_wide:
         made = emit.one("stablehlo.convert", tensor_type(local, result.type), [made])
     localiser.substitute(operation, made, layout)

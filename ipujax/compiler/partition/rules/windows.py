@@ -9,6 +9,7 @@ from jaxlib.mlir import ir
 
 from ipujax.compiler.elements import elements
 from ipujax.compiler.ir.traits import traits_of
+from ipujax.compiler.partition.emit import numbers_of
 from ipujax.compiler.partition.factors import localise_beside
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
 
@@ -29,33 +30,33 @@ def along(localiser: Localiser, operation: Any) -> None:
 
 @localises("chlo.top_k")
 def top_k(localiser: Localiser, operation: Any) -> None:
-    localise_beside(localiser, operation, [len(localiser.shape(operation.results[0])) - 1])
+    _last_whole(localiser, operation, 1)
 
 
 @localises("fft")
 def fft(localiser: Localiser, operation: Any) -> None:
-    rank = len(localiser.shape(operation.results[0]))
-    length = len(ir.DenseI64ArrayAttr(operation.attributes["fft_length"]))
-    localise_beside(localiser, operation, range(rank - length, rank))
+    _last_whole(localiser, operation, len(numbers_of(operation, "fft_length")))
 
 
 @localises("matrices")
 def matrices(localiser: Localiser, operation: Any) -> None:
     """Linear algebra on the last two dimensions."""
+    _last_whole(localiser, operation, 2)
+
+
+def _last_whole(localiser: Localiser, operation: Any, count: int) -> None:
     rank = len(localiser.shape(operation.results[0]))
-    localise_beside(localiser, operation, (rank - 2, rank - 1))
+    localise_beside(localiser, operation, range(rank - count, rank))
 
 
 @localises("windows")
 def windows(localiser: Localiser, operation: Any) -> None:
     """reduce_window and select_and_scatter: dimensions without a window can be dealt."""
     attributes = operation.attributes
-    window = list(ir.DenseI64ArrayAttr(attributes["window_dimensions"]))
-    moved = {d for d, size in enumerate(window) if size != 1}
-    for name in ("window_strides", "base_dilations", "window_dilations"):
+    moved: set[int] = set()
+    for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations"):
         if name in attributes:
-            numbers = ir.DenseI64ArrayAttr(attributes[name])
-            moved |= {d for d, number in enumerate(numbers) if number != 1}
+            moved |= {d for d, number in enumerate(numbers_of(operation, name)) if number != 1}
     if "padding" in attributes:
         padding = np.asarray(elements(attributes["padding"])).reshape(-1, 2)
         moved |= {d for d, both in enumerate(padding) if both.any()}
