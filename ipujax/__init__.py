@@ -6,6 +6,8 @@ from ipujax.api.collectives import all_to_all as all_to_all
 from ipujax.api.collectives import assume_equal_across_replicas as assume_equal_across_replicas
 from ipujax.api.collectives import cross_replica_mean as cross_replica_mean
 from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
+from ipujax.api.pipeline import accumulate as accumulate
+from ipujax.api.pipeline import pipeline as pipeline
 from ipujax.api.pmap import pmap as pmap
 from ipujax.api.precision import precision as precision
 from ipujax.api.reduce_scatter import reduce_scatter as reduce_scatter
@@ -13,6 +15,8 @@ from ipujax.api.replica_grouping import ReplicaGrouping as ReplicaGrouping
 from ipujax.api.replica_grouping import replica_grouping as replica_grouping
 from ipujax.api.replicas import replication_factor as replication_factor
 from ipujax.api.replicas import replication_index as replication_index
+from ipujax.api.stages import shard as shard
+from ipujax.api.stages import stage as stage
 from ipujax.api.verify import VerifyReport as VerifyReport
 from ipujax.api.verify import verify as verify
 from ipujax.config import IPUConfig as IPUConfig
@@ -23,6 +27,7 @@ from ipujax.errors import MismatchError as MismatchError
 from ipujax.errors import NestingError as NestingError
 from ipujax.errors import OracleError as OracleError
 from ipujax.errors import OutOfMemoryError as OutOfMemoryError
+from ipujax.errors import PipelineError as PipelineError
 from ipujax.errors import PlacementError as PlacementError
 from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError

@@ -76,6 +76,12 @@ class UnsupportedOpError(IpuError):
         )
 
 
+class PipelineError(IpuError, ValueError):
+    """A pipeline cannot be made of these stages and arguments."""
+
+    pjrt_code = PjrtCode.INVALID_ARGUMENT
+
+
 class UnsupportedDtypeError(IpuError):
     """The program computes in a dtype that IPUs do not have, such as float64."""
 

@@ -14,6 +14,13 @@ CALLS = frozenset({MEMORY_CALL, "LayoutConstraint"})
 #: The attribute by which `jax.experimental.compute_on` requests where an op runs.
 COMPUTE_ATTRIBUTE = "_xla_compute_type"
 
+#: Attributes by which `ipu.stage`, `ipu.shard` and `ipu.pipeline` say where an op runs.
+IPU = "ipujax.ipu"
+STAGE = "ipujax.stage"
+STAGE_NAME = "ipujax.stage_name"
+DIRECTION = "ipujax.direction"
+PIPELINE = "ipujax.pipeline"
+
 #: Names of layouts that leave the choice to the compiler.
 _CHOSEN = frozenset({"default", "auto"})
 

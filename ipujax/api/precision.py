@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ipujax.config import PER_CALL_PREFIX, CompileConfig, Value, with_compiler_options
@@ -53,13 +53,22 @@ def precision(**options: Value) -> Iterator[None]:
     # Imported here, because JAX imports this package while it looks for plugins.
     from jax.experimental.xla_metadata import set_xla_metadata
 
-    named = {PER_CALL_PREFIX + name: value for name, value in options.items()}
+    with set_xla_metadata(**check_scoped("ipu.precision", options)):
+        yield
+
+
+def check_scoped(where: str, options: Mapping[str, Value]) -> dict[str, str]:
+    """The metadata that sets options for single operations.
+
+    Raises:
+        ConfigError: an unknown name, or a value that the option does not allow.
+    """
     unknown = [name for name in options if name not in SCOPED]
     if unknown:
         raise ConfigError(
-            f"[ipu.precision] needs options from {', '.join(sorted(SCOPED))}; got "
+            f"[{where}] needs options from {', '.join(sorted(SCOPED))}; got "
             f"{', '.join(unknown)}. Set others with jax.jit(..., compiler_options=...)."
         )
+    named = {PER_CALL_PREFIX + name: value for name, value in options.items()}
     with_compiler_options(CompileConfig(), named)  # refuses bad values at the call
-    with set_xla_metadata(**{name: str(value) for name, value in named.items()}):
-        yield
+    return {name: str(value) for name, value in named.items()}

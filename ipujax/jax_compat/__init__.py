@@ -5,6 +5,15 @@ Each function is one dependence, with its reason. All were tested with the serie
 functions, so that `check_versions` speaks before an import fails.
 """
 
+from ipujax.jax_compat.call_primitives import abstract as abstract
+from ipujax.jax_compat.call_primitives import call_primitive as call_primitive
+from ipujax.jax_compat.call_primitives import set_dead_code_rule as set_dead_code_rule
+from ipujax.jax_compat.call_primitives import trace_avals as trace_avals
+from ipujax.jax_compat.call_primitives import trace_call as trace_call
+from ipujax.jax_compat.call_primitives import varying_over as varying_over
+from ipujax.jax_compat.call_primitives import with_outputs as with_outputs
+from ipujax.jax_compat.call_primitives import without_dead as without_dead
+from ipujax.jax_compat.call_primitives import zeros_of as zeros_of
 from ipujax.jax_compat.callbacks import CALLBACK_TARGET as CALLBACK_TARGET
 from ipujax.jax_compat.callbacks import allow_callbacks as allow_callbacks
 from ipujax.jax_compat.compilation import estimate_costs_by_compiling as estimate_costs_by_compiling

@@ -1,0 +1,363 @@
+"""Runs stages on micro-batches, several IPUs at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ipujax import jax_compat
+from ipujax.api.pipelined import (
+    ACCUMULATED,
+    ALL,
+    LAST,
+    MEAN,
+    RUNNING_MEAN,
+    SUM,
+    Loop,
+    Output,
+    pipeline_p,
+)
+from ipujax.api.pipeline_arguments import WHERE, Arguments
+from ipujax.api.stages import PipelineTrace, Stage, check_ipu, stage, traced_pipeline
+from ipujax.errors import PipelineError
+
+GROUPED, INTERLEAVED, SEQUENTIAL = "grouped", "interleaved", "sequential"
+SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
+REDUCTIONS = (None, SUM, MEAN, RUNNING_MEAN)
+NONE = "none"
+KINDS = (ALL, LAST, *ACCUMULATED, NONE)
+
+
+def pipeline(
+    stages: Callable[..., Any] | Sequence[Any],
+    *,
+    micro_batches: int,
+    in_axes: Any = None,
+    schedule: str = GROUPED,
+    reduction: str | None = None,
+    outputs: Any = None,
+    accumulate_dtype: Any = None,
+    device_mapping: Sequence[int] | None = None,
+    remat: bool | Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """Runs a function of one micro-batch on many, its stages on several IPUs at a time.
+
+    The result equals a loop over the micro-batches. With a reduction its gradient is one loop, too,
+    in which each micro-batch's backward pass follows its forward pass.
+
+    Args:
+        stages: functions in order, each of `(its parameters, what the one before returned)`; the
+            pipeline is then called as `(parameters of all stages in a sequence, *batch)`, and the
+            first stage as `(its parameters, *micro_batch)`. A list among them holds stages that run
+            at once on the same value and return a tuple. Those that are no `ipu.stage` become one.
+            Or one function with calls of `ipu.stage` inside.
+        micro_batches: how many; at least 1.
+        in_axes: for each argument 0: it has a leading axis of micro-batches; None: all share it;
+            "carried": state that the function returns anew, as `(result, state)`. By default the
+            first argument is shared and the others are batched.
+        schedule: "grouped", "interleaved" or "sequential": which stages run at the same time.
+        reduction: None: results are stacked along a new leading axis; "sum", "mean" or
+            "running_mean": results are reduced over the micro-batches.
+        outputs: what becomes of single results instead: a pytree prefix of the results with
+            "all" (stacked), "last", "sum", "mean", "running_mean", "none" (not returned: None), or
+            a pair of one of these and the accumulator's dtype.
+        accumulate_dtype: of the accumulated gradients: None (that of the parameter), a dtype, or a
+            function of a parameter's `jax.ShapeDtypeStruct`.
+        device_mapping: the IPU of each stage; by default the stage's own, else its place.
+        remat: as in `ipu.stage`, for stages that do not say.
+    Returns:
+        A function of the arguments that `in_axes` describes.
+    Raises:
+        PipelineError: arguments without the leading axis, a reduction of results that are no
+            floating-point numbers, a pipeline inside a pipeline, or an option with an unknown value.
+
+    Example:
+        >>> layers = [lambda w, x: jnp.tanh(x @ w), lambda w, x: (x @ w).sum()]
+        >>> loss = ipu.pipeline(layers, micro_batches=4, reduction="mean")
+        >>> weights = [jnp.eye(3), jnp.ones((3, 1))]
+        >>> value, gradients = jax.value_and_grad(loss)(weights, jnp.zeros((4, 2, 3)))
+        >>> print(value, [g.shape for g in gradients])
+        0.0 [(3, 3), (3, 1)]
+    """
+    _check_choice("schedule", schedule, SCHEDULES)
+    _check_choice("reduction", reduction, REDUCTIONS)
+    if isinstance(micro_batches, bool) or not isinstance(micro_batches, int) or micro_batches < 1:
+        raise PipelineError(
+            f"[{WHERE}] needs micro_batches of at least 1; got {micro_batches!r}. "
+            "Pass the number of micro-batches of one call."
+        )
+    mapping = None if device_mapping is None else tuple(device_mapping)
+    for ipu in mapping or ():
+        check_ipu(WHERE, ipu)
+    fun = stages if callable(stages) else _composed(stages, remat)
+    if not callable(stages) and mapping is not None and len(mapping) != len(stages):
+        raise PipelineError(
+            f"[{WHERE}] needs a device_mapping with one IPU for each of the {len(stages)} stages; "
+            f"got {mapping}. Pass one number for each stage."
+        )
+    kinds = (ALL if reduction is None else reduction) if outputs is None else outputs
+
+    request = _Request(
+        fun, micro_batches, in_axes, kinds, schedule, accumulate_dtype, mapping
+    )
+    return functools.wraps(fun)(lambda *args: request(*args))
+
+
+def accumulate(
+    grad_fn: Callable[..., Any],
+    *,
+    micro_batches: int,
+    in_axes: Any = None,
+    schedule: str = GROUPED,
+    reduction: str = MEAN,
+    outputs: Any = None,
+    accumulate_dtype: Any = None,
+    device_mapping: Sequence[int] | None = None,
+) -> Callable[..., Any]:
+    """Accumulates what a function of a micro-batch returns, such as gradients, in one loop.
+
+    The explicit form of the gradient of `ipu.pipeline`: any pytree of floating-point arrays can be
+    accumulated, and results keep the accumulators' dtype. Where the function has stages, they are
+    pipelined.
+
+    Args:
+        grad_fn: pure function of one micro-batch, for example `jax.value_and_grad(loss)`.
+        reduction: "sum", "mean" or "running_mean", for all results that `outputs` does not name.
+        accumulate_dtype: of the accumulators: None (that of the result), a dtype, or a function of
+            a result's `jax.ShapeDtypeStruct`.
+        micro_batches, in_axes, schedule, outputs, device_mapping: as in `ipu.pipeline`.
+    Returns:
+        A function of the arguments that `in_axes` describes.
+    Raises:
+        PipelineError: as `ipu.pipeline`.
+
+    Example:
+        >>> gradient = jax.grad(lambda w, x: (w * x) ** 2)
+        >>> total = ipu.accumulate(gradient, micro_batches=2, reduction="sum")
+        >>> print(total(1.0, jnp.array([1.0, 2.0])))
+        10.0
+    """
+    _check_choice("reduction", reduction, ACCUMULATED)
+    return pipeline(
+        grad_fn,
+        micro_batches=micro_batches,
+        in_axes=in_axes,
+        schedule=schedule,
+        outputs=_Accumulated(reduction, outputs, accumulate_dtype),
+        device_mapping=device_mapping,
+    )
+
+
+class _Accumulated:
+    """The outputs of `ipu.accumulate`: each has the dtype that its own says."""
+
+    def __init__(self, reduction: str, outputs: Any, dtype: Any):
+        self.kinds = reduction if outputs is None else outputs
+        self.dtype = dtype
+
+    def of(self, output: Output, result: Any) -> Output:
+        if output.dtype is not None or output.kind not in ACCUMULATED:
+            return output
+        is_function = callable(self.dtype) and not isinstance(self.dtype, type)
+        return Output(output.kind, self.dtype(_shape_of(result)) if is_function else self.dtype)
+
+
+def _shape_of(result: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(result.shape, result.dtype)
+
+
+def _check_choice(name: str, got: object, choices: Sequence[Any]) -> None:
+    if not any(got is choice or got == choice for choice in choices):
+        raise PipelineError(
+            f"[{WHERE}] needs {name} to be one of {', '.join(map(repr, choices))}; got {got!r}. "
+            "Pass one of these."
+        )
+
+
+# The function of one micro-batch -----------------------------------------------------------------
+
+
+def _composed(stages: Sequence[Any], remat: Any) -> Callable[..., Any]:
+    """The function that calls each stage on what the one before returned."""
+    if not stages:
+        raise PipelineError(f"[{WHERE}] needs at least one stage; got none. Pass a list of stages.")
+    made = [_as_stages(given, remat) for given in stages]
+
+    def composed(parameters: Any, *micro_batch: Any) -> Any:
+        if len(parameters) != len(made):
+            raise PipelineError(
+                f"[{WHERE}] needs parameters for each of the {len(made)} stages; got "
+                f"{len(parameters)}. Pass a sequence with one entry for each stage, () for none."
+            )
+        own = parameters.values() if isinstance(parameters, dict) else parameters
+        values = micro_batch
+        for step, given in zip(made, own, strict=True):
+            values = (_called(step, given, values),)
+        return values[0]
+
+    return composed
+
+
+def _as_stages(given: Any, remat: Any) -> Stage | list[Stage]:
+    if isinstance(given, Stage):
+        return given
+    if isinstance(given, (list, tuple)):
+        return [made for one in given if isinstance(made := _as_stages(one, remat), Stage)]
+    return stage(given, remat=remat)
+
+
+def _called(step: Stage | list[Stage], parameters: Any, values: tuple[Any, ...]) -> Any:
+    if isinstance(step, Stage):
+        return step(parameters, *values)
+    pipeline_trace = traced_pipeline.get()
+    assert pipeline_trace is not None, "stages are composed inside of a pipeline only"
+    with pipeline_trace.at_once():
+        return tuple(one(own, *values) for one, own in zip(step, parameters, strict=True))
+
+
+# A call ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The arguments of `pipeline`, checked."""
+
+    fun: Callable[..., Any]
+    micro_batches: int
+    in_axes: Any
+    outputs: Any  #: a pytree prefix, or `_Accumulated`
+    schedule: str
+    accumulate_dtype: Any
+    device_mapping: tuple[int, ...] | None
+
+    def __call__(self, *args: Any) -> Any:
+        if traced_pipeline.get() is not None:
+            raise PipelineError(
+                f"[{WHERE}] needs a place outside of other pipelines; got a call inside one. "
+                "Make its stages stages of the outer pipeline."
+            )
+        arguments = Arguments(args, self.in_axes)
+        arguments.check(self.micro_batches)
+        stages = PipelineTrace(self.device_mapping)
+        token = traced_pipeline.set(stages)
+        try:
+            traced = _MicroBatch(self.fun, arguments)
+        finally:
+            traced_pipeline.reset(token)
+        outputs = _outputs_of(self.outputs, traced)
+        is_kept = [output is not None for output in outputs]
+        num_carried = arguments.num_carried
+        jaxpr = jax_compat.with_outputs(traced.jaxpr, [True] * num_carried + is_kept)
+        loop = Loop(
+            micro_batches=self.micro_batches,
+            num_shared=len(traced.captured) + arguments.num_shared,
+            num_carried=num_carried,
+            outputs=tuple(output for output in outputs if output is not None),
+            schedule=self.schedule,
+            num_stages=stages.num_stages,
+            accumulate_dtype=self.accumulate_dtype,
+        )
+        operands = _varying_alike([*traced.captured, *arguments.operands], jaxpr)
+        made = pipeline_p.bind(*operands, jaxpr=jaxpr, loop=loop)
+        state, rest = made[:num_carried], iter(made[num_carried:])
+        results = jax.tree.unflatten(
+            traced.result_tree, [next(rest) if kept else None for kept in is_kept]
+        )
+        return (results, jax.tree.unflatten(traced.state_tree, state)) if num_carried else results
+
+
+class _MicroBatch:
+    """The traced function of one micro-batch: the state it returns, then its results."""
+
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments):
+        def flat(*given: Any) -> list[Any]:
+            returned = fun(*arguments.unflatten(given))
+            state: Any = ()
+            if arguments.num_carried:
+                returned, state = _result_and_state(returned)
+            states, self.state_tree = jax.tree.flatten(state)
+            results, self.result_tree = jax.tree.flatten(returned)
+            return [jnp.asarray(leaf) for leaf in (*states, *results)]
+
+        self.jaxpr, self.captured = jax_compat.trace_avals(flat, arguments.micro_avals)
+        self.results = self.jaxpr.out_avals[arguments.num_carried :]
+        self._check_state(arguments)
+
+    def _check_state(self, arguments: Arguments) -> None:
+        given = [_shape_of(x) for x in arguments.carried]
+        got = [_shape_of(x) for x in self.jaxpr.out_avals[: len(given)]]
+        if given != got or self.state_tree.num_leaves != len(given):
+            raise PipelineError(
+                f"[{WHERE}] needs state that each micro-batch returns as it got it: {given}; got "
+                f"{got}. Return (result, state) with the shapes and dtypes of the argument."
+            )
+
+
+def _result_and_state(returned: Any) -> tuple[Any, Any]:
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise PipelineError(
+            f"[{WHERE}] needs a function with carried arguments to return (result, state); got "
+            f"{type(returned).__name__}. Return the new state as the second value."
+        )
+    return returned[0], returned[1]
+
+
+def _outputs_of(given: Any, traced: _MicroBatch) -> list[Output | None]:
+    """One for each result; None for those that are not returned."""
+    kinds = given.kinds if isinstance(given, _Accumulated) else given
+    tree = jax.tree.unflatten(traced.result_tree, traced.results)
+    try:
+        full = jax.tree.broadcast(kinds, tree, is_leaf=_is_output)
+    except ValueError as error:
+        raise PipelineError(
+            f"[{WHERE}] needs outputs that are a prefix of the results' pytree; got {kinds!r}: "
+            f"{error}. Pass one entry for each branch, or a single one for all."
+        ) from None
+    found: list[Output | None] = []
+    for kind, aval in zip(jax.tree.leaves(full, is_leaf=_is_output), traced.results, strict=True):
+        output = _output_of(kind, aval)
+        if isinstance(given, _Accumulated) and output is not None:
+            output = given.of(output, aval)
+        found.append(output)
+    return found
+
+
+def _is_output(given: Any) -> bool:
+    return isinstance(given, str) or (
+        isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
+        and not (isinstance(given[1], str) and given[1] in KINDS)
+    )
+
+
+def _output_of(given: Any, aval: Any) -> Output | None:
+    kind, dtype = given if isinstance(given, tuple) else (given, None)
+    _check_choice("an output", kind, KINDS)
+    if kind == NONE:
+        return None
+    if kind in ACCUMULATED and not jnp.issubdtype(aval.dtype, jnp.inexact):
+        raise PipelineError(
+            f"[{WHERE}] needs floating-point results to reduce by {kind!r}; got "
+            f"{aval.str_short()}. Convert it, or set outputs to 'all', 'last' or 'none' for it."
+        )
+    return Output(kind, None if dtype is None else jnp.dtype(dtype))
+
+
+def _varying_alike(operands: Sequence[Any], jaxpr: Any) -> list[Any]:
+    """With `shard_map(check_vma=True)`: what is equal on all replicas, as if it might differ.
+
+    Its gradient is then summed over the replicas once after the loop, not in each micro-batch.
+    """
+    axes = {axis for operand in operands for axis in jax_compat.varying_axes(operand)}
+    return [
+        jax_compat.varying_over(operand, axes) if _is_float(operand) else operand
+        for operand in operands
+    ]
+
+
+def _is_float(operand: Any) -> bool:
+    return bool(jnp.issubdtype(operand.dtype, jnp.inexact))

@@ -1,0 +1,88 @@
+"""The arguments of a pipeline: shared by all micro-batches, carried between them, or batched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax import jax_compat
+from ipujax.errors import PipelineError
+
+WHERE = "ipu.pipeline"
+SHARED, CARRIED, BATCHED = None, "carried", 0
+
+
+class Arguments:
+    """The leaves of the arguments of one call: shared ones first, then carried, then batched."""
+
+    def __init__(self, args: tuple[Any, ...], in_axes: Any):
+        leaves, self._tree = jax.tree.flatten(args)
+        axes = _axes_of(args, in_axes)
+        self._order = [i for kind in (SHARED, CARRIED, BATCHED) for i in _indices(axes, kind)]
+        self.num_shared = len(_indices(axes, SHARED))
+        self.num_carried = len(_indices(axes, CARRIED))
+        operands = [jnp.asarray(leaves[i]) for i in self._order]
+        first, second = self.num_shared, self.num_shared + self.num_carried
+        self.carried = [lax.stop_gradient(x) for x in operands[first:second]]
+        self.batched = operands[second:]
+        self.operands = [*operands[:first], *self.carried, *self.batched]
+
+    def check(self, micro_batches: int) -> None:
+        """Refuses batched arguments without the leading axis."""
+        for operand in self.batched:
+            if operand.shape[:1] != (micro_batches,):
+                raise PipelineError(
+                    f"[{WHERE}] needs batched arguments with a leading axis of {micro_batches} "
+                    f"micro-batches; got shape {operand.shape}. Reshape the batch to "
+                    f"({micro_batches}, samples of a micro-batch, ...), or pass None in in_axes "
+                    "for what all micro-batches share."
+                )
+
+    @property
+    def micro_avals(self) -> list[Any]:
+        """What one micro-batch gets, in order."""
+        count = len(self.operands) - len(self.batched)
+        whole = [jax_compat.abstract(x) for x in self.operands[:count]]
+        return whole + [jax_compat.abstract(x, of_slice=True) for x in self.batched]
+
+    def unflatten(self, given: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments from their leaves in this order."""
+        leaves: list[Any] = [None] * len(self._order)
+        for i, leaf in zip(self._order, given, strict=True):
+            leaves[i] = leaf
+        args: tuple[Any, ...] = jax.tree.unflatten(self._tree, leaves)
+        return args
+
+
+def _indices(axes: Sequence[Any], kind: Any) -> list[int]:
+    return [i for i, axis in enumerate(axes) if axis == kind]
+
+
+def _axes_of(args: tuple[Any, ...], in_axes: Any) -> list[Any]:
+    """One for each leaf."""
+    if in_axes is None:
+        in_axes = (SHARED, *[BATCHED] * (len(args) - 1))
+    try:
+        full = jax.tree.broadcast(in_axes, args, is_leaf=lambda axis: axis is None)
+    except ValueError as error:
+        raise PipelineError(
+            f"[{WHERE}] needs in_axes that are a prefix of the arguments; got {in_axes!r}: "
+            f"{error}. Pass one entry for each argument."
+        ) from None
+    pairs = zip(
+        jax.tree.leaves(full, is_leaf=lambda axis: axis is None),
+        jax.tree.leaves(args, is_leaf=lambda leaf: leaf is None),
+        strict=True,
+    )
+    axes = [axis for axis, leaf in pairs if leaf is not None]
+    for axis in axes:
+        if isinstance(axis, bool) or axis not in (SHARED, CARRIED, BATCHED):
+            raise PipelineError(
+                f"[{WHERE}] needs in_axes made of None, 0 and 'carried'; got {axis!r}. "
+                "Move the axis of micro-batches to the front."
+            )
+    return axes

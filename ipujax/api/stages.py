@@ -1,0 +1,224 @@
+"""Stages: parts of a program that have an IPU of their own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+
+from ipujax import jax_compat
+from ipujax.api.precision import check_scoped
+from ipujax.errors import PlacementError
+from ipujax.placement import DIRECTION, IPU, STAGE, STAGE_NAME
+
+FORWARD, BACKWARD = "forward", "backward"
+DIRECTIONS = (FORWARD, BACKWARD)
+
+Options = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+@dataclass(frozen=True)
+class StageLabel:
+    """What the compiler learns of one call of a stage."""
+
+    name: str
+    ipu: int | None = None
+    index: int | None = None  #: its place in a pipeline
+    options: Options = ()  #: for each direction
+    transpositions: int = 0
+
+    @property
+    def direction(self) -> str:
+        return DIRECTIONS[self.transpositions % 2]
+
+    def transposed(self) -> StageLabel:
+        return replace(self, transpositions=self.transpositions + 1)
+
+    def attributes(self) -> dict[str, str]:
+        found = {STAGE_NAME: self.name, DIRECTION: self.direction}
+        if self.ipu is not None:
+            found[IPU] = str(self.ipu)
+        if self.index is not None:
+            found[STAGE] = str(self.index)
+        return found | dict(dict(self.options).get(self.direction, ()))
+
+
+@dataclass
+class PipelineTrace:
+    """Counts the stages of the pipeline that is being traced."""
+
+    device_mapping: tuple[int, ...] | None
+    num_stages: int = 0
+    is_parallel: bool = False
+
+    def next_stage(self, ipu: int | None) -> tuple[int, int]:
+        """The next stage's place in the pipeline, and its IPU."""
+        index = self.num_stages
+        self.num_stages += not self.is_parallel
+        if self.device_mapping is not None and index < len(self.device_mapping):
+            return index, self.device_mapping[index]
+        return index, index if ipu is None else ipu
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Stages called inside have one place."""
+        self.is_parallel = True
+        yield
+        self.is_parallel = False
+        self.num_stages += 1
+
+
+#: The pipeline that is being traced.
+traced_pipeline: ContextVar[PipelineTrace | None] = ContextVar("traced_pipeline", default=None)
+
+stage_p = jax_compat.call_primitive("ipu_stage")
+
+
+class Stage:
+    """A pure function with an IPU of its own; see `ipu.stage`."""
+
+    def __init__(
+        self, fun: Callable[..., Any], ipu: int | None, name: str, remat: Any, options: Options
+    ):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.ipu = ipu
+        self.name = name
+        self._options = options
+        self._called = _rematerialised(fun, remat)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        made: list[Any] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            args, kwargs = jax.tree.unflatten(tree, leaves)
+            results, out_tree = jax.tree.flatten(self._called(*args, **kwargs))
+            made.append(out_tree)
+            return results
+
+        index, ipu = None, self.ipu
+        pipeline = traced_pipeline.get()
+        if pipeline is not None:
+            index, ipu = pipeline.next_stage(ipu)
+        jaxpr, captured = jax_compat.trace_call(flat, leaves)
+        label = StageLabel(self.name, ipu, index, self._options)
+        results = stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label)
+        return jax.tree.unflatten(made[-1], results)
+
+    def __repr__(self) -> str:
+        return f"ipu.stage({self.name}, ipu={self.ipu})"
+
+
+def stage(
+    fun: Callable[..., Any],
+    ipu: int | None = None,
+    *,
+    name: str | None = None,
+    remat: bool | Callable[..., Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Stage:
+    """Gives a pure function an IPU of its own, alone or as a stage of `ipu.pipeline`.
+
+    The result is called as `fun` is and composes with `jit`, `grad`, `vmap` and `ipu.pmap`. What
+    JAX derives from it, its gradient included, runs on the same IPU. A program of such calls,
+    outside of a pipeline, is *sharded execution*: one IPU works at a time. On other platforms a
+    stage is a plain call.
+
+    Args:
+        fun: pure function of arrays and pytrees.
+        ipu: number of the IPU in the JAX device, from 0. None: in a pipeline the stage's place,
+            elsewhere the IPU of the values it works on.
+        name: for reports; by default the function's name.
+        remat: True: the backward pass computes the stage's inner values again instead of keeping
+            them; or a policy of `jax.checkpoint_policies` that says which are kept.
+        options: options of `ipu.precision` for the stage's operations, and under the keys
+            "forward" and "backward" for one direction.
+    Raises:
+        PlacementError: `fun` is no function, or `ipu` is no IPU's number.
+        ConfigError: an option has an unknown name or a value that is not allowed.
+
+    Example:
+        >>> layer = ipu.stage(lambda w, x: jnp.tanh(x @ w), ipu=0)
+        >>> gradient = jax.grad(lambda w: layer(w, jnp.ones((1, 2))).sum())(jnp.zeros((2, 2)))
+        >>> print(gradient)
+        [[1. 1.]
+         [1. 1.]]
+    """
+    if not callable(fun):
+        raise PlacementError(
+            f"[ipu.stage] needs a function; got {fun!r}. Pass the stage's function first."
+        )
+    check_ipu("ipu.stage", ipu)
+    label = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
+    return Stage(fun, ipu, label, remat, _by_direction(options or {}))
+
+
+@contextmanager
+def shard(ipu: int) -> Iterator[None]:
+    """Places the operations traced inside, and their derivatives, on one IPU of the device.
+
+    Args:
+        ipu: number of the IPU in the JAX device, from 0.
+    Raises:
+        PlacementError: it is no IPU's number.
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     with ipu.shard(0):
+        ...         x = x * 2
+        ...     return x + 1
+        >>> print(f(3.0))
+        7.0
+    """
+    # Imported here, because JAX imports this package while it looks for plugins.
+    from jax.experimental.xla_metadata import set_xla_metadata
+
+    check_ipu("ipu.shard", ipu)
+    with set_xla_metadata(**{IPU: str(ipu)}):
+        yield
+
+
+def check_ipu(where: str, ipu: object) -> None:
+    """Refuses what is no number of an IPU; None is none."""
+    is_number = isinstance(ipu, int) and not isinstance(ipu, bool) and ipu >= 0
+    if ipu is not None and not is_number:
+        raise PlacementError(
+            f"[{where}] needs ipu to be a number of an IPU in the device, from 0; got {ipu!r}. "
+            "Pass a whole number."
+        )
+
+
+def _rematerialised(fun: Callable[..., Any], remat: Any) -> Callable[..., Any]:
+    if remat is None or remat is False:
+        return fun
+    if remat is True:
+        return jax.checkpoint(fun)
+    if not callable(remat):
+        raise PlacementError(
+            f"[ipu.stage] needs remat to be True, False or a policy; got {remat!r}. "
+            "Use one of jax.checkpoint_policies."
+        )
+    return jax.checkpoint(fun, policy=remat)
+
+
+def _by_direction(options: Mapping[str, Any]) -> Options:
+    both = {name: value for name, value in options.items() if name not in DIRECTIONS}
+    found = []
+    for direction in DIRECTIONS:
+        own = options.get(direction, {})
+        if not isinstance(own, Mapping):
+            raise PlacementError(
+                f"[ipu.stage] needs options[{direction!r}] to be a dict of options; got {own!r}. "
+                'Pass for example {"partials_type": "half"}.'
+            )
+        named = check_scoped("ipu.stage", both | dict(own))
+        if named:
+            found.append((direction, tuple(sorted(named.items()))))
+    return tuple(found)
