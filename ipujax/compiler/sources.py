@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ipujax import placement
-from ipujax.compiler.ir import NO_SOURCE, Source
+from ipujax.compiler.ir import NO_SOURCE, Placed, Source
 from ipujax.config import PER_CALL_PREFIX
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
@@ -21,6 +21,14 @@ _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 METADATA = "mhlo.frontend_attributes"
 
 
+_PLACES = {
+    placement.STAGE_NAME: "stage_name",
+    placement.DIRECTION: "direction",
+    placement.PIPELINE: "pipeline",
+}
+_NUMBERS = {placement.IPU: "ipu", placement.STAGE: "stage"}
+
+
 class Sources:
     """Reads locations of one module."""
 
@@ -30,7 +38,7 @@ class Sources:
         self._scoped: dict[tuple[Source, Any], Source] = {}
 
     def of(self, operation: Any, caller: Source = NO_SOURCE) -> Source:
-        """The op's own name, line and options; what a function leaves out is its caller's."""
+        """The op's own name, line, options and place; what a function leaves out is its caller's."""
         source = self._located(operation, caller)
         attributes = operation.attributes
         if METADATA not in attributes:
@@ -39,7 +47,10 @@ class Sources:
         scoped = self._scoped.get(key)
         if scoped is None:
             _check_place(key[1], source)
-            scoped = self._scoped[key] = replace(source, options=_options(key[1]))
+            own = {item.name: item.attr.value for item in key[1]}
+            scoped = self._scoped[key] = replace(
+                source, options=_options(own, source), placed=_placed(own, source)
+            )
         return scoped
 
     def _located(self, operation: Any, caller: Source) -> Source:
@@ -47,14 +58,20 @@ class Sources:
         source = self._known.get(attribute)
         if source is None:
             source = self._known[attribute] = _parse(str(attribute))
-        if caller is NO_SOURCE or source.line:
+        if caller is NO_SOURCE:
             return source
         key = (source, caller)
         called = self._called.get(key)
         if called is None:
-            name = f"{caller.name}/{source.name}" if source.name else caller.name
-            called = self._called[key] = Source(name, caller.line, caller.options)
+            called = self._called[key] = _called(source, caller)
         return called
+
+
+def _called(source: Source, caller: Source) -> Source:
+    """The source of an op in a function that the caller calls."""
+    if source.line:
+        return replace(caller, name=source.name, line=source.line)
+    return replace(caller, name=f"{caller.name}/{source.name}" if source.name else caller.name)
 
 
 def name_of(location: Any) -> str:
@@ -73,10 +90,18 @@ def _unescaped(text: str) -> str:
     return raw.replace(b"\\\\", b"\\").decode(errors="replace")
 
 
-def _options(metadata: Any) -> tuple[tuple[str, str], ...]:
-    """The options of ours in an op's metadata, sorted by name."""
-    named = ((item.name, item.attr.value) for item in metadata)
-    return tuple(sorted(pair for pair in named if pair[0].startswith(PER_CALL_PREFIX)))
+def _options(own: dict[str, str], outer: Source) -> tuple[tuple[str, str], ...]:
+    """The compiler options in an op's metadata and around it, sorted by name."""
+    named = {name: value for name, value in own.items() if name.startswith(PER_CALL_PREFIX)}
+    return tuple(sorted((dict(outer.options) | named).items()))
+
+
+def _placed(own: dict[str, str], outer: Source) -> Placed:
+    """Where the op's metadata and what is around it place it."""
+    found: dict[str, Any] = {
+        field: own[name] for name, field in _PLACES.items() if name in own
+    } | {field: int(own[name]) for name, field in _NUMBERS.items() if name in own}
+    return replace(outer.placed, **found) if found else outer.placed
 
 
 def _check_place(metadata: Any, source: Source) -> None:

@@ -5,6 +5,7 @@ from ipujax.compiler.ir.program import NO_SOURCE as NO_SOURCE
 from ipujax.compiler.ir.program import Block as Block
 from ipujax.compiler.ir.program import Op as Op
 from ipujax.compiler.ir.program import Parameter as Parameter
+from ipujax.compiler.ir.program import Placed as Placed
 from ipujax.compiler.ir.program import Program as Program
 from ipujax.compiler.ir.program import Seen as Seen
 from ipujax.compiler.ir.program import Shape as Shape

@@ -22,6 +22,20 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the user wants an op: what `ipu.stage`, `ipu.shard` and `ipu.pipeline` said."""
+
+    ipu: int | None = None  #: number of the IPU in the device
+    stage: int | None = None  #: its place in the pipeline
+    stage_name: str = ""
+    direction: str = ""  #: "forward" or "backward"
+    pipeline: str = ""  #: the schedule of the loop over micro-batches
+
+
+NOWHERE = Placed()
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Where an op comes from."""
 
@@ -30,6 +44,7 @@ class Source:
     options: tuple[
         tuple[str, str], ...
     ] = ()  #: compiler options set for this op, see ipu.precision
+    placed: Placed = NOWHERE
 
 
 NO_SOURCE = Source()

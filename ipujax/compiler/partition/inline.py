@@ -38,6 +38,13 @@ def _named_by_custom_calls(main: Any) -> set[str]:
     return found
 
 
+def _within(outer: Any, inner: Any) -> Any:
+    """The metadata of both; the inner one's wins."""
+    if inner is None:
+        return outer
+    return ir.DictAttr.get({item.name: item.attr for both in (outer, inner) for item in both})
+
+
 def _inline(call: Any, function: Any) -> list[Any]:
     """Moves the body of a function, which then is empty, before the call; returns its ops."""
     block = function.regions[0].blocks[0]
@@ -47,8 +54,8 @@ def _inline(call: Any, function: Any) -> list[Any]:
         argument.replace_all_uses_with(value)
     for op in ops:
         op.move_before(call)
-        if scope is not None and METADATA not in op.attributes:
-            op.attributes[METADATA] = scope
+        if scope is not None:
+            op.attributes[METADATA] = _within(scope, op.attributes.get(METADATA))
     for result, value in zip(list(call.results), list(terminator.operands), strict=True):
         result.replace_all_uses_with(value)
     call.erase()
