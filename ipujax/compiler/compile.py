@@ -102,7 +102,7 @@ def _run_stages(
         request = stages.run(PARTITION, partition, request)
         program = stages.run(NORMALISE, normalise, request)
         wide = first_wide_op(program)
-        program = stages.run(PLACE, place, program)
+        program = stages.run(PLACE, place, program, request)
         program = stages.run(FUSE, fuse, program)
         program = stages.run(SCHEDULE, schedule, program)
         lowered = stages.run(LOWER, lower, program, request)

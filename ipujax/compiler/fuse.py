@@ -123,7 +123,7 @@ def _fuse_block(block: Block) -> None:
             producer = clusters.where.get(value)
             if producer is None or shapes[producer] != shape:
                 continue
-            if ops[producer].source.options != op.source.options:
+            if not _may_share_a_step(ops[producer], op):
                 continue
             a, b = clusters.find(producer), clusters.find(index)
             if a == b or len(clusters.members[a]) + len(clusters.members[b]) > MAX_BODY:
@@ -131,6 +131,15 @@ def _fuse_block(block: Block) -> None:
             if clusters.may_merge(a, b) and len(clusters.operands_of(a, b)) <= MAX_OPERANDS:
                 clusters.merge(a, b)
     _rebuild(block, clusters)
+
+
+def _may_share_a_step(a: Op, b: Op) -> bool:
+    """Whether both run on one IPU, at one time, with one set of options."""
+    return (
+        a.ipu == b.ipu
+        and a.source.options == b.source.options
+        and (a.source.placed is b.source.placed or a.source.placed == b.source.placed)
+    )
 
 
 def _rebuild(block: Block, clusters: _Clusters) -> None:
@@ -166,6 +175,7 @@ def _fused(body: list[Op], outside_uses: set[Value]) -> Op:
         value for op in body for value in op.operands if value not in inside and not value.is_splat
     )
     fused = Op("fused", list(operands), {"body": body}, body[-1].source)
+    fused.ipu = body[0].ipu
     # A value keeps its op inside the body by position only; outside it is the fused op's.
     fused.results = [op.results[0] for op in body if op.results[0] in outside_uses]
     for index, value in enumerate(fused.results):

@@ -36,7 +36,7 @@ def lower(program: Program, request: Request) -> Lowered:
     target = ipu.poplar.createModelTarget(machine.machine, num_ipus, machine.num_tiles)
     graph = ipu.poplar.Graph(target, request.num_devices)
     main = ipu.poplar.program.Sequence(ipu.poplar.DebugContext(program.name))
-    builder = Builder(graph, main, request.options)
+    builder = Builder(graph, main, request.options, program.num_ipus)
     arguments = _read_arguments(builder, program)
     results = builder.lower(program.main)
     _write_results(builder, program, arguments, results)
@@ -55,14 +55,16 @@ def _read_arguments(builder: Builder, program: Program) -> list[ipu.Tensor | Non
         type_ = builder.stored_types[value.dtype]
         variable = mapped.get(value)
         if variable is None:
-            variable = builder.variable(type_, value.shape, debug)
+            with builder.on(value.ipu):
+                variable = builder.variable(type_, value.shape, debug)
         stream = builder.graph.addHostToDeviceFIFO(f"in{index}", type_, value.num_elements)
         builder.program.add(ipu.poplar.program.Copy(stream, variable, debug))
         variables.append(variable)
     for value, variable in zip(program.main.args, variables, strict=True):
         if variable is not None:
             debug = ipu.poplar.DebugContext("argument")
-            builder.tensors[value] = from_stored(builder, variable, value.dtype, debug)
+            with builder.on(value.ipu):
+                builder.tensors[value] = from_stored(builder, variable, value.dtype, debug)
     return variables
 
 

@@ -41,14 +41,15 @@ def _allocate(
     ):
         if value not in arguments or value in mapped or order != tuple(range(len(order))):
             continue
-        operand = create(
-            builder.graph,
-            builder.type_of(value),
-            builder.type_of(op.results[0]),
-            shape.left,
-            shape.right,
-            ipu.poplar.DebugContext(arguments[value], op.source.line),
-            builder.matmul_options,
-            builder.plans,
-        )
+        with builder.on(value.ipu):
+            operand = create(
+                builder.graph,
+                builder.type_of(value),
+                builder.type_of(op.results[0]),
+                shape.left,
+                shape.right,
+                ipu.poplar.DebugContext(arguments[value], op.source.line),
+                builder.matmul_options,
+                builder.plans,
+            )
         mapped[value] = operand.reshape(list(value.shape))

@@ -1,21 +1,204 @@
-"""Stage 4: which IPU and which memory every value of the program lives in.
+"""Stage 4: which IPU of the device every op and value of the program lives on.
 
-A device is one virtual graph over its IPUs, and all of its memory is tile memory, so today the only
-thing to decide is what cannot be had: arguments in another memory than the device's are refused.
+What `ipu.stage` and `ipu.shard` placed is where it was placed; every other op goes where its users
+are, or else where its operands are. A value that is used on another IPU than its own is copied
+there, once, as soon as it is there.
+
+Before, with f on IPU 0 and g on IPU 1:     After:
+  %1 = f(%0)                                  %1 = f(%0)                        on 0
+  %2 = g(%1)                                  %2 = copy_to_ipu(%1) {ipu = 1}    on 1
+  %3 = add(%2, %1)                            %3 = g(%2)                        on 1
+                                              %4 = add(%3, %2)                  on 1
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ipujax import placement
-from ipujax.compiler.ir import Program
+from ipujax.compiler.dtypes import TOKEN
+from ipujax.compiler.ingest import Request
+from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Value, blocks_run, inputs_of, walk_ops
+from ipujax.compiler.pipelines import make_pipelines
+from ipujax.errors import PlacementError
 
 
-def place(program: Program) -> Program:
-    """Checks the memory kind of every argument.
+
+def place(program: Program, request: Request) -> Program:
+    """Places all ops and values, and adds copies between IPUs.
 
     Raises:
-        PlacementError: an argument lives in a memory that programs cannot reach.
+        PlacementError: an op was placed on an IPU that the device does not have, or an argument
+            lives in a memory that programs cannot reach.
     """
     for index, parameter in enumerate(program.parameters):
         placement.check_memory(f"argument {index}", parameter.memory_kind)
+    if _is_spread(program, request.machine.ipus_per_device):
+        blocks = blocks_run(program.main)
+        _Homes(blocks).settle()
+        make_pipelines(blocks)
+        _Copies(blocks_run(program.main)).insert()
+        program.num_ipus = request.machine.ipus_per_device
     return program
+
+
+def _is_spread(program: Program, num_ipus: int) -> bool:
+    """Whether anything was placed elsewhere than on the first IPU; refuses IPUs that are not."""
+    last = 0
+    for op in walk_ops(program.main):
+        placed = op.source.placed
+        if placed.ipu is None:
+            continue
+        if placed.ipu >= num_ipus:
+            what = f"stage {placed.stage_name!r}" if placed.stage_name else op.name
+            at = f" (at {op.source.line})" if op.source.line else ""
+            raise PlacementError(
+                f"[place] needs IPUs of the device, 0 to {num_ipus - 1}; got IPU {placed.ipu} for "
+                f"{what}{at}. Set JAX_IPU_IPUS_PER_DEVICE to {placed.ipu + 1} or more before JAX "
+                "starts, or place it on another IPU."
+            )
+        last = max(last, placed.ipu)
+    return last > 0
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One value that a loop carries or that branches give."""
+
+    names: list[Value]  #: of its variable, inside and outside
+    sources: list[tuple[list[Value], int]]  #: (list, index) of what is copied to it
+
+
+def _slots(op: Op) -> list[_Slot]:
+    if op.name == "while":
+        cond, body = op.regions
+        return [
+            _Slot([body.args[i], cond.args[i], result], [(body.results, i), (op.operands, i)])
+            for i, result in enumerate(op.results)
+        ]
+    if op.name == "pipeline":
+        return [_Slot([result], [(op.operands, i)]) for i, result in enumerate(op.results)]
+    return [
+        _Slot([result], [(region.results, i) for region in op.regions])
+        for i, result in enumerate(op.results)
+    ]
+
+
+class _Homes:
+    """Finds the IPU of each op and value from those that the user placed."""
+
+    def __init__(self, blocks: list[Block]):
+        self.ops = [op for block in blocks for op in block.ops]
+        self.arguments = [value for block in blocks for value in block.args]
+        self.slots = {op: _slots(op) for op in self.ops if op.traits.control_flow}
+        self.placed: set[Op] = set()
+        self.homes: dict[Value, int] = {}
+        self.wanted: dict[Value, int] = {}  #: by the first user that has a place
+        for op in self.ops:
+            if op.source.placed.ipu is not None:
+                self._put(op, op.source.placed.ipu)
+
+    def settle(self) -> None:
+        while self._from_users() or self._from_operands():
+            pass
+        for op in self.ops:
+            for value in op.results:
+                value.ipu = self._home(value) or 0
+        for value in self.arguments:
+            value.ipu = self._home(value) or 0
+
+    def _home(self, value: Value) -> int | None:
+        found = self.homes.get(value)
+        return self.wanted.get(value) if found is None else found
+
+    def _put(self, op: Op, ipu: int) -> None:
+        if op in self.slots:  # its slots have homes of their own
+            return
+        self.placed.add(op)
+        op.ipu = ipu
+        for value in op.results:
+            self.homes[value] = ipu
+        for value in inputs_of(op):
+            self.wanted.setdefault(value, ipu)
+
+    def _from_users(self) -> bool:
+        count = len(self.placed) + len(self.wanted) + len(self.homes)
+        for op in reversed(self.ops):
+            for slot in self.slots.get(op, ()):
+                home = self._settle_slot(slot)
+                for values, index in slot.sources if home is not None else ():
+                    self.wanted.setdefault(values[index], home)
+            if op not in self.slots and op not in self.placed:
+                homes = [self.wanted[value] for value in op.results if value in self.wanted]
+                if homes:
+                    self._put(op, homes[0])
+        return len(self.placed) + len(self.wanted) + len(self.homes) > count
+
+    def _settle_slot(self, slot: _Slot) -> int | None:
+        homes = [home for value in slot.names if (home := self._home(value)) is not None]
+        if not homes:
+            return None
+        for value in slot.names:
+            self.homes.setdefault(value, homes[0])
+        return homes[0]
+
+    def _from_operands(self) -> bool:
+        """For what no placed op uses, now or after others."""
+        changed = False
+        for op in self.ops:
+            for slot in self.slots.get(op, ()):
+                home = self._first_home([values[index] for values, index in slot.sources])
+                if home is not None and self._settle_slot(slot) is None:
+                    self.homes[slot.names[0]] = home
+                    changed = True
+            if op not in self.slots and op not in self.placed:
+                home = self._first_home(inputs_of(op))
+                if home is not None:
+                    self._put(op, home)
+                    changed = True
+        return changed
+
+    def _first_home(self, values: list[Value]) -> int | None:
+        return next((home for v in values if (home := self._home(v)) is not None), None)
+
+
+class _Copies:
+    """Gives each op its operands on its own IPU."""
+
+    def __init__(self, blocks: list[Block]):
+        self.blocks = blocks
+        self.after: dict[Op, list[Op]] = {}
+        self.first: dict[Block, list[Op]] = {}
+        self.owner = {value: block for block in blocks for value in block.args}
+        self.made: dict[tuple[Value, int], Value] = {}
+
+    def insert(self) -> None:
+        for block in self.blocks:
+            for op in block.ops:
+                if op.traits.control_flow:
+                    for slot in _slots(op):
+                        for values, index in slot.sources:
+                            values[index] = self._on(values[index], slot.names[0].ipu)
+                else:
+                    op.operands = [self._on(value, op.ipu) for value in op.operands]
+        for block in self.blocks:
+            ops = self.first.get(block, [])
+            for op in block.ops:
+                ops = [*ops, op, *self.after.get(op, ())]
+            block.ops = ops
+
+    def _on(self, value: Value, ipu: int) -> Value:
+        if value.const is not None or value.ipu == ipu or value.dtype == TOKEN:
+            return value
+        found = self.made.get((value, ipu))
+        if found is None:
+            source = value.op.source if value.op is not None else NO_SOURCE
+            copy = Op("copy_to_ipu", [value], {"ipu": ipu}, source)
+            copy.ipu = ipu
+            found = self.made[value, ipu] = copy.add_result(value.shape, value.dtype)
+            found.ipu = ipu
+            if value.op is not None:
+                self.after.setdefault(value.op, []).append(copy)
+            else:
+                self.first.setdefault(self.owner[value], []).append(copy)
+        return found

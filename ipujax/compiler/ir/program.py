@@ -56,7 +56,7 @@ class Value:
     `const` holds a constant's elements: an array of `shape`, with all strides 0 for a splat.
     """
 
-    __slots__ = ("const", "dtype", "index", "op", "shape")
+    __slots__ = ("const", "dtype", "index", "ipu", "op", "shape")
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Value:
         self.op = op
         self.index = index
         self.const = const
+        self.ipu = 0  #: that it lives on; set by stage 4
 
     @property
     def num_elements(self) -> int:
@@ -102,7 +103,7 @@ class Value:
 class Op:
     """One operation. `name` is StableHLO's without the prefix, or the compiler's own ("fused")."""
 
-    __slots__ = ("attrs", "name", "operands", "regions", "results", "source")
+    __slots__ = ("attrs", "ipu", "name", "operands", "regions", "results", "source")
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class Op:
         self.source = source
         self.regions = regions or []
         self.results: list[Value] = []
+        self.ipu = 0  #: that it runs on; set by stage 4
 
     @property
     def traits(self) -> Traits:
@@ -168,6 +170,8 @@ class Program:
     attrs: dict[str, Any] = field(default_factory=dict)
     #: How callers want it, and for ops around which they set something else.
     options: ScopedOptions = field(default_factory=lambda: ScopedOptions(CompileConfig()))
+    #: Of the device; 1 where all ops are spread over the whole device, set by stage 4.
+    num_ipus: int = 1
     #: By index; passes that change a boundary type add to them.
     seen_arguments: dict[int, Seen] = field(default_factory=dict)
     seen_results: dict[int, Seen] = field(default_factory=dict)

@@ -56,6 +56,7 @@ class _Sharer(Rewriter):
             result.shape,
             _frozen(op.attrs),
             op.source.options,
+            op.source.placed,
         )
         earlier = self.seen.setdefault(key, op.results)
         return None if earlier is op.results else earlier

@@ -29,6 +29,7 @@ def _is_short(loop: Op) -> bool:
     body = loop.regions[1]
     return (
         loop.attrs.get("trip_count", MAX_ROUNDS + 1) <= MAX_ROUNDS
+        and all(op.source.placed.stage is None for op in body.ops)  # a pipeline stays a loop
         and len(body.ops) <= MAX_BODY
         and all(_is_small(op) for op in body.ops)
     )

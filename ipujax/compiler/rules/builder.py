@@ -21,8 +21,16 @@ _SHARED_CONSTANT_BYTES = 1024
 class Builder:
     """Lowers blocks into the graph. `program` is the Sequence that rules add to."""
 
-    def __init__(self, graph: ipu.Graph, program: ipu.Sequence, options: CompileConfig):
-        self.graph = graph
+    def __init__(
+        self, graph: ipu.Graph, program: ipu.Sequence, options: CompileConfig, num_ipus: int = 1
+    ):
+        """Args:
+        num_ipus: that ops were placed on, each of which is a virtual graph; 1: all tiles are one.
+        """
+        self.whole_graph = graph
+        self._graphs = _virtual_graphs(graph, num_ipus)
+        self.ipu = 0  #: of the op that is being lowered
+        self.graph = self._graphs[0]  #: its tiles
         self.program = program
         self._scoped_options = ScopedOptions(options)
         self._set_options(options)  #: `options`: those of the op that is being lowered
@@ -59,8 +67,11 @@ class Builder:
     def tensor(self, value: Value) -> ipu.Tensor:
         """The value's tensor; constants are made when first asked for."""
         found = self.tensors.get(value)
-        if found is None:
-            found = self.tensors[value] = self._constant(value)
+        if found is not None:
+            return found
+        if len(self._graphs) > 1:  # each IPU has its own constants
+            return self._constant(value)
+        found = self.tensors[value] = self._constant(value)
         return found
 
     def operands(self, op: Op) -> list[ipu.Tensor]:
@@ -80,7 +91,8 @@ class Builder:
         array = np.ascontiguousarray(array.astype(row.held_numpy, copy=False))
         shape: Shape = (1,) if one else value.shape
         data = array.tobytes()
-        key = (value.dtype, shape, data) if len(data) <= _SHARED_CONSTANT_BYTES else value
+        content = (value.dtype, shape, data) if len(data) <= _SHARED_CONSTANT_BYTES else value
+        key = (content, self.ipu)
         tensor = self._constants.get(key)
         if tensor is None:
             type_ = self.types[value.dtype]
@@ -153,10 +165,27 @@ class Builder:
 
     # Blocks --------------------------------------------------------------------------------------
 
+    @contextmanager
+    def on(self, number: int) -> Iterator[None]:
+        """Variables and work go to the tiles of one IPU for a while."""
+        outer = self.ipu
+        self._go_to(number)
+        try:
+            yield
+        finally:
+            self._go_to(outer)
+
+    def _go_to(self, number: int) -> None:
+        self.ipu = number
+        self.graph = self._graphs[number]
+
     def lower(self, block: Block) -> list[ipu.Tensor | None]:
         """Adds the block's ops to the program; gives the tensors of its results."""
+        outer = self.ipu
         tensors = self.tensors
         for op in block.ops:
+            if op.ipu != self.ipu:
+                self._go_to(op.ipu)
             options = self._scoped_options.of(op)
             if options is not self.options:
                 self._set_options(options)
@@ -164,6 +193,7 @@ class Builder:
             for value, tensor in zip(op.results, made, strict=True):
                 if tensor is not None:  # else a token
                     tensors[value] = tensor
+        self._go_to(outer)
         return [self.tensor(value) if value.dtype != "token" else None for value in block.results]
 
     @contextmanager
@@ -174,6 +204,13 @@ class Builder:
             yield
         finally:
             self.program = outer
+
+
+def _virtual_graphs(graph: ipu.Graph, num_ipus: int) -> list[ipu.Graph]:
+    if num_ipus == 1:
+        return [graph]
+    tiles = graph.getTarget().getTilesPerIPU()
+    return [graph.createVirtualGraph(i * tiles, (i + 1) * tiles) for i in range(num_ipus)]
 
 
 def broadcast_to(tensor: ipu.Tensor, shape: Shape) -> ipu.Tensor:

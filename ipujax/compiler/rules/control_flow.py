@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import TOKEN
-from ipujax.compiler.ir import Block, Op, declare
+from ipujax.compiler.ir import Block, Op, Value, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
@@ -34,7 +34,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
         builder.tensors.update((value, carry) for value, carry in pairs if carry is not None)
     body_program = program.Sequence(debug)
     with builder.inside(body_program):
-        _copy_together(builder, builder.lower(body), carries, debug)
+        copy_together(builder, builder.lower(body), carries, debug)
     if "trip_count" in op.attrs:
         builder.program.add(program.Repeat(op.attrs["trip_count"], body_program, debug))
         return carries
@@ -90,11 +90,15 @@ def token(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 
 def _variables(builder: Builder, op: Op) -> list[ipu.Tensor | None]:
     """A variable for each result; None for tokens."""
-    debug = builder.debug(op)
-    return [
-        None if v.dtype == TOKEN else builder.variable(builder.type_of(v), v.shape, debug)
-        for v in op.results
-    ]
+    return [variable_of(builder, value, builder.debug(op)) for value in op.results]
+
+
+def variable_of(builder: Builder, value: Value, debug: ipu.DebugContext) -> ipu.Tensor | None:
+    """A variable on the value's IPU; None for a token."""
+    if value.dtype == TOKEN:
+        return None
+    with builder.on(value.ipu):
+        return builder.variable(builder.type_of(value), value.shape, debug)
 
 
 def _branch(
@@ -108,7 +112,7 @@ def _branch(
     return branch
 
 
-def _copy_together(
+def copy_together(
     builder: Builder,
     sources: Sequence[ipu.Tensor | None],
     targets: Sequence[ipu.Tensor | None],

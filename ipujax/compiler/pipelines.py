@@ -1,0 +1,299 @@
+"""Loops over micro-batches become pipelines: their stages run at one time, on different micro-batches.
+
+Before, with F on IPU 0 and 1, B the backward pass:
+  %g = while(0, %zero) {trip_count = 16}  body: %1 = F0(k); %2 = F1(%1); %3 = B1(%2); ... = B0(%3)
+After:
+  %g = pipeline(0, 0, ..., %zero) {runs = [F0 at 0, F1 at 1, B1 at 2, B0 at 3]}
+       regions: F0: (k) -> (k + 1, %1)    F1: (%1) -> %2    B1: (%2) -> %3    B0: (%3, %g) -> %g'
+A run is one region: the ops of one stage and direction. Each counts micro-batches itself. In slot t
+of the "grouped" schedule the run at place p works on micro-batch t - p; values go from run to run
+through copies at the ends of slots, and through a FIFO where the reader is later than the next
+slot. With the "interleaved" schedule a run works in every second slot.
+
+A loop that has no such form (a value that two stages change) stays a loop: one IPU works at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ipujax.compiler.ir import Block, Op, Value, inputs_of, walk_blocks
+
+log = logging.getLogger(__name__)
+
+#: Slots from one micro-batch to the next, by schedule.
+PERIODS = {"grouped": 1, "interleaved": 2}
+#: Ops on at most so many elements, and on counters alone, are done again in each run.
+MAX_COUNTED = 16
+
+
+@dataclass(slots=True)
+class Edge:
+    """A value that one run makes and another reads."""
+
+    producer: int  #: index of the run
+    result: int  #: index among the results of its region
+    capacity: int  #: micro-batches that a FIFO between them holds; 0: read in the next slot
+
+
+@dataclass(slots=True)
+class Run:
+    """One region of a pipeline.
+
+    Its arguments are `num_slots` values that it carries from micro-batch to micro-batch, then what
+    its edges bring; its results are the carried values, then what others read. The op's operands
+    and results are the slots of all runs, in order.
+    """
+
+    place: int  #: the slot of time in which it has the first micro-batch
+    ipu: int
+    num_slots: int = 0
+    edges: list[Edge] = field(default_factory=list)
+
+
+class NotAPipeline(Exception):  # noqa: N818 (not an error: the loop stays a loop)
+    """Why the loop stays as it is."""
+
+
+def make_pipelines(blocks: Iterable[Block]) -> None:
+    """Replaces loops over micro-batches whose stages are on several IPUs."""
+    for block in blocks:
+        for index, op in enumerate(block.ops):
+            if not _is_pipeline(op):
+                continue
+            try:
+                block.ops[index] = _Splitter(op).split()
+            except NotAPipeline as reason:
+                at = f" at {op.source.line}" if op.source.line else ""
+                log.warning("the pipeline%s runs one stage at a time: %s", at, reason)
+
+
+def _is_pipeline(op: Op) -> bool:
+    placed = op.source.placed
+    return (
+        op.name == "while"
+        and placed.pipeline in PERIODS
+        and placed.stage is None
+        and "trip_count" in op.attrs
+        and len({inner.ipu for inner in op.regions[1].ops}) > 1
+    )
+
+
+class _Splitter:
+    """Divides the body of one loop among runs."""
+
+    def __init__(self, loop: Op):
+        self.loop = loop
+        self.body = loop.regions[1]
+        self.period = PERIODS[loop.source.placed.pipeline]
+        self.makers = {value: op for op in self.body.ops for value in op.results}
+        self.counters = [i for i in range(len(self.body.args)) if self._is_counter(i)]
+        self.counted = self._counted()
+        self.places: dict[Op, int] = {}
+        self._find_places()
+        keys = sorted({(place, op.ipu) for op, place in self.places.items()})
+        self.runs = [Run(place, ipu) for place, ipu in keys]
+        self.run_of = {op: keys.index((place, op.ipu)) for op, place in self.places.items()}
+
+    # What every run counts for itself ------------------------------------------------------------
+
+    def _is_counter(self, index: int) -> bool:
+        before, after = self.body.args[index], self.body.results[index]
+        maker = self.makers.get(after)
+        return (
+            maker is not None
+            and maker.name == "add"
+            and before.shape == ()
+            and before in maker.operands
+            and any(value.is_splat for value in maker.operands)
+        )
+
+    def _counted(self) -> dict[Op, None]:
+        """Small ops on counters alone."""
+        known = {self.body.args[index] for index in self.counters}
+        found: dict[Op, None] = {}
+        for op in self.body.ops:
+            is_small = all(value.num_elements <= MAX_COUNTED for value in op.results)
+            inputs = inputs_of(op)
+            if (
+                inputs
+                and is_small
+                and not (op.regions or op.traits.effect)
+                and op.source.placed.stage is None
+                and all(value in known for value in inputs)
+            ):
+                found[op] = None
+                known.update(op.results)
+        return found
+
+    # Places --------------------------------------------------------------------------------------
+
+    def _find_places(self) -> None:
+        """A stage's ops have its place; others that of the last op that they need, or of a user."""
+        stages = [op.source.placed for op in self.body.ops if op.source.placed.stage is not None]
+        num_stages = 1 + max(placed.stage or 0 for placed in stages)
+        ops = [op for op in self.body.ops if op not in self.counted]
+        for op in ops:
+            placed = op.source.placed
+            needed = [maker for maker in self._makers(op) if maker in self.places]
+            last = max(needed, key=lambda maker: self.places[maker], default=None)
+            if placed.stage is not None:
+                backward = placed.direction == "backward"
+                own = 2 * num_stages - 1 - placed.stage if backward else placed.stage
+                self.places[op] = own if last is None else max(own, self.places[last])
+            elif last is not None:
+                self.places[op], op.ipu = self.places[last], last.ipu
+        users: dict[Op, Op] = {}
+        for op in reversed(ops):
+            if op not in self.places:
+                user = users.get(op)
+                self.places[op] = 0 if user is None else self.places[user]
+                op.ipu = op.ipu if user is None else user.ipu
+            for maker in self._makers(op):
+                earlier = users.get(maker)
+                if earlier is None or self.places[op] < self.places[earlier]:
+                    users[maker] = op
+
+    def _makers(self, op: Op) -> list[Op]:
+        """The ops of the body that it needs, those of counters left out."""
+        found = (self.makers.get(value) for value in inputs_of(op))
+        return [maker for maker in found if maker is not None and maker not in self.counted]
+
+    # Regions -------------------------------------------------------------------------------------
+
+    def split(self) -> Op:
+        carried = self._carried()
+        regions = [_Region(self, index, carried[index]) for index in range(len(self.runs))]
+        for region in regions:
+            region.take_in(regions)
+        made = Op("pipeline", [], {}, self.loop.source, [region.block for region in regions])
+        made.attrs = {
+            "micro_batches": self.loop.attrs["trip_count"],
+            "period": self.period,
+            "runs": self.runs,
+        }
+        for region in regions:
+            region.finish(made)
+        for index, value in enumerate(made.results):
+            value.op, value.index = made, index
+        return made
+
+    def _carried(self) -> list[list[int]]:
+        """For each run the slots that it alone reads and changes."""
+        readers: dict[Value, set[int]] = {}
+        for op, run in self.run_of.items():
+            for value in inputs_of(op):
+                readers.setdefault(value, set()).add(run)
+        found: list[list[int]] = [[] for _ in self.runs]
+        for index, (before, after) in enumerate(
+            zip(self.body.args, self.body.results, strict=True)
+        ):
+            if index in self.counters:
+                continue
+            maker = self.makers.get(after)
+            if maker is None or maker in self.counted:
+                raise NotAPipeline(f"no stage makes {after!r}, which the next micro-batch is given")
+            own = self.run_of[maker]
+            users = readers.get(before, {own})
+            owner = max(users)
+            if len(users) > 1 or self.runs[own].place > self.runs[owner].place:
+                raise NotAPipeline(
+                    f"several stages read {before!r}, which goes from one micro-batch to the next"
+                )
+            found[owner].append(index)
+        return found
+
+
+class _Region:
+    """The block of one run while it is made."""
+
+    def __init__(self, splitter: _Splitter, index: int, carried: list[int]):
+        self.splitter = splitter
+        self.index = index
+        self.run = splitter.runs[index]
+        self.slots = carried
+        body = splitter.body
+        self.block = Block(args=[body.args[slot] for slot in carried])
+        self.ops = [op for op in body.ops if splitter.run_of.get(op) == index]
+        self.local: dict[Value, Value] = {}  #: counters and what is made of them
+        self.inputs: dict[Value, Value] = {}
+        self.outputs: dict[Value, int] = {}
+        self._count()
+
+    def _count(self) -> None:
+        """Counters and ops on them, as far as this run needs them; run 0 has all counters."""
+        splitter, body = self.splitter, self.splitter.body
+        needed = {value for op in self.ops for value in inputs_of(op)}
+        needed |= {body.results[slot] for slot in self.slots}
+        for op in reversed(splitter.counted):
+            if not needed.isdisjoint(op.results):
+                needed.update(op.operands)
+        for slot in splitter.counters:
+            if self.index == 0 or body.args[slot] in needed:
+                needed.add(body.results[slot])
+                needed.add(body.args[slot])
+                self.slots = [*self.slots, slot]
+                before = body.args[slot]
+                self.local[before] = Value(before.shape, before.dtype)
+                self.block.args.append(self.local[before])
+        for op in splitter.counted:
+            if needed.isdisjoint(op.results):
+                continue
+            copy = Op(op.name, [self.local.get(v, v) for v in op.operands], op.attrs, op.source)
+            for value in op.results:
+                self.local[value] = copy.add_result(value.shape, value.dtype)
+            self.block.ops.append(copy)
+
+    def take_in(self, regions: list[_Region]) -> None:
+        """Its ops, their operands, and what it gives to the next micro-batch."""
+        for op in self.ops:
+            self._rename(op, regions)
+        self.block.ops += self.ops
+        results = [self.splitter.body.results[slot] for slot in self.slots]
+        self.block.results = [self._here(value, regions) for value in results]
+
+    def _rename(self, op: Op, regions: list[_Region]) -> None:
+        op.operands = [self._here(value, regions) for value in op.operands]
+        for region in op.regions:
+            for block in walk_blocks(region):
+                block.results = [self._here(value, regions) for value in block.results]
+                for inner in block.ops:
+                    inner.operands = [self._here(value, regions) for value in inner.operands]
+
+    def _here(self, value: Value, regions: list[_Region]) -> Value:
+        """The value in this region; what another run makes comes through an edge."""
+        if value in self.local:
+            return self.local[value]
+        maker = self.splitter.makers.get(value)
+        if maker is None or self.splitter.run_of[maker] == self.index:
+            return value
+        if value not in self.inputs:
+            other = regions[self.splitter.run_of[maker]]
+            apart = self.run.place - other.run.place
+            if apart < 1:
+                raise NotAPipeline(f"{maker.name} is needed on another IPU in its own slot")
+            result = other.outputs.setdefault(value, len(other.outputs))
+            capacity = (apart - 1) // self.splitter.period
+            self.run.edges.append(Edge(other.index, result, capacity))
+            self.inputs[value] = Value(value.shape, value.dtype)
+        return self.inputs[value]
+
+    def finish(self, made: Op) -> None:
+        """Hands its slots to the op, and its other results to their readers."""
+        loop = self.splitter.loop
+        self.run.num_slots = len(self.slots)
+        for slot in self.slots:
+            made.operands.append(loop.operands[slot])
+            is_first = loop.results[slot] not in made.results
+            value = loop.results[slot]
+            made.results.append(value if is_first else Value(value.shape, value.dtype))
+            made.results[-1].ipu = self.run.ipu
+        self.block.args += self.inputs.values()
+        self.block.results += self.outputs
+        for op in self.block.ops:
+            op.ipu = self.run.ipu
+        for block in walk_blocks(self.block):
+            for value in (*block.args, *(v for op in block.ops for v in op.results)):
+                value.ipu = self.run.ipu
