@@ -43,6 +43,11 @@ constexpr std::size_t sizeOf(ElementType type) {
   return 0;
 }
 
+/// Signed or not; no bool.
+constexpr bool isInteger(ElementType type) {
+  return type >= ElementType::kInt8 && type <= ElementType::kUInt64;
+}
+
 const char* nameOf(ElementType type);
 
 }  // namespace ipujax::engine

@@ -9,7 +9,7 @@
 #include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/View.hpp"
-#include "poplin/internal/ConvGeometry.hpp"
+#include "engine/kernels/ConvGeometry.hpp"
 #include "poplin/internal/Placing.hpp"
 #include "poplin/internal/PlanOptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
@@ -17,6 +17,7 @@
 namespace poplin {
 namespace {
 
+namespace convolution = ipujax::engine::convolution;
 using ipujax::engine::Access;
 using poplar::DebugContext;
 using poplar::Graph;
@@ -26,13 +27,13 @@ using poplar::Type;
 using poplar::program::Sequence;
 using Shape = std::vector<std::size_t>;
 
-std::vector<geometry::AxisTransform> transformsOf(const ConvParams& params) {
-  std::vector<geometry::AxisTransform> axes(params.getNumFieldDims());
+std::vector<convolution::AxisTransform> transformsOf(const ConvParams& params) {
+  std::vector<convolution::AxisTransform> axes(params.getNumFieldDims());
   for (std::size_t d = 0; d < axes.size(); ++d) {
     const auto side = [d](const ConvParams::InputTransform& t) {
-      return geometry::AxisTransform::Side{t.truncationLower[d], t.truncationUpper[d],
-                                           t.dilation[d],        t.paddingLower[d],
-                                           t.paddingUpper[d],    t.flip[d]};
+      return convolution::AxisTransform::Side{t.truncationLower[d], t.truncationUpper[d],
+                                              t.dilation[d],        t.paddingLower[d],
+                                              t.paddingUpper[d],    t.flip[d]};
     };
     const auto& o = params.outputTransform;
     axes[d] = {side(params.inputTransform),
@@ -158,7 +159,7 @@ Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const Con
   spec.kernel = "poplin.convolution";
   spec.operands = {
       {in, Access::kRead, false}, {weights, Access::kRead, false}, {out, Access::kWrite, false}};
-  spec.attributes.set("axes", geometry::encode(transformsOf(params)));
+  spec.attributes.set("axes", convolution::encode(transformsOf(params)));
   spec.attributes.set("half_partials", std::int64_t{plan.chain > 0});
   spec.cost = plan.cost;
   spec.cost.flops = static_cast<double>(getFwdFlops(params));

@@ -6,22 +6,15 @@
 #include <numbers>
 #include <vector>
 
+#include "engine/Errors.hpp"
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/kernels/CounterBits.hpp"
-#include "poplar/exceptions.hpp"
 
 /// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
-namespace poprand {
+namespace ipujax::engine {
 namespace {
-
-using ipujax::engine::ElementType;
-using ipujax::engine::Kernel;
-using ipujax::engine::OperandCheck;
-using ipujax::engine::RunContext;
-using ipujax::engine::StepCheck;
-using ipujax::engine::StepDesc;
 
 constexpr std::int64_t kCounters = 128;  // at a time: 512 elements
 constexpr std::int64_t kParallelCounters = 8 * 1024;
@@ -34,8 +27,7 @@ struct Stream {
   std::uint64_t high;
 
   void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n, std::uint32_t retry) const {
-    ipujax::engine::counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0],
-                                         key[1]);
+    counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0], key[1]);
   }
 };
 
@@ -94,7 +86,7 @@ struct Normal {
 
 void store(ElementType type, std::byte* out, std::int64_t i, double value) {
   if (type == ElementType::kHalf) {
-    const std::uint16_t half = ipujax::engine::floatToHalf(static_cast<float>(value));
+    const std::uint16_t half = floatToHalf(static_cast<float>(value));
     std::memcpy(out + 2 * i, &half, 2);
   } else if (type == ElementType::kFloat) {
     const auto single = static_cast<float>(value);
@@ -109,7 +101,7 @@ double load(ElementType type, const std::byte* in, std::int64_t i) {
   if (type == ElementType::kHalf) {
     std::uint16_t half;
     std::memcpy(&half, in + 2 * i, 2);
-    return ipujax::engine::halfToFloat(half);
+    return halfToFloat(half);
   }
   float single;
   std::memcpy(&single, in + 4 * i, 4);
@@ -144,7 +136,7 @@ struct Common {
 
 template <class Distribution>
 std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
-  return ipujax::engine::kernelOf(
+  return kernelOf(
       [common = Common(step), value](RunContext& context, std::span<std::byte* const> p) {
         const Stream stream = openStream(p[0], common.hidden, common.modifier);
         eachBlock(context, stream, common.elements,
@@ -160,8 +152,8 @@ std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
 std::unique_ptr<Kernel> makeTruncated(const StepDesc& step, double mean, double deviation,
                                       double alpha) {
   constexpr std::uint32_t kTries = 64;
-  return ipujax::engine::kernelOf([common = Common(step), mean, deviation, alpha](
-                                      RunContext& context, std::span<std::byte* const> p) {
+  return kernelOf([common = Common(step), mean, deviation, alpha](RunContext& context,
+                                                                  std::span<std::byte* const> p) {
     const Stream stream = openStream(p[0], common.hidden, common.modifier);
     eachBlock(context, stream, common.elements,
               [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
@@ -198,15 +190,15 @@ std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
   }
   if (kind == "normal") return fillWith(step, Normal{a, b});
   if (kind == "truncated_normal") return makeTruncated(step, a, b, step.attributes.real("alpha"));
-  throw poplar::poplar_error("[poprand] has no distribution '" + kind + "'. Rebuild the program.");
+  throw poplar_error("[poprand] has no distribution '" + kind + "'. Rebuild the program.");
 }
 
 /// Operands: seed, output, input. Kept elements are input * scale, rounded once.
 std::unique_ptr<Kernel> makeDropout(const StepDesc& step) {
   const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
   const double scale = step.attributes.real("scale");
-  return ipujax::engine::kernelOf([common = Common(step), threshold, scale](
-                                      RunContext& context, std::span<std::byte* const> p) {
+  return kernelOf([common = Common(step), threshold, scale](RunContext& context,
+                                                            std::span<std::byte* const> p) {
     const Stream stream = openStream(p[0], common.hidden, common.modifier);
     eachBlock(context, stream, common.elements,
               [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
@@ -232,8 +224,8 @@ std::unique_ptr<Kernel> makeShapedDropout(const StepDesc& step) {
   }
   const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
   const double scale = step.attributes.real("scale");
-  return ipujax::engine::kernelOf([common = Common(step), shape, strides, count, threshold, scale](
-                                      RunContext&, std::span<std::byte* const> p) {
+  return kernelOf([common = Common(step), shape, strides, count, threshold, scale](
+                      RunContext&, std::span<std::byte* const> p) {
     const Stream stream = openStream(p[0], common.hidden, common.modifier);
     std::vector<std::uint32_t> words(static_cast<std::size_t>((count + 3) / 4 * 4));
     stream.words(words.data(), 0, (count + 3) / 4, 0);
@@ -255,7 +247,7 @@ std::unique_ptr<Kernel> makeShapedDropout(const StepDesc& step) {
 /// Operands: the user's seed, the hidden generator (write).
 std::unique_ptr<Kernel> makeSetSeed(const StepDesc& step) {
   const auto modifier = static_cast<std::uint32_t>(step.attributes.integer("modifier"));
-  return ipujax::engine::kernelOf([modifier](RunContext&, std::span<std::byte* const> p) {
+  return kernelOf([modifier](RunContext&, std::span<std::byte* const> p) {
     std::uint32_t words[4] = {0, 0, modifier, 0};
     std::memcpy(words, p[0], 8);
     std::memcpy(p[1], words, sizeof(words));
@@ -316,11 +308,10 @@ void checkSetSeed(StepCheck& check) {
   check.written(1).isOfBytes(4).isContiguous().hasElements(4);
 }
 
-const ipujax::engine::RegisterKernel kGenerate{"poprand.generate", makeGenerate, checkGenerate};
-const ipujax::engine::RegisterKernel kDropout{"poprand.dropout", makeDropout, checkDropout};
-const ipujax::engine::RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout,
-                                             checkShapedDropout};
-const ipujax::engine::RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed, checkSetSeed};
+const RegisterKernel kGenerate{"poprand.generate", makeGenerate, checkGenerate};
+const RegisterKernel kDropout{"poprand.dropout", makeDropout, checkDropout};
+const RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout, checkShapedDropout};
+const RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed, checkSetSeed};
 
 }  // namespace
-}  // namespace poprand
+}  // namespace ipujax::engine
