@@ -5,6 +5,7 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/kernels/ReduceKernels.hpp"
 #include "poplar/exceptions.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/WindowCost.hpp"
 
 namespace popops::internal {
@@ -176,6 +177,17 @@ void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
     cost += sliceCost(graph, operands[i], updates[i], problem);
   scatterWindows(graph, "popx.scatter", operands, starts, shuffled, nullptr, spec, body,
                  dims.unique_indices, cost, prog, debugContext);
+}
+
+void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
+             const poplar::Tensor& indices, const std::vector<poplar::Tensor>& updates,
+             const ScatterDims& dims, const std::vector<popops::expr::Expr>& body,
+             poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  std::vector<poplar::Type> types;
+  for (const auto& t : operands) types.push_back(t.elementType());
+  for (const auto& t : updates) types.push_back(t.elementType());
+  scatter(graph, operands, indices, updates, dims, ScatterBody(compileExpr(body, types)), prog,
+          debugContext);
 }
 
 }  // namespace popops::internal
