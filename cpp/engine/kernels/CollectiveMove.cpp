@@ -125,10 +125,6 @@ class MoveKernel final : public CollectiveKernel {
   unsigned num_replicas_ = 0;
 };
 
-std::unique_ptr<Kernel> makeMove(const StepDesc& step) {
-  return std::make_unique<MoveKernel>(step);
-}
-
 /// One replica at most receives from a pair.
 void checkPairs(const StepCheck& check, const Groups& groups) {
   std::set<unsigned> receivers;
@@ -156,7 +152,7 @@ void checkMove(StepCheck& check) {
              "an output that fits its input");
   check.need(!slices_in || in.rank() > 0, "slices of its input");
 }
-const RegisterKernel kMove{"gcl.move", makeMove, checkMove};
+const RegisterKernel kMove{"gcl.move", makeKernel<MoveKernel>, checkMove};
 
 }  // namespace
 }  // namespace ipujax::engine::collective

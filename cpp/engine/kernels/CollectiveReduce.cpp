@@ -161,10 +161,6 @@ class ReduceKernel final : public CollectiveKernel {
   std::int64_t grain_ = 1;
 };
 
-std::unique_ptr<Kernel> makeReduce(const StepDesc& step) {
-  return std::make_unique<ReduceKernel>(step);
-}
-
 void checkReduce(StepCheck& check) {
   const auto op = static_cast<CollectiveOperator>(
       check.integer("op", 0, static_cast<int>(CollectiveOperator::LOCAL)));
@@ -184,7 +180,7 @@ void checkReduce(StepCheck& check) {
     check.mayReplace(i, k + i);
   }
 }
-const RegisterKernel kReduce{"gcl.reduce", makeReduce, checkReduce};
+const RegisterKernel kReduce{"gcl.reduce", makeKernel<ReduceKernel>, checkReduce};
 
 }  // namespace
 }  // namespace ipujax::engine::collective

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/Errors.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Pack.hpp"
 
@@ -13,36 +12,16 @@ namespace {
 /// The element as `To`: double, or an integer of 64 bits, in which sums are right modulo any size.
 template <class To>
 To readAs(const std::byte* data, ElementType type, std::int64_t index) {
-  const auto at = [&]<class T>(T*) {
+  const auto at = [&]<class T>(T) {
     return static_cast<To>(reinterpret_cast<const T*>(data)[index]);
   };
-  switch (type) {
-    case ElementType::kBool:
-    case ElementType::kUInt8:
-      return at(static_cast<std::uint8_t*>(nullptr));
-    case ElementType::kInt8:
-      return at(static_cast<std::int8_t*>(nullptr));
-    case ElementType::kInt16:
-      return at(static_cast<std::int16_t*>(nullptr));
-    case ElementType::kUInt16:
-      return at(static_cast<std::uint16_t*>(nullptr));
-    case ElementType::kInt32:
-      return at(static_cast<std::int32_t*>(nullptr));
-    case ElementType::kUInt32:
-      return at(static_cast<std::uint32_t*>(nullptr));
-    case ElementType::kHalf:
-    case ElementType::kFloat: {
-      float value = 0;
-      blas::loadRow(data, type, index, 1, 1, &value);
-      return static_cast<To>(value);
-    }
-    case ElementType::kInt64:
-    case ElementType::kUInt64:
-      return at(static_cast<std::int64_t*>(nullptr));
-    case ElementType::kDouble:
-      return at(static_cast<double*>(nullptr));
+  if (type == ElementType::kDouble) return at(double{});
+  if (type == ElementType::kHalf || type == ElementType::kFloat) {
+    float value = 0;
+    blas::loadRow(data, type, index, 1, 1, &value);
+    return static_cast<To>(value);
   }
-  throw type_error("[poplin::convolution] needs elements of a known type.");
+  return withInteger(type, at);
 }
 
 void writeInteger(std::byte* data, ElementType type, std::int64_t index, std::uint64_t value) {

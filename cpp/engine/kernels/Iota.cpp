@@ -25,24 +25,9 @@ void fillHalfLine(std::byte* out, std::int64_t stride, std::int64_t start, std::
 using Line = void (*)(std::byte*, std::int64_t, std::int64_t, std::int64_t);
 
 Line lineOf(ElementType type) {
-  switch (type) {
-    case ElementType::kFloat:
-      return fillLine<float>;
-    case ElementType::kHalf:
-      return fillHalfLine;
-    default:
-      break;
-  }
-  switch (sizeOf(type)) {
-    case 1:
-      return fillLine<std::uint8_t>;
-    case 2:
-      return fillLine<std::uint16_t>;
-    case 4:
-      return fillLine<std::uint32_t>;
-    default:
-      return fillLine<std::uint64_t>;
-  }
+  if (type == ElementType::kFloat) return fillLine<float>;
+  if (type == ElementType::kHalf) return fillHalfLine;
+  return withWord(sizeOf(type), []<class T>(T) -> Line { return fillLine<T>; });
 }
 
 std::unique_ptr<Kernel> makeIota(const StepDesc& step) {

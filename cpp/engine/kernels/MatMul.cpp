@@ -80,8 +80,6 @@ class MatMul final : public Kernel {
   std::int64_t groups_ = 1, a_step_ = 0, b_step_ = 0, c_step_ = 0;
 };
 
-std::unique_ptr<Kernel> makeMatMul(const StepDesc& step) { return std::make_unique<MatMul>(step); }
-
 void checkMatMul(StepCheck& check) {
   check.operands(3);
   const bool accumulates = check.flag("accumulate");
@@ -96,7 +94,7 @@ void checkMatMul(StepCheck& check) {
   blas::arithmeticOf(a->type, b->type, c->type);  // throws where there is none
 }
 
-const RegisterKernel kMatMul{"poplin.matmul", makeMatMul, checkMatMul};
+const RegisterKernel kMatMul{"poplin.matmul", makeKernel<MatMul>, checkMatMul};
 
 }  // namespace
 }  // namespace ipujax::engine

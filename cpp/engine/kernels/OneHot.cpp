@@ -15,33 +15,11 @@ std::int64_t readIndex(const std::byte* p) {
 
 using ReadIndex = std::int64_t (*)(const std::byte*);
 
-ReadIndex indexReader(ElementType type) {
-  switch (type) {
-    case ElementType::kInt8:
-      return readIndex<std::int8_t>;
-    case ElementType::kUInt8:
-      return readIndex<std::uint8_t>;
-    case ElementType::kInt16:
-      return readIndex<std::int16_t>;
-    case ElementType::kUInt16:
-      return readIndex<std::uint16_t>;
-    case ElementType::kInt32:
-      return readIndex<std::int32_t>;
-    case ElementType::kUInt32:
-      return readIndex<std::uint32_t>;
-    case ElementType::kInt64:
-      return readIndex<std::int64_t>;
-    case ElementType::kUInt64:
-      return readIndex<std::uint64_t>;
-    default:
-      return nullptr;
-  }
-}
-
 /// Operands: indices, on, off, encoded. T: the bits of one element.
 template <class T>
 std::unique_ptr<Kernel> makeTyped(const StepDesc& step) {
-  const ReadIndex read = indexReader(step.operands[0].type);
+  const ReadIndex read =
+      withInteger(step.operands[0].type, []<class I>(I) -> ReadIndex { return readIndex<I>; });
   const auto rows = step.operands[3].shape[0];
   const auto columns = step.operands[3].shape[1];
   const auto index =
@@ -64,16 +42,7 @@ std::unique_ptr<Kernel> makeTyped(const StepDesc& step) {
 }
 
 std::unique_ptr<Kernel> makeOneHot(const StepDesc& step) {
-  switch (sizeOf(step.operands[3].type)) {
-    case 1:
-      return makeTyped<std::uint8_t>(step);
-    case 2:
-      return makeTyped<std::uint16_t>(step);
-    case 4:
-      return makeTyped<std::uint32_t>(step);
-    default:
-      return makeTyped<std::uint64_t>(step);
-  }
+  return withWord(sizeOf(step.operands[3].type), [&]<class T>(T) { return makeTyped<T>(step); });
 }
 
 void checkOneHot(StepCheck& check) {

@@ -14,10 +14,10 @@ namespace {
 
 /// The gradient of one pooling, a plane (one batch element and channel) at a time in float.
 /// Operands: result (contiguous), pooled gradient, then for MAX the input and the pooled values.
-class PoolGradient {
+class PoolGradient final : public Kernel {
  public:
   explicit PoolGradient(const StepDesc& step);
-  void run(RunContext& context, std::span<std::byte* const> p) const;
+  void run(RunContext& context, std::span<std::byte* const> p) const override;
 
  private:
   void plane(std::span<std::byte* const> p, std::int64_t index, float* sums) const;
@@ -142,13 +142,6 @@ void PoolGradient::run(RunContext& context, std::span<std::byte* const> p) const
   });
 }
 
-std::unique_ptr<Kernel> makePoolGradient(const StepDesc& step) {
-  return kernelOf(
-      [gradient = PoolGradient(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        gradient.run(context, pointers);
-      });
-}
-
 void checkPoolGradient(StepCheck& check) {
   const auto type = static_cast<PoolingType>(check.integer("type", 0, 2));
   check.flag("scaled");
@@ -167,7 +160,8 @@ void checkPoolGradient(StepCheck& check) {
     check.need(d >= 2 || window.isPlain(d, result->shape[d]), "a window over its field alone");
   }
 }
-const RegisterKernel kPoolGradient{"popnn.pool_gradient", makePoolGradient, checkPoolGradient};
+const RegisterKernel kPoolGradient{"popnn.pool_gradient", makeKernel<PoolGradient>,
+                                   checkPoolGradient};
 
 }  // namespace
 }  // namespace ipujax::engine

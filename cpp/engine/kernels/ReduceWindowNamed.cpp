@@ -21,10 +21,10 @@ using reduction::Reducer;
 constexpr std::int64_t kLongWindow = 16;
 constexpr std::int64_t kLaneBlock = 256;
 
-class NamedWindow {
+class NamedWindow final : public Kernel {
  public:
   explicit NamedWindow(const StepDesc& step);
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   void chooseVector();
@@ -434,13 +434,6 @@ void NamedWindow::slidingLanes(const std::byte* in, std::byte* out, std::int64_t
   }
 }
 
-std::unique_ptr<Kernel> makeWindow(const StepDesc& step) {
-  return kernelOf(
-      [window = NamedWindow(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        window.run(context, pointers);
-      });
-}
-
 void checkWindow(StepCheck& check) {
   const auto in = check.read(0);
   const auto out = check.written(1).hasTypeOf(in).isContiguous();
@@ -451,7 +444,7 @@ void checkWindow(StepCheck& check) {
   check.operands(3);
   check.read(2).isOne().hasTypeOf(in);
 }
-const RegisterKernel kWindow{"popx.reduce_window", makeWindow, checkWindow};
+const RegisterKernel kWindow{"popx.reduce_window", makeKernel<NamedWindow>, checkWindow};
 
 }  // namespace
 

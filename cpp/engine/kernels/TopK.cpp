@@ -16,10 +16,10 @@ using reduction::Odometer;
 
 /// Operands: keys, selected keys (contiguous), then optionally indices (contiguous), or values and
 /// selected values (contiguous).
-class TopKKernel {
+class TopKKernel final : public Kernel {
  public:
   explicit TopKKernel(const StepDesc& step);
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   void select(const std::byte* row, std::uint64_t* best) const;
@@ -135,13 +135,6 @@ void TopKKernel::run(RunContext& context, std::span<std::byte* const> p) const {
   });
 }
 
-std::unique_ptr<Kernel> makeTopK(const StepDesc& step) {
-  return kernelOf(
-      [kernel = TopKKernel(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        kernel.run(context, pointers);
-      });
-}
-
 void checkTopK(StepCheck& check) {
   const auto keys = check.read(0);
   check.need(keys.rank() > 0 && sizeOf(keys->type) <= 4, "keys of at most 32 bits in rows");
@@ -161,7 +154,7 @@ void checkTopK(StepCheck& check) {
   check.written(3).hasTypeOf(values).isContiguous().hasElements(selected);
   check.operands(4);
 }
-const RegisterKernel kTopK{"popops.topk", makeTopK, checkTopK};
+const RegisterKernel kTopK{"popops.topk", makeKernel<TopKKernel>, checkTopK};
 
 }  // namespace
 }  // namespace ipujax::engine
