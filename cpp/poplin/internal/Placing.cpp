@@ -72,8 +72,7 @@ void addWidening(ipujax::engine::Cost& cost, const poplar::Graph& graph, const p
   const auto place = ipujax::engine::placementOf(graph, t);
   const auto& target = graph.getTarget();
   const auto cycles = [&](std::uint64_t n) {
-    return ipujax::engine::elementwise::castCycles(type, multiplied, n,
-                                                   target.getNumWorkerContexts());
+    return popops::elementwise::castCycles(type, multiplied, n, target.getNumWorkerContexts());
   };
   ipujax::engine::addComputeSet(cost, target, cycles(place.max_elements_per_tile), place.tiles_used,
                                 cycles(ceilDiv(t.numElements(), place.tiles_used)));

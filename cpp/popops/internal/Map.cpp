@@ -96,8 +96,7 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
           sizeOf(outputs[j].elementType().element()))
         spec.in_place.emplace_back(i, num_inputs + j);
   }
-  spec.cost =
-      ipujax::engine::elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
+  spec.cost = elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
   ipujax::engine::emit(graph, prog, std::move(spec), debug);
 }
 }  // namespace
