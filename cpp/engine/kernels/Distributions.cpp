@@ -108,20 +108,6 @@ double load(ElementType type, const std::byte* in, std::int64_t i) {
   return single;
 }
 
-/// Runs fn(first element, four words of each block, number of elements) over all elements.
-template <class F>
-void eachBlock(RunContext& context, const Stream& stream, std::int64_t elements, const F& fn) {
-  const std::int64_t counters = (elements + 3) / 4;
-  context.pool.parallelFor(counters, kParallelCounters, [&](std::int64_t begin, std::int64_t end) {
-    std::uint32_t words[4 * kCounters];
-    for (std::int64_t at = begin; at < end; at += kCounters) {
-      const std::int64_t n = std::min(kCounters, end - at);
-      stream.words(words, static_cast<std::uint64_t>(at), n, 0);
-      fn(4 * at, words, std::min(4 * n, elements - 4 * at));
-    }
-  });
-}
-
 struct Common {
   explicit Common(const StepDesc& step)
       : type(step.operands[1].type),
@@ -134,40 +120,53 @@ struct Common {
   bool hidden;
 };
 
-template <class Distribution>
-std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
+/// One element of the output, from the four words of its counter.
+struct Element {
+  const Stream& stream;
+  std::int64_t index;
+  const std::uint32_t* block;
+  int word() const { return static_cast<int>(index & 3); }
+};
+
+/// Operand 1 becomes value(element, pointers) everywhere.
+template <class Value>
+std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value) {
   return kernelOf(
       [common = Common(step), value](RunContext& context, std::span<std::byte* const> p) {
         const Stream stream = openStream(p[0], common.hidden, common.modifier);
-        eachBlock(context, stream, common.elements,
-                  [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
-                    for (std::int64_t i = 0; i < n; ++i) {
-                      store(common.type, p[1], first + i,
-                            static_cast<double>(value(words + (i & ~3), static_cast<int>(i & 3))));
-                    }
-                  });
+        const std::int64_t counters = (common.elements + 3) / 4;
+        context.pool.parallelFor(
+            counters, kParallelCounters, [&](std::int64_t begin, std::int64_t end) {
+              std::uint32_t words[4 * kCounters];
+              for (std::int64_t at = begin; at < end; at += kCounters) {
+                const std::int64_t n = std::min(kCounters, end - at);
+                stream.words(words, static_cast<std::uint64_t>(at), n, 0);
+                const std::int64_t count = std::min(4 * n, common.elements - 4 * at);
+                for (std::int64_t i = 0; i < count; ++i) {
+                  const Element element{stream, 4 * at + i, words + (i & ~3)};
+                  store(common.type, p[1], element.index, static_cast<double>(value(element, p)));
+                }
+              }
+            });
       });
+}
+
+template <class Distribution>
+std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
+  return fillBy(step, [value](const Element& e, auto) { return value(e.block, e.word()); });
 }
 
 std::unique_ptr<Kernel> makeTruncated(const StepDesc& step, double mean, double deviation,
                                       double alpha) {
   constexpr std::uint32_t kTries = 64;
-  return kernelOf([common = Common(step), mean, deviation, alpha](RunContext& context,
-                                                                  std::span<std::byte* const> p) {
-    const Stream stream = openStream(p[0], common.hidden, common.modifier);
-    eachBlock(context, stream, common.elements,
-              [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; ++i) {
-                  double z = Normal::standard(words + (i & ~3), static_cast<int>(i & 3));
-                  std::uint32_t again[4];
-                  for (std::uint32_t r = 1; std::abs(z) > alpha && r < kTries; ++r) {
-                    stream.words(again, static_cast<std::uint64_t>((first + i) / 4), 1, r);
-                    z = Normal::standard(again, static_cast<int>(i & 3));
-                  }
-                  store(common.type, p[1], first + i,
-                        mean + deviation * std::clamp(z, -alpha, alpha));
-                }
-              });
+  return fillBy(step, [=](const Element& e, auto) {
+    double z = Normal::standard(e.block, e.word());
+    std::uint32_t again[4];
+    for (std::uint32_t r = 1; std::abs(z) > alpha && r < kTries; ++r) {
+      e.stream.words(again, static_cast<std::uint64_t>(e.index / 4), 1, r);
+      z = Normal::standard(again, e.word());
+    }
+    return mean + deviation * std::clamp(z, -alpha, alpha);
   });
 }
 
@@ -197,17 +196,8 @@ std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
 std::unique_ptr<Kernel> makeDropout(const StepDesc& step) {
   const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
   const double scale = step.attributes.real("scale");
-  return kernelOf([common = Common(step), threshold, scale](RunContext& context,
-                                                            std::span<std::byte* const> p) {
-    const Stream stream = openStream(p[0], common.hidden, common.modifier);
-    eachBlock(context, stream, common.elements,
-              [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; ++i) {
-                  const double kept =
-                      words[i] < threshold ? load(common.type, p[2], first + i) * scale : 0.0;
-                  store(common.type, p[1], first + i, kept);
-                }
-              });
+  return fillBy(step, [=, type = step.operands[1].type](const Element& e, auto p) {
+    return e.block[e.word()] < threshold ? load(type, p[2], e.index) * scale : 0.0;
   });
 }
 
