@@ -43,11 +43,6 @@ constexpr std::size_t sizeOf(ElementType type) {
   return 0;
 }
 
-/// Signed or not; no bool.
-constexpr bool isInteger(ElementType type) {
-  return type >= ElementType::kInt8 && type <= ElementType::kUInt64;
-}
-
 /// fn(T()), T: the unsigned integer of so many bytes.
 template <class F>
 constexpr auto withWord(std::size_t bytes, const F& fn) {

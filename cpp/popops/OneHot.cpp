@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
@@ -42,7 +43,8 @@ void encodeOneHot(poplar::Graph& graph, const poplar::Tensor& indices,
                     indices.dim(0) == encoded.dim(0) && on.numElements() == 1 &&
                     off.numElements() == 1 && on.elementType() == encoded.elementType() &&
                     off.elementType() == encoded.elementType() &&
-                    isInteger(indices.elementType().element());
+                    indices.elementType() != poplar::BOOL &&
+                    ipujax::engine::blas::isInteger(indices.elementType().element());
   if (!good) {
     throw poplar::poplar_error(
         "[popops::encodeOneHot] needs integer indices [n], encoded [n, classes] and one-element on "

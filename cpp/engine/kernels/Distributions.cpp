@@ -10,6 +10,7 @@
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/kernels/CounterBits.hpp"
+#include "engine/kernels/ReduceLoops.hpp"
 
 /// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
@@ -204,32 +205,24 @@ std::unique_ptr<Kernel> makeDropout(const StepDesc& step) {
 /// One choice for each element of a mask that broadcasts to the input: "mask_shape" has the input's
 /// rank, with 1 where it broadcasts.
 std::unique_ptr<Kernel> makeShapedDropout(const StepDesc& step) {
-  std::vector<std::int64_t> strides(step.operands[1].shape.size(), 0);
-  const auto shape = step.operands[1].shape;
+  const auto& shape = step.operands[1].shape;
   const auto& mask = step.attributes.integers("mask_shape");
+  std::vector<reduction::LoopDim> dims(shape.size());
   std::int64_t count = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    if (mask.at(d) != 1) strides[d] = count;
-    count *= mask[d];
-  }
+  for (std::size_t d = shape.size(); d-- > 0; count *= mask[d])
+    dims[d] = {shape[d], mask[d] == 1 ? 0 : count, 0};
   const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
   const double scale = step.attributes.real("scale");
-  return kernelOf([common = Common(step), shape, strides, count, threshold, scale](
+  return kernelOf([common = Common(step), dims, count, threshold, scale](
                       RunContext&, std::span<std::byte* const> p) {
     const Stream stream = openStream(p[0], common.hidden, common.modifier);
     std::vector<std::uint32_t> words(static_cast<std::size_t>((count + 3) / 4 * 4));
     stream.words(words.data(), 0, (count + 3) / 4, 0);
-    std::vector<std::int64_t> at(shape.size(), 0);
-    std::int64_t m = 0;
-    for (std::int64_t i = 0; i < common.elements; ++i) {
-      const bool keep = words[static_cast<std::size_t>(m)] < threshold;
+    if (common.elements == 0) return;  // an odometer counts from a first element
+    reduction::Odometer at(dims, 0);
+    for (std::int64_t i = 0; i < common.elements; ++i, at.next()) {
+      const bool keep = words[static_cast<std::size_t>(at.in)] < threshold;
       store(common.type, p[1], i, keep ? load(common.type, p[2], i) * scale : 0.0);
-      for (std::size_t d = shape.size(); d-- > 0;) {
-        m += strides[d];
-        if (++at[d] < shape[d]) break;
-        m -= strides[d] * shape[d];
-        at[d] = 0;
-      }
     }
   });
 }

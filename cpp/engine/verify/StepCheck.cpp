@@ -41,7 +41,8 @@ const OperandCheck& OperandCheck::isOfBytes(std::size_t element_bytes) const {
 }
 
 const OperandCheck& OperandCheck::isInteger() const {
-  return need(engine::isInteger(desc_->type), "hold integers");
+  const bool integer = desc_->type >= ElementType::kInt8 && desc_->type <= ElementType::kUInt64;
+  return need(integer, "hold integers");
 }
 
 const OperandCheck& OperandCheck::isFloating() const {

@@ -133,11 +133,7 @@ void scatterWindows(poplar::Graph& graph, const std::string& name,
     step.attributes.set("expr", body.program.toIntegers());
   }
   step.attributes.set("unique", std::int64_t{unique});
-  step.attributes.set("window", spec.window);
-  step.attributes.set("map", spec.map);
-  step.attributes.set("batching", spec.batching);
-  step.attributes.set("sizes", spec.sizes);
-  step.attributes.set("clamp", std::int64_t{spec.clamp});
+  spec.addTo(step.attributes);
   step.cost = cost;
   ipujax::engine::emit(graph, prog, std::move(step), debugContext);
 }
