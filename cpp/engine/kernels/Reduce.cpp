@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "engine/Kernel.hpp"
 #include "engine/kernels/ReduceFinish.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
@@ -29,11 +27,7 @@ std::unique_ptr<Kernel> makeReduce(const StepDesc& step) {
 void checkReduce(StepCheck& check) {
   const auto in = check.read(0);
   const Loops& loops = reduction::checkReducer(check, in->type);
-  std::int64_t kept = 1;
-  const auto& dims = check.dimensions("dims", in.rank());
-  for (std::int64_t d = 0; d < in.rank(); ++d)
-    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
-  reduction::Finish::check(check, 1, loops, kept);
+  reduction::Finish::check(check, 1, loops, reduction::checkKept(check));
 }
 const RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce, KernelRole::kReduction};
 

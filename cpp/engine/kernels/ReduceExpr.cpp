@@ -363,12 +363,7 @@ void VariadicReduce::runArgRows(ThreadPool& pool, std::span<std::byte* const> p)
 void checkReduce(StepCheck& check) {
   const std::size_t k = ReduceBody::check(check);
   check.flag("wide");
-  const auto in = check.read(0);
-  const auto& dims = check.dimensions("dims", in.rank());
-  std::int64_t kept = 1;
-  for (std::int64_t d = 0; d < in.rank(); ++d)
-    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
-  check.written(k).hasElements(kept);
+  check.written(k).hasElements(reduction::checkKept(check));
 }
 const RegisterKernel kReduce{"popx.reduce", makeKernel<VariadicReduce>, checkReduce,
                              KernelRole::kReductionByProgram};
