@@ -22,7 +22,6 @@ using poplar::DebugContext;
 using poplar::Graph;
 using poplar::OptionFlags;
 using poplar::Tensor;
-using poplar::Type;
 using poplar::program::Sequence;
 using Shape = std::vector<std::size_t>;
 

@@ -14,8 +14,6 @@
 namespace ipujax::engine {
 
 namespace {
-using reduction::LoopDim;
-using reduction::Odometer;
 
 constexpr std::int64_t kLanes = ReduceBody::kLanes;
 constexpr std::int64_t kLongWindow = 32;

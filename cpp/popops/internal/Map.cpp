@@ -14,9 +14,7 @@ namespace popops::internal {
 
 namespace {
 using ipujax::engine::Access;
-using ipujax::engine::ElementType;
 using ipujax::engine::StepSpec;
-using ipujax::engine::Use;
 using ipujax::engine::expr::ExprProgram;
 using poplar::Tensor;
 

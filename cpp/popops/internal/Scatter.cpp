@@ -15,7 +15,6 @@ namespace reduction = ipujax::engine::reduction;
 using ipujax::engine::Access;
 using ipujax::engine::expr::ExprBuilder;
 using ipujax::engine::expr::ExprProgram;
-using ipujax::engine::expr::Op;
 
 using Dims = std::vector<std::int64_t>;
 
