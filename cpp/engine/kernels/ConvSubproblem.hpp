@@ -1,11 +1,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <vector>
 
-#include "engine/Step.hpp"
-#include "engine/kernels/ConvGeometry.hpp"
+#include "engine/ElementType.hpp"
 
 namespace ipujax::engine {
 class ThreadPool;
