@@ -133,7 +133,7 @@ void bindPopops(py::module_& m) {
       "graph"_a, "t"_a, "prog"_a, "value"_a, "debug"_a = DebugContext());
   m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
   m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a, "workers"_a);
-  m.attr("timerCycles") = ipujax::engine::elementwise::kTimerCycles;
+  m.attr("timerCycles") = popops::elementwise::kTimerCycles;
 }
 
 void bindPopnn(py::module_& m) {

@@ -6,7 +6,6 @@
 #include "poprand/RandomGen.hpp"
 #include "popx/Gather.hpp"
 #include "popx/HostCallback.hpp"
-#include "popx/Native.hpp"
 #include "popx/Pad.hpp"
 #include "popx/Random.hpp"
 #include "popx/Scatter.hpp"
@@ -118,11 +117,7 @@ void bindScatter(py::module_ m) {
       [](Graph& graph, const std::vector<Tensor>& operands, const Tensor& indices,
          const std::vector<Tensor>& updates, const ScatterDims& dims,
          const std::vector<popops::expr::Expr>& body, Sequence& prog, const DebugContext& debug) {
-        std::vector<Type> types;
-        for (const auto& t : operands) types.push_back(t.elementType());
-        for (const auto& t : updates) types.push_back(t.elementType());
-        popx::scatter(graph, operands, indices, updates, dims,
-                      popx::ScatterBody(popx::native::compileExpr(body, types)), prog, debug);
+        popx::scatter(graph, operands, indices, updates, dims, body, prog, debug);
       },
       "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a,
       "debug"_a = DebugContext());

@@ -43,6 +43,38 @@ constexpr std::size_t sizeOf(ElementType type) {
   return 0;
 }
 
+/// fn(T()), T: the unsigned integer of so many bytes.
+template <class F>
+constexpr auto withWord(std::size_t bytes, const F& fn) {
+  switch (bytes) {
+    case 1:
+      return fn(std::uint8_t{});
+    case 2:
+      return fn(std::uint16_t{});
+    case 4:
+      return fn(std::uint32_t{});
+    default:
+      return fn(std::uint64_t{});
+  }
+}
+
+/// fn(T()), T: the type of an integer, or std::uint8_t of a bool.
+template <class F>
+constexpr auto withInteger(ElementType type, const F& fn) {
+  switch (type) {
+    case ElementType::kInt8:
+      return fn(std::int8_t{});
+    case ElementType::kInt16:
+      return fn(std::int16_t{});
+    case ElementType::kInt32:
+      return fn(std::int32_t{});
+    case ElementType::kInt64:
+      return fn(std::int64_t{});
+    default:
+      return withWord(sizeOf(type), fn);
+  }
+}
+
 const char* nameOf(ElementType type);
 
 }  // namespace ipujax::engine

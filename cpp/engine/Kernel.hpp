@@ -100,6 +100,12 @@ inline KernelRole roleOf(const StepDesc& step) {
   return KernelRegistry::instance().roleOf(step.kernel);
 }
 
+/// The factory of a kernel class that is made from its step.
+template <class T>
+std::unique_ptr<Kernel> makeKernel(const StepDesc& step) {
+  return std::make_unique<T>(step);
+}
+
 /// Wraps a lambda `void(RunContext&, std::span<std::byte* const>)` as a kernel.
 template <typename F>
 std::unique_ptr<Kernel> kernelOf(F f) {

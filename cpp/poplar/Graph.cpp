@@ -406,7 +406,7 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
                std::move(tiles));
 }
 
-Graph::operator ipujax::engine::GraphScope() const { return {*impl_, target_}; }
+Graph::operator ipujax::engine::GraphScope() const& { return {*impl_, target_}; }
 
 Graph Graph::of(GraphImpl& impl) { return Graph(impl.shared_from_this(), Target(impl.system), {}); }
 

@@ -4,7 +4,6 @@
 #include <sstream>
 #include <string>
 
-#include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
 #include "poplin/internal/Placing.hpp"
@@ -39,20 +38,6 @@ void checkShapes(const char* where, const Shape& a, const Shape& b, std::size_t 
   const std::string wanted = rank == 2 ? "A [M, K] and B [K, N]" : "A [G, M, K] and B [G, K, N]";
   throw poplar::poplar_error(std::string("[poplin::") + where + "] needs " + wanted + "; got " +
                              text(a) + " and " + text(b) + ". Reshape the operands.");
-}
-
-bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
-
-void checkTypes(const char* where, Type a, Type b, Type out) {
-  const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
-  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
-  const bool emulated = a.element() == ipujax::engine::ElementType::kDouble ||
-                        out.element() == ipujax::engine::ElementType::kDouble;
-  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
-  throw poplar::type_error(
-      std::string("[poplin::") + where +
-      "] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " + a.toString() +
-      " x " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
 }
 
 Shape grouped(const Shape& shape) {
@@ -108,7 +93,7 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
                Sequence& prog, Type out_type, const DebugContext& debugContext,
                const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a.shape(), b.shape(), rank);
-  checkTypes(where, a.elementType(), b.elementType(), out_type);
+  checkTypes(where, " x ", a.elementType(), b.elementType(), out_type);
   const PlanOptions options = PlanOptions::read(flags, where);
   const plan::Plan plan =
       planFor(problemOf(multipliedType(a.elementType(), b.elementType(), out_type), out_type,
@@ -126,7 +111,7 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
                  const Tensor& a, const Tensor& b, Sequence& prog, const DebugContext& debugContext,
                  const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a.shape(), b.shape(), rank);
-  checkTypes(where, a.elementType(), b.elementType(), c.elementType());
+  checkTypes(where, " x ", a.elementType(), b.elementType(), c.elementType());
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   if (c.shape() != shape)
@@ -146,7 +131,7 @@ Tensor input(Graph& graph, const char* where, std::size_t rank, bool lhs, Type i
              const Shape& a, const Shape& b, const DebugContext& debugContext,
              const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a, b, rank);
-  checkTypes(where, in, in, out);
+  checkTypes(where, " x ", in, in, out);
   const PlanOptions options = PlanOptions::read(flags, where);
   const plan::Plan plan =
       planFor(problemOf(multipliedType(in, in, out), out, a, b, options), graph.getTarget(), cache);

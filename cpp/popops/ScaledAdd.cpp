@@ -25,8 +25,7 @@ void emitScaled(poplar::Graph& graph, const expr::Expr& expression, const std::v
   const unsigned workers = graph.getTarget().getNumWorkerContexts();
   internal::mapWithOutputs(graph, {expression}, ts, {a}, prog, debugContext,
                            [=, type = a.elementType().element()](std::uint64_t n) {
-                             return ipujax::engine::elementwise::scaledAddCycles(type, n, workers) +
-                                    extra;
+                             return elementwise::scaledAddCycles(type, n, workers) + extra;
                            });
 }
 

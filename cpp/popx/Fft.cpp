@@ -61,7 +61,7 @@ Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t
   for (const auto length : lengths) {
     const auto n = static_cast<std::int64_t>(length);
     if (n < 2) continue;
-    if (native::fourier::largestPrimeFactor(n) > native::fourier::kLargestRadix) {
+    if (native::largestPrimeFactor(n) > native::kLargestRadix) {
       const auto m = static_cast<double>(std::bit_ceil(2 * length - 1));
       work.levels += 2 * m / static_cast<double>(n) * std::log2(m);
     } else {

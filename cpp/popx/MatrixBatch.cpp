@@ -48,7 +48,7 @@ void check(const std::string& where, const Parts& value, unsigned rank, bool squ
     refuse("square matrices", value[0].shapeToString());
   }
   for (std::size_t i = shape.size() - rank; i < shape.size(); ++i) {
-    if (shape[i] > static_cast<std::size_t>(native::batch::kMostRows))
+    if (shape[i] > static_cast<std::size_t>(native::kMostRows))
       refuse("matrices of at most 30000 rows", value[0].shapeToString());
   }
 }

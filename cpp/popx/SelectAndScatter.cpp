@@ -8,7 +8,7 @@
 
 namespace popx {
 using native::ElementType;
-using native::expr::ExprProgram;
+using native::ExprProgram;
 
 namespace {
 

@@ -126,6 +126,17 @@ def test_the_engine_names_no_kernel_of_a_library():
     assert named == []
 
 
+def test_host_kernels_are_registered_in_the_engine_alone():
+    """A library names the kernel of a step; what runs is below it, in engine/kernels."""
+    outside = [
+        path.relative_to(CPP).as_posix()
+        for path in CPP.rglob("*.cpp")
+        if _room(path.relative_to(CPP).as_posix()) != "engine"
+        if re.search(r"\bRegisterKernel\b", path.read_text())
+    ]
+    assert outside == []
+
+
 def _python_imports() -> dict[str, set[str]]:
     """Of each module of ipujax: the modules of ipujax that it imports, anywhere in the file."""
     files = {

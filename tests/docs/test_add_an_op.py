@@ -128,11 +128,12 @@ def test_an_elementwise_operation_is_added_in_three_files(run_python: Any, tmp_p
     run_in(run_python, tree, "case.py")
 
 
-def test_a_poplibs_function_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
+def test_a_poplibs_function_is_added_in_four_files(run_python: Any, tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     follow(run_python, tree, 5)
     assert tree.changed() == [
         "cpp/bindings/bind_move.cpp",
+        "cpp/engine/kernels/RunningSum.cpp",
         "cpp/popops/RunningSum.cpp",
         "cpp/popops/RunningSum.hpp",
     ]

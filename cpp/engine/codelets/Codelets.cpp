@@ -74,7 +74,8 @@ std::string includeFolder() {
   }
   throw link_error(
       "[codelets] needs the header poplar/VertexTable.hpp; found it neither beside the library nor "
-      "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/.");
+      "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/ "
+      "and engine/codelets/VertexAbi.hpp.");
 }
 
 using Arguments = std::vector<std::string>;

@@ -76,7 +76,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;
 };
 
-/// A graph as the functions that plan see it: a virtual graph has tiles of its own.
+/// A graph as the functions that plan see it: a virtual graph has tiles of its own. It refers to
+/// the graph, so it is made for a call and never kept.
 struct GraphScope {
   GraphImpl& impl;
   const System& system;

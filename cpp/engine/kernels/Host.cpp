@@ -46,30 +46,15 @@ std::string textOf(ElementType type, const std::byte* p) {
   switch (type) {
     case ElementType::kBool:
       return load<std::uint8_t>(p) ? "1" : "0";
-    case ElementType::kInt8:
-      return std::to_string(load<std::int8_t>(p));
-    case ElementType::kUInt8:
-      return std::to_string(load<std::uint8_t>(p));
-    case ElementType::kInt16:
-      return std::to_string(load<std::int16_t>(p));
-    case ElementType::kUInt16:
-      return std::to_string(load<std::uint16_t>(p));
-    case ElementType::kInt32:
-      return std::to_string(load<std::int32_t>(p));
-    case ElementType::kUInt32:
-      return std::to_string(load<std::uint32_t>(p));
-    case ElementType::kInt64:
-      return std::to_string(load<std::int64_t>(p));
-    case ElementType::kUInt64:
-      return std::to_string(load<std::uint64_t>(p));
     case ElementType::kHalf:
       return std::to_string(halfToFloat(load<std::uint16_t>(p)));
     case ElementType::kFloat:
       return std::to_string(load<float>(p));
     case ElementType::kDouble:
       return std::to_string(load<double>(p));
+    default:
+      return withInteger(type, [&]<class T>(T) { return std::to_string(load<T>(p)); });
   }
-  return "?";
 }
 
 /// Poplar prints nested brackets to stderr.

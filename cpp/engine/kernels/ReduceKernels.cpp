@@ -1,7 +1,10 @@
 #include "engine/kernels/ReduceKernels.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "engine/simd/VectorOps.hpp"
 #include "engine/verify/StepCheck.hpp"
 
 namespace ipujax::engine::reduction {
@@ -34,6 +37,28 @@ const Loops& checkReducer(const StepCheck& check, ElementType input) {
   const Loops* loops = loopsFor(reducer, input);
   if (!loops) check.refuse("a reducer that has a meaning for its type");
   return *loops;
+}
+
+std::int64_t checkKept(const StepCheck& check) {
+  const auto in = check.read(0);
+  const auto& dims = check.dimensions("dims", in.rank());
+  std::int64_t kept = 1;
+  for (std::int64_t d = 0; d < in.rank(); ++d)
+    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
+  return kept;
+}
+
+std::uint64_t accumulatorOf(const Loops& loops, ElementType type, const std::byte* element) {
+  std::uint64_t bits = 0;
+  if (type != ElementType::kHalf) {
+    std::memcpy(&bits, element, sizeOf(loops.acc));
+    return bits;
+  }
+  std::uint16_t half;
+  std::memcpy(&half, element, sizeof half);
+  const float value = simd::halfToFloat(half);
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
 }
 
 bool isRoundingSum(Reducer reducer, const Loops& loops) {

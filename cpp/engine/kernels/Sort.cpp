@@ -31,10 +31,10 @@ struct Operand {
   std::vector<LoopDim> rows;
 };
 
-class Sorter {
+class Sorter final : public Kernel {
  public:
   explicit Sorter(const StepDesc& step);
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   void sortRow(std::span<const std::byte* const> in, std::span<std::byte* const> out) const;
@@ -168,23 +168,8 @@ void Sorter::applyOrder(const Operand& operand, const std::byte* in, std::byte* 
                         const std::uint32_t* order) const {
   const std::int64_t a = operand.in_stride;
   const std::int64_t b = operand.out_stride;
-  switch (operand.bytes) {
-    case 1:
-      return permute<std::uint8_t>(in, a, out, b, order, n_);
-    case 2:
-      return permute<std::uint16_t>(in, a, out, b, order, n_);
-    case 4:
-      return permute<std::uint32_t>(in, a, out, b, order, n_);
-    default:
-      return permute<std::uint64_t>(in, a, out, b, order, n_);
-  }
-}
-
-std::unique_ptr<Kernel> makeSort(const StepDesc& step) {
-  return kernelOf(
-      [sorter = Sorter(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        sorter.run(context, pointers);
-      });
+  withWord(static_cast<std::size_t>(operand.bytes),
+           [&]<class T>(T) { permute<T>(in, a, out, b, order, n_); });
 }
 
 void checkKeys(const StepCheck& check, std::size_t operands) {
@@ -211,7 +196,7 @@ void checkSort(StepCheck& check) {
   if (check.step().attributes.has("keys")) return checkKeys(check, k);
   check.program("expr", pairs, {ElementType::kBool});
 }
-const RegisterKernel kSort{"popx.sort", makeSort, checkSort};
+const RegisterKernel kSort{"popx.sort", makeKernel<Sorter>, checkSort};
 
 }  // namespace
 

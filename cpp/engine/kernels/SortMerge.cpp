@@ -12,25 +12,13 @@ namespace {
 constexpr std::int64_t kBlock = expr::ExprEvaluator::kBlock;
 constexpr std::size_t kMaxInputs = 32;
 
-template <class T>
-void take(const std::byte* column, const std::uint32_t* index, std::byte* out, std::int64_t n) {
-  const T* x = reinterpret_cast<const T*>(column);
-  T* o = reinterpret_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) o[i] = x[index[i]];
-}
-
 void takeBytes(std::size_t bytes, const std::byte* column, const std::uint32_t* index,
                std::byte* out, std::int64_t n) {
-  switch (bytes) {
-    case 1:
-      return take<std::uint8_t>(column, index, out, n);
-    case 2:
-      return take<std::uint16_t>(column, index, out, n);
-    case 4:
-      return take<std::uint32_t>(column, index, out, n);
-    default:
-      return take<std::uint64_t>(column, index, out, n);
-  }
+  withWord(bytes, [&]<class T>(T) {
+    const T* x = reinterpret_cast<const T*>(column);
+    T* o = reinterpret_cast<T*>(out);
+    for (std::int64_t i = 0; i < n; ++i) o[i] = x[index[i]];
+  });
 }
 
 }  // namespace

@@ -48,6 +48,11 @@ void checkDims(const poplar::Tensor& operand, const poplar::Tensor& indices,
 
 }  // namespace
 
+void WindowSpec::addTo(ipujax::engine::Attributes& attributes) const {
+  attributes.set("window", window).set("map", map).set("batching", batching);
+  attributes.set("sizes", sizes).set("clamp", std::int64_t{clamp});
+}
+
 poplar::Tensor canonicalIndices(const poplar::Tensor& indices, std::int64_t index_vector_dim) {
   const auto dim = static_cast<unsigned>(index_vector_dim);
   if (dim == indices.rank()) return indices.expand({static_cast<std::size_t>(dim)});
@@ -62,11 +67,7 @@ void gatherWindows(poplar::Graph& graph, const std::string& name, const poplar::
   ipujax::engine::StepSpec step;
   step.kernel = name;
   step.operands = {{operand, Access::kRead}, {indices, Access::kRead}, {out, Access::kWrite}};
-  step.attributes.set("window", spec.window);
-  step.attributes.set("map", spec.map);
-  step.attributes.set("batching", spec.batching);
-  step.attributes.set("sizes", spec.sizes);
-  step.attributes.set("clamp", std::int64_t{spec.clamp});
+  spec.addTo(step.attributes);
   step.cost = cost;
   ipujax::engine::emit(graph, prog, std::move(step), debugContext);
 }

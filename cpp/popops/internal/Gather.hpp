@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/Attributes.hpp"
 #include "engine/Cost.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
@@ -32,6 +33,7 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
 struct WindowSpec {
   std::vector<std::int64_t> window, map, batching, sizes;
   bool clamp = true;
+  void addTo(ipujax::engine::Attributes& attributes) const;
 };
 
 /// Emits kernel `name` ("popx.gather", "popops.dynamic_slice", "popops.multi_slice"): out[b...,

@@ -14,9 +14,7 @@ namespace popops::internal {
 
 namespace {
 using ipujax::engine::Access;
-using ipujax::engine::ElementType;
 using ipujax::engine::StepSpec;
-using ipujax::engine::Use;
 using ipujax::engine::expr::ExprProgram;
 using poplar::Tensor;
 
@@ -96,8 +94,7 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
           sizeOf(outputs[j].elementType().element()))
         spec.in_place.emplace_back(i, num_inputs + j);
   }
-  spec.cost =
-      ipujax::engine::elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
+  spec.cost = elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
   ipujax::engine::emit(graph, prog, std::move(spec), debug);
 }
 }  // namespace

@@ -5,6 +5,7 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/kernels/ReduceKernels.hpp"
 #include "poplar/exceptions.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/WindowCost.hpp"
 
 namespace popops::internal {
@@ -14,7 +15,6 @@ namespace reduction = ipujax::engine::reduction;
 using ipujax::engine::Access;
 using ipujax::engine::expr::ExprBuilder;
 using ipujax::engine::expr::ExprProgram;
-using ipujax::engine::expr::Op;
 
 using Dims = std::vector<std::int64_t>;
 
@@ -132,11 +132,7 @@ void scatterWindows(poplar::Graph& graph, const std::string& name,
     step.attributes.set("expr", body.program.toIntegers());
   }
   step.attributes.set("unique", std::int64_t{unique});
-  step.attributes.set("window", spec.window);
-  step.attributes.set("map", spec.map);
-  step.attributes.set("batching", spec.batching);
-  step.attributes.set("sizes", spec.sizes);
-  step.attributes.set("clamp", std::int64_t{spec.clamp});
+  spec.addTo(step.attributes);
   step.cost = cost;
   ipujax::engine::emit(graph, prog, std::move(step), debugContext);
 }
@@ -176,6 +172,17 @@ void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
     cost += sliceCost(graph, operands[i], updates[i], problem);
   scatterWindows(graph, "popx.scatter", operands, starts, shuffled, nullptr, spec, body,
                  dims.unique_indices, cost, prog, debugContext);
+}
+
+void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
+             const poplar::Tensor& indices, const std::vector<poplar::Tensor>& updates,
+             const ScatterDims& dims, const std::vector<popops::expr::Expr>& body,
+             poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  std::vector<poplar::Type> types;
+  for (const auto& t : operands) types.push_back(t.elementType());
+  for (const auto& t : updates) types.push_back(t.elementType());
+  scatter(graph, operands, indices, updates, dims, ScatterBody(compileExpr(body, types)), prog,
+          debugContext);
 }
 
 }  // namespace popops::internal

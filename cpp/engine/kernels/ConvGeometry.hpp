@@ -6,7 +6,7 @@
 #include "engine/verify/StepCheck.hpp"
 
 /// What a convolution touches along each spatial axis, once transforms are folded into views.
-namespace poplin::geometry {
+namespace ipujax::engine::convolution {
 
 /// The transforms of one axis as poplin::ConvParams states them.
 struct AxisTransform {
@@ -22,11 +22,11 @@ struct AxisTransform {
   } output;
 };
 inline constexpr std::int64_t kIntegersPerAxis = 17;
-ipujax::engine::Attributes::Integers encode(const std::vector<AxisTransform>& axes);
-std::vector<AxisTransform> decode(const ipujax::engine::Attributes::Integers& integers);
+Attributes::Integers encode(const std::vector<AxisTransform>& axes);
+std::vector<AxisTransform> decode(const Attributes::Integers& integers);
 /// The attribute "axes" of a step with the spatial extents of its operands from dimension 3 on.
-void check(const ipujax::engine::StepCheck& check, const ipujax::engine::OperandCheck& in,
-           const ipujax::engine::OperandCheck& weights, const ipujax::engine::OperandCheck& out);
+void checkAxes(const StepCheck& check, const OperandCheck& in, const OperandCheck& weights,
+               const OperandCheck& out);
 
 /// One axis in normal form: input index i takes part in output j by kernel element k where
 /// i * input_dilation == j * stride + k * kernel_dilation - padding and 0 <= i < input.
@@ -51,4 +51,4 @@ std::int64_t outputSize(const AxisTransform& transform, std::int64_t input_size,
 /// An entry with kernel == 0 gets zeros.
 std::vector<Axis> phases(const Axis& axis);
 
-}  // namespace poplin::geometry
+}  // namespace ipujax::engine::convolution

@@ -5,23 +5,18 @@
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Arithmetic.hpp"
-#include "poplin/internal/ConvGeometry.hpp"
-#include "poplin/internal/ConvPlain.hpp"
-#include "poplin/internal/ConvSubproblem.hpp"
+#include "engine/kernels/ConvGeometry.hpp"
+#include "engine/kernels/ConvPlain.hpp"
+#include "engine/kernels/ConvSubproblem.hpp"
 
 /// The host kernel "poplin.convolution": operands in [N, G, Ci, spatial...], weights
 /// [G, Co, Ci, kernel...], out [N, G, Co, spatial...]; attributes axes (ConvGeometry's encoding)
 /// and half_partials.
-namespace poplin::host {
+namespace ipujax::engine::convolution {
 namespace {
 
-namespace blas = ipujax::engine::blas;
-using ipujax::engine::ElementType;
-using ipujax::engine::OperandDesc;
-using ipujax::engine::StepDesc;
-
 void* shifted(std::byte* base, ElementType type, std::int64_t elements) {
-  return base + elements * static_cast<std::int64_t>(ipujax::engine::sizeOf(type));
+  return base + elements * static_cast<std::int64_t>(sizeOf(type));
 }
 
 /// A subproblem and where its operands begin, in elements.
@@ -32,7 +27,7 @@ struct Part {
 
 /// Writes zeros to a strided view.
 void clear(std::byte* data, const OperandDesc& desc, std::size_t axis) {
-  const auto size = static_cast<std::int64_t>(ipujax::engine::sizeOf(desc.type));
+  const auto size = static_cast<std::int64_t>(sizeOf(desc.type));
   if (axis == desc.shape.size()) {
     std::fill(data, data + size, std::byte{0});
     return;
@@ -46,16 +41,15 @@ void clear(std::byte* data, const OperandDesc& desc, std::size_t axis) {
     clear(data + i * desc.strides[axis] * size, desc, axis + 1);
 }
 
-class Convolution final : public ipujax::engine::Kernel {
+class Convolution final : public Kernel {
  public:
-  Convolution(const StepDesc& step, const std::vector<geometry::Axis>& axes)
-      : out_(step.operands[2]) {
-    std::vector<std::vector<geometry::Axis>> choices;
+  Convolution(const StepDesc& step, const std::vector<Axis>& axes) : out_(step.operands[2]) {
+    std::vector<std::vector<Axis>> choices;
     for (const auto& axis : axes) {
       clear_ = clear_ || !axis.whole;
-      choices.push_back(geometry::phases(axis));
+      choices.push_back(phases(axis));
     }
-    while (choices.size() < 3) choices.insert(choices.begin(), {geometry::Axis{}});
+    while (choices.size() < 3) choices.insert(choices.begin(), {Axis{}});
     const std::size_t absent = 3 - axes.size();
     const bool half = step.attributes.integer("half_partials") != 0;
     for (const auto& d : choices[0])
@@ -63,20 +57,19 @@ class Convolution final : public ipujax::engine::Kernel {
         for (const auto& w : choices[2]) addPart(step, {&d, &h, &w}, absent, half);
   }
 
-  void run(ipujax::engine::RunContext& context,
-           std::span<std::byte* const> pointers) const override {
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     if (clear_) clear(pointers[2], out_, 0);
     for (const auto& part : parts_) {
       Subproblem p = part.problem;
       p.in.data = shifted(pointers[0], p.in.type, part.in);
       p.weights.data = shifted(pointers[1], p.weights.type, part.weights);
       p.out.data = shifted(pointers[2], p.out.type, part.out);
-      host::run(context.pool, p);
+      convolution::run(context.pool, p);
     }
   }
 
  private:
-  void addPart(const StepDesc& step, std::array<const geometry::Axis*, 3> axes, std::size_t absent,
+  void addPart(const StepDesc& step, std::array<const Axis*, 3> axes, std::size_t absent,
                bool half) {
     const auto& in = step.operands[0];
     const auto& weights = step.operands[1];
@@ -92,7 +85,7 @@ class Convolution final : public ipujax::engine::Kernel {
                  {}};
     p.out = {nullptr, out_.type, out_.strides[0], out_.strides[1], out_.strides[2], {}};
     for (std::size_t a = 0; a < 3; ++a) {
-      const geometry::Axis& axis = *axes[a];
+      const Axis& axis = *axes[a];
       p.input[a] = axis.input;
       p.kernel[a] = axis.kernel;
       p.output[a] = axis.output;
@@ -121,17 +114,17 @@ class Convolution final : public ipujax::engine::Kernel {
   bool clear_ = false;
 };
 
-std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
-  const auto transforms = geometry::decode(step.attributes.integers("axes"));
-  std::vector<geometry::Axis> axes;
+std::unique_ptr<Kernel> make(const StepDesc& step) {
+  const auto transforms = decode(step.attributes.integers("axes"));
+  std::vector<Axis> axes;
   for (std::size_t a = 0; a < transforms.size(); ++a)
-    axes.push_back(geometry::normalise(transforms[a], step.operands[0].shape[a + 3],
-                                       step.operands[1].shape[a + 3]));
+    axes.push_back(
+        normalise(transforms[a], step.operands[0].shape[a + 3], step.operands[1].shape[a + 3]));
   if (axes.size() > 3) return makePlainConvolution(step, axes);
   return std::make_unique<Convolution>(step, axes);
 }
 
-void check(ipujax::engine::StepCheck& check) {
+void check(StepCheck& check) {
   check.operands(3);
   check.flag("half_partials");
   const auto in = check.read(0);
@@ -142,11 +135,11 @@ void check(ipujax::engine::StepCheck& check) {
                     in->shape[1] == out->shape[1] && in->shape[2] == weights->shape[2] &&
                     out->shape[2] == weights->shape[1];
   check.need(fits, "one batch, groups and channels");
-  geometry::check(check, in, weights, out);
+  checkAxes(check, in, weights, out);
   blas::arithmeticOf(in->type, weights->type, out->type);  // throws where there is none
 }
 
-const ipujax::engine::RegisterKernel kConvolution{"poplin.convolution", make, check};
+const RegisterKernel kConvolution{"poplin.convolution", make, check};
 
 }  // namespace
-}  // namespace poplin::host
+}  // namespace ipujax::engine::convolution

@@ -1,14 +1,12 @@
-#include "gcl/internal/Combine.hpp"
+#include "engine/kernels/CollectiveCombine.hpp"
 
 #include "engine/kernels/ReduceOps.hpp"
 
-namespace gcl {
+namespace ipujax::engine::collective {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-namespace reduction = ipujax::engine::reduction;
-namespace ops = ipujax::engine::reduction::IPUJAX_ISA_NAMESPACE;
-using ipujax::engine::ElementType;
+namespace ops = reduction::IPUJAX_ISA_NAMESPACE;
 using reduction::Reducer;
 
 /// kVectors vectors of accumulators at element k of every array.
@@ -85,4 +83,4 @@ const CombineTable& combineTable() {
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE
-}  // namespace gcl
+}  // namespace ipujax::engine::collective

@@ -5,24 +5,19 @@
 #include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/Pack.hpp"
+#include "engine/kernels/ConvSubproblem.hpp"
 #include "engine/simd/VectorOps.hpp"
-#include "poplin/internal/ConvSubproblem.hpp"
 
 /// For few outputs and a large kernel, as in gradients with respect to weights: rows of the product
 /// are the batch (there the input channels), and the sum runs over channels and kernel elements.
-namespace poplin::host {
+namespace ipujax::engine::convolution {
 namespace {
-
-namespace blas = ipujax::engine::blas;
-using ipujax::engine::Workspace;
 
 constexpr std::int64_t kImageWords = 1 << 16;
 constexpr std::int64_t kDepth = 256;  ///< kernel elements per pass
 constexpr std::int64_t kMaxKernelRows = kDepth;
 constexpr std::int64_t kSumWords = 1 << 22;  ///< most that all private sums take
 constexpr std::int64_t kMaxChunks = 16;
-
-std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 template <class M>
 class Batch {
@@ -46,7 +41,7 @@ class Batch {
     height_ = overlap + (kernel_rows_ - 1) * p.dilation[1];
   }
 
-  void run(ipujax::engine::ThreadPool& pool) const {
+  void run(ThreadPool& pool) const {
     const std::int64_t sums = p_.positions() * p_.batch * p_.out_channels;
     const std::int64_t row_blocks = ceilDiv(p_.batch, rows_);
     Workspace workspace;
@@ -104,7 +99,7 @@ class Batch {
   void packWeights(std::int64_t g, std::int64_t c, std::int64_t kd, std::int64_t k0,
                    std::int64_t count, W* out) const {
     const auto& w = p_.weights;
-    const auto size = static_cast<std::int64_t>(ipujax::engine::sizeOf(w.type));
+    const auto size = static_cast<std::int64_t>(sizeOf(w.type));
     for (std::int64_t col = 0; col < p_.out_channels; col += kPanel)
       for (std::int64_t h = 0; h < count; ++h) {
         const std::int64_t offset =
@@ -193,7 +188,7 @@ class Batch {
     for (std::int64_t chunk = 1; chunk < chunks_; ++chunk) {
       const W* more = all + chunk * sums + r * co;
       if constexpr (std::is_same_v<M, blas::Floats>) {
-        if (p_.half_partials) ipujax::engine::simd::roundToHalf(row, co);
+        if (p_.half_partials) simd::roundToHalf(row, co);
       }
       for (std::int64_t j = 0; j < co; ++j) row[j] += more[j];
     }
@@ -212,13 +207,13 @@ class Batch {
 }  // namespace
 
 template <class M>
-void runAlongBatch(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
+void runAlongBatch(ThreadPool& pool, const Subproblem& problem) {
   Batch<M>(problem).run(pool);
 }
 
-template void runAlongBatch<blas::Floats>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongBatch<blas::Doubles>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongBatch<blas::Ints>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongBatch<blas::LongInts>(ipujax::engine::ThreadPool&, const Subproblem&);
+template void runAlongBatch<blas::Floats>(ThreadPool&, const Subproblem&);
+template void runAlongBatch<blas::Doubles>(ThreadPool&, const Subproblem&);
+template void runAlongBatch<blas::Ints>(ThreadPool&, const Subproblem&);
+template void runAlongBatch<blas::LongInts>(ThreadPool&, const Subproblem&);
 
-}  // namespace poplin::host
+}  // namespace ipujax::engine::convolution

@@ -1,53 +1,27 @@
-#include "poplin/internal/ConvPlain.hpp"
+#include "engine/kernels/ConvPlain.hpp"
 
 #include <cstring>
 #include <type_traits>
 
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Pack.hpp"
-#include "poplar/exceptions.hpp"
 
-namespace poplin::host {
+namespace ipujax::engine::convolution {
 namespace {
-
-using ipujax::engine::ElementType;
-using ipujax::engine::OperandDesc;
-using ipujax::engine::RunContext;
-using ipujax::engine::StepDesc;
 
 /// The element as `To`: double, or an integer of 64 bits, in which sums are right modulo any size.
 template <class To>
 To readAs(const std::byte* data, ElementType type, std::int64_t index) {
-  const auto at = [&]<class T>(T*) {
+  const auto at = [&]<class T>(T) {
     return static_cast<To>(reinterpret_cast<const T*>(data)[index]);
   };
-  switch (type) {
-    case ElementType::kBool:
-    case ElementType::kUInt8:
-      return at(static_cast<std::uint8_t*>(nullptr));
-    case ElementType::kInt8:
-      return at(static_cast<std::int8_t*>(nullptr));
-    case ElementType::kInt16:
-      return at(static_cast<std::int16_t*>(nullptr));
-    case ElementType::kUInt16:
-      return at(static_cast<std::uint16_t*>(nullptr));
-    case ElementType::kInt32:
-      return at(static_cast<std::int32_t*>(nullptr));
-    case ElementType::kUInt32:
-      return at(static_cast<std::uint32_t*>(nullptr));
-    case ElementType::kHalf:
-    case ElementType::kFloat: {
-      float value = 0;
-      ipujax::engine::blas::loadRow(data, type, index, 1, 1, &value);
-      return static_cast<To>(value);
-    }
-    case ElementType::kInt64:
-    case ElementType::kUInt64:
-      return at(static_cast<std::int64_t*>(nullptr));
-    case ElementType::kDouble:
-      return at(static_cast<double*>(nullptr));
+  if (type == ElementType::kDouble) return at(double{});
+  if (type == ElementType::kHalf || type == ElementType::kFloat) {
+    float value = 0;
+    blas::loadRow(data, type, index, 1, 1, &value);
+    return static_cast<To>(value);
   }
-  throw poplar::type_error("[poplin::convolution] needs elements of a known type.");
+  return withInteger(type, at);
 }
 
 void writeInteger(std::byte* data, ElementType type, std::int64_t index, std::uint64_t value) {
@@ -56,9 +30,9 @@ void writeInteger(std::byte* data, ElementType type, std::int64_t index, std::ui
   std::memcpy(data + static_cast<std::size_t>(index) * size, &value, size);
 }
 
-class Plain final : public ipujax::engine::Kernel {
+class Plain final : public Kernel {
  public:
-  Plain(const StepDesc& step, const std::vector<geometry::Axis>& axes)
+  Plain(const StepDesc& step, const std::vector<Axis>& axes)
       : in_(step.operands[0]), weights_(step.operands[1]), out_(step.operands[2]), axes_(axes) {
     wide_ = out_.type == ElementType::kDouble;
     floating_ = wide_ || out_.type == ElementType::kFloat || out_.type == ElementType::kHalf;
@@ -102,7 +76,7 @@ class Plain final : public ipujax::engine::Kernel {
                   sizeof sum.real);
     } else if (floating_) {
       const auto value = static_cast<float>(sum.real);
-      ipujax::engine::blas::storeRow(&value, out, out_.type, offset, 1, 1);
+      blas::storeRow(&value, out, out_.type, offset, 1, 1);
     } else {
       writeInteger(out, out_.type, offset, sum.integer);
     }
@@ -120,7 +94,7 @@ class Plain final : public ipujax::engine::Kernel {
       }
       return;
     }
-    const geometry::Axis& g = axes_[a];
+    const Axis& g = axes_[a];
     const std::int64_t o = index[a + 3] - g.output_first;
     if (o < 0 || o >= g.output) return;
     for (std::int64_t k = 0; k < g.kernel; ++k) {
@@ -135,15 +109,14 @@ class Plain final : public ipujax::engine::Kernel {
   }
 
   OperandDesc in_, weights_, out_;
-  std::vector<geometry::Axis> axes_;
+  std::vector<Axis> axes_;
   bool floating_ = false, wide_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<ipujax::engine::Kernel> makePlainConvolution(
-    const StepDesc& step, const std::vector<geometry::Axis>& axes) {
+std::unique_ptr<Kernel> makePlainConvolution(const StepDesc& step, const std::vector<Axis>& axes) {
   return std::make_unique<Plain>(step, axes);
 }
 
-}  // namespace poplin::host
+}  // namespace ipujax::engine::convolution

@@ -1,4 +1,4 @@
-#include "poplin/internal/ConvGroups.hpp"
+#include "engine/kernels/ConvGroups.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -6,15 +6,12 @@
 #include "engine/ThreadPool.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/blas/Pack.hpp"
+#include "engine/kernels/ConvSubproblem.hpp"
 #include "engine/simd/VectorOps.hpp"
-#include "poplin/internal/ConvSubproblem.hpp"
 
 /// For many groups of few channels (depthwise): vectors run along the groups.
-namespace poplin::host {
+namespace ipujax::engine::convolution {
 namespace {
-
-namespace blas = ipujax::engine::blas;
-using ipujax::engine::Workspace;
 
 constexpr std::int64_t kTaskWork = 1 << 16;
 
@@ -41,7 +38,7 @@ class Groups {
         sum_(IPUJAX_PICK(groupSum<W>)),
         direct_in_(blas::isWord<M>(p.in.type) && p.in.group == 1) {}
 
-  void run(ipujax::engine::ThreadPool& pool) const {
+  void run(ThreadPool& pool) const {
     const std::int64_t pairs = p_.in_channels * p_.out_channels;
     Workspace workspace;
     W* weights = workspace.get<W>(p_.taps() * pairs * p_.groups);
@@ -93,7 +90,7 @@ class Groups {
                                      groups;
           kernelRow(base, w, sums);
           if constexpr (std::is_same_v<M, blas::Floats>) {
-            if (p_.half_partials) ipujax::engine::simd::roundToHalf(sums, o[2] * groups);
+            if (p_.half_partials) simd::roundToHalf(sums, o[2] * groups);
           }
         }
     const std::int64_t first =
@@ -149,13 +146,13 @@ class Groups {
 }  // namespace
 
 template <class M>
-void runAlongGroups(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
+void runAlongGroups(ThreadPool& pool, const Subproblem& problem) {
   Groups<M>(problem).run(pool);
 }
 
-template void runAlongGroups<blas::Floats>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongGroups<blas::Doubles>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongGroups<blas::Ints>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongGroups<blas::LongInts>(ipujax::engine::ThreadPool&, const Subproblem&);
+template void runAlongGroups<blas::Floats>(ThreadPool&, const Subproblem&);
+template void runAlongGroups<blas::Doubles>(ThreadPool&, const Subproblem&);
+template void runAlongGroups<blas::Ints>(ThreadPool&, const Subproblem&);
+template void runAlongGroups<blas::LongInts>(ThreadPool&, const Subproblem&);
 
-}  // namespace poplin::host
+}  // namespace ipujax::engine::convolution

@@ -6,7 +6,7 @@
 #include "engine/kernels/ReduceKernels.hpp"
 #include "engine/simd/Isa.hpp"
 
-namespace gcl {
+namespace ipujax::engine::collective {
 
 /// Loops that combine the same elements of many arrays, in the order of the arrays. Sums and
 /// products of kHalf have float accumulators; all others are of the element's own type.
@@ -19,18 +19,17 @@ struct CombineLoops {
 };
 
 struct CombineTable {
-  CombineLoops loops[ipujax::engine::reduction::kNumReducers][12];
+  CombineLoops loops[reduction::kNumReducers][12];
 };
 IPUJAX_DECLARE_SIMD(const CombineTable& combineTable())
 
 /// Null where the reducer has no meaning for the type.
-const CombineLoops* combineLoopsFor(ipujax::engine::reduction::Reducer reducer,
-                                    ipujax::engine::ElementType type);
+const CombineLoops* combineLoopsFor(reduction::Reducer reducer, ElementType type);
 
 /// out[k] = combination of ins[..][k], k < n, as elements of `type`. `mean`: divided by the number
 /// of arrays. `out` is none of `ins`.
-void combineBlock(const CombineLoops& loops, ipujax::engine::ElementType type, bool mean,
+void combineBlock(const CombineLoops& loops, ElementType type, bool mean,
                   std::span<const void* const> ins, std::int64_t n, void* out);
 constexpr std::int64_t kCombineBlock = 4096;  ///< most elements of a combineBlock
 
-}  // namespace gcl
+}  // namespace ipujax::engine::collective

@@ -1,8 +1,8 @@
-#include "poplin/internal/ConvGroups.hpp"
+#include "engine/kernels/ConvGroups.hpp"
 
 #include <cstring>
 
-namespace poplin::host::IPUJAX_ISA_NAMESPACE {
+namespace ipujax::engine::convolution::IPUJAX_ISA_NAMESPACE {
 
 template <class W>
 void groupLine(W* sums, const W* in, std::int64_t step, const W* weights, std::int64_t groups,
@@ -80,4 +80,4 @@ IPUJAX_INSTANTIATE(std::uint32_t)
 IPUJAX_INSTANTIATE(std::uint64_t)
 #undef IPUJAX_INSTANTIATE
 
-}  // namespace poplin::host::IPUJAX_ISA_NAMESPACE
+}  // namespace ipujax::engine::convolution::IPUJAX_ISA_NAMESPACE

@@ -10,14 +10,8 @@
 
 /// The host kernel "poplin.matmul": A [G, M, K], B [G, K, N], C [G, M, N]; attributes half_block,
 /// scale, accumulate.
-namespace poplin::host {
+namespace ipujax::engine {
 namespace {
-
-using ipujax::engine::ElementType;
-using ipujax::engine::OperandDesc;
-using ipujax::engine::StepDesc;
-using ipujax::engine::ThreadPool;
-namespace blas = ipujax::engine::blas;
 
 /// Products smaller than this are shared out by group, larger ones one after another.
 constexpr std::int64_t kLargeGroup = 1 << 22;
@@ -27,7 +21,7 @@ std::int64_t bytesOf(const OperandDesc& desc, std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeOf(desc.type));
 }
 
-class MatMul final : public ipujax::engine::Kernel {
+class MatMul final : public Kernel {
  public:
   explicit MatMul(const StepDesc& step) {
     const auto& a = step.operands[0];
@@ -55,8 +49,7 @@ class MatMul final : public ipujax::engine::Kernel {
     c_step_ = bytesOf(c, c.strides[0]);
   }
 
-  void run(ipujax::engine::RunContext& context,
-           std::span<std::byte* const> pointers) const override {
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     const std::int64_t work = g_.m * g_.n * g_.k;
     if (groups_ == 1 || work >= kLargeGroup) {
       for (std::int64_t g = 0; g < groups_; ++g) one(&context.pool, pointers, g);
@@ -87,15 +80,11 @@ class MatMul final : public ipujax::engine::Kernel {
   std::int64_t groups_ = 1, a_step_ = 0, b_step_ = 0, c_step_ = 0;
 };
 
-std::unique_ptr<ipujax::engine::Kernel> make(const StepDesc& step) {
-  return std::make_unique<MatMul>(step);
-}
-
-void check(ipujax::engine::StepCheck& check) {
+void checkMatMul(StepCheck& check) {
   check.operands(3);
   const bool accumulates = check.flag("accumulate");
   check.real("scale");
-  check.integer("half_block", 0, ipujax::engine::StepCheck::kMostElements);
+  check.integer("half_block", 0, StepCheck::kMostElements);
   const auto a = check.read(0).hasRank(3);
   const auto b = check.read(1).hasRank(3);
   const auto c = (accumulates ? check.updated(2) : check.written(2)).hasRank(3);
@@ -105,7 +94,7 @@ void check(ipujax::engine::StepCheck& check) {
   blas::arithmeticOf(a->type, b->type, c->type);  // throws where there is none
 }
 
-const ipujax::engine::RegisterKernel kMatMul{"poplin.matmul", make, check};
+const RegisterKernel kMatMul{"poplin.matmul", makeKernel<MatMul>, checkMatMul};
 
 }  // namespace
-}  // namespace poplin::host
+}  // namespace ipujax::engine

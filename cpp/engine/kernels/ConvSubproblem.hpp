@@ -1,23 +1,20 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <vector>
 
-#include "engine/Step.hpp"
-#include "poplin/internal/ConvGeometry.hpp"
+#include "engine/ElementType.hpp"
 
 namespace ipujax::engine {
 class ThreadPool;
 }
 
-namespace poplin::host {
+namespace ipujax::engine::convolution {
 
 /// A strided view of one operand: strides in elements, three spatial axes (absent ones have size
 /// 1).
 struct ConvView {
   void* data = nullptr;
-  ipujax::engine::ElementType type = ipujax::engine::ElementType::kFloat;
+  ElementType type = ElementType::kFloat;
   std::int64_t batch = 0;  ///< weights: stride of the output channel
   std::int64_t group = 0;
   std::int64_t channel = 0;  ///< weights: stride of the input channel
@@ -40,16 +37,18 @@ struct Subproblem {
   }
 };
 
+constexpr std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// Runs on the pool, in the arithmetic of the types.
-void run(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
+void run(ThreadPool& pool, const Subproblem& problem);
 
 /// The three ways `run` chooses from; M is an arithmetic (engine/blas/Arithmetic.hpp). Pairs of
 /// shorts run along lines only: the others multiply them as Ints.
 template <class M>
-void runAlongLines(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
+void runAlongLines(ThreadPool& pool, const Subproblem& problem);
 template <class M>
-void runAlongBatch(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
+void runAlongBatch(ThreadPool& pool, const Subproblem& problem);
 template <class M>
-void runAlongGroups(ipujax::engine::ThreadPool& pool, const Subproblem& problem);
+void runAlongGroups(ThreadPool& pool, const Subproblem& problem);
 
-}  // namespace poplin::host
+}  // namespace ipujax::engine::convolution

@@ -6,23 +6,18 @@
 #include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/Pack.hpp"
+#include "engine/kernels/ConvSubproblem.hpp"
 #include "engine/simd/VectorOps.hpp"
-#include "poplin/internal/ConvSubproblem.hpp"
 
 /// The usual way: rows of the product are consecutive outputs of one line, columns are output
 /// channels, and the sum runs over kernel elements and input channels.
-namespace poplin::host {
+namespace ipujax::engine::convolution {
 namespace {
-
-namespace blas = ipujax::engine::blas;
-using ipujax::engine::Workspace;
 
 constexpr std::int64_t kImageWords = 1 << 16;  ///< padded input kept in the second-level cache
 constexpr std::int64_t kTaskWork = 1 << 18;    ///< multiply-adds worth a thread
 constexpr std::int64_t kFewChannels = 8;       ///< fewer are gathered a line of each at a time
 constexpr int kWidest = blas::kMaxPanels;
-
-std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Panels [panel][kd][kh][kw][ci][16] of one group's weights.
 template <class M>
@@ -36,7 +31,7 @@ void packWeights(const Subproblem& p, std::int64_t group, std::int64_t panel, bl
       for (std::int64_t x = 0; x < p.kernel[2]; ++x) {
         const std::int64_t offset =
             group * w.group + d * w.space[0] + h * w.space[1] + x * w.space[2];
-        const std::size_t size = ipujax::engine::sizeOf(w.type);
+        const std::size_t size = sizeOf(w.type);
         const blas::ConstMatrix tap{
             static_cast<const char*>(w.data) + offset * static_cast<std::int64_t>(size), w.type,
             w.channel, w.batch};
@@ -81,7 +76,7 @@ class Lines {
     makeSegments();
   }
 
-  void run(ipujax::engine::ThreadPool& pool) const {
+  void run(ThreadPool& pool) const {
     const std::int64_t panels = ceilDiv(p_.out_channels, kPanel);
     const std::int64_t panel_words = p_.taps() * channels_ * kPanel;
     const std::int64_t blocks = ceilDiv(p_.output[1], lines_);
@@ -247,7 +242,7 @@ class Lines {
         sweep(block, lines, call, c + j, c_line, ceilDiv(call.cols, kPanel));
       }
       if constexpr (std::is_same_v<M, blas::Floats>) {
-        if (p_.half_partials) ipujax::engine::simd::roundToHalf(c, lines * ow * co);
+        if (p_.half_partials) simd::roundToHalf(c, lines * ow * co);
       }
     }
     if (!direct_out_) scatter(c, first, lines);
@@ -289,14 +284,14 @@ class Lines {
 }  // namespace
 
 template <class M>
-void runAlongLines(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
+void runAlongLines(ThreadPool& pool, const Subproblem& problem) {
   Lines<M>(problem).run(pool);
 }
 
-template void runAlongLines<blas::Floats>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongLines<blas::Doubles>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongLines<blas::Ints>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongLines<blas::LongInts>(ipujax::engine::ThreadPool&, const Subproblem&);
-template void runAlongLines<blas::ShortPairs>(ipujax::engine::ThreadPool&, const Subproblem&);
+template void runAlongLines<blas::Floats>(ThreadPool&, const Subproblem&);
+template void runAlongLines<blas::Doubles>(ThreadPool&, const Subproblem&);
+template void runAlongLines<blas::Ints>(ThreadPool&, const Subproblem&);
+template void runAlongLines<blas::LongInts>(ThreadPool&, const Subproblem&);
+template void runAlongLines<blas::ShortPairs>(ThreadPool&, const Subproblem&);
 
-}  // namespace poplin::host
+}  // namespace ipujax::engine::convolution

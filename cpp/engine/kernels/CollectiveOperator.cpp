@@ -1,8 +1,8 @@
-#include "gcl/CollectiveOperator.hpp"
+#include "engine/kernels/CollectiveOperator.hpp"
 
 #include <ostream>
 
-namespace gcl {
+namespace ipujax::engine::collective {
 
 std::ostream& operator<<(std::ostream& os, const CollectiveOperator& op) {
   static const char* const names[] = {"ADD",         "MEAN",       "MUL",        "MIN",  "MAX",
@@ -10,4 +10,4 @@ std::ostream& operator<<(std::ostream& os, const CollectiveOperator& op) {
   return os << names[static_cast<int>(op)];
 }
 
-}  // namespace gcl
+}  // namespace ipujax::engine::collective

@@ -1,21 +1,18 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <string>
 
+#include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
-#include "gcl/CollectiveOperator.hpp"
-#include "gcl/internal/Combine.hpp"
-#include "gcl/internal/Groups.hpp"
-#include "poplar/exceptions.hpp"
+#include "engine/kernels/CollectiveCombine.hpp"
+#include "engine/kernels/CollectiveGroups.hpp"
+#include "engine/kernels/CollectiveOperator.hpp"
 
-namespace gcl {
+namespace ipujax::engine::collective {
 namespace {
 
-namespace engine = ipujax::engine;
-using engine::ElementType;
-using engine::reduction::Reducer;
+using reduction::Reducer;
 using Pointers = std::span<std::byte* const>;
 
 Reducer reducerOf(CollectiveOperator op) {
@@ -37,9 +34,9 @@ std::int64_t shareOf(std::int64_t n, std::size_t members, bool scatters) {
 /// group gets part j of ceil(n / members) elements, the last parts filled up with zeros.
 /// Combines in the order of the group's members, however many threads there are. An output may be
 /// its input's memory: a block is read from all replicas before any is written.
-class ReduceKernel final : public engine::CollectiveKernel {
+class ReduceKernel final : public CollectiveKernel {
  public:
-  explicit ReduceKernel(const engine::StepDesc& step)
+  explicit ReduceKernel(const StepDesc& step)
       : groups_(groupsOf(step.attributes)), scatters_(step.attributes.integer("scatter") != 0) {
     const auto op = static_cast<CollectiveOperator>(step.attributes.integer("op"));
     mean_ = op == CollectiveOperator::MEAN;
@@ -49,7 +46,7 @@ class ReduceKernel final : public engine::CollectiveKernel {
     locateBlocks();
   }
 
-  void meet(engine::RunContext& context, std::span<const Pointers> replicas) const override {
+  void meet(RunContext& context, std::span<const Pointers> replicas) const override {
     for (const auto& group : groups_) {
       for (const unsigned r : group) {
         if (r >= replicas.size()) needsReplicas(r + 1, replicas.size());
@@ -75,16 +72,16 @@ class ReduceKernel final : public engine::CollectiveKernel {
     std::int64_t n = 0;
   };
 
-  static Part partOf(const engine::StepDesc& step, std::size_t i, CollectiveOperator op) {
+  static Part partOf(const StepDesc& step, std::size_t i, CollectiveOperator op) {
     const auto& in = step.operands[i];
     return {i, step.operands.size() / 2 + i, in.type, combineLoopsFor(reducerOf(op), in.type),
             in.numElements()};
   }
 
   [[noreturn]] static void needsReplicas(std::size_t needs, std::size_t got) {
-    throw poplar::runtime_error("[gcl.reduce] needs " + std::to_string(needs) +
-                                " replicas; got a run with " + std::to_string(got) +
-                                ". Run the program on as many as it was compiled for.");
+    throw runtime_error("[gcl.reduce] needs " + std::to_string(needs) +
+                        " replicas; got a run with " + std::to_string(got) +
+                        ". Run the program on as many as it was compiled for.");
   }
 
   std::int64_t share(const Part& part, std::size_t members) const {
@@ -163,11 +160,7 @@ class ReduceKernel final : public engine::CollectiveKernel {
   std::int64_t grain_ = 1;
 };
 
-std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
-  return std::make_unique<ReduceKernel>(step);
-}
-
-void checkReduce(engine::StepCheck& check) {
+void checkReduce(StepCheck& check) {
   const auto op = static_cast<CollectiveOperator>(
       check.integer("op", 0, static_cast<int>(CollectiveOperator::LOCAL)));
   const bool scatters = check.flag("scatter");
@@ -186,7 +179,7 @@ void checkReduce(engine::StepCheck& check) {
     check.mayReplace(i, k + i);
   }
 }
-const engine::RegisterKernel kReduce{"gcl.reduce", makeReduce, checkReduce};
+const RegisterKernel kReduce{"gcl.reduce", makeKernel<ReduceKernel>, checkReduce};
 
 }  // namespace
-}  // namespace gcl
+}  // namespace ipujax::engine::collective

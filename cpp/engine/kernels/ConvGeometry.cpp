@@ -1,12 +1,12 @@
-#include "poplin/internal/ConvGeometry.hpp"
+#include "engine/kernels/ConvGeometry.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <string>
 
-#include "poplar/exceptions.hpp"
+#include "engine/Errors.hpp"
 
-namespace poplin::geometry {
+namespace ipujax::engine::convolution {
 namespace {
 
 std::int64_t floorMod(std::int64_t a, std::int64_t b) { return ((a % b) + b) % b; }
@@ -19,10 +19,10 @@ struct Folded {
 Folded fold(const AxisTransform::Side& side, std::int64_t size) {
   const std::int64_t kept = size - side.truncation_lower - side.truncation_upper;
   if (kept < 0)
-    throw poplar::poplar_error("[poplin::convolution] needs truncation within the dimension; got " +
-                               std::to_string(side.truncation_lower) + " + " +
-                               std::to_string(side.truncation_upper) + " of " +
-                               std::to_string(size) + ". Truncate less.");
+    throw poplar_error("[poplin::convolution] needs truncation within the dimension; got " +
+                       std::to_string(side.truncation_lower) + " + " +
+                       std::to_string(side.truncation_upper) + " of " + std::to_string(size) +
+                       ". Truncate less.");
   const std::int64_t dilated = kept == 0 ? 0 : (kept - 1) * side.dilation + 1;
   Folded f{};
   f.size = kept;
@@ -40,8 +40,8 @@ std::int64_t kept(const AxisTransform::Output& out, std::int64_t full) {
 
 }  // namespace
 
-ipujax::engine::Attributes::Integers encode(const std::vector<AxisTransform>& axes) {
-  ipujax::engine::Attributes::Integers out;
+Attributes::Integers encode(const std::vector<AxisTransform>& axes) {
+  Attributes::Integers out;
   for (const auto& axis : axes) {
     for (const auto* side : {&axis.input, &axis.kernel})
       out.insert(out.end(), {side->truncation_lower, side->truncation_upper, side->dilation,
@@ -53,7 +53,7 @@ ipujax::engine::Attributes::Integers encode(const std::vector<AxisTransform>& ax
   return out;
 }
 
-std::vector<AxisTransform> decode(const ipujax::engine::Attributes::Integers& integers) {
+std::vector<AxisTransform> decode(const Attributes::Integers& integers) {
   std::vector<AxisTransform> axes(integers.size() / kIntegersPerAxis);
   const std::int64_t* p = integers.data();
   for (auto& axis : axes) {
@@ -67,9 +67,9 @@ std::vector<AxisTransform> decode(const ipujax::engine::Attributes::Integers& in
   return axes;
 }
 
-void check(const ipujax::engine::StepCheck& check, const ipujax::engine::OperandCheck& in,
-           const ipujax::engine::OperandCheck& weights, const ipujax::engine::OperandCheck& out) {
-  constexpr std::int64_t kMost = ipujax::engine::StepCheck::kMostElements;
+void checkAxes(const StepCheck& check, const OperandCheck& in, const OperandCheck& weights,
+               const OperandCheck& out) {
+  constexpr std::int64_t kMost = StepCheck::kMostElements;
   const auto isSize = [&](std::int64_t n) { return n >= 0 && n <= kMost; };
   const std::size_t num_axes = in->shape.size() - 3;
   const auto& integers = check.integers("axes", num_axes * kIntegersPerAxis);
@@ -150,4 +150,4 @@ std::vector<Axis> phases(const Axis& axis) {
   return result;
 }
 
-}  // namespace poplin::geometry
+}  // namespace ipujax::engine::convolution

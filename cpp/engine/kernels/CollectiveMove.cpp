@@ -3,16 +3,14 @@
 #include <set>
 #include <string>
 
+#include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/kernels/CollectiveGroups.hpp"
 #include "engine/kernels/Copy.hpp"
-#include "gcl/internal/Groups.hpp"
-#include "poplar/exceptions.hpp"
 
-namespace gcl {
+namespace ipujax::engine::collective {
 namespace {
 
-namespace engine = ipujax::engine;
-using engine::OperandDesc;
 using Pointers = std::span<std::byte* const>;
 
 /// One array, or slice of the first dimension of one, from replica to replica.
@@ -32,9 +30,9 @@ std::vector<std::int64_t> inner(const std::vector<std::int64_t>& dims) {
 ///   gather     output [member, ...] = the members' inputs
 ///   all_to_all output [i, ...] of member j = input [j, ...] of member i
 ///   permute    groups are pairs (from, to); replicas that receive nothing get zeros
-class MoveKernel final : public engine::CollectiveKernel {
+class MoveKernel final : public CollectiveKernel {
  public:
-  explicit MoveKernel(const engine::StepDesc& step)
+  explicit MoveKernel(const StepDesc& step)
       : in_(step.operands.at(0)),
         out_(step.operands.at(1)),
         groups_(groupsOf(step.attributes)),
@@ -48,11 +46,11 @@ class MoveKernel final : public engine::CollectiveKernel {
     num_replicas_ += transfers_.empty() ? 0 : 1;
   }
 
-  void meet(engine::RunContext& context, std::span<const Pointers> replicas) const override {
+  void meet(RunContext& context, std::span<const Pointers> replicas) const override {
     if (replicas.size() < num_replicas_) {
-      throw poplar::runtime_error("[gcl.move] needs " + std::to_string(num_replicas_) +
-                                  " replicas; got a run with " + std::to_string(replicas.size()) +
-                                  ". Run the program on as many as it was compiled for.");
+      throw runtime_error("[gcl.move] needs " + std::to_string(num_replicas_) +
+                          " replicas; got a run with " + std::to_string(replicas.size()) +
+                          ". Run the program on as many as it was compiled for.");
     }
     if (pattern_ == "permute") fillTheRest(replicas);
     const auto n = static_cast<std::int64_t>(transfers_.size());
@@ -74,7 +72,7 @@ class MoveKernel final : public engine::CollectiveKernel {
   static constexpr std::int64_t kGrainBytes = 1 << 18;
 
   /// Of one transfer; from one zero where `moves` is false.
-  engine::StridedCopy copyOf(bool moves) const {
+  StridedCopy copyOf(bool moves) const {
     const auto shape = slices_out_ ? inner(out_.shape) : out_.shape;
     const auto to = slices_out_ ? inner(out_.strides) : out_.strides;
     auto from = slices_in_ ? inner(in_.strides) : in_.strides;
@@ -121,25 +119,21 @@ class MoveKernel final : public engine::CollectiveKernel {
   std::string pattern_;
   bool slices_in_;
   bool slices_out_;
-  engine::StridedCopy copy_;
-  engine::StridedCopy zeros_;
+  StridedCopy copy_;
+  StridedCopy zeros_;
   std::vector<Transfer> transfers_;
   unsigned num_replicas_ = 0;
 };
 
-std::unique_ptr<engine::Kernel> makeMove(const engine::StepDesc& step) {
-  return std::make_unique<MoveKernel>(step);
-}
-
 /// One replica at most receives from a pair.
-void checkPairs(const engine::StepCheck& check, const Groups& groups) {
+void checkPairs(const StepCheck& check, const Groups& groups) {
   std::set<unsigned> receivers;
   for (const auto& pair : groups)
     check.need(pair.size() == 2 && receivers.insert(pair[1]).second,
                "pairs with different receivers");
 }
 
-void checkMove(engine::StepCheck& check) {
+void checkMove(StepCheck& check) {
   check.operands(2);
   const std::string& pattern = check.text("pattern", {"gather", "all_to_all", "permute"});
   const auto in = check.read(0);
@@ -158,7 +152,7 @@ void checkMove(engine::StepCheck& check) {
              "an output that fits its input");
   check.need(!slices_in || in.rank() > 0, "slices of its input");
 }
-const engine::RegisterKernel kMove{"gcl.move", makeMove, checkMove};
+const RegisterKernel kMove{"gcl.move", makeKernel<MoveKernel>, checkMove};
 
 }  // namespace
-}  // namespace gcl
+}  // namespace ipujax::engine::collective

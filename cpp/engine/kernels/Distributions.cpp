@@ -6,22 +6,16 @@
 #include <numbers>
 #include <vector>
 
+#include "engine/Errors.hpp"
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/kernels/CounterBits.hpp"
-#include "poplar/exceptions.hpp"
+#include "engine/kernels/ReduceLoops.hpp"
 
 /// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
-namespace poprand {
+namespace ipujax::engine {
 namespace {
-
-using ipujax::engine::ElementType;
-using ipujax::engine::Kernel;
-using ipujax::engine::OperandCheck;
-using ipujax::engine::RunContext;
-using ipujax::engine::StepCheck;
-using ipujax::engine::StepDesc;
 
 constexpr std::int64_t kCounters = 128;  // at a time: 512 elements
 constexpr std::int64_t kParallelCounters = 8 * 1024;
@@ -34,8 +28,7 @@ struct Stream {
   std::uint64_t high;
 
   void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n, std::uint32_t retry) const {
-    ipujax::engine::counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0],
-                                         key[1]);
+    counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0], key[1]);
   }
 };
 
@@ -94,7 +87,7 @@ struct Normal {
 
 void store(ElementType type, std::byte* out, std::int64_t i, double value) {
   if (type == ElementType::kHalf) {
-    const std::uint16_t half = ipujax::engine::floatToHalf(static_cast<float>(value));
+    const std::uint16_t half = floatToHalf(static_cast<float>(value));
     std::memcpy(out + 2 * i, &half, 2);
   } else if (type == ElementType::kFloat) {
     const auto single = static_cast<float>(value);
@@ -109,25 +102,11 @@ double load(ElementType type, const std::byte* in, std::int64_t i) {
   if (type == ElementType::kHalf) {
     std::uint16_t half;
     std::memcpy(&half, in + 2 * i, 2);
-    return ipujax::engine::halfToFloat(half);
+    return halfToFloat(half);
   }
   float single;
   std::memcpy(&single, in + 4 * i, 4);
   return single;
-}
-
-/// Runs fn(first element, four words of each block, number of elements) over all elements.
-template <class F>
-void eachBlock(RunContext& context, const Stream& stream, std::int64_t elements, const F& fn) {
-  const std::int64_t counters = (elements + 3) / 4;
-  context.pool.parallelFor(counters, kParallelCounters, [&](std::int64_t begin, std::int64_t end) {
-    std::uint32_t words[4 * kCounters];
-    for (std::int64_t at = begin; at < end; at += kCounters) {
-      const std::int64_t n = std::min(kCounters, end - at);
-      stream.words(words, static_cast<std::uint64_t>(at), n, 0);
-      fn(4 * at, words, std::min(4 * n, elements - 4 * at));
-    }
-  });
 }
 
 struct Common {
@@ -142,40 +121,53 @@ struct Common {
   bool hidden;
 };
 
-template <class Distribution>
-std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
-  return ipujax::engine::kernelOf(
+/// One element of the output, from the four words of its counter.
+struct Element {
+  const Stream& stream;
+  std::int64_t index;
+  const std::uint32_t* block;
+  int word() const { return static_cast<int>(index & 3); }
+};
+
+/// Operand 1 becomes value(element, pointers) everywhere.
+template <class Value>
+std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value) {
+  return kernelOf(
       [common = Common(step), value](RunContext& context, std::span<std::byte* const> p) {
         const Stream stream = openStream(p[0], common.hidden, common.modifier);
-        eachBlock(context, stream, common.elements,
-                  [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
-                    for (std::int64_t i = 0; i < n; ++i) {
-                      store(common.type, p[1], first + i,
-                            static_cast<double>(value(words + (i & ~3), static_cast<int>(i & 3))));
-                    }
-                  });
+        const std::int64_t counters = (common.elements + 3) / 4;
+        context.pool.parallelFor(
+            counters, kParallelCounters, [&](std::int64_t begin, std::int64_t end) {
+              std::uint32_t words[4 * kCounters];
+              for (std::int64_t at = begin; at < end; at += kCounters) {
+                const std::int64_t n = std::min(kCounters, end - at);
+                stream.words(words, static_cast<std::uint64_t>(at), n, 0);
+                const std::int64_t count = std::min(4 * n, common.elements - 4 * at);
+                for (std::int64_t i = 0; i < count; ++i) {
+                  const Element element{stream, 4 * at + i, words + (i & ~3)};
+                  store(common.type, p[1], element.index, static_cast<double>(value(element, p)));
+                }
+              }
+            });
       });
+}
+
+template <class Distribution>
+std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
+  return fillBy(step, [value](const Element& e, auto) { return value(e.block, e.word()); });
 }
 
 std::unique_ptr<Kernel> makeTruncated(const StepDesc& step, double mean, double deviation,
                                       double alpha) {
   constexpr std::uint32_t kTries = 64;
-  return ipujax::engine::kernelOf([common = Common(step), mean, deviation, alpha](
-                                      RunContext& context, std::span<std::byte* const> p) {
-    const Stream stream = openStream(p[0], common.hidden, common.modifier);
-    eachBlock(context, stream, common.elements,
-              [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; ++i) {
-                  double z = Normal::standard(words + (i & ~3), static_cast<int>(i & 3));
-                  std::uint32_t again[4];
-                  for (std::uint32_t r = 1; std::abs(z) > alpha && r < kTries; ++r) {
-                    stream.words(again, static_cast<std::uint64_t>((first + i) / 4), 1, r);
-                    z = Normal::standard(again, static_cast<int>(i & 3));
-                  }
-                  store(common.type, p[1], first + i,
-                        mean + deviation * std::clamp(z, -alpha, alpha));
-                }
-              });
+  return fillBy(step, [=](const Element& e, auto) {
+    double z = Normal::standard(e.block, e.word());
+    std::uint32_t again[4];
+    for (std::uint32_t r = 1; std::abs(z) > alpha && r < kTries; ++r) {
+      e.stream.words(again, static_cast<std::uint64_t>(e.index / 4), 1, r);
+      z = Normal::standard(again, e.word());
+    }
+    return mean + deviation * std::clamp(z, -alpha, alpha);
   });
 }
 
@@ -198,56 +190,39 @@ std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
   }
   if (kind == "normal") return fillWith(step, Normal{a, b});
   if (kind == "truncated_normal") return makeTruncated(step, a, b, step.attributes.real("alpha"));
-  throw poplar::poplar_error("[poprand] has no distribution '" + kind + "'. Rebuild the program.");
+  throw poplar_error("[poprand] has no distribution '" + kind + "'. Rebuild the program.");
 }
 
 /// Operands: seed, output, input. Kept elements are input * scale, rounded once.
 std::unique_ptr<Kernel> makeDropout(const StepDesc& step) {
   const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
   const double scale = step.attributes.real("scale");
-  return ipujax::engine::kernelOf([common = Common(step), threshold, scale](
-                                      RunContext& context, std::span<std::byte* const> p) {
-    const Stream stream = openStream(p[0], common.hidden, common.modifier);
-    eachBlock(context, stream, common.elements,
-              [&](std::int64_t first, const std::uint32_t* words, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; ++i) {
-                  const double kept =
-                      words[i] < threshold ? load(common.type, p[2], first + i) * scale : 0.0;
-                  store(common.type, p[1], first + i, kept);
-                }
-              });
+  return fillBy(step, [=, type = step.operands[1].type](const Element& e, auto p) {
+    return e.block[e.word()] < threshold ? load(type, p[2], e.index) * scale : 0.0;
   });
 }
 
 /// One choice for each element of a mask that broadcasts to the input: "mask_shape" has the input's
 /// rank, with 1 where it broadcasts.
 std::unique_ptr<Kernel> makeShapedDropout(const StepDesc& step) {
-  std::vector<std::int64_t> strides(step.operands[1].shape.size(), 0);
-  const auto shape = step.operands[1].shape;
+  const auto& shape = step.operands[1].shape;
   const auto& mask = step.attributes.integers("mask_shape");
+  std::vector<reduction::LoopDim> dims(shape.size());
   std::int64_t count = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    if (mask.at(d) != 1) strides[d] = count;
-    count *= mask[d];
-  }
+  for (std::size_t d = shape.size(); d-- > 0; count *= mask[d])
+    dims[d] = {shape[d], mask[d] == 1 ? 0 : count, 0};
   const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
   const double scale = step.attributes.real("scale");
-  return ipujax::engine::kernelOf([common = Common(step), shape, strides, count, threshold, scale](
-                                      RunContext&, std::span<std::byte* const> p) {
+  return kernelOf([common = Common(step), dims, count, threshold, scale](
+                      RunContext&, std::span<std::byte* const> p) {
     const Stream stream = openStream(p[0], common.hidden, common.modifier);
     std::vector<std::uint32_t> words(static_cast<std::size_t>((count + 3) / 4 * 4));
     stream.words(words.data(), 0, (count + 3) / 4, 0);
-    std::vector<std::int64_t> at(shape.size(), 0);
-    std::int64_t m = 0;
-    for (std::int64_t i = 0; i < common.elements; ++i) {
-      const bool keep = words[static_cast<std::size_t>(m)] < threshold;
+    if (common.elements == 0) return;  // an odometer counts from a first element
+    reduction::Odometer at(dims, 0);
+    for (std::int64_t i = 0; i < common.elements; ++i, at.next()) {
+      const bool keep = words[static_cast<std::size_t>(at.in)] < threshold;
       store(common.type, p[1], i, keep ? load(common.type, p[2], i) * scale : 0.0);
-      for (std::size_t d = shape.size(); d-- > 0;) {
-        m += strides[d];
-        if (++at[d] < shape[d]) break;
-        m -= strides[d] * shape[d];
-        at[d] = 0;
-      }
     }
   });
 }
@@ -255,7 +230,7 @@ std::unique_ptr<Kernel> makeShapedDropout(const StepDesc& step) {
 /// Operands: the user's seed, the hidden generator (write).
 std::unique_ptr<Kernel> makeSetSeed(const StepDesc& step) {
   const auto modifier = static_cast<std::uint32_t>(step.attributes.integer("modifier"));
-  return ipujax::engine::kernelOf([modifier](RunContext&, std::span<std::byte* const> p) {
+  return kernelOf([modifier](RunContext&, std::span<std::byte* const> p) {
     std::uint32_t words[4] = {0, 0, modifier, 0};
     std::memcpy(words, p[0], 8);
     std::memcpy(p[1], words, sizeof(words));
@@ -316,11 +291,10 @@ void checkSetSeed(StepCheck& check) {
   check.written(1).isOfBytes(4).isContiguous().hasElements(4);
 }
 
-const ipujax::engine::RegisterKernel kGenerate{"poprand.generate", makeGenerate, checkGenerate};
-const ipujax::engine::RegisterKernel kDropout{"poprand.dropout", makeDropout, checkDropout};
-const ipujax::engine::RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout,
-                                             checkShapedDropout};
-const ipujax::engine::RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed, checkSetSeed};
+const RegisterKernel kGenerate{"poprand.generate", makeGenerate, checkGenerate};
+const RegisterKernel kDropout{"poprand.dropout", makeDropout, checkDropout};
+const RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout, checkShapedDropout};
+const RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed, checkSetSeed};
 
 }  // namespace
-}  // namespace poprand
+}  // namespace ipujax::engine

@@ -1,12 +1,10 @@
-#include "poplin/internal/ConvSubproblem.hpp"
+#include "engine/kernels/ConvSubproblem.hpp"
 
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Arithmetic.hpp"
 
-namespace poplin::host {
+namespace ipujax::engine::convolution {
 namespace {
-
-namespace blas = ipujax::engine::blas;
 
 /// A group this small fills no panel of columns.
 constexpr std::int64_t kFewChannels = 32;
@@ -59,7 +57,7 @@ Subproblem simplified(Subproblem p) {
 }
 
 template <class M>
-void runAs(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
+void runAs(ThreadPool& pool, const Subproblem& problem) {
   const bool large_kernel = problem.taps() > 2 * problem.positions();
   // In a gradient of weights the batch has the part of the input channels.
   const std::int64_t channels = large_kernel ? problem.batch : problem.in_channels;
@@ -73,10 +71,10 @@ void runAs(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
 
 }  // namespace
 
-void run(ipujax::engine::ThreadPool& pool, const Subproblem& problem) {
+void run(ThreadPool& pool, const Subproblem& problem) {
   if (problem.batch * problem.groups * problem.out_channels * problem.positions() == 0) return;
   blas::withArithmetic(blas::arithmeticOf(problem.in.type, problem.weights.type, problem.out.type),
                        [&]<class M>(M) { runAs<M>(pool, problem); });
 }
 
-}  // namespace poplin::host
+}  // namespace ipujax::engine::convolution
