@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
-FOLDERS = ("cpp", "ipujax", "xla_plugin", "tests/cases", "tests/ops")
+FOLDERS = ("cpp", "ipujax", "xla_plugin", "tests/cases", "tests/compiler")
 
 
 class Tree:

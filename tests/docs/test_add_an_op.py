@@ -20,7 +20,7 @@ WITHOUT = """
 import jax
 import numpy as np
 from jax import lax
-from tests.ops import test_cases, test_gate
+from tests.compiler.rules import test_cases, test_gate
 
 assert test_gate.dialect_ops() - set(test_gate.TRAITS) == {"@OP@"}
 assert "@CASE@" not in {case.name for case in test_cases.CASES}
@@ -34,7 +34,7 @@ else:
 
 #: After it is added the gate is content, and the case passes.
 WITH = """
-from tests.ops import test_gate
+from tests.compiler.rules import test_gate
 
 test_gate.test_each_op_of_the_dialect_has_a_row_and_no_other_has()
 test_gate.test_each_op_has_a_rule_or_a_reason_to_have_none()
@@ -42,7 +42,7 @@ test_gate.test_each_op_is_divided_over_devices_or_has_a_reason_not_to_be()
 """
 
 CASE = """
-from tests.ops import test_cases
+from tests.compiler.rules import test_cases
 
 (case,) = (case for case in test_cases.CASES if case.name == "@CASE@")
 for run in case.runs:

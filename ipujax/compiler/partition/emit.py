@@ -1,4 +1,4 @@
-"""Writes StableHLO ops into the module: the collectives and what deals by device number."""
+"""Writes StableHLO ops into the module: collectives, and values that depend on the device."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Local shapes: the global program, with a layout for every value, becomes one device's program.
 
-Ops are changed where they stand: operands are brought into the layouts that the op's rule asks
-for, result types become those of blocks. What a value really is follows from the rules, not from
-Shardy's attributes, which only say what is wanted: so a rule that can do less than what Shardy
-assumed costs time, never numbers.
+Ops are changed in place: operands are converted to the layouts that the op's rule requires, and
+result types become those of blocks. How a value is actually sharded follows from the rules;
+Shardy's attributes are only requests. So a rule that supports less than Shardy assumed costs time,
+but never changes results.
 
     %1 = dot_general %x, %w {sdy.sharding = [{"a"}, {}]} : (8x8, 8x4) -> 8x4       before
     %1 = dot_general %x, %w : (4x8, 8x4) -> 4x4                                    after
@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 
 from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.emit import Emitter, tensor_type
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, dims_of, is_even
+from ipujax.compiler.partition.mesh import Layout, Mesh, Shape, SubAxes, dims_of, is_even
 from ipujax.compiler.partition.reshard import reshard
 from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
 from ipujax.compiler.reader import TERMINATORS
@@ -56,15 +56,15 @@ def localises(*kinds: str, always: bool = False) -> Callable[[Rule], Rule]:
 
 
 class Partial(NamedTuple):
-    """What is still to be combined over the devices that differ in `digits`."""
+    """What is still to be combined over the devices that differ in `axes`."""
 
     mesh: Mesh
-    digits: Digits
+    axes: SubAxes
     kind: str
 
 
 class Info(NamedTuple):
-    """What a value is: the whole tensor's shape, how it is dealt, what is still to be combined."""
+    """Of a value: the whole tensor's shape, how it is sharded, what is still to be combined."""
 
     shape: Shape
     layout: Layout | None
@@ -242,7 +242,7 @@ class Localiser:
     def _combine(self, value: Any, info: Info, partial: Partial, target: Layout | None) -> Any:
         """All-reduces, or reduce-scatters where the devices then keep a block only."""
         scattered = _scattered(info, partial, target)
-        groups = partial.mesh.groups(partial.digits)
+        groups = partial.mesh.groups(partial.axes)
         if scattered is not None:
             return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
         made = self.emit.all_reduce(value, partial.kind, groups)
@@ -280,7 +280,7 @@ class Localiser:
         ]
 
     def is_whole(self, operation: Any) -> bool:
-        """Whether neither operands nor results are dealt: then there is nothing to do."""
+        """Whether neither operands nor results are sharded: then there is nothing to do."""
         if SHARDING in operation.attributes and any(self.declared(operation)):
             return False
         infos = self._infos
@@ -294,22 +294,23 @@ class Localiser:
 
 
 def replicate(localiser: Localiser, operation: Any) -> None:
-    """The rule of ops that have no other: whole operands, whole results, on every device."""
+    """The rule of ops that have no other: every device works on whole tensors."""
     localiser.require_each(operation, [None] * len(operation.operands))
     for region in operation.regions:
         localiser.whole_captures(region)
 
 
 def shape_of(value: Any) -> Shape:
-    """The shape in the value's type; () for what is no tensor."""
+    """The shape in the value's type; () where it is not a tensor."""
     shape = getattr(value.type, "shape", None)
     return tuple(shape) if shape is not None else ()
 
 
 def _scattered(info: Info, partial: Partial, target: Layout | None) -> int | None:
-    """The dimension along which `target` deals what is to be combined, and differs in no other.
+    """The dimension along which `target` shards what is to be combined, and differs in no other.
 
-    Blocks with padding are no parts of larger blocks, so they are none of this.
+    None where there is no such dimension, or its blocks have padding: they are not parts of
+    larger blocks.
     """
     if target is None or target.mesh is not partial.mesh or 0 in info.shape:
         return None
@@ -318,7 +319,7 @@ def _scattered(info: Info, partial: Partial, target: Layout | None) -> int | Non
     for dim, (old, new) in enumerate(zip(have, target.dims, strict=True)):
         if old == new:
             continue
-        if found is not None or new != (*old, *partial.digits):
+        if found is not None or new != (*old, *partial.axes):
             return None
         if not is_even(info.shape[dim], new):
             return None

@@ -35,7 +35,7 @@ def choice(localiser: Localiser, operation: Any) -> None:
 
 @localises("sdy.manual_computation", always=True)
 def manual_computation(localiser: Localiser, operation: Any) -> None:
-    """The body takes the place of the op. Inside, axes that are not manual may still be dealt."""
+    """The body takes the place of the op. Inside, axes that are not manual may still be sharded."""
     shardings, outer = localiser.shardings, localiser.manual
     attributes = operation.attributes
     block = operation.regions[0].blocks[0]
@@ -64,7 +64,7 @@ def manual_computation(localiser: Localiser, operation: Any) -> None:
 def _inside(layout: Layout | None, manual: frozenset[str]) -> Layout | None:
     if layout is None:
         return None
-    dims = (tuple(d for d in digits if d.axis not in manual) for digits in layout.dims)
+    dims = (tuple(d for d in axes if d.name not in manual) for axes in layout.dims)
     return layout_of(layout.mesh, dims)
 
 

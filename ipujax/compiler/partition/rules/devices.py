@@ -127,7 +127,7 @@ def _alike(localiser: Localiser) -> np.ndarray:
         return np.arange(localiser.num_devices)[None]
     for mesh in localiser.shardings.meshes():
         if localiser.manual <= {name for name, _ in mesh.axes}:
-            free = tuple(d for d in mesh.all_digits() if d.axis not in localiser.manual)
+            free = tuple(d for d in mesh.all_sub_axes() if d.name not in localiser.manual)
             return mesh.groups(free)
     return np.arange(localiser.num_devices)[:, None]
 

@@ -15,8 +15,8 @@ from ipujax import jax_compat
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules import collectives
 from ipujax.compiler.rules.registry import RULES
-from tests.ops.local_program import NUM_DEVICES, compiled, module_of, run
-from tests.ops.test_gate import COLLECTIVES
+from tests.compiler.rules.local_program import NUM_DEVICES, compiled, module_of, run
+from tests.compiler.rules.test_gate import COLLECTIVES
 
 Arrays = list[np.ndarray]
 Groups = list[list[int]]

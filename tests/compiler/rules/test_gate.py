@@ -19,13 +19,13 @@ from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.op_page import op_table
 from ipujax.compiler.rules.registry import RULES, rule
-from tests.ops.test_cases import CASES, prepared
+from tests.compiler.rules.test_cases import CASES, prepared
 
 #: Names that the compiler makes itself; no program holds them.
 OWN = {"fused", "bitcast", "raise_if"}
 #: Rules for what JAX only makes inside larger programs, or never: tested elsewhere in tests/.
 TESTED_ELSEWHERE = {"custom_call", "create_token", "after_all", "if", "map", "rng"}
-#: Rules for programs over several devices: tests/ops/test_collectives.py.
+#: Rules for programs over several devices: tests/compiler/rules/test_collectives.py.
 COLLECTIVES = {
     "all_gather",
     "all_reduce",

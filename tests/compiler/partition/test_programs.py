@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from tests.cases.sharded import CASES, ShardedCase
-from tests.compiler.sharded_oracle import compare
+from tests.compiler.partition.sharded_oracle import compare
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
