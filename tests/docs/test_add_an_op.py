@@ -32,7 +32,7 @@ else:
     raise AssertionError("@OP@ is not refused")
 """
 
-#: After it is added the gate is content, and the case passes.
+#: After it is added the gate and the case pass.
 WITH = """
 from tests.compiler.rules import test_gate
 
@@ -57,7 +57,7 @@ def blocks_of(section: int) -> list[tuple[str, str, str]]:
 
 
 def change(path: Path, diff: str, undo: bool = False) -> None:
-    """Puts lines with a plus behind the line shown before them, or takes them out again."""
+    """Adds the lines with a plus after the line shown before them, or removes them again."""
     lines = path.read_text().splitlines()
     at = 0
     for line in diff.splitlines():
@@ -79,7 +79,7 @@ def run_in(run_python: Any, tree: Tree, name: str) -> None:
 
 
 def follow(run_python: Any, tree: Tree, section: int) -> None:
-    """Writes each block to the file that it names, and runs those that stand in no folder."""
+    """Writes each block to the file that it names, and runs the scripts, which are in no folder."""
     for kind, name, text in blocks_of(section):
         if kind == "diff":
             change(tree.root / name, text)
@@ -109,30 +109,39 @@ def test_a_stablehlo_op_is_added_in_two_files(
     assert tree.changed() == []
 
 
-def test_a_custom_call_is_added_in_one_file(run_python: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("section", "files", "case"),
+    [
+        pytest.param(3, ["ipujax/compiler/rules/column_cholesky.py"], "", id="custom-call"),
+        pytest.param(
+            4,
+            [
+                "cpp/engine/expr/ElementwiseOps.def",
+                "ipujax/compiler/rules/elementwise.py",
+                "tests/cases/elementwise.py",
+            ],
+            "softsign",
+            id="elementwise-operation",
+            marks=pytest.mark.rebuild,
+        ),
+        pytest.param(
+            5,
+            [
+                "cpp/bindings/bind_move.cpp",
+                "cpp/popops/RunningSum.cpp",
+                "cpp/popops/RunningSum.hpp",
+            ],
+            "",
+            id="poplibs-function",
+        ),
+    ],
+)
+def test_a_section_changes_only_the_files_it_names(
+    run_python: Any, tmp_path: Path, section: int, files: list[str], case: str
+) -> None:
     tree = Tree(tmp_path)
-    follow(run_python, tree, 3)
-    assert tree.changed() == ["ipujax/compiler/rules/column_cholesky.py"]
-
-
-@pytest.mark.rebuild
-def test_an_elementwise_operation_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
-    follow(run_python, tree, 4)
-    assert tree.changed() == [
-        "cpp/engine/expr/ElementwiseOps.def",
-        "ipujax/compiler/rules/elementwise.py",
-        "tests/cases/elementwise.py",
-    ]
-    tree.write("case.py", CASE.replace("@CASE@", "softsign"))
-    run_in(run_python, tree, "case.py")
-
-
-def test_a_poplibs_function_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
-    follow(run_python, tree, 5)
-    assert tree.changed() == [
-        "cpp/bindings/bind_move.cpp",
-        "cpp/popops/RunningSum.cpp",
-        "cpp/popops/RunningSum.hpp",
-    ]
+    follow(run_python, tree, section)
+    assert tree.changed() == files
+    if case:
+        tree.write("case.py", CASE.replace("@CASE@", case))
+        run_in(run_python, tree, "case.py")

@@ -50,7 +50,7 @@ class _Checker(Rewriter):
         self.ops.append(op)
         for result in op.results:
             if result.dtype in FLOATS:
-                self._check(op, result, [kind.strip() for kind in kinds.split(",")])
+                self._check(op, result, kinds.split(","))
         return op.results
 
     def _check(self, op: Op, result: Value, kinds: list[str]) -> None:

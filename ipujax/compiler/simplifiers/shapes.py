@@ -164,7 +164,7 @@ def _bitcast(w: Writer, op: Op) -> list[Value] | None:
 def _iota(w: Writer, op: Op) -> list[Value] | None:
     result, axis = op.results[0], op.attrs["iota_dimension"]
     length = result.shape[axis]
-    if result.num_elements <= 1:
+    if length <= 1 or result.num_elements == 0:
         return [splat(np.zeros((), DTYPES[result.dtype].numpy), result.shape, result.dtype)]
     if length > MAX_FOLDED_ELEMENTS:
         return None
