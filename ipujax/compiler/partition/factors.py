@@ -50,7 +50,7 @@ class Factors:
     fills: Sequence[Fill] | None = None
 
     def combined(self, axes: dict[int, SubAxes]) -> SubAxes:
-        """What the devices differ in whose results are combined."""
+        """The axes over whose devices results are combined."""
         return tuple(d for f in sorted(self.reduced) for d in axes.get(f, ()))
 
 
@@ -77,7 +77,7 @@ def localise(
 
 
 def localise_beside(localiser: Localiser, operation: Any, whole: Iterable[int]) -> None:
-    """Makes an op local whose tensors have the same dimensions; those of `whole` stay whole."""
+    """Makes an op local whose tensors have the same dimensions, of which `whole` stay whole."""
     stays = set(whole)
     rank = len(localiser.shape(operation.results[0]))
     dims: Dims = tuple(None if d in stays else d for d in range(rank))
@@ -86,7 +86,7 @@ def localise_beside(localiser: Localiser, operation: Any, whole: Iterable[int]) 
 
 
 def no_factors(shape: Shape) -> list[int | None]:
-    """No factor for any dimension, so far."""
+    """No factor for any dimension yet."""
     return [None] * len(shape)
 
 
@@ -115,7 +115,7 @@ def bring_operands(
     mesh: Mesh | None,
     axes: dict[int, SubAxes],
 ) -> None:
-    """Brings the operands into the layouts of their factors, and fills padding that would count."""
+    """Converts the operands to the layouts of their factors, and fills padding that matters."""
     for index, dims in enumerate(factors.operands):
         localiser.require(operation, index, sharded(mesh, dims, axes))
         fill = factors.fills[index] if factors.fills is not None else None

@@ -117,7 +117,7 @@ class Localiser:
         rule(self, operation)
 
     def finish(self) -> None:
-        """Takes out ops that only named values anew; the last ones first, so none is needed."""
+        """Erases ops that only renamed values; the last ones first, so that none has users."""
         for operation, values, arguments in reversed(self._renamed):
             for result, value in zip(operation.results, values, strict=True):
                 result.replace_all_uses_with(value)
@@ -143,7 +143,7 @@ class Localiser:
         return info.shape if info is not None else shape_of(value)
 
     def set(self, value: Any, layout: Layout | None, partial: Partial | None = None) -> None:
-        """Says what a value of still global type is, and gives it the type of its block."""
+        """Records what a value of global type is, and gives it the type of its block."""
         if layout is None and partial is None:
             return
         shape = shape_of(value)
@@ -157,12 +157,12 @@ class Localiser:
             self.set(value, layout)
 
     def adopt(self, value: Any, info: Info | None) -> None:
-        """Says what a value is whose type is local already."""
+        """Records what a value of local type is."""
         if info is not None and (info.layout is not None or info.partial is not None):
             self._infos[value] = info
 
     def rename(self, operation: Any, values: Sequence[Any]) -> None:
-        """The results of the op are these values; the op goes when all is done."""
+        """The results of the op are these values; the op is erased at the end."""
         for result, value in zip(operation.results, values, strict=True):
             self.adopt(result, self._infos.get(value))
             if result.type != value.type:
@@ -170,7 +170,7 @@ class Localiser:
         self._renamed.append((operation, list(values), []))
 
     def splice(self, operation: Any, block: Any) -> None:
-        """The ops of the block take the op's place; infos of results are set already."""
+        """The ops of the block replace the op; infos of results are set already."""
         *ops, terminator = [op.operation for op in block.operations]
         for op in ops:
             op.move_before(operation)
@@ -184,7 +184,7 @@ class Localiser:
         layout: Layout | None,
         partial: Partial | None = None,
     ) -> None:
-        """Another value, of local type, takes the place of the op's only result."""
+        """Another value, of local type, replaces the op's only result."""
         result = operation.results[0]
         self.adopt(value, Info(shape_of(result), layout, partial))
         result.replace_all_uses_with(value)
@@ -222,7 +222,7 @@ class Localiser:
         return made
 
     def _again(self, value: Any, info: Info, target: Layout | None) -> Any:
-        """One number everywhere is written once more, in the other shape; None for other values."""
+        """A splat is written once more, in the other shape; None for other values."""
         owner = value.owner
         if isinstance(owner, ir.Block):
             return None
@@ -240,7 +240,7 @@ class Localiser:
         return self.emit.resplat(owner.attributes["value"], shape)
 
     def _combine(self, value: Any, info: Info, partial: Partial, target: Layout | None) -> Any:
-        """All-reduces, or reduce-scatters where the devices then keep a block only."""
+        """All-reduces, or reduce-scatters where each device then keeps only a block."""
         scattered = _scattered(info, partial, target)
         groups = partial.mesh.groups(partial.axes)
         if scattered is not None:
@@ -249,19 +249,19 @@ class Localiser:
         return reshard(self.emit, made, info.shape, info.layout, target)
 
     def require(self, operation: Any, index: int, target: Layout | None) -> None:
-        """Brings an operand into a layout."""
+        """Converts an operand to a layout."""
         value = operation.operands[index]
         made = self.take_as(value, target)
         if made is not value:
             operation.operands[index] = made
 
     def require_each(self, operation: Any, targets: Sequence[Layout | None]) -> None:
-        """Brings the first operands into these layouts."""
+        """Converts the first operands to these layouts."""
         for index, target in enumerate(targets):
             self.require(operation, index, target)
 
     def put(self, operation: Any, index: int, value: Any) -> None:
-        """Another value of the same layout takes an operand's place."""
+        """Replaces an operand by another value of the same layout."""
         self.adopt(value, self.info(operation.operands[index]))
         operation.operands[index] = value
 
@@ -287,7 +287,7 @@ class Localiser:
         return not any(value in infos for value in operation.operands)
 
     def whole_captures(self, region: Any) -> None:
-        """Makes whole what the ops of a reducer or comparator take from outside."""
+        """Makes outside values whole that the ops of a reducer or comparator use."""
         for block in region.blocks:
             for op in block.operations:
                 self.require_each(op.operation, [None] * len(op.operation.operands))

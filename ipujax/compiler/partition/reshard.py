@@ -22,7 +22,7 @@ from ipujax.compiler.partition.mesh import (
 def reshard(
     emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
 ) -> Any:
-    """Writes what turns this device's block of `source` into its block of `target`.
+    """Writes the ops that turn this device's block of `source` into its block of `target`.
 
     Args:
         value: the block that the device has.
@@ -47,7 +47,7 @@ def reshard(
 
 
 def _without_uneven(shape: Shape, layout: Layout | None, other: Layout | None) -> Layout | None:
-    """The layout with those dimensions whole that differ from `other`'s and have padding in one."""
+    """The layout without dimensions that differ from `other`'s and have padding in either."""
     if layout is None:
         return None
     others = dims_of(other, len(shape))
@@ -73,7 +73,7 @@ def _move(
     if moved is not None:
         split, concat, axes = moved
         return emit.all_to_all(value, split, concat, source.mesh.groups(axes))
-    # Blocks are cut first where that can be: then less is sent.
+    # Blocks are cut first where possible: then less is sent.
     cut = _cut_first(source, target)
     if cut != source:
         value = take_block(emit, value, shape, source, cut)
@@ -85,7 +85,7 @@ def _move(
 def take_block(
     emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
 ) -> Any:
-    """Cuts the device's block of `target` out of its block of `source`, which holds it."""
+    """Cuts the device's block of `target` out of its block of `source`, which contains it."""
     if target is None or source == target:
         return value
     rank = len(target.dims)

@@ -14,7 +14,7 @@ from ipujax.compiler.partition.mesh import Mesh, Shape, SubAxes, block_size
 
 
 def can_shift(operation: Any, indices: int) -> bool:
-    """Whether places in a block can be computed in the indices' type, and zeros be added."""
+    """Whether places in a block can be computed in the indices' type, and zeros added."""
     element = operation.operands[indices].type.element_type
     values = operation.results[0].type.element_type
     return (
@@ -40,7 +40,7 @@ def is_inside(emit: Emitter, places: Any, size: int, others: Any) -> Any:
 def zero_outside(
     localiser: Localiser, operation: Any, inside: Any, dims: Sequence[int] | None = None
 ) -> None:
-    """What the op, which is local, took where it is not `inside` becomes zero.
+    """Sets elements of the op's local result to zero where they are not `inside`.
 
     Args:
         dims: the dimensions of the result that those of `inside` are; None for a scalar.

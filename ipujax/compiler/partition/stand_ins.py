@@ -1,4 +1,4 @@
-"""Composites that have a rule of their own, taken through Shardy, which knows none of them.
+"""Composites with rules, renamed for propagation: Shardy does not know them.
 
 %1 = composite "chlo.erf" %0 {decomposition = @erf_impl}                             before
 %1 = custom_call @chlo.erf(%0) {sdy.sharding_rule = ([i, j])->([i, j])}       for Shardy

@@ -1,4 +1,4 @@
-"""Ends the program where an operation raises a floating-point exception that users asked for.
+"""Ends the program where an operation raises a floating-point exception that is enabled.
 
 Before:  %1 = log(%0)      After:  %1 = log(%0)
                                    %2 = compare(%1, inf) ... and(is_finite(%0)) ...

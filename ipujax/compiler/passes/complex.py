@@ -155,7 +155,7 @@ class _Splitter(Legaliser):
             self._each_part(op)
         elif op.traits.complex == "pairs":
             self._paired(op)
-        elif op.traits.complex == "pairs told":
+        elif op.traits.complex == "marked pairs":
             self._told(op)
         elif op.name in FORMULAS:
             self._formula(op)
@@ -173,7 +173,7 @@ class _Splitter(Legaliser):
     # Kinds of ops --------------------------------------------------------------------------------
 
     def real(self, op: Op, operands: list[Value], regions: list[Block] | None = None) -> Value:
-        """One real op that does what `op` does; it gives a part of its first result."""
+        """One real op like `op`; returns a part of its first result."""
         result = op.results[0]
         dtype = PARTS.get(result.dtype, result.dtype)
         return self.op(
@@ -184,7 +184,7 @@ class _Splitter(Legaliser):
         return [self.of(v)[part] if _is_complex(v) else v for v in values]
 
     def _each_part(self, op: Op) -> None:
-        """One op for each part; a body adds, for which there are faster ways than for any body."""
+        """One op for each part; a body that adds is faster than a general one."""
         dtype = PARTS[op.results[0].dtype]
         re, im = (
             self.real(

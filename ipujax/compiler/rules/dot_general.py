@@ -33,7 +33,7 @@ class GroupedShape:
 
 
 def grouped_shape(op: Op) -> GroupedShape:
-    """How a dot_general is seen as one grouped matrix product."""
+    """A dot_general as one grouped matrix product."""
     lhs, rhs = (value.shape for value in op.operands)
     numbers = op.attrs["dot_dimension_numbers"]
     left_batch, left_inner = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipujax._poplar._poplar.poplar import Tensor
     from ipujax.compiler.rules.builder import Builder
 
-#: A rule gives one tensor for each result of the op, and None for a token.
+#: A rule returns one tensor for each result of the op, and None for a token.
 Rule: TypeAlias = "Callable[[Builder, Op], Sequence[Tensor | None]]"
 
 RULES: dict[str, Rule] = {}

@@ -1,4 +1,4 @@
-"""Control flow, and the computations whose bodies are local already."""
+"""Control flow, and computations whose bodies are local already."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipujax.compiler.partition.mesh import Layout, layout_of
 
 @localises("while", always=True)
 def while_(localiser: Localiser, operation: Any) -> None:
-    """What is carried keeps its layout from one turn to the next."""
+    """Carries keep their layout from one iteration to the next."""
     carried = localiser.declared(operation)
     localiser.require_each(operation, carried)
     condition, body = (region.blocks[0] for region in operation.regions)

@@ -28,7 +28,7 @@ from ipujax.errors import CallbackError
     always=True,
 )
 def reshard_to(localiser: Localiser, operation: Any) -> None:
-    """sdy.reshard and sdy's collectives say what layout they end in; that is all that counts."""
+    """sdy.reshard and sdy's collectives say what layout they end in; nothing else matters."""
     attributes = operation.attributes
     name = "out_sharding" if "out_sharding" in attributes else "sharding"
     value = operation.operands[0]
@@ -112,7 +112,7 @@ def inspect_sharding(localiser: Localiser, operation: Any) -> None:
 
 @localises("rng", always=True)
 def rng(localiser: Localiser, operation: Any) -> None:
-    """Each device would draw its own numbers: all take those of the first."""
+    """Each device would draw its own numbers, so all take those of the first."""
     replicate(localiser, operation)
     groups = _alike(localiser)
     if groups.shape[1] > 1:

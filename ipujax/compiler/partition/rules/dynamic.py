@@ -1,7 +1,7 @@
-"""Slices that begin where numbers say that are known when the program runs.
+"""Slices whose starts are known at run time only.
 
 Along a sharded dimension of which one element is taken, the device that has it takes it, and the
-others zeros; only the device that has it changes it.
+others take zeros; only the device that has it changes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ipujax.compiler.partition.shift import can_shift, is_inside, zero_outside
 
 @localises("dynamic_slice")
 def dynamic_slice(localiser: Localiser, operation: Any) -> None:
-    """A dimension that is taken whole can be sharded: it begins at 0 whatever the start says."""
+    """A dimension that is taken whole can be sharded: it begins at 0 whatever the start is."""
     shape = localiser.shape(operation.operands[0])
     taken = localiser.shape(operation.results[0])
     whole = kept(shape, taken)
@@ -60,7 +60,7 @@ def dynamic_update_slice(localiser: Localiser, operation: Any) -> None:
         inside = _shift(localiser, operation, 2, shape, shifted, mesh, axes)
         for index in (0, 1):
             localiser.require(operation, index, sharded(mesh, factors.operands[index], axes))
-        # What was there is written again: so the array is still changed where it is.
+        # Other devices write the old elements again, so the array is still changed in place.
         array, new, *places = operation.operands
         old = localiser.emit.dynamic_slice(array, places, list(new.type.shape))
         localiser.put(operation, 1, localiser.emit.select(inside, new, old))

@@ -1,4 +1,4 @@
-"""gather: in blocks, where indices are sharded, or what they look up."""
+"""gather: in blocks, where the indices or the operand are sharded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def gather(localiser: Localiser, operation: Any) -> None:
     pairs = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
     for d, batch in pairs:
         operand[d] = indices[batch]
-    # Looking up in a block and adding up sends results; joining the blocks sends the operand.
+    # Looking up in a block and adding sends results; joining the blocks sends the operand.
     looked_up: list[int] = []
     if math.prod(result_shape) <= math.prod(shape) and can_shift(operation, 1):
         looked_up = [d for d in numbers.start_index_map if d in numbers.collapsed_slice_dims]

@@ -1,4 +1,4 @@
-"""Products and reductions: dimensions that vanish are combined over the devices."""
+"""Products and reductions: reduced dimensions are combined over the devices."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def reduce(localiser: Localiser, operation: Any) -> None:
 
 
 def _starts(localiser: Localiser, operation: Any) -> Sequence[Fill]:
-    """A reduction's start values change nothing where they are combined in once more."""
+    """A reduction's start values as fills: they are neutral, so they may be combined once more."""
     inputs = len(operation.results)
     starts = [localiser.take_as(value, None) for value in list(operation.operands)[inputs:]]
     return [*starts, *[None] * inputs]
@@ -168,7 +168,7 @@ def combiner_of(region: Any) -> str | None:
 
 
 def is_neutral(value: Any, kind: str) -> bool:
-    """Whether a value is a constant that changes nothing where it is combined in."""
+    """Whether a value is a constant that is neutral for the op."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return False

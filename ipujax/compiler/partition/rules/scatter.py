@@ -1,4 +1,4 @@
-"""scatter: in blocks, where updates are sharded, or what they go into."""
+"""scatter: in blocks, where the updates or the operand are sharded."""
 
 from __future__ import annotations
 

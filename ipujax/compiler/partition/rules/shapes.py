@@ -97,7 +97,7 @@ def iota(localiser: Localiser, operation: Any) -> None:
 
 @localises("constant", "sdy.constant", always=True)
 def constant(localiser: Localiser, operation: Any) -> None:
-    """One number everywhere is written in the block's shape; other constants stay whole."""
+    """A splat is written in the block's shape; other constants stay whole."""
     result = operation.results[0]
     (layout,) = localiser.declared(operation)
     if isinstance(result.type.element_type, ir.ComplexType):
@@ -117,7 +117,7 @@ def constant(localiser: Localiser, operation: Any) -> None:
 
 
 def _respell(localiser: Localiser, operation: Any) -> None:
-    """By its text: the bindings cannot hand over attributes of complex numbers."""
+    """By its text: the bindings cannot read attributes of complex numbers."""
     text = operation.get_asm(print_generic_op_form=True, use_local_scope=True)
     named = text.split(" = ", 1)[1].replace('"sdy.constant"', '"stablehlo.constant"', 1)
     made = ir.Operation.parse(named)
