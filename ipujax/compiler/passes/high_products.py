@@ -54,6 +54,6 @@ def _high_word(x: Term, y: Term) -> Term:
     carry = (a0 * b0 >> 16) + (middle & 0xFFFF) + a0 * b1
     high = a1 * b1 + (middle >> 16) + (carry >> 16)
     if x.dtype == "i32":
-        # As unsigned, a negative factor is 2**32 too large: subtract the other one from the high word.
+        # As unsigned, a negative factor is 2**32 too large: the other one is subtracted once.
         high = high - where(x < 0, b, 0) - where(y < 0, a, 0)
     return high
