@@ -15,7 +15,10 @@ using ipujax::engine::Image;
 void Executable::serialize(std::ostream& out) const {
   const std::string bytes = image_->serialise();
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!out) throw poplar_error("[Executable::serialize] could not write the stream");
+  if (!out)
+    throw poplar_error(
+        "[Executable::serialize] needs a stream that can be written; got an error. Check the file "
+        "and the disk.");
 }
 
 Executable Executable::deserialize(std::istream& in) {

@@ -127,7 +127,8 @@ Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, con
       throw poplar::poplar_error(
           "[popops::createSliceableTensor] needs each sliced dimension once and within the shape; "
           "got dimension " +
-          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) + " shape.");
+          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) +
+          " shape. Name each dimension once.");
     }
     order.push_back(static_cast<unsigned>(d));
     sliced *= shape[d];
@@ -290,8 +291,8 @@ SlicePlan embedding::plan(const poplar::Graph& /*graph*/, const poplar::Type& /*
                                        "indicesAreSorted",    "partialType"};
   for (const auto& [name, value] : options) {
     if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
-      throw poplar::invalid_option("[popops::embedding::plan] has no option '" + std::string(name) +
-                                   "'. See the header for those it has.");
+      throw poplar::invalid_option("[popops::embedding::plan] needs options it knows; got '" +
+                                   std::string(name) + "'. Use those that the header lists.");
     }
   }
   return {numEntries, outputSize,

@@ -37,7 +37,8 @@ void checkSeed(const Tensor& seed) {
   if (seed.rank() == 1 && seed.numElements() == 2 && seed.elementType() == poplar::UNSIGNED_INT)
     return;
   throw poplar::poplar_error("[poprand] needs a seed of two UNSIGNED_INT; got " +
-                             seed.shapeToString() + " of " + seed.elementType().toString() + ".");
+                             seed.shapeToString() + " of " + seed.elementType().toString() +
+                             ". Reshape or cast it.");
 }
 
 void addSeed(Graph& graph, StepSpec& step, const Tensor* seed, std::uint32_t modifier) {
@@ -211,7 +212,7 @@ Tensor shapedDropout(Graph& graph, const Tensor* seed, std::uint32_t seedModifie
     if (!fits) {
       throw poplar::poplar_error("[poprand::shapedDropout] needs a reference that broadcasts to " +
                                  input.shapeToString() + "; got " + reference.shapeToString() +
-                                 ".");
+                                 ". Use sizes that agree or are 1.");
     }
     mask[at] = static_cast<std::int64_t>(reference.dim(d));
   }
