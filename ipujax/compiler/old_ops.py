@@ -210,7 +210,7 @@ def _batch_norm_grad(w: Writer, op: Op) -> list[Value]:
 #: Writes the ops that define an op; returns the values that replace its results.
 Definition = Callable[[Writer, Op], list[Value] | None]
 
-#: Each old op: what it becomes, for the generated table, and how.
+#: For each old op: the name of what it becomes, for the generated table, and its definition.
 OLD_OPS: dict[str, tuple[str, Definition]] = {
     "batch_norm_grad": ("arithmetic and reductions", _batch_norm_grad),
     "batch_norm_inference": ("arithmetic", _batch_norm_inference),

@@ -245,7 +245,7 @@ def blocks_run(block: Block) -> list[Block]:
 
 
 def has_effect(op: Op) -> bool:
-    """Whether the op must run even if nobody uses its results."""
+    """Whether the op must run even if its results have no users."""
     if op.traits.effect:
         return op.name != "custom_call" or bool(op.attrs.get("has_side_effect"))
     return any(has_effect(inner) for region in op.regions for inner in region.ops)

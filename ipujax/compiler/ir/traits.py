@@ -26,7 +26,7 @@ class Traits:
     along: tuple[str, ...] = ()
     replicated: str = ""  #: why every device does all of the op's work
     refused: str = ""  #: why the op cannot be compiled, as errors show it
-    away: str = ""  #: what replaces the op before it is lowered
+    removed: str = ""  #: what replaces the op before it is lowered
 
     elementwise: bool = False  #: computes each element from those at the same place
     scalars: bool = False  #: elementwise; some operands may be scalars beside arrays

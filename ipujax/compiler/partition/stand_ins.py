@@ -89,7 +89,7 @@ def name_composites(module: Any) -> None:
 
 
 def as_op(operation: Any) -> Any:
-    """The op that such a custom call stands for."""
+    """The op that such a custom call replaces."""
     given = operation.attributes.get(ATTRIBUTES)
     attributes = {item.name: item.attr for item in given} if given is not None else {}
     return _replace(operation, target_of(operation), attributes)

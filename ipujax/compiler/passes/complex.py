@@ -162,7 +162,7 @@ class _Splitter(Legaliser):
         elif op.name in _SPECIAL:
             _SPECIAL[op.name](self, op)
         else:
-            self.refuse(op, "it has no meaning, or no rule, on complex numbers")
+            self.refuse(op, "it is not defined, or has no rule, for complex numbers")
 
     def refuse(self, op: Op, reason: str) -> None:
         super().refuse(op, reason)
@@ -199,7 +199,7 @@ class _Splitter(Legaliser):
     def _collective(self, op: Op) -> None:
         """One op for each array, or part of one."""
         if op.regions and combiner_of(op.regions[0]) != "add":
-            self.refuse(op, "complex numbers of several devices can be added, nothing else")
+            self.refuse(op, "collectives can only add complex numbers")
             return
         for value, result in zip(op.operands, op.results, strict=True):
             made = []
@@ -345,7 +345,7 @@ def _bitcast_convert(s: _Splitter, op: Op) -> None:
         words = s.op("bitcast_convert", [operand], dtype=PARTS[result.dtype])
         s.parts[result] = s.columns(words)
     else:
-        s.refuse(op, "bits of complex numbers are seen as two words of half the size")
+        s.refuse(op, "complex numbers can only be bitcast to two words of half the size")
 
 
 _SPECIAL: dict[str, Callable[[_Splitter, Op], None]] = {

@@ -241,7 +241,7 @@ def _bitcast_convert(s: _Widener, op: Op) -> None:
     if isinstance(took, SmallFloat):
         bits = encoded(took, bits)
     if source.shape != result.shape or size.itemsize != 1:
-        s.refuse(op, "bits are seen as a type of equal size only")
+        s.refuse(op, "it can only be bitcast to a type of equal size")
     elif isinstance(gives, SmallFloat):
         s.become(op, decoded(gives, bits.bitcast("ui8")))
     elif isinstance(gives, SmallInt):
@@ -302,7 +302,10 @@ def _count_leading_zeros(kind: SmallInt, x: Term, others: list[Term]) -> Term:
 def _custom_call(s: _Widener, op: Op) -> None:
     """Python functions take and return the bytes of small types."""
     if op.attrs["call_target_name"] != CALLBACK_TARGET:
-        s.refuse(op, f"custom call {op.attrs['call_target_name']!r} takes no small types")
+        s.refuse(
+            op,
+            f"custom call {op.attrs['call_target_name']!r} does not take this dtype",
+        )
         return
     s.callback(op)
 

@@ -157,7 +157,11 @@ class _Demoter(Legaliser):
         if name == "shift_left" and dtype in NARROW:
             amount = number_of(op.operands[1])
             if amount is not None and amount >= 32:
-                raise _refusal(f"a shift by {amount} bits", "nothing would be left", op.source)
+                raise _refusal(
+                    f"a shift by {amount} bits",
+                    "no bit of a 32-bit number would be left",
+                    op.source,
+                )
 
 
 def _draw_in_32_bits(w: Rewriter, op: Op) -> list[Value] | None:

@@ -20,7 +20,7 @@ from ipujax.errors import InvalidProgramError
 
 declare("partition_id", "replica_id")
 declare("all_reduce", partition="each", collective=True, combines=True)
-declare("cross-replica-sum", collective=True, replicated="JAX does not write it any more")
+declare("cross-replica-sum", collective=True, replicated="JAX no longer emits it")
 declare("reduce_scatter", along=("scatter_dimension",), collective=True, combines=True)
 declare("all_gather", along=("all_gather_dim",), collective=True, moves=True)
 declare("all_to_all", along=("split_dimension", "concat_dimension"), collective=True, moves=True)

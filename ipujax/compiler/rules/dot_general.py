@@ -52,7 +52,7 @@ def grouped_shape(op: Op) -> GroupedShape:
 
 @rule("dot_general")
 def dot_general(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """[batch..., rows..., columns...]: both operands are seen as [groups, rows, columns]."""
+    """[batch..., rows..., columns...]: both operands are viewed as [groups, rows, columns]."""
     result, debug, shape = op.results[0], builder.debug(op), grouped_shape(op)
     left, right = as_multiplied(builder, op, builder.operands(op))
     left = _view(left, shape.left_order, shape.left)

@@ -13,7 +13,7 @@ from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
 
 declare("map", partition="elementwise")
-declare("fused", replicated="the compiler makes it, when programs are divided")
+declare("fused", replicated="the compiler makes it after partitioning")
 
 Build: TypeAlias = "Callable[[Op, Sequence[ipu.Expr]], ipu.Expr]"
 

@@ -11,7 +11,7 @@ def op_table() -> str:
     """Every op: its rule and the library functions it calls, and what several devices do."""
     lines = ["| op | lowered by | functions | over several devices |", "|---|---|---|---|"]
     for name, row in sorted(TRAITS.items()):
-        how = f"refused: {row.refused}" if row.refused else row.away
+        how = f"refused: {row.refused}" if row.refused else row.removed
         functions = ""
         if name in RULES:
             how = f"rules/{RULES[name].__module__.rpartition('.')[2]}.py"

@@ -53,7 +53,7 @@ def test_each_op_of_the_dialect_has_a_row_and_no_other_has() -> None:
 
 def test_each_op_has_a_rule_or_a_reason_to_have_none() -> None:
     for name, row in TRAITS.items():
-        reasons = [reason for reason in (row.refused, row.away) if len(reason) > 10]
+        reasons = [reason for reason in (row.refused, row.removed) if len(reason) > 10]
         assert len(reasons) + (name in RULES) == 1, name
 
 
