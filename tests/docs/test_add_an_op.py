@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```(python|cpp|diff) (\S+)\n(.*?)^```", flags=re.M | re.S)
 #: By section of the page: the op it adds, a program with it, and the name of its case.
 OPS = {1: ("tan", "lax.tan(x)", "tan-float32"), 2: ("reverse", "lax.rev(x, (0,))", "reverse")}
 
-#: Before an op is added the gate misses it, and a program with it is refused by name.
+#: Without the op, the gate fails, and a program with it is refused by name.
 WITHOUT = """
 import jax
 import numpy as np
@@ -32,13 +32,13 @@ else:
     raise AssertionError("@OP@ is not refused")
 """
 
-#: After it is added the gate and the case pass.
+#: With the op, the gate and the case pass.
 WITH = """
 from tests.compiler.rules import test_gate
 
 test_gate.test_each_op_of_the_dialect_has_a_row_and_no_other_has()
 test_gate.test_each_op_has_a_rule_or_a_reason_to_have_none()
-test_gate.test_each_op_is_divided_over_devices_or_has_a_reason_not_to_be()
+test_gate.test_each_op_is_sharded_or_has_a_reason_not_to_be()
 """
 
 CASE = """

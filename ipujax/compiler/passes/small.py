@@ -302,10 +302,7 @@ def _count_leading_zeros(kind: SmallInt, x: Term, others: list[Term]) -> Term:
 def _custom_call(s: _Widener, op: Op) -> None:
     """Python functions take and return the bytes of small types."""
     if op.attrs["call_target_name"] != CALLBACK_TARGET:
-        s.refuse(
-            op,
-            f"custom call {op.attrs['call_target_name']!r} does not take this dtype",
-        )
+        s.refuse(op, f"custom call {op.attrs['call_target_name']!r} does not take this dtype")
         return
     s.callback(op)
 

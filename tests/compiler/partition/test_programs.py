@@ -1,4 +1,4 @@
-"""Whole programs: what the partition stage makes of them, on CPU devices, against JAX."""
+"""Whole programs, partitioned and run on CPU devices, against JAX."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_reduce_scatter(op: str, dim: int, groups: Groups, monkeypatch: pytest.M
 
 
 def test_bodies_of_several_ops_combine_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """x + 2 y is in no order but that of the members; also with more arrays than one map takes."""
+    """x + 2 y depends on the order of the members; also with more arrays than one map takes."""
     monkeypatch.setattr(collectives, "_ARRAYS_PER_MAP", 2)
     arrays = arrays_of("f32", (7,))
     body = (
