@@ -37,7 +37,7 @@ bool refusesOutOfMemory(const OptionFlags& options) {
   for (const auto& [name, value] : options) {
     if (name != "debug.outOfMemory" || (value != "log" && value != "error"))
       throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
-                           name + " = " + value);
+                           name + " = " + value + ". Use one of these.");
     refuse = value == "error";
   }
   return refuse;

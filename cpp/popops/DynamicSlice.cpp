@@ -22,7 +22,8 @@ using poplar::Tensor;
 [[noreturn]] void refuse(const char* function, const std::string& needs, const Tensor& t,
                          const Tensor& offsets) {
   throw poplar::poplar_error(std::string("[popops::") + function + "] needs " + needs + "; got t " +
-                             t.shapeToString() + ", offsets " + offsets.shapeToString() + ".");
+                             t.shapeToString() + ", offsets " + offsets.shapeToString() +
+                             ". Check dims, sizes and offsets.");
 }
 
 void check(const char* function, const Tensor& t, const Tensor& offsets, const Dims& dims,

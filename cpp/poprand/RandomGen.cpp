@@ -89,7 +89,7 @@ void checkType(const char* function, const poplar::Type& type, bool integers) {
 void check(const char* function, bool good, const std::string& needs, double got) {
   if (good) return;
   throw poplar::poplar_error(std::string("[poprand::") + function + "] needs " + needs + "; got " +
-                             std::to_string(got) + ".");
+                             std::to_string(got) + ". Use such a value.");
 }
 
 struct Generate {

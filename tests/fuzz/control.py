@@ -17,7 +17,7 @@ MAX_DEPTH = 2
 
 
 def carried(g: Generator) -> Node:
-    """A value that a loop may carry: floats are small whole numbers, before and after each iteration."""
+    """A value that a loop may carry: floats are small whole numbers around each iteration."""
     a = g.pick(lambda n: n.exact and n.size <= 300)
     return on_grid(a, TAME[a.dtype] / 4) if a.is_float else a
 

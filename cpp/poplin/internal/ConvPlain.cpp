@@ -47,7 +47,8 @@ To readAs(const std::byte* data, ElementType type, std::int64_t index) {
     case ElementType::kDouble:
       return at(static_cast<double*>(nullptr));
   }
-  throw poplar::type_error("[poplin::convolution] needs elements of a known type.");
+  throw poplar::type_error(
+      "[poplin::convolution] needs elements of a known type; got others. Cast the operands.");
 }
 
 void writeInteger(std::byte* data, ElementType type, std::int64_t index, std::uint64_t value) {
