@@ -334,14 +334,14 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
     check_process_variables(environment)
     _warn_of_unknown(environment)
     tree = IPUConfig()
-    for room in fields(tree):
-        section = getattr(tree, room.name)
+    for section in fields(tree):
+        options = getattr(tree, section.name)
         changes = {
             spec.name: _parse(spec, environment[spec.metadata["env"]], spec.metadata["env"])
-            for spec in fields(section)
+            for spec in fields(options)
             if environment.get(spec.metadata["env"], "") != ""
         }
-        tree = replace(tree, **{room.name: replace(section, **changes)})
+        tree = replace(tree, **{section.name: replace(options, **changes)})
     _check_together(tree.machine)
     return tree
 
@@ -361,7 +361,7 @@ def check_process_variables(environment: Mapping[str, str]) -> None:
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
     """Warns once of each variable with one of our prefixes that has no meaning."""
-    known = {spec.metadata["env"] for room in fields(IPUConfig) for spec in _specs(room.name)}
+    known = {spec.metadata["env"] for section in fields(IPUConfig) for spec in _specs(section.name)}
     known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
     for name in environment:
         if not name.startswith(PREFIXES) or name in known or name in _said:
@@ -372,8 +372,8 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
 
 
-def _specs(room: str) -> tuple[dataclasses.Field[Any], ...]:
-    return fields(getattr(IPUConfig(), room))
+def _specs(section: str) -> tuple[dataclasses.Field[Any], ...]:
+    return fields(getattr(IPUConfig(), section))
 
 
 def _check_together(machine: MachineConfig) -> None:
@@ -454,14 +454,14 @@ def table() -> str:
         '`jax.jit(f, compiler_options={"ipu_out_of_memory": "error"})`.',
     ]
     titles = {"machine": "Machine (read when JAX creates the backend)", "compile": "Compiler"}
-    for room in fields(IPUConfig):
-        lines += ["", f"## {titles[room.name]}", ""]
+    for section in fields(IPUConfig):
+        lines += ["", f"## {titles[section.name]}", ""]
         lines += [
             "| option | environment variable | default | value | what |",
             "|---|---|---|---|---|",
         ]
-        for spec in _specs(room.name):
-            name = (PER_CALL_PREFIX if room.name == "compile" else "") + spec.name
+        for spec in _specs(section.name):
+            name = (PER_CALL_PREFIX if section.name == "compile" else "") + spec.name
             default = f"`{spec.default}`" if spec.default != "" else "(empty)"
             lines.append(
                 f"| `{name}` | `{spec.metadata['env']}` | {default} | {_shown(spec)} "
