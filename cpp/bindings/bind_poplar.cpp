@@ -123,7 +123,8 @@ Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::b
   const std::size_t bytes = t.numElements() * graph.getTarget().getTypeSize(type);
   if (static_cast<std::size_t>(info.size * info.itemsize) != bytes) {
     throw poplar::tensor_creation_error("[addConstantBytes] needs " + std::to_string(bytes) +
-                                        " bytes; got " + std::to_string(info.size * info.itemsize));
+                                        " bytes; got " + std::to_string(info.size * info.itemsize) +
+                                        ". Pass every element of the shape.");
   }
   const auto* data = static_cast<const std::byte*>(info.ptr);
   variable.values.assign(data, data + bytes);

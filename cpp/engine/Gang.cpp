@@ -183,7 +183,7 @@ std::int64_t Gang::agreed(const Run& run, std::uint32_t index) const {
     const std::int64_t other = value(run.lanes[r]);
     if (other == first) continue;
     throw std::invalid_argument(
-        "[replicas] need to take the same way around a collective; got a condition that is " +
+        "[replicas] needs all to take the same way around a collective; got a condition that is " +
         std::to_string(first) + " on replica 0 and " + std::to_string(other) + " on replica " +
         std::to_string(r) + ", around " + meetingPlace(index) +
         ". Make the condition equal on all replicas, by a collective or by "

@@ -312,7 +312,9 @@ std::shared_ptr<const Image> Image::deserialise(std::span<const std::byte> bytes
   try {
     Reader r(bytes);
     if (std::memcmp(r.take(sizeof(kMagic)), kMagic, sizeof(kMagic)) != 0)
-      throw ImageError("[Executable] needs an ipujax executable; got other bytes");
+      throw ImageError(
+          "[Executable] needs an ipujax executable; got other bytes. Pass the bytes of a "
+          "serialised executable.");
     const auto format = r.get<std::uint32_t>();
     const std::string version = r.text();
     if (format != kFormat || version != IPUJAX_VERSION) {

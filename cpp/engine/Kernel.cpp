@@ -15,7 +15,7 @@ struct KernelRegistry::Impl {
     const auto found = entries.find(kernel);
     if (found != entries.end()) return found->second;
     throw std::runtime_error("[KernelRegistry] needs a kernel '" + kernel +
-                             "'; this build has none. The executable is from another version.");
+                             "'; got a build without it. Compile the program again.");
   }
   std::map<std::string, Entry, std::less<>> entries;
 };

@@ -38,7 +38,8 @@ struct Session::Impl {
     if (memories.size() != image->signature.num_replicas) {
       throw std::invalid_argument("[Session] needs memory for " +
                                   std::to_string(image->signature.num_replicas) +
-                                  " replicas; got it for " + std::to_string(memories.size()));
+                                  " replicas; got it for " + std::to_string(memories.size()) +
+                                  ". Pass one for each replica.");
     }
     for (const auto& memory : memories) lanes.emplace_back(*image, table, memory);
     if (lanes.size() > 1) gang = std::make_unique<Gang>(walker);
@@ -48,16 +49,18 @@ struct Session::Impl {
     if (replicas.size() != lanes.size()) {
       throw std::invalid_argument("[Session::run] needs arrays for " +
                                   std::to_string(lanes.size()) + " replicas; got them for " +
-                                  std::to_string(replicas.size()));
+                                  std::to_string(replicas.size()) +
+                                  ". Pass the arrays of each replica.");
     }
     const Signature& signature = image->signature;
     for (std::size_t r = 0; r < lanes.size(); ++r) {
       const auto& [inputs, outputs] = replicas[r];
       if (inputs.size() != signature.inputs.size() || outputs.size() != signature.outputs.size()) {
-        throw std::invalid_argument(
-            "[Session::run] needs " + std::to_string(signature.inputs.size()) + " inputs and " +
-            std::to_string(signature.outputs.size()) + " outputs; got " +
-            std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+        throw std::invalid_argument("[Session::run] needs " +
+                                    std::to_string(signature.inputs.size()) + " inputs and " +
+                                    std::to_string(signature.outputs.size()) + " outputs; got " +
+                                    std::to_string(inputs.size()) + " and " +
+                                    std::to_string(outputs.size()) + ". Pass one array for each.");
       }
       lanes[r].bind(replicas[r]);
     }

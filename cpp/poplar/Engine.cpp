@@ -32,7 +32,8 @@ class EngineStreams final : public ipujax::engine::HostStreams {
     for (std::size_t i = 0; i < connections_.size(); ++i) {
       if (image_->streams[i].handle == handle) return connections_[i];
     }
-    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle + "'");
+    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle +
+                                  "'. Use the handle of a stream of the graph.");
   }
 
   std::uint64_t bytesOf(const std::string& handle) const {
@@ -63,8 +64,9 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   Connection& connected(std::uint32_t stream) {
     Connection& c = connections_[stream];
     if (!c.begin && !c.callback) {
-      throw stream_connection_error("[Engine] stream '" + image_->streams[stream].handle +
-                                    "' is not connected. Call connectStream first.");
+      throw stream_connection_error("[Engine] needs every stream connected; got '" +
+                                    image_->streams[stream].handle +
+                                    "', which is not. Call connectStream first.");
     }
     return c;
   }
@@ -102,7 +104,8 @@ struct Engine::Impl {
       }
       return;
     }
-    throw poplar_error("[Engine] has no program or handle '" + name + "'");
+    throw poplar_error("[Engine] needs the handle of a host read or write, or a program; got '" +
+                       name + "'. Create it before the graph is compiled.");
   }
 
   std::shared_ptr<const Image> image;
@@ -142,7 +145,7 @@ void Engine::connectStream(StringRef handle, void* begin, void* end) {
   if (size < impl_->streams.bytesOf(name)) {
     throw stream_connection_error("[Engine::connectStream] '" + name + "' needs " +
                                   std::to_string(impl_->streams.bytesOf(name)) + " bytes; got " +
-                                  std::to_string(size));
+                                  std::to_string(size) + ". Pass a buffer of that size.");
   }
   c = {static_cast<std::byte*>(begin),
        static_cast<std::byte*>(end),

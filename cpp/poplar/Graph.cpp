@@ -72,7 +72,8 @@ HostValue readHost(Type host, const void* values, std::size_t i) {
     case ElementType::kDouble:
       break;
   }
-  throw type_error("[Graph::addConstant] has no host type " + host.toString());
+  throw type_error("[Graph::addConstant] needs values of a known type; got " + host.toString() +
+                   ". Convert them first.");
 }
 
 template <class T>
@@ -103,7 +104,8 @@ void writeDevice(Type type, std::byte* p, std::size_t i, const HostValue& v) {
     case ElementType::kDouble:
       break;
   }
-  throw type_error("[Graph::addConstant] has no device type " + type.toString());
+  throw type_error("[Graph::addConstant] needs a type that constants can have; got " +
+                   type.toString() + ". Cast the values.");
 }
 
 DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::size_t elements,
@@ -180,10 +182,12 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
   if (n != 1 && n != elements) {
     throw tensor_creation_error("[Graph] needs 1 or " + std::to_string(elements) +
                                 " initial values for shape " + t.shapeToString() + "; got " +
-                                std::to_string(n));
+                                std::to_string(n) + ". Pass one value, or one for each element.");
   }
   if (!view.isStrided())
-    throw tensor_creation_error("[Graph::setInitialValue] needs a tensor of one variable");
+    throw tensor_creation_error(
+        "[Graph::setInitialValue] needs a tensor of one variable; got a view of several. Set each "
+        "variable's values.");
   auto& variable = impl_->variables[view.variable];
   const std::size_t bytes = sizeOf(variable.type);
   if (variable.values.empty()) variable.values.resize(variable.elements * bytes);
@@ -221,7 +225,8 @@ void Graph::setTileMapping(const Tensor& t, unsigned tileNum) {
   const auto& tiles = physicalTiles();
   if (tileNum >= tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs a tile below " +
-                               std::to_string(tiles.size()) + "; got " + std::to_string(tileNum));
+                               std::to_string(tiles.size()) + "; got " + std::to_string(tileNum) +
+                               ". Use a tile of the graph.");
   }
   forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
     auto& map = impl_->variables[variable].map;
@@ -235,7 +240,7 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
   if (mapping.size() > tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs at most " +
                                std::to_string(tiles.size()) + " tiles; got " +
-                               std::to_string(mapping.size()));
+                               std::to_string(mapping.size()) + ". Map to the tiles of the graph.");
   }
   const View& view = *t.view();
   if (view.isContiguous() && impl_->variables[view.variable].elements == t.numElements()) {
@@ -302,8 +307,9 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireCo
   bool complete = false;
   auto mapping = getTileMapping(t, &complete);
   if (requireComplete && !complete) {
-    throw invalid_tile_mapping("[Graph::getTileMapping] needs every element of '" +
-                               t.getDebugStr() + "' mapped to a tile of this graph");
+    throw invalid_tile_mapping(
+        "[Graph::getTileMapping] needs every element of '" + t.getDebugStr() +
+        "' mapped to a tile of this graph; got an element on none. Call setTileMapping.");
   }
   return mapping;
 }
@@ -356,12 +362,14 @@ DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
 
 void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
   if (!impl_->host_writes.emplace(std::string(handle), t).second)
-    throw poplar_error("[Graph::createHostWrite] handle '" + std::string(handle) + "' exists");
+    throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +
+                       "' again. Use another name.");
 }
 
 void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
   if (!impl_->host_reads.emplace(std::string(handle), t).second)
-    throw poplar_error("[Graph::createHostRead] handle '" + std::string(handle) + "' exists");
+    throw poplar_error("[Graph::createHostRead] needs a new handle; got '" + std::string(handle) +
+                       "' again. Use another name.");
 }
 
 Function Graph::addFunction(const program::Program& program) {
@@ -373,7 +381,8 @@ Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {
   const unsigned per_ipu = target_.getTilesPerIPU();
   if (numTilesPerIPU == 0 || numTilesPerIPU > per_ipu)
     throw poplar_error("[Graph::createVirtualGraph] needs 1 to " + std::to_string(per_ipu) +
-                       " tiles per IPU; got " + std::to_string(numTilesPerIPU));
+                       " tiles per IPU; got " + std::to_string(numTilesPerIPU) +
+                       ". Use a number in that range.");
   std::vector<unsigned> tiles(numTilesPerIPU);
   std::iota(tiles.begin(), tiles.end(), 0u);
   return createVirtualGraph(tiles);
@@ -382,9 +391,9 @@ Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {
 Graph Graph::createVirtualGraph(unsigned lowerTile, unsigned upperTile) {
   const auto& mine = physicalTiles();
   if (lowerTile >= upperTile || upperTile > mine.size())
-    throw poplar_error(
-        "[Graph::createVirtualGraph] needs lower < upper <= " + std::to_string(mine.size()) +
-        "; got " + std::to_string(lowerTile) + ", " + std::to_string(upperTile));
+    throw poplar_error("[Graph::createVirtualGraph] needs lower < upper <= " +
+                       std::to_string(mine.size()) + "; got " + std::to_string(lowerTile) + ", " +
+                       std::to_string(upperTile) + ". Use tiles of this graph.");
   return Graph(impl_, target_.withTiles(1, upperTile - lowerTile),
                {mine.begin() + lowerTile, mine.begin() + upperTile});
 }
@@ -397,7 +406,8 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
     for (unsigned tile : perIPUTiles) {
       if (tile >= per_ipu)
         throw poplar_error("[Graph::createVirtualGraph] needs tiles below " +
-                           std::to_string(per_ipu) + "; got " + std::to_string(tile));
+                           std::to_string(per_ipu) + "; got " + std::to_string(tile) +
+                           ". Use tiles of one IPU.");
       tiles.push_back(mine[ipu * per_ipu + tile]);
     }
   }

@@ -28,7 +28,9 @@ const Machine& defaultMachine() { return ipujax::engine::machines().front(); }
 Target::Target() : Target(System{defaultMachine()}) {}
 
 Target::Target(System system) : system_(std::make_shared<const System>(std::move(system))) {
-  if (system_->numTiles() == 0) throw poplar_error("[Target] needs at least one IPU and one tile");
+  if (system_->numTiles() == 0)
+    throw poplar_error(
+        "[Target] needs at least one IPU and one tile; got none. Pass numbers of at least 1.");
 }
 
 Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType) {

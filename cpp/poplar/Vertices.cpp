@@ -25,7 +25,8 @@ VertexStore& storeOf(GraphImpl& impl) {
 VertexRecord& recordOf(GraphImpl& impl, const VertexRef& v) {
   VertexStore& store = storeOf(impl);
   if (v.getId() >= store.vertices.size())
-    throw graph_connection_error("[Graph] needs a vertex of this graph; got another.");
+    throw graph_connection_error(
+        "[Graph] needs a vertex of this graph; got another. Use the graph that made it.");
   return store.vertices[v.getId()];
 }
 
@@ -37,7 +38,7 @@ void checkField(GraphImpl& impl, const VertexRecord& vertex, const std::string& 
   std::string known;
   for (const auto& name : fields) known += (known.empty() ? "" : ", ") + name;
   throw graph_connection_error("[Graph::connect] needs a field of " + vertex.type + " (" + known +
-                               "); got '" + field + "'.");
+                               "); got '" + field + "'. Use one of these names.");
 }
 
 void addFile(GraphImpl& impl, CodeletFile file) {
@@ -65,7 +66,8 @@ void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFil
                         StringRef /*targetName*/) {
   if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource)
     throw file_load_error(
-        "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind.");
+        "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind. Pass "
+        "CodeletFileType::CppSource.");
   std::string text{std::istreambuf_iterator<char>(stream), {}};
   addFile(impl(), ipujax::engine::codeletsFromText(std::move(text), compileFlags));
 }
@@ -80,7 +82,8 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
   VertexStore& store = storeOf(impl());
   if (cs.getId() >= store.compute_sets.size())
     throw graph_connection_error(
-        "[Graph::addVertex] needs a compute set of this graph; got another.");
+        "[Graph::addVertex] needs a compute set of this graph; got another. Make it with this "
+        "graph's addComputeSet.");
   VertexRecord vertex;
   vertex.type = ipujax::engine::normaliseTypeName(vertexType);
   if (!store.findClass(vertex.type, vertex.file)) {
@@ -88,8 +91,8 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
     for (const auto& types : store.types) {
       for (const auto& name : types) known += (known.empty() ? "" : ", ") + name;
     }
-    throw unknown_vertex_type("[Graph::addVertex] needs a vertex type that addCodelets brought (" +
-                              known + "); got " + vertex.type + ".");
+    throw unknown_vertex_type("[Graph::addVertex] needs a vertex type that addCodelets added (" +
+                              known + "); got " + vertex.type + ". Use one of these names.");
   }
   auto& types = store.types[vertex.file];
   if (std::find(types.begin(), types.end(), vertex.type) == types.end())
@@ -155,7 +158,7 @@ void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
   if (tileNum >= tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs a tile below " +
                                std::to_string(tiles.size()) + "; got " + std::to_string(tileNum) +
-                               ".");
+                               ". Use a tile of the graph.");
   }
   recordOf(impl(), v).tile = tiles[tileNum];
 }

@@ -116,7 +116,7 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
   shape.back() = b.shape().back();
   if (c.shape() != shape)
     throw poplar::poplar_error(std::string("[poplin::") + where + "] needs C of shape " +
-                               text(shape) + "; got " + text(c.shape()) + ".");
+                               text(shape) + "; got " + text(c.shape()) + ". Reshape it.");
   if (!isFloating(c.elementType()))
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");

@@ -22,7 +22,8 @@ using poplar::Tensor;
 [[noreturn]] void refuse(const char* function, const std::string& needs, const Tensor& t,
                          const Tensor& offsets) {
   throw poplar::poplar_error(std::string("[popops::") + function + "] needs " + needs + "; got t " +
-                             t.shapeToString() + ", offsets " + offsets.shapeToString() + ".");
+                             t.shapeToString() + ", offsets " + offsets.shapeToString() +
+                             ". Check dims, sizes and offsets.");
 }
 
 void check(const char* function, const Tensor& t, const Tensor& offsets, const Dims& dims,
@@ -127,7 +128,8 @@ Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, con
       throw poplar::poplar_error(
           "[popops::createSliceableTensor] needs each sliced dimension once and within the shape; "
           "got dimension " +
-          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) + " shape.");
+          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) +
+          " shape. Name each dimension once.");
     }
     order.push_back(static_cast<unsigned>(d));
     sliced *= shape[d];
@@ -290,8 +292,8 @@ SlicePlan embedding::plan(const poplar::Graph& /*graph*/, const poplar::Type& /*
                                        "indicesAreSorted",    "partialType"};
   for (const auto& [name, value] : options) {
     if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
-      throw poplar::invalid_option("[popops::embedding::plan] has no option '" + std::string(name) +
-                                   "'. See the header for those it has.");
+      throw poplar::invalid_option("[popops::embedding::plan] needs options it knows; got '" +
+                                   std::string(name) + "'. Use those that the header lists.");
     }
   }
   return {numEntries, outputSize,

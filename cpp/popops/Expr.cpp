@@ -105,7 +105,8 @@ NodeRef Const::makeInteger(poplar::Type type, std::int64_t value, bool fixed) {
 namespace {
 NodeRef makePlaceHolder(unsigned index) {
   if (index == 0)
-    throw poplar::poplar_error("[popops::expr::PlaceHolder] needs an index from 1; got 0.");
+    throw poplar::poplar_error(
+        "[popops::expr::PlaceHolder] needs an index from 1; got 0. Use 1 for the first tensor.");
   auto node = std::make_shared<Node>();
   node->kind = Node::Kind::kPlaceHolder;
   node->immediate = index;

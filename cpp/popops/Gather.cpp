@@ -34,7 +34,8 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, 
               const poplar::OptionFlags& /*optionFlags*/) {
   if (axis >= input.rank() || input.dim(axis) == 0) {
     throw poplar::poplar_error("[popops::gather] needs an axis of input with elements; got axis " +
-                               std::to_string(axis) + " of " + input.shapeToString() + ".");
+                               std::to_string(axis) + " of " + input.shapeToString() +
+                               ". Use another axis.");
   }
   internal::GatherDims dims;
   dims.index_vector_dim = indices.rank();

@@ -49,7 +49,8 @@ void encodeOneHot(poplar::Graph& graph, const poplar::Tensor& indices,
     throw poplar::poplar_error(
         "[popops::encodeOneHot] needs integer indices [n], encoded [n, classes] and one-element on "
         "and off of encoded's type; got indices " +
-        indices.shapeToString() + ", encoded " + encoded.shapeToString() + ".");
+        indices.shapeToString() + ", encoded " + encoded.shapeToString() +
+        ". Reshape or cast them.");
   }
   ipujax::engine::StepSpec step;
   step.kernel = "popops.one_hot";

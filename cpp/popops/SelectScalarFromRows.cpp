@@ -41,7 +41,8 @@ poplar::Tensor selectScalarFromRows(poplar::Graph& graph, const poplar::Tensor& 
         "[popops::selectScalarFromRows] needs params [n, columns] of FLOAT or HALF and indices [n] "
         "of UNSIGNED_INT; got " +
         params.shapeToString() + " " + params.elementType().toString() + " and " +
-        indices.shapeToString() + " " + indices.elementType().toString() + ".");
+        indices.shapeToString() + " " + indices.elementType().toString() +
+        ". Reshape or cast them.");
   }
   const auto out = graph.addVariable(params.elementType(), {params.dim(0)}, debugContext);
   poputil::mapTensorLinearly(graph, out);

@@ -48,7 +48,7 @@ std::string readFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     throw file_load_error("[Graph::addCodelets] needs a file that can be read; got " +
-                          path.string() + ".");
+                          path.string() + ". Check the path.");
   }
   std::ostringstream text;
   text << in.rdbuf();
@@ -223,7 +223,8 @@ const IpujaxCodelet& CodeletLibrary::codelet(const std::string& type) const {
   for (unsigned i = 0; i < count_; ++i) {
     if (type == codelets_[i].name) return codelets_[i];
   }
-  throw unknown_vertex_type("[codelets] has no vertex type " + type + ".");
+  throw unknown_vertex_type("[codelets] needs a vertex type that addCodelets added; got " + type +
+                            ". Add its codelet first.");
 }
 
 namespace {

@@ -105,7 +105,7 @@ class Lowering {
                            const std::string& needs, const std::string& got) const {
     throw graph_connection_error("[Execute] needs " + needs + " for field '" + field.name +
                                  "' of a " + vertex.type + " in '" + debug_.getPathName() +
-                                 "'; got " + got + ".");
+                                 "'; got " + got + ". Connect another tensor.");
   }
 
   std::int64_t typeIndex(const std::string& type) {
@@ -311,14 +311,18 @@ std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode
   std::vector<ProgramNodePtr> nodes;
   if (!graph.vertices) {
     if (execute.ids.empty()) return nodes;
-    throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
+    throw graph_connection_error(
+        "[Execute] needs a compute set of this graph; got another. Make it with this graph's "
+        "addComputeSet.");
   }
   const VertexStore& store = *graph.vertices;
   std::map<std::size_t, Lowering> by_file;
   DebugContext debug = execute.debug;
   for (const auto id : execute.ids) {
     if (id >= store.compute_sets.size())
-      throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
+      throw graph_connection_error(
+          "[Execute] needs a compute set of this graph; got another. Make it with this graph's "
+          "addComputeSet.");
     const auto& set = store.compute_sets[id];
     if (debug.getPathName().empty()) debug = set.debug;
     for (const auto v : set.vertices) {

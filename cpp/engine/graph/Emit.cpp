@@ -143,7 +143,10 @@ void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
   Step step;
   std::vector<std::pair<ViewPtr, ViewPtr>> write_back;
   for (const auto& use : spec.operands) {
-    if (!use.view) throw poplar_error("[" + spec.kernel + "] got an empty Tensor");
+    if (!use.view)
+      throw poplar_error(
+          "[" + spec.kernel +
+          "] needs tensors of a graph; got an empty Tensor. Make it with addVariable.");
     ViewPtr view = use.view;
     if (!suits(use)) {
       view = graph.impl.addLinear(use.view->type, use.view->shape, debugContext);

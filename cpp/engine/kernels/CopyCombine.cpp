@@ -26,8 +26,8 @@ Combiner combinerOf(std::string_view name, ElementType type) {
   const Combiner combiner =
       scaled ? table.scaled_add[at] : table.of[static_cast<int>(*reducer)][at];
   if (combiner.run) return combiner;
-  throw poplar_error("[scatter] cannot do '" + std::string(name) + "' on " + nameOf(type) +
-                     " elements. Cast the operand and the updates first.");
+  throw poplar_error("[scatter] needs elements that '" + std::string(name) + "' can combine; got " +
+                     nameOf(type) + ". Cast the operand and the updates first.");
 }
 
 }  // namespace ipujax::engine

@@ -190,7 +190,8 @@ std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
   }
   if (kind == "normal") return fillWith(step, Normal{a, b});
   if (kind == "truncated_normal") return makeTruncated(step, a, b, step.attributes.real("alpha"));
-  throw poplar_error("[poprand] has no distribution '" + kind + "'. Rebuild the program.");
+  throw poplar_error("[poprand] needs a known distribution; got '" + kind +
+                     "'. Compile the program again.");
 }
 
 /// Operands: seed, output, input. Kept elements are input * scale, rounded once.

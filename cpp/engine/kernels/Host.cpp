@@ -15,7 +15,8 @@ std::uint64_t bytesOf(const OperandDesc& o) {
 
 HostStreams& streamsOf(RunContext& context) {
   if (!context.streams)
-    throw std::runtime_error("[stream] needs a host that serves streams; there is none");
+    throw std::runtime_error(
+        "[stream] needs a host that serves streams; got none. Run the program with an Engine.");
   return *context.streams;
 }
 

@@ -12,7 +12,8 @@ namespace {
 [[noreturn]] void refuse(const char* where, const std::string& name, const std::string& value,
                          const std::string& needs) {
   throw poplar::invalid_option(std::string("[poplin::") + where + "] option '" + name + "' needs " +
-                               needs + "; got '" + value + "'.");
+                               needs + "; got '" + value +
+                               "'. Use such a value, or omit the option.");
 }
 
 bool truth(const char* where, const std::string& name, const std::string& value) {

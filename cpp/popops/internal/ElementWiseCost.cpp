@@ -268,7 +268,7 @@ double elementwiseCycles(const std::string& op, const poplar::Type& type, std::u
   throw poplar::poplar_error(
       "[popops::elementwiseCycles] needs the name of an operation such as "
       "\"add\"; got '" +
-      op + "'.");
+      op + "'. Use a name of ElementwiseOps.def.");
 }
 
 }  // namespace popops

@@ -47,7 +47,7 @@ Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Te
   if (ts.empty() || exprs.empty())
     throw poplar::poplar_error("[popops::map] needs at least one expression and one tensor; got " +
                                std::to_string(exprs.size()) + " and " + std::to_string(ts.size()) +
-                               ".");
+                               ". Pass both.");
   std::vector<poplar::Type> types;
   for (const auto& t : ts) types.push_back(t.elementType());
   Plan plan;
@@ -121,16 +121,16 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
   if (outputs.size() != types.size())
     throw poplar::poplar_error("[popops::map] needs one output for each expression; got " +
                                std::to_string(outputs.size()) + " for " +
-                               std::to_string(types.size()) + ".");
+                               std::to_string(types.size()) + ". Pass one for each.");
   std::vector<Tensor> targets;
   for (std::size_t j = 0; j < outputs.size(); ++j) {
     const Tensor& out = outputs[j];
     if (out.shape() != plan.shape || out.elementType().element() != types[j] ||
         !out.isParallelWriteable())
-      throw poplar::poplar_error("[popops::map] needs an output of shape " +
-                                 all.front().shapeToString() + " and type " +
-                                 poplar::Type(types[j]).toString() + " without aliases; got " +
-                                 out.shapeToString() + " " + out.elementType().toString() + ".");
+      throw poplar::poplar_error(
+          "[popops::map] needs an output of shape " + all.front().shapeToString() + " and type " +
+          poplar::Type(types[j]).toString() + " without aliases; got " + out.shapeToString() + " " +
+          out.elementType().toString() + ". Make it with addVariable.");
     const bool overlaps =
         std::any_of(plan.inputs.begin(), plan.inputs.end(),
                     [&](const Tensor& in) { return in != out && in.intersectsWith(out); });

@@ -47,7 +47,7 @@ void checkOperands(const std::vector<poplar::Tensor>& operands, const poplar::Te
   if (operands.empty() || operands.size() != updates.size()) {
     throw poplar::poplar_error("[popops::scatter] needs one updates tensor per operand; got " +
                                std::to_string(operands.size()) + " operands and " +
-                               std::to_string(updates.size()) + " updates.");
+                               std::to_string(updates.size()) + " updates. Pass one for each.");
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].shape() != operands[0].shape() || updates[i].shape() != updates[0].shape())

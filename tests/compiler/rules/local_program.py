@@ -1,4 +1,4 @@
-"""Runs StableHLO text whose shapes are one device's: what the partition stage would have made."""
+"""Runs StableHLO text with one device's shapes, as the partition stage would write it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
     inputs = []
     for arrays in arguments:
         parts = [jax.device_put(a, d) for a, d in zip(arrays, devices, strict=True)]
-        # As if each device had a copy: JAX does not look at the numbers.
+        # As if each device had a copy: JAX does not compare the numbers.
         inputs.append(jax.make_array_from_single_device_arrays(arrays[0].shape, everywhere, parts))
     outputs = executable.execute_sharded(inputs).disassemble_into_single_device_arrays()
     return [[np.asarray(part) for part in parts] for parts in outputs]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from tests.ops.test_cases import on
+from tests.compiler.rules.test_cases import on
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -40,6 +40,7 @@ N = np.arange(4, dtype=np.int32)
         (lambda x: jnp.broadcast_to(x[:, None], (2, 4, 3)), X, ["broadcast_in_dim"]),
         (lambda x: jnp.exp(x) + jnp.exp(x), X, ["exponential", "add"]),
         (lambda x: x + jnp.arange(3.0), X, ["add"]),
+        (lambda x: x - lax.broadcasted_iota(jnp.float32, (1, 3), 0), X[:1], []),
         (jax.nn.sigmoid, X, ["logistic"]),
         (lambda x: x[np.array([1])], X, ["slice"]),
         (lambda x: x[:1].sum(0), X, ["slice", "reshape"]),

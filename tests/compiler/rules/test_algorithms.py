@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 from ipujax.compiler.passes.refuse import refuse_unsupported
 from ipujax.compiler.reader import read_program
 from ipujax.errors import UnsupportedOpError
-from tests.ops.test_old_ops import run
+from tests.compiler.test_old_ops import run
 
 A = np.float32([[1 + 2**-9, 1]])
 B = np.float32([[1], [2**-13]])

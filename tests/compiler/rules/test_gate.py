@@ -19,13 +19,13 @@ from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.op_page import op_table
 from ipujax.compiler.rules.registry import RULES, rule
-from tests.ops.test_cases import CASES, prepared
+from tests.compiler.rules.test_cases import CASES, prepared
 
-#: Names that the compiler makes itself; no program holds them.
+#: Names that the compiler makes itself; no program has them.
 OWN = {"fused", "bitcast", "raise_if"}
-#: Rules for what JAX only makes inside larger programs, or never: tested elsewhere in tests/.
+#: Rules for ops that JAX makes inside larger programs only, or never: tested elsewhere.
 TESTED_ELSEWHERE = {"custom_call", "create_token", "after_all", "if", "map", "rng"}
-#: Rules for programs over several devices: tests/ops/test_collectives.py.
+#: Rules for programs over several devices: tests/compiler/rules/test_collectives.py.
 COLLECTIVES = {
     "all_gather",
     "all_reduce",
@@ -53,16 +53,16 @@ def test_each_op_of_the_dialect_has_a_row_and_no_other_has() -> None:
 
 def test_each_op_has_a_rule_or_a_reason_to_have_none() -> None:
     for name, row in TRAITS.items():
-        reasons = [reason for reason in (row.refused, row.away) if len(reason) > 10]
+        reasons = [reason for reason in (row.refused, row.removed) if len(reason) > 10]
         assert len(reasons) + (name in RULES) == 1, name
 
 
-def test_each_op_is_divided_over_devices_or_has_a_reason_not_to_be() -> None:
-    """No op is done whole on every device because somebody forgot to write its rule."""
+def test_each_op_is_sharded_or_has_a_reason_not_to_be() -> None:
+    """No op is replicated because its rule was forgotten."""
     for name, row in TRAITS.items():
         if not row.refused:
-            is_divided = name in KINDS or row.partition in KINDS
-            assert is_divided + (len(row.replicated) > 10) == 1, name
+            is_sharded = name in KINDS or row.partition in KINDS
+            assert is_sharded + (len(row.replicated) > 10) == 1, name
     kinds = {row.partition for row in TRAITS.values()}
     unused = {kind for kind in KINDS if not kind.startswith("sdy.")} - set(TRAITS) - kinds
     assert unused == set()

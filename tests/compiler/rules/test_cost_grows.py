@@ -1,4 +1,4 @@
-"""What an op costs: every step something, and more work more."""
+"""Costs of ops: every step costs something, and more work costs more."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def solved(a: Any) -> Any:
     return lax.linalg.triangular_solve(a, a, lower=True, left_side=True)
 
 
-#: Each op of the registry: a program of the given size in which it is the work.
+#: For each op of the registry a program of the given size that spends its time in it.
 PROGRAMS: dict[str, Callable[[int], Program]] = {
     "abs": unary(jnp.abs),
     "add": binary(jnp.add),
@@ -171,7 +171,7 @@ PROGRAMS: dict[str, Callable[[int], Program]] = {
     "xor": binary(jnp.bitwise_xor, np.int32),
 }
 
-#: Ops without work of their own, or that other tests charge.
+#: Ops without work of their own, or that other tests cover.
 WITHOUT = {
     "after_all": "tokens hold nothing",
     "create_token": "tokens hold nothing",
@@ -207,7 +207,7 @@ def test_more_work_costs_more(name: str):
         free = [step["kernel"] for step in found if not step["cost"]["cycles"] > 0]
         assert free == [], "steps that cost nothing"
     assert cycles(small) < cycles(one) < cycles(two)
-    # Four times the elements; what is there for any size is less than half of it.
+    # Four times the elements; the fixed cost is less than half of the total.
     assert cycles(two) > 1.5 * cycles(one)
 
 

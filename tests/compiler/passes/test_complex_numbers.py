@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from tests.ops.test_cases import on
+from tests.compiler.rules.test_cases import on
 
 
 def _random(shape: tuple[int, ...], seed: int) -> np.ndarray:

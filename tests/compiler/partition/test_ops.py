@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from tests.cases.sharded_ops import ROWS, OpGroup, jitted, name_of, on_one_device
-from tests.compiler.sharded_oracle import compare
+from tests.compiler.partition.sharded_oracle import compare
 
 
 @pytest.mark.parametrize(("group", "shape", "specs"), ROWS, ids=name_of)

@@ -1,4 +1,4 @@
-"""Whole programs: what the partition stage makes of them, on CPU devices, against JAX."""
+"""Whole programs, partitioned and run on CPU devices, against JAX."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from tests.cases.sharded import CASES, ShardedCase
-from tests.compiler.sharded_oracle import compare
+from tests.compiler.partition.sharded_oracle import compare
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

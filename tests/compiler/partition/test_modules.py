@@ -18,7 +18,7 @@ from ipujax import jax_compat
 from ipujax.compiler.ingest import ingest
 from ipujax.compiler.partition import partition
 from ipujax.errors import UnsupportedOpError
-from tests.compiler.sharded_oracle import LocalProgram, compare
+from tests.compiler.partition.sharded_oracle import LocalProgram, compare
 
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
 
@@ -70,7 +70,7 @@ def test_rows_become_columns_by_one_exchange():
     assert collectives(program) == ["all_to_all"]
 
 
-def test_a_scan_over_a_dealt_axis_sends_one_slice_a_turn():
+def test_a_scan_over_a_sharded_axis_sends_one_slice_a_turn():
     on = mesh(4)
     weights = np.ones((4, 8, 8), np.float32)
     program = local(

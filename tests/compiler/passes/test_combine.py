@@ -17,8 +17,14 @@ from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
 from ipujax.config import CompileConfig
-from tests.ops.local_program import NUM_DEVICES, module_of, run
-from tests.ops.test_collectives import CONSECUTIVE, arrays_of, attributes_of, body_of, combined
+from tests.compiler.rules.local_program import NUM_DEVICES, module_of, run
+from tests.compiler.rules.test_collectives import (
+    CONSECUTIVE,
+    arrays_of,
+    attributes_of,
+    body_of,
+    combined,
+)
 
 ALL = [[0, 1, 2, 3]]
 

@@ -177,7 +177,7 @@ def test_demoted_random_floats_are_those_of_64_bits_rounded():
 
 
 def test_demoted_bounds_of_draws_stay_inside():
-    """In float32 the least number above -1 is another; -1 itself would give minus infinity."""
+    """float32 has another least number above -1; -1 itself would give minus infinity."""
     ours, _ = _run(lambda x: lax.erf_inv(x * 0 + np.nextafter(-1.0, 0.0)), "demote", X)
     assert np.isfinite(ours[0]).all()
 
@@ -281,7 +281,7 @@ def test_shares_count_how_often_loops_run_and_the_dearest_branch():
     assert emulated_share(image) == pytest.approx((4 * 5 + 20) / (10 + 4 * 5 + 20))
 
 
-def test_small_unsigned_numbers_are_narrowed_only_where_nobody_needs_all_their_bits():
+def test_small_unsigned_numbers_are_narrowed_only_where_no_op_needs_all_their_bits():
     def f(n):
         i = lax.iota(np.uint64, 5)
         return (

@@ -1,4 +1,4 @@
-"""Runs what the partition stage made on as many CPU devices, as replicas of one program."""
+"""Runs results of the partition stage on as many CPU devices, as replicas of one program."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LocalProgram:
         for sharding, array in zip(self.parameters, arrays, strict=True):
             blocks = self.blocks(sharding, array)
             parts = [jax.device_put(b, d) for b, d in zip(blocks, devices, strict=True)]
-            # As if each device had a copy: JAX does not look at the numbers.
+            # As if each device had a copy: JAX does not compare the numbers.
             made = jax.make_array_from_single_device_arrays(blocks[0].shape, everywhere, parts)
             inputs.append(made)
         outputs = executable.execute_sharded(inputs)
@@ -77,7 +77,7 @@ def compare(
     rtol: float,
     atol: float,
 ) -> LocalProgram:
-    """Asserts that every block of every result is that of `expected(*args)`."""
+    """Asserts that every block of every result equals that of `expected(*args)`."""
     program = LocalProgram(f, args)
     leaves = [np.asarray(x) for x in jax.tree.leaves(args)]
     paths, want = zip(*jax.tree_util.tree_leaves_with_path(expected(*args)), strict=True)
