@@ -1,7 +1,6 @@
 #include "poplar/Engine.hpp"
 
 #include <cstring>
-#include <map>
 #include <ostream>
 
 #include "engine/Image.hpp"

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "engine/Machine.hpp"
 #include "poplar/StringRef.hpp"

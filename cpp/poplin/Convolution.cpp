@@ -4,7 +4,6 @@
 #include <numeric>
 #include <ostream>
 #include <sstream>
-#include <string>
 
 #include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"

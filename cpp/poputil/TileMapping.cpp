@@ -1,7 +1,5 @@
 #include "poputil/TileMapping.hpp"
 
-#include <algorithm>
-
 #include "engine/graph/GraphImpl.hpp"
 
 namespace poputil {

@@ -1,8 +1,5 @@
 #include "popx/Cholesky.hpp"
 
-#include <cmath>
-#include <limits>
-
 namespace popx {
 
 Parts cholesky(poplar::Graph& graph, const Parts& a, bool lower, poplar::program::Sequence& prog,

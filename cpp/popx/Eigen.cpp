@@ -1,7 +1,5 @@
 #include "popx/Eigen.hpp"
 
-#include <algorithm>
-
 namespace popx {
 
 namespace {

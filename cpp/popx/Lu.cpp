@@ -1,7 +1,6 @@
 #include "popx/Lu.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "poplar/exceptions.hpp"
 

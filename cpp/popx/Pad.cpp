@@ -1,7 +1,6 @@
 #include "popx/Pad.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 #include <span>
-#include <string_view>
 #include <tuple>
 
 #include "engine/Kernel.hpp"
