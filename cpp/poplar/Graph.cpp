@@ -11,18 +11,14 @@
 namespace poplar {
 namespace {
 
+using ipujax::engine::elementsOf;
 using ipujax::engine::ElementType;
 using ipujax::engine::forEachRun;
 using ipujax::engine::GraphImpl;
-using ipujax::engine::linearTileMap;
 using ipujax::engine::sizeOf;
 using ipujax::engine::TileMap;
 using ipujax::engine::unmapped;
 using ipujax::engine::View;
-
-std::size_t product(ArrayRef<std::size_t> shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-}
 
 /// Reads one host value; integers keep all 64 bits, reals become double.
 struct HostValue {
@@ -142,7 +138,7 @@ const std::vector<unsigned>& Graph::physicalTiles() const {
 
 Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
                           const DebugContext& debugContext) {
-  const std::size_t n = product(shape);
+  const std::size_t n = elementsOf(shape);
   const auto id = impl_->addVariable(type.element(), n, unmapped(n), debugContext);
   return {impl_.get(),
           std::make_shared<const View>(wholeVariable(id, type.element(), shape.cloneAsVector()))};
@@ -153,10 +149,7 @@ Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
   Tensor t = addVariable(type, shape, debugContext);
   if (mapping == VariableMappingMethod::LINEAR) {
     auto& variable = impl_->variables[t.view()->variable];
-    const std::size_t bytes = sizeOf(type.element());
-    variable.map = tiles_.empty() ? impl_->linearMap(type.element(), variable.elements)
-                                  : linearTileMap(variable.elements, tiles_, 128 / bytes,
-                                                  std::max<std::size_t>(8 / bytes, 1));
+    variable.map = impl_->linearMap(type.element(), variable.elements, physicalTiles());
   }
   return t;
 }
@@ -171,7 +164,7 @@ Tensor Graph::addConstantFrom(Type host, const void* values, std::size_t n, Type
 
 Tensor Graph::addConstantHalf(const Type& type, ArrayRef<std::size_t> shape,
                               const std::uint16_t* values, const DebugContext& debugContext) {
-  return addConstantFrom(HALF, values, product(shape), type, shape, debugContext);
+  return addConstantFrom(HALF, values, elementsOf(shape), type, shape, debugContext);
 }
 
 void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t) {
@@ -204,12 +197,10 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
 
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
                     TensorCloneMethod) {
-  const View& view = *t.view();
   Tensor result = addVariable(type, t.shape(), VariableMappingMethod::LINEAR, debugContext);
-  if (view.isContiguous() && impl_->variables[view.variable].elements == t.numElements() &&
-      impl_->variables[view.variable].map->complete) {
-    impl_->variables[result.view()->variable].map = impl_->variables[view.variable].map;
-  }
+  const auto* original = impl_->variableOfAll(*t.view());
+  if (original && original->map->complete)
+    impl_->variables[result.view()->variable].map = original->map;
   return result;
 }
 
@@ -237,8 +228,7 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
                                std::to_string(tiles.size()) + " tiles; got " +
                                std::to_string(mapping.size()));
   }
-  const View& view = *t.view();
-  if (view.isContiguous() && impl_->variables[view.variable].elements == t.numElements()) {
+  if (auto* variable = impl_->variableOfAll(*t.view())) {
     std::vector<TileMap::Region> regions;
     std::size_t covered = 0;
     for (std::size_t tile = 0; tile < mapping.size(); ++tile) {
@@ -248,10 +238,9 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
         covered += interval.size();
       }
     }
-    std::sort(regions.begin(), regions.end(),
-              [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    std::ranges::sort(regions, {}, &TileMap::Region::begin);
     if (covered == t.numElements()) {
-      impl_->variables[view.variable].map = tileMapOf(covered, std::move(regions));
+      variable->map = tileMapOf(covered, std::move(regions));
       return;
     }
   }
@@ -270,29 +259,19 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComple
   bool complete = true;
   std::size_t position = 0;
   forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
-    const TileMap& map = *impl_->variables[variable].map;
-    auto at = static_cast<std::uint64_t>(begin);
-    const std::uint64_t end = at + length;
-    while (at < end) {
-      const auto next = std::upper_bound(
-          map.regions.begin(), map.regions.end(), at,
-          [](std::uint64_t value, const TileMap::Region& region) { return value < region.begin; });
-      const std::uint64_t stop =
-          next == map.regions.end() ? end : std::min<std::uint64_t>(end, next->begin);
-      const std::uint32_t tile = std::prev(next)->tile;
+    const auto add = [&](std::uint32_t tile, std::uint64_t from, std::uint64_t to) {
+      const std::size_t start = std::exchange(position, position + (to - from));
       if (tile == TileMap::kUnmapped || virtual_tile[tile] == ~0u) {
         complete = false;
-      } else {
-        auto& intervals = mapping[virtual_tile[tile]];
-        if (!intervals.empty() && intervals.back().upper == position) {
-          intervals.back().upper += stop - at;
-        } else {
-          intervals.emplace_back(position, position + (stop - at));
-        }
+        return;
       }
-      position += stop - at;
-      at = stop;
-    }
+      auto& intervals = mapping[virtual_tile[tile]];
+      if (intervals.empty() || intervals.back().upper != start)
+        intervals.emplace_back(start, start);
+      intervals.back().upper = position;
+    };
+    const auto from = static_cast<std::uint64_t>(begin);
+    impl_->variables[variable].map->forEachPart(from, from + length, add);
   });
   if (isComplete) *isComplete = complete;
   return mapping;
@@ -326,18 +305,14 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
           position += length;
         });
   }
-  std::sort(runs.begin(), runs.end(),
-            [](const Run& a, const Run& b) { return a.memory < b.memory; });
+  std::ranges::sort(runs, {}, &Run::memory);
   std::vector<std::vector<Interval>> result;
   std::uint64_t end = ~std::uint64_t{0};
   for (const auto& run : runs) {
     if (run.memory != end) result.emplace_back();
     auto& group = result.back();
-    if (!group.empty() && group.back().upper == run.interval.lower) {
-      group.back().upper = run.interval.upper;
-    } else {
-      group.push_back(run.interval);
-    }
+    if (group.empty() || group.back().upper != run.interval.lower) group.push_back(run.interval);
+    group.back().upper = run.interval.upper;
     end = run.memory + run.interval.size();
   }
   return result;
