@@ -32,24 +32,26 @@ pe::Const constant(Type type, const Number& value) {
 }
 
 template <class T>
-void unary(py::module_& m, const char* name) {
-  m.def(
-      name, [](const pe::Expr& a) { return pe::Expr(T(a)); }, "a"_a);
+pe::Expr unary(const pe::Expr& a) {
+  return T(a);
 }
 template <class T>
-void binary(py::module_& m, const char* name) {
-  m.def(
-      name, [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(T(a, b)); }, "a"_a, "b"_a);
+pe::Expr binary(const pe::Expr& a, const pe::Expr& b) {
+  return T(a, b);
+}
+template <class T>
+pe::Expr ternary(const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
+  return T(a, b, c);
 }
 
 void bindPopopsExpr(py::module_& m) {
   py::class_<pe::Expr>(m, "Expr")
       .def("__repr__", &pe::Expr::toString)
-      .def("__add__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a + b); })
-      .def("__sub__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a - b); })
-      .def("__mul__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a * b); })
-      .def("__truediv__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a / b); })
-      .def("__neg__", [](const pe::Expr& a) { return pe::Expr(-a); })
+      .def("__add__", &binary<pe::Add>)
+      .def("__sub__", &binary<pe::Sub>)
+      .def("__mul__", &binary<pe::Mul>)
+      .def("__truediv__", &binary<pe::Divide>)
+      .def("__neg__", &unary<pe::Neg>)
       .def("deepEquals", &pe::Expr::deepEquals);
   m.def(
       "Const", [](Type type, const Number& value) { return pe::Expr(constant(type, value)); },
@@ -62,28 +64,18 @@ void bindPopopsExpr(py::module_& m) {
       "Cast", [](const pe::Expr& a, Type type) { return pe::Expr(pe::Cast(a, type)); }, "a"_a,
       "type"_a);
 #define UNARY(Name, name, traits, api, ...) api
-#define POPOPS_EXPR(Name, Class, TYPE) unary<pe::Class>(m, #Class);
+#define POPOPS_EXPR(Name, Class, TYPE) m.def(#Class, &unary<pe::Class>, "a"_a);
 #include "engine/expr/ElementwiseOps.def"
 #define BINARY(Name, name, traits, api, ...) api
-#define POPOPS_EXPR(Name, Class, TYPE) binary<pe::Class>(m, #Class);
+#define POPOPS_EXPR(Name, Class, TYPE) m.def(#Class, &binary<pe::Class>, "a"_a, "b"_a);
 #include "engine/expr/ElementwiseOps.def"
-  m.def(
-      "Select",
-      [](const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
-        return pe::Expr(pe::Select(a, b, c));
-      },
-      "if_true"_a, "if_false"_a, "predicate"_a);
-  m.def(
-      "Clamp",
-      [](const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
-        return pe::Expr(pe::Clamp(a, b, c));
-      },
-      "value"_a, "lowest"_a, "highest"_a);
+  m.def("Select", &ternary<pe::Select>, "if_true"_a, "if_false"_a, "predicate"_a);
+  m.def("Clamp", &ternary<pe::Clamp>, "value"_a, "lowest"_a, "highest"_a);
 }
 
 void bindPopxExpr(py::module_& m) {
 #define UNARY(Name, name, traits, api, ...) api
-#define POPX(Name) unary<popx::expr::Name>(m, #Name);
+#define POPX(Name) m.def(#Name, &unary<popx::expr::Name>, "a"_a);
 #include "engine/expr/ElementwiseOps.def"
   m.def(
       "Bitcast",

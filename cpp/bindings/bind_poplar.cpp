@@ -183,6 +183,13 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
       "graph"_a, "t"_a);
 }
 
+template <class From, class To>
+auto copyOf() {
+  return py::init([](const From& src, const To& dst, const DebugContext& debug) {
+    return poplar::program::Copy(src, dst, false, debug);
+  });
+}
+
 void bindPrograms(py::module_& m) {
   namespace program = poplar::program;
   auto p = m.def_submodule("program");
@@ -193,18 +200,9 @@ void bindPrograms(py::module_& m) {
       .def(py::init<const DebugContext&>(), "debug"_a = none)
       .def("add", &program::Sequence::add, "program"_a);
   py::class_<program::Copy, Program>(p, "Copy")
-      .def(py::init([](const Tensor& src, const Tensor& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none)
-      .def(py::init([](const DataStream& src, const Tensor& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none)
-      .def(py::init([](const Tensor& src, const DataStream& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none);
+      .def(copyOf<Tensor, Tensor>(), "src"_a, "dst"_a, "debug"_a = none)
+      .def(copyOf<DataStream, Tensor>(), "src"_a, "dst"_a, "debug"_a = none)
+      .def(copyOf<Tensor, DataStream>(), "src"_a, "dst"_a, "debug"_a = none);
   py::class_<program::CrossReplicaCopy, Program>(p, "CrossReplicaCopy")
       .def(py::init<Tensor, Tensor, const std::map<unsigned, unsigned>&, const DebugContext&>(),
            "src"_a, "dst"_a, "replica_map"_a, "debug"_a = none);
@@ -224,15 +222,10 @@ void bindPrograms(py::module_& m) {
   py::class_<program::Call, Program>(p, "Call").def(
       py::init<poplar::Function, const DebugContext&>(), "function"_a, "debug"_a = none);
   py::class_<program::PrintTensor, Program>(p, "PrintTensor")
-      .def(py::init([](const std::string& title, const Tensor& t) {
-             return program::PrintTensor(title, t);
-           }),
-           "title"_a, "tensor"_a);
+      .def(py::init<const std::string&, Tensor>(), "title"_a, "tensor"_a);
   py::class_<program::ErrorProgram, Program>(p, "ErrorProgram")
-      .def(py::init([](const std::string& message, const Tensor& t, const DebugContext& debug) {
-             return program::ErrorProgram(message, t, debug);
-           }),
-           "message"_a, "tensor"_a, "debug"_a = none);
+      .def(py::init<const std::string&, Tensor, const DebugContext&>(), "message"_a, "tensor"_a,
+           "debug"_a = none);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "poplar/Graph.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -20,86 +21,51 @@ using ipujax::engine::TileMap;
 using ipujax::engine::unmapped;
 using ipujax::engine::View;
 
-/// Reads one host value; integers keep all 64 bits, reals become double.
+/// One host value; an integer keeps all its 64 bits.
 struct HostValue {
   double real = 0;
   std::int64_t integer = 0;
-  bool is_real = false;
 };
 
-template <class T>
-T load(const void* p, std::size_t i) {
-  T value;
-  std::memcpy(&value, static_cast<const std::byte*>(p) + i * sizeof(T), sizeof(T));
-  return value;
-}
-
 HostValue readHost(Type host, const void* values, std::size_t i) {
-  const auto integer = [](auto v) {
-    return HostValue{static_cast<double>(v), static_cast<std::int64_t>(v), false};
+  const std::size_t bytes = sizeOf(host.element());
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, static_cast<const std::byte*>(values) + i * bytes, bytes);
+  const auto real = [](float v) {
+    return HostValue{v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0};
   };
   switch (host.element()) {
-    case ElementType::kBool:
-      return integer(load<std::uint8_t>(values, i) != 0);
-    case ElementType::kInt8:
-      return integer(load<std::int8_t>(values, i));
-    case ElementType::kUInt8:
-      return integer(load<std::uint8_t>(values, i));
-    case ElementType::kInt16:
-      return integer(load<std::int16_t>(values, i));
-    case ElementType::kUInt16:
-      return integer(load<std::uint16_t>(values, i));
-    case ElementType::kInt32:
-      return integer(load<std::int32_t>(values, i));
-    case ElementType::kUInt32:
-      return integer(load<std::uint32_t>(values, i));
-    case ElementType::kInt64:
-      return integer(load<std::int64_t>(values, i));
-    case ElementType::kUInt64:
-      return integer(load<std::uint64_t>(values, i));
-    case ElementType::kFloat: {
-      const double v = load<float>(values, i);
-      return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
-    }
-    case ElementType::kHalf: {
-      const double v = ipujax::engine::halfToFloat(load<std::uint16_t>(values, i));
-      return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
-    }
+    case ElementType::kFloat:
+      return real(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    case ElementType::kHalf:
+      return real(ipujax::engine::halfToFloat(static_cast<std::uint16_t>(bits)));
     case ElementType::kDouble:
-      break;
+      throw type_error("[Graph::addConstant] has no host type " + host.toString());
+    case ElementType::kBool:
+      bits = bits != 0;
+      [[fallthrough]];
+    case ElementType::kUInt8:
+    case ElementType::kUInt16:
+    case ElementType::kUInt32:
+    case ElementType::kUInt64:
+      return {static_cast<double>(bits), static_cast<std::int64_t>(bits)};
+    default:
+      const std::size_t unused = 64 - 8 * bytes;
+      const std::int64_t v = static_cast<std::int64_t>(bits << unused) >> unused;
+      return {static_cast<double>(v), v};
   }
-  throw type_error("[Graph::addConstant] has no host type " + host.toString());
-}
-
-template <class T>
-void store(std::byte* p, std::size_t i, T value) {
-  std::memcpy(p + i * sizeof(T), &value, sizeof(T));
 }
 
 void writeDevice(Type type, std::byte* p, std::size_t i, const HostValue& v) {
-  switch (type.element()) {
-    case ElementType::kBool:
-      return store<std::uint8_t>(p, i, v.real != 0);
-    case ElementType::kInt8:
-    case ElementType::kUInt8:
-      return store(p, i, static_cast<std::uint8_t>(v.integer));
-    case ElementType::kInt16:
-    case ElementType::kUInt16:
-      return store(p, i, static_cast<std::uint16_t>(v.integer));
-    case ElementType::kInt32:
-    case ElementType::kUInt32:
-      return store(p, i, static_cast<std::uint32_t>(v.integer));
-    case ElementType::kInt64:
-    case ElementType::kUInt64:
-      return store(p, i, v.integer);
-    case ElementType::kFloat:
-      return store(p, i, static_cast<float>(v.real));
-    case ElementType::kHalf:
-      return store(p, i, ipujax::engine::floatToHalf(static_cast<float>(v.real)));
-    case ElementType::kDouble:
-      break;
-  }
-  throw type_error("[Graph::addConstant] has no device type " + type.toString());
+  const auto real = static_cast<float>(v.real);
+  std::int64_t bits = v.integer;
+  if (type == BOOL) bits = v.real != 0;
+  if (type == FLOAT) bits = std::bit_cast<std::uint32_t>(real);
+  if (type == HALF) bits = ipujax::engine::floatToHalf(real);
+  if (type.element() == ElementType::kDouble)
+    throw type_error("[Graph::addConstant] has no device type " + type.toString());
+  const std::size_t bytes = sizeOf(type.element());
+  std::memcpy(p + i * bytes, &bits, bytes);
 }
 
 DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::size_t elements,
