@@ -5,7 +5,6 @@
 #include <ostream>
 #include <sstream>
 
-#include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/View.hpp"
 #include "poplin/internal/ConvGeometry.hpp"
@@ -95,20 +94,6 @@ void checkShape(const char* name, const Tensor& t, const Shape& shape, const Con
   throw poplar::poplar_error(os.str());
 }
 
-bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
-
-void checkTypes(const Tensor& in, const Tensor& weights, Type out) {
-  const Type a = in.elementType(), b = weights.elementType();
-  const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
-  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
-  const bool emulated = a.element() == ipujax::engine::ElementType::kDouble ||
-                        out.element() == ipujax::engine::ElementType::kDouble;
-  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
-  throw poplar::type_error(
-      "[poplin::convolution] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " +
-      a.toString() + " * " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
-}
-
 /// Which dimension of [N, G, C, field...] is innermost in memory.
 enum class Inner { kBatch, kChannels, kField };
 
@@ -150,7 +135,7 @@ Tensor makeOutput(Graph& graph, const ConvParams& params, Inner inner,
 /// in [N, G, Ci, field...], weights [G, Co, Ci, kernel...] -> [N, G, Co, field...].
 Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
                 const plan::Plan& plan, Sequence& prog, const DebugContext& debugContext) {
-  checkTypes(in, weights, params.outputType);
+  checkTypes("convolution", in.elementType(), "*", weights.elementType(), params.outputType);
   Tensor out = makeOutput(graph, params, innermost(in), debugContext);
   placeAsPlanned(graph, out, plan.out_elements_per_tile);
   ipujax::engine::StepSpec spec;

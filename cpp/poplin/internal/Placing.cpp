@@ -57,6 +57,21 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
   cost.temporary_bytes += static_cast<std::uint64_t>(move_bytes);
 }
 
+bool isFloating(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
+
+void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,
+                poplar::Type out) {
+  constexpr auto kDouble = ipujax::engine::ElementType::kDouble;
+  const auto integer = [](poplar::Type t) { return ipujax::engine::blas::isInteger(t.element()); };
+  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
+  const bool emulated = a.element() == kDouble || out.element() == kDouble;
+  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
+  throw poplar::type_error(
+      std::string("[poplin::") + where +
+      "] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " + a.toString() +
+      " " + sign + " " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
+}
+
 ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out) {
   auto widest = a.element();
   for (const auto type : {b.element(), out.element()})
