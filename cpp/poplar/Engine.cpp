@@ -27,18 +27,9 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   explicit EngineStreams(std::shared_ptr<const Image> image)
       : image_(std::move(image)), connections_(image_->streams.size()) {}
 
-  Connection& find(const std::string& handle) {
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      if (image_->streams[i].handle == handle) return connections_[i];
-    }
-    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle + "'");
-  }
-
+  Connection& find(const std::string& handle) { return connections_[numberOf(handle)]; }
   std::uint64_t bytesOf(const std::string& handle) const {
-    for (const auto& stream : image_->streams) {
-      if (stream.handle == handle) return stream.bytes;
-    }
-    return 0;
+    return image_->streams[numberOf(handle)].bytes;
   }
 
   void read(std::uint32_t stream, void* device, std::uint64_t bytes) override {
@@ -59,6 +50,12 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   }
 
  private:
+  std::size_t numberOf(const std::string& handle) const {
+    for (std::size_t i = 0; i < connections_.size(); ++i)
+      if (image_->streams[i].handle == handle) return i;
+    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle + "'");
+  }
+
   Connection& connected(std::uint32_t stream) {
     Connection& c = connections_[stream];
     if (!c.begin && !c.callback) {

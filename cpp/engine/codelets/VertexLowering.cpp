@@ -74,9 +74,7 @@ class Lowering {
   }
 
   std::vector<ProgramNodePtr> finish() {
-    auto node = std::make_shared<ProgramNode>();
-    node->kind = ProgramKind::kStep;
-    node->debug = debug_;
+    const auto node = makeNode(ProgramKind::kStep, debug_);
     node->step.kernel = "engine.vertices";
     node->step.operands = operands();
     std::string names;
@@ -298,17 +296,12 @@ class Lowering {
 }  // namespace
 
 std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode& execute) {
-  std::vector<ProgramNodePtr> nodes;
-  if (!graph.vertices) {
-    if (execute.ids.empty()) return nodes;
-    throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
-  }
-  const VertexStore& store = *graph.vertices;
   std::map<std::size_t, Lowering> by_file;
   DebugContext debug = execute.debug;
   for (const auto id : execute.ids) {
-    if (id >= store.compute_sets.size())
+    if (!graph.vertices || id >= graph.vertices->compute_sets.size())
       throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
+    const VertexStore& store = *graph.vertices;
     const auto& set = store.compute_sets[id];
     if (debug.getPathName().empty()) debug = set.debug;
     for (const auto v : set.vertices) {
@@ -316,6 +309,7 @@ std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode
       by_file.try_emplace(vertex.file, graph, debug, vertex.file).first->second.add(vertex);
     }
   }
+  std::vector<ProgramNodePtr> nodes;
   for (auto& [file, lowering] : by_file) {
     for (auto& node : lowering.finish()) nodes.push_back(std::move(node));
   }

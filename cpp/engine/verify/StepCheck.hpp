@@ -17,8 +17,6 @@ struct Image;
 /// One operand of a step that is asked what its kernel needs; the first "no" refuses the image.
 class OperandCheck {
  public:
-  using Types = std::span<const ElementType>;
-
   const OperandDesc& desc() const { return *desc_; }
   const OperandDesc* operator->() const { return desc_; }
   std::int64_t rank() const { return static_cast<std::int64_t>(desc_->shape.size()); }
