@@ -12,14 +12,7 @@
 #include "popx/HalfOverflow.hpp"
 #include "popx/Map.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
 namespace pe = popops::expr;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::Tensor;
-using poplar::Type;
-using poplar::program::Sequence;
 
 namespace {
 
@@ -92,38 +85,38 @@ void bindPopxExpr(py::module_& m) {
 void bindPopops(py::module_& m) {
   m.def(
       "map",
-      [](Graph& graph, const pe::Expr& expr, const std::vector<Tensor>& ts, Sequence& prog,
+      [](Graph& graph, const pe::Expr& expr, const Tensors& ts, Sequence& prog,
          const DebugContext& debug) { return popops::map(graph, expr, ts, prog, debug); },
-      "graph"_a, "expr"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "expr"_a, "ts"_a, "prog"_a, debugArg());
   m.def(
       "mapInPlace",
-      [](Graph& graph, const pe::Expr& expr, const std::vector<Tensor>& ts, Sequence& prog,
+      [](Graph& graph, const pe::Expr& expr, const Tensors& ts, Sequence& prog,
          const DebugContext& debug) { popops::mapInPlace(graph, expr, ts, prog, debug); },
-      "graph"_a, "expr"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "expr"_a, "ts"_a, "prog"_a, debugArg());
   m.def(
       "add",
       [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog,
          const DebugContext& debug) { return popops::add(graph, a, b, prog, debug); },
-      "graph"_a, "a"_a, "b"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "a"_a, "b"_a, "prog"_a, debugArg());
   m.def(
       "scaledAddTo",
       [](Graph& graph, const Tensor& a, const Tensor& b, float scale, Sequence& prog,
          const DebugContext& debug) { popops::scaledAddTo(graph, a, b, scale, prog, debug); },
-      "graph"_a, "a"_a, "b"_a, "scale"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "a"_a, "b"_a, "scale"_a, "prog"_a, debugArg());
   m.def(
       "cast",
       [](Graph& graph, const Tensor& src, Type type, Sequence& prog, const DebugContext& debug) {
         return popops::cast(graph, src, type, prog, debug);
       },
-      "graph"_a, "src"_a, "type"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "src"_a, "type"_a, "prog"_a, debugArg());
   m.def(
       "fill",
       [](Graph& graph, const Tensor& t, Sequence& prog, const Number& value,
          const DebugContext& debug) {
         popops::fillWith(graph, t, prog, constant(t.elementType(), value), debug);
       },
-      "graph"_a, "t"_a, "prog"_a, "value"_a, "debug"_a = DebugContext());
-  m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "t"_a, "prog"_a, "value"_a, debugArg());
+  m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, debugArg());
   m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a, "workers"_a);
   m.attr("timerCycles") = ipujax::engine::elementwise::kTimerCycles;
 }
@@ -142,7 +135,7 @@ void bindPopnn(py::module_& m) {
       "nonLinearity",
       [](Graph& graph, popnn::NonLinearityType type, const Tensor& t, Sequence& prog,
          const DebugContext& debug) { return popnn::nonLinearity(graph, type, t, prog, debug); },
-      "graph"_a, "type"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "type"_a, "t"_a, "prog"_a, debugArg());
 }
 }  // namespace
 
@@ -157,5 +150,5 @@ void bindExpr(py::module_& m) {
   bindPopxExpr(popx_expr);
   bindPopops(popops);
   bindPopnn(popnn);
-  popx.def("map", &popx::map, "graph"_a, "exprs"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+  popx.def("map", &popx::map, "graph"_a, "exprs"_a, "ts"_a, "prog"_a, debugArg());
 }
