@@ -5,7 +5,7 @@
 
 namespace ipujax::engine {
 
-GraphImpl::GraphImpl(System s) : system(std::move(s)), all_tiles(system.numTiles()) {
+GraphImpl::GraphImpl(System s) : system{std::move(s)}, all_tiles(system.numTiles()) {
   std::iota(all_tiles.begin(), all_tiles.end(), 0u);
 }
 GraphImpl::~GraphImpl() = default;
