@@ -1,7 +1,6 @@
 #include "poplar/Engine.hpp"
 
 #include <cstring>
-#include <map>
 #include <ostream>
 
 #include "engine/Image.hpp"
@@ -28,19 +27,9 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   explicit EngineStreams(std::shared_ptr<const Image> image)
       : image_(std::move(image)), connections_(image_->streams.size()) {}
 
-  Connection& find(const std::string& handle) {
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      if (image_->streams[i].handle == handle) return connections_[i];
-    }
-    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle +
-                                  "'. Use the handle of a stream of the graph.");
-  }
-
+  Connection& find(const std::string& handle) { return connections_[numberOf(handle)]; }
   std::uint64_t bytesOf(const std::string& handle) const {
-    for (const auto& stream : image_->streams) {
-      if (stream.handle == handle) return stream.bytes;
-    }
-    return 0;
+    return image_->streams[numberOf(handle)].bytes;
   }
 
   void read(std::uint32_t stream, void* device, std::uint64_t bytes) override {
@@ -61,6 +50,13 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   }
 
  private:
+  std::size_t numberOf(const std::string& handle) const {
+    for (std::size_t i = 0; i < connections_.size(); ++i)
+      if (image_->streams[i].handle == handle) return i;
+    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle +
+                                  "'. Use the handle of a stream of the graph.");
+  }
+
   Connection& connected(std::uint32_t stream) {
     Connection& c = connections_[stream];
     if (!c.begin && !c.callback) {

@@ -8,16 +8,9 @@
 namespace poplar::program {
 namespace {
 
+using ipujax::engine::makeNode;
 using ipujax::engine::ProgramKind;
-using ipujax::engine::ProgramNode;
 using ipujax::engine::ProgramNodePtr;
-
-ProgramNodePtr makeNode(ProgramKind kind, const DebugContext& debug) {
-  auto node = std::make_shared<ProgramNode>();
-  node->kind = kind;
-  node->debug = debug;
-  return node;
-}
 
 const ProgramNodePtr& nodeOf(const Program& program) {
   static const ProgramNodePtr kEmpty = makeNode(ProgramKind::kSequence, {});

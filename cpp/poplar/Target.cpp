@@ -50,10 +50,8 @@ Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {
 
 unsigned Target::getVectorWidth(const Type& type) const {
   return std::max<unsigned>(
-      1, machine().data_path_width / 8 / static_cast<unsigned>(engineSize(type)));
+      1, machine().data_path_width / 8 / static_cast<unsigned>(getTypeSize(type)));
 }
-
-std::size_t Target::engineSize(const Type& type) { return ipujax::engine::sizeOf(type.element()); }
 
 Device Device::createCPUDevice() {
   return Device(Target(System{defaultMachine(), 1, TargetType::CPU}));

@@ -2,22 +2,18 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar {
 
+using ipujax::engine::elementsOf;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::shapeText;
 using ipujax::engine::View;
 
 namespace {
-
-std::size_t product(const std::vector<std::size_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-}
 
 void checkDim(const View& view, unsigned dimension, const char* where) {
   if (dimension >= view.shape.size()) {
@@ -106,7 +102,7 @@ Tensor Tensor::subSample(unsigned stride, unsigned dimension) const {
 
 Tensor Tensor::reshape(ArrayRef<std::size_t> shape) const {
   std::vector<std::size_t> target = shape.cloneAsVector();
-  if (product(target) != numElements()) {
+  if (elementsOf(target) != numElements()) {
     throw poplar_error("[Tensor::reshape] needs a shape of " + std::to_string(numElements()) +
                        " elements for " + shapeText(v().shape) + "; got " + shapeText(target) +
                        ". Use a shape with as many elements.");
@@ -135,8 +131,8 @@ Tensor Tensor::flatten(unsigned dimBegin, unsigned dimEnd) const {
     throw index_error(
         "[Tensor::flatten] needs a range of dimensions; got one outside the rank. Use begin < end "
         "<= rank.");
-  const std::vector<std::size_t> middle(old.begin() + dimBegin, old.begin() + dimEnd);
-  return reshapePartial(dimBegin, dimEnd, std::vector<std::size_t>{product(middle)});
+  const std::size_t joined = elementsOf(std::span(old).subspan(dimBegin, dimEnd - dimBegin));
+  return reshapePartial(dimBegin, dimEnd, std::vector<std::size_t>{joined});
 }
 
 Tensor Tensor::dimShuffle(ArrayRef<unsigned> permutation) const {

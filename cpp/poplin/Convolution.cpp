@@ -4,7 +4,6 @@
 #include <numeric>
 #include <ostream>
 #include <sstream>
-#include <string>
 
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/View.hpp"
@@ -136,7 +135,7 @@ Tensor makeOutput(Graph& graph, const ConvParams& params, Inner inner,
 /// in [N, G, Ci, field...], weights [G, Co, Ci, kernel...] -> [N, G, Co, field...].
 Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
                 const plan::Plan& plan, Sequence& prog, const DebugContext& debugContext) {
-  checkTypes("convolution", " * ", in.elementType(), weights.elementType(), params.outputType);
+  checkTypes("convolution", in.elementType(), "*", weights.elementType(), params.outputType);
   Tensor out = makeOutput(graph, params, innermost(in), debugContext);
   placeAsPlanned(graph, out, plan.out_elements_per_tile);
   ipujax::engine::StepSpec spec;

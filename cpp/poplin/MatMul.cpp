@@ -59,6 +59,12 @@ plan::Problem problemOf(ElementType in, Type out, const Shape& a, const Shape& b
   return p;
 }
 
+plan::Plan planOf(const Graph& graph, const char* where, ElementType in, Type out, const Shape& a,
+                  const Shape& b, const OptionFlags& flags, PlanningCache* cache) {
+  return planFor(problemOf(in, out, a, b, PlanOptions::read(flags, where)), graph.getTarget(),
+                 cache);
+}
+
 Tensor asGroups(const Tensor& t) { return t.rank() == 3 ? t : t.expand({0}); }
 
 /// What all four public products do; `out` is written, or added to.
@@ -93,12 +99,10 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
                Sequence& prog, Type out_type, const DebugContext& debugContext,
                const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a.shape(), b.shape(), rank);
-  checkTypes(where, " x ", a.elementType(), b.elementType(), out_type);
-  const PlanOptions options = PlanOptions::read(flags, where);
+  checkTypes(where, a.elementType(), "x", b.elementType(), out_type);
+  const auto multiplied = multipliedType(a.elementType(), b.elementType(), out_type);
   const plan::Plan plan =
-      planFor(problemOf(multipliedType(a.elementType(), b.elementType(), out_type), out_type,
-                        a.shape(), b.shape(), options),
-              graph.getTarget(), cache);
+      planOf(graph, where, multiplied, out_type, a.shape(), b.shape(), flags, cache);
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   Tensor out = graph.addVariable(out_type, shape, debugContext);
@@ -111,7 +115,7 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
                  const Tensor& a, const Tensor& b, Sequence& prog, const DebugContext& debugContext,
                  const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a.shape(), b.shape(), rank);
-  checkTypes(where, " x ", a.elementType(), b.elementType(), c.elementType());
+  checkTypes(where, a.elementType(), "x", b.elementType(), c.elementType());
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   if (c.shape() != shape)
@@ -120,10 +124,8 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
   if (!isFloating(c.elementType()))
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");
-  const PlanOptions options = PlanOptions::read(flags, where);
-  const plan::Plan plan =
-      planFor(problemOf(a.elementType().element(), c.elementType(), a.shape(), b.shape(), options),
-              graph.getTarget(), cache);
+  const plan::Plan plan = planOf(graph, where, a.elementType().element(), c.elementType(),
+                                 a.shape(), b.shape(), flags, cache);
   addProduct(graph, a, b, c, plan, prog, static_cast<double>(k), true, debugContext);
 }
 
@@ -131,10 +133,9 @@ Tensor input(Graph& graph, const char* where, std::size_t rank, bool lhs, Type i
              const Shape& a, const Shape& b, const DebugContext& debugContext,
              const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a, b, rank);
-  checkTypes(where, " x ", in, in, out);
-  const PlanOptions options = PlanOptions::read(flags, where);
+  checkTypes(where, in, "x", in, out);
   const plan::Plan plan =
-      planFor(problemOf(multipliedType(in, in, out), out, a, b, options), graph.getTarget(), cache);
+      planOf(graph, where, multipliedType(in, in, out), out, a, b, flags, cache);
   Tensor t = graph.addVariable(in, lhs ? a : b, debugContext);
   placeAsPlanned(graph, t, lhs ? plan.in_elements_per_tile : plan.weight_elements_per_tile);
   return t;
@@ -144,11 +145,8 @@ void report(std::ostream& out, const Graph& graph, const char* where, std::size_
             Type out_type, const Shape& a, const Shape& b, const OptionFlags& flags,
             PlanningCache* cache) {
   checkShapes(where, a, b, rank);
-  const PlanOptions options = PlanOptions::read(flags, where);
-  out << planFor(problemOf(multipliedType(in, in, out_type), out_type, a, b, options),
-                 graph.getTarget(), cache)
-             .report()
-      << "\n";
+  const auto multiplied = multipliedType(in, in, out_type);
+  out << planOf(graph, where, multiplied, out_type, a, b, flags, cache).report() << "\n";
 }
 
 }  // namespace

@@ -151,9 +151,7 @@ Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, con
                              const Dims& /*dims*/, const Dims& /*sizes*/, const SlicePlan& /*plan*/,
                              const poplar::OptionFlags& /*options*/,
                              const poplar::DebugContext& debugContext) {
-  const Tensor t = graph.addVariable(type, shape, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor createSliceTensor(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
@@ -168,17 +166,14 @@ Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type, const D
                          const poplar::DebugContext& debugContext) {
   Dims result = sliceShape(shape, dims, sizes);
   result.insert(result.begin(), numIndices);
-  const Tensor t = graph.addVariable(type, result, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(type, result, poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor createIndicesTensor(poplar::Graph& graph, const Dims& dims, std::size_t numIndices,
                            const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
                            const poplar::DebugContext& debugContext) {
-  const Tensor t = graph.addVariable(poplar::UNSIGNED_INT, {numIndices, dims.size()}, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(poplar::UNSIGNED_INT, {numIndices, dims.size()},
+                           poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const Tensor& s, const Dims& dims,
@@ -208,9 +203,8 @@ Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset,
                     const Dims& sizes, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   check("dynamicSlice", t, offset, dims, sizes);
-  const Tensor out =
-      graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes), debugContext);
-  poputil::mapTensorLinearly(graph, out);
+  const Tensor out = graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes),
+                                       poplar::VariableMappingMethod::LINEAR, debugContext);
   dynamicSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext, options);
   return out;
 }

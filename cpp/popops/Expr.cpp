@@ -83,25 +83,6 @@ std::string Expr::toString() const {
   return os.str();
 }
 
-NodeRef Const::makeReal(poplar::Type type, double value, bool fixed) {
-  auto node = std::make_shared<Node>();
-  node->kind = Node::Kind::kConst;
-  node->type = type;
-  node->is_real = true;
-  node->fixed_type = fixed;
-  node->real = value;
-  return node;
-}
-
-NodeRef Const::makeInteger(poplar::Type type, std::int64_t value, bool fixed) {
-  auto node = std::make_shared<Node>();
-  node->kind = Node::Kind::kConst;
-  node->type = type;
-  node->fixed_type = fixed;
-  node->integer = value;
-  return node;
-}
-
 namespace {
 NodeRef makePlaceHolder(unsigned index) {
   if (index == 0)

@@ -5,7 +5,6 @@
 #include "poplar/exceptions.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/internal/Gather.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popops {
 
@@ -23,9 +22,7 @@ Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                          const std::vector<std::size_t>& /*sliceSizes*/,
                          std::vector<unsigned> /*startIndexMap*/,
                          const poplar::DebugContext& debugContext) {
-  const Tensor t = graph.addVariable(type, inputShape, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(type, inputShape, poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, unsigned axis,

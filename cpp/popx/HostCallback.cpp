@@ -1,8 +1,5 @@
 #include "popx/HostCallback.hpp"
 
-#include <memory>
-#include <sstream>
-
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
 #include "popx/Type.hpp"

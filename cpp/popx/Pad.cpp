@@ -1,10 +1,8 @@
 #include "popx/Pad.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "poplar/exceptions.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popx {
 namespace {
@@ -83,8 +81,8 @@ poplar::Tensor pad(poplar::Graph& graph, const poplar::Tensor& t, const poplar::
   }
   if (kept.shape() == shape) return kept;
 
-  const auto out = graph.addVariable(t.elementType(), shape, debugContext);
-  poputil::mapTensorLinearly(graph, out);
+  const auto out = graph.addVariable(t.elementType(), shape, poplar::VariableMappingMethod::LINEAR,
+                                     debugContext);
   native::StepSpec spec;
   spec.kernel = "popx.pad";
   spec.operands = {

@@ -1,8 +1,6 @@
 #include "popx/Random.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"

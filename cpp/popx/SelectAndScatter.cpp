@@ -1,9 +1,5 @@
 #include "popx/SelectAndScatter.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <optional>
-
 #include "poplar/exceptions.hpp"
 
 namespace popx {

@@ -55,12 +55,6 @@ std::string readFile(const fs::path& path) {
   return text.str();
 }
 
-void writeFile(const fs::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  if (!out) throw file_load_error("[codelets] could not write " + path.string() + ".");
-}
-
 /// Where <poplar/Vertex.hpp> is: beside this library once installed, else in the source tree.
 std::string includeFolder() {
   std::vector<fs::path> places;

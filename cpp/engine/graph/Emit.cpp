@@ -10,10 +10,8 @@ namespace ipujax::engine {
 namespace {
 
 ProgramNodePtr stepNode(Step step, const DebugContext& debug) {
-  auto node = std::make_shared<ProgramNode>();
-  node->kind = ProgramKind::kStep;
+  auto node = makeNode(ProgramKind::kStep, debug);
   node->step = std::move(step);
-  node->debug = debug;
   return node;
 }
 

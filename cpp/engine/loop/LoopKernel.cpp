@@ -1,10 +1,8 @@
 #include "engine/loop/LoopKernel.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "engine/loop/LoopStretch.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ipujax::engine::loop {

@@ -61,21 +61,17 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
 
 bool isFloating(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
 
-void checkTypes(const char* where, const char* times, poplar::Type a, poplar::Type b,
+void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,
                 poplar::Type out) {
-  const auto integer = [](poplar::Type type) {
-    return ipujax::engine::blas::isInteger(type.element());
-  };
-  const auto emulated = [](poplar::Type type) {
-    return type.element() == ipujax::engine::ElementType::kDouble;
-  };
+  constexpr auto kDouble = ipujax::engine::ElementType::kDouble;
+  const auto integer = [](poplar::Type t) { return ipujax::engine::blas::isInteger(t.element()); };
   const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
-  const bool fits = emulated(a) || emulated(out) ? a == out : isFloating(a) == isFloating(out);
-  if (same && fits) return;
+  const bool emulated = a.element() == kDouble || out.element() == kDouble;
+  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
   throw poplar::type_error(
       std::string("[poplin::") + where +
       "] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " + a.toString() +
-      times + b.toString() + " -> " + out.toString() + ". Cast the operands.");
+      " " + sign + " " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
 }
 
 ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out) {

@@ -24,8 +24,8 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
 
 bool isFloating(poplar::Type type);  ///< FLOAT or HALF
 
-/// Throws unless `a` and `b` have products that are sums of type `out`.
-void checkTypes(const char* where, const char* times, poplar::Type a, poplar::Type b,
+/// Throws type_error unless poplin::`where` can multiply these; `sign` stands for the product.
+void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,
                 poplar::Type out);
 
 /// The type in which a product's vertices multiply: a's where floats are multiplied, else the

@@ -8,7 +8,6 @@
 #include "poplar/exceptions.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/ExprCompile.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popops::internal {
 
@@ -67,9 +66,7 @@ Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Ten
                   const std::vector<std::size_t>& shape, const poplar::DebugContext& debug) {
   for (const auto& t : ts)
     if (t.shape() == shape && t.isParallelWriteable()) return graph.clone(type, t, debug);
-  Tensor out = graph.addVariable(type, shape, debug);
-  poputil::mapTensorLinearly(graph, out);
-  return out;
+  return graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debug);
 }
 
 void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& outputs,
