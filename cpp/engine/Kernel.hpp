@@ -100,6 +100,12 @@ inline KernelRole roleOf(const StepDesc& step) {
   return KernelRegistry::instance().roleOf(step.kernel);
 }
 
+/// The factory of a kernel that is made of its step alone.
+template <class K>
+std::unique_ptr<Kernel> makeKernel(const StepDesc& step) {
+  return std::make_unique<K>(step);
+}
+
 /// Wraps a lambda `void(RunContext&, std::span<std::byte* const>)` as a kernel.
 template <typename F>
 std::unique_ptr<Kernel> kernelOf(F f) {

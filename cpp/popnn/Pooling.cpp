@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/graph/Emit.hpp"
@@ -88,7 +89,7 @@ float PoolGradient::valueAt(const std::byte* p, std::int64_t offset) const {
   if (element_ == ElementType::kHalf) {
     std::uint16_t half;
     std::memcpy(&half, p + offset * 2, sizeof half);
-    return simd::halfToFloat(half);
+    return engine::halfToFloat(half);
   }
   float value;
   std::memcpy(&value, p + offset * 4, sizeof value);

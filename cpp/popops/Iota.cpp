@@ -2,11 +2,11 @@
 
 #include <cmath>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
-#include "engine/simd/VectorOps.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace popops {
@@ -27,7 +27,7 @@ void fillLine(std::byte* out, std::int64_t stride, std::int64_t start, std::int6
 void fillHalfLine(std::byte* out, std::int64_t stride, std::int64_t start, std::int64_t n) {
   std::uint16_t* values = reinterpret_cast<std::uint16_t*>(out);
   for (std::int64_t i = 0; i < n; ++i) {
-    values[i * stride] = engine::simd::floatToHalf(static_cast<float>(start + i));
+    values[i * stride] = engine::floatToHalf(static_cast<float>(start + i));
   }
 }
 

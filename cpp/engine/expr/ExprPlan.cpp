@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/Half.hpp"
 #include "engine/expr/ExprChain.hpp"
 #include "engine/expr/ExprRotations.hpp"
-#include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::expr {
 
@@ -179,8 +179,8 @@ class Planner {
   void setConstant(std::int32_t v, const Instruction& i) {
     std::uint64_t bits = static_cast<std::uint64_t>(i.immediate);
     if (i.type == ElementType::kHalf)
-      bits = __builtin_bit_cast(std::uint32_t,
-                                simd::halfToFloat(static_cast<std::uint16_t>(i.immediate)));
+      bits =
+          __builtin_bit_cast(std::uint32_t, halfToFloat(static_cast<std::uint16_t>(i.immediate)));
     constants_[index(v)] = bits;
     is_constant_[index(v)] = true;
     place_[index(v)] = {constant_base_, static_cast<std::uint32_t>(index(v) * 8)};

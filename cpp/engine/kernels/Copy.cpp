@@ -68,22 +68,13 @@ void copyRows(const std::byte* src, std::byte* dst, const CopyDim& rows, std::si
   }
 }
 
-class CopyKernel final : public Kernel {
- public:
-  explicit CopyKernel(StridedCopy copy) : copy_(std::move(copy)) {}
-  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
-    copy_.run(context.pool, pointers[0], pointers[1]);
-  }
-
- private:
-  StridedCopy copy_;
-};
-
 std::unique_ptr<Kernel> makeCopy(const StepDesc& step) {
   const auto& src = step.operands[0];
-  const auto& dst = step.operands[1];
-  return std::make_unique<CopyKernel>(
-      StridedCopy(sizeOf(src.type), src.shape, src.strides, dst.strides));
+  return kernelOf(
+      [copy = StridedCopy(sizeOf(src.type), src.shape, src.strides, step.operands[1].strides)](
+          RunContext& context, std::span<std::byte* const> pointers) {
+        copy.run(context.pool, pointers[0], pointers[1]);
+      });
 }
 
 void checkCopy(StepCheck& check) {

@@ -220,8 +220,6 @@ class Fft final : public Kernel {
   mutable std::optional<Transform> transform_;  // replicas share it; only read once it is made
 };
 
-std::unique_ptr<Kernel> makeFft(const StepDesc& step) { return std::make_unique<Fft>(step); }
-
 void checkFft(StepCheck& check) {
   const auto type = static_cast<FftType>(check.integer("type", 0, 3));
   const std::size_t parts_in = type == FftType::RFFT ? 1 : 2;
@@ -242,7 +240,7 @@ void checkFft(StepCheck& check) {
   if (type == FftType::RFFT || type == FftType::IRFFT) shape.back() = shape.back() / 2 + 1;
   (type == FftType::IRFFT ? in : out).hasShape(shape);
 }
-const RegisterKernel kFft{"popx.fft", makeFft, checkFft};
+const RegisterKernel kFft{"popx.fft", makeKernel<Fft>, checkFft};
 
 }  // namespace
 

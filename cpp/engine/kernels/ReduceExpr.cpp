@@ -28,11 +28,11 @@ struct Input {
   std::size_t bytes = 1;
 };
 
-class VariadicReduce {
+class VariadicReduce final : public Kernel {
  public:
   explicit VariadicReduce(const StepDesc& step)
       : VariadicReduce(step, expr::ExprProgram::fromIntegers(step.attributes.integers("expr"))) {}
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   VariadicReduce(const StepDesc& step, const expr::ExprProgram& program);
@@ -360,13 +360,6 @@ void VariadicReduce::runArgRows(ThreadPool& pool, std::span<std::byte* const> p)
   });
 }
 
-std::unique_ptr<Kernel> makeReduce(const StepDesc& step) {
-  return kernelOf(
-      [plan = VariadicReduce(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        plan.run(context, pointers);
-      });
-}
-
 void checkReduce(StepCheck& check) {
   const std::size_t k = ReduceBody::check(check);
   check.flag("wide");
@@ -377,7 +370,7 @@ void checkReduce(StepCheck& check) {
     if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
   check.written(k).hasElements(kept);
 }
-const RegisterKernel kReduce{"popx.reduce", makeReduce, checkReduce,
+const RegisterKernel kReduce{"popx.reduce", makeKernel<VariadicReduce>, checkReduce,
                              KernelRole::kReductionByProgram};
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "engine/Half.hpp"
 #include "engine/Step.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
@@ -71,7 +72,7 @@ class Finish {
     if (type_ == ElementType::kHalf) {
       std::uint16_t half;
       std::memcpy(&half, pointers[init_], 2);
-      const float value = simd::halfToFloat(half);
+      const float value = halfToFloat(half);
       std::memcpy(&bits, &value, 4);
     } else {
       std::memcpy(&bits, pointers[init_], sizeOf(loops_.acc));

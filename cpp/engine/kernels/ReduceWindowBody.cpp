@@ -21,11 +21,11 @@ constexpr std::int64_t kLanes = ReduceBody::kLanes;
 constexpr std::int64_t kLongWindow = 32;
 constexpr std::size_t kMax = TurnBuffers::kMaxValues;
 
-class BodyWindow {
+class BodyWindow final : public Kernel {
  public:
   explicit BodyWindow(const StepDesc& step)
       : BodyWindow(step, expr::ExprProgram::fromIntegers(step.attributes.integers("expr"))) {}
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   BodyWindow(const StepDesc& step, const expr::ExprProgram& program);
@@ -234,18 +234,11 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
   }
 }
 
-std::unique_ptr<Kernel> makeWindow(const StepDesc& step) {
-  return kernelOf(
-      [window = BodyWindow(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        window.run(context, pointers);
-      });
-}
-
 void checkWindow(StepCheck& check) {
   const std::size_t k = ReduceBody::check(check);
   Window::check(check, check.read(0), check.written(k));
 }
-const RegisterKernel kWindow{"popx.reduce_window_body", makeWindow, checkWindow};
+const RegisterKernel kWindow{"popx.reduce_window_body", makeKernel<BodyWindow>, checkWindow};
 
 }  // namespace
 

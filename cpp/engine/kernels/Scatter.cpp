@@ -86,23 +86,11 @@ void eachBatchOfMoves(const Windows& windows, const std::byte* indices, std::int
   fn(std::span<const ElementMove>(moves.data(), n));
 }
 
-template <class T>
-void moveTyped(const std::byte* src, std::byte* dst, std::span<const ElementMove> moves) {
-  for (const ElementMove& m : moves) std::memcpy(dst + m.dst, src + m.src, sizeof(T));
-}
-
 void moveElements(std::size_t size, const std::byte* src, std::byte* dst,
                   std::span<const ElementMove> moves) {
-  switch (size) {
-    case 1:
-      return moveTyped<std::uint8_t>(src, dst, moves);
-    case 2:
-      return moveTyped<std::uint16_t>(src, dst, moves);
-    case 4:
-      return moveTyped<std::uint32_t>(src, dst, moves);
-    default:
-      return moveTyped<std::uint64_t>(src, dst, moves);
-  }
+  withBytes(size, [&]<class T>(T) {
+    for (const ElementMove& m : moves) std::memcpy(dst + m.dst, src + m.src, sizeof(T));
+  });
 }
 
 class ReplaceKernel final : public Kernel {
