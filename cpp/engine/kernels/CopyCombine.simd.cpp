@@ -10,7 +10,7 @@
 #include "engine/kernels/CopyCombine.hpp"
 #include "engine/kernels/ReduceOps.hpp"
 
-namespace ipujax::engine::simd {
+namespace ipujax::engine {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
@@ -103,4 +103,4 @@ const CombinerTable& combinerTable() {
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE
-}  // namespace ipujax::engine::simd
+}  // namespace ipujax::engine

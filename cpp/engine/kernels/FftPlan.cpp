@@ -11,10 +11,6 @@
 #include "engine/Workspace.hpp"
 #include "engine/simd/Transpose.hpp"
 
-namespace ipujax::engine::simd {
-static const CopyKernels& fftCopyKernels() { return IPUJAX_PICK(kCopyKernels); }
-}  // namespace ipujax::engine::simd
-
 namespace ipujax::engine::fourier {
 namespace {
 
@@ -39,9 +35,9 @@ void gather(const float* x, std::int64_t stride, std::int64_t spacing, std::int6
     for (std::int64_t j = 0; j < n; ++j)
       std::memcpy(block + j * kLanes, x + j * stride, kLanes * 4);
   } else if (stride == 1) {
-    simd::fftCopyKernels().transpose[2](reinterpret_cast<const std::byte*>(x),
-                                        reinterpret_cast<std::byte*>(block), n, count, spacing * 4,
-                                        kLanes * 4);
+    simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(x),
+                                     reinterpret_cast<std::byte*>(block), n, count, spacing * 4,
+                                     kLanes * 4);
   } else {
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t b = 0; b < count; ++b) block[j * kLanes + b] = x[j * stride + b * spacing];
@@ -56,9 +52,9 @@ void scatter(const float* block, std::int64_t stride, std::int64_t spacing, std:
     for (std::int64_t j = 0; j < n; ++j)
       std::memcpy(x + j * stride, block + j * kLanes, kLanes * 4);
   } else if (stride == 1) {
-    simd::fftCopyKernels().transpose[2](reinterpret_cast<const std::byte*>(block),
-                                        reinterpret_cast<std::byte*>(x), count, n, kLanes * 4,
-                                        spacing * 4);
+    simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(block),
+                                     reinterpret_cast<std::byte*>(x), count, n, kLanes * 4,
+                                     spacing * 4);
   } else {
     for (std::int64_t j = 0; j < n; ++j) {
       for (std::int64_t b = 0; b < count; ++b) x[j * stride + b * spacing] = block[j * kLanes + b];
@@ -385,11 +381,6 @@ std::int64_t middleDivisor(std::int64_t n) {
 }
 
 }  // namespace
-
-const PassTable& passes() {
-  static const PassTable& picked = IPUJAX_PICK(kPassTable);
-  return picked;
-}
 
 std::int64_t largestPrimeFactor(std::int64_t n) {
   std::int64_t largest = 1;

@@ -5,10 +5,6 @@
 #include "engine/Workspace.hpp"
 #include "engine/simd/Transpose.hpp"
 
-namespace ipujax::engine::simd {
-static const CopyKernels& copyKernels() { return IPUJAX_PICK(kCopyKernels); }
-}  // namespace ipujax::engine::simd
-
 namespace ipujax::engine::batch {
 
 Value::Value(const StepDesc& step, std::size_t first_operand, unsigned rank, bool complex) {
