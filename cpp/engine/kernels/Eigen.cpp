@@ -23,9 +23,7 @@ std::unique_ptr<Kernel> makeEigh(const StepDesc& step) {
     T* a = item.load<T>(0);
     auto* w = item.room<float>(n);
     const int status = blas::heevd(flags[0] ? 'L' : 'U', n, a, w);
-    item.store(1, a);
-    item.store(2, w);
-    item.storeStatus(status);
+    item.store(1, a, w, &status);
   });
 }
 
@@ -54,11 +52,7 @@ std::unique_ptr<Kernel> makeTridiagonal(const StepDesc& step) {
     auto* e = item.room<float>(n);
     T* tau = item.room<T>(n);
     const int status = blas::hetrd(flags[0] ? 'L' : 'U', n, a, d, e, tau);
-    item.store(1, a);
-    item.store(2, d);
-    item.store(3, e);
-    item.store(4, tau);
-    item.storeStatus(status);
+    item.store(1, a, d, e, tau, &status);
   });
 }
 
@@ -78,10 +72,7 @@ std::unique_ptr<Kernel> makeEig(const StepDesc& step) {
     auto* right = item.zeros<Complex>(item.size(0));
     const int status =
         blas::geev(item.rows(0), a, w, flags[0] ? left : nullptr, flags[1] ? right : nullptr);
-    item.store(1, w);
-    item.store(2, left);
-    item.store(3, right);
-    item.storeStatus(status);
+    item.store(1, w, left, right, &status);
   });
 }
 
@@ -99,10 +90,7 @@ std::unique_ptr<Kernel> makeSchur(const StepDesc& step) {
     T* vectors = item.zeros<T>(item.size(0));
     auto* w = item.room<Complex>(item.rows(0));
     const int status = blas::gees(item.rows(0), a, flags[0] ? vectors : nullptr, w);
-    item.store(1, a);
-    item.store(2, vectors);
-    item.store(3, w);
-    item.storeStatus(status);
+    item.store(1, a, vectors, w, &status);
   });
 }
 
@@ -118,9 +106,7 @@ std::unique_ptr<Kernel> makeHessenberg(const StepDesc& step) {
     T* a = item.load<T>(0);
     T* tau = item.room<T>(item.rows(0));
     const int status = blas::gehrd(item.rows(0), a, tau);
-    item.store(1, a);
-    item.store(2, tau);
-    item.storeStatus(status);
+    item.store(1, a, tau, &status);
   });
 }
 

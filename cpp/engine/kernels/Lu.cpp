@@ -15,9 +15,7 @@ std::unique_ptr<Kernel> makeLu(const StepDesc& step) {
     T* a = item.load<T>(0);
     auto* pivots = item.room<std::int32_t>(item.size(2));
     const int status = blas::getrf(item.rows(0), item.columns(0), a, pivots);
-    item.store(1, a);
-    item.store(2, pivots);
-    item.storeStatus(status);
+    item.store(1, a, pivots, &status);
   });
 }
 

@@ -133,16 +133,15 @@ class Item {
     values_[i].load(pointers_, number_, memory);
     return memory;
   }
-  template <class T>
-  void store(std::size_t i, const T* memory) const {
-    values_[i].store(pointers_, number_, memory);
+  /// The values from number `i` on.
+  template <class... T>
+  void store(std::size_t i, const T*... memory) const {
+    (values_[i++].store(pointers_, number_, memory), ...);
   }
   template <class T>
   void fill(std::size_t i, T value) const {
     values_[i].fill(pointers_, number_, value);
   }
-  /// The last value.
-  void storeStatus(std::int32_t status) const { store(values_.size() - 1, &status); }
 
  private:
   const std::vector<Value>& values_;

@@ -23,8 +23,7 @@ std::unique_ptr<Kernel> makeQr(const StepDesc& step) {
     T* a = item.load<T>(0);
     T* tau = item.room<T>(small(item));
     blas::geqrf(item.rows(0), item.columns(0), a, tau);
-    item.store(1, a);
-    item.store(2, tau);
+    item.store(1, a, tau);
   });
 }
 
@@ -41,9 +40,7 @@ std::unique_ptr<Kernel> makeQrWithPivots(const StepDesc& step) {
     auto* order = item.load<std::int32_t>(1);
     T* tau = item.room<T>(small(item));
     blas::geqp3(item.rows(0), item.columns(0), a, order, tau);
-    item.store(2, a);
-    item.store(3, order);
-    item.store(4, tau);
+    item.store(2, a, order, tau);
   });
 }
 

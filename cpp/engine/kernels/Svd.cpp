@@ -19,10 +19,7 @@ std::unique_ptr<Kernel> makeSvd(const StepDesc& step) {
     T* u = item.zeros<T>(item.size(2));
     T* vt = item.zeros<T>(item.size(3));
     const int status = blas::gesvd(job, divide, item.rows(0), item.columns(0), a, s, u, vt);
-    item.store(1, s);
-    item.store(2, u);
-    item.store(3, vt);
-    item.storeStatus(status);
+    item.store(1, s, u, vt, &status);
   });
 }
 

@@ -57,8 +57,7 @@ std::unique_ptr<Kernel> makeTridiagonalSolve(const StepDesc& step) {
     T* b = item.load<T>(3);
     const int status =
         solveTridiagonal(perturb, item.rows(3), item.columns(3), lower + 1, diagonal, upper, b);
-    item.store(4, b);
-    item.storeStatus(status);
+    item.store(4, b, &status);
   });
 }
 
