@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "engine/FloatEnvironment.hpp"
-#include "engine/Gang.hpp"
+#include "engine/ReplicatedWalker.hpp"
 #include "engine/Walker.hpp"
 
 namespace ipujax::engine {
@@ -40,18 +40,18 @@ struct Session::Impl {
                                   std::to_string(image->signature.num_replicas) +
                                   " replicas; got it for " + std::to_string(memories.size()));
     }
-    for (const auto& memory : memories) lanes.emplace_back(*image, table, memory);
-    if (lanes.size() > 1) gang = std::make_unique<Gang>(walker);
+    for (const auto& memory : memories) bindings.emplace_back(*image, table, memory);
+    if (bindings.size() > 1) replicated = std::make_unique<ReplicatedWalker>(walker);
   }
 
   void bind(std::span<const Arrays> replicas) {
-    if (replicas.size() != lanes.size()) {
+    if (replicas.size() != bindings.size()) {
       throw std::invalid_argument("[Session::run] needs arrays for " +
-                                  std::to_string(lanes.size()) + " replicas; got them for " +
+                                  std::to_string(bindings.size()) + " replicas; got them for " +
                                   std::to_string(replicas.size()));
     }
     const Signature& signature = image->signature;
-    for (std::size_t r = 0; r < lanes.size(); ++r) {
+    for (std::size_t r = 0; r < bindings.size(); ++r) {
       const auto& [inputs, outputs] = replicas[r];
       if (inputs.size() != signature.inputs.size() || outputs.size() != signature.outputs.size()) {
         throw std::invalid_argument(
@@ -59,7 +59,7 @@ struct Session::Impl {
             std::to_string(signature.outputs.size()) + " outputs; got " +
             std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
       }
-      lanes[r].bind(replicas[r]);
+      bindings[r].bind(replicas[r]);
     }
   }
 
@@ -67,8 +67,8 @@ struct Session::Impl {
   std::atomic<bool> cancelled{false};
   PointerTable table;
   Walker walker;
-  std::vector<Lane> lanes;
-  std::unique_ptr<Gang> gang;  // where there is more than one replica
+  std::vector<ReplicaBindings> bindings;
+  std::unique_ptr<ReplicatedWalker> replicated;  // where there is more than one replica
 };
 
 Session::Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory)
@@ -98,10 +98,10 @@ void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
   } const forget{impl_->cancelled};
   impl_->bind(replicas);
   RunContext context{ThreadPool::shared(), callbacks, streams};
-  if (impl_->gang) {
-    impl_->gang->run(context, impl_->lanes);
+  if (impl_->replicated) {
+    impl_->replicated->run(context, impl_->bindings);
   } else {
-    impl_->walker.walk(context, impl_->lanes[0], 0);
+    impl_->walker.walk(context, impl_->bindings[0], 0);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/Image.hpp"
-#include "engine/Lane.hpp"
+#include "engine/ReplicaBindings.hpp"
 
 namespace ipujax::engine {
 

@@ -74,8 +74,8 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
   }
 }
 
-struct ExprEvaluator::Impl : Plan {
-  explicit Impl(Plan plan) : Plan(std::move(plan)) {}
+struct ExprEvaluator::Impl : ExprPlan {
+  explicit Impl(ExprPlan plan) : ExprPlan(std::move(plan)) {}
 
   void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
     for (const auto& s : steps) {

@@ -163,9 +163,9 @@ class FlatMap final : public MapKernel {
 };
 
 /// Steps through the outer dimensions of a space, keeping each operand's pointer.
-class Walker {
+class Cursor {
  public:
-  Walker(const Space& space, std::size_t rank, const std::vector<std::int64_t>& bytes,
+  Cursor(const Space& space, std::size_t rank, const std::vector<std::int64_t>& bytes,
          std::span<std::byte* const> base)
       : space_(space), rank_(rank), bytes_(bytes), pointers_(base), index_(rank, 0) {}
 
@@ -224,13 +224,13 @@ class RowMap final : public MapKernel {
     const std::uint64_t seed = nextSeed();
     const std::int64_t run = space_.shape[outer - 1];  // rows with one distance in between
     const auto part = [&](std::int64_t begin, std::int64_t end) {
-      Walker walker(space_, outer, bytes_, pointers);
+      Cursor cursor(space_, outer, bytes_, pointers);
       for (std::int64_t unit = begin; unit < end;) {
         const std::int64_t row = unit / pieces;
         const std::int64_t first = unit % pieces * piece;
         const std::int64_t count = pieces > 1 ? 1 : std::min(end - unit, run - row % run);
-        walker.seek(row);
-        Pointers at_row({walker.data(), num_operands_});
+        cursor.seek(row);
+        Pointers at_row({cursor.data(), num_operands_});
         for (std::size_t o = 0; o < num_operands_; ++o)
           at_row[o] += first * space_.strides[o][outer] * bytes_[o];
         evaluator_.runRows({at_row.data(), num_inputs_},
@@ -286,18 +286,18 @@ class TileMap final : public MapKernel {
     const std::int64_t tiles = row_tiles * col_tiles;
     const std::uint64_t seed = nextSeed();
     const auto part = [&](std::int64_t begin, std::int64_t end) {
-      Walker walker(space_, rank - 2, bytes_, pointers);
+      Cursor cursor(space_, rank - 2, bytes_, pointers);
       std::int64_t at = begin / tiles;
-      walker.seek(at);
+      cursor.seek(at);
       Pointers block(pointers);
       for (std::int64_t unit = begin; unit < end; ++unit) {
         if (unit / tiles != at) {
-          walker.next();
+          cursor.next();
           ++at;
         }
         // Down the rows first: a transposed operand's lines are used up while they are cached.
         const std::int64_t tile = unit % tiles;
-        runTile(walker.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, block,
+        runTile(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, block,
                 MapKernel::at(seed, unit * rows_ * cols_));
       }
     };
