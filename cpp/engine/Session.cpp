@@ -1,7 +1,6 @@
 #include "engine/Session.hpp"
 
 #include <atomic>
-#include <cstdlib>
 #include <new>
 #include <stdexcept>
 
@@ -11,25 +10,16 @@
 
 namespace ipujax::engine {
 
-struct DeviceMemory::Impl {
-  std::byte* data = nullptr;
-  std::uint64_t bytes = 0;
-};
-
-DeviceMemory::DeviceMemory() : impl_(std::make_unique<Impl>()) {}
-DeviceMemory::~DeviceMemory() { std::free(impl_->data); }
-std::uint64_t DeviceMemory::bytes() const { return impl_->bytes; }
-
 std::byte* DeviceMemory::arena(std::uint64_t bytes) {
-  if (bytes > impl_->bytes || !impl_->data) {
+  if (bytes > bytes_ || !data_) {
     const std::uint64_t rounded = (std::max<std::uint64_t>(bytes, 64) + 63) / 64 * 64;
-    std::free(impl_->data);
-    impl_->bytes = 0;
-    impl_->data = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
-    if (!impl_->data) throw std::bad_alloc();
-    impl_->bytes = rounded;
+    data_.reset();
+    bytes_ = 0;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
+    if (!data_) throw std::bad_alloc();
+    bytes_ = rounded;
   }
-  return impl_->data;
+  return data_.get();
 }
 
 struct Session::Impl {

@@ -24,11 +24,7 @@ inline Value<T> load(const std::byte* p) {
   T value;
   std::memcpy(&value, p, sizeof(T));
   if constexpr (std::is_same_v<T, Half>) {
-#ifdef __F16C__
-    return _cvtsh_ss(value.bits);
-#else
-    return halfToFloat(value.bits);
-#endif
+    return ops::toFloat(value);
   } else {
     return value;
   }

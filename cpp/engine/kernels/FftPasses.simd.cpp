@@ -1,10 +1,6 @@
 #include "engine/kernels/FftPasses.hpp"
 
-#ifdef __clang__
-#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IPUJAX_IVDEP _Pragma("GCC ivdep")
-#endif
+#include "engine/simd/Registers.hpp"
 
 namespace ipujax::engine::fourier {
 namespace IPUJAX_ISA_NAMESPACE {

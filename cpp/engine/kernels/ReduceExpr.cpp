@@ -67,14 +67,11 @@ class VariadicReduce final : public Kernel {
 /// evaluator's registers.
 struct VariadicReduce::Buffers {
   Buffers(const ReduceBody& body, std::int64_t lanes)
-      : turns(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
-        pairs(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
-        scratch(take(body.scratchBytes() + 64)) {
-    body.prepare(scratch);
-  }
+      : turns(body, lanes, workspace),
+        pairs(body, lanes, workspace),
+        scratch(body.scratchIn(workspace)) {}
   std::byte* const* left() const { return pairs.now(); }
   std::byte* const* right() const { return pairs.next(); }
-  std::byte* take(std::size_t bytes) { return workspace.get(static_cast<std::int64_t>(bytes)); }
   Workspace workspace;
   TurnBuffers turns;
   TurnBuffers pairs;

@@ -140,18 +140,8 @@ void NamedWindow::findLong() {
 
 void NamedWindow::run(RunContext& context, std::span<std::byte* const> p) const {
   if (outputs_ == 0) return;
-  std::uint64_t init = loops_->identity;
-  if (p.size() > 2) {
-    init = 0;
-    if (type_ == ElementType::kHalf) {
-      std::uint16_t half;
-      std::memcpy(&half, p[2], sizeof half);
-      const float value = halfToFloat(half);
-      std::memcpy(&init, &value, sizeof value);
-    } else {
-      std::memcpy(&init, p[2], static_cast<std::size_t>(acc_bytes_));
-    }
-  }
+  const std::uint64_t init =
+      p.size() > 2 ? reduction::accumulatorOf(p[2], type_, *loops_) : loops_->identity;
   const bool neutral = init == loops_->identity;
   if (long_ && neutral) return runLong(context.pool, p[0], p[1]);
   const std::int64_t length = dims_[vector_].m;
