@@ -251,7 +251,7 @@ class Planner {
     steps_.insert(steps_.end(), stores.begin(), stores.end());
   }
 
-  std::int32_t newValue(ElementType) {
+  std::int32_t newValue() {
     num_values_ += 1;
     place_.emplace_back();
     placed_.push_back(true);
@@ -269,7 +269,7 @@ class Planner {
     d.step.kind = Kind::kCopy;
     d.step.bytes = static_cast<std::uint8_t>(sizeOf(type));
     d.step.args[0] = {static_cast<std::uint32_t>(v), 0};
-    d.out = copied_[index(v)] = newValue(type);
+    d.out = copied_[index(v)] = newValue();
     steps_.push_back(d);
     return d.out;
   }
@@ -277,7 +277,7 @@ class Planner {
   /// A uniform value in storage form: a half as its two bytes.
   std::int32_t uniformOutput(std::int32_t v, ElementType type, bool input) {
     if (type != ElementType::kHalf) return v;
-    const std::int32_t stored = newValue(type);
+    const std::int32_t stored = newValue();
     is_uniform_[index(stored)] = true;
     place_[index(stored)] = {static_cast<std::uint32_t>(v), 0};
     if (input) return stored;
