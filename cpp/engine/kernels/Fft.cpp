@@ -121,7 +121,7 @@ void Transform::realForward(ThreadPool& pool, const float* x, Out out) const {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t at = r * (half + 1);
       fourier::passes().unpack(z.re + r * half, z.im + r * half, half, w_re_.data(), w_im_.data(),
-                               out.re + at, out.im + at, 1);
+                               out.re + at, out.im + at);
     }
   });
 }
@@ -148,7 +148,7 @@ void Transform::realInverse(ThreadPool& pool, In in, float* x) const {
   pool.parallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t at = r * (half + 1);
-      fourier::passes().pack(in.re + at, in.im + at, 1, half, w_re_.data(), w_im_.data(),
+      fourier::passes().pack(in.re + at, in.im + at, half, w_re_.data(), w_im_.data(),
                              z.re + r * half, z.im + r * half);
     }
   });

@@ -44,13 +44,10 @@ class GatherKernel final : public Kernel {
       });
       return;
     }
-    withWord(element_bytes_, [&]<class T>(T) { elements<sizeof(T)>(p, begin, end); });
-  }
-
-  template <std::size_t kBytes>
-  void elements(std::span<std::byte* const> p, std::int64_t begin, std::int64_t end) const {
-    windows_.forEach(p[1], begin, end, [&](std::int64_t from, std::int64_t to, std::int64_t) {
-      std::memcpy(p[2] + to, p[0] + from, kBytes);
+    withBytes(element_bytes_, [&]<class T>(T) {
+      windows_.forEach(p[1], begin, end, [&](std::int64_t from, std::int64_t to, std::int64_t) {
+        std::memcpy(p[2] + to, p[0] + from, sizeof(T));
+      });
     });
   }
 

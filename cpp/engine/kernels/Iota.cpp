@@ -1,3 +1,4 @@
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
 #include "engine/simd/VectorOps.hpp"
@@ -18,7 +19,7 @@ void fillLine(std::byte* out, std::int64_t stride, std::int64_t start, std::int6
 void fillHalfLine(std::byte* out, std::int64_t stride, std::int64_t start, std::int64_t n) {
   std::uint16_t* values = reinterpret_cast<std::uint16_t*>(out);
   for (std::int64_t i = 0; i < n; ++i) {
-    values[i * stride] = simd::floatToHalf(static_cast<float>(start + i));
+    values[i * stride] = floatToHalf(static_cast<float>(start + i));
   }
 }
 
@@ -27,7 +28,7 @@ using Line = void (*)(std::byte*, std::int64_t, std::int64_t, std::int64_t);
 Line lineOf(ElementType type) {
   if (type == ElementType::kFloat) return fillLine<float>;
   if (type == ElementType::kHalf) return fillHalfLine;
-  return withWord(sizeOf(type), []<class T>(T) -> Line { return fillLine<T>; });
+  return withBytes(sizeOf(type), []<class T>(T) -> Line { return fillLine<T>; });
 }
 
 std::unique_ptr<Kernel> makeIota(const StepDesc& step) {

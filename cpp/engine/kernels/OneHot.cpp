@@ -42,7 +42,7 @@ std::unique_ptr<Kernel> makeTyped(const StepDesc& step) {
 }
 
 std::unique_ptr<Kernel> makeOneHot(const StepDesc& step) {
-  return withWord(sizeOf(step.operands[3].type), [&]<class T>(T) { return makeTyped<T>(step); });
+  return withBytes(sizeOf(step.operands[3].type), [&]<class T>(T) { return makeTyped<T>(step); });
 }
 
 void checkOneHot(StepCheck& check) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/Window.hpp"
@@ -70,7 +71,7 @@ float PoolGradient::valueAt(const std::byte* p, std::int64_t offset) const {
   if (element_ == ElementType::kHalf) {
     std::uint16_t half;
     std::memcpy(&half, p + offset * 2, sizeof half);
-    return simd::halfToFloat(half);
+    return halfToFloat(half);
   }
   float value;
   std::memcpy(&value, p + offset * 4, sizeof value);
@@ -132,8 +133,8 @@ void PoolGradient::run(RunContext& context, std::span<std::byte* const> p) const
     for (std::int64_t i = begin; i < end; ++i) {
       plane(p, i, sums);
       if (element_ == ElementType::kHalf) {
-        simd::floatToHalf(sums, reinterpret_cast<std::uint16_t*>(p[0]) + i * plane_elements_,
-                          plane_elements_);
+        floatToHalf(sums, reinterpret_cast<std::uint16_t*>(p[0]) + i * plane_elements_,
+                    plane_elements_);
       } else {
         std::memcpy(p[0] + i * plane_elements_ * 4, sums,
                     static_cast<std::size_t>(plane_elements_) * 4);

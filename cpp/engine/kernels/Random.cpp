@@ -146,8 +146,9 @@ class Philox final : public Kernel {
 
 template <template <class> class Generator>
 std::unique_ptr<Kernel> makeSized(const StepDesc& step) {
-  return withWord(sizeOf(step.operands[2].type),
-                  [&]<class T>(T) { return makeKernel<Generator<T>>(step); });
+  return withBytes(sizeOf(step.operands[2].type), [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Generator<T>>(step);
+  });
 }
 
 void checkState(const StepCheck& check, std::int64_t most_bytes) {

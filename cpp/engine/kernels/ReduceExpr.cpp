@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceArg.hpp"
@@ -67,14 +68,11 @@ class VariadicReduce final : public Kernel {
 /// evaluator's registers.
 struct VariadicReduce::Buffers {
   Buffers(const ReduceBody& body, std::int64_t lanes)
-      : turns(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
-        pairs(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
-        scratch(take(body.scratchBytes() + 64)) {
-    body.prepare(scratch);
-  }
+      : turns(body, lanes, workspace),
+        pairs(body, lanes, workspace),
+        scratch(body.scratchIn(workspace)) {}
   std::byte* const* left() const { return pairs.now(); }
   std::byte* const* right() const { return pairs.next(); }
-  std::byte* take(std::size_t bytes) { return workspace.get(static_cast<std::int64_t>(bytes)); }
   Workspace workspace;
   TurnBuffers turns;
   TurnBuffers pairs;
@@ -318,7 +316,7 @@ void VariadicReduce::argRun(const std::byte* first, const std::byte* indices, st
   Workspace workspace;
   if (size == 2) {  // halves are looked at as floats
     auto* staged = workspace.get<float>(n);
-    simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(first), staged, n);
+    halfToFloat(reinterpret_cast<const std::uint16_t*>(first), staged, n);
     values = reinterpret_cast<const std::byte*>(staged);
   }
   std::uint64_t best = loops_->identity;

@@ -1,10 +1,11 @@
 #include "engine/kernels/ReduceKernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
-#include "engine/simd/VectorOps.hpp"
+#include "engine/Half.hpp"
 #include "engine/verify/StepCheck.hpp"
 
 namespace ipujax::engine::reduction {
@@ -48,16 +49,14 @@ std::int64_t checkKept(const StepCheck& check) {
   return kept;
 }
 
-std::uint64_t accumulatorOf(const Loops& loops, ElementType type, const std::byte* element) {
+std::uint64_t accumulatorOf(const std::byte* element, ElementType type, const Loops& loops) {
   std::uint64_t bits = 0;
-  if (type != ElementType::kHalf) {
-    std::memcpy(&bits, element, sizeOf(loops.acc));
-    return bits;
+  if (type == ElementType::kHalf) {
+    std::uint16_t half;
+    std::memcpy(&half, element, sizeof half);
+    return std::bit_cast<std::uint32_t>(halfToFloat(half));
   }
-  std::uint16_t half;
-  std::memcpy(&half, element, sizeof half);
-  const float value = simd::halfToFloat(half);
-  std::memcpy(&bits, &value, sizeof value);
+  std::memcpy(&bits, element, sizeOf(loops.acc));
   return bits;
 }
 

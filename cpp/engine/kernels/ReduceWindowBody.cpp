@@ -108,11 +108,9 @@ void BodyWindow::directBlock(std::span<std::byte* const> p, std::int64_t begin,
                              std::int64_t n) const {
   const auto& dims = dims_[0];
   Workspace workspace;
-  std::byte* scratch = workspace.get(static_cast<std::int64_t>(body_.scratchBytes()) + 64);
-  body_.prepare(scratch);
-  const auto bytes = static_cast<std::int64_t>(TurnBuffers::bytesFor(body_, kLanes));
-  TurnBuffers turns(body_, kLanes, workspace.get(bytes));
-  TurnBuffers values(body_, kLanes, workspace.get(bytes));
+  std::byte* scratch = body_.scratchIn(workspace);
+  TurnBuffers turns(body_, kLanes, workspace);
+  TurnBuffers values(body_, kLanes, workspace);
   auto* index = workspace.get<std::int64_t>(static_cast<std::int64_t>(dims.size()) * kLanes);
   for (std::int64_t l = 0; l < n; ++l) {
     std::int64_t at = begin + l;
@@ -167,8 +165,7 @@ void BodyWindow::applyLong(const std::byte* const* a, const std::byte* const* b,
 void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) const {
   const WindowDim& w = dims_[0][window_];
   Workspace workspace;
-  std::byte* scratch = workspace.get(static_cast<std::int64_t>(body_.scratchBytes()) + 64);
-  body_.prepare(scratch);
+  std::byte* scratch = body_.scratchIn(workspace);
   const std::int64_t length = (w.m - 1) * w.stride + w.size;
   std::byte* memory = workspace.get(length * 16 * static_cast<std::int64_t>(k_));
   std::byte* table[kMax];

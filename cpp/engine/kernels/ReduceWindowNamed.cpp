@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
@@ -140,7 +141,7 @@ void NamedWindow::findLong() {
 void NamedWindow::run(RunContext& context, std::span<std::byte* const> p) const {
   if (outputs_ == 0) return;
   const std::uint64_t init =
-      p.size() > 2 ? reduction::accumulatorOf(*loops_, type_, p[2]) : loops_->identity;
+      p.size() > 2 ? reduction::accumulatorOf(p[2], type_, *loops_) : loops_->identity;
   const bool neutral = init == loops_->identity;
   if (long_ && neutral) return runLong(context.pool, p[0], p[1]);
   const std::int64_t length = dims_[vector_].m;
@@ -294,8 +295,8 @@ void NamedWindow::store(const std::byte* acc, std::byte* out, std::int64_t strid
   }
   const float* values = reinterpret_cast<const float*>(acc);
   std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(out);
-  if (stride == 1) return simd::floatToHalf(values, halves, n);
-  for (std::int64_t i = 0; i < n; ++i) halves[i * stride] = simd::floatToHalf(values[i]);
+  if (stride == 1) return floatToHalf(values, halves, n);
+  for (std::int64_t i = 0; i < n; ++i) halves[i * stride] = floatToHalf(values[i]);
 }
 
 void NamedWindow::runLong(ThreadPool& pool, const std::byte* in, std::byte* out) const {

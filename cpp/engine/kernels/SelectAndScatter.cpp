@@ -143,7 +143,7 @@ void Scatterer::forEachWindow(const F& f) const {
 
 /// At most two windowed dimensions: the innermost two, the others being trivial.
 void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const {
-  static const PickTable& table = IPUJAX_PICK(kPickTable);
+  static const auto picked = IPUJAX_PICK(pick);
   const float* operand = reinterpret_cast<const float*>(p[0]);
   const float* source = reinterpret_cast<const float*>(p[1]);
   float* result = reinterpret_cast<float*>(p[3]);
@@ -184,7 +184,7 @@ void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::
         }
         window.result =
             result + lane.result + top * window.result_row + left * window.result_column;
-        table.pick(window, step);
+        picked(window, step);
       }
     }
   }

@@ -156,20 +156,14 @@ void Sorter::orderByComparator(std::span<const std::byte* const> in, std::uint32
   merge_->run(pointers, order, n_);
 }
 
-template <class T>
-void permute(const std::byte* in, std::int64_t in_stride, std::byte* out, std::int64_t out_stride,
-             const std::uint32_t* order, std::int64_t n) {
-  const T* x = reinterpret_cast<const T*>(in);
-  T* y = reinterpret_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) y[i * out_stride] = x[order[i] * in_stride];
-}
-
 void Sorter::applyOrder(const Operand& operand, const std::byte* in, std::byte* out,
                         const std::uint32_t* order) const {
-  const std::int64_t a = operand.in_stride;
-  const std::int64_t b = operand.out_stride;
-  withWord(static_cast<std::size_t>(operand.bytes),
-           [&]<class T>(T) { permute<T>(in, a, out, b, order, n_); });
+  withBytes(static_cast<std::size_t>(operand.bytes), [&]<class T>(T) {
+    const T* x = reinterpret_cast<const T*>(in);
+    T* y = reinterpret_cast<T*>(out);
+    for (std::int64_t i = 0; i < n_; ++i)
+      y[i * operand.out_stride] = x[order[i] * operand.in_stride];
+  });
 }
 
 void checkKeys(const StepCheck& check, std::size_t operands) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/Kernel.hpp"
-#include "engine/Lane.hpp"
+#include "engine/ReplicaBindings.hpp"
 #include "engine/Walker.hpp"
 
 namespace ipujax::engine {
@@ -17,17 +17,17 @@ namespace ipujax::engine {
 ///
 /// Around a collective all replicas must take the same way: where a condition differs, the run ends
 /// with an error. Where no collective is inside, each replica goes its own way.
-class Gang {
+class ReplicatedWalker {
  public:
-  explicit Gang(const Walker& walker);
+  explicit ReplicatedWalker(const Walker& walker);
 
   /// Runs the program once; `context.replica` is set for each step.
-  void run(const RunContext& context, std::span<const Lane> lanes) const;
+  void run(const RunContext& context, std::span<const ReplicaBindings> replicas) const;
 
  private:
   struct Run {
     const RunContext& context;
-    std::span<const Lane> lanes;
+    std::span<const ReplicaBindings> replicas;
   };
   struct Facts {
     bool meets = false;       ///< a collective is inside

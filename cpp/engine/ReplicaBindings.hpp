@@ -18,7 +18,7 @@ class PointerTable {
   explicit PointerTable(const Image& image);
 
  private:
-  friend class Lane;
+  friend class ReplicaBindings;
   struct Slot {
     std::uint32_t pointer;
     std::uint32_t buffer;
@@ -41,9 +41,10 @@ struct Arrays {
 };
 
 /// One replica's view of a program: every pointer resolved to its own memory.
-class Lane {
+class ReplicaBindings {
  public:
-  Lane(const Image& image, const PointerTable& table, std::shared_ptr<DeviceMemory> memory);
+  ReplicaBindings(const Image& image, const PointerTable& table,
+                  std::shared_ptr<DeviceMemory> memory);
 
   /// Once per run: takes the arena as it is now, and the caller's arrays.
   void bind(const Arrays& arrays);

@@ -1,4 +1,4 @@
-#include "engine/Gang.hpp"
+#include "engine/ReplicatedWalker.hpp"
 
 #include <atomic>
 #include <exception>
@@ -42,7 +42,7 @@ class UntilFailure final : public HostCallbacks {
 
 }  // namespace
 
-Gang::Gang(const Walker& walker)
+ReplicatedWalker::ReplicatedWalker(const Walker& walker)
     : walker_(walker),
       image_(walker.image()),
       collectives_(image_.steps.size()),
@@ -53,7 +53,7 @@ Gang::Gang(const Walker& walker)
 }
 
 /// Children come after their parents, so theirs is known.
-void Gang::find(std::uint32_t index) {
+void ReplicatedWalker::find(std::uint32_t index) {
   const Node& node = image_.nodes[index];
   Facts& facts = facts_[index];
   if (node.kind == NodeKind::kStep) {
@@ -71,11 +71,12 @@ void Gang::find(std::uint32_t index) {
   if (node.kind == NodeKind::kRepeatWhile) facts.bytes *= kGuessedIterations;
 }
 
-void Gang::run(const RunContext& context, std::span<const Lane> lanes) const {
-  walk({context, lanes}, 0);
+void ReplicatedWalker::run(const RunContext& context,
+                           std::span<const ReplicaBindings> replicas) const {
+  walk({context, replicas}, 0);
 }
 
-void Gang::walk(const Run& run, std::uint32_t index) const {
+void ReplicatedWalker::walk(const Run& run, std::uint32_t index) const {
   if (!facts_[index].meets) return walkApart(run, {&index, 1});
   const Node& node = image_.nodes[index];
   switch (node.kind) {
@@ -105,7 +106,7 @@ void Gang::walk(const Run& run, std::uint32_t index) const {
   }
 }
 
-void Gang::walkSequence(const Run& run, const Node& node) const {
+void ReplicatedWalker::walkSequence(const Run& run, const Node& node) const {
   const auto& children = node.children;
   for (std::size_t i = 0; i < children.size();) {
     std::size_t end = i;
@@ -119,19 +120,19 @@ void Gang::walkSequence(const Run& run, const Node& node) const {
   }
 }
 
-void Gang::meet(const Run& run, std::uint64_t step) const {
+void ReplicatedWalker::meet(const Run& run, std::uint64_t step) const {
   RunContext context = run.context;
   std::vector<std::span<std::byte* const>> operands;
-  operands.reserve(run.lanes.size());
-  for (const Lane& lane : run.lanes) operands.push_back(lane.operands(step));
+  operands.reserve(run.replicas.size());
+  for (const ReplicaBindings& bindings : run.replicas) operands.push_back(bindings.operands(step));
   collectives_[step]->meet(context, operands);
 }
 
-void Gang::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const {
+void ReplicatedWalker::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const {
   const auto one = [&](std::int64_t begin, std::int64_t end) {
     for (auto r = begin; r < end; ++r) walkOne(run, nodes, static_cast<std::uint32_t>(r));
   };
-  const auto count = static_cast<std::int64_t>(run.lanes.size());
+  const auto count = static_cast<std::int64_t>(run.replicas.size());
   bool calls_host = false;
   double bytes = 0;
   for (const auto node : nodes) {
@@ -147,20 +148,20 @@ void Gang::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const
   together ? pool.parallelFor(count, 1, one) : one(0, count);
 }
 
-void Gang::walkOne(const Run& run, std::span<const std::uint32_t> nodes,
-                   std::uint32_t replica) const {
+void ReplicatedWalker::walkOne(const Run& run, std::span<const std::uint32_t> nodes,
+                               std::uint32_t replica) const {
   RunContext context = run.context;
   context.replica = replica;
-  for (const auto node : nodes) walker_.walk(context, run.lanes[replica], node);
+  for (const auto node : nodes) walker_.walk(context, run.replicas[replica], node);
 }
 
 /// Once one replica fails, no other calls the host any more: nobody would come to meet it there.
-void Gang::callTogether(const Run& run, std::span<const std::uint32_t> nodes) const {
+void ReplicatedWalker::callTogether(const Run& run, std::span<const std::uint32_t> nodes) const {
   UntilFailure callbacks(*run.context.callbacks);
   RunContext context = run.context;
   context.callbacks = &callbacks;
-  const Run guarded{context, run.lanes};
-  const auto count = static_cast<std::uint32_t>(run.lanes.size());
+  const Run guarded{context, run.replicas};
+  const auto count = static_cast<std::uint32_t>(run.replicas.size());
   ReplicaThreads::shared().runTogether(count, [&](std::uint32_t replica) {
     try {
       walkOne(guarded, nodes, replica);
@@ -173,14 +174,15 @@ void Gang::callTogether(const Run& run, std::span<const std::uint32_t> nodes) co
 }
 
 /// The condition of a node in which the replicas meet.
-std::int64_t Gang::agreed(const Run& run, std::uint32_t index) const {
+std::int64_t ReplicatedWalker::agreed(const Run& run, std::uint32_t index) const {
   const bool is_switch = image_.nodes[index].kind == NodeKind::kSwitch;
-  const auto value = [&](const Lane& lane) {
-    return is_switch ? lane.selector(index) : static_cast<std::int64_t>(lane.predicate(index));
+  const auto value = [&](const ReplicaBindings& bindings) {
+    return is_switch ? bindings.selector(index)
+                     : static_cast<std::int64_t>(bindings.predicate(index));
   };
-  const std::int64_t first = value(run.lanes[0]);
-  for (std::size_t r = 1; r < run.lanes.size(); ++r) {
-    const std::int64_t other = value(run.lanes[r]);
+  const std::int64_t first = value(run.replicas[0]);
+  for (std::size_t r = 1; r < run.replicas.size(); ++r) {
+    const std::int64_t other = value(run.replicas[r]);
     if (other == first) continue;
     throw std::invalid_argument(
         "[replicas] needs all to take the same way around a collective; got a condition that is " +
@@ -193,7 +195,7 @@ std::int64_t Gang::agreed(const Run& run, std::uint32_t index) const {
 }
 
 /// Name and source line of the first step under a node at which the replicas meet.
-std::string Gang::meetingPlace(std::uint32_t index) const {
+std::string ReplicatedWalker::meetingPlace(std::uint32_t index) const {
   const Node& node = image_.nodes[index];
   if (node.kind == NodeKind::kStep) {
     const DebugEntry& entry = image_.debug[image_.steps[node.value].debug];

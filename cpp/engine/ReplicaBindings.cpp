@@ -1,4 +1,4 @@
-#include "engine/Lane.hpp"
+#include "engine/ReplicaBindings.hpp"
 
 #include <cstring>
 
@@ -35,7 +35,8 @@ void PointerTable::add(const Image& image, const OperandDesc& operand) {
   (fixed ? fixed_ : bound_).push_back(slot);
 }
 
-Lane::Lane(const Image& image, const PointerTable& table, std::shared_ptr<DeviceMemory> memory)
+ReplicaBindings::ReplicaBindings(const Image& image, const PointerTable& table,
+                                 std::shared_ptr<DeviceMemory> memory)
     : image_(&image),
       table_(&table),
       memory_(std::move(memory)),
@@ -49,7 +50,7 @@ Lane::Lane(const Image& image, const PointerTable& table, std::shared_ptr<Device
   }
 }
 
-void Lane::bind(const Arrays& arrays) {
+void ReplicaBindings::bind(const Arrays& arrays) {
   bindArena();
   for (const std::uint32_t b : table_->bound_buffers_) {
     const BufferDesc& buffer = image_->buffers[b];
@@ -68,7 +69,7 @@ void Lane::bind(const Arrays& arrays) {
     pointers_[slot.pointer] = bases_[slot.buffer] + slot.offset_bytes;
 }
 
-void Lane::bindArena() {
+void ReplicaBindings::bindArena() {
   std::byte* base = memory_->arena(image_->arena_bytes);
   if (base == arena_) return;
   arena_ = base;
@@ -80,11 +81,11 @@ void Lane::bindArena() {
     pointers_[slot.pointer] = bases_[slot.buffer] + slot.offset_bytes;
 }
 
-bool Lane::predicate(std::uint32_t node) const {
+bool ReplicaBindings::predicate(std::uint32_t node) const {
   return *reinterpret_cast<const std::uint8_t*>(pointers_[table_->predicate_[node]]) != 0;
 }
 
-std::int64_t Lane::selector(std::uint32_t node) const {
+std::int64_t ReplicaBindings::selector(std::uint32_t node) const {
   const std::byte* p = pointers_[table_->predicate_[node]];
   if (sizeOf(image_->nodes[node].predicate.type) == 1)
     return *reinterpret_cast<const std::int8_t*>(p);
