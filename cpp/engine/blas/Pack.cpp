@@ -65,13 +65,13 @@ void loadRow(const void* data, ElementType type, std::int64_t offset, std::int64
   if (type == ElementType::kFloat)
     return copyRow(static_cast<const float*>(data) + offset, stride, out, 1, count);
   const std::uint16_t* in = static_cast<const std::uint16_t*>(data) + offset;
-  if (stride == 1) return halfToFloat(in, out, count);
+  if (stride == 1) return simd::halfToFloat(in, out, count);
   constexpr std::int64_t kChunk = 64;
   std::uint16_t gathered[kChunk];
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t n = std::min(kChunk, count - done);
     for (std::int64_t i = 0; i < n; ++i) gathered[i] = in[(done + i) * stride];
-    halfToFloat(gathered, out + done, n);
+    simd::halfToFloat(gathered, out + done, n);
   }
 }
 
@@ -80,12 +80,12 @@ void storeRow(const float* in, void* data, ElementType type, std::int64_t offset
   if (type == ElementType::kFloat)
     return copyRow(in, 1, static_cast<float*>(data) + offset, stride, count);
   std::uint16_t* out = static_cast<std::uint16_t*>(data) + offset;
-  if (stride == 1) return floatToHalf(in, out, count);
+  if (stride == 1) return simd::floatToHalf(in, out, count);
   constexpr std::int64_t kChunk = 64;
   std::uint16_t rounded[kChunk];
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t n = std::min(kChunk, count - done);
-    floatToHalf(in + done, rounded, n);
+    simd::floatToHalf(in + done, rounded, n);
     for (std::int64_t i = 0; i < n; ++i) out[(done + i) * stride] = rounded[i];
   }
 }

@@ -23,11 +23,11 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
       simd::roundToHalf(reinterpret_cast<float*>(out), n);
       break;
     case Kind::kLoadHalf:
-      halfToFloat(reinterpret_cast<const std::uint16_t*>(at(s.args[0])),
+      simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(at(s.args[0])),
                   reinterpret_cast<float*>(out), n);
       break;
     case Kind::kStoreHalf:
-      floatToHalf(reinterpret_cast<const float*>(at(s.args[0])),
+      simd::floatToHalf(reinterpret_cast<const float*>(at(s.args[0])),
                   reinterpret_cast<std::uint16_t*>(out), n);
       break;
     case Kind::kCopy:

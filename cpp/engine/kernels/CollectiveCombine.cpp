@@ -28,7 +28,7 @@ void combineBlock(const CombineLoops& loops, ElementType type, bool mean,
     loops.combine(ins.data() + i, std::min(kStreams, ins.size() - i), n, acc, i > 0);
   }
   if (mean) loops.divide(acc, n, static_cast<double>(ins.size()));
-  if (half) floatToHalf(floats.data(), static_cast<std::uint16_t*>(out), n);
+  if (half) simd::floatToHalf(floats.data(), static_cast<std::uint16_t*>(out), n);
 }
 
 }  // namespace ipujax::engine::collective

@@ -133,7 +133,7 @@ void PoolGradient::run(RunContext& context, std::span<std::byte* const> p) const
     for (std::int64_t i = begin; i < end; ++i) {
       plane(p, i, sums);
       if (element_ == ElementType::kHalf) {
-        floatToHalf(sums, reinterpret_cast<std::uint16_t*>(p[0]) + i * plane_elements_,
+        simd::floatToHalf(sums, reinterpret_cast<std::uint16_t*>(p[0]) + i * plane_elements_,
                     plane_elements_);
       } else {
         std::memcpy(p[0] + i * plane_elements_ * 4, sums,

@@ -316,7 +316,7 @@ void VariadicReduce::argRun(const std::byte* first, const std::byte* indices, st
   Workspace workspace;
   if (size == 2) {  // halves are looked at as floats
     auto* staged = workspace.get<float>(n);
-    halfToFloat(reinterpret_cast<const std::uint16_t*>(first), staged, n);
+    simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(first), staged, n);
     values = reinterpret_cast<const std::byte*>(staged);
   }
   std::uint64_t best = loops_->identity;

@@ -93,7 +93,7 @@ class Finish {
     if (update_) {
       for (std::int64_t i = 0; i < n; ++i) acc[i] += halfToFloat(halves[i]);
     }
-    floatToHalf(acc, halves, n);
+    simd::floatToHalf(acc, halves, n);
   }
 
   const Loops& loops_;

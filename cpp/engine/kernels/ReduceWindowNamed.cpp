@@ -295,7 +295,7 @@ void NamedWindow::store(const std::byte* acc, std::byte* out, std::int64_t strid
   }
   const float* values = reinterpret_cast<const float*>(acc);
   std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(out);
-  if (stride == 1) return floatToHalf(values, halves, n);
+  if (stride == 1) return simd::floatToHalf(values, halves, n);
   for (std::int64_t i = 0; i < n; ++i) halves[i * stride] = floatToHalf(values[i]);
 }
 
