@@ -1,7 +1,6 @@
 #include "poplar/Program.hpp"
 
 #include "engine/graph/Emit.hpp"
-#include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/ProgramNode.hpp"
 #include "poplar/exceptions.hpp"
 
