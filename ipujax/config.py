@@ -34,6 +34,7 @@ def option(
     help: str,
     env: str,
     allowed: tuple[Value, ...] | Callable[[], tuple[Value, ...]] = (),
+    several: bool = False,
     bounds: tuple[float, float] | None = None,
     check: Callable[[Any], str | None] | None = None,
 ) -> Any:
@@ -41,11 +42,12 @@ def option(
 
     Args:
         allowed: the possible values; a function if the built extension defines them.
+        several: the value is a comma-separated list of them.
         bounds: the smallest and the largest number.
         check: returns what is needed if a value is wrong.
     """
-    metadata = {"help": help, "env": env, "allowed": allowed, "bounds": bounds, "check": check}
-    return field(default=default, metadata=metadata)
+    metadata = {"help": help, "env": env, "allowed": allowed, "several": several}
+    return field(default=default, metadata={**metadata, "bounds": bounds, "check": check})
 
 
 def machine_names() -> tuple[str, ...]:
@@ -90,19 +92,6 @@ def _check_dump_dir(text: str) -> str | None:
 
 #: Kinds of floating-point exceptions, named as in Poplar's FloatingPointBehaviour.
 EXCEPTIONS = ("inv", "div0", "oflo")
-
-
-def _check_exceptions(text: str) -> str | None:
-    kinds = [part.strip() for part in text.split(",")] if text else []
-    if all(kind in EXCEPTIONS for kind in kinds):
-        return None
-    return f"a comma-separated list of {', '.join(EXCEPTIONS)}"
-
-
-def _check_mechanisms(text: str) -> str | None:
-    if not text or all(name in mechanisms() for name in text.split(",")):
-        return None
-    return f"a comma-separated list of {', '.join(mechanisms())}"
 
 
 def _check_num_threads(text: str) -> str | None:
@@ -235,9 +224,10 @@ class CompileConfig:
     )
     floating_point_exceptions: str = option(
         "",
-        "Exceptions that end the program with an error: inv (NaN), div0, oflo, comma-separated.",
+        "Exceptions that end the program with an error: inv is NaN.",
         "IPUJAX_FLOATING_POINT_EXCEPTIONS",
-        check=_check_exceptions,
+        allowed=EXCEPTIONS,
+        several=True,
     )
     maximum_cross_replica_sum_buffer_size: int = option(
         0,
@@ -260,7 +250,8 @@ class CompileConfig:
         "",
         "For tests: optimizations of the model to switch off; results stay the same.",
         "IPUJAX_ENGINE_WITHOUT",
-        check=_check_mechanisms,
+        allowed=mechanisms,
+        several=True,
     )
 
 
@@ -280,7 +271,8 @@ def _allowed(spec: dataclasses.Field[Any]) -> tuple[Value, ...]:
 def _shown(spec: dataclasses.Field[Any]) -> str:
     allowed, bounds = _allowed(spec), spec.metadata["bounds"]
     if allowed:
-        return "one of " + ", ".join(str(value) for value in allowed)
+        kind = "a comma-separated list of " if spec.metadata["several"] else "one of "
+        return kind + ", ".join(str(value) for value in allowed)
     if isinstance(spec.default, bool):
         return "true or false"
     if bounds:
@@ -304,7 +296,8 @@ def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
         return float(str(value))
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError
-    return os.fspath(value)
+    text = os.fspath(value)
+    return ",".join(map(str.strip, text.split(","))) if spec.metadata["several"] else text
 
 
 def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
@@ -321,7 +314,9 @@ def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
     except (KeyError, ValueError):
         raise refused(_shown(spec)) from None
     allowed, bounds = _allowed(spec), spec.metadata["bounds"]
-    if (allowed and parsed not in allowed) or (bounds and not bounds[0] <= parsed <= bounds[1]):
+    chosen = str(parsed).split(",") if spec.metadata["several"] and parsed else [parsed]
+    known = not allowed or parsed == spec.default or set(chosen) <= set(allowed)
+    if not known or (bounds and not bounds[0] <= parsed <= bounds[1]):
         raise refused(_shown(spec))
     complaint = spec.metadata["check"] and spec.metadata["check"](parsed)
     if complaint:
@@ -339,14 +334,14 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
     check_process_variables(environment)
     _warn_of_unknown(environment)
     tree = IPUConfig()
-    for room in fields(tree):
-        section = getattr(tree, room.name)
+    for section in fields(tree):
+        options = getattr(tree, section.name)
         changes = {
             spec.name: _parse(spec, environment[spec.metadata["env"]], spec.metadata["env"])
-            for spec in fields(section)
+            for spec in fields(options)
             if environment.get(spec.metadata["env"], "") != ""
         }
-        tree = replace(tree, **{room.name: replace(section, **changes)})
+        tree = replace(tree, **{section.name: replace(options, **changes)})
     _check_together(tree.machine)
     return tree
 
@@ -366,7 +361,7 @@ def check_process_variables(environment: Mapping[str, str]) -> None:
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
     """Warns once of each variable with one of our prefixes that has no meaning."""
-    known = {spec.metadata["env"] for room in fields(IPUConfig) for spec in _specs(room.name)}
+    known = {spec.metadata["env"] for section in fields(IPUConfig) for spec in _specs(section.name)}
     known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
     for name in environment:
         if not name.startswith(PREFIXES) or name in known or name in _said:
@@ -377,8 +372,8 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
 
 
-def _specs(room: str) -> tuple[dataclasses.Field[Any], ...]:
-    return fields(getattr(IPUConfig(), room))
+def _specs(section: str) -> tuple[dataclasses.Field[Any], ...]:
+    return fields(getattr(IPUConfig(), section))
 
 
 def _check_together(machine: MachineConfig) -> None:
@@ -459,14 +454,14 @@ def table() -> str:
         '`jax.jit(f, compiler_options={"ipu_out_of_memory": "error"})`.',
     ]
     titles = {"machine": "Machine (read when JAX creates the backend)", "compile": "Compiler"}
-    for room in fields(IPUConfig):
-        lines += ["", f"## {titles[room.name]}", ""]
+    for section in fields(IPUConfig):
+        lines += ["", f"## {titles[section.name]}", ""]
         lines += [
             "| option | environment variable | default | value | what |",
             "|---|---|---|---|---|",
         ]
-        for spec in _specs(room.name):
-            name = (PER_CALL_PREFIX if room.name == "compile" else "") + spec.name
+        for spec in _specs(section.name):
+            name = (PER_CALL_PREFIX if section.name == "compile" else "") + spec.name
             default = f"`{spec.default}`" if spec.default != "" else "(empty)"
             lines.append(
                 f"| `{name}` | `{spec.metadata['env']}` | {default} | {_shown(spec)} "

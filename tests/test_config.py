@@ -97,6 +97,18 @@ def test_an_unknown_per_call_option_lists_the_known_ones():
     assert "'ipu_out_of_memmory'" in str(caught.value)
 
 
+def test_blanks_in_a_list_do_not_count():
+    tree = config.from_environment({"IPUJAX_ENGINE_WITHOUT": "loops, rows "})
+    assert tree.compile.engine_without == "loops,rows"
+    options = {"ipu_floating_point_exceptions": " inv, oflo "}
+    changed = config.with_compiler_options(tree.compile, options)
+    assert changed.floating_point_exceptions == "inv,oflo"
+    with pytest.raises(
+        ConfigError, match="a comma-separated list of inv, div0, oflo; got 'inv, x'"
+    ):
+        config.with_compiler_options(tree.compile, {"ipu_floating_point_exceptions": "inv, x"})
+
+
 @pytest.mark.parametrize("value", [True, "x", 7])
 def test_a_bad_per_call_value(value: object):
     with pytest.raises(ConfigError, match=r"compiler_options\['ipu_partials_type'\] needs one of"):

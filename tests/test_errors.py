@@ -76,7 +76,7 @@ def test_texts_say_what_is_needed_what_came_and_what_to_do():
     assert {text for text in texts - HEADINGS if not shape.fullmatch(text)} == set()
 
 
-#: Of imperatives, and of words for people who learned the language from books.
+#: Unidiomatic imperatives and words.
 UNNATURAL = r"(?:\bDo|\\nDo) (?!not\b)[a-z]|\. Take |\bshall\b|\bso many\b|\bthat are none\b"
 
 

@@ -159,9 +159,9 @@ void compile(PJRT_Client_Compile_Args& args) {
   auto& client = object<Client>(args.client);
   const std::string_view format(args.program->format, args.program->format_size);
   if (format != "mlir") {
-    throw PluginError(
-        PJRT_Error_Code_UNIMPLEMENTED,
-        "[ipu compile] needs a program of format \"mlir\"; got \"" + std::string(format) + "\".");
+    throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
+                      "[ipu compile] needs a program of format \"mlir\"; got \"" +
+                          std::string(format) + "\". Pass StableHLO as MLIR.");
   }
   const std::string_view options(args.compile_options, args.compile_options_size);
   const auto sealed = bridge::compile({args.program->code, args.program->code_size}, options,

@@ -72,8 +72,8 @@ class CompileInFlight {
 void requireInterpreter() {
   if (!Py_IsInitialized()) {
     throw PluginError(PJRT_Error_Code_CANCELLED,
-                      "[ipu plugin] needs Python to compile or call back; the interpreter has "
-                      "ended.");
+                      "[ipu plugin] needs Python to compile or call back; got an interpreter that "
+                      "has ended. Finish all programs before you end it.");
   }
 }
 
@@ -166,7 +166,8 @@ class PythonHostCallbacks final : public engine::HostCallbacks {
             std::span<const engine::HostArray> results) override {
     if (state().ending.load() && std::this_thread::get_id() != state().main_thread) {
       throw PluginError(PJRT_Error_Code_CANCELLED,
-                        "[ipu host callback] needs Python; the interpreter is ending.");
+                        "[ipu host callback] needs Python; got an interpreter that is ending. Wait "
+                        "for all programs before you exit.");
     }
     const WorkQueue::HostCall scope;  // JAX called from there must not wait for this program
     withPython([&] {
@@ -236,12 +237,13 @@ std::string bridge::compile(std::string_view code, std::string_view options,
   const CompileInFlight in_flight;
   if (state().ending.load()) {
     throw PluginError(PJRT_Error_Code_CANCELLED,
-                      "[ipu compile] needs Python; the interpreter is ending.");
+                      "[ipu compile] needs Python; got an interpreter that is ending. Wait for all "
+                      "compilations before you exit.");
   }
   return withPython([&] {
     if (!state().compile) {
       throw PluginError(PJRT_Error_Code_FAILED_PRECONDITION,
-                        "[ipu compile] needs the compiler; none was set. Let JAX find the plugin "
+                        "[ipu compile] needs the compiler; got none. Let JAX find the plugin "
                         "by its entry point.");
     }
     const py::bytes image =

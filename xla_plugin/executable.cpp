@@ -205,7 +205,7 @@ void optimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
   const auto& text = bridge::showsProgramText() ? image.stablehlo : image.signature.interface;
   if (text.empty()) {
     throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
-                      "[ipu executable] shows the text of its program only when asked to.");
+                      "[ipu executable] shows the text of its program to as_text only.");
   }
   static constexpr std::string_view kFormat = "mlir";
   args.program->format = kFormat.data();

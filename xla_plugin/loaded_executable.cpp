@@ -45,7 +45,8 @@ LoadedExecutable::LoadedExecutable(Client& client, std::shared_ptr<const Program
     if (!device.isAddressable()) {
       throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
                         "[ipu load] needs devices of this process; got device " +
-                            std::to_string(ids[i]) + " of another one.");
+                            std::to_string(ids[i]) +
+                            " of another one. Use devices of jax.local_devices().");
     }
     const auto partitions = static_cast<std::size_t>(assignment_.num_partitions);
     devices.push_back(&device);

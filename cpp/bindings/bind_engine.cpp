@@ -1,11 +1,7 @@
 #include "bindings/bindings.hpp"
 #include "engine/Image.hpp"
 #include "engine/build/Build.hpp"
-#include "poplar/Graph.hpp"
-#include "poplar/Program.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
 namespace engine = ipujax::engine;
 
 namespace {

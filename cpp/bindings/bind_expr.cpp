@@ -12,14 +12,7 @@
 #include "popx/HalfOverflow.hpp"
 #include "popx/Map.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
 namespace pe = popops::expr;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::Tensor;
-using poplar::Type;
-using poplar::program::Sequence;
 
 namespace {
 
@@ -32,24 +25,26 @@ pe::Const constant(Type type, const Number& value) {
 }
 
 template <class T>
-void unary(py::module_& m, const char* name) {
-  m.def(
-      name, [](const pe::Expr& a) { return pe::Expr(T(a)); }, "a"_a);
+pe::Expr unary(const pe::Expr& a) {
+  return T(a);
 }
 template <class T>
-void binary(py::module_& m, const char* name) {
-  m.def(
-      name, [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(T(a, b)); }, "a"_a, "b"_a);
+pe::Expr binary(const pe::Expr& a, const pe::Expr& b) {
+  return T(a, b);
+}
+template <class T>
+pe::Expr ternary(const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
+  return T(a, b, c);
 }
 
 void bindPopopsExpr(py::module_& m) {
   py::class_<pe::Expr>(m, "Expr")
       .def("__repr__", &pe::Expr::toString)
-      .def("__add__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a + b); })
-      .def("__sub__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a - b); })
-      .def("__mul__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a * b); })
-      .def("__truediv__", [](const pe::Expr& a, const pe::Expr& b) { return pe::Expr(a / b); })
-      .def("__neg__", [](const pe::Expr& a) { return pe::Expr(-a); })
+      .def("__add__", &binary<pe::Add>)
+      .def("__sub__", &binary<pe::Sub>)
+      .def("__mul__", &binary<pe::Mul>)
+      .def("__truediv__", &binary<pe::Divide>)
+      .def("__neg__", &unary<pe::Neg>)
       .def("deepEquals", &pe::Expr::deepEquals);
   m.def(
       "Const", [](Type type, const Number& value) { return pe::Expr(constant(type, value)); },
@@ -62,28 +57,18 @@ void bindPopopsExpr(py::module_& m) {
       "Cast", [](const pe::Expr& a, Type type) { return pe::Expr(pe::Cast(a, type)); }, "a"_a,
       "type"_a);
 #define UNARY(Name, name, traits, api, ...) api
-#define POPOPS_EXPR(Name, Class, TYPE) unary<pe::Class>(m, #Class);
+#define POPOPS_EXPR(Name, Class, TYPE) m.def(#Class, &unary<pe::Class>, "a"_a);
 #include "engine/expr/ElementwiseOps.def"
 #define BINARY(Name, name, traits, api, ...) api
-#define POPOPS_EXPR(Name, Class, TYPE) binary<pe::Class>(m, #Class);
+#define POPOPS_EXPR(Name, Class, TYPE) m.def(#Class, &binary<pe::Class>, "a"_a, "b"_a);
 #include "engine/expr/ElementwiseOps.def"
-  m.def(
-      "Select",
-      [](const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
-        return pe::Expr(pe::Select(a, b, c));
-      },
-      "if_true"_a, "if_false"_a, "predicate"_a);
-  m.def(
-      "Clamp",
-      [](const pe::Expr& a, const pe::Expr& b, const pe::Expr& c) {
-        return pe::Expr(pe::Clamp(a, b, c));
-      },
-      "value"_a, "lowest"_a, "highest"_a);
+  m.def("Select", &ternary<pe::Select>, "if_true"_a, "if_false"_a, "predicate"_a);
+  m.def("Clamp", &ternary<pe::Clamp>, "value"_a, "lowest"_a, "highest"_a);
 }
 
 void bindPopxExpr(py::module_& m) {
 #define UNARY(Name, name, traits, api, ...) api
-#define POPX(Name) unary<popx::expr::Name>(m, #Name);
+#define POPX(Name) m.def(#Name, &unary<popx::expr::Name>, "a"_a);
 #include "engine/expr/ElementwiseOps.def"
   m.def(
       "Bitcast",
@@ -100,40 +85,40 @@ void bindPopxExpr(py::module_& m) {
 void bindPopops(py::module_& m) {
   m.def(
       "map",
-      [](Graph& graph, const pe::Expr& expr, const std::vector<Tensor>& ts, Sequence& prog,
+      [](Graph& graph, const pe::Expr& expr, const Tensors& ts, Sequence& prog,
          const DebugContext& debug) { return popops::map(graph, expr, ts, prog, debug); },
-      "graph"_a, "expr"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "expr"_a, "ts"_a, "prog"_a, debugArg());
   m.def(
       "mapInPlace",
-      [](Graph& graph, const pe::Expr& expr, const std::vector<Tensor>& ts, Sequence& prog,
+      [](Graph& graph, const pe::Expr& expr, const Tensors& ts, Sequence& prog,
          const DebugContext& debug) { popops::mapInPlace(graph, expr, ts, prog, debug); },
-      "graph"_a, "expr"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "expr"_a, "ts"_a, "prog"_a, debugArg());
   m.def(
       "add",
       [](Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog,
          const DebugContext& debug) { return popops::add(graph, a, b, prog, debug); },
-      "graph"_a, "a"_a, "b"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "a"_a, "b"_a, "prog"_a, debugArg());
   m.def(
       "scaledAddTo",
       [](Graph& graph, const Tensor& a, const Tensor& b, float scale, Sequence& prog,
          const DebugContext& debug) { popops::scaledAddTo(graph, a, b, scale, prog, debug); },
-      "graph"_a, "a"_a, "b"_a, "scale"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "a"_a, "b"_a, "scale"_a, "prog"_a, debugArg());
   m.def(
       "cast",
       [](Graph& graph, const Tensor& src, Type type, Sequence& prog, const DebugContext& debug) {
         return popops::cast(graph, src, type, prog, debug);
       },
-      "graph"_a, "src"_a, "type"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "src"_a, "type"_a, "prog"_a, debugArg());
   m.def(
       "fill",
       [](Graph& graph, const Tensor& t, Sequence& prog, const Number& value,
          const DebugContext& debug) {
         popops::fillWith(graph, t, prog, constant(t.elementType(), value), debug);
       },
-      "graph"_a, "t"_a, "prog"_a, "value"_a, "debug"_a = DebugContext());
-  m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "t"_a, "prog"_a, "value"_a, debugArg());
+  m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, debugArg());
   m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a, "workers"_a);
-  m.attr("timerCycles") = ipujax::engine::elementwise::kTimerCycles;
+  m.attr("timerCycles") = popops::elementwise::kTimerCycles;
 }
 
 void bindPopnn(py::module_& m) {
@@ -150,7 +135,7 @@ void bindPopnn(py::module_& m) {
       "nonLinearity",
       [](Graph& graph, popnn::NonLinearityType type, const Tensor& t, Sequence& prog,
          const DebugContext& debug) { return popnn::nonLinearity(graph, type, t, prog, debug); },
-      "graph"_a, "type"_a, "t"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "type"_a, "t"_a, "prog"_a, debugArg());
 }
 }  // namespace
 
@@ -165,5 +150,5 @@ void bindExpr(py::module_& m) {
   bindPopxExpr(popx_expr);
   bindPopops(popops);
   bindPopnn(popnn);
-  popx.def("map", &popx::map, "graph"_a, "exprs"_a, "ts"_a, "prog"_a, "debug"_a = DebugContext());
+  popx.def("map", &popx::map, "graph"_a, "exprs"_a, "ts"_a, "prog"_a, debugArg());
 }

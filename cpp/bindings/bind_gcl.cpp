@@ -2,19 +2,10 @@
 
 #include "bindings/bindings.hpp"
 #include "gcl/Collectives.hpp"
-#include "poplar/Program.hpp"
 #include "popx/ReplicaGroups.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
 using gcl::CollectiveOperator;
 using gcl::CommGroup;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::OptionFlags;
-using poplar::Tensor;
-using poplar::program::Sequence;
-using Tensors = std::vector<Tensor>;
 
 namespace {
 
@@ -42,52 +33,42 @@ void bindGroups(py::module_& m) {
       .def("members", &CommGroup::members, "replication_factor"_a);
 }
 
+template <class Result>
+void bindReduction(py::module_& m, const char* name,
+                   Result (*reduce)(Graph&, const Tensors&, CollectiveOperator, Sequence&,
+                                    const CommGroup&, const DebugContext&, const OptionFlags&)) {
+  m.def(name, reduce, "graph"_a, "datas"_a, "op"_a, "prog"_a, "group"_a, debugArg(), optionsArg());
+}
+
+void bindMove(py::module_& m, const char* name,
+              Tensor (*move)(Graph&, const Tensor&, Sequence&, const CommGroup&,
+                             const DebugContext&, const OptionFlags&)) {
+  m.def(name, move, "graph"_a, "data"_a, "prog"_a, "group"_a, debugArg(), optionsArg());
+}
+
 void bindCollectives(py::module_& m) {
-  const DebugContext none;
-  const py::dict no_options;
-  m.def("allReduceCrossReplica",
-        py::overload_cast<Graph&, const Tensors&, CollectiveOperator, Sequence&, const CommGroup&,
-                          const DebugContext&, const OptionFlags&>(&gcl::allReduceCrossReplica),
-        "graph"_a, "datas"_a, "op"_a, "prog"_a, "group"_a, "debug"_a = none,
-        "options"_a = no_options);
-  m.def("allReduceInPlaceCrossReplica",
-        py::overload_cast<Graph&, const Tensors&, CollectiveOperator, Sequence&, const CommGroup&,
-                          const DebugContext&, const OptionFlags&>(
-            &gcl::allReduceInPlaceCrossReplica),
-        "graph"_a, "datas"_a, "op"_a, "prog"_a, "group"_a, "debug"_a = none,
-        "options"_a = no_options);
-  m.def("reduceScatterCrossReplica",
-        py::overload_cast<Graph&, const Tensors&, CollectiveOperator, Sequence&, const CommGroup&,
-                          const DebugContext&, const OptionFlags&>(&gcl::reduceScatterCrossReplica),
-        "graph"_a, "datas"_a, "op"_a, "prog"_a, "group"_a, "debug"_a = none,
-        "options"_a = no_options);
-  m.def("allGatherCrossReplica",
-        py::overload_cast<Graph&, const Tensor&, Sequence&, const CommGroup&, const DebugContext&,
-                          const OptionFlags&>(&gcl::allGatherCrossReplica),
-        "graph"_a, "data"_a, "prog"_a, "group"_a, "debug"_a = none, "options"_a = no_options);
-  m.def("allToAllCrossReplica",
-        py::overload_cast<Graph&, const Tensor&, Sequence&, const CommGroup&, const DebugContext&,
-                          const OptionFlags&>(&gcl::allToAllCrossReplica),
-        "graph"_a, "data"_a, "prog"_a, "group"_a, "debug"_a = none, "options"_a = no_options);
+  bindReduction<Tensors>(m, "allReduceCrossReplica", &gcl::allReduceCrossReplica);
+  bindReduction<void>(m, "allReduceInPlaceCrossReplica", &gcl::allReduceInPlaceCrossReplica);
+  bindReduction<Tensors>(m, "reduceScatterCrossReplica", &gcl::reduceScatterCrossReplica);
+  bindMove(m, "allGatherCrossReplica", &gcl::allGatherCrossReplica);
+  bindMove(m, "allToAllCrossReplica", &gcl::allToAllCrossReplica);
   m.def("broadcastCrossReplica", &gcl::broadcastCrossReplica, "graph"_a, "data"_a, "prog"_a,
-        "group"_a, "root"_a = 0, "debug"_a = none, "options"_a = no_options);
+        "group"_a, "root"_a = 0, debugArg(), optionsArg());
 }
 
 void bindReplicaGroups(py::module_& m) {
-  const DebugContext none;
-  const py::dict no_options;
   m.def("allReduce", &popx::allReduce, "graph"_a, "datas"_a, "op"_a, "groups"_a, "prog"_a,
-        "debug"_a = none, "options"_a = no_options);
+        debugArg(), optionsArg());
   m.def("reduceScatter", &popx::reduceScatter, "graph"_a, "datas"_a, "op"_a, "groups"_a, "prog"_a,
-        "debug"_a = none, "options"_a = no_options);
+        debugArg(), optionsArg());
   m.def("allGatherToDestination", &popx::allGatherToDestination, "graph"_a, "data"_a,
-        "destination"_a, "groups"_a, "prog"_a, "debug"_a = none, "options"_a = no_options);
+        "destination"_a, "groups"_a, "prog"_a, debugArg(), optionsArg());
   m.def("allToAllToDestination", &popx::allToAllToDestination, "graph"_a, "data"_a, "destination"_a,
-        "groups"_a, "prog"_a, "debug"_a = none, "options"_a = no_options);
+        "groups"_a, "prog"_a, debugArg(), optionsArg());
   m.def("broadcast", &popx::broadcast, "graph"_a, "data"_a, "root"_a, "groups"_a, "prog"_a,
-        "debug"_a = none, "options"_a = no_options);
+        debugArg(), optionsArg());
   m.def("collectivePermute", &popx::collectivePermute, "graph"_a, "data"_a, "pairs"_a, "prog"_a,
-        "debug"_a = none);
+        debugArg());
 }
 
 }  // namespace

@@ -9,18 +9,12 @@
 #include "popx/Svd.hpp"
 #include "popx/TriangularSolve.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::program::Sequence;
 using popx::Parts;
 
 namespace {
 
 void bindSolve(py::module_ m) {
-  const DebugContext none;
-  m.def("cholesky", &popx::cholesky, "graph"_a, "a"_a, "lower"_a, "prog"_a, "debug"_a = none);
+  m.def("cholesky", &popx::cholesky, "graph"_a, "a"_a, "lower"_a, "prog"_a, debugArg());
   m.def(
       "triangularSolve",
       [](Graph& graph, const Parts& a, const Parts& b, bool left_side, bool lower,
@@ -29,34 +23,31 @@ void bindSolve(py::module_ m) {
                                      prog, debug);
       },
       "graph"_a, "a"_a, "b"_a, "left_side"_a, "lower"_a, "unit_diagonal"_a, "transpose"_a, "prog"_a,
-      "debug"_a = none);
+      debugArg());
   m.def("tridiagonalSolve", &popx::tridiagonalSolve, "graph"_a, "lower"_a, "diagonal"_a, "upper"_a,
-        "b"_a, "perturb"_a, "prog"_a, "debug"_a = none);
-  m.def("lu", &popx::lu, "graph"_a, "a"_a, "prog"_a, "debug"_a = none);
+        "b"_a, "perturb"_a, "prog"_a, debugArg());
+  m.def("lu", &popx::lu, "graph"_a, "a"_a, "prog"_a, debugArg());
   m.def("permutationOfPivots", &popx::permutationOfPivots, "graph"_a, "pivots"_a, "size"_a,
-        "prog"_a, "debug"_a = none);
+        "prog"_a, debugArg());
 }
 
 void bindOrthogonal(py::module_ m) {
-  const DebugContext none;
-  m.def("qr", &popx::qr, "graph"_a, "a"_a, "prog"_a, "debug"_a = none);
-  m.def("qrWithPivots", &popx::qrWithPivots, "graph"_a, "a"_a, "columns"_a, "prog"_a,
-        "debug"_a = none);
+  m.def("qr", &popx::qr, "graph"_a, "a"_a, "prog"_a, debugArg());
+  m.def("qrWithPivots", &popx::qrWithPivots, "graph"_a, "a"_a, "columns"_a, "prog"_a, debugArg());
   m.def("householderProduct", &popx::householderProduct, "graph"_a, "factors"_a, "tau"_a, "prog"_a,
-        "debug"_a = none);
+        debugArg());
   m.def("householderMultiply", &popx::householderMultiply, "graph"_a, "factors"_a, "tau"_a, "c"_a,
-        "left"_a, "adjoint"_a, "prog"_a, "debug"_a = none);
+        "left"_a, "adjoint"_a, "prog"_a, debugArg());
 }
 
 void bindSpectra(py::module_ m) {
-  const DebugContext none;
-  m.def("eigh", &popx::eigh, "graph"_a, "a"_a, "lower"_a, "prog"_a, "debug"_a = none);
-  m.def("tridiagonal", &popx::tridiagonal, "graph"_a, "a"_a, "lower"_a, "prog"_a, "debug"_a = none);
-  m.def("eig", &popx::eig, "graph"_a, "a"_a, "left"_a, "right"_a, "prog"_a, "debug"_a = none);
-  m.def("schur", &popx::schur, "graph"_a, "a"_a, "vectors"_a, "prog"_a, "debug"_a = none);
-  m.def("hessenberg", &popx::hessenberg, "graph"_a, "a"_a, "prog"_a, "debug"_a = none);
+  m.def("eigh", &popx::eigh, "graph"_a, "a"_a, "lower"_a, "prog"_a, debugArg());
+  m.def("tridiagonal", &popx::tridiagonal, "graph"_a, "a"_a, "lower"_a, "prog"_a, debugArg());
+  m.def("eig", &popx::eig, "graph"_a, "a"_a, "left"_a, "right"_a, "prog"_a, debugArg());
+  m.def("schur", &popx::schur, "graph"_a, "a"_a, "vectors"_a, "prog"_a, debugArg());
+  m.def("hessenberg", &popx::hessenberg, "graph"_a, "a"_a, "prog"_a, debugArg());
   m.def("svd", &popx::svd, "graph"_a, "a"_a, "vectors"_a, "full"_a, "divide"_a, "prog"_a,
-        "debug"_a = none);
+        debugArg());
 }
 
 void bindFft(py::module_ m) {
@@ -66,8 +57,7 @@ void bindFft(py::module_ m) {
       .value("RFFT", popx::FftType::RFFT)
       .value("IRFFT", popx::FftType::IRFFT)
       .finalize();
-  m.def("fft", &popx::fft, "graph"_a, "a"_a, "type"_a, "lengths"_a, "prog"_a,
-        "debug"_a = DebugContext());
+  m.def("fft", &popx::fft, "graph"_a, "a"_a, "type"_a, "lengths"_a, "prog"_a, debugArg());
 }
 
 }  // namespace

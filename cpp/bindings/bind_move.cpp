@@ -6,75 +6,62 @@
 #include "poprand/RandomGen.hpp"
 #include "popx/Gather.hpp"
 #include "popx/HostCallback.hpp"
-#include "popx/Native.hpp"
 #include "popx/Pad.hpp"
 #include "popx/Random.hpp"
 #include "popx/Scatter.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::Tensor;
-using poplar::Type;
-using poplar::program::Sequence;
-using Shape = std::vector<std::size_t>;
-
 namespace {
 
 void bindSlices(py::module_ m) {
-  const DebugContext none;
   m.def(
       "dynamicSlice",
       [](Graph& graph, const Tensor& t, const Tensor& offset, const Shape& dims, const Shape& sizes,
          Sequence& prog, const DebugContext& debug) {
         return popops::dynamicSlice(graph, t, offset, dims, sizes, prog, debug);
       },
-      "graph"_a, "t"_a, "offset"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "t"_a, "offset"_a, "dims"_a, "sizes"_a, "prog"_a, debugArg());
   m.def(
       "dynamicUpdate",
       [](Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offset, const Shape& dims,
          const Shape& sizes, Sequence& prog, const DebugContext& debug) {
         popops::dynamicUpdate(graph, t, s, offset, dims, sizes, prog, debug);
       },
-      "graph"_a, "t"_a, "s"_a, "offset"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "t"_a, "s"_a, "offset"_a, "dims"_a, "sizes"_a, "prog"_a, debugArg());
   m.def(
       "multiSlice",
       [](Graph& graph, const Tensor& t, const Tensor& offsets, const Shape& dims,
          const Shape& sizes, Sequence& prog, const DebugContext& debug) {
         return popops::multiSlice(graph, t, offsets, dims, sizes, prog, {}, {}, debug);
       },
-      "graph"_a, "t"_a, "offsets"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "t"_a, "offsets"_a, "dims"_a, "sizes"_a, "prog"_a, debugArg());
   m.def(
       "multiUpdate",
       [](Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets, const Shape& dims,
          const Shape& sizes, Sequence& prog, const DebugContext& debug) {
         popops::multiUpdate(graph, t, s, offsets, dims, sizes, prog, {}, {}, debug);
       },
-      "graph"_a, "t"_a, "s"_a, "offsets"_a, "dims"_a, "sizes"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "t"_a, "s"_a, "offsets"_a, "dims"_a, "sizes"_a, "prog"_a, debugArg());
   m.def(
       "multiUpdateAdd",
       [](Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets, const Tensor& scale,
          const Shape& dims, const Shape& sizes, Sequence& prog, const DebugContext& debug) {
         popops::multiUpdateAdd(graph, t, s, offsets, scale, dims, sizes, prog, {}, {}, debug);
       },
-      "graph"_a, "t"_a, "s"_a, "offsets"_a, "scale"_a, "dims"_a, "sizes"_a, "prog"_a,
-      "debug"_a = none);
+      "graph"_a, "t"_a, "s"_a, "offsets"_a, "scale"_a, "dims"_a, "sizes"_a, "prog"_a, debugArg());
   m.def(
       "createSliceableTensor",
       [](Graph& graph, const Type& type, const Shape& shape, const Shape& dims, const Shape& sizes,
          std::size_t grain, const DebugContext& debug) {
         return popops::createSliceableTensor(graph, type, shape, dims, sizes, grain, debug);
       },
-      "graph"_a, "type"_a, "shape"_a, "dims"_a, "sizes"_a, "min_grain_size"_a = 0,
-      "debug"_a = none);
+      "graph"_a, "type"_a, "shape"_a, "dims"_a, "sizes"_a, "min_grain_size"_a = 0, debugArg());
   m.def("selectScalarFromRows", &popops::selectScalarFromRows, "graph"_a, "params"_a, "indices"_a,
-        "prog"_a, "debug"_a = none);
+        "prog"_a, debugArg());
   m.def(
       "encodeOneHot",
       [](Graph& graph, const Tensor& indices, const Tensor& encoded, Sequence& prog,
          const DebugContext& debug) { popops::encodeOneHot(graph, indices, encoded, prog, debug); },
-      "graph"_a, "indices"_a, "encoded"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "indices"_a, "encoded"_a, "prog"_a, debugArg());
 }
 
 void bindGather(py::module_ m) {
@@ -89,7 +76,7 @@ void bindGather(py::module_ m) {
       .def_readwrite("index_vector_dim", &GatherDims::index_vector_dim)
       .def_readwrite("slice_sizes", &GatherDims::slice_sizes);
   m.def("gather", &popx::gather, "graph"_a, "operand"_a, "indices"_a, "dims"_a, "prog"_a,
-        "debug"_a = DebugContext());
+        debugArg());
 }
 
 void bindScatter(py::module_ m) {
@@ -106,36 +93,30 @@ void bindScatter(py::module_ m) {
       .def_readwrite("indices_are_sorted", &ScatterDims::indices_are_sorted);
   m.def(
       "scatter",
-      [](Graph& graph, const std::vector<Tensor>& operands, const Tensor& indices,
-         const std::vector<Tensor>& updates, const ScatterDims& dims, const std::string& body,
-         Sequence& prog, const DebugContext& debug) {
+      [](Graph& graph, const Tensors& operands, const Tensor& indices, const Tensors& updates,
+         const ScatterDims& dims, const std::string& body, Sequence& prog,
+         const DebugContext& debug) {
         popx::scatter(graph, operands, indices, updates, dims, body, prog, debug);
       },
-      "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a,
-      "debug"_a = DebugContext());
+      "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a, debugArg());
   m.def(
       "scatter",
-      [](Graph& graph, const std::vector<Tensor>& operands, const Tensor& indices,
-         const std::vector<Tensor>& updates, const ScatterDims& dims,
-         const std::vector<popops::expr::Expr>& body, Sequence& prog, const DebugContext& debug) {
-        std::vector<Type> types;
-        for (const auto& t : operands) types.push_back(t.elementType());
-        for (const auto& t : updates) types.push_back(t.elementType());
-        popx::scatter(graph, operands, indices, updates, dims,
-                      popx::ScatterBody(popx::native::compileExpr(body, types)), prog, debug);
+      [](Graph& graph, const Tensors& operands, const Tensor& indices, const Tensors& updates,
+         const ScatterDims& dims, const std::vector<popops::expr::Expr>& body, Sequence& prog,
+         const DebugContext& debug) {
+        popx::scatter(graph, operands, indices, updates, dims, body, prog, debug);
       },
-      "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a,
-      "debug"_a = DebugContext());
+      "graph"_a, "operands"_a, "indices"_a, "updates"_a, "dims"_a, "body"_a, "prog"_a, debugArg());
 }
 
 void bindOthers(py::module_ m) {
   m.def("pad", &popx::pad, "graph"_a, "t"_a, "value"_a, "low"_a, "high"_a, "interior"_a, "prog"_a,
-        "debug"_a = DebugContext());
+        debugArg());
   m.def("rngBitGenerator", &popx::rngBitGenerator, "graph"_a, "state"_a, "algorithm"_a, "shape"_a,
-        "type"_a, "prog"_a, "debug"_a = DebugContext());
+        "type"_a, "prog"_a, debugArg());
   m.def(
       "hostCallback",
-      [](Graph& graph, const std::string& id, const std::vector<Tensor>& operands,
+      [](Graph& graph, const std::string& id, const Tensors& operands,
          const std::vector<std::string>& dtypes,
          const std::vector<std::pair<std::string, Shape>>& results, Sequence& prog,
          const DebugContext& debug) {
@@ -143,8 +124,7 @@ void bindOthers(py::module_ m) {
         for (const auto& [dtype, shape] : results) wanted.push_back({dtype, shape});
         return popx::hostCallback(graph, id, operands, dtypes, wanted, prog, debug);
       },
-      "graph"_a, "id"_a, "operands"_a, "dtypes"_a, "results"_a, "prog"_a,
-      "debug"_a = DebugContext());
+      "graph"_a, "id"_a, "operands"_a, "dtypes"_a, "results"_a, "prog"_a, debugArg());
 }
 
 /// The function with its seed, which may be nullptr, as a value that may be None.
@@ -156,24 +136,23 @@ auto withSeed(Tensor (*function)(Graph&, const Tensor*, Rest...)) {
 }
 
 void bindRandom(py::module_ m) {
-  const DebugContext none;
   m.def("uniform", withSeed(&poprand::uniform), "graph"_a, "seed"_a, "seed_modifier"_a,
-        "reference"_a, "type"_a, "min_val"_a, "max_val"_a, "prog"_a, "debug"_a = none);
+        "reference"_a, "type"_a, "min_val"_a, "max_val"_a, "prog"_a, debugArg());
   m.def("normal", withSeed(&poprand::normal), "graph"_a, "seed"_a, "seed_modifier"_a, "reference"_a,
-        "type"_a, "mean"_a, "std_dev"_a, "prog"_a, "debug"_a = none);
+        "type"_a, "mean"_a, "std_dev"_a, "prog"_a, debugArg());
   m.def("truncatedNormal", withSeed(&poprand::truncatedNormal), "graph"_a, "seed"_a,
         "seed_modifier"_a, "reference"_a, "type"_a, "mean"_a, "std_dev"_a, "alpha"_a, "prog"_a,
-        "debug"_a = none);
+        debugArg());
   m.def("bernoulli", withSeed(&poprand::bernoulli), "graph"_a, "seed"_a, "seed_modifier"_a,
-        "reference"_a, "type"_a, "prob"_a, "prog"_a, "debug"_a = none);
+        "reference"_a, "type"_a, "prob"_a, "prog"_a, debugArg());
   m.def("dropout",
         withSeed(
             py::overload_cast<Graph&, const Tensor*, std::uint32_t, const Tensor&, const Tensor&,
                               double, double, Sequence&, const DebugContext&>(&poprand::dropout)),
         "graph"_a, "seed"_a, "seed_modifier"_a, "input"_a, "reference"_a, "keep_probability"_a,
-        "scale"_a, "prog"_a, "debug"_a = none);
+        "scale"_a, "prog"_a, debugArg());
   m.def("setSeed", &poprand::setSeed, "graph"_a, "master_seed"_a, "seed_modifier"_a, "prog"_a,
-        "debug"_a = none);
+        debugArg());
 }
 
 }  // namespace

@@ -1,22 +1,10 @@
 #include "bindings/bindings.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/CSRFunctions.hpp"
-#include "poplar/DebugContext.hpp"
-#include "poplar/Graph.hpp"
-#include "poplar/Program.hpp"
-#include "poplar/Target.hpp"
 #include "poputil/TileMapping.hpp"
 #include "popx/Type.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
-using poplar::ArrayRef;
 using poplar::DataStream;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::Tensor;
-using poplar::Type;
-using Shape = std::vector<std::size_t>;
 
 namespace {
 
@@ -123,7 +111,8 @@ Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::b
   const std::size_t bytes = t.numElements() * graph.getTarget().getTypeSize(type);
   if (static_cast<std::size_t>(info.size * info.itemsize) != bytes) {
     throw poplar::tensor_creation_error("[addConstantBytes] needs " + std::to_string(bytes) +
-                                        " bytes; got " + std::to_string(info.size * info.itemsize));
+                                        " bytes; got " + std::to_string(info.size * info.itemsize) +
+                                        ". Pass every element of the shape.");
   }
   const auto* data = static_cast<const std::byte*>(info.ptr);
   variable.values.assign(data, data + bytes);
@@ -138,19 +127,17 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
            }),
            "target"_a, "replication_factor"_a = 1)
       .def("getReplicationFactor", &Graph::getReplicationFactor)
-      .def("addReplicationIndexConstant", &Graph::addReplicationIndexConstant,
-           "debug"_a = DebugContext())
+      .def("addReplicationIndexConstant", &Graph::addReplicationIndexConstant, debugArg())
       .def("getTarget", &Graph::getTarget)
       .def("addVariable",
            py::overload_cast<const Type&, ArrayRef<std::size_t>, const DebugContext&>(
                &Graph::addVariable),
-           "type"_a, "shape"_a, "debug"_a = DebugContext())
-      .def("addConstantBytes", &addConstantBytes, "type"_a, "shape"_a, "buffer"_a,
-           "debug"_a = DebugContext())
+           "type"_a, "shape"_a, debugArg())
+      .def("addConstantBytes", &addConstantBytes, "type"_a, "shape"_a, "buffer"_a, debugArg())
       .def(
           "clone",
           [](Graph& g, const Tensor& t, const DebugContext& debug) { return g.clone(t, debug); },
-          "tensor"_a, "debug"_a = DebugContext())
+          "tensor"_a, debugArg())
       .def("setTileMapping", py::overload_cast<const Tensor&, unsigned>(&Graph::setTileMapping),
            "t"_a, "tile"_a)
       .def(
@@ -183,56 +170,48 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
       "graph"_a, "t"_a);
 }
 
+template <class From, class To>
+auto copyOf() {
+  return py::init([](const From& src, const To& dst, const DebugContext& debug) {
+    return poplar::program::Copy(src, dst, false, debug);
+  });
+}
+
 void bindPrograms(py::module_& m) {
   namespace program = poplar::program;
   auto p = m.def_submodule("program");
   using program::Program;
-  const auto none = DebugContext();
   py::class_<Program>(p, "Program").def("isEmpty", &Program::isEmpty);
   py::class_<program::Sequence, Program>(p, "Sequence")
-      .def(py::init<const DebugContext&>(), "debug"_a = none)
+      .def(py::init<const DebugContext&>(), debugArg())
       .def("add", &program::Sequence::add, "program"_a);
   py::class_<program::Copy, Program>(p, "Copy")
-      .def(py::init([](const Tensor& src, const Tensor& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none)
-      .def(py::init([](const DataStream& src, const Tensor& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none)
-      .def(py::init([](const Tensor& src, const DataStream& dst, const DebugContext& debug) {
-             return program::Copy(src, dst, false, debug);
-           }),
-           "src"_a, "dst"_a, "debug"_a = none);
+      .def(copyOf<Tensor, Tensor>(), "src"_a, "dst"_a, debugArg())
+      .def(copyOf<DataStream, Tensor>(), "src"_a, "dst"_a, debugArg())
+      .def(copyOf<Tensor, DataStream>(), "src"_a, "dst"_a, debugArg());
   py::class_<program::CrossReplicaCopy, Program>(p, "CrossReplicaCopy")
       .def(py::init<Tensor, Tensor, const std::map<unsigned, unsigned>&, const DebugContext&>(),
-           "src"_a, "dst"_a, "replica_map"_a, "debug"_a = none);
+           "src"_a, "dst"_a, "replica_map"_a, debugArg());
   py::class_<program::Repeat, Program>(p, "Repeat")
       .def(py::init<unsigned, const Program&, const DebugContext&>(), "count"_a, "body"_a,
-           "debug"_a = none);
+           debugArg());
   py::class_<program::RepeatWhileTrue, Program>(p, "RepeatWhileTrue")
       .def(py::init<const Program&, Tensor, const Program&, const DebugContext&>(), "cond"_a,
-           "predicate"_a, "body"_a, "debug"_a = none);
+           "predicate"_a, "body"_a, debugArg());
   py::class_<program::If, Program>(p, "If").def(
       py::init<Tensor, const Program&, const Program&, const DebugContext&>(), "predicate"_a,
-      "true_body"_a, "false_body"_a, "debug"_a = none);
+      "true_body"_a, "false_body"_a, debugArg());
   py::class_<program::Switch, Program>(p, "Switch")
       .def(py::init<Tensor, const std::vector<std::pair<std::int32_t, Program>>&, const Program&,
                     const DebugContext&>(),
-           "control"_a, "cases"_a, "default"_a, "debug"_a = none);
+           "control"_a, "cases"_a, "default"_a, debugArg());
   py::class_<program::Call, Program>(p, "Call").def(
-      py::init<poplar::Function, const DebugContext&>(), "function"_a, "debug"_a = none);
+      py::init<poplar::Function, const DebugContext&>(), "function"_a, debugArg());
   py::class_<program::PrintTensor, Program>(p, "PrintTensor")
-      .def(py::init([](const std::string& title, const Tensor& t) {
-             return program::PrintTensor(title, t);
-           }),
-           "title"_a, "tensor"_a);
+      .def(py::init<const std::string&, Tensor>(), "title"_a, "tensor"_a);
   py::class_<program::ErrorProgram, Program>(p, "ErrorProgram")
-      .def(py::init([](const std::string& message, const Tensor& t, const DebugContext& debug) {
-             return program::ErrorProgram(message, t, debug);
-           }),
-           "message"_a, "tensor"_a, "debug"_a = none);
+      .def(py::init<const std::string&, Tensor, const DebugContext&>(), "message"_a, "tensor"_a,
+           debugArg());
 }
 
 }  // namespace

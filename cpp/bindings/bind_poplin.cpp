@@ -5,34 +5,22 @@
 #include "poplin/MatMul.hpp"
 #include "poplin/internal/VertexCycles.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::OptionFlags;
-using poplar::Tensor;
-using poplar::Type;
-using poplar::program::Sequence;
 using poplin::ConvParams;
 using poplin::PlanningCache;
-using Shape = std::vector<std::size_t>;
 
 namespace {
 
 void bindMatMul(py::module_& m) {
-  const DebugContext none;
-  const py::dict no_options;
   m.def("matMul",
         py::overload_cast<Graph&, const Tensor&, const Tensor&, Sequence&, const Type&,
                           const DebugContext&, const OptionFlags&, PlanningCache*>(&poplin::matMul),
-        "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, "debug"_a = none,
-        "options"_a = no_options, "cache"_a = nullptr);
+        "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, debugArg(), optionsArg(), cacheArg());
   m.def("matMulGrouped", &poplin::matMulGrouped, "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a,
-        "debug"_a = none, "options"_a = no_options, "cache"_a = nullptr);
+        debugArg(), optionsArg(), cacheArg());
   m.def("matMulAcc", &poplin::matMulAcc, "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a,
-        "debug"_a = none, "options"_a = no_options, "cache"_a = nullptr);
+        debugArg(), optionsArg(), cacheArg());
   m.def("matMulGroupedAcc", &poplin::matMulGroupedAcc, "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a,
-        "prog"_a, "debug"_a = none, "options"_a = no_options, "cache"_a = nullptr);
+        "prog"_a, debugArg(), optionsArg(), cacheArg());
 }
 
 using CreateFn = Tensor (*)(Graph&, const Type&, const Type&, const Shape&, const Shape&,
@@ -40,7 +28,7 @@ using CreateFn = Tensor (*)(Graph&, const Type&, const Type&, const Shape&, cons
 
 void bindCreate(py::module_& m, const char* name, CreateFn create) {
   m.def(name, create, "graph"_a, "input_type"_a, "output_type"_a, "a_shape"_a, "b_shape"_a,
-        "debug"_a = DebugContext(), "options"_a = py::dict(), "cache"_a = nullptr);
+        debugArg(), optionsArg(), cacheArg());
 }
 
 void bindConvParams(py::module_& m) {
@@ -71,18 +59,14 @@ void bindConvParams(py::module_& m) {
 }
 
 void bindConvolution(py::module_& m) {
-  const DebugContext none;
-  const py::dict no_options;
-  m.def("createWeights", &poplin::createWeights, "graph"_a, "params"_a, "debug"_a = none,
-        "options"_a = no_options, "cache"_a = nullptr);
-  m.def("createInput", &poplin::createInput, "graph"_a, "params"_a, "debug"_a = none,
-        "options"_a = no_options, "cache"_a = nullptr);
+  m.def("createWeights", &poplin::createWeights, "graph"_a, "params"_a, debugArg(), optionsArg(),
+        cacheArg());
+  m.def("createInput", &poplin::createInput, "graph"_a, "params"_a, debugArg(), optionsArg(),
+        cacheArg());
   m.def("convolution", &poplin::convolution, "graph"_a, "in_"_a, "weights"_a, "params"_a,
-        "transpose_and_flip_weights"_a, "prog"_a, "debug"_a = none, "options"_a = no_options,
-        "cache"_a = nullptr);
+        "transpose_and_flip_weights"_a, "prog"_a, debugArg(), optionsArg(), cacheArg());
   m.def("calculateWeightDeltas", &poplin::calculateWeightDeltas, "graph"_a, "deltas"_a,
-        "activations"_a, "params"_a, "prog"_a, "debug"_a = none, "options"_a = no_options,
-        "cache"_a = nullptr);
+        "activations"_a, "params"_a, "prog"_a, debugArg(), optionsArg(), cacheArg());
   m.def("getGradientParams", &poplin::getGradientParams, "params"_a);
   m.def("getWeightUpdateParams", &poplin::getWeightUpdateParams, "params"_a);
 }
@@ -103,5 +87,5 @@ void bindPoplin(py::module_& m) {
   bindConvolution(poplin);
   poplin.def("ampVertexCycles", &::poplin::ampVertexCycles, "rows"_a, "float_partials"_a = false);
   poplin.def("matMulCycles", &::poplin::matMulCycles, "target"_a, "m"_a, "k"_a, "n"_a, "type"_a,
-             "options"_a = py::dict());
+             optionsArg());
 }

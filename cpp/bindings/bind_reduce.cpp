@@ -11,15 +11,6 @@
 #include "popx/SelectAndScatter.hpp"
 #include "popx/Sort.hpp"
 
-namespace py = pybind11;
-using namespace pybind11::literals;
-using poplar::DebugContext;
-using poplar::Graph;
-using poplar::Tensor;
-using poplar::Type;
-using poplar::program::Sequence;
-using Shape = std::vector<std::size_t>;
-
 namespace {
 
 void bindPopopsReduce(py::module_& m) {
@@ -44,27 +35,26 @@ void bindPopopsReduce(py::module_& m) {
          const ReduceParams& params, Sequence& prog, const DebugContext& debug) {
         return popops::reduce(graph, in, type, dims, params, prog, debug);
       },
-      "graph"_a, "in_"_a, "out_type"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "in_"_a, "out_type"_a, "dims"_a, "params"_a, "prog"_a, debugArg());
   m.def(
       "reduce",
       [](Graph& graph, const Tensor& in, const Shape& dims, const ReduceParams& params,
          Sequence& prog, const DebugContext& debug) {
         return popops::reduce(graph, in, dims, params, prog, debug);
       },
-      "graph"_a, "in_"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "in_"_a, "dims"_a, "params"_a, "prog"_a, debugArg());
   m.def(
       "reduceWithOutput",
       [](Graph& graph, const Tensor& in, const Tensor& out, const Shape& dims,
          const ReduceParams& params, Sequence& prog, const DebugContext& debug) {
         popops::reduceWithOutput(graph, in, out, dims, params, prog, debug);
       },
-      "graph"_a, "in_"_a, "out"_a, "dims"_a, "params"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "in_"_a, "out"_a, "dims"_a, "params"_a, "prog"_a, debugArg());
 }
 
 void bindPopopsSort(py::module_& m) {
   using popops::SortOrder;
   using popops::TopKParams;
-  const DebugContext none;
   py::native_enum<SortOrder>(m, "SortOrder", "enum.Enum")
       .value("NONE", SortOrder::NONE)
       .value("ASCENDING", SortOrder::ASCENDING)
@@ -73,26 +63,25 @@ void bindPopopsSort(py::module_& m) {
   py::class_<TopKParams>(m, "TopKParams")
       .def(py::init<unsigned, bool, SortOrder, bool>(), "k"_a, "largest"_a, "sort_order"_a,
            "stable_sort"_a = false);
-  m.def("topK", &popops::topK, "graph"_a, "prog"_a, "t"_a, "params"_a, "debug"_a = none);
+  m.def("topK", &popops::topK, "graph"_a, "prog"_a, "t"_a, "params"_a, debugArg());
   m.def("topKKeyValue", &popops::topKKeyValue, "graph"_a, "prog"_a, "keys"_a, "values"_a,
-        "params"_a, "debug"_a = none);
+        "params"_a, debugArg());
   m.def("topKWithPermutation", &popops::topKWithPermutation, "graph"_a, "prog"_a, "t"_a, "params"_a,
-        "debug"_a = none);
-  m.def("sort", &popops::sort, "graph"_a, "t"_a, "dim"_a, "prog"_a, "debug"_a = none);
+        debugArg());
+  m.def("sort", &popops::sort, "graph"_a, "t"_a, "dim"_a, "prog"_a, debugArg());
   m.def("sortKeyValue", &popops::sortKeyValue, "graph"_a, "k"_a, "v"_a, "dim"_a, "prog"_a,
-        "debug"_a = none);
+        debugArg());
   m.def(
       "iota",
       [](Graph& graph, const Tensor& t, std::int64_t start, Sequence& prog,
          const DebugContext& debug) { popops::iota(graph, t, start, prog, debug); },
-      "graph"_a, "t"_a, "start_integer"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "t"_a, "start_integer"_a, "prog"_a, debugArg());
 }
 
 void bindPopx(py::module_& m) {
   using popx::FloatOrder;
   using popx::SortKey;
   using popx::Window;
-  const DebugContext none;
   py::class_<Window>(m, "Window")
       .def(py::init<>())
       .def_static("of", &Window::of, "sizes"_a)
@@ -103,11 +92,11 @@ void bindPopx(py::module_& m) {
       .def_readwrite("padding_low", &Window::padding_low)
       .def_readwrite("padding_high", &Window::padding_high);
   m.def("reduce", &popx::reduce, "graph"_a, "ins"_a, "inits"_a, "body"_a, "dims"_a, "prog"_a,
-        "debug"_a = none);
+        debugArg());
   m.def("reduceWindow", &popx::reduceWindow, "graph"_a, "ins"_a, "inits"_a, "body"_a, "window"_a,
-        "prog"_a, "debug"_a = none);
+        "prog"_a, debugArg());
   m.def("selectAndScatter", &popx::selectAndScatter, "graph"_a, "operand"_a, "source"_a, "init"_a,
-        "select"_a, "scatter"_a, "window"_a, "prog"_a, "debug"_a = none);
+        "select"_a, "scatter"_a, "window"_a, "prog"_a, debugArg());
   py::native_enum<FloatOrder>(m, "FloatOrder", "enum.Enum")
       .value("TOTAL", FloatOrder::kTotal)
       .value("CANONICAL", FloatOrder::kCanonical)
@@ -117,26 +106,25 @@ void bindPopx(py::module_& m) {
            "order"_a = FloatOrder::kCanonical);
   m.def(
       "sort",
-      [](Graph& graph, const std::vector<Tensor>& operands, unsigned dim,
-         const std::vector<SortKey>& keys, Sequence& prog,
+      [](Graph& graph, const Tensors& operands, unsigned dim, const std::vector<SortKey>& keys,
+         Sequence& prog,
          const DebugContext& debug) { return popx::sort(graph, operands, dim, keys, prog, debug); },
-      "graph"_a, "operands"_a, "dim"_a, "keys"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "operands"_a, "dim"_a, "keys"_a, "prog"_a, debugArg());
   m.def(
       "sort",
-      [](Graph& graph, const std::vector<Tensor>& operands, unsigned dim,
-         const popops::expr::Expr& comparator, bool stable, Sequence& prog,
-         const DebugContext& debug) {
+      [](Graph& graph, const Tensors& operands, unsigned dim, const popops::expr::Expr& comparator,
+         bool stable, Sequence& prog, const DebugContext& debug) {
         return popx::sort(graph, operands, dim, comparator, stable, prog, debug);
       },
-      "graph"_a, "operands"_a, "dim"_a, "comparator"_a, "stable"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "operands"_a, "dim"_a, "comparator"_a, "stable"_a, "prog"_a, debugArg());
   // The order in which the compiler's rules hand it over.
   m.def(
       "sort",
-      [](Graph& graph, const std::vector<Tensor>& operands, const popops::expr::Expr& comparator,
-         unsigned dim, bool stable, Sequence& prog, const DebugContext& debug) {
+      [](Graph& graph, const Tensors& operands, const popops::expr::Expr& comparator, unsigned dim,
+         bool stable, Sequence& prog, const DebugContext& debug) {
         return popx::sort(graph, operands, dim, comparator, stable, prog, debug);
       },
-      "graph"_a, "operands"_a, "comparator"_a, "dim"_a, "stable"_a, "prog"_a, "debug"_a = none);
+      "graph"_a, "operands"_a, "comparator"_a, "dim"_a, "stable"_a, "prog"_a, debugArg());
 }
 
 void bindPopnn(py::module_& m) {
@@ -158,7 +146,7 @@ void bindPopnn(py::module_& m) {
          const DebugContext& debug) {
         return popnn::pooling::pool(graph, params, in, prog, debug);
       },
-      "graph"_a, "params"_a, "in_"_a, "prog"_a, "debug"_a = DebugContext());
+      "graph"_a, "params"_a, "in_"_a, "prog"_a, debugArg());
 }
 
 }  // namespace

@@ -3,30 +3,48 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
-#include "poplar/ArrayRef.hpp"
-#include "poplar/OptionFlags.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+
+// What every file of this folder names.
+namespace py = pybind11;
+using namespace pybind11::literals;  // NOLINT: of bindings only
+using poplar::ArrayRef;
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::OptionFlags;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+using Shape = std::vector<std::size_t>;
+using Tensors = std::vector<Tensor>;
 
 /// One function for each bind_<library>.cpp, in the order they must run.
-void bindPoplar(pybind11::module_& m);
-void bindExpr(pybind11::module_& m);
-void bindReduce(pybind11::module_& m);
-void bindMove(pybind11::module_& m);
-void bindPoplin(pybind11::module_& m);
-void bindLinalg(pybind11::module_& m);
-void bindGcl(pybind11::module_& m);
-void bindEngine(pybind11::module_& m);
+void bindPoplar(py::module_& m);
+void bindExpr(py::module_& m);
+void bindReduce(py::module_& m);
+void bindMove(py::module_& m);
+void bindPoplin(py::module_& m);
+void bindLinalg(py::module_& m);
+void bindGcl(py::module_& m);
+void bindEngine(py::module_& m);
 
 /// The submodule of this name, made by whichever library comes first.
-inline pybind11::module_ submodule(pybind11::module_& m, const char* name) {
-  if (pybind11::hasattr(m, name)) return m.attr(name);
+inline py::module_ submodule(py::module_& m, const char* name) {
+  if (py::hasattr(m, name)) return m.attr(name);
   return m.def_submodule(name);
 }
 
+/// The last arguments of many functions, which may be left out.
+inline py::arg_v debugArg() { return "debug"_a = DebugContext(); }
+inline py::arg_v optionsArg() { return "options"_a = py::dict(); }
+inline py::arg_v cacheArg() { return "cache"_a = nullptr; }
+
 /// A value of an expression; the stubs name these types.
-using Number = pybind11::typing::Union<pybind11::float_, pybind11::int_, pybind11::bool_>;
+using Number = py::typing::Union<py::float_, py::int_, py::bool_>;
 
 /// A Python object that the stubs call Any.
-struct Any : pybind11::object {
+struct Any : py::object {
   using object::object;
 };
 

@@ -55,26 +55,25 @@ void Attributes::write(Writer& writer) const {
 }
 
 Attributes Attributes::read(Reader& reader) {
-  Attributes attributes;
-  const auto size = reader.count(2);
-  for (std::uint64_t i = 0; i < size; ++i) {
-    std::string name = reader.text();
+  const auto value = [&]() -> Value {
     switch (reader.get<std::uint8_t>()) {
       case 0:
-        attributes.set(std::move(name), reader.get<std::int64_t>());
-        break;
+        return reader.get<std::int64_t>();
       case 1:
-        attributes.set(std::move(name), reader.get<double>());
-        break;
+        return reader.get<double>();
       case 2:
-        attributes.set(std::move(name), reader.text());
-        break;
+        return reader.get<std::string>();
       case 3:
-        attributes.set(std::move(name), reader.list<std::int64_t>());
-        break;
+        return reader.get<Integers>();
       default:
         throw std::out_of_range("an attribute has an unknown type");
     }
+  };
+  Attributes attributes;
+  const auto size = reader.count(2);
+  for (std::uint64_t i = 0; i < size; ++i) {
+    std::string name = reader.get<std::string>();
+    attributes.set(std::move(name), value());
   }
   return attributes;
 }

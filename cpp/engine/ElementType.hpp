@@ -5,7 +5,7 @@
 namespace ipujax::engine {
 
 /// Storage type of one element. bfloat16 and complex have no place here: the compiler makes them
-/// legal before anything reaches a graph.
+/// legal before anything reaches a graph. Tables are in this order.
 enum class ElementType : std::uint8_t {
   kBool,
   kInt8,
@@ -44,5 +44,45 @@ constexpr std::size_t sizeOf(ElementType type) {
 }
 
 const char* nameOf(ElementType type);
+
+/// function(T{}) with the unsigned integer T of 1, 2, 4 or 8 bytes.
+template <class F>
+[[gnu::always_inline]] inline decltype(auto) withBytes(std::size_t bytes, const F& function) {
+  switch (bytes) {
+    case 1:
+      return function(std::uint8_t{});
+    case 2:
+      return function(std::uint16_t{});
+    case 4:
+      return function(std::uint32_t{});
+    default:
+      return function(std::uint64_t{});
+  }
+}
+
+/// function(T{}) with the C++ type of an integer type's elements; a kBool is held as a byte.
+template <class F>
+[[gnu::always_inline]] inline decltype(auto) withInteger(ElementType type, const F& function) {
+  switch (type) {
+    case ElementType::kInt8:
+      return function(std::int8_t{});
+    case ElementType::kInt16:
+      return function(std::int16_t{});
+    case ElementType::kInt32:
+      return function(std::int32_t{});
+    case ElementType::kInt64:
+      return function(std::int64_t{});
+    default:
+      return withBytes(sizeOf(type), function);
+  }
+}
+
+/// The same with any type; a kHalf is its bits.
+template <class F>
+[[gnu::always_inline]] inline decltype(auto) withElement(ElementType type, const F& function) {
+  if (type == ElementType::kFloat) return function(float{});
+  if (type == ElementType::kDouble) return function(double{});
+  return withInteger(type, function);
+}
 
 }  // namespace ipujax::engine

@@ -30,234 +30,84 @@ std::uint64_t checksum(const void* data, std::size_t size) {
   return h[0] ^ h[0] >> 29;
 }
 
-void write(Writer& w, const TensorSpec& spec) {
-  w.put(spec.dtype);
-  w.put(spec.shape);
-  w.put(spec.bytes);
-  w.put(spec.sharding);
+template <class T, class U>
+concept Is = std::is_same_v<std::remove_const_t<T>, U>;
+
+// The members of each structure in the order of the format. `archive` is a Writer, which puts them,
+// or a Reader, which sets them.
+template <class A, Is<TensorSpec> T>
+void members(A& archive, T& spec) {
+  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding);
 }
 
-TensorSpec readTensorSpec(Reader& r) {
-  TensorSpec spec;
-  spec.dtype = r.text();
-  spec.shape = r.list<std::int64_t>();
-  spec.bytes = r.get<std::uint64_t>();
-  spec.sharding = r.text();
-  return spec;
-}
-
-void write(Writer& w, const OperandDesc& o) {
-  w.put(o.buffer);
-  w.put(o.type);
-  w.put(o.access);
-  w.put(o.offset);
-  w.put(o.shape);
-  w.put(o.strides);
-}
-
-OperandDesc readOperand(Reader& r) {
-  OperandDesc o;
-  o.buffer = r.get<std::uint32_t>();
-  o.type = r.get<ElementType>();
-  o.access = r.get<Access>();
-  o.offset = r.get<std::int64_t>();
-  o.shape = r.list<std::int64_t>();
-  o.strides = r.list<std::int64_t>();
-  if (o.shape.size() != o.strides.size() || sizeOf(o.type) == 0)
+template <class A, Is<OperandDesc> T>
+void members(A& archive, T& o) {
+  archive(o.buffer, o.type, o.access, o.offset, o.shape, o.strides);
+  if (A::kReads && (o.shape.size() != o.strides.size() || sizeOf(o.type) == 0))
     throw std::out_of_range("an operand is malformed");
-  return o;
 }
 
-void write(Writer& w, const BufferDesc& buffer) {
-  w.put(buffer.kind);
-  w.put(buffer.bytes);
-  w.put(buffer.offset);
-  w.put(buffer.input);
-  w.put(buffer.output);
+template <class A, Is<BufferDesc> T>
+void members(A& archive, T& buffer) {
+  archive(buffer.kind, buffer.bytes, buffer.offset, buffer.input, buffer.output);
 }
 
-BufferDesc readBuffer(Reader& r) {
-  BufferDesc buffer;
-  buffer.kind = r.get<BufferKind>();
-  buffer.bytes = r.get<std::uint64_t>();
-  buffer.offset = r.get<std::uint64_t>();
-  buffer.input = r.get<std::uint32_t>();
-  buffer.output = r.get<std::uint32_t>();
-  return buffer;
-}
-
-void write(Writer& w, const StepDesc& step) {
-  w.put(step.kernel);
-  w.put<std::uint64_t>(step.operands.size());
-  for (const auto& operand : step.operands) write(w, operand);
-  step.attributes.write(w);
-  w.put(step.cost);
-  w.put(step.debug);
-  w.put<std::uint64_t>(step.inner.size());
-  for (const auto& inner : step.inner) write(w, inner);
-}
-
-StepDesc readStep(Reader& r, bool is_inner = false) {
-  StepDesc step;
-  step.kernel = r.text();
-  step.operands.resize(r.count(16));
-  for (auto& operand : step.operands) operand = readOperand(r);
-  step.attributes = Attributes::read(r);
-  step.cost = r.getStruct<Cost>();
-  step.debug = r.get<std::uint32_t>();
-  step.inner.resize(r.count(16));
-  if (is_inner && !step.inner.empty()) throw std::out_of_range("steps are nested too deep");
-  for (auto& inner : step.inner) inner = readStep(r, true);
-  return step;
-}
-
-void write(Writer& w, const Node& node) {
-  w.put(node.kind);
-  w.put(node.value);
-  w.put(node.children);
-  w.put(node.selectors);
-  write(w, node.predicate);
-}
-
-Node readNode(Reader& r) {
-  Node node;
-  node.kind = r.get<NodeKind>();
-  node.value = r.get<std::uint64_t>();
-  node.children = r.list<std::uint32_t>();
-  node.selectors = r.list<std::int64_t>();
-  node.predicate = readOperand(r);
-  return node;
-}
-
-void write(Writer& w, const Signature& s) {
-  w.put(s.name);
-  for (const auto* specs : {&s.inputs, &s.outputs}) {
-    w.put<std::uint64_t>(specs->size());
-    for (const auto& spec : *specs) write(w, spec);
+template <class A, Is<StepDesc> T>
+void members(A& archive, T& step, bool is_inner = false) {
+  archive(step.kernel);
+  archive.list(step.operands, 16, [&](auto& operand) { members(archive, operand); });
+  if constexpr (A::kReads) {
+    step.attributes = Attributes::read(archive);
+  } else {
+    step.attributes.write(archive);
   }
-  w.put(s.output_alias);
-  w.put(s.has_host_callbacks);
-  w.put(s.num_replicas);
-  w.put(s.device_ids);
-  w.put(s.interface);
+  archive(step.cost, step.debug);
+  archive.list(step.inner, 16, [&](auto& inner) {
+    if (A::kReads && is_inner) throw std::out_of_range("steps are nested too deep");
+    members(archive, inner, true);
+  });
 }
 
-Signature readSignature(Reader& r) {
-  Signature s;
-  s.name = r.text();
-  for (auto* specs : {&s.inputs, &s.outputs}) {
-    specs->resize(r.count(16));
-    for (auto& spec : *specs) spec = readTensorSpec(r);
-  }
-  s.output_alias = r.list<std::int32_t>();
-  s.has_host_callbacks = r.get<bool>();
-  s.num_replicas = r.get<std::uint32_t>();
-  s.device_ids = r.list<std::int32_t>();
-  s.interface = r.text();
-  return s;
+template <class A, Is<Node> T>
+void members(A& archive, T& node) {
+  archive(node.kind, node.value, node.children, node.selectors);
+  members(archive, node.predicate);
 }
 
-void write(Writer& w, const MemoryAccount& m) {
-  w.put(m.tile_capacity);
-  w.put(m.worst_tile);
-  w.put(m.worst_tile_bytes);
-  w.put(m.always_live_bytes);
-  w.put(m.peak_live_bytes);
-  w.put(m.vertex_state_bytes);
-  w.put(m.code_bytes);
-  w.put<std::uint64_t>(m.largest.size());
-  for (const auto& tensor : m.largest) {
-    w.put(tensor.debug);
-    w.put(tensor.bytes);
-    w.put(tensor.worst_tile_bytes);
-  }
+template <class A, Is<Signature> T>
+void members(A& archive, T& s) {
+  archive(s.name);
+  for (auto* specs : {&s.inputs, &s.outputs})
+    archive.list(*specs, 16, [&](auto& spec) { members(archive, spec); });
+  archive(s.output_alias, s.has_host_callbacks, s.num_replicas, s.device_ids, s.interface);
 }
 
-MemoryAccount readMemory(Reader& r) {
-  MemoryAccount m;
-  m.tile_capacity = r.get<std::uint64_t>();
-  m.worst_tile = r.get<std::uint32_t>();
-  m.worst_tile_bytes = r.get<std::uint64_t>();
-  m.always_live_bytes = r.get<std::uint64_t>();
-  m.peak_live_bytes = r.get<std::uint64_t>();
-  m.vertex_state_bytes = r.get<std::uint64_t>();
-  m.code_bytes = r.get<std::uint64_t>();
-  m.largest.resize(r.count(20));
-  for (auto& tensor : m.largest) {
-    tensor.debug = r.get<std::uint32_t>();
-    tensor.bytes = r.get<std::uint64_t>();
-    tensor.worst_tile_bytes = r.get<std::uint64_t>();
-  }
-  return m;
+template <class A, Is<MemoryAccount> T>
+void members(A& archive, T& m) {
+  archive(m.tile_capacity, m.worst_tile, m.worst_tile_bytes, m.always_live_bytes, m.peak_live_bytes,
+          m.vertex_state_bytes, m.code_bytes);
+  archive.list(m.largest, 20,
+               [&](auto& tensor) { archive(tensor.debug, tensor.bytes, tensor.worst_tile_bytes); });
 }
 
-void writeContents(Writer& w, const Image& image) {
-  write(w, image.signature);
-  w.put<std::uint64_t>(image.buffers.size());
-  for (const auto& buffer : image.buffers) write(w, buffer);
-  w.put<std::uint64_t>(image.steps.size());
-  for (const auto& step : image.steps) write(w, step);
-  w.put<std::uint64_t>(image.nodes.size());
-  for (const auto& node : image.nodes) write(w, node);
-  w.put<std::uint64_t>(image.debug.size());
-  for (const auto& entry : image.debug) {
-    w.put(entry.name);
-    w.put(entry.source);
-  }
-  w.put<std::uint64_t>(image.streams.size());
-  for (const auto& stream : image.streams) {
-    w.put(stream.handle);
-    w.put(stream.bytes);
-    w.put(stream.to_device);
-  }
-  w.put<std::uint64_t>(image.entry_points.size());
-  for (const auto& name : image.entry_points) w.put(name);
-  w.put(image.arena_bytes);
-  w.put<std::uint64_t>(image.constants.size());
-  w.raw(image.constants.data(), image.constants.size());
-  write(w, image.memory);
-  w.put(image.clock_hz);
-  w.put(image.num_tiles);
-  w.put(image.mechanisms.bits());
-  w.put(image.stablehlo);
-  w.put(image.fingerprint);
-}
-
-std::shared_ptr<Image> readContents(Reader& r) {
-  auto image = std::make_shared<Image>();
-  image->signature = readSignature(r);
-  image->buffers.resize(r.count(25));
-  for (auto& buffer : image->buffers) buffer = readBuffer(r);
-  image->steps.resize(r.count(32));
-  for (auto& step : image->steps) step = readStep(r);
-  image->nodes.resize(r.count(16));
-  for (auto& node : image->nodes) node = readNode(r);
-  image->debug.resize(r.count(16));
-  for (auto& entry : image->debug) {
-    entry.name = r.text();
-    entry.source = r.text();
-  }
-  image->streams.resize(r.count(16));
-  for (auto& stream : image->streams) {
-    stream.handle = r.text();
-    stream.bytes = r.get<std::uint64_t>();
-    stream.to_device = r.get<bool>();
-  }
-  image->entry_points.resize(r.count(8));
-  for (auto& name : image->entry_points) name = r.text();
-  image->arena_bytes = r.get<std::uint64_t>();
-  const auto constant_bytes = r.count(1);
-  const std::byte* constants = r.take(constant_bytes);
-  image->constants.assign(constants, constants + constant_bytes);
-  image->memory = readMemory(r);
-  image->clock_hz = r.get<double>();
-  image->num_tiles = r.get<std::uint32_t>();
-  image->mechanisms = Mechanisms::fromBits(r.get<std::uint32_t>());
-  image->stablehlo = r.text();
-  image->fingerprint = r.text();
-  if (!r.atEnd()) throw std::out_of_range("bytes follow the end");
-  verify(*image);
-  return image;
+template <class A, Is<Image> T>
+void members(A& archive, T& image) {
+  const auto each = [&](auto& item) { members(archive, item); };
+  members(archive, image.signature);
+  archive.list(image.buffers, 25, each);
+  archive.list(image.steps, 32, each);
+  archive.list(image.nodes, 16, each);
+  archive.list(image.debug, 16, [&](auto& entry) { archive(entry.name, entry.source); });
+  archive.list(image.streams, 16,
+               [&](auto& stream) { archive(stream.handle, stream.bytes, stream.to_device); });
+  archive.list(image.entry_points, 8, [&](auto& name) { archive(name); });
+  archive(image.arena_bytes, image.constants);
+  members(archive, image.memory);
+  archive(image.clock_hz, image.num_tiles);
+  std::uint32_t mechanisms = image.mechanisms.bits();
+  archive(mechanisms);
+  if constexpr (A::kReads) image.mechanisms = Mechanisms::fromBits(mechanisms);
+  archive(image.stablehlo, image.fingerprint);
 }
 
 Cost costOf(const Image& image, std::uint32_t index) {
@@ -293,7 +143,7 @@ Cost Image::cost() const { return costOf(*this, 0); }
 
 std::string Image::serialise() const {
   Writer contents;
-  writeContents(contents, *this);
+  members(contents, *this);
   return seal(contents.take());
 }
 
@@ -312,9 +162,11 @@ std::shared_ptr<const Image> Image::deserialise(std::span<const std::byte> bytes
   try {
     Reader r(bytes);
     if (std::memcmp(r.take(sizeof(kMagic)), kMagic, sizeof(kMagic)) != 0)
-      throw ImageError("[Executable] needs an ipujax executable; got other bytes");
+      throw ImageError(
+          "[Executable] needs an ipujax executable; got other bytes. Pass the bytes of a "
+          "serialised executable.");
     const auto format = r.get<std::uint32_t>();
-    const std::string version = r.text();
+    const auto version = r.get<std::string>();
     if (format != kFormat || version != IPUJAX_VERSION) {
       throw ImageError("[Executable] needs one made by ipujax " IPUJAX_VERSION "; got " + version +
                        ". Compile it again.");
@@ -327,7 +179,11 @@ std::shared_ptr<const Image> Image::deserialise(std::span<const std::byte> bytes
           "[Executable] the checksum does not match: the bytes were altered. "
           "Compile it again.");
     Reader contents({body, size});
-    return readContents(contents);
+    auto image = std::make_shared<Image>();
+    members(contents, *image);
+    if (!contents.atEnd()) throw std::out_of_range("bytes follow the end");
+    verify(*image);
+    return image;
   } catch (const ImageError&) {
     throw;
   } catch (const std::exception& e) {

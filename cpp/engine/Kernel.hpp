@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -83,9 +84,15 @@ class KernelRegistry {
   KernelRole roleOf(const std::string& kernel) const;
 
  private:
-  struct Impl;
-  KernelRegistry();
-  std::shared_ptr<Impl> impl_;
+  struct Entry {
+    KernelFactory make;
+    KernelCheck check;
+    KernelRole role;
+  };
+  KernelRegistry() = default;
+  const Entry& find(const std::string& kernel) const;
+
+  std::map<std::string, Entry> entries_;
 };
 
 /// At namespace scope: `const RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce};`
@@ -98,6 +105,12 @@ struct RegisterKernel {
 
 inline KernelRole roleOf(const StepDesc& step) {
   return KernelRegistry::instance().roleOf(step.kernel);
+}
+
+/// The factory of a kernel that is made of its step alone.
+template <class K>
+std::unique_ptr<Kernel> makeKernel(const StepDesc& step) {
+  return std::make_unique<K>(step);
 }
 
 /// Wraps a lambda `void(RunContext&, std::span<std::byte* const>)` as a kernel.

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "engine/codelets/VertexAbi.hpp"
+
 namespace ipujax::engine {
 namespace {
 
@@ -9,17 +11,17 @@ namespace {
 std::vector<Machine> rows() {
   const Machine gc200{
       .arch = "ipu2",
-      .tiles_per_ipu = 1472,          // Bow-2000 datasheet: 5,888 cores per 4 IPUs
-      .worker_contexts = 6,           // Programmer's Guide
-      .bytes_per_tile = 638976,       // Poplar's own out-of-memory message, 624 KiB
-      .clock_hz = 1.33e9,             // MLPerf training v1.1 system files
-      .data_path_width = 64,          // poplibs Net.hpp
-      .exchange_bytes_per_cycle = 4,  // datasheet: 8 TB/s over 1472 tiles
-      .memcpy_bytes_per_cycle = 8,    // one 64-bit load and store a cycle
-      .tiles_per_exchange_bus = 2,    // poplibs ExchangeEstimator
-      .sync_cycles = 126,             // poplibs ReductionPlan.cpp: getMaxIPUSyncDelay
-      .global_sync_cycles = 600,      // transcription for IPU21
-      .fp16_in_fp16_out_units = 16,   // names of poplin's vertices, and the next four
+      .tiles_per_ipu = 1472,              // Bow-2000 datasheet: 5,888 cores per 4 IPUs
+      .worker_contexts = kIpujaxWorkers,  // Programmer's Guide; codelets are compiled for so many
+      .bytes_per_tile = 638976,           // Poplar's own out-of-memory message, 624 KiB
+      .clock_hz = 1.33e9,                 // MLPerf training v1.1 system files
+      .data_path_width = 64,              // poplibs Net.hpp
+      .exchange_bytes_per_cycle = 4,      // datasheet: 8 TB/s over 1472 tiles
+      .memcpy_bytes_per_cycle = 8,        // one 64-bit load and store a cycle
+      .tiles_per_exchange_bus = 2,        // poplibs ExchangeEstimator
+      .sync_cycles = 126,                 // poplibs ReductionPlan.cpp: getMaxIPUSyncDelay
+      .global_sync_cycles = 600,          // transcription for IPU21
+      .fp16_in_fp16_out_units = 16,       // names of poplin's vertices, and the next four
       .fp16_in_fp32_out_units = 8,
       .fp32_units = 16,
       .weights_per_unit_fp16 = 16,

@@ -30,7 +30,8 @@ Mechanisms Mechanisms::without(std::string_view names) {
 
 Mechanisms Mechanisms::fromBits(std::uint32_t bits) {
   if (bits >> kMechanismNames.size() != 0)
-    throw std::invalid_argument("[engine] needs bits of mechanisms; got " + std::to_string(bits));
+    throw std::invalid_argument("[engine] needs bits of mechanisms; got " + std::to_string(bits) +
+                                ". Compile the program again.");
   Mechanisms result;
   result.off_ = bits;
   return result;

@@ -122,8 +122,8 @@ void ReplicaThreads::runTogether(std::uint32_t count,
     try {
       impl_->start(count - 1);
     } catch (const std::system_error& error) {
-      throw std::runtime_error("[replicas] need a thread each to call the host, " +
-                               std::to_string(count) + " in all; the system gave fewer: " +
+      throw std::runtime_error("[replicas] needs a thread for each replica to call the host, " +
+                               std::to_string(count) + " in all; got fewer from the system: " +
                                error.what() + ". Use fewer devices or raise the limit.");
     }
     for (std::uint32_t index = 1; index < count; ++index) {

@@ -1,35 +1,25 @@
 #include "engine/Session.hpp"
 
 #include <atomic>
-#include <cstdlib>
 #include <new>
 #include <stdexcept>
 
 #include "engine/FloatEnvironment.hpp"
-#include "engine/Gang.hpp"
+#include "engine/ReplicatedWalker.hpp"
 #include "engine/Walker.hpp"
 
 namespace ipujax::engine {
 
-struct DeviceMemory::Impl {
-  std::byte* data = nullptr;
-  std::uint64_t bytes = 0;
-};
-
-DeviceMemory::DeviceMemory() : impl_(std::make_unique<Impl>()) {}
-DeviceMemory::~DeviceMemory() { std::free(impl_->data); }
-std::uint64_t DeviceMemory::bytes() const { return impl_->bytes; }
-
 std::byte* DeviceMemory::arena(std::uint64_t bytes) {
-  if (bytes > impl_->bytes || !impl_->data) {
+  if (bytes > bytes_ || !data_) {
     const std::uint64_t rounded = (std::max<std::uint64_t>(bytes, 64) + 63) / 64 * 64;
-    std::free(impl_->data);
-    impl_->bytes = 0;
-    impl_->data = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
-    if (!impl_->data) throw std::bad_alloc();
-    impl_->bytes = rounded;
+    data_.reset();
+    bytes_ = 0;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
+    if (!data_) throw std::bad_alloc();
+    bytes_ = rounded;
   }
-  return impl_->data;
+  return data_.get();
 }
 
 struct Session::Impl {
@@ -38,28 +28,31 @@ struct Session::Impl {
     if (memories.size() != image->signature.num_replicas) {
       throw std::invalid_argument("[Session] needs memory for " +
                                   std::to_string(image->signature.num_replicas) +
-                                  " replicas; got it for " + std::to_string(memories.size()));
+                                  " replicas; got it for " + std::to_string(memories.size()) +
+                                  ". Pass one for each replica.");
     }
-    for (const auto& memory : memories) lanes.emplace_back(*image, table, memory);
-    if (lanes.size() > 1) gang = std::make_unique<Gang>(walker);
+    for (const auto& memory : memories) bindings.emplace_back(*image, table, memory);
+    if (bindings.size() > 1) replicated = std::make_unique<ReplicatedWalker>(walker);
   }
 
   void bind(std::span<const Arrays> replicas) {
-    if (replicas.size() != lanes.size()) {
+    if (replicas.size() != bindings.size()) {
       throw std::invalid_argument("[Session::run] needs arrays for " +
-                                  std::to_string(lanes.size()) + " replicas; got them for " +
-                                  std::to_string(replicas.size()));
+                                  std::to_string(bindings.size()) + " replicas; got them for " +
+                                  std::to_string(replicas.size()) +
+                                  ". Pass the arrays of each replica.");
     }
     const Signature& signature = image->signature;
-    for (std::size_t r = 0; r < lanes.size(); ++r) {
+    for (std::size_t r = 0; r < bindings.size(); ++r) {
       const auto& [inputs, outputs] = replicas[r];
       if (inputs.size() != signature.inputs.size() || outputs.size() != signature.outputs.size()) {
-        throw std::invalid_argument(
-            "[Session::run] needs " + std::to_string(signature.inputs.size()) + " inputs and " +
-            std::to_string(signature.outputs.size()) + " outputs; got " +
-            std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+        throw std::invalid_argument("[Session::run] needs " +
+                                    std::to_string(signature.inputs.size()) + " inputs and " +
+                                    std::to_string(signature.outputs.size()) + " outputs; got " +
+                                    std::to_string(inputs.size()) + " and " +
+                                    std::to_string(outputs.size()) + ". Pass one array for each.");
       }
-      lanes[r].bind(replicas[r]);
+      bindings[r].bind(replicas[r]);
     }
   }
 
@@ -67,8 +60,8 @@ struct Session::Impl {
   std::atomic<bool> cancelled{false};
   PointerTable table;
   Walker walker;
-  std::vector<Lane> lanes;
-  std::unique_ptr<Gang> gang;  // where there is more than one replica
+  std::vector<ReplicaBindings> bindings;
+  std::unique_ptr<ReplicatedWalker> replicated;  // where there is more than one replica
 };
 
 Session::Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory)
@@ -98,10 +91,10 @@ void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
   } const forget{impl_->cancelled};
   impl_->bind(replicas);
   RunContext context{ThreadPool::shared(), callbacks, streams};
-  if (impl_->gang) {
-    impl_->gang->run(context, impl_->lanes);
+  if (impl_->replicated) {
+    impl_->replicated->run(context, impl_->bindings);
   } else {
-    impl_->walker.walk(context, impl_->lanes[0], 0);
+    impl_->walker.walk(context, impl_->bindings[0], 0);
   }
 }
 

@@ -1,10 +1,11 @@
 #pragma once
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "engine/Image.hpp"
-#include "engine/Lane.hpp"
+#include "engine/ReplicaBindings.hpp"
 
 namespace ipujax::engine {
 
@@ -15,14 +16,15 @@ class HostStreams;
 /// between runs, so all sessions of a device share one arena that grows to the largest need.
 class DeviceMemory {
  public:
-  DeviceMemory();
-  ~DeviceMemory();
   std::byte* arena(std::uint64_t bytes);  ///< at least `bytes`, 64-byte aligned
-  std::uint64_t bytes() const;
+  std::uint64_t bytes() const { return bytes_; }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  std::uint64_t bytes_ = 0;
 };
 
 /// An image made ready to run on its devices: kernels built, pointers resolved. Holding it takes

@@ -2,37 +2,16 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace ipujax::engine {
 
 const char* nameOf(ElementType type) {
-  switch (type) {
-    case ElementType::kBool:
-      return "bool";
-    case ElementType::kInt8:
-      return "signed char";
-    case ElementType::kUInt8:
-      return "unsigned char";
-    case ElementType::kInt16:
-      return "short";
-    case ElementType::kUInt16:
-      return "unsigned short";
-    case ElementType::kInt32:
-      return "int";
-    case ElementType::kUInt32:
-      return "unsigned int";
-    case ElementType::kInt64:
-      return "longlong";
-    case ElementType::kUInt64:
-      return "unsigned longlong";
-    case ElementType::kHalf:
-      return "half";
-    case ElementType::kFloat:
-      return "float";
-    case ElementType::kDouble:
-      return "double";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {
+      "bool",         "signed char", "unsigned char",     "short", "unsigned short", "int",
+      "unsigned int", "longlong",    "unsigned longlong", "half",  "float",          "double"};
+  const auto at = static_cast<std::size_t>(type);
+  return at < std::size(kNames) ? kNames[at] : "unknown";
 }
 
 bool isRowMajor(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {

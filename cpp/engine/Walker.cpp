@@ -33,38 +33,38 @@ std::uint32_t Walker::chosen(const Node& node, std::int64_t selector) {
   return node.children[static_cast<std::size_t>(found - node.selectors.begin())];
 }
 
-void Walker::walk(RunContext& context, const Lane& lane, std::uint32_t index) const {
+void Walker::walk(RunContext& context, const ReplicaBindings& bindings, std::uint32_t index) const {
   const Node& node = image_.nodes[index];
   if (loops_[index]) {
     checkCancelled();
-    loops_[index]->run(lane, cancelled_);
+    loops_[index]->run(bindings, cancelled_);
     return checkCancelled();
   }
   switch (node.kind) {
     case NodeKind::kSequence:
-      for (const auto child : node.children) walk(context, lane, child);
+      for (const auto child : node.children) walk(context, bindings, child);
       return;
     case NodeKind::kStep:
-      kernels_[node.value]->run(context, lane.operands(node.value));
+      kernels_[node.value]->run(context, bindings.operands(node.value));
       return;
     case NodeKind::kRepeat:
       for (std::uint64_t i = 0; i < node.value; ++i) {
         checkCancelled();
-        walk(context, lane, node.children[0]);
+        walk(context, bindings, node.children[0]);
       }
       return;
     case NodeKind::kRepeatWhile:
       for (;;) {
         checkCancelled();
-        walk(context, lane, node.children[0]);
-        if (lane.predicate(index) != (node.value != 0)) return;
-        walk(context, lane, node.children[1]);
+        walk(context, bindings, node.children[0]);
+        if (bindings.predicate(index) != (node.value != 0)) return;
+        walk(context, bindings, node.children[1]);
       }
     case NodeKind::kIf:
-      walk(context, lane, node.children[lane.predicate(index) ? 0 : 1]);
+      walk(context, bindings, node.children[bindings.predicate(index) ? 0 : 1]);
       return;
     case NodeKind::kSwitch:
-      walk(context, lane, chosen(node, lane.selector(index)));
+      walk(context, bindings, chosen(node, bindings.selector(index)));
       return;
     case NodeKind::kError:
       throw std::runtime_error(image_.debug[node.value].name);

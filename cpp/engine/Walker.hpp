@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/Kernel.hpp"
-#include "engine/Lane.hpp"
+#include "engine/ReplicaBindings.hpp"
 #include "engine/loop/LoopKernel.hpp"
 
 namespace ipujax::engine {
@@ -16,7 +16,7 @@ class Walker {
   /// Makes the kernel of every step; `cancelled` may be set by any thread during a run.
   Walker(const Image& image, const std::atomic<bool>& cancelled);
 
-  void walk(RunContext& context, const Lane& lane, std::uint32_t node) const;
+  void walk(RunContext& context, const ReplicaBindings& bindings, std::uint32_t node) const;
   /// Which child of a switch runs for a selector.
   static std::uint32_t chosen(const Node& node, std::int64_t selector);
   void checkCancelled() const;  ///< throws once the run was cancelled

@@ -1,7 +1,6 @@
 #include "poplar/Engine.hpp"
 
 #include <cstring>
-#include <map>
 #include <ostream>
 
 #include "engine/Image.hpp"
@@ -28,18 +27,9 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   explicit EngineStreams(std::shared_ptr<const Image> image)
       : image_(std::move(image)), connections_(image_->streams.size()) {}
 
-  Connection& find(const std::string& handle) {
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      if (image_->streams[i].handle == handle) return connections_[i];
-    }
-    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle + "'");
-  }
-
+  Connection& find(const std::string& handle) { return connections_[numberOf(handle)]; }
   std::uint64_t bytesOf(const std::string& handle) const {
-    for (const auto& stream : image_->streams) {
-      if (stream.handle == handle) return stream.bytes;
-    }
-    return 0;
+    return image_->streams[numberOf(handle)].bytes;
   }
 
   void read(std::uint32_t stream, void* device, std::uint64_t bytes) override {
@@ -60,11 +50,19 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   }
 
  private:
+  std::size_t numberOf(const std::string& handle) const {
+    for (std::size_t i = 0; i < connections_.size(); ++i)
+      if (image_->streams[i].handle == handle) return i;
+    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle +
+                                  "'. Use the handle of a stream of the graph.");
+  }
+
   Connection& connected(std::uint32_t stream) {
     Connection& c = connections_[stream];
     if (!c.begin && !c.callback) {
-      throw stream_connection_error("[Engine] stream '" + image_->streams[stream].handle +
-                                    "' is not connected. Call connectStream first.");
+      throw stream_connection_error("[Engine] needs every stream connected; got '" +
+                                    image_->streams[stream].handle +
+                                    "', which is not. Call connectStream first.");
     }
     return c;
   }
@@ -102,7 +100,8 @@ struct Engine::Impl {
       }
       return;
     }
-    throw poplar_error("[Engine] has no program or handle '" + name + "'");
+    throw poplar_error("[Engine] needs the handle of a host read or write, or a program; got '" +
+                       name + "'. Create it before the graph is compiled.");
   }
 
   std::shared_ptr<const Image> image;
@@ -142,7 +141,7 @@ void Engine::connectStream(StringRef handle, void* begin, void* end) {
   if (size < impl_->streams.bytesOf(name)) {
     throw stream_connection_error("[Engine::connectStream] '" + name + "' needs " +
                                   std::to_string(impl_->streams.bytesOf(name)) + " bytes; got " +
-                                  std::to_string(size));
+                                  std::to_string(size) + ". Pass a buffer of that size.");
   }
   c = {static_cast<std::byte*>(begin),
        static_cast<std::byte*>(end),

@@ -15,7 +15,10 @@ using ipujax::engine::Image;
 void Executable::serialize(std::ostream& out) const {
   const std::string bytes = image_->serialise();
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!out) throw poplar_error("[Executable::serialize] could not write the stream");
+  if (!out)
+    throw poplar_error(
+        "[Executable::serialize] needs a stream that can be written; got an error. Check the file "
+        "and the disk.");
 }
 
 Executable Executable::deserialize(std::istream& in) {
@@ -34,7 +37,7 @@ bool refusesOutOfMemory(const OptionFlags& options) {
   for (const auto& [name, value] : options) {
     if (name != "debug.outOfMemory" || (value != "log" && value != "error"))
       throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
-                           name + " = " + value);
+                           name + " = " + value + ". Use one of these.");
     refuse = value == "error";
   }
   return refuse;

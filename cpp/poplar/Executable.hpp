@@ -1,8 +1,6 @@
 #pragma once
 #include <iosfwd>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "poplar/Graph.hpp"
 #include "poplar/OptionFlags.hpp"

@@ -1,6 +1,7 @@
 #include "poplar/Graph.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -11,99 +12,62 @@
 namespace poplar {
 namespace {
 
+using ipujax::engine::elementsOf;
 using ipujax::engine::ElementType;
 using ipujax::engine::forEachRun;
 using ipujax::engine::GraphImpl;
-using ipujax::engine::linearTileMap;
 using ipujax::engine::sizeOf;
 using ipujax::engine::TileMap;
 using ipujax::engine::unmapped;
 using ipujax::engine::View;
 
-std::size_t product(ArrayRef<std::size_t> shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-}
-
-/// Reads one host value; integers keep all 64 bits, reals become double.
+/// One host value; an integer keeps all its 64 bits.
 struct HostValue {
   double real = 0;
   std::int64_t integer = 0;
-  bool is_real = false;
 };
 
-template <class T>
-T load(const void* p, std::size_t i) {
-  T value;
-  std::memcpy(&value, static_cast<const std::byte*>(p) + i * sizeof(T), sizeof(T));
-  return value;
-}
-
 HostValue readHost(Type host, const void* values, std::size_t i) {
-  const auto integer = [](auto v) {
-    return HostValue{static_cast<double>(v), static_cast<std::int64_t>(v), false};
+  const std::size_t bytes = sizeOf(host.element());
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, static_cast<const std::byte*>(values) + i * bytes, bytes);
+  const auto real = [](float v) {
+    return HostValue{v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0};
   };
   switch (host.element()) {
-    case ElementType::kBool:
-      return integer(load<std::uint8_t>(values, i) != 0);
-    case ElementType::kInt8:
-      return integer(load<std::int8_t>(values, i));
-    case ElementType::kUInt8:
-      return integer(load<std::uint8_t>(values, i));
-    case ElementType::kInt16:
-      return integer(load<std::int16_t>(values, i));
-    case ElementType::kUInt16:
-      return integer(load<std::uint16_t>(values, i));
-    case ElementType::kInt32:
-      return integer(load<std::int32_t>(values, i));
-    case ElementType::kUInt32:
-      return integer(load<std::uint32_t>(values, i));
-    case ElementType::kInt64:
-      return integer(load<std::int64_t>(values, i));
-    case ElementType::kUInt64:
-      return integer(load<std::uint64_t>(values, i));
-    case ElementType::kFloat: {
-      const double v = load<float>(values, i);
-      return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
-    }
-    case ElementType::kHalf: {
-      const double v = ipujax::engine::halfToFloat(load<std::uint16_t>(values, i));
-      return {v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0, true};
-    }
+    case ElementType::kFloat:
+      return real(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    case ElementType::kHalf:
+      return real(ipujax::engine::halfToFloat(static_cast<std::uint16_t>(bits)));
     case ElementType::kDouble:
-      break;
+      throw type_error("[Graph::addConstant] needs values of a known type; got " + host.toString() +
+                       ". Convert them first.");
+    case ElementType::kBool:
+      bits = bits != 0;
+      [[fallthrough]];
+    case ElementType::kUInt8:
+    case ElementType::kUInt16:
+    case ElementType::kUInt32:
+    case ElementType::kUInt64:
+      return {static_cast<double>(bits), static_cast<std::int64_t>(bits)};
+    default:
+      const std::size_t unused = 64 - 8 * bytes;
+      const std::int64_t v = static_cast<std::int64_t>(bits << unused) >> unused;
+      return {static_cast<double>(v), v};
   }
-  throw type_error("[Graph::addConstant] has no host type " + host.toString());
-}
-
-template <class T>
-void store(std::byte* p, std::size_t i, T value) {
-  std::memcpy(p + i * sizeof(T), &value, sizeof(T));
 }
 
 void writeDevice(Type type, std::byte* p, std::size_t i, const HostValue& v) {
-  switch (type.element()) {
-    case ElementType::kBool:
-      return store<std::uint8_t>(p, i, v.real != 0);
-    case ElementType::kInt8:
-    case ElementType::kUInt8:
-      return store(p, i, static_cast<std::uint8_t>(v.integer));
-    case ElementType::kInt16:
-    case ElementType::kUInt16:
-      return store(p, i, static_cast<std::uint16_t>(v.integer));
-    case ElementType::kInt32:
-    case ElementType::kUInt32:
-      return store(p, i, static_cast<std::uint32_t>(v.integer));
-    case ElementType::kInt64:
-    case ElementType::kUInt64:
-      return store(p, i, v.integer);
-    case ElementType::kFloat:
-      return store(p, i, static_cast<float>(v.real));
-    case ElementType::kHalf:
-      return store(p, i, ipujax::engine::floatToHalf(static_cast<float>(v.real)));
-    case ElementType::kDouble:
-      break;
-  }
-  throw type_error("[Graph::addConstant] has no device type " + type.toString());
+  const auto real = static_cast<float>(v.real);
+  std::int64_t bits = v.integer;
+  if (type == BOOL) bits = v.real != 0;
+  if (type == FLOAT) bits = std::bit_cast<std::uint32_t>(real);
+  if (type == HALF) bits = ipujax::engine::floatToHalf(real);
+  if (type.element() == ElementType::kDouble)
+    throw type_error("[Graph::addConstant] needs a type that constants can have; got " +
+                     type.toString() + ". Cast the values.");
+  const std::size_t bytes = sizeOf(type.element());
+  std::memcpy(p + i * bytes, &bits, bytes);
 }
 
 DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::size_t elements,
@@ -142,7 +106,7 @@ const std::vector<unsigned>& Graph::physicalTiles() const {
 
 Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
                           const DebugContext& debugContext) {
-  const std::size_t n = product(shape);
+  const std::size_t n = elementsOf(shape);
   const auto id = impl_->addVariable(type.element(), n, unmapped(n), debugContext);
   return {impl_.get(),
           std::make_shared<const View>(wholeVariable(id, type.element(), shape.cloneAsVector()))};
@@ -153,10 +117,7 @@ Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
   Tensor t = addVariable(type, shape, debugContext);
   if (mapping == VariableMappingMethod::LINEAR) {
     auto& variable = impl_->variables[t.view()->variable];
-    const std::size_t bytes = sizeOf(type.element());
-    variable.map = tiles_.empty() ? impl_->linearMap(type.element(), variable.elements)
-                                  : linearTileMap(variable.elements, tiles_, 128 / bytes,
-                                                  std::max<std::size_t>(8 / bytes, 1));
+    variable.map = impl_->linearMap(type.element(), variable.elements, physicalTiles());
   }
   return t;
 }
@@ -171,7 +132,7 @@ Tensor Graph::addConstantFrom(Type host, const void* values, std::size_t n, Type
 
 Tensor Graph::addConstantHalf(const Type& type, ArrayRef<std::size_t> shape,
                               const std::uint16_t* values, const DebugContext& debugContext) {
-  return addConstantFrom(HALF, values, product(shape), type, shape, debugContext);
+  return addConstantFrom(HALF, values, elementsOf(shape), type, shape, debugContext);
 }
 
 void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t) {
@@ -180,10 +141,12 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
   if (n != 1 && n != elements) {
     throw tensor_creation_error("[Graph] needs 1 or " + std::to_string(elements) +
                                 " initial values for shape " + t.shapeToString() + "; got " +
-                                std::to_string(n));
+                                std::to_string(n) + ". Pass one value, or one for each element.");
   }
   if (!view.isStrided())
-    throw tensor_creation_error("[Graph::setInitialValue] needs a tensor of one variable");
+    throw tensor_creation_error(
+        "[Graph::setInitialValue] needs a tensor of one variable; got a view of several. Set each "
+        "variable's values.");
   auto& variable = impl_->variables[view.variable];
   const std::size_t bytes = sizeOf(variable.type);
   if (variable.values.empty()) variable.values.resize(variable.elements * bytes);
@@ -204,12 +167,10 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
 
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
                     TensorCloneMethod) {
-  const View& view = *t.view();
   Tensor result = addVariable(type, t.shape(), VariableMappingMethod::LINEAR, debugContext);
-  if (view.isContiguous() && impl_->variables[view.variable].elements == t.numElements() &&
-      impl_->variables[view.variable].map->complete) {
-    impl_->variables[result.view()->variable].map = impl_->variables[view.variable].map;
-  }
+  const auto* original = impl_->variableOfAll(*t.view());
+  if (original && original->map->complete)
+    impl_->variables[result.view()->variable].map = original->map;
   return result;
 }
 
@@ -221,7 +182,8 @@ void Graph::setTileMapping(const Tensor& t, unsigned tileNum) {
   const auto& tiles = physicalTiles();
   if (tileNum >= tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs a tile below " +
-                               std::to_string(tiles.size()) + "; got " + std::to_string(tileNum));
+                               std::to_string(tiles.size()) + "; got " + std::to_string(tileNum) +
+                               ". Use a tile of the graph.");
   }
   forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
     auto& map = impl_->variables[variable].map;
@@ -235,10 +197,9 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
   if (mapping.size() > tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs at most " +
                                std::to_string(tiles.size()) + " tiles; got " +
-                               std::to_string(mapping.size()));
+                               std::to_string(mapping.size()) + ". Map to the tiles of the graph.");
   }
-  const View& view = *t.view();
-  if (view.isContiguous() && impl_->variables[view.variable].elements == t.numElements()) {
+  if (auto* variable = impl_->variableOfAll(*t.view())) {
     std::vector<TileMap::Region> regions;
     std::size_t covered = 0;
     for (std::size_t tile = 0; tile < mapping.size(); ++tile) {
@@ -248,10 +209,9 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
         covered += interval.size();
       }
     }
-    std::sort(regions.begin(), regions.end(),
-              [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    std::ranges::sort(regions, {}, &TileMap::Region::begin);
     if (covered == t.numElements()) {
-      impl_->variables[view.variable].map = tileMapOf(covered, std::move(regions));
+      variable->map = tileMapOf(covered, std::move(regions));
       return;
     }
   }
@@ -270,29 +230,19 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComple
   bool complete = true;
   std::size_t position = 0;
   forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
-    const TileMap& map = *impl_->variables[variable].map;
-    auto at = static_cast<std::uint64_t>(begin);
-    const std::uint64_t end = at + length;
-    while (at < end) {
-      const auto next = std::upper_bound(
-          map.regions.begin(), map.regions.end(), at,
-          [](std::uint64_t value, const TileMap::Region& region) { return value < region.begin; });
-      const std::uint64_t stop =
-          next == map.regions.end() ? end : std::min<std::uint64_t>(end, next->begin);
-      const std::uint32_t tile = std::prev(next)->tile;
+    const auto add = [&](std::uint32_t tile, std::uint64_t from, std::uint64_t to) {
+      const std::size_t start = std::exchange(position, position + (to - from));
       if (tile == TileMap::kUnmapped || virtual_tile[tile] == ~0u) {
         complete = false;
-      } else {
-        auto& intervals = mapping[virtual_tile[tile]];
-        if (!intervals.empty() && intervals.back().upper == position) {
-          intervals.back().upper += stop - at;
-        } else {
-          intervals.emplace_back(position, position + (stop - at));
-        }
+        return;
       }
-      position += stop - at;
-      at = stop;
-    }
+      auto& intervals = mapping[virtual_tile[tile]];
+      if (intervals.empty() || intervals.back().upper != start)
+        intervals.emplace_back(start, start);
+      intervals.back().upper = position;
+    };
+    const auto from = static_cast<std::uint64_t>(begin);
+    impl_->variables[variable].map->forEachPart(from, from + length, add);
   });
   if (isComplete) *isComplete = complete;
   return mapping;
@@ -302,8 +252,9 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireCo
   bool complete = false;
   auto mapping = getTileMapping(t, &complete);
   if (requireComplete && !complete) {
-    throw invalid_tile_mapping("[Graph::getTileMapping] needs every element of '" +
-                               t.getDebugStr() + "' mapped to a tile of this graph");
+    throw invalid_tile_mapping(
+        "[Graph::getTileMapping] needs every element of '" + t.getDebugStr() +
+        "' mapped to a tile of this graph; got an element on none. Call setTileMapping.");
   }
   return mapping;
 }
@@ -326,18 +277,14 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
           position += length;
         });
   }
-  std::sort(runs.begin(), runs.end(),
-            [](const Run& a, const Run& b) { return a.memory < b.memory; });
+  std::ranges::sort(runs, {}, &Run::memory);
   std::vector<std::vector<Interval>> result;
   std::uint64_t end = ~std::uint64_t{0};
   for (const auto& run : runs) {
     if (run.memory != end) result.emplace_back();
     auto& group = result.back();
-    if (!group.empty() && group.back().upper == run.interval.lower) {
-      group.back().upper = run.interval.upper;
-    } else {
-      group.push_back(run.interval);
-    }
+    if (group.empty() || group.back().upper != run.interval.lower) group.push_back(run.interval);
+    group.back().upper = run.interval.upper;
     end = run.memory + run.interval.size();
   }
   return result;
@@ -356,12 +303,14 @@ DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
 
 void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
   if (!impl_->host_writes.emplace(std::string(handle), t).second)
-    throw poplar_error("[Graph::createHostWrite] handle '" + std::string(handle) + "' exists");
+    throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +
+                       "' again. Use another name.");
 }
 
 void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
   if (!impl_->host_reads.emplace(std::string(handle), t).second)
-    throw poplar_error("[Graph::createHostRead] handle '" + std::string(handle) + "' exists");
+    throw poplar_error("[Graph::createHostRead] needs a new handle; got '" + std::string(handle) +
+                       "' again. Use another name.");
 }
 
 Function Graph::addFunction(const program::Program& program) {
@@ -373,7 +322,8 @@ Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {
   const unsigned per_ipu = target_.getTilesPerIPU();
   if (numTilesPerIPU == 0 || numTilesPerIPU > per_ipu)
     throw poplar_error("[Graph::createVirtualGraph] needs 1 to " + std::to_string(per_ipu) +
-                       " tiles per IPU; got " + std::to_string(numTilesPerIPU));
+                       " tiles per IPU; got " + std::to_string(numTilesPerIPU) +
+                       ". Use a number in that range.");
   std::vector<unsigned> tiles(numTilesPerIPU);
   std::iota(tiles.begin(), tiles.end(), 0u);
   return createVirtualGraph(tiles);
@@ -382,9 +332,9 @@ Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {
 Graph Graph::createVirtualGraph(unsigned lowerTile, unsigned upperTile) {
   const auto& mine = physicalTiles();
   if (lowerTile >= upperTile || upperTile > mine.size())
-    throw poplar_error(
-        "[Graph::createVirtualGraph] needs lower < upper <= " + std::to_string(mine.size()) +
-        "; got " + std::to_string(lowerTile) + ", " + std::to_string(upperTile));
+    throw poplar_error("[Graph::createVirtualGraph] needs lower < upper <= " +
+                       std::to_string(mine.size()) + "; got " + std::to_string(lowerTile) + ", " +
+                       std::to_string(upperTile) + ". Use tiles of this graph.");
   return Graph(impl_, target_.withTiles(1, upperTile - lowerTile),
                {mine.begin() + lowerTile, mine.begin() + upperTile});
 }
@@ -397,7 +347,8 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
     for (unsigned tile : perIPUTiles) {
       if (tile >= per_ipu)
         throw poplar_error("[Graph::createVirtualGraph] needs tiles below " +
-                           std::to_string(per_ipu) + "; got " + std::to_string(tile));
+                           std::to_string(per_ipu) + "; got " + std::to_string(tile) +
+                           ". Use tiles of one IPU.");
       tiles.push_back(mine[ipu * per_ipu + tile]);
     }
   }
@@ -406,7 +357,7 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
                std::move(tiles));
 }
 
-Graph::operator ipujax::engine::GraphScope() const { return {*impl_, target_}; }
+Graph::operator ipujax::engine::GraphScope() const& { return {*impl_, target_}; }
 
 Graph Graph::of(GraphImpl& impl) { return Graph(impl.shared_from_this(), Target(impl.system), {}); }
 

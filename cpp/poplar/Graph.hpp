@@ -158,9 +158,10 @@ class Graph {
 
   /// For the library.
   ipujax::engine::GraphImpl& impl() const { return *impl_; }
-  operator ipujax::engine::GraphScope() const;         // NOLINT: what the engine plans with
-  static Graph of(ipujax::engine::GraphImpl& impl);    ///< the top-level graph again
-  const std::vector<unsigned>& physicalTiles() const;  ///< of this (virtual) graph, by its tile
+  operator ipujax::engine::GraphScope() const&;            // NOLINT: what the engine plans with
+  operator ipujax::engine::GraphScope() const&& = delete;  // it refers to the graph
+  static Graph of(ipujax::engine::GraphImpl& impl);        ///< the top-level graph again
+  const std::vector<unsigned>& physicalTiles() const;      ///< of this (virtual) graph, by its tile
 
  private:
   Graph(std::shared_ptr<ipujax::engine::GraphImpl> impl, Target target,

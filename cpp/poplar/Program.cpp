@@ -1,23 +1,15 @@
 #include "poplar/Program.hpp"
 
 #include "engine/graph/Emit.hpp"
-#include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/ProgramNode.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar::program {
 namespace {
 
+using ipujax::engine::makeNode;
 using ipujax::engine::ProgramKind;
-using ipujax::engine::ProgramNode;
 using ipujax::engine::ProgramNodePtr;
-
-ProgramNodePtr makeNode(ProgramKind kind, const DebugContext& debug) {
-  auto node = std::make_shared<ProgramNode>();
-  node->kind = kind;
-  node->debug = debug;
-  return node;
-}
 
 const ProgramNodePtr& nodeOf(const Program& program) {
   static const ProgramNodePtr kEmpty = makeNode(ProgramKind::kSequence, {});
@@ -27,7 +19,8 @@ const ProgramNodePtr& nodeOf(const Program& program) {
 void needScalar(const Tensor& tensor, const char* where) {
   if (!tensor.valid() || tensor.numElements() != 1) {
     throw poplar_error(std::string("[") + where + "] needs a tensor of one element; got " +
-                       (tensor.valid() ? tensor.shapeToString() : "none"));
+                       (tensor.valid() ? tensor.shapeToString() : "none") +
+                       ". Slice or reduce it.");
   }
 }
 
@@ -35,10 +28,10 @@ ProgramNodePtr streamNode(ProgramKind kind, const DataStream& stream, const Tens
                           const DebugContext& debug) {
   if (stream.numElements() != tensor.numElements() ||
       stream.elementType() != tensor.elementType()) {
-    throw poplar_error("[Copy] stream '" + stream.handle() + "' needs " +
-                       std::to_string(stream.numElements()) + " elements of " +
-                       stream.elementType().toString() + "; got " + tensor.shapeToString() +
-                       " of " + tensor.elementType().toString());
+    throw poplar_error(
+        "[Copy] stream '" + stream.handle() + "' needs " + std::to_string(stream.numElements()) +
+        " elements of " + stream.elementType().toString() + "; got " + tensor.shapeToString() +
+        " of " + tensor.elementType().toString() + ". Make both of one type and size.");
   }
   auto node = makeNode(kind, debug);
   node->view = tensor;
@@ -85,7 +78,8 @@ Copy::Copy(Tensor src, Tensor dst, bool, const DebugContext& debugContext)
   if (src.numElements() != dst.numElements() || src.elementType() != dst.elementType()) {
     throw poplar_error("[Copy] needs as many elements of one type; got " + src.shapeToString() +
                        " of " + src.elementType().toString() + " and " + dst.shapeToString() +
-                       " of " + dst.elementType().toString());
+                       " of " + dst.elementType().toString() +
+                       ". Reshape, slice or cast one of them.");
   }
   if (src.shape() != dst.shape()) src = src.reshape(dst.shape());
   ipujax::engine::appendCopy(*dst.graphImpl(), *node_, src, dst, debugContext);

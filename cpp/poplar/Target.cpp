@@ -28,7 +28,9 @@ const Machine& defaultMachine() { return ipujax::engine::machines().front(); }
 Target::Target() : Target(System{defaultMachine()}) {}
 
 Target::Target(System system) : system_(std::make_shared<const System>(std::move(system))) {
-  if (system_->numTiles() == 0) throw poplar_error("[Target] needs at least one IPU and one tile");
+  if (system_->numTiles() == 0)
+    throw poplar_error(
+        "[Target] needs at least one IPU and one tile; got none. Pass numbers of at least 1.");
 }
 
 Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType) {
@@ -48,10 +50,8 @@ Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {
 
 unsigned Target::getVectorWidth(const Type& type) const {
   return std::max<unsigned>(
-      1, machine().data_path_width / 8 / static_cast<unsigned>(engineSize(type)));
+      1, machine().data_path_width / 8 / static_cast<unsigned>(getTypeSize(type)));
 }
-
-std::size_t Target::engineSize(const Type& type) { return ipujax::engine::sizeOf(type.element()); }
 
 Device Device::createCPUDevice() {
   return Device(Target(System{defaultMachine(), 1, TargetType::CPU}));

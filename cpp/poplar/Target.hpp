@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "engine/Machine.hpp"
 #include "poplar/StringRef.hpp"
@@ -50,11 +49,10 @@ class Target {
   const Machine& machine() const { return system_->machine; }
   operator const ipujax::engine::System&() const { return *system_; }  // NOLINT: what plans read
   Target withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const;
-  std::size_t getTypeSize(const Type& type) const { return engineSize(type); }
+  std::size_t getTypeSize(const Type& type) const { return sizeOf(type.element()); }
   std::size_t getAtomicStoreGranularity() const { return 4; }
 
  private:
-  static std::size_t engineSize(const Type& type);
   std::shared_ptr<const ipujax::engine::System> system_;
 };
 

@@ -2,27 +2,24 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar {
 
+using ipujax::engine::elementsOf;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::shapeText;
 using ipujax::engine::View;
 
 namespace {
 
-std::size_t product(const std::vector<std::size_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-}
-
 void checkDim(const View& view, unsigned dimension, const char* where) {
   if (dimension >= view.shape.size()) {
     throw index_error(std::string("[") + where + "] needs a dimension of a tensor of shape " +
-                      shapeText(view.shape) + "; got " + std::to_string(dimension));
+                      shapeText(view.shape) + "; got " + std::to_string(dimension) +
+                      ". Use a number below the rank.");
   }
 }
 
@@ -32,7 +29,9 @@ Tensor::Tensor(GraphImpl* graph, std::shared_ptr<const View> view)
     : graph_(graph), view_(std::move(view)) {}
 
 const View& Tensor::v() const {
-  if (!view_) throw poplar_error("[Tensor] needs a tensor of a graph; got an empty Tensor");
+  if (!view_)
+    throw poplar_error(
+        "[Tensor] needs a tensor of a graph; got an empty Tensor. Make it with addVariable.");
   return *view_;
 }
 
@@ -65,14 +64,17 @@ Tensor Tensor::slice(std::size_t begin, std::size_t end, unsigned dimension) con
     throw index_error(
         "[Tensor::slice] needs begin <= end <= " + std::to_string(v().shape[dimension]) +
         " in dimension " + std::to_string(dimension) + " of shape " + shapeText(v().shape) +
-        "; got " + std::to_string(begin) + ", " + std::to_string(end));
+        "; got " + std::to_string(begin) + ", " + std::to_string(end) +
+        ". Use bounds within the dimension.");
   }
   return with(sliceView(v(), dimension, begin, end));
 }
 
 Tensor Tensor::slice(ArrayRef<std::size_t> begin, ArrayRef<std::size_t> end) const {
   if (begin.size() != end.size() || begin.size() > v().shape.size())
-    throw index_error("[Tensor::slice] needs one begin and end per dimension");
+    throw index_error(
+        "[Tensor::slice] needs one begin and end per dimension; got other numbers. Pass both for "
+        "every dimension.");
   Tensor result = *this;
   for (std::size_t i = 0; i < begin.size(); ++i) {
     if (begin[i] != 0 || end[i] != v().shape[i])
@@ -89,7 +91,9 @@ std::vector<Tensor> Tensor::slices(ArrayRef<Interval> intervals, unsigned dimens
 
 Tensor Tensor::subSample(unsigned stride, unsigned dimension) const {
   checkDim(v(), dimension, "Tensor::subSample");
-  if (stride == 0) throw index_error("[Tensor::subSample] needs a stride of at least 1; got 0");
+  if (stride == 0)
+    throw index_error(
+        "[Tensor::subSample] needs a stride of at least 1; got 0. Use 1 to take every element.");
   View view = v();
   view.shape[dimension] = (view.shape[dimension] + stride - 1) / stride;
   view.strides[dimension] *= stride;
@@ -98,9 +102,10 @@ Tensor Tensor::subSample(unsigned stride, unsigned dimension) const {
 
 Tensor Tensor::reshape(ArrayRef<std::size_t> shape) const {
   std::vector<std::size_t> target = shape.cloneAsVector();
-  if (product(target) != numElements()) {
+  if (elementsOf(target) != numElements()) {
     throw poplar_error("[Tensor::reshape] needs a shape of " + std::to_string(numElements()) +
-                       " elements for " + shapeText(v().shape) + "; got " + shapeText(target));
+                       " elements for " + shapeText(v().shape) + "; got " + shapeText(target) +
+                       ". Use a shape with as many elements.");
   }
   return with(reshapeView(v(), std::move(target)));
 }
@@ -109,7 +114,9 @@ Tensor Tensor::reshapePartial(unsigned beginIndex, unsigned endIndex,
                               ArrayRef<std::size_t> newDims) const {
   const auto& old = v().shape;
   if (beginIndex > endIndex || endIndex > old.size())
-    throw index_error("[Tensor::reshapePartial] needs a range of dimensions");
+    throw index_error(
+        "[Tensor::reshapePartial] needs a range of dimensions; got one outside the rank. Use begin "
+        "<= end <= rank.");
   std::vector<std::size_t> shape(old.begin(), old.begin() + beginIndex);
   shape.insert(shape.end(), newDims.begin(), newDims.end());
   shape.insert(shape.end(), old.begin() + endIndex, old.end());
@@ -121,9 +128,11 @@ Tensor Tensor::flatten() const { return reshape(std::vector<std::size_t>{numElem
 Tensor Tensor::flatten(unsigned dimBegin, unsigned dimEnd) const {
   const auto& old = v().shape;
   if (dimBegin > dimEnd || dimEnd > old.size())
-    throw index_error("[Tensor::flatten] needs a range of dimensions");
-  const std::vector<std::size_t> middle(old.begin() + dimBegin, old.begin() + dimEnd);
-  return reshapePartial(dimBegin, dimEnd, std::vector<std::size_t>{product(middle)});
+    throw index_error(
+        "[Tensor::flatten] needs a range of dimensions; got one outside the rank. Use begin < end "
+        "<= rank.");
+  const std::size_t joined = elementsOf(std::span(old).subspan(dimBegin, dimEnd - dimBegin));
+  return reshapePartial(dimBegin, dimEnd, std::vector<std::size_t>{joined});
 }
 
 Tensor Tensor::dimShuffle(ArrayRef<unsigned> permutation) const {
@@ -133,14 +142,16 @@ Tensor Tensor::dimShuffle(ArrayRef<unsigned> permutation) const {
   for (std::size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == i;
   if (!valid) {
     throw poplar_error("[Tensor::dimShuffle] needs a permutation of the dimensions of " +
-                       shapeText(v().shape));
+                       shapeText(v().shape) + "; got another list. Name each dimension once.");
   }
   return with(permuteView(v(), permutation.cloneAsVector()));
 }
 
 Tensor Tensor::dimShufflePartial(ArrayRef<unsigned> source, ArrayRef<unsigned> destination) const {
   if (source.size() != destination.size())
-    throw poplar_error("[Tensor::dimShufflePartial] needs as many sources as destinations");
+    throw poplar_error(
+        "[Tensor::dimShufflePartial] needs as many sources as destinations; got different numbers. "
+        "Pass one destination for each source.");
   const std::size_t rank = v().shape.size();
   std::vector<unsigned> permutation(rank, ~0u);
   std::vector<bool> taken(rank, false);
@@ -165,7 +176,8 @@ Tensor Tensor::dimRoll(unsigned dimIdx, unsigned newIdx) const {
 
 Tensor Tensor::transpose() const {
   if (rank() != 2)
-    throw poplar_error("[Tensor::transpose] needs a matrix; got " + shapeText(v().shape));
+    throw poplar_error("[Tensor::transpose] needs a matrix; got " + shapeText(v().shape) +
+                       ". Use dimShuffle for other ranks.");
   return dimShuffle(std::vector<unsigned>{1, 0});
 }
 
@@ -197,7 +209,8 @@ Tensor Tensor::broadcast(unsigned n, unsigned dimension) const {
 void Tensor::broadcastToMatch(ArrayRef<std::size_t> shape) {
   if (rank() > shape.size())
     throw poplar_error("[Tensor::broadcastToMatch] needs a rank of at most " +
-                       std::to_string(shape.size()) + "; got " + shapeText(v().shape));
+                       std::to_string(shape.size()) + "; got " + shapeText(v().shape) +
+                       ". Flatten or squeeze it first.");
   View view = v();
   const std::size_t missing = shape.size() - view.shape.size();
   view.shape.insert(view.shape.begin(), missing, 1);
@@ -205,8 +218,9 @@ void Tensor::broadcastToMatch(ArrayRef<std::size_t> shape) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (view.shape[i] == shape[i]) continue;
     if (view.shape[i] != 1)
-      throw poplar_error("[Tensor::broadcastToMatch] needs " + shapeText(v().shape) +
-                         " to broadcast to " + shapeText(shape.cloneAsVector()));
+      throw poplar_error("[Tensor::broadcastToMatch] needs sizes that agree or are 1; got " +
+                         shapeText(v().shape) + " for " + shapeText(shape.cloneAsVector()) +
+                         ". Reshape it first.");
     view.shape[i] = shape[i];
     view.strides[i] = 0;
   }
@@ -218,7 +232,10 @@ Tensor Tensor::expand(ArrayRef<std::size_t> indices) const {
   std::sort(at.rbegin(), at.rend());
   View view = v();
   for (std::size_t i : at) {
-    if (i > view.shape.size()) throw index_error("[Tensor::expand] index past the last dimension");
+    if (i > view.shape.size())
+      throw index_error(
+          "[Tensor::expand] needs indices up to the rank; got a larger one. Use the rank to add a "
+          "last dimension.");
     view.shape.insert(view.shape.begin() + static_cast<std::ptrdiff_t>(i), 1);
     view.strides.insert(view.strides.begin() + static_cast<std::ptrdiff_t>(i), 0);
   }
@@ -232,7 +249,7 @@ Tensor Tensor::squeeze(ArrayRef<std::size_t> indices) const {
   for (std::size_t i : at) {
     if (i >= view.shape.size() || view.shape[i] != 1)
       throw poplar_error("[Tensor::squeeze] needs dimensions of size 1 of " + shapeText(v().shape) +
-                         "; got " + std::to_string(i));
+                         "; got " + std::to_string(i) + ". Leave out other dimensions.");
     view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
     view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -250,7 +267,8 @@ Tensor Tensor::squeeze() const {
 Tensor Tensor::reinterpret(const Type& type) const {
   if (sizeOf(type.element()) != sizeOf(v().type)) {
     throw type_error("[Tensor::reinterpret] needs a type of the same size as " +
-                     elementType().toString() + "; got " + type.toString());
+                     elementType().toString() + "; got " + type.toString() +
+                     ". Use popops::cast to convert values.");
   }
   View view = v();
   view.type = type.element();
@@ -365,7 +383,8 @@ std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {
 }
 
 Tensor concat(ArrayRef<Tensor> ts, unsigned dimension) {
-  if (ts.empty()) throw poplar_error("[concat] needs at least one tensor; got none");
+  if (ts.empty())
+    throw poplar_error("[concat] needs at least one tensor; got none. Pass the tensors to join.");
   std::vector<View> views;
   for (const auto& t : ts) {
     bool match =
@@ -375,7 +394,7 @@ Tensor concat(ArrayRef<Tensor> ts, unsigned dimension) {
     if (!match) {
       throw poplar_error("[concat] needs tensors of one type and shape but for dimension " +
                          std::to_string(dimension) + "; got " + ts[0].shapeToString() + " and " +
-                         t.shapeToString());
+                         t.shapeToString() + ". Reshape or cast them first.");
     }
     views.push_back(*t.view());
   }

@@ -1,6 +1,5 @@
 #pragma once
-#include <cstddef>
-#include <iosfwd>
+#include <ostream>
 #include <string>
 
 #include "engine/ElementType.hpp"
@@ -13,7 +12,7 @@ class Type {
   constexpr Type() = default;
   constexpr explicit Type(ipujax::engine::ElementType element) : element_(element) {}
 
-  std::string toString() const;
+  std::string toString() const { return nameOf(element_); }
   /// The model's name for it; not part of the SDK's API.
   constexpr ipujax::engine::ElementType element() const { return element_; }
 
@@ -25,7 +24,7 @@ class Type {
   ipujax::engine::ElementType element_ = ipujax::engine::ElementType::kFloat;
 };
 
-std::ostream& operator<<(std::ostream& os, Type type);
+inline std::ostream& operator<<(std::ostream& os, Type type) { return os << type.toString(); }
 
 inline constexpr Type BOOL{ipujax::engine::ElementType::kBool};
 inline constexpr Type CHAR{ipujax::engine::ElementType::kInt8};

@@ -10,7 +10,6 @@
 namespace poplar {
 namespace {
 
-using ipujax::engine::CodeletClass;
 using ipujax::engine::CodeletFile;
 using ipujax::engine::Connection;
 using ipujax::engine::GraphImpl;
@@ -25,19 +24,26 @@ VertexStore& storeOf(GraphImpl& impl) {
 VertexRecord& recordOf(GraphImpl& impl, const VertexRef& v) {
   VertexStore& store = storeOf(impl);
   if (v.getId() >= store.vertices.size())
-    throw graph_connection_error("[Graph] needs a vertex of this graph; got another.");
+    throw graph_connection_error(
+        "[Graph] needs a vertex of this graph; got another. Use the graph that made it.");
   return store.vertices[v.getId()];
 }
 
-void checkField(GraphImpl& impl, const VertexRecord& vertex, const std::string& field) {
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// The vertex of a field that it has.
+VertexRecord& recordOf(GraphImpl& impl, const FieldRef& field) {
+  VertexRecord& vertex = recordOf(impl, field.vertex);
   std::size_t file = 0;
-  const CodeletClass* found = storeOf(impl).findClass(vertex.type, file);
-  const auto& fields = found->fields;
-  if (std::find(fields.begin(), fields.end(), field) != fields.end()) return;
-  std::string known;
-  for (const auto& name : fields) known += (known.empty() ? "" : ", ") + name;
-  throw graph_connection_error("[Graph::connect] needs a field of " + vertex.type + " (" + known +
-                               "); got '" + field + "'.");
+  const auto& fields = storeOf(impl).findClass(vertex.type, file)->fields;
+  if (std::ranges::find(fields, field.name) != fields.end()) return vertex;
+  throw graph_connection_error("[Graph::connect] needs a field of " + vertex.type + " (" +
+                               joined(fields) + "); got '" + field.name +
+                               "'. Use one of these names.");
 }
 
 void addFile(GraphImpl& impl, CodeletFile file) {
@@ -65,7 +71,8 @@ void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFil
                         StringRef /*targetName*/) {
   if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource)
     throw file_load_error(
-        "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind.");
+        "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind. Pass "
+        "CodeletFileType::CppSource.");
   std::string text{std::istreambuf_iterator<char>(stream), {}};
   addFile(impl(), ipujax::engine::codeletsFromText(std::move(text), compileFlags));
 }
@@ -80,20 +87,19 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
   VertexStore& store = storeOf(impl());
   if (cs.getId() >= store.compute_sets.size())
     throw graph_connection_error(
-        "[Graph::addVertex] needs a compute set of this graph; got another.");
+        "[Graph::addVertex] needs a compute set of this graph; got another. Make it with this "
+        "graph's addComputeSet.");
   VertexRecord vertex;
   vertex.type = ipujax::engine::normaliseTypeName(vertexType);
   if (!store.findClass(vertex.type, vertex.file)) {
-    std::string known;
-    for (const auto& types : store.types) {
-      for (const auto& name : types) known += (known.empty() ? "" : ", ") + name;
-    }
-    throw unknown_vertex_type("[Graph::addVertex] needs a vertex type that addCodelets brought (" +
-                              known + "); got " + vertex.type + ".");
+    std::vector<std::string> known;
+    for (const auto& types : store.types) known.insert(known.end(), types.begin(), types.end());
+    throw unknown_vertex_type("[Graph::addVertex] needs a vertex type that addCodelets added (" +
+                              joined(known) + "); got " + vertex.type +
+                              ". Use one of these names.");
   }
   auto& types = store.types[vertex.file];
-  if (std::find(types.begin(), types.end(), vertex.type) == types.end())
-    types.push_back(vertex.type);
+  if (std::ranges::find(types, vertex.type) == types.end()) types.push_back(vertex.type);
   const auto id = static_cast<unsigned>(store.vertices.size());
   store.compute_sets[cs.getId()].vertices.push_back(id);
   store.vertices.push_back(std::move(vertex));
@@ -114,8 +120,7 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType,
 }
 
 void Graph::connect(FieldRef field, const Tensor& tensor) {
-  VertexRecord& vertex = recordOf(impl(), field.vertex);
-  checkField(impl(), vertex, field.name);
+  VertexRecord& vertex = recordOf(impl(), field);
   Connection& edge = vertex.edges[field.name];
   if (!field.isIndexed()) {
     edge = {{tensor}, false};
@@ -127,20 +132,17 @@ void Graph::connect(FieldRef field, const Tensor& tensor) {
 }
 
 void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
-  VertexRecord& vertex = recordOf(impl(), field.vertex);
-  checkField(impl(), vertex, field.name);
+  VertexRecord& vertex = recordOf(impl(), field);
   vertex.edges[field.name] = {{tensors.begin(), tensors.end()}, true};
 }
 
 void Graph::setFieldValue(FieldRef field, double value) {
-  VertexRecord& vertex = recordOf(impl(), field.vertex);
-  checkField(impl(), vertex, field.name);
+  VertexRecord& vertex = recordOf(impl(), field);
   vertex.values[field.name][field.isIndexed() ? field.getIndex() : 0] = value;
 }
 
 void Graph::setFieldSize(FieldRef field, std::size_t size) {
-  VertexRecord& vertex = recordOf(impl(), field.vertex);
-  checkField(impl(), vertex, field.name);
+  VertexRecord& vertex = recordOf(impl(), field);
   vertex.sizes[field.name] = size;
 }
 
@@ -155,7 +157,7 @@ void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
   if (tileNum >= tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs a tile below " +
                                std::to_string(tiles.size()) + "; got " + std::to_string(tileNum) +
-                               ".");
+                               ". Use a tile of the graph.");
   }
   recordOf(impl(), v).tile = tiles[tileNum];
 }

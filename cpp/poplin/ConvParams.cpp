@@ -10,9 +10,15 @@
 namespace poplin {
 namespace {
 
+using Unsigned = std::vector<unsigned>;
+
+std::size_t truncatedSize(const ConvParams::InputTransform& t, std::size_t dim, std::size_t size) {
+  return size - t.truncationLower[dim] - t.truncationUpper[dim];
+}
+
 std::size_t transformedSize(const ConvParams::InputTransform& t, std::size_t dim,
                             std::size_t size) {
-  const std::size_t kept = size - t.truncationLower[dim] - t.truncationUpper[dim];
+  const std::size_t kept = truncatedSize(t, dim, size);
   const std::size_t dilated = kept == 0 ? 0 : (kept - 1) * t.dilation[dim] + 1;
   return dilated + t.paddingLower[dim] + t.paddingUpper[dim];
 }
@@ -43,19 +49,12 @@ void write(std::ostream& os, const std::string& name, const ConvParams::InputTra
 }  // namespace
 
 ConvParams::InputTransform::InputTransform(std::size_t size)
-    : truncationLower(size, 0),
-      truncationUpper(size, 0),
-      dilation(size, 1),
-      paddingLower(size, 0),
-      paddingUpper(size, 0),
-      flip(size, false) {}
+    : InputTransform(Unsigned(size), Unsigned(size), Unsigned(size, 1), Unsigned(size),
+                     Unsigned(size), std::vector<bool>(size)) {}
 
-ConvParams::InputTransform::InputTransform(std::vector<unsigned> truncation_lower,
-                                           std::vector<unsigned> truncation_upper,
-                                           std::vector<unsigned> dilations,
-                                           std::vector<unsigned> padding_lower,
-                                           std::vector<unsigned> padding_upper,
-                                           std::vector<bool> flips)
+ConvParams::InputTransform::InputTransform(Unsigned truncation_lower, Unsigned truncation_upper,
+                                           Unsigned dilations, Unsigned padding_lower,
+                                           Unsigned padding_upper, std::vector<bool> flips)
     : truncationLower(std::move(truncation_lower)),
       truncationUpper(std::move(truncation_upper)),
       dilation(std::move(dilations)),
@@ -64,17 +63,12 @@ ConvParams::InputTransform::InputTransform(std::vector<unsigned> truncation_lowe
       flip(std::move(flips)) {}
 
 ConvParams::OutputTransform::OutputTransform(std::size_t size)
-    : truncationLower(size, 0),
-      truncationUpper(size, 0),
-      stride(size, 1),
-      paddingLower(size, 0),
-      paddingUpper(size, 0) {}
+    : OutputTransform(Unsigned(size), Unsigned(size), Unsigned(size, 1), Unsigned(size),
+                      Unsigned(size)) {}
 
-ConvParams::OutputTransform::OutputTransform(std::vector<unsigned> truncation_lower,
-                                             std::vector<unsigned> truncation_upper,
-                                             std::vector<unsigned> strides,
-                                             std::vector<unsigned> padding_lower,
-                                             std::vector<unsigned> padding_upper)
+ConvParams::OutputTransform::OutputTransform(Unsigned truncation_lower, Unsigned truncation_upper,
+                                             Unsigned strides, Unsigned padding_lower,
+                                             Unsigned padding_upper)
     : truncationLower(std::move(truncation_lower)),
       truncationUpper(std::move(truncation_upper)),
       stride(std::move(strides)),
@@ -90,19 +84,9 @@ ConvParams::ConvParams(poplar::Type dataType, std::size_t batch, std::vector<std
 ConvParams::ConvParams(poplar::Type in, poplar::Type out, std::size_t batch,
                        std::vector<std::size_t> field, std::vector<std::size_t> kernel,
                        std::size_t inputChannels, std::size_t outputChannels, std::size_t groups)
-    : inputType(in),
-      outputType(out),
-      batchSize(batch),
-      inputFieldShape(std::move(field)),
-      kernelShape(std::move(kernel)),
-      inputChannelsPerConvGroup(inputChannels),
-      outputChannelsPerConvGroup(outputChannels),
-      numConvGroups(groups),
-      inputTransform(inputFieldShape.size()),
-      kernelTransform(inputFieldShape.size()),
-      outputTransform(inputFieldShape.size()) {
-  validate();
-}
+    : ConvParams(in, out, batch, field, std::move(kernel), inputChannels, outputChannels, groups,
+                 InputTransform(field.size()), InputTransform(field.size()),
+                 OutputTransform(field.size())) {}
 
 ConvParams::ConvParams(poplar::Type in, poplar::Type out, std::size_t batch,
                        std::vector<std::size_t> field, std::vector<std::size_t> kernel,
@@ -124,13 +108,11 @@ ConvParams::ConvParams(poplar::Type in, poplar::Type out, std::size_t batch,
 }
 
 std::size_t ConvParams::getTruncatedInputSize(std::size_t dim) const {
-  return inputFieldShape[dim] - inputTransform.truncationLower[dim] -
-         inputTransform.truncationUpper[dim];
+  return truncatedSize(inputTransform, dim, inputFieldShape[dim]);
 }
 
 std::size_t ConvParams::getTruncatedKernelSize(std::size_t dim) const {
-  return kernelShape[dim] - kernelTransform.truncationLower[dim] -
-         kernelTransform.truncationUpper[dim];
+  return truncatedSize(kernelTransform, dim, kernelShape[dim]);
 }
 
 std::size_t ConvParams::getTransformedInputSize(std::size_t dim) const {
@@ -162,14 +144,14 @@ std::vector<std::size_t> ConvParams::getOutputFieldShape() const {
 
 void ConvParams::validate() const {
   const std::size_t dims = inputFieldShape.size();
-  bool sizes = kernelShape.size() == dims;
+  const auto fit = [dims](const auto&... lists) { return ((lists.size() == dims) && ...); };
+  bool sizes = fit(kernelShape);
   for (const auto* t : {&inputTransform, &kernelTransform})
-    sizes = sizes && t->truncationLower.size() == dims && t->truncationUpper.size() == dims &&
-            t->dilation.size() == dims && t->paddingLower.size() == dims &&
-            t->paddingUpper.size() == dims && t->flip.size() == dims;
+    sizes = sizes && fit(t->truncationLower, t->truncationUpper, t->dilation, t->paddingLower,
+                         t->paddingUpper, t->flip);
   const auto& o = outputTransform;
-  sizes = sizes && o.truncationLower.size() == dims && o.truncationUpper.size() == dims &&
-          o.stride.size() == dims && o.paddingLower.size() == dims && o.paddingUpper.size() == dims;
+  sizes =
+      sizes && fit(o.truncationLower, o.truncationUpper, o.stride, o.paddingLower, o.paddingUpper);
   if (!sizes) refuse(*this, "every list to have one entry per spatial dimension");
   for (std::size_t d = 0; d < dims; ++d) {
     if (inputTransform.dilation[d] == 0 || kernelTransform.dilation[d] == 0 || o.stride[d] == 0)

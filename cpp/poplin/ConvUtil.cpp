@@ -16,6 +16,20 @@ unsigned upperGap(const ConvParams& p, std::size_t d) {
   return static_cast<unsigned>(full > covered ? full - covered : 0);
 }
 
+/// What an operand's gradient needs done to it: the operand's own transform, taken back.
+ConvParams::OutputTransform inverse(const ConvParams::InputTransform& t) {
+  return {t.paddingLower, t.paddingUpper, t.dilation, t.truncationLower, t.truncationUpper};
+}
+
+/// The output's gradient, as it takes part: it covers the whole untransformed output.
+ConvParams::InputTransform inverseOfOutput(const ConvParams& p) {
+  const auto& o = p.outputTransform;
+  std::vector<unsigned> above;
+  for (std::size_t d = 0; d < p.getNumFieldDims(); ++d) above.push_back(upperGap(p, d));
+  const std::vector<bool> flip(above.size());
+  return {o.paddingLower, o.paddingUpper, o.stride, o.truncationLower, std::move(above), flip};
+}
+
 }  // namespace
 
 unsigned getDilatedSize(unsigned size, unsigned dilation) {
@@ -23,73 +37,35 @@ unsigned getDilatedSize(unsigned size, unsigned dilation) {
 }
 
 ConvParams getGradientParams(const ConvParams& p) {
-  const std::size_t dims = p.getNumFieldDims();
-  ConvParams::InputTransform in(dims), kernel = p.kernelTransform;
-  ConvParams::OutputTransform out(dims);
+  ConvParams::InputTransform in = inverseOfOutput(p), kernel = p.kernelTransform;
   std::swap(kernel.truncationLower, kernel.truncationUpper);
   std::swap(kernel.paddingLower, kernel.paddingUpper);
-  for (std::size_t d = 0; d < dims; ++d) {
+  for (std::size_t d = 0; d < p.getNumFieldDims(); ++d) {
     const auto size = static_cast<unsigned>(p.getTransformedKernelSize(d));
     const unsigned border = size == 0 ? 0 : size - 1;
-    in.truncationLower[d] = p.outputTransform.paddingLower[d];
-    in.truncationUpper[d] = p.outputTransform.paddingUpper[d];
-    in.dilation[d] = p.outputTransform.stride[d];
-    in.paddingLower[d] = p.outputTransform.truncationLower[d] + border;
-    in.paddingUpper[d] = upperGap(p, d) + border;
-    out.truncationLower[d] = p.inputTransform.paddingLower[d];
-    out.truncationUpper[d] = p.inputTransform.paddingUpper[d];
-    out.stride[d] = p.inputTransform.dilation[d];
-    out.paddingLower[d] = p.inputTransform.truncationLower[d];
-    out.paddingUpper[d] = p.inputTransform.truncationUpper[d];
+    in.paddingLower[d] += border;
+    in.paddingUpper[d] += border;
     if (p.inputTransform.flip[d]) {  // both flipped: the result comes out flipped
       in.flip[d] = true;
       kernel.flip[d] = !kernel.flip[d];
     }
   }
-  return {p.outputType,
-          p.inputType,
-          p.batchSize,
-          p.getOutputFieldShape(),
-          p.kernelShape,
-          p.outputChannelsPerConvGroup,
-          p.inputChannelsPerConvGroup,
-          p.numConvGroups,
-          in,
-          kernel,
-          out};
+  return ConvParams(p.outputType, p.inputType, p.batchSize, p.getOutputFieldShape(), p.kernelShape,
+                    p.outputChannelsPerConvGroup, p.inputChannelsPerConvGroup, p.numConvGroups, in,
+                    kernel, inverse(p.inputTransform));
 }
 
 ConvParams getWeightUpdateParams(const ConvParams& p) {
-  const std::size_t dims = p.getNumFieldDims();
-  ConvParams::InputTransform in = p.inputTransform, kernel(dims);
-  ConvParams::OutputTransform out(dims);
-  for (std::size_t d = 0; d < dims; ++d) {
-    kernel.truncationLower[d] = p.outputTransform.paddingLower[d];
-    kernel.truncationUpper[d] = p.outputTransform.paddingUpper[d];
-    kernel.dilation[d] = p.outputTransform.stride[d];
-    kernel.paddingLower[d] = p.outputTransform.truncationLower[d];
-    kernel.paddingUpper[d] = upperGap(p, d);
-    out.truncationLower[d] = p.kernelTransform.paddingLower[d];
-    out.truncationUpper[d] = p.kernelTransform.paddingUpper[d];
-    out.stride[d] = p.kernelTransform.dilation[d];
-    out.paddingLower[d] = p.kernelTransform.truncationLower[d];
-    out.paddingUpper[d] = p.kernelTransform.truncationUpper[d];
+  ConvParams::InputTransform in = p.inputTransform, kernel = inverseOfOutput(p);
+  for (std::size_t d = 0; d < p.getNumFieldDims(); ++d) {
     if (p.kernelTransform.flip[d]) {
       in.flip[d] = !in.flip[d];
       kernel.flip[d] = true;
     }
   }
-  return {p.inputType,
-          p.outputType,
-          p.inputChannelsPerConvGroup,
-          p.inputFieldShape,
-          p.getOutputFieldShape(),
-          p.batchSize,
-          p.outputChannelsPerConvGroup,
-          p.numConvGroups,
-          in,
-          kernel,
-          out};
+  return ConvParams(p.inputType, p.outputType, p.inputChannelsPerConvGroup, p.inputFieldShape,
+                    p.getOutputFieldShape(), p.batchSize, p.outputChannelsPerConvGroup,
+                    p.numConvGroups, in, kernel, inverse(p.kernelTransform));
 }
 
 unsigned getInputIndex(unsigned dim, unsigned out, unsigned kernel, const ConvParams& p) {

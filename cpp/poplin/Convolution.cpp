@@ -4,12 +4,10 @@
 #include <numeric>
 #include <ostream>
 #include <sstream>
-#include <string>
 
-#include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/View.hpp"
-#include "poplin/internal/ConvGeometry.hpp"
+#include "engine/kernels/ConvGeometry.hpp"
 #include "poplin/internal/Placing.hpp"
 #include "poplin/internal/PlanOptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
@@ -17,22 +15,22 @@
 namespace poplin {
 namespace {
 
+namespace convolution = ipujax::engine::convolution;
 using ipujax::engine::Access;
 using poplar::DebugContext;
 using poplar::Graph;
 using poplar::OptionFlags;
 using poplar::Tensor;
-using poplar::Type;
 using poplar::program::Sequence;
 using Shape = std::vector<std::size_t>;
 
-std::vector<geometry::AxisTransform> transformsOf(const ConvParams& params) {
-  std::vector<geometry::AxisTransform> axes(params.getNumFieldDims());
+std::vector<convolution::AxisTransform> transformsOf(const ConvParams& params) {
+  std::vector<convolution::AxisTransform> axes(params.getNumFieldDims());
   for (std::size_t d = 0; d < axes.size(); ++d) {
     const auto side = [d](const ConvParams::InputTransform& t) {
-      return geometry::AxisTransform::Side{t.truncationLower[d], t.truncationUpper[d],
-                                           t.dilation[d],        t.paddingLower[d],
-                                           t.paddingUpper[d],    t.flip[d]};
+      return convolution::AxisTransform::Side{t.truncationLower[d], t.truncationUpper[d],
+                                              t.dilation[d],        t.paddingLower[d],
+                                              t.paddingUpper[d],    t.flip[d]};
     };
     const auto& o = params.outputTransform;
     axes[d] = {side(params.inputTransform),
@@ -96,20 +94,6 @@ void checkShape(const char* name, const Tensor& t, const Shape& shape, const Con
   throw poplar::poplar_error(os.str());
 }
 
-bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
-
-void checkTypes(const Tensor& in, const Tensor& weights, Type out) {
-  const Type a = in.elementType(), b = weights.elementType();
-  const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
-  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
-  const bool emulated = a.element() == ipujax::engine::ElementType::kDouble ||
-                        out.element() == ipujax::engine::ElementType::kDouble;
-  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
-  throw poplar::type_error(
-      "[poplin::convolution] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " +
-      a.toString() + " * " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
-}
-
 /// Which dimension of [N, G, C, field...] is innermost in memory.
 enum class Inner { kBatch, kChannels, kField };
 
@@ -151,14 +135,14 @@ Tensor makeOutput(Graph& graph, const ConvParams& params, Inner inner,
 /// in [N, G, Ci, field...], weights [G, Co, Ci, kernel...] -> [N, G, Co, field...].
 Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
                 const plan::Plan& plan, Sequence& prog, const DebugContext& debugContext) {
-  checkTypes(in, weights, params.outputType);
+  checkTypes("convolution", in.elementType(), "*", weights.elementType(), params.outputType);
   Tensor out = makeOutput(graph, params, innermost(in), debugContext);
   placeAsPlanned(graph, out, plan.out_elements_per_tile);
   ipujax::engine::StepSpec spec;
   spec.kernel = "poplin.convolution";
   spec.operands = {
       {in, Access::kRead, false}, {weights, Access::kRead, false}, {out, Access::kWrite, false}};
-  spec.attributes.set("axes", geometry::encode(transformsOf(params)));
+  spec.attributes.set("axes", convolution::encode(transformsOf(params)));
   spec.attributes.set("half_partials", std::int64_t{plan.chain > 0});
   spec.cost = plan.cost;
   spec.cost.flops = static_cast<double>(getFwdFlops(params));

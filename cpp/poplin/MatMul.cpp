@@ -4,7 +4,6 @@
 #include <sstream>
 #include <string>
 
-#include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
 #include "poplin/internal/Placing.hpp"
@@ -41,20 +40,6 @@ void checkShapes(const char* where, const Shape& a, const Shape& b, std::size_t 
                              text(a) + " and " + text(b) + ". Reshape the operands.");
 }
 
-bool isFloating(Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
-
-void checkTypes(const char* where, Type a, Type b, Type out) {
-  const auto integer = [](Type type) { return ipujax::engine::blas::isInteger(type.element()); };
-  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
-  const bool emulated = a.element() == ipujax::engine::ElementType::kDouble ||
-                        out.element() == ipujax::engine::ElementType::kDouble;
-  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
-  throw poplar::type_error(
-      std::string("[poplin::") + where +
-      "] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " + a.toString() +
-      " x " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
-}
-
 Shape grouped(const Shape& shape) {
   return shape.size() == 3 ? shape : Shape{1, shape[0], shape[1]};
 }
@@ -72,6 +57,12 @@ plan::Problem problemOf(ElementType in, Type out, const Shape& a, const Shape& b
   p.out_type = out.element();
   options.apply(p);
   return p;
+}
+
+plan::Plan planOf(const Graph& graph, const char* where, ElementType in, Type out, const Shape& a,
+                  const Shape& b, const OptionFlags& flags, PlanningCache* cache) {
+  return planFor(problemOf(in, out, a, b, PlanOptions::read(flags, where)), graph.getTarget(),
+                 cache);
 }
 
 Tensor asGroups(const Tensor& t) { return t.rank() == 3 ? t : t.expand({0}); }
@@ -108,12 +99,10 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
                Sequence& prog, Type out_type, const DebugContext& debugContext,
                const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a.shape(), b.shape(), rank);
-  checkTypes(where, a.elementType(), b.elementType(), out_type);
-  const PlanOptions options = PlanOptions::read(flags, where);
+  checkTypes(where, a.elementType(), "x", b.elementType(), out_type);
+  const auto multiplied = multipliedType(a.elementType(), b.elementType(), out_type);
   const plan::Plan plan =
-      planFor(problemOf(multipliedType(a.elementType(), b.elementType(), out_type), out_type,
-                        a.shape(), b.shape(), options),
-              graph.getTarget(), cache);
+      planOf(graph, where, multiplied, out_type, a.shape(), b.shape(), flags, cache);
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   Tensor out = graph.addVariable(out_type, shape, debugContext);
@@ -126,19 +115,17 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
                  const Tensor& a, const Tensor& b, Sequence& prog, const DebugContext& debugContext,
                  const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a.shape(), b.shape(), rank);
-  checkTypes(where, a.elementType(), b.elementType(), c.elementType());
+  checkTypes(where, a.elementType(), "x", b.elementType(), c.elementType());
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   if (c.shape() != shape)
     throw poplar::poplar_error(std::string("[poplin::") + where + "] needs C of shape " +
-                               text(shape) + "; got " + text(c.shape()) + ".");
+                               text(shape) + "; got " + text(c.shape()) + ". Reshape it.");
   if (!isFloating(c.elementType()))
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");
-  const PlanOptions options = PlanOptions::read(flags, where);
-  const plan::Plan plan =
-      planFor(problemOf(a.elementType().element(), c.elementType(), a.shape(), b.shape(), options),
-              graph.getTarget(), cache);
+  const plan::Plan plan = planOf(graph, where, a.elementType().element(), c.elementType(),
+                                 a.shape(), b.shape(), flags, cache);
   addProduct(graph, a, b, c, plan, prog, static_cast<double>(k), true, debugContext);
 }
 
@@ -146,10 +133,9 @@ Tensor input(Graph& graph, const char* where, std::size_t rank, bool lhs, Type i
              const Shape& a, const Shape& b, const DebugContext& debugContext,
              const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a, b, rank);
-  checkTypes(where, in, in, out);
-  const PlanOptions options = PlanOptions::read(flags, where);
+  checkTypes(where, in, "x", in, out);
   const plan::Plan plan =
-      planFor(problemOf(multipliedType(in, in, out), out, a, b, options), graph.getTarget(), cache);
+      planOf(graph, where, multipliedType(in, in, out), out, a, b, flags, cache);
   Tensor t = graph.addVariable(in, lhs ? a : b, debugContext);
   placeAsPlanned(graph, t, lhs ? plan.in_elements_per_tile : plan.weight_elements_per_tile);
   return t;
@@ -159,11 +145,8 @@ void report(std::ostream& out, const Graph& graph, const char* where, std::size_
             Type out_type, const Shape& a, const Shape& b, const OptionFlags& flags,
             PlanningCache* cache) {
   checkShapes(where, a, b, rank);
-  const PlanOptions options = PlanOptions::read(flags, where);
-  out << planFor(problemOf(multipliedType(in, in, out_type), out_type, a, b, options),
-                 graph.getTarget(), cache)
-             .report()
-      << "\n";
+  const auto multiplied = multipliedType(in, in, out_type);
+  out << planOf(graph, where, multiplied, out_type, a, b, flags, cache).report() << "\n";
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ double cyclesOf(NonLinearityType type, bool half, bool backward, unsigned worker
   const double loop = std::max(0.0, vectors - 1);
   const double worker = backward ? 24 + loop * rates.gradient + 1 + rest
                                  : 20 + rates.scalar + loop * rates.vector + 3 + rest;
-  return ipujax::engine::elementwise::kSupervisorLaunchCycles + 9 + workers * worker;
+  return popops::elementwise::kSupervisorLaunchCycles + 9 + workers * worker;
 }
 
 auto cycles(const poplar::Graph& graph, NonLinearityType type, const Tensor& t, bool backward) {

@@ -1,7 +1,8 @@
 #pragma once
+#include "engine/kernels/PoolGradient.hpp"
 
 namespace popnn {
 
-enum class PoolingType { MAX, AVG, SUM };
+using ipujax::engine::PoolingType;
 
 }  // namespace popnn

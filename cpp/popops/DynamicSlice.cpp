@@ -22,7 +22,8 @@ using poplar::Tensor;
 [[noreturn]] void refuse(const char* function, const std::string& needs, const Tensor& t,
                          const Tensor& offsets) {
   throw poplar::poplar_error(std::string("[popops::") + function + "] needs " + needs + "; got t " +
-                             t.shapeToString() + ", offsets " + offsets.shapeToString() + ".");
+                             t.shapeToString() + ", offsets " + offsets.shapeToString() +
+                             ". Check dims, sizes and offsets.");
 }
 
 void check(const char* function, const Tensor& t, const Tensor& offsets, const Dims& dims,
@@ -127,7 +128,8 @@ Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, con
       throw poplar::poplar_error(
           "[popops::createSliceableTensor] needs each sliced dimension once and within the shape; "
           "got dimension " +
-          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) + " shape.");
+          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) +
+          " shape. Name each dimension once.");
     }
     order.push_back(static_cast<unsigned>(d));
     sliced *= shape[d];
@@ -149,9 +151,7 @@ Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, con
                              const Dims& /*dims*/, const Dims& /*sizes*/, const SlicePlan& /*plan*/,
                              const poplar::OptionFlags& /*options*/,
                              const poplar::DebugContext& debugContext) {
-  const Tensor t = graph.addVariable(type, shape, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor createSliceTensor(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
@@ -166,17 +166,14 @@ Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type, const D
                          const poplar::DebugContext& debugContext) {
   Dims result = sliceShape(shape, dims, sizes);
   result.insert(result.begin(), numIndices);
-  const Tensor t = graph.addVariable(type, result, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(type, result, poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor createIndicesTensor(poplar::Graph& graph, const Dims& dims, std::size_t numIndices,
                            const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
                            const poplar::DebugContext& debugContext) {
-  const Tensor t = graph.addVariable(poplar::UNSIGNED_INT, {numIndices, dims.size()}, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(poplar::UNSIGNED_INT, {numIndices, dims.size()},
+                           poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const Tensor& s, const Dims& dims,
@@ -206,9 +203,8 @@ Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset,
                     const Dims& sizes, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   check("dynamicSlice", t, offset, dims, sizes);
-  const Tensor out =
-      graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes), debugContext);
-  poputil::mapTensorLinearly(graph, out);
+  const Tensor out = graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes),
+                                       poplar::VariableMappingMethod::LINEAR, debugContext);
   dynamicSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext, options);
   return out;
 }
@@ -290,8 +286,8 @@ SlicePlan embedding::plan(const poplar::Graph& /*graph*/, const poplar::Type& /*
                                        "indicesAreSorted",    "partialType"};
   for (const auto& [name, value] : options) {
     if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
-      throw poplar::invalid_option("[popops::embedding::plan] has no option '" + std::string(name) +
-                                   "'. See the header for those it has.");
+      throw poplar::invalid_option("[popops::embedding::plan] needs options it knows; got '" +
+                                   std::string(name) + "'. Use those that the header lists.");
     }
   }
   return {numEntries, outputSize,

@@ -15,7 +15,9 @@ void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<
                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                 const poplar::OptionFlags& options) {
   if (ts.empty())
-    throw poplar::poplar_error("[popops::mapInPlace] needs at least one tensor; got none.");
+    throw poplar::poplar_error(
+        "[popops::mapInPlace] needs at least one tensor; got none. Pass the tensor to change "
+        "first.");
   mapWithOutput(graph, expr, ts, ts.front(), prog, debugContext, options);
 }
 

@@ -83,29 +83,11 @@ std::string Expr::toString() const {
   return os.str();
 }
 
-NodeRef Const::makeReal(poplar::Type type, double value, bool fixed) {
-  auto node = std::make_shared<Node>();
-  node->kind = Node::Kind::kConst;
-  node->type = type;
-  node->is_real = true;
-  node->fixed_type = fixed;
-  node->real = value;
-  return node;
-}
-
-NodeRef Const::makeInteger(poplar::Type type, std::int64_t value, bool fixed) {
-  auto node = std::make_shared<Node>();
-  node->kind = Node::Kind::kConst;
-  node->type = type;
-  node->fixed_type = fixed;
-  node->integer = value;
-  return node;
-}
-
 namespace {
 NodeRef makePlaceHolder(unsigned index) {
   if (index == 0)
-    throw poplar::poplar_error("[popops::expr::PlaceHolder] needs an index from 1; got 0.");
+    throw poplar::poplar_error(
+        "[popops::expr::PlaceHolder] needs an index from 1; got 0. Use 1 for the first tensor.");
   auto node = std::make_shared<Node>();
   node->kind = Node::Kind::kPlaceHolder;
   node->immediate = index;

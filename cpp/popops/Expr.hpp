@@ -85,13 +85,17 @@ class Const : public Expr {
   }
   template <typename T>
   static NodeRef make(T x, poplar::Type type, bool fixed = false) {
+    auto node = std::make_shared<Node>();
+    node->kind = Node::Kind::kConst;
+    node->type = type;
+    node->fixed_type = fixed;
+    node->is_real = std::is_floating_point_v<T>;
     if constexpr (std::is_floating_point_v<T>)
-      return makeReal(type, static_cast<double>(x), fixed);
+      node->real = static_cast<double>(x);
     else
-      return makeInteger(type, static_cast<std::int64_t>(x), fixed);
+      node->integer = static_cast<std::int64_t>(x);
+    return node;
   }
-  static NodeRef makeReal(poplar::Type type, double value, bool fixed);
-  static NodeRef makeInteger(poplar::Type type, std::int64_t value, bool fixed);
 };
 
 class ConstHalf : public Const {

@@ -5,7 +5,6 @@
 #include "poplar/exceptions.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/internal/Gather.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popops {
 
@@ -23,9 +22,7 @@ Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                          const std::vector<std::size_t>& /*sliceSizes*/,
                          std::vector<unsigned> /*startIndexMap*/,
                          const poplar::DebugContext& debugContext) {
-  const Tensor t = graph.addVariable(type, inputShape, debugContext);
-  poputil::mapTensorLinearly(graph, t);
-  return t;
+  return graph.addVariable(type, inputShape, poplar::VariableMappingMethod::LINEAR, debugContext);
 }
 
 Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, unsigned axis,
@@ -34,7 +31,8 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, 
               const poplar::OptionFlags& /*optionFlags*/) {
   if (axis >= input.rank() || input.dim(axis) == 0) {
     throw poplar::poplar_error("[popops::gather] needs an axis of input with elements; got axis " +
-                               std::to_string(axis) + " of " + input.shapeToString() + ".");
+                               std::to_string(axis) + " of " + input.shapeToString() +
+                               ". Use another axis.");
   }
   internal::GatherDims dims;
   dims.index_vector_dim = indices.rank();

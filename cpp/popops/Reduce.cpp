@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/Kernel.hpp"
-#include "engine/kernels/ReduceFinish.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/internal/ReduceStep.hpp"
@@ -15,35 +13,7 @@ namespace popops {
 namespace {
 
 namespace engine = ipujax::engine;
-using engine::reduction::Loops;
 using engine::reduction::Reducer;
-
-std::unique_ptr<engine::Kernel> makeReduce(const engine::StepDesc& step) {
-  const auto& in = step.operands[0];
-  const auto reducer = static_cast<Reducer>(step.attributes.integer("reducer"));
-  const Loops& loops = *engine::reduction::loopsFor(reducer, in.type);
-  const bool rounds = engine::reduction::isRoundingSum(reducer, loops);
-  engine::reduction::StridedReduce plan(loops, rounds, in.type, in.shape, in.strides,
-                                        step.attributes.integers("dims"));
-  const engine::reduction::Finish finish(step, 1, loops);
-  return engine::kernelOf([plan = std::move(plan), finish](engine::RunContext& context,
-                                                           std::span<std::byte* const> pointers) {
-    finish.run(plan.numOutputs(), pointers,
-               [&](std::byte* acc) { plan.run(context.pool, pointers[0], acc); });
-  });
-}
-
-void checkReduce(engine::StepCheck& check) {
-  const auto in = check.read(0);
-  const Loops& loops = engine::reduction::checkReducer(check, in->type);
-  std::int64_t kept = 1;
-  const auto& dims = check.dimensions("dims", in.rank());
-  for (std::int64_t d = 0; d < in.rank(); ++d)
-    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
-  engine::reduction::Finish::check(check, 1, loops, kept);
-}
-const engine::RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce,
-                                     engine::KernelRole::kReduction};
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
   throw poplar::poplar_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);

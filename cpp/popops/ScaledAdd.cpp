@@ -21,12 +21,12 @@ void emitScaled(poplar::Graph& graph, const expr::Expr& expression, const std::v
   const Tensor& a = ts[0];
   if (a.shape() != ts[1].shape())
     throw poplar::poplar_error("[popops::scaledAddTo] needs tensors of one shape; got " +
-                               a.shapeToString() + " and " + ts[1].shapeToString() + ".");
+                               a.shapeToString() + " and " + ts[1].shapeToString() +
+                               ". Broadcast one of them first.");
   const unsigned workers = graph.getTarget().getNumWorkerContexts();
   internal::mapWithOutputs(graph, {expression}, ts, {a}, prog, debugContext,
                            [=, type = a.elementType().element()](std::uint64_t n) {
-                             return ipujax::engine::elementwise::scaledAddCycles(type, n, workers) +
-                                    extra;
+                             return elementwise::scaledAddCycles(type, n, workers) + extra;
                            });
 }
 
@@ -37,7 +37,7 @@ expr::Expr second(const Tensor& a, const Tensor& b) {
 expr::Expr scale(const expr::Expr& placeholder, const Tensor& a, const Tensor& scale) {
   if (scale.numElements() != 1)
     throw poplar::poplar_error("[popops::scaledAddTo] needs a scale of one element; got " +
-                               scale.shapeToString() + ".");
+                               scale.shapeToString() + ". Use popops::map for other scales.");
   if (a.elementType() == scale.elementType()) return placeholder;
   return expr::Cast(placeholder, a.elementType());
 }

@@ -6,10 +6,13 @@ namespace popops {
 
 using poplar::Tensor;
 
+namespace {
+const std::vector<ipujax::engine::SortKey> kAscending(1);
+}
+
 Tensor sort(poplar::Graph& graph, const Tensor& t, unsigned dim, poplar::program::Sequence& prog,
             const poplar::DebugContext& debugContext) {
-  return internal::sort(graph, {t}, dim, std::vector<ipujax::engine::SortKey>{{}}, prog,
-                        debugContext)[0];
+  return internal::sort(graph, {t}, dim, kAscending, prog, debugContext)[0];
 }
 
 void sortInPlace(poplar::Graph& graph, const Tensor& t, unsigned dim,
@@ -19,15 +22,13 @@ void sortInPlace(poplar::Graph& graph, const Tensor& t, unsigned dim,
 
 Tensor sortKeyValue(poplar::Graph& graph, const Tensor& k, const Tensor& v, unsigned dim,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  return internal::sort(graph, {k, v}, dim, std::vector<ipujax::engine::SortKey>{{}}, prog,
-                        debugContext)[1];
+  return internal::sort(graph, {k, v}, dim, kAscending, prog, debugContext)[1];
 }
 
 void sortKeyValueInPlace(poplar::Graph& graph, const Tensor& k, const Tensor& v, unsigned dim,
                          poplar::program::Sequence& prog,
                          const poplar::DebugContext& debugContext) {
-  const auto sorted = internal::sort(graph, {k, v}, dim, std::vector<ipujax::engine::SortKey>{{}},
-                                     prog, debugContext);
+  const auto sorted = internal::sort(graph, {k, v}, dim, kAscending, prog, debugContext);
   prog.add(poplar::program::Copy(sorted[0], k, false, debugContext));
   prog.add(poplar::program::Copy(sorted[1], v, false, debugContext));
 }

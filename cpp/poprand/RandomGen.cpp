@@ -37,7 +37,8 @@ void checkSeed(const Tensor& seed) {
   if (seed.rank() == 1 && seed.numElements() == 2 && seed.elementType() == poplar::UNSIGNED_INT)
     return;
   throw poplar::poplar_error("[poprand] needs a seed of two UNSIGNED_INT; got " +
-                             seed.shapeToString() + " of " + seed.elementType().toString() + ".");
+                             seed.shapeToString() + " of " + seed.elementType().toString() +
+                             ". Reshape or cast it.");
 }
 
 void addSeed(Graph& graph, StepSpec& step, const Tensor* seed, std::uint32_t modifier) {
@@ -88,7 +89,7 @@ void checkType(const char* function, const poplar::Type& type, bool integers) {
 void check(const char* function, bool good, const std::string& needs, double got) {
   if (good) return;
   throw poplar::poplar_error(std::string("[poprand::") + function + "] needs " + needs + "; got " +
-                             std::to_string(got) + ".");
+                             std::to_string(got) + ". Use such a value.");
 }
 
 struct Generate {
@@ -211,7 +212,7 @@ Tensor shapedDropout(Graph& graph, const Tensor* seed, std::uint32_t seedModifie
     if (!fits) {
       throw poplar::poplar_error("[poprand::shapedDropout] needs a reference that broadcasts to " +
                                  input.shapeToString() + "; got " + reference.shapeToString() +
-                                 ".");
+                                 ". Use sizes that agree or are 1.");
     }
     mask[at] = static_cast<std::int64_t>(reference.dim(d));
   }

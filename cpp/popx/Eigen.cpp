@@ -1,91 +1,80 @@
 #include "popx/Eigen.hpp"
 
-#include <algorithm>
-
 namespace popx {
 
 namespace {
 
-/// Checks A, and emits the step whose results have these shapes behind the batch dimensions.
+/// A result behind the batch dimensions: [n, n], [n] or [n - 1].
+enum class Size { kMatrix, kLine, kBetween };
+enum class Numbers { kReal, kComplex, kAsGiven };
 struct Result {
-  std::vector<std::size_t> shape;
-  bool complex;
+  Size size;
+  Numbers numbers;
 };
+constexpr Result kMatrix{Size::kMatrix, Numbers::kAsGiven};
+constexpr Result kComplexMatrix{Size::kMatrix, Numbers::kComplex};
+constexpr Result kRealLine{Size::kLine, Numbers::kReal};
+constexpr Result kComplexLine{Size::kLine, Numbers::kComplex};
+constexpr Result kRealBetween{Size::kBetween, Numbers::kReal};
+constexpr Result kBetween{Size::kBetween, Numbers::kAsGiven};
 
-std::vector<Parts> emitSquare(poplar::Graph& graph, const std::string& name, const Parts& a,
+/// Checks A, and emits the step with these results and the status.
+std::vector<Parts> emitSquare(Graph& graph, const std::string& name, const Parts& a,
                               native::Attributes::Integers flags,
-                              const std::vector<Result>& results, double cubes,
-                              poplar::program::Sequence& prog,
-                              const poplar::DebugContext& debugContext) {
-  const auto leading = batch::leading(a, 2);
-  const std::uint64_t n = a[0].shape().back();
-  const double size = static_cast<double>(n);
+                              const std::vector<Result>& results, double cubes, Sequence& prog,
+                              const DebugContext& debugContext) {
+  const batch::Matrices given("popx::" + name, a, true);
+  const std::size_t n = given.n;
   std::vector<batch::Output> outputs;
-  for (const Result& result : results) {
-    outputs.push_back({batch::shapeOf(leading, result.shape),
-                       static_cast<unsigned>(result.shape.size()), result.complex});
+  for (const auto [size, numbers] : results) {
+    const bool complex =
+        numbers == Numbers::kAsGiven ? given.complex : numbers == Numbers::kComplex;
+    if (size == Size::kMatrix) {
+      outputs.push_back({a[0].shape(), 2, complex});
+    } else {
+      const std::size_t length = size == Size::kLine || n == 0 ? n : n - 1;
+      outputs.push_back({batch::shapeOf(given.leading, {length}), 1, complex});
+    }
   }
-  outputs.push_back({leading, 0, false, poplar::INT});
+  outputs.push_back(given.status());
   native::Attributes attributes;
   attributes.set("flags", std::move(flags));
+  const double size = static_cast<double>(n);
   return batch::emit(graph, "popx." + name, {{a, 2}}, outputs, std::move(attributes),
-                     batch::cost(graph, batch::product(leading), n, n, 3 * size,
-                                 cubes * size * size * size, a.size() == 2),
-                     prog, {debugContext, name});
+                     given.cost(graph, 3 * size, cubes * size * size * size), prog,
+                     {debugContext, name});
 }
-
-std::size_t sizeOf(const Parts& a) { return a[0].shape().back(); }
 
 }  // namespace
 
 // The multiples of n^3 are those of LAPACK's working note 41 and of Golub and Van Loan's book.
 
-std::vector<Parts> eigh(poplar::Graph& graph, const Parts& a, bool lower,
-                        poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  batch::check("popx::eigh", a, 2, true);
-  const std::size_t n = sizeOf(a);
-  return emitSquare(graph, "eigh", a, {lower}, {{{n, n}, a.size() == 2}, {{n}, false}}, 9, prog,
-                    debugContext);
+std::vector<Parts> eigh(Graph& graph, const Parts& a, bool lower, Sequence& prog,
+                        const DebugContext& debugContext) {
+  return emitSquare(graph, "eigh", a, {lower}, {kMatrix, kRealLine}, 9, prog, debugContext);
 }
 
-std::vector<Parts> tridiagonal(poplar::Graph& graph, const Parts& a, bool lower,
-                               poplar::program::Sequence& prog,
-                               const poplar::DebugContext& debugContext) {
-  batch::check("popx::tridiagonal", a, 2, true);
-  const std::size_t n = sizeOf(a);
-  const bool complex = a.size() == 2;
-  return emitSquare(
-      graph, "tridiagonal", a, {lower},
-      {{{n, n}, complex}, {{n}, false}, {{n - (n > 0)}, false}, {{n - (n > 0)}, complex}}, 4.0 / 3,
-      prog, debugContext);
+std::vector<Parts> tridiagonal(Graph& graph, const Parts& a, bool lower, Sequence& prog,
+                               const DebugContext& debugContext) {
+  return emitSquare(graph, "tridiagonal", a, {lower}, {kMatrix, kRealLine, kRealBetween, kBetween},
+                    4.0 / 3, prog, debugContext);
 }
 
-std::vector<Parts> eig(poplar::Graph& graph, const Parts& a, bool left, bool right,
-                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  batch::check("popx::eig", a, 2, true);
-  const std::size_t n = sizeOf(a);
-  return emitSquare(graph, "eig", a, {left, right}, {{{n}, true}, {{n, n}, true}, {{n, n}, true}},
+std::vector<Parts> eig(Graph& graph, const Parts& a, bool left, bool right, Sequence& prog,
+                       const DebugContext& debugContext) {
+  return emitSquare(graph, "eig", a, {left, right}, {kComplexLine, kComplexMatrix, kComplexMatrix},
                     left || right ? 25 : 10, prog, debugContext);
 }
 
-std::vector<Parts> schur(poplar::Graph& graph, const Parts& a, bool vectors,
-                         poplar::program::Sequence& prog,
-                         const poplar::DebugContext& debugContext) {
-  batch::check("popx::schur", a, 2, true);
-  const std::size_t n = sizeOf(a);
-  const bool complex = a.size() == 2;
-  return emitSquare(graph, "schur", a, {vectors},
-                    {{{n, n}, complex}, {{n, n}, complex}, {{n}, true}}, vectors ? 25 : 10, prog,
-                    debugContext);
+std::vector<Parts> schur(Graph& graph, const Parts& a, bool vectors, Sequence& prog,
+                         const DebugContext& debugContext) {
+  return emitSquare(graph, "schur", a, {vectors}, {kMatrix, kMatrix, kComplexLine},
+                    vectors ? 25 : 10, prog, debugContext);
 }
 
-std::vector<Parts> hessenberg(poplar::Graph& graph, const Parts& a, poplar::program::Sequence& prog,
-                              const poplar::DebugContext& debugContext) {
-  batch::check("popx::hessenberg", a, 2, true);
-  const std::size_t n = sizeOf(a);
-  const bool complex = a.size() == 2;
-  return emitSquare(graph, "hessenberg", a, {}, {{{n, n}, complex}, {{n - (n > 0)}, complex}},
-                    10.0 / 3, prog, debugContext);
+std::vector<Parts> hessenberg(Graph& graph, const Parts& a, Sequence& prog,
+                              const DebugContext& debugContext) {
+  return emitSquare(graph, "hessenberg", a, {}, {kMatrix, kBetween}, 10.0 / 3, prog, debugContext);
 }
 
 }  // namespace popx

@@ -5,18 +5,11 @@
 #include <cmath>
 
 #include "poplar/exceptions.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popx {
 
 namespace {
 using poplar::Tensor;
-
-std::string shown(const std::vector<std::size_t>& lengths) {
-  std::string text;
-  for (const auto n : lengths) text += (text.empty() ? "{" : ",") + std::to_string(n);
-  return text.empty() ? "{}" : text + "}";
-}
 
 bool isReal(FftType type, bool result) { return type == (result ? FftType::IRFFT : FftType::RFFT); }
 
@@ -42,7 +35,7 @@ void check(const Parts& a, FftType type, const std::vector<std::size_t>& lengths
     const bool last = i + 1 == lengths.size();
     const std::size_t wanted = last && type == FftType::IRFFT ? lengths[i] / 2 + 1 : lengths[i];
     if (shape[shape.size() - lengths.size() + i] != wanted) {
-      refuse("dimensions of the lengths " + shown(lengths), a[0].shapeToString());
+      refuse("dimensions of the lengths " + native::shapeText(lengths), a[0].shapeToString());
     }
   }
 }
@@ -56,12 +49,11 @@ struct Work {
 
 Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t>& lengths,
             bool real) {
-  Work work;
-  for (const auto d : shape) work.elements *= static_cast<double>(d);
+  Work work{static_cast<double>(native::elementsOf(shape))};
   for (const auto length : lengths) {
     const auto n = static_cast<std::int64_t>(length);
     if (n < 2) continue;
-    if (native::fourier::largestPrimeFactor(n) > native::fourier::kLargestRadix) {
+    if (native::largestPrimeFactor(n) > native::kLargestRadix) {
       const auto m = static_cast<double>(std::bit_ceil(2 * length - 1));
       work.levels += 2 * m / static_cast<double>(n) * std::log2(m);
     } else {
@@ -75,7 +67,7 @@ Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t
 /// Our estimate: a radix-2 butterfly (10 flops, 2 elements) takes a tile 10 cycles: f32v2
 /// arithmetic and its loads and stores. Passes are radix 4; those beyond what a tile holds exchange
 /// all.
-native::Cost costOf(const poplar::Graph& graph, const Work& work) {
+native::Cost costOf(const Graph& graph, const Work& work) {
   native::Cost cost;
   cost.code_bytes = 4096;  // our estimate of radix 2, 3, 4, 5 and general codelets
   if (work.elements < 1) return cost;
@@ -109,25 +101,22 @@ std::vector<std::size_t> resultShape(const Parts& a, FftType type,
 
 }  // namespace
 
-Parts fft(poplar::Graph& graph, const Parts& a, FftType type,
-          const std::vector<std::size_t>& lengths, poplar::program::Sequence& prog,
-          const poplar::DebugContext& debugContext) {
+Parts fft(Graph& graph, const Parts& a, FftType type, const std::vector<std::size_t>& lengths,
+          Sequence& prog, const DebugContext& debugContext) {
   check(a, type, lengths);
   const auto shape = resultShape(a, type, lengths);
   const bool real = isReal(type, false) || isReal(type, true);
-  native::Attributes attributes;
-  attributes.set("type", static_cast<std::int64_t>(type));
-  attributes.set("lengths", native::Attributes::Integers(lengths.begin(), lengths.end()));
   const auto& full = type == FftType::IRFFT ? shape : a[0].shape();
   native::StepSpec spec;
   spec.kernel = "popx.fft";
-  spec.attributes = std::move(attributes);
+  spec.attributes.set("type", static_cast<std::int64_t>(type));
+  spec.attributes.set("lengths", native::Attributes::Integers(lengths.begin(), lengths.end()));
   spec.cost = costOf(graph, workOf(full, lengths, real));
   for (const Tensor& part : a) spec.operands.push_back({part, native::Access::kRead, true});
   Parts result;
   for (int i = 0; i < (isReal(type, true) ? 1 : 2); ++i) {
-    result.push_back(graph.addVariable(poplar::FLOAT, shape, {debugContext, "fft"}));
-    poputil::mapTensorLinearly(graph, result.back());
+    result.push_back(graph.addVariable(poplar::FLOAT, shape, poplar::VariableMappingMethod::LINEAR,
+                                       {debugContext, "fft"}));
     spec.operands.push_back({result.back(), native::Access::kWrite, true});
   }
   native::emit(graph, prog, std::move(spec), {debugContext, "fft"});

@@ -11,8 +11,7 @@ using native::FftType;
 /// and of the last where n is even, count as zero). The inverses divide by the number of elements.
 /// On hardware: passes of butterflies over the tiles with an exchange between those that a tile
 /// cannot do on the elements it has.
-Parts fft(poplar::Graph& graph, const Parts& a, FftType type,
-          const std::vector<std::size_t>& lengths, poplar::program::Sequence& prog,
-          const poplar::DebugContext& debugContext = {});
+Parts fft(Graph& graph, const Parts& a, FftType type, const std::vector<std::size_t>& lengths,
+          Sequence& prog, const DebugContext& debugContext = {});
 
 }  // namespace popx

@@ -15,7 +15,7 @@ void setHalfOverflow(poplar::Graph& graph, const std::string& behaviour) {
     overflow = Overflow::kNan;
   else
     throw poplar::poplar_error("[setHalfOverflow] needs infinity, saturate or nan; got " +
-                               behaviour + ".");
+                               behaviour + ". Use one of these.");
 }
 
 }  // namespace popx

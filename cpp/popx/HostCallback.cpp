@@ -1,8 +1,5 @@
 #include "popx/HostCallback.hpp"
 
-#include <memory>
-#include <sstream>
-
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
 #include "popx/Type.hpp"
@@ -31,7 +28,7 @@ std::vector<poplar::Tensor> hostCallback(poplar::Graph& graph, const std::string
   if (dtypes.size() != operands.size()) {
     throw poplar::poplar_error("[popx.host_callback] needs one dtype per operand; got " +
                                std::to_string(operands.size()) + " operands and " +
-                               std::to_string(dtypes.size()) + " dtypes.");
+                               std::to_string(dtypes.size()) + " dtypes. Pass one for each.");
   }
   native::StepSpec step;
   step.kernel = "popx.host_callback";
@@ -40,7 +37,8 @@ std::vector<poplar::Tensor> hostCallback(poplar::Graph& graph, const std::string
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (typeOfDtype(dtypes[i]) != operands[i].elementType()) {
       throw poplar::poplar_error("[popx.host_callback] needs operands of their dtype; got " +
-                                 operands[i].elementType().toString() + " for " + dtypes[i] + ".");
+                                 operands[i].elementType().toString() + " for " + dtypes[i] +
+                                 ". Cast the operand.");
     }
     step.operands.push_back({operands[i], Access::kRead, true});
     names += dtypes[i] + ",";

@@ -7,13 +7,12 @@ namespace popx {
 /// each row was swapped with [..., min(m, n)] counted from 1, status [...]}. A singular matrix
 /// gives factors with a zero on the diagonal and a status above 0. On hardware: min(m, n) dependent
 /// steps, each a maximum over a column, a swap, and a rank-one update.
-std::vector<Parts> lu(poplar::Graph& graph, const Parts& a, poplar::program::Sequence& prog,
-                      const poplar::DebugContext& debugContext = {});
+std::vector<Parts> lu(Graph& graph, const Parts& a, Sequence& prog,
+                      const DebugContext& debugContext = {});
 
 /// The order of `size` rows [..., size] that swaps [..., k], counted from 0, make one after
 /// another.
-poplar::Tensor permutationOfPivots(poplar::Graph& graph, const poplar::Tensor& pivots,
-                                   std::size_t size, poplar::program::Sequence& prog,
-                                   const poplar::DebugContext& debugContext = {});
+poplar::Tensor permutationOfPivots(Graph& graph, const poplar::Tensor& pivots, std::size_t size,
+                                   Sequence& prog, const DebugContext& debugContext = {});
 
 }  // namespace popx

@@ -4,18 +4,11 @@
 #include <cmath>
 
 #include "poplar/exceptions.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popx::batch {
 std::vector<std::size_t> leading(const Parts& value, unsigned rank) {
   const auto& shape = value[0].shape();
   return {shape.begin(), shape.end() - rank};
-}
-
-std::uint64_t product(const std::vector<std::size_t>& shape) {
-  std::uint64_t n = 1;
-  for (const auto d : shape) n *= d;
-  return n;
 }
 
 std::vector<std::size_t> shapeOf(std::vector<std::size_t> leading,
@@ -48,15 +41,24 @@ void check(const std::string& where, const Parts& value, unsigned rank, bool squ
     refuse("square matrices", value[0].shapeToString());
   }
   for (std::size_t i = shape.size() - rank; i < shape.size(); ++i) {
-    if (shape[i] > static_cast<std::size_t>(native::batch::kMostRows))
+    if (shape[i] > static_cast<std::size_t>(native::kMostRows))
       refuse("matrices of at most 30000 rows", value[0].shapeToString());
   }
 }
 
-std::vector<Parts> emit(poplar::Graph& graph, const std::string& kernel,
-                        const std::vector<Input>& inputs, const std::vector<Output>& outputs,
-                        native::Attributes attributes, native::Cost cost,
-                        poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+Matrices::Matrices(const std::string& where, const Parts& a, bool square) {
+  check(where, a, 2, square);
+  leading = batch::leading(a, 2);
+  items = native::elementsOf(leading);
+  m = a[0].shape()[a[0].rank() - 2];
+  n = a[0].shape().back();
+  small = std::min(m, n);
+  complex = a.size() == 2;
+}
+
+std::vector<Parts> emit(Graph& graph, const std::string& kernel, const std::vector<Input>& inputs,
+                        const std::vector<Output>& outputs, native::Attributes attributes,
+                        native::Cost cost, Sequence& prog, const DebugContext& debugContext) {
   native::StepSpec spec;
   spec.kernel = kernel;
   spec.attributes = std::move(attributes);
@@ -76,8 +78,9 @@ std::vector<Parts> emit(poplar::Graph& graph, const std::string& kernel,
     complex.push_back(output.complex);
     Parts parts;
     for (int i = 0; i < (output.complex ? 2 : 1); ++i) {
-      auto part = graph.addVariable(output.type, output.shape, {debugContext, "factor"});
-      poputil::mapTensorLinearly(graph, part);
+      auto part =
+          graph.addVariable(output.type, output.shape, poplar::VariableMappingMethod::LINEAR,
+                            {debugContext, "factor"});
       spec.operands.push_back({part, native::Access::kWrite, false});
       parts.push_back(part);
     }
@@ -89,7 +92,7 @@ std::vector<Parts> emit(poplar::Graph& graph, const std::string& kernel,
   return results;
 }
 
-native::Cost cost(const poplar::Graph& graph, std::uint64_t items, std::uint64_t rows,
+native::Cost cost(const Graph& graph, std::uint64_t items, std::uint64_t rows,
                   std::uint64_t columns, double steps, double flops_per_item, bool complex) {
   native::Cost cost;
   cost.code_bytes = 2048;  // our estimate

@@ -29,14 +29,37 @@
 /// file to replace, by one that refuses.
 namespace popx::native {
 
-using namespace ipujax::engine;  // NOLINT: a seam is what is on its other side
-using gcl::groups::ReplicaGroups;
+using ipujax::engine::Access;
+using ipujax::engine::addComputeSet;
+using ipujax::engine::addExchange;
+using ipujax::engine::Attributes;
+using ipujax::engine::ceilDiv;
+using ipujax::engine::copyCost;
+using ipujax::engine::Cost;
+using ipujax::engine::ElementType;
+using ipujax::engine::elementTypeOf;
+using ipujax::engine::emit;
+using ipujax::engine::FftType;
+using ipujax::engine::FloatOrder;
+using ipujax::engine::HalfBehaviour;
+using ipujax::engine::placementOf;
+using ipujax::engine::SortKey;
+using ipujax::engine::StepSpec;
+using ipujax::engine::TurnBuffers;
+using ipujax::engine::Window;
+using ipujax::engine::batch::kMostRows;
+using ipujax::engine::expr::ExprProgram;
+using ipujax::engine::fourier::kLargestRadix;
+using ipujax::engine::fourier::largestPrimeFactor;
+using ipujax::engine::reduction::reducerOf;
 using popnn::internal::reduceWindowNamed;
 using popnn::internal::windowCost;
 using popnn::internal::windowOrScanCost;
 using popnn::internal::windowOutputShape;
 using popops::internal::compileExpr;
 using popops::internal::emitReduce;
+using popops::internal::reduceCost;
 using popops::internal::ReduceStep;
+using popops::internal::VertexRate;
 
 }  // namespace popx::native

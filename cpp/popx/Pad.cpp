@@ -1,10 +1,8 @@
 #include "popx/Pad.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "poplar/exceptions.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popx {
 namespace {
@@ -55,7 +53,8 @@ void checkPad(const poplar::Tensor& t, const poplar::Tensor& value, const Intege
   throw poplar::poplar_error(
       "[popx.pad] needs low, high and interior (not negative) for each dimension and one value of "
       "t's type; got t " +
-      t.shapeToString() + " and value " + value.shapeToString() + ".");
+      t.shapeToString() + " and value " + value.shapeToString() +
+      ". Pass one of each for every dimension.");
 }
 
 }  // namespace
@@ -73,7 +72,7 @@ poplar::Tensor pad(poplar::Graph& graph, const poplar::Tensor& t, const poplar::
       throw poplar::poplar_error("[popx.pad] needs a result of no negative size; got low " +
                                  std::to_string(low[d]) + " and high " + std::to_string(high[d]) +
                                  " for dimension " + std::to_string(d) + " of " +
-                                 t.shapeToString() + ".");
+                                 t.shapeToString() + ". Remove fewer elements.");
     }
     shape.push_back(static_cast<std::size_t>(edge.size));
     kept = kept.slice(static_cast<std::size_t>(edge.first), static_cast<std::size_t>(edge.last), d);
@@ -82,8 +81,8 @@ poplar::Tensor pad(poplar::Graph& graph, const poplar::Tensor& t, const poplar::
   }
   if (kept.shape() == shape) return kept;
 
-  const auto out = graph.addVariable(t.elementType(), shape, debugContext);
-  poputil::mapTensorLinearly(graph, out);
+  const auto out = graph.addVariable(t.elementType(), shape, poplar::VariableMappingMethod::LINEAR,
+                                     debugContext);
   native::StepSpec spec;
   spec.kernel = "popx.pad";
   spec.operands = {

@@ -1,8 +1,6 @@
 #include "popx/Random.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
@@ -44,7 +42,7 @@ std::pair<poplar::Tensor, poplar::Tensor> rngBitGenerator(
   if (!threefry && algorithm != "philox" && algorithm != "default") {
     throw poplar::poplar_error(
         "[popx.rng_bit_generator] needs algorithm threefry, philox or default; got '" + algorithm +
-        "'.");
+        "'. Use one of these.");
   }
   const std::uint64_t bytes =
       state.numElements() * graph.getTarget().getTypeSize(state.elementType());
@@ -52,7 +50,7 @@ std::pair<poplar::Tensor, poplar::Tensor> rngBitGenerator(
     throw poplar::poplar_error("[popx.rng_bit_generator] needs a state of 16 bytes" +
                                std::string(threefry ? "" : " or 24") + "; got " +
                                state.shapeToString() + " of " + state.elementType().toString() +
-                               ".");
+                               ". Use a state of that size.");
   }
   if (type == poplar::BOOL) {
     throw poplar::poplar_error(

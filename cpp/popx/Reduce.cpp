@@ -6,7 +6,7 @@
 #include "poputil/TileMapping.hpp"
 
 namespace popx {
-using native::expr::ExprProgram;
+using native::ExprProgram;
 using poplar::Tensor;
 
 namespace {
@@ -33,8 +33,8 @@ std::vector<std::size_t> keptShape(const Tensor& in, const std::vector<std::size
 }
 
 /// Worker cycles of a body that popc would inline: one instruction an operation, load and store.
-native::reduction::VertexRate bodyRate(const poplar::Target& target, const ExprProgram& body) {
-  native::reduction::VertexRate rate(target);
+native::VertexRate bodyRate(const poplar::Target& target, const ExprProgram& body) {
+  native::VertexRate rate(target);
   rate.vector = 1;
   rate.cycles_per_vector =
       static_cast<double>(body.instructions().size() + body.numInputs() / 2 + 1);
@@ -99,7 +99,7 @@ std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
     outs.push_back(graph.addVariable(in.elementType(), shape, {debugContext, "reduced"}));
     poputil::mapTensorLinearly(graph, outs.back());
   }
-  if (const auto named = native::reduction::reducerOf(program)) {
+  if (const auto named = native::reducerOf(program)) {
     native::ReduceStep step{*named};
     step.init = &inits[0];
     native::emitReduce(graph, ins[0], outs[0], dims, step, prog, debugContext);
@@ -117,8 +117,8 @@ std::vector<Tensor> reduce(poplar::Graph& graph, const std::vector<Tensor>& ins,
   spec.attributes.set("dims", native::Attributes::Integers(dims.begin(), dims.end()))
       .set("expr", program.toIntegers())
       .set("wide", std::int64_t{isWide(ins[0], outs[0], dims)});
-  spec.cost = native::reduction::costOf(graph, ins[0], dims, outs[0], partial_bytes,
-                                        bodyRate(graph.getTarget(), program));
+  spec.cost = native::reduceCost(graph, ins[0], dims, outs[0], partial_bytes,
+                                 bodyRate(graph.getTarget(), program));
   native::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
   return outs;
 }

@@ -1,5 +1,4 @@
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "poplar/Graph.hpp"
@@ -23,9 +22,8 @@ std::vector<poplar::Tensor> reduce(poplar::Graph& graph, const std::vector<popla
                                    const poplar::DebugContext& debugContext = {});
 
 /// For the library: compiles a body over k values and checks what it returns.
-native::expr::ExprProgram compileBody(const char* where,
-                                      const std::vector<popops::expr::Expr>& body,
-                                      const std::vector<poplar::Tensor>& values,
-                                      const std::vector<poplar::Tensor>& inits);
+native::ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>& body,
+                                const std::vector<poplar::Tensor>& values,
+                                const std::vector<poplar::Tensor>& inits);
 
 }  // namespace popx

@@ -20,7 +20,7 @@ std::vector<Tensor> reduceWindow(poplar::Graph& graph, const std::vector<Tensor>
     outs.push_back(graph.addVariable(in.elementType(), shape, {debugContext, "windows"}));
     poputil::mapTensorLinearly(graph, outs.back());
   }
-  if (const auto named = native::reduction::reducerOf(program)) {
+  if (const auto named = native::reducerOf(program)) {
     native::reduceWindowNamed(graph, ins[0], outs[0], inits[0], *named, false, window, prog,
                               debugContext);
     return outs;

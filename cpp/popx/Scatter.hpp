@@ -5,7 +5,6 @@ namespace popx {
 
 /// popops::scatter with batching dimensions and a computation.
 using popops::internal::scatter;
-using popops::internal::ScatterBody;
 using popops::internal::ScatterDims;
 
 }  // namespace popx

@@ -1,14 +1,10 @@
 #include "popx/SelectAndScatter.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <optional>
-
 #include "poplar/exceptions.hpp"
 
 namespace popx {
 using native::ElementType;
-using native::expr::ExprProgram;
+using native::ExprProgram;
 
 namespace {
 

@@ -8,8 +8,7 @@ namespace popx {
 /// zeros without `vectors`. The status is 0, or not where there is no result (a NaN, no
 /// convergence). `divide`: divide and conquer, else QR iteration. On hardware: reduction to
 /// bidiagonal form in dependent steps, then one of the two.
-std::vector<Parts> svd(poplar::Graph& graph, const Parts& a, bool vectors, bool full, bool divide,
-                       poplar::program::Sequence& prog,
-                       const poplar::DebugContext& debugContext = {});
+std::vector<Parts> svd(Graph& graph, const Parts& a, bool vectors, bool full, bool divide,
+                       Sequence& prog, const DebugContext& debugContext = {});
 
 }  // namespace popx

@@ -13,16 +13,15 @@ struct TriangularSolveParams {
 /// X of each triangle A [..., n, n] and B [..., n, m] (or [..., m, n]). A zero on the diagonal
 /// gives infinities and NaN. On hardware: n dependent steps, each a row of X broadcast and
 /// subtracted.
-Parts triangularSolve(poplar::Graph& graph, const Parts& a, const Parts& b,
-                      const TriangularSolveParams& params, poplar::program::Sequence& prog,
-                      const poplar::DebugContext& debugContext = {});
+Parts triangularSolve(Graph& graph, const Parts& a, const Parts& b,
+                      const TriangularSolveParams& params, Sequence& prog,
+                      const DebugContext& debugContext = {});
 
 /// X of each tridiagonal system with partial pivoting: lower, diagonal and upper [..., n] (the
 /// first of lower and the last of upper are not used), B [..., n, m]. `perturb` raises tiny pivots
 /// so that X stays finite (real numbers only). Beside X a status [...]: 0, or where U is singular.
-std::vector<Parts> tridiagonalSolve(poplar::Graph& graph, const Parts& lower, const Parts& diagonal,
+std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Parts& diagonal,
                                     const Parts& upper, const Parts& b, bool perturb,
-                                    poplar::program::Sequence& prog,
-                                    const poplar::DebugContext& debugContext = {});
+                                    Sequence& prog, const DebugContext& debugContext = {});
 
 }  // namespace popx

@@ -89,11 +89,11 @@ def pmap(
         )
     static = _indices(static_broadcasted_argnums)
     chosen = None if devices is None else tuple(devices)
-    plan = _Plan(fun, axis_name, in_axes, out_axes, static, chosen)
+    mapped = _MappedFunction(fun, axis_name, in_axes, out_axes, static, chosen)
 
     @functools.wraps(fun)
     def replicated(*args: Any, **kwargs: Any) -> Any:
-        return plan(args, kwargs)
+        return mapped(args, kwargs)
 
     return jax.jit(
         replicated,
@@ -116,7 +116,7 @@ def _with_axis(result: Any, axis: Any) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _MappedFunction:
     """The arguments of one `pmap`; calling it traces one call of the function."""
 
     fun: Callable[..., Any]

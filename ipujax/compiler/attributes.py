@@ -32,7 +32,7 @@ _DIMENSION_NUMBERS = {
 
 
 class Attributes:
-    """Converts attributes of one module. Attributes are unique in their context: equal is same."""
+    """Converts attributes of one module. Equal attributes of a context are one object."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""What users see of a bug in the compiler: one line that names their own, not our traceback."""
+"""What users see of a bug in the compiler: their source line, not our traceback."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ipujax.errors import InternalError
 
 logger = logging.getLogger("ipujax")
 
-#: Refusals of the libraries below, which say what they need; Python's own have other texts.
+#: Errors of the libraries below, which say what they need; Python's own have other texts.
 _DELIBERATE = (ValueError, TypeError, NotImplementedError, MemoryError)
 
 
 def is_bug(error: Exception) -> bool:
-    """Whether nobody meant to raise the error."""
+    """Whether the error was raised by accident."""
     return not (isinstance(error, _DELIBERATE) and str(error).startswith("["))
 
 
 def report(error: Exception, stage: str) -> InternalError:
-    """Logs the traceback; gives the error to raise in place of `error`."""
+    """Logs the traceback; returns the error to raise in place of `error`."""
     op = _op_at_fault(error.__traceback__)
     where = ""
     if op is not None:
@@ -35,7 +35,7 @@ def report(error: Exception, stage: str) -> InternalError:
 
 
 def _op_at_fault(traceback: TracebackType | None) -> Op | None:
-    """The op that the innermost frame with one was at work on; rather one with a source line."""
+    """The op in the innermost frame that has one; preferably one with a source line."""
     found: Op | None = None
     while traceback is not None:
         ops = [v for v in traceback.tb_frame.f_locals.values() if isinstance(v, Op)]

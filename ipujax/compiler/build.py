@@ -1,4 +1,4 @@
-"""Stage 8: allocation, plans, costs and the verdict whether it fits: the sealed executable."""
+"""Stage 8: allocation, plans, costs, and whether the program fits: the sealed executable."""
 
 from __future__ import annotations
 

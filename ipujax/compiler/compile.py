@@ -89,7 +89,7 @@ def _on_enough_stack(run: Callable[[], bytes]) -> bytes:
     try:
         return run()
     except RecursionError:
-        pass  # begins anew, outside of the failed attempt's frames
+        pass  # starts again, outside the failed attempt's frames
     return on_deep_stack(run)
 
 
@@ -112,7 +112,7 @@ def _run_stages(
 
 
 class _Stages:
-    """Runs stages: announces each, and dumps and checks what it made."""
+    """Runs stages: announces each, and dumps and checks its result."""
 
     def __init__(self, announce: Callable[[str], None]):
         self._announce = announce
@@ -131,7 +131,7 @@ class _Stages:
 
 
 def _text_of(made: object) -> str:
-    """What a stage made, for people."""
+    """A stage's result as text."""
     if isinstance(made, Request):
         return str(made.module)
     if isinstance(made, Program):

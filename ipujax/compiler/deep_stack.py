@@ -15,7 +15,7 @@ from ipujax.errors import too_deep
 
 #: Python frames that one compile may have open; a nested call needs 4, a nested branch up to 9.
 MAX_FRAMES = 100_000
-#: Frames that enter C and come back took less than 1 KiB of stack each (CPython 3.11, measured).
+#: Frames that go through C took less than 1 KiB of stack each (CPython 3.11, measured).
 STACK_BYTES = 256 << 20
 
 #: One deep compile at a time: the recursion limit and the stack size hold for the whole process.
@@ -23,7 +23,7 @@ _lock = threading.Lock()
 
 
 def on_deep_stack(function: Callable[[], bytes]) -> bytes:
-    """Calls the function with room for `MAX_FRAMES` frames; gives or raises what it does.
+    """Calls the function with room for `MAX_FRAMES` frames; returns or raises what it does.
 
     Raises:
         NestingError: it needs more.
@@ -33,7 +33,7 @@ def on_deep_stack(function: Callable[[], bytes]) -> bytes:
     def run() -> None:
         try:
             outcome.set_result(function())
-        except BaseException as error:  # handed to the caller below
+        except BaseException as error:  # raised in the caller below
             outcome.set_exception(error)
 
     with _lock:

@@ -23,7 +23,7 @@ class Dtype:
     stored: str  #: name of Poplar's type at the program's boundary
     size: int  #: bytes at the program's boundary
     kind: str  #: "f" float, "i" signed, "u" unsigned, "b" bool
-    wide: bool = False  #: no type of an IPU's: legal only where `ipu_x64` says so
+    wide: bool = False  #: not a type of IPUs: legal only where `ipu_x64` says so
 
     @property
     def held_numpy(self) -> np.dtype:
@@ -56,7 +56,7 @@ DTYPES: dict[str, Dtype] = {
     )
 }
 
-#: In which an IPU computes floats, and raises their exceptions.
+#: Types in which an IPU computes floats, and raises their exceptions.
 FLOATS = frozenset({"f16", "bf16", "f32"})
 
 TOKEN = "token"

@@ -1,4 +1,4 @@
-"""Writes what each stage made into a folder, for people."""
+"""Writes the result of each stage to a folder, as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Dump:
             self._prefix = f"{next(_count):04d}_{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:80]}"
 
     def write(self, stage: str, text: Callable[[], str]) -> None:
-        """Writes one stage. A folder that cannot be written warns once and the compile goes on."""
+        """Writes one stage. If the folder is not writable, warns once and goes on."""
         if self._folder is None:
             return
         try:

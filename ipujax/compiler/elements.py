@@ -14,7 +14,7 @@ def elements(attribute: Any) -> np.ndarray:
     """The elements of a dense attribute; a splat has stride 0 in every dimension."""
     kind = attribute.type
     shape = tuple(kind.shape)
-    if 0 in shape:  # NumPy would see a list without elements
+    if 0 in shape:  # NumPy would see an empty list
         return np.zeros(shape, numpy_type(str(kind.element_type)) or np.uint8)
     try:
         array = np.asarray(attribute)
@@ -27,14 +27,14 @@ def elements(attribute: Any) -> np.ndarray:
 
 
 def complex_elements(operation: Any, element: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The same for a constant op of complex numbers, whose attribute the bindings cannot give."""
+    """The same for a constant op of complex numbers, whose attribute the bindings cannot read."""
     return _from_text(str(operation), element, shape)
 
 
 def _from_text(text: str, element: str, shape: tuple[int, ...]) -> np.ndarray:
     dtype = numpy_type(element)
     if dtype is None:
-        # Of a type that is refused later, where all such ops are known.
+        # Its type is refused later, with all other such ops.
         return np.broadcast_to(np.zeros((), np.uint8), shape)
     begin = text.index("dense<") + 6
     body = text[begin : text.rindex("> : tensor<")]

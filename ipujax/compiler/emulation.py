@@ -11,12 +11,12 @@ from ipujax.compiler.rules import poplar as ipu
 
 logger = logging.getLogger("ipujax")
 
-#: From this share of a program's cycles on the line is a warning, below it is information.
+#: Above this share of a program's cycles the line is a warning, else information.
 WARN_SHARE = 0.1
 #: As the engine names its types, and the kinds of its nodes by number.
 _WIDE_TYPES = frozenset({"double", "longlong", "unsigned longlong"})
 _STEP, _REPEAT, _IF, _SWITCH = 1, 2, 4, 5
-#: Lines that were written, so that a program that is compiled again does not repeat its own.
+#: Lines that were logged, so that a program that is compiled again does not repeat its own.
 _written: set[tuple[str, str, str]] = set()
 
 
@@ -32,7 +32,7 @@ def first_wide_op(program: Program) -> tuple[Op, str] | None:
 
 
 def log_emulation(name: str, found: tuple[Op, str] | None, executable: bytes) -> None:
-    """Says what is emulated first, what all of it costs, and how to do without."""
+    """Logs what is emulated first, what all of it costs, and how to avoid it."""
     if found is None:
         return
     op, dtype = found
@@ -59,7 +59,7 @@ def emulated_share(image: dict[str, Any]) -> float:
     """Cycles of steps on 64-bit elements over those of all steps that run.
 
     Args:
-        image: what `inspectImage` tells; of branches the dearest counts, as in its cost.
+        image: the result of `inspectImage`; of branches, the most expensive counts.
     """
     steps, nodes = image["steps"], image["nodes"]
     cycles: list[tuple[float, float]] = [(0.0, 0.0)] * len(nodes)

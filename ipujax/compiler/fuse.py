@@ -18,7 +18,7 @@ MAX_OPERANDS = 40
 
 
 def fuse(program: Program) -> Program:
-    """Fuses in every block where steps are run; bodies of reductions, sorts and scatters stay."""
+    """Fuses in every block that becomes steps; bodies of reductions, sorts and scatters stay."""
     for block in blocks_run(program.main):
         _fuse_block(block)
     return program
@@ -27,7 +27,7 @@ def fuse(program: Program) -> Program:
 class _Clusters:
     """Sets of op indices, with the transitive dependences between them as bit sets.
 
-    Ops are added in order, so what a merge changes for others concerns only ops added before.
+    Ops are added in order, so a merge affects only ops that were added before.
     """
 
     def __init__(self, block: Block):
@@ -64,7 +64,7 @@ class _Clusters:
         return index
 
     def may_merge(self, a: int, b: int) -> bool:
-        """No cluster that one of them directly needs may itself need the other."""
+        """Whether no cluster that one of them directly needs itself needs the other."""
         both = (1 << a) | (1 << b)
         find = self.find
         for cluster in (a, b):
@@ -75,7 +75,7 @@ class _Clusters:
         return True
 
     def operands_of(self, a: int, b: int) -> set[Value]:
-        """What both together take from outside."""
+        """The operands that the two take from outside."""
         where, find = self.where, self.find
         return {
             value
@@ -97,7 +97,7 @@ class _Clusters:
         return a
 
     def _spread(self, start: int, both: int) -> None:
-        """What needs the merged cluster now needs all that it needs. Roots carry the bits."""
+        """Clusters that need the merged one now need all that it needs. Roots carry the bits."""
         find, reached = self.find, self.reached
         pending = [start]
         while pending:
@@ -143,7 +143,7 @@ def _may_share_a_step(a: Op, b: Op) -> bool:
 
 
 def _rebuild(block: Block, clusters: _Clusters) -> None:
-    """Replaces the ops of each cluster by one fused op and puts all in an order that works."""
+    """Replaces the ops of each cluster by one fused op, and sorts all topologically."""
     ops = block.ops
     outside_uses = _used_outside(block, clusters)
     by_root: dict[int, Op] = {}

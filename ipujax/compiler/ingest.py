@@ -1,4 +1,4 @@
-"""Stage 1: the bytes that the plugin was handed become an MLIR module and a request."""
+"""Stage 1: the bytes from the plugin become an MLIR module and a request."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ipujax.compiler.rules.custom_call import from_stored, to_stored
 
 @dataclass(slots=True)
 class Lowered:
-    """A graph with its program, and what its callers must know."""
+    """A graph with its program, and the interface for callers."""
 
     graph: ipu.Graph
     program: ipu.Sequence
@@ -74,9 +74,9 @@ def _write_results(
     arguments: list[ipu.Tensor | None],
     results: list[ipu.Tensor | None],
 ) -> None:
-    """Results of donated arguments go through the argument's variable, after all have been read.
+    """Copies results of donated arguments to the arguments' variables, after all have been read.
 
-    So a result that still looks at another donated argument is put aside first.
+    So a result that is a view of another donated argument is copied first.
     """
     values, alias = program.main.results, program.output_alias
     names = zip(values, program.result_names, strict=True)
@@ -157,7 +157,7 @@ def _interface(module: Any) -> str:
 def _specs(
     values: list[Value], seen: dict[int, Seen], shardings: list[bytes]
 ) -> list[ipu.engine.TensorSpec]:
-    """What callers hand over and get, in order; shapes and bytes are those of one replica."""
+    """Arguments and results, in order; shapes and bytes are those of one replica."""
     specs = []
     for index, value in enumerate(values):
         sharding = shardings[index] if shardings else b""

@@ -1,4 +1,4 @@
-"""Where arguments lie on the tiles: as the planner of their first matrix product wants them.
+"""Where arguments are on the tiles: as the planner of their first matrix product wants them.
 
 Only the mapping is taken over: memory stays row-major, so that callers' arrays are bound without a
 copy. Arguments that a product sees transposed, and all others, are spread evenly.

@@ -1,4 +1,4 @@
-"""What an MLIR module holds: its functions, and ops by name."""
+"""The contents of an MLIR module: its functions, and ops by name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dictionaries_of(function: Any, name: str) -> list[Any]:
 
 
 def ops_in(operation: Any) -> Iterator[Any]:
-    """The ops of its regions, not those inside them."""
+    """The ops of its regions, but not those nested inside them."""
     for region in operation.regions:
         for block in region.blocks:
             for op in block.operations:

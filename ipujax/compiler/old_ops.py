@@ -55,7 +55,7 @@ def _product(
 
 
 def _einsum(w: Writer, op: Op) -> list[Value]:
-    """One operand or two; labels of one operand alone are summed before the product."""
+    """One operand or two; labels that only one operand has are summed before the product."""
     inputs, _, output = op.attrs["einsum_config"].replace(" ", "").partition("->")
     labels = _without_dots([*inputs.split(","), output], [v.shape for v in op.operands])
     *sides, wanted = labels
@@ -95,7 +95,7 @@ def _without_dots(labels: list[str], shapes: Sequence[Shape]) -> list[str]:
 
 
 def _only(w: Writer, text: str, value: Value, wanted: set[str]) -> tuple[str, Value]:
-    """Diagonals of repeated labels, and sums over labels that nobody else has."""
+    """Diagonals of repeated labels, and sums over labels that appear nowhere else."""
     for label in dict.fromkeys(text):
         while text.count(label) > 1:
             first, second = text.index(label), text.rindex(label)
@@ -207,10 +207,10 @@ def _batch_norm_grad(w: Writer, op: Op) -> list[Value]:
     return [(_of_features(w, op, scale) * factor * left).value, grad_scale, grad_offset]
 
 
-#: Writes the ops that define an op; gives the values that take its results' places.
+#: Writes the ops that define an op; returns the values that replace its results.
 Definition = Callable[[Writer, Op], list[Value] | None]
 
-#: Each old op: what it becomes, for the generated table, and how.
+#: For each old op: the name of what it becomes, for the generated table, and its definition.
 OLD_OPS: dict[str, tuple[str, Definition]] = {
     "batch_norm_grad": ("arithmetic and reductions", _batch_norm_grad),
     "batch_norm_inference": ("arithmetic", _batch_norm_inference),
@@ -243,7 +243,7 @@ def _dimension_size(w: Writer, op: Op) -> list[Value]:
 
 
 def _real_dynamic_slice(w: Writer, op: Op) -> list[Value] | None:
-    """A window whose size its result's type tells; chlo.scan takes each element so."""
+    """A window with the size of the result's type; chlo.scan takes each element so."""
     operand, starts, _, strides = op.operands
     shape = op.results[0].shape
     if strides.const is None or not (strides.const == 1).all():

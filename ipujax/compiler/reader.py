@@ -52,12 +52,12 @@ _WIDE = ("f64>", "i64>")
 Environment = dict[Any, Any]
 Handler = Callable[[Any, Environment, Block], object]
 
-#: Loops and branches inside each other: as many as the engine's threads have stack for, many times.
+#: Nested loops and branches; the engine's threads have stack for many times this number.
 MAX_REGIONS = 1000
 
 
 class NeedsRefinement(Exception):  # noqa: N818 (not an error: the caller refines and reads again)
-    """The module holds shapes that are not written out; `found` is the first such op."""
+    """The module has dynamic shapes; `found` is the first op with one."""
 
     def __init__(self, found: str, line: str):
         super().__init__(found)
@@ -164,7 +164,7 @@ class Reader:
     def _read_as_defined(
         self, definition: Definition, operation: Any, env: Environment, block: Block
     ) -> bool:
-        """Whether the op's definition, which is read in its place, holds for it."""
+        """Reads the op's definition in its place; returns whether it holds for this op."""
         op = self._read_op(operation, operation.name, env, Block())
         results = definition(Writer(block.ops, op.source), op)
         if results is None:
@@ -211,7 +211,7 @@ class Reader:
             env[result] = env[operand]
 
     def _read_collective(self, operation: Any, env: Environment, block: Block) -> None:
-        """Where each device is a group of its own, its operands are what it gets."""
+        """Where each device is a group of its own, its results are its operands."""
         attributes, alone = operation.attributes, self._num_devices == 1
         if not alone and "replica_groups" in attributes:
             alone = np.asarray(attributes["replica_groups"]).shape == (self._num_devices, 1)
@@ -221,7 +221,7 @@ class Reader:
             self._read_op(operation, operation.name, env, block)
 
     def _read_collective_permute(self, operation: Any, env: Environment, block: Block) -> None:
-        """One device sends to itself, or to nobody: then everybody receives zeros."""
+        """The one device sends to itself, or to no device: then it receives zeros."""
         if self._num_devices > 1:
             self._read_op(operation, operation.name, env, block)
             return
@@ -316,7 +316,7 @@ class Reader:
     def _splice(
         self, body: Any, call: Any, env: Environment, block: Block, scope: Environment
     ) -> None:
-        """Reads `body` in the caller's place; in `scope`: a function sees nothing of its caller."""
+        """Reads `body` in place of the call; `scope`: the values that the body can see."""
         for argument, operand in zip(body.arguments, call.operands, strict=True):
             scope[argument] = env[operand]
         outer_results, block.results = block.results, []
@@ -376,9 +376,9 @@ def _result_names(main: Any, count: int) -> list[str]:
 
 
 def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
-    """Refuses arguments and results in another layout; results in another memory, too."""
+    """Refuses arguments and results in other layouts, and results in other memories."""
     for index, given in enumerate(dictionaries_of(main, name)):
-        # By name, not one after another: the bindings end the process over a name that is no UTF-8.
+        # By name, not by iteration: the bindings end the process on a name that is not UTF-8.
         if "mhlo.memory_kind" in given and what == "result":
             placement.check_memory(f"{what} {index}", text_of(given["mhlo.memory_kind"]))
         if "mhlo.layout_mode" in given:
@@ -387,7 +387,7 @@ def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> 
 
 
 def _check_placement(target: str, operation: Any) -> None:
-    """Refuses an annotation that asks for another memory or layout than values have anyhow."""
+    """Refuses an annotation that asks for a memory or layout that values do not have."""
     attributes = operation.attributes
     if target == placement.MEMORY_CALL:
         frontend = attributes["mhlo.frontend_attributes"]
@@ -399,9 +399,9 @@ def _check_placement(target: str, operation: Any) -> None:
 
 
 def _match_donors(parameters: list[Parameter], block: Block) -> None:
-    """Each donated argument that JAX named no result for gives its memory to one of its type.
+    """Donated arguments for which JAX named no result give their memory to results of their type.
 
-    So it is in programs over several devices, where results' shardings are the compiler's.
+    JAX names none in programs over several devices, where the compiler chooses results' shardings.
     """
     free: dict[tuple[Shape, str], list[int]] = {}
     taken = {parameter.alias for parameter in parameters}
@@ -426,7 +426,7 @@ def _is_state(result: Any, operation: Any) -> bool:
 
 
 def needs_decomposition(name: str, operation: Any) -> bool:
-    """Rules for composites are for real numbers, that of top_k for 32 bits; JAX composes others."""
+    """Whether the composite's rule does not hold: for complex numbers, and for 64 bits in top_k."""
     types = [str(value.type) for value in operation.operands]
     if any("complex<" in text for text in types):
         return True
@@ -434,7 +434,7 @@ def needs_decomposition(name: str, operation: Any) -> bool:
 
 
 def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
-    """A result can take over an argument's memory where both have one type."""
+    """A result can take over an argument's memory only if both have the same type."""
     fits = 0 <= index < len(results)
     if fits and (results[index].shape, results[index].dtype) == (value.shape, value.dtype):
         return

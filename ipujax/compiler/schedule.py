@@ -137,14 +137,13 @@ class _Scheduler:
         return order
 
     def _uses(self) -> dict[Value, set[int]]:
-        """For each root value of the block the ops that need it; results are always needed."""
+        """The ops that need each root value that the block makes; len(ops) stands for its end."""
         uses: dict[Value, set[int]] = {}
-        for index, roots in enumerate(self.inputs):
+        results = [self.root.get(value, value) for value in self.block.results]
+        for index, roots in enumerate([*self.inputs, results]):
             for root in roots:
                 if root in self.where:
                     uses.setdefault(root, set()).add(index)
-        for value in self.block.results:
-            uses.setdefault(self.root.get(value, value), set()).add(-1)
         return uses
 
     def _peak_bytes(self, order: list[int]) -> int:
@@ -183,7 +182,7 @@ class _Scheduler:
                 uses[root].discard(index)
                 if len(uses[root]) == 1:
                     (last,) = uses[root]
-                    if last >= 0 and waiting[last] == 0:
+                    if last < len(self.ops) and waiting[last] == 0:
                         heapq.heappush(ready, (added(last), last))
             for user in self.users[index]:
                 waiting[user] -= 1

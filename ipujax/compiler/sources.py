@@ -38,7 +38,7 @@ class Sources:
         self._scoped: dict[tuple[Source, Any], Source] = {}
 
     def of(self, operation: Any, caller: Source = NO_SOURCE) -> Source:
-        """The op's own name, line, options and place; what a function leaves out is its caller's."""
+        """The op's own name, line, options and place; if it has none, those of its caller."""
         source = self._located(operation, caller)
         attributes = operation.attributes
         if METADATA not in attributes:
@@ -75,17 +75,17 @@ def _called(source: Source, caller: Source) -> Source:
 
 
 def name_of(location: Any) -> str:
-    """The name that a location gives; empty where it gives none."""
+    """The name in a location; empty where it has none."""
     return _unescaped(_parse(str(location)).name)
 
 
 def text_of(attribute: Any) -> str:
-    """A string attribute's text. Its own `value` ends the process where the bytes are no UTF-8."""
+    """A string attribute's text. Its own `value` ends the process if it is not UTF-8."""
     return _unescaped(str(attribute)[1:-1])
 
 
 def _unescaped(text: str) -> str:
-    r"""MLIR prints quotes and all that is not ASCII as \C3."""
+    r"""MLIR prints quotes and non-ASCII characters as \C3."""
     raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode())
     return raw.replace(b"\\\\", b"\\").decode(errors="replace")
 

@@ -1,4 +1,4 @@
-"""The names of the compiler's stages, in order: those of their dumps, errors and progress."""
+"""The names of the compiler's stages, in order: as in dumps, errors and progress lines."""
 
 STAGES = (
     "1_ingest",

@@ -1,4 +1,4 @@
-"""The optax transformations that ours are built around, and checks of what they are given."""
+"""Wraps optax transformations, and checks their arguments."""
 
 from __future__ import annotations
 

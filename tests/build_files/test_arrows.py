@@ -1,4 +1,4 @@
-"""Includes and imports point one way, from what users call down to the model, never in a circle."""
+"""Includes and imports point one way, from the public API down to the model, without cycles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPP_RANKS = {
 SEAM = "popx/Native.hpp"
 TABLE = "engine/expr/ElementwiseOps.def"
 
-# From the top down: a file may import what stands below its own room, and what all may use.
+# From the top down: a file may import rooms below its own, and those that all may use.
 PYTHON_ROOMS = (
     "__main__",
     "cli",
@@ -84,7 +84,7 @@ def test_includes_point_from_the_libraries_down_to_the_engine():
 
 
 def test_popx_includes_public_headers_and_its_seam_alone():
-    """What lies in the engine or in a library's internal/ is no public header."""
+    """Headers of the engine and in a library's internal/ are not public."""
     private = [
         f"{file} -> {name}"
         for file, names in _cpp_includes().items()
@@ -96,7 +96,7 @@ def test_popx_includes_public_headers_and_its_seam_alone():
 
 
 def test_public_headers_show_nothing_that_is_internal():
-    """Headers that a program of a user's includes must stand without the internal ones."""
+    """Headers that users' programs include must not need the internal ones."""
     shown = [
         f"{file} -> {name}"
         for file, names in _cpp_includes().items()
@@ -116,7 +116,7 @@ def test_headers_include_no_header_in_a_circle():
 
 
 def test_the_engine_names_no_kernel_of_a_library():
-    """It asks a kernel's role (engine/Kernel.hpp); only registrations carry a name."""
+    """It uses a kernel's role (engine/Kernel.hpp); only registrations have names."""
     named = []
     for path in (CPP / "engine").rglob("*.cpp"):
         text = re.sub(r"//.*", "", path.read_text())
@@ -124,6 +124,17 @@ def test_the_engine_names_no_kernel_of_a_library():
         if LIBRARY_KERNEL.search(text):
             named.append(path.relative_to(CPP).as_posix())
     assert named == []
+
+
+def test_host_kernels_are_registered_in_the_engine_alone():
+    """A library names the kernel of a step; what runs is below it, in engine/kernels."""
+    outside = [
+        path.relative_to(CPP).as_posix()
+        for path in CPP.rglob("*.cpp")
+        if _room(path.relative_to(CPP).as_posix()) != "engine"
+        if re.search(r"\bRegisterKernel\b", path.read_text())
+    ]
+    assert outside == []
 
 
 def _python_imports() -> dict[str, set[str]]:
@@ -169,7 +180,7 @@ def test_imports_point_downwards():
     assert upward == []
 
 
-def test_the_rooms_of_the_compiler_import_each_other_in_no_circle():
+def test_the_rooms_of_the_compiler_do_not_import_each_other_in_a_cycle():
     """A room is a file or a folder of ipujax/compiler."""
     rooms: dict[str, set[str]] = {}
     for module, names in _python_imports().items():
@@ -183,7 +194,7 @@ def test_the_rooms_of_the_compiler_import_each_other_in_no_circle():
 
 
 def _circles(graph: Mapping[str, Iterable[str]]) -> list[str]:
-    """What lies on a circle: what is left when all that depends on nothing is taken away."""
+    """What is on cycles: the rest after removing nodes without dependences, repeatedly."""
     left = {node: {other for other in others if other in graph} for node, others in graph.items()}
     while free := {node for node, others in left.items() if not others}:
         left = {node: others - free for node, others in left.items() if node not in free}

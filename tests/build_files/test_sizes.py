@@ -66,7 +66,7 @@ def python_functions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def too_long(path: Path) -> list[str]:
-    """What of a file is longer than it may be without a reason."""
+    """The parts of a file that are too long and give no reason."""
     text = path.read_text()
     lines = text.splitlines()
     name = path.relative_to(ROOT)

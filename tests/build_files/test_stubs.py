@@ -1,4 +1,4 @@
-"""The type stubs say what the built extension has."""
+"""The type stubs match the built extension."""
 
 from __future__ import annotations
 

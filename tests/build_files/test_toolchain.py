@@ -31,7 +31,7 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it():
 
 
 def test_ci_says_so_where_it_may_not_install(tmp_path: Path):
-    """No root and no sudo: what is missing is named, and nothing is tried."""
+    """Without root and sudo it names what is missing, and tries nothing."""
     for name, line in {"id": "echo 1000", "dirname": 'echo "${1%/*}"'}.items():
         tool = tmp_path / name
         tool.write_text(f"#!/bin/sh\n{line}\n")

@@ -1,4 +1,4 @@
-"""Nothing that is shipped hands a text to a shell, or reads data that can name code to run."""
+"""Nothing that is shipped passes text to a shell, or reads data that can name code to run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = re.compile(
-    r"std::system\b|(?<![\w.])system\s*\(|\bpopen\s*\(|os\.system\b|os\.popen\b|shell\s*=\s*True|"
-    r"getstatusoutput|subprocess\.getoutput|create_subprocess_shell"
+    r"std::system\b|(?<![\w.])(?<! : )system\s*\(|\bpopen\s*\(|os\.system\b|os\.popen\b|"
+    r"shell\s*=\s*True|getstatusoutput|subprocess\.getoutput|create_subprocess_shell"
 )
 PICKLE = re.compile(r"\bimport (pickle|marshal|shelve|dill|cloudpickle)\b|allow_pickle\s*=\s*True")
 

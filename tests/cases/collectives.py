@@ -1,4 +1,4 @@
-"""Rows of collectives: what each replica calls, and what NumPy says that all of them get."""
+"""Rows of collectives: what each replica calls, and the results by NumPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLOATS = ("float32", "float16", "bfloat16")
 WHOLE = ("int32", "uint32", "int16", "int8", "uint8")
 NUMBERS = (*FLOATS, *WHOLE, "complex64")
 EVERY = (*NUMBERS, "bool")
-#: What is a quotient.
+#: Operators that divide.
 QUOTIENTS = (*FLOATS, "complex64")
 REALS = (*FLOATS, *WHOLE)
 SHAPE = (8, 3)
@@ -128,7 +128,7 @@ def _ring(n: int) -> list[tuple[int, int]]:
 
 
 def _half_ring(n: int) -> list[tuple[int, int]]:
-    """Nobody sends to replica 0."""
+    """No replica sends to replica 0."""
     return [(i, i + 1) for i in range(n - 1)]
 
 

@@ -249,7 +249,7 @@ def _conversion_cases() -> list[Case]:
 
 
 def _scalar_of_constants(s):
-    """Nothing but the predicate is an operand, and it is a scalar."""
+    """The predicate, a scalar, is the only operand."""
     return s * jnp.where(s > 0, jnp.ones((7, 2)), jnp.zeros((7, 2)))
 
 
@@ -276,7 +276,7 @@ def _choice_cases() -> list[Case]:
         Case("clip-nan", lambda x: jnp.clip(x, -1, 1), (np.array([np.nan, 2, -3], "f4"),)),
         Case("nan_to_num", jnp.nan_to_num, (np.array([np.nan, np.inf, -np.inf, 1], "f4"),)),
         Case("scalar", lambda x: jnp.sin(x) * 2 + 1, (np.float32(0.7),), ALL_RUNS),
-        # Compiled and loaded on threads of jaxlib's that flush subnormal numbers to zero.
+        # Compiled and loaded on jaxlib's threads, which flush subnormal numbers to zero.
         Case("subnormal-half-constant", lambda x: x * np.float16(5e-5), (x.astype("f2") * 1000,)),
         Case(
             "subnormal-half-folded",

@@ -1,4 +1,4 @@
-"""A machine is a row in one file: devices, options and costs know it then."""
+"""A machine is a row in one file, from which devices, options and costs follow."""
 
 from __future__ import annotations
 

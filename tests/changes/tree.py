@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
-FOLDERS = ("cpp", "ipujax", "xla_plugin", "tests/cases", "tests/ops")
+FOLDERS = ("cpp", "ipujax", "xla_plugin", "tests/cases", "tests/compiler")
 
 
 class Tree:
@@ -39,7 +39,7 @@ class Tree:
         self.write(path, text.replace(old, new))
 
     def changed(self) -> list[str]:
-        """The files that are new or another than in the source tree, but for what is built."""
+        """New and changed files, without build products."""
         found = []
         for folder in FOLDERS:
             for path in (self.root / folder).rglob("*"):
@@ -52,11 +52,11 @@ class Tree:
         return sorted(found)
 
     def environment(self) -> dict[str, str]:
-        """What makes Python import ipujax from the copy."""
+        """The environment in which Python imports ipujax from the copy."""
         return {"PYTHONPATH": f"{self.root}{os.pathsep}"}
 
     def build(self) -> None:
-        """Compiles what the changes touch and links the copy's extension."""
+        """Compiles the sources that the changes affect, and links the copy's extension."""
         commands = json.loads((BUILD / "compile_commands.json").read_text())
         commands = [c for c in commands if "/tests/" not in c["file"]]
         sources = {c["file"] for c in commands}

@@ -1,4 +1,4 @@
-"""Programs for the compiler's tests, made by JAX and read without any device of ours."""
+"""Programs for the compiler's tests, made by JAX and read without an IPU device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ipujax.compiler.rules.registry import RULES
 
 
 def artifact(f: Callable[..., Any], *args: Any, **options: Any) -> bytes:
-    """What the plugin is handed for jax.jit(f)(*args)."""
+    """What the plugin gets for jax.jit(f)(*args)."""
     lowered = jax.jit(f, **options).trace(*args).lower(lowering_platforms=("ipu",))
     return jax_compat.serialize_artifact(lowered)
 

@@ -163,7 +163,7 @@ def test_a_context_is_lent_until_it_has_read_its_fill(monkeypatch):
     monkeypatch.setattr(jax_compat.modules, "_idle_contexts", [])
     monkeypatch.setattr(jax_compat.modules, "_CONTEXT_BYTES", 100)
     with jax_compat.lent_context(60) as first, jax_compat.lent_context(1) as other:
-        assert other is not first  # nobody else has it meanwhile
+        assert other is not first  # no other thread has it now
     jax_compat.modules._idle_contexts.remove((other, 99))
     with jax_compat.lent_context(60) as again:
         assert again is first

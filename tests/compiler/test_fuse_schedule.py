@@ -160,6 +160,16 @@ def test_low_liveness_is_found():
     assert most <= 2
 
 
+def test_an_argument_that_is_a_result_is_not_freed():
+    """Products with it free nothing, so the small product, which is summed, comes first."""
+
+    def f(x, *ys):
+        return x, [x @ y for y in ys], (ys[0][:32] @ ys[1]).sum()
+
+    x = np.ones((64, 64), np.float32)
+    assert names(scheduled(f, *[x] * 5).main)[:3] == ["slice", "dot_general", "reduce"]
+
+
 def test_effects_keep_their_order():
     def f(x):
         for k in range(4):

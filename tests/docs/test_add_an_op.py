@@ -15,12 +15,12 @@ BLOCK = re.compile(r"^```(python|cpp|diff) (\S+)\n(.*?)^```", flags=re.M | re.S)
 #: By section of the page: the op it adds, a program with it, and the name of its case.
 OPS = {1: ("tan", "lax.tan(x)", "tan-float32"), 2: ("reverse", "lax.rev(x, (0,))", "reverse")}
 
-#: Before an op is added the gate misses it, and a program with it is refused by name.
+#: Without the op, the gate fails, and a program with it is refused by name.
 WITHOUT = """
 import jax
 import numpy as np
 from jax import lax
-from tests.ops import test_cases, test_gate
+from tests.compiler.rules import test_cases, test_gate
 
 assert test_gate.dialect_ops() - set(test_gate.TRAITS) == {"@OP@"}
 assert "@CASE@" not in {case.name for case in test_cases.CASES}
@@ -32,17 +32,17 @@ else:
     raise AssertionError("@OP@ is not refused")
 """
 
-#: After it is added the gate is content, and the case passes.
+#: With the op, the gate and the case pass.
 WITH = """
-from tests.ops import test_gate
+from tests.compiler.rules import test_gate
 
 test_gate.test_each_op_of_the_dialect_has_a_row_and_no_other_has()
 test_gate.test_each_op_has_a_rule_or_a_reason_to_have_none()
-test_gate.test_each_op_is_divided_over_devices_or_has_a_reason_not_to_be()
+test_gate.test_each_op_is_sharded_or_has_a_reason_not_to_be()
 """
 
 CASE = """
-from tests.ops import test_cases
+from tests.compiler.rules import test_cases
 
 (case,) = (case for case in test_cases.CASES if case.name == "@CASE@")
 for run in case.runs:
@@ -57,7 +57,7 @@ def blocks_of(section: int) -> list[tuple[str, str, str]]:
 
 
 def change(path: Path, diff: str, undo: bool = False) -> None:
-    """Puts lines with a plus behind the line shown before them, or takes them out again."""
+    """Adds the lines with a plus after the line shown before them, or removes them again."""
     lines = path.read_text().splitlines()
     at = 0
     for line in diff.splitlines():
@@ -79,7 +79,7 @@ def run_in(run_python: Any, tree: Tree, name: str) -> None:
 
 
 def follow(run_python: Any, tree: Tree, section: int) -> None:
-    """Writes each block to the file that it names, and runs those that stand in no folder."""
+    """Writes each block to the file that it names, and runs the scripts, which are in no folder."""
     for kind, name, text in blocks_of(section):
         if kind == "diff":
             change(tree.root / name, text)
@@ -109,30 +109,40 @@ def test_a_stablehlo_op_is_added_in_two_files(
     assert tree.changed() == []
 
 
-def test_a_custom_call_is_added_in_one_file(run_python: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("section", "files", "case"),
+    [
+        pytest.param(3, ["ipujax/compiler/rules/column_cholesky.py"], "", id="custom-call"),
+        pytest.param(
+            4,
+            [
+                "cpp/engine/expr/ElementwiseOps.def",
+                "ipujax/compiler/rules/elementwise.py",
+                "tests/cases/elementwise.py",
+            ],
+            "softsign",
+            id="elementwise-operation",
+            marks=pytest.mark.rebuild,
+        ),
+        pytest.param(
+            5,
+            [
+                "cpp/bindings/bind_move.cpp",
+                "cpp/engine/kernels/RunningSum.cpp",
+                "cpp/popops/RunningSum.cpp",
+                "cpp/popops/RunningSum.hpp",
+            ],
+            "",
+            id="poplibs-function",
+        ),
+    ],
+)
+def test_a_section_changes_only_the_files_it_names(
+    run_python: Any, tmp_path: Path, section: int, files: list[str], case: str
+) -> None:
     tree = Tree(tmp_path)
-    follow(run_python, tree, 3)
-    assert tree.changed() == ["ipujax/compiler/rules/column_cholesky.py"]
-
-
-@pytest.mark.rebuild
-def test_an_elementwise_operation_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
-    follow(run_python, tree, 4)
-    assert tree.changed() == [
-        "cpp/engine/expr/ElementwiseOps.def",
-        "ipujax/compiler/rules/elementwise.py",
-        "tests/cases/elementwise.py",
-    ]
-    tree.write("case.py", CASE.replace("@CASE@", "softsign"))
-    run_in(run_python, tree, "case.py")
-
-
-def test_a_poplibs_function_is_added_in_three_files(run_python: Any, tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
-    follow(run_python, tree, 5)
-    assert tree.changed() == [
-        "cpp/bindings/bind_move.cpp",
-        "cpp/popops/RunningSum.cpp",
-        "cpp/popops/RunningSum.hpp",
-    ]
+    follow(run_python, tree, section)
+    assert tree.changed() == files
+    if case:
+        tree.write("case.py", CASE.replace("@CASE@", case))
+        run_in(run_python, tree, "case.py")

@@ -52,7 +52,7 @@ def test_every_public_function_has_an_example(package):
 
 
 def test_no_example_is_skipped():
-    """What stands under "Example:" runs only with `>>>` in front of it."""
+    """Lines under "Example:" are run only if they start with `>>>`."""
     announced = {d.name for d in DOCSTRINGS if re.search(r"^ *Examples?:$", d.docstring, re.M)}
     assert announced
     assert announced - {example.name for example in EXAMPLES} == set()

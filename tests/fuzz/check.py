@@ -19,7 +19,7 @@ Run = Callable[[bytes, Sequence[np.ndarray]], list[Any]]
 
 @dataclass
 class Outcome:
-    """What became of one program.
+    """The outcome of one program.
 
     Attributes:
         differences: one line for each result that differs from an oracle's.
@@ -95,7 +95,7 @@ def check(
 def differing(
     errors: Sequence[float], ours: Sequence[Any], theirs: Sequence[Any]
 ) -> dict[int, str]:
-    """What is wrong with each result that differs, by its number."""
+    """How each differing result is wrong, by its number."""
     texts = [unequal(*pair) for pair in zip(ours, theirs, errors, strict=True)]
     return {k: text for k, text in enumerate(texts) if text}
 

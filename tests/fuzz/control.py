@@ -17,7 +17,7 @@ MAX_DEPTH = 2
 
 
 def carried(g: Generator) -> Node:
-    """A value that a loop may carry: floats are small whole numbers, before and after each turn."""
+    """A value that a loop may carry: floats are small whole numbers around each iteration."""
     a = g.pick(lambda n: n.exact and n.size <= 300)
     return on_grid(a, TAME[a.dtype] / 4) if a.is_float else a
 
@@ -86,7 +86,7 @@ def several_carried(g: Generator) -> list[Node]:
 
 @step(1.2)
 def while_loop(g: Generator) -> Sequence[Node]:
-    """A counted loop whose number of turns may be known only when it runs."""
+    """A counted loop whose number of iterations may be known only when it runs."""
     carry = several_carried(g)
     body = body_of(g, carry)
     turns = jnp.asarray(g.integer(0, 4), np.int32)
@@ -149,7 +149,7 @@ def scan(g: Generator) -> Sequence[Node]:
 
 @step(1.2)
 def branches(g: Generator) -> Sequence[Node]:
-    """cond and switch; an index outside takes the nearest branch."""
+    """cond and switch; an index out of range takes the nearest branch."""
     carry = several_carried(g)
     operands = [n.value for n in carry]
     if g.chance(0.4):

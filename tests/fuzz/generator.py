@@ -166,7 +166,7 @@ def known(array: np.ndarray) -> Node:
 
 @dataclass
 class RandomProgram:
-    """A program with its arguments, and what its results may differ by.
+    """A program with its arguments, and the allowed differences of its results.
 
     Attributes:
         code: StableHLO bytecode, as JAX lowers it for the IPU.

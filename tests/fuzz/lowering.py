@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-#: Turns that a loop is taken to have when they are known only as it runs.
+#: Assumed number of iterations of loops for which it is known only at run time.
 _TURNS = 20
 
 
@@ -28,7 +28,7 @@ def lowered(traced: Any) -> tuple[bytes, str]:
 
 
 def work(jaxpr: Any) -> int:
-    """About how many elements are computed, loops counted as often as they turn."""
+    """About how many elements are computed; loops count once for each iteration."""
     total = 0
     for equation in jaxpr.eqns:
         total += sum(math.prod(v.aval.shape) for v in (*equation.invars, *equation.outvars))

@@ -52,7 +52,7 @@ def reduce_whole(g: Generator) -> Sequence[Node]:
 
 
 def start_of(f: Callable, a: Node) -> jnp.ndarray:
-    """What a reduction starts from: its identity, since it may be used any number of times."""
+    """The start of a reduction: its identity, since it may be used any number of times."""
     kind = a.value.dtype
     if a.is_bool:
         return jnp.asarray(f in (lax.bitwise_and, lax.min))
@@ -172,7 +172,7 @@ def sort(g: Generator) -> Sequence[Node]:
 def top_k(g: Generator) -> Sequence[Node]:
     a = g.pick(lambda n: n.rank > 0 and n.shape[-1] > 0 and not n.is_bool and not n.special)
     if a.is_float and a.exact:
-        # top_k tells -0 from 0, and which of both a sum gives is nobody's promise.
+        # top_k distinguishes -0 from 0, and it is undefined which of them a sum gives.
         a = on_grid(a)
         a = a.like(a.value.astype(np.int32).astype(a.value.dtype))
     values, indices = lax.top_k(a.value, g.integer(1, a.shape[-1]))

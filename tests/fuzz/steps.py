@@ -1,4 +1,4 @@
-"""Imports every room of steps: importing one registers what it holds."""
+"""Imports every file of steps, which registers them."""
 
 from tests.fuzz import contractions as contractions
 from tests.fuzz import control as control

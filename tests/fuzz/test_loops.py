@@ -1,4 +1,4 @@
-"""Random loops of few elements: bit for bit what their iterations are, run one by one."""
+"""Random loops of few elements, bit for bit equal to their iterations run one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTHS = (1, 2, 3, 5, 8, 16, 17, 31, 64, 100, 300)
 COUNTS = (0, 1, 2, 3, 7, 15, 16, 17, 31, 64, 65, 100, 200, 333)
 KINDS = ("fori", "dynamic fori", "while", "scan")
 
-#: None of these grows what it is given.
+#: None of these makes its operand larger.
 UNARY: tuple[Callable[[Any], Any], ...] = (
     jnp.sin,
     jnp.cos,

@@ -97,7 +97,7 @@ def test_ops_are_drawn_everywhere(pairs: Counter[tuple[str, str, str]], context:
 
 
 def test_what_is_written_is_accepted(outcomes: dict[str, list[dict]]):
-    """JAX refuses hardly any line, so that no class is lost to a fault of the generator's."""
+    """JAX refuses few lines, so that errors of the generator do not hide a class of programs."""
     every = [*outcomes["programs"], *outcomes["gradients"]]
     refused = sum((Counter(o["rejected"]) for o in every), Counter())
     assert refused.total() < 0.01 * sum(o["lines"] for o in every), refused.most_common(5)

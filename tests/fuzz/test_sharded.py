@@ -8,7 +8,7 @@ from tests.fuzz.sharded import differences, from_seed
 
 
 @pytest.mark.parametrize("first", range(0, 45, 15))
-def test_dealt_programs_by_seed(first: int):
+def test_sharded_programs_by_seed(first: int):
     failed = {seed: differences(from_seed(seed)) for seed in range(first, first + 15)}
     assert not {seed: found for seed, found in failed.items() if found}
 

@@ -1,4 +1,4 @@
-"""What is known of a value of a random program, and how it may be used."""
+"""Facts about a value of a random program, and how it may be used."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ipujax" / "jax_compat"
-#: jaxlib promises nothing but what `jaxlib.mlir` binds, which is MLIR's own interface.
+#: The only stable part of jaxlib is `jaxlib.mlir`, which is MLIR's own interface.
 PRIVATE = re.compile(r"jax(\.\w+)*\._\w+|jaxlib\.(?!mlir\b|__version__)\w+")
 
 

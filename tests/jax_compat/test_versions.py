@@ -1,4 +1,4 @@
-"""Another series of jax is refused with a text that says which versions work; JAX goes on."""
+"""Another series of jax is refused with a message that names the ones that work; JAX goes on."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _process_is_alive():
 
 # Malformed bytes ---------------------------------------------------------------------------------
 
-#: Changes bytes of real artifacts and hands them to the compiler, in one process.
+#: Changes bytes of real artifacts and passes them to the compiler, in one process.
 FUZZ_BYTES = """
 import json, random, sys
 import jax, jax.numpy as jnp, numpy as np

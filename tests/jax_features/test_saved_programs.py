@@ -140,7 +140,7 @@ def test_a_full_disk_leaves_a_damaged_entry_as_it_was(cached, tmp_path: Path):
 def test_a_folder_that_takes_no_files_is_reported(run_python, tmp_path: Path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(body=DOUBLE))
-    done = run_python(script, "/proc/self/fdinfo")  # nobody can write there, not even root
+    done = run_python(script, "/proc/self/fdinfo")  # not even root can write there
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["compiles"] == 1

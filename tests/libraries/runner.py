@@ -107,7 +107,7 @@ def _runs(file: File, platform: str, timeout: float) -> dict[str, Run]:
                     runs[event["name"]] = _run(event, results)
             if begun and begun not in runs:
                 runs[begun] = Run(0.0, why, {})
-            if len(runs) == before:  # it did not get so far as to begin a program
+            if len(runs) == before:  # it ended before it began a program
                 missing = [p.name for p in file.programs if p.name not in runs]
                 runs |= {name: Run(0.0, why, {}) for name in missing}
     return runs

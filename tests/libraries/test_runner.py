@@ -1,4 +1,4 @@
-"""The runner finds what goes wrong in a program: here in programs that need nothing but JAX."""
+"""The runner finds what goes wrong in a program: here in programs that need only JAX."""
 
 from __future__ import annotations
 

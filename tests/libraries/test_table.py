@@ -1,4 +1,4 @@
-"""The list of programs is kept honest where the libraries are not installed."""
+"""Checks of the list of programs that do not need the libraries."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def _in_two(batches):
 
 
 def test_one_collective_for_each_update_not_for_each_micro_batch(replicas):
-    """In a scan over micro-batches all collectives stand in the branch that updates."""
+    """In a scan over micro-batches all collectives are in the branch that updates."""
     wrapped = ipu.optim.cross_replica_gradient_accumulation(optax.adam(1e-2), 8)
 
     def epoch(params, state, x, y):
@@ -225,7 +225,7 @@ def test_one_collective_for_each_update_not_for_each_micro_batch(replicas):
     lowered = run.lower(params, wrapped.init(params), x, y)
     text = lowered.as_text()
     assert _depths(text, "stablehlo.all_reduce", "stablehlo.case") == [1] * len(params)
-    # The same with the reduction outside has it in every turn.
+    # With the reduction outside, every iteration has it.
     outside = ipu.optim.cross_replica(ipu.optim.gradient_accumulation(optax.adam(1e-2), 8))
 
     def every_turn(params, state, x, y):

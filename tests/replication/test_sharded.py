@@ -17,7 +17,7 @@ from tests.cases.sharded_ops import ROWS, OpGroup, jitted, name_of, on_one_devic
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_results_are_those_of_the_cpu_backend(case: ShardedCase):
-    """Values, and how they are sharded: JAX's own choice may differ where none was asked for."""
+    """Values and shardings; where no sharding was requested, JAX's own choice may differ."""
     ours, theirs = (
         jax.tree.leaves(program.f(*program.args))
         for program in (case.program(jax.devices(platform)) for platform in ("ipu", "cpu"))
@@ -43,7 +43,7 @@ def test_single_ops(group: OpGroup, shape: Any, specs: Any):
 
 
 @pytest.mark.parametrize("number", [3, 4, 5])
-def test_padding_counts_for_nothing_and_raises_nothing(number: int):
+def test_padding_does_not_count_and_raises_nothing(number: int):
     """Zeros in place of the padding would divide by zero; its values would be in the sums."""
     mesh = Mesh(np.array(jax.devices("ipu")[:number]), ("a",))
     x = np.arange(1, 8, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Python that programs over several devices call: once for what all have, else on each device."""
+"""Callbacks of programs over several devices: once for replicated values, else on each device."""
 
 from __future__ import annotations
 

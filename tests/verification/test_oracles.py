@@ -1,4 +1,4 @@
-"""Oracles live in processes that may die; arrays of every dtype come back from them as they are."""
+"""Oracles run in processes that may die; arrays of every dtype return from them unchanged."""
 
 from __future__ import annotations
 

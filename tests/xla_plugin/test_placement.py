@@ -1,4 +1,4 @@
-"""Memory kinds and layouts: what an IPU has works, everything else is an error that says so."""
+"""Memory kinds and layouts: those of IPUs work, all others are clear errors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_other_layouts_are_refused(x: jax.Array, device: jax.Device, layout: Lay
         "result": lambda: jax.jit(lambda a: a + 1, out_shardings=given)(x),
         "argument": lambda: jax.jit(lambda a: a + 1, in_shardings=given)(X),
     }
-    if layout is TRANSPOSED:  # JAX does not tell of tiles in a constraint
+    if layout is TRANSPOSED:  # JAX does not pass on the tiles of a constraint
         f = jax.jit(lambda a: with_layout_constraint(a * 2, layout) + 1)
         refusals["constraint"] = lambda: f(x)
     for name, refused in refusals.items():

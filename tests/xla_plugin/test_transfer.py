@@ -77,7 +77,7 @@ def test_the_host_array_lives_as_long_as_the_device_array(device, aligned):
     np.testing.assert_array_equal(array, np.arange(4096))
     del array
     gc.collect()
-    jax.device_put(np.zeros(1), device)  # jaxlib lets Python objects go at its next entry
+    jax.device_put(np.zeros(1), device)  # jaxlib releases Python objects at its next entry
     gc.collect()
     assert owner() is None
 

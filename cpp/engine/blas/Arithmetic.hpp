@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/ElementType.hpp"
 
@@ -55,26 +56,9 @@ constexpr std::int64_t wordsOf(std::int64_t count) {
 
 /// Whether an element as it lies in memory is a sum of this arithmetic.
 template <class M>
-constexpr bool isSum(ElementType type);
-template <>
-constexpr bool isSum<Floats>(ElementType type) {
-  return type == ElementType::kFloat;
-}
-template <>
-constexpr bool isSum<Doubles>(ElementType type) {
-  return type == ElementType::kDouble;
-}
-template <>
-constexpr bool isSum<Ints>(ElementType type) {
-  return type == ElementType::kInt32 || type == ElementType::kUInt32;
-}
-template <>
-constexpr bool isSum<LongInts>(ElementType type) {
-  return type == ElementType::kInt64 || type == ElementType::kUInt64;
-}
-template <>
-constexpr bool isSum<ShortPairs>(ElementType type) {
-  return isSum<Ints>(type);
+constexpr bool isSum(ElementType type) {
+  using Sum = Word<typename M::Sums>;
+  return isInteger(type) == std::is_integral_v<Sum> && sizeOf(type) == sizeof(Sum);
 }
 
 /// Whether an element as it lies in memory is a word: then operands need no packing.

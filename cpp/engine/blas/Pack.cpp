@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/Half.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/Rows.hpp"

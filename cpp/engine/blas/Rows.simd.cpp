@@ -89,26 +89,8 @@ const IntegerRows& rows() {
 }  // namespace
 
 const IntegerRows& integerRows(ElementType type) {
-  switch (type) {
-    case ElementType::kInt8:
-      return rows<std::int8_t>();
-    case ElementType::kUInt8:
-      return rows<std::uint8_t>();
-    case ElementType::kInt16:
-      return rows<std::int16_t>();
-    case ElementType::kUInt16:
-      return rows<std::uint16_t>();
-    case ElementType::kInt32:
-      return rows<std::int32_t>();
-    case ElementType::kUInt32:
-      return rows<std::uint32_t>();
-    case ElementType::kInt64:
-      return rows<std::int64_t>();
-    case ElementType::kUInt64:
-      return rows<std::uint64_t>();
-    default:
-      return rows<Bool>();
-  }
+  if (type == ElementType::kBool) return rows<Bool>();
+  return withInteger(type, []<class T>(T) -> const IntegerRows& { return rows<T>(); });
 }
 
 }  // namespace ipujax::engine::blas::IPUJAX_ISA_NAMESPACE

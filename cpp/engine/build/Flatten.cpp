@@ -32,7 +32,9 @@ class Flattener {
     for (const auto& [storage, position] : leaves_at_) {
       for (const auto& access : draft_.accesses[storage]) {
         if (access.kind != AccessKind::kRead && access.position >= position)
-          throw poplar_error("[Copy] a result is written after it was streamed out");
+          throw poplar_error(
+              "[Copy] needs a result that is final; got one that is written after it was streamed "
+              "out. Stream it out last.");
       }
     }
   }
@@ -63,7 +65,10 @@ class Flattener {
   /// Tokens are parameters and results of JAX, but hold nothing and have no stream.
   static std::int32_t nextSlot(const std::vector<TensorSpec>& specs, std::size_t& next) {
     while (next < specs.size() && specs[next].dtype == "token") ++next;
-    if (next >= specs.size()) throw poplar_error("[buildImage] more streams than arguments");
+    if (next >= specs.size())
+      throw poplar_error(
+          "[buildImage] needs an argument or result for each stream; got more streams. Describe "
+          "each of them in the signature.");
     return static_cast<std::int32_t>(next++);
   }
 
@@ -296,9 +301,13 @@ class Flattener {
 
   void addCall(const ProgramNode& node, std::uint32_t parent, Span& span) {
     if (node.ids[0] >= graph_.functions.size())
-      throw poplar_error("[Call] needs a function of this graph");
+      throw poplar_error(
+          "[Call] needs a function of this graph; got another. Make it with this graph's "
+          "addFunction.");
     if (++depth_ > kMaxCallDepth)
-      throw graph_recursion_error("[Call] functions must not call themselves");
+      throw graph_recursion_error(
+          "[Call] needs functions that do not call themselves; got a recursion. Use a Repeat "
+          "program.");
     addInto(*graph_.functions[node.ids[0]], parent, span, false);
     --depth_;
   }
@@ -350,7 +359,10 @@ class Flattener {
 
   void addPredicate(const ProgramNode& node, std::uint32_t index, Span& span) {
     const View& view = *node.view;
-    if (!view.isStrided()) throw poplar_error("[Program] needs a predicate in one variable");
+    if (!view.isStrided())
+      throw poplar_error(
+          "[Program] needs a predicate in one variable; got a view of several. Copy it to a "
+          "variable first.");
     draft_.image.nodes[index].predicate = operand(view, Access::kRead);
     const std::uint32_t position = now();
     draft_.occurrences.push_back({-1});

@@ -45,6 +45,12 @@ void put(const fs::path& path, const F& write) {
 
 }  // namespace
 
+void writeFile(const fs::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  if (!out) throw file_load_error("[codelets] could not write " + path.string() + ".");
+}
+
 std::optional<CodeletStore> CodeletStore::open() {
   const char* given = std::getenv(kVariable);
   if (!given || !*given) return std::nullopt;
@@ -74,11 +80,7 @@ void CodeletStore::add(const std::string& text, const fs::path& library) const {
   put(name.string() + ".so", [&](const fs::path& to) {
     fs::copy_file(library, to, fs::copy_options::overwrite_existing);
   });
-  put(name.string() + ".txt", [&](const fs::path& to) {
-    std::ofstream out(to, std::ios::binary);
-    out << text;
-    if (!out) throw file_load_error("[codelets] could not write " + to.string() + ".");
-  });
+  put(name.string() + ".txt", [&](const fs::path& to) { writeFile(to, text); });
 }
 
 }  // namespace ipujax::engine

@@ -5,6 +5,9 @@
 
 namespace ipujax::engine {
 
+/// Throws file_load_error.
+void writeFile(const std::filesystem::path& path, const std::string& text);
+
 /// The folder that IPUJAX_TRUST_NATIVE_CODE names: codelets that processes of this user compiled,
 /// kept for those that load executables with the same codelets. What runs is what lies there, never
 /// what an executable brings: that only says which one (docs/decisions/0019).

@@ -48,17 +48,11 @@ std::string readFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     throw file_load_error("[Graph::addCodelets] needs a file that can be read; got " +
-                          path.string() + ".");
+                          path.string() + ". Check the path.");
   }
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
-}
-
-void writeFile(const fs::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  if (!out) throw file_load_error("[codelets] could not write " + path.string() + ".");
 }
 
 /// Where <poplar/Vertex.hpp> is: beside this library once installed, else in the source tree.
@@ -74,7 +68,8 @@ std::string includeFolder() {
   }
   throw link_error(
       "[codelets] needs the header poplar/VertexTable.hpp; found it neither beside the library nor "
-      "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/.");
+      "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/ "
+      "and engine/codelets/VertexAbi.hpp.");
 }
 
 using Arguments = std::vector<std::string>;
@@ -222,7 +217,8 @@ const IpujaxCodelet& CodeletLibrary::codelet(const std::string& type) const {
   for (unsigned i = 0; i < count_; ++i) {
     if (type == codelets_[i].name) return codelets_[i];
   }
-  throw unknown_vertex_type("[codelets] has no vertex type " + type + ".");
+  throw unknown_vertex_type("[codelets] needs a vertex type that addCodelets added; got " + type +
+                            ". Add its codelet first.");
 }
 
 namespace {

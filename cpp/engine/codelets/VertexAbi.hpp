@@ -4,7 +4,7 @@
 /// What a compiled library of codelets tells the model: plain structures, the same on both sides.
 extern "C" {
 
-/// The workers of a tile: each calls compute() of a MultiVertex.
+/// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;
 
 enum IpujaxFieldKind : std::uint32_t {

@@ -211,7 +211,7 @@ class VertexKernel final : public Kernel {
       if (v.codelet->compute(place, worker) == 0) {
         throw application_runtime_error(
             "[Execute] needs codelets whose compute() returns true; a " +
-            std::string(v.codelet->name) + " returned false.");
+            std::string(v.codelet->name) + " returned false. Return true at its end.");
       }
     }
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <map>
 
 #include "engine/Errors.hpp"
@@ -75,9 +74,7 @@ class Lowering {
   }
 
   std::vector<ProgramNodePtr> finish() {
-    auto node = std::make_shared<ProgramNode>();
-    node->kind = ProgramKind::kStep;
-    node->debug = debug_;
+    const auto node = makeNode(ProgramKind::kStep, debug_);
     node->step.kernel = "engine.vertices";
     node->step.operands = operands();
     std::string names;
@@ -97,15 +94,14 @@ class Lowering {
  private:
   struct Operand {
     std::int64_t index = 0;
-    bool read = false;
-    std::uint64_t written = 0;
+    bool written = false;
   };
 
   [[noreturn]] void refuse(const VertexRecord& vertex, const IpujaxField& field,
                            const std::string& needs, const std::string& got) const {
     throw graph_connection_error("[Execute] needs " + needs + " for field '" + field.name +
                                  "' of a " + vertex.type + " in '" + debug_.getPathName() +
-                                 "'; got " + got + ".");
+                                 "'; got " + got + ". Connect another tensor.");
   }
 
   std::int64_t typeIndex(const std::string& type) {
@@ -199,28 +195,20 @@ class Lowering {
       begin = 0;
     }
     Operand& operand = operandOf(variable);
-    if (field.direction != kIpujaxOut) operand.read = true;
-    if (field.direction != kIpujaxIn) operand.written += tensor.numElements();
+    if (field.direction != kIpujaxIn) operand.written = true;
     integers_.insert(integers_.end(), {operand.index, begin});
   }
 
   /// Bytes that cross the exchange because the elements are not on the vertex's tile.
   double moved(std::uint32_t variable, std::int64_t begin, std::size_t length,
                const IpujaxField& field, unsigned tile) const {
-    const TileMap& map = *graph_.variables[variable].map;
-    const auto end = static_cast<std::uint64_t>(begin) + length;
+    const auto from = static_cast<std::uint64_t>(begin);
     const double directions = field.direction == kIpujaxInOut ? 2 : 1;
-    auto region =
-        std::upper_bound(map.regions.begin(), map.regions.end(), static_cast<std::uint64_t>(begin),
-                         [](std::uint64_t b, const TileMap::Region& r) { return b < r.begin; });
-    if (region != map.regions.begin()) --region;
     double elements = 0;
-    for (; region != map.regions.end() && region->begin < end; ++region) {
-      const auto next = region + 1 == map.regions.end() ? map.elements : (region + 1)->begin;
-      const auto from = std::max<std::uint64_t>(region->begin, static_cast<std::uint64_t>(begin));
-      if (region->tile != tile && region->tile != TileMap::kUnmapped)
-        elements += static_cast<double>(std::min(next, end) - from);
-    }
+    graph_.variables[variable].map->forEachPart(
+        from, from + length, [&](std::uint32_t on, std::uint64_t at, std::uint64_t to) {
+          if (on != tile && on != TileMap::kUnmapped) elements += static_cast<double>(to - at);
+        });
     return elements * field.element_bytes * directions;
   }
 
@@ -251,7 +239,7 @@ class Lowering {
       const Variable& variable = graph_.variables[id];
       const Operand& operand = operand_of_.at(id);
       // A vertex need not write all of an output, so what is written is kept before as well.
-      const Access access = operand.written == 0 ? Access::kRead : Access::kReadWrite;
+      const Access access = operand.written ? Access::kReadWrite : Access::kRead;
       result.push_back({share(wholeVariable(id, variable.type, {variable.elements})), access});
     }
     return result;
@@ -308,17 +296,14 @@ class Lowering {
 }  // namespace
 
 std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode& execute) {
-  std::vector<ProgramNodePtr> nodes;
-  if (!graph.vertices) {
-    if (execute.ids.empty()) return nodes;
-    throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
-  }
-  const VertexStore& store = *graph.vertices;
   std::map<std::size_t, Lowering> by_file;
   DebugContext debug = execute.debug;
   for (const auto id : execute.ids) {
-    if (id >= store.compute_sets.size())
-      throw graph_connection_error("[Execute] needs a compute set of this graph; got another.");
+    if (!graph.vertices || id >= graph.vertices->compute_sets.size())
+      throw graph_connection_error(
+          "[Execute] needs a compute set of this graph; got another. Make it with this graph's "
+          "addComputeSet.");
+    const VertexStore& store = *graph.vertices;
     const auto& set = store.compute_sets[id];
     if (debug.getPathName().empty()) debug = set.debug;
     for (const auto v : set.vertices) {
@@ -326,6 +311,7 @@ std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode
       by_file.try_emplace(vertex.file, graph, debug, vertex.file).first->second.add(vertex);
     }
   }
+  std::vector<ProgramNodePtr> nodes;
   for (auto& [file, lowering] : by_file) {
     for (auto& node : lowering.finish()) nodes.push_back(std::move(node));
   }

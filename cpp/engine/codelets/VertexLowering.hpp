@@ -1,6 +1,4 @@
 #pragma once
-#include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "engine/graph/ProgramNode.hpp"

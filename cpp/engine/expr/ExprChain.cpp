@@ -10,16 +10,18 @@ using simd::Link;
 using simd::LinkForms;
 using simd::Source;
 
-constexpr std::size_t kMostDrafts = 48;  ///< keeps a chain's table of memory below 256
+constexpr std::size_t kMostChained = 48;  ///< keeps a chain's table of memory below 256
 
 thread_local int scopes_without_chains = 0;
 
-bool isSelect(const Draft& d) { return d.op == Op::kSelect; }
+bool isSelect(const VirtualStep& d) { return d.op == Op::kSelect; }
 /// float and half values are held as float: rounding is all that a cast between them does.
-bool isRounding(const Draft& d) { return d.op == Op::kBitcast && d.step.kind == Kind::kMapRounded; }
+bool isRounding(const VirtualStep& d) {
+  return d.op == Op::kBitcast && d.step.kind == Kind::kMapRounded;
+}
 
-/// True where links can do what the draft's step does.
-bool isChainable(const Draft& d) {
+/// True where links can do what the step does.
+bool isChainable(const VirtualStep& d) {
   switch (d.step.kind) {
     case Kind::kLoadHalf:
     case Kind::kStoreHalf:
@@ -41,20 +43,16 @@ bool isChainable(const Draft& d) {
   return forms.first.has_value();
 }
 
-/// Writes the links of one run of drafts; lives for one run.
+/// Writes the links of one run of steps; lives for one run.
 class Linker {
  public:
-  Linker(const std::vector<Draft>& drafts, const std::vector<ValueTraits>& values,
-         const std::vector<std::ptrdiff_t>& last_use, ChainDraft& chain,
+  Linker(const std::vector<VirtualStep>& steps, const std::vector<ValueTraits>& values,
+         const std::vector<std::ptrdiff_t>& last_use, VirtualChain& chain,
          std::vector<bool>& in_memory)
-      : drafts_(drafts),
-        values_(values),
-        last_use_(last_use),
-        chain_(chain),
-        in_memory_(in_memory) {}
+      : steps_(steps), values_(values), last_use_(last_use), chain_(chain), in_memory_(in_memory) {}
 
   void run() {
-    for (at_ = chain_.begin; at_ < chain_.end; ++at_) link(drafts_[at_]);
+    for (at_ = chain_.begin; at_ < chain_.end; ++at_) link(steps_[at_]);
   }
 
  private:
@@ -62,19 +60,19 @@ class Linker {
   bool isAvailable(std::int32_t v) const {
     return values_[index(v)].scalar || in_memory_[index(v)];
   }
-  /// The value is read by a draft after this one.
+  /// The value is read by a step after this one.
   bool isNeededLater(std::int32_t v) const {
     return last_use_[index(v)] > static_cast<std::ptrdiff_t>(at_);
   }
 
-  std::uint8_t memory(const ChainDraft::Memory& m) {
+  std::uint8_t memory(const VirtualChain::Memory& m) {
     auto& table = chain_.memory;
     auto found = std::find(table.begin(), table.end(), m);
     if (found == table.end()) found = table.insert(found, m);
     return static_cast<std::uint8_t>(found - table.begin());
   }
   std::uint8_t memoryOf(std::int32_t v) {
-    ChainDraft::Memory m;
+    VirtualChain::Memory m;
     m.value = v;
     m.bytes = static_cast<std::uint8_t>(isMask(v) ? 1 : 4);
     return memory(m);
@@ -93,7 +91,7 @@ class Linker {
     in_memory_[index(v)] = true;
   }
 
-  /// The accumulator is about to change: saves its value if a later draft, or another operand of
+  /// The accumulator is about to change: saves its value if a later step, or another operand of
   /// this one (`also`), wants it.
   void preserve(bool also) {
     const std::int32_t v = acc_;
@@ -107,7 +105,7 @@ class Linker {
     }
   }
   bool isWanted(std::int32_t v) const {
-    const auto& args = drafts_[at_].args;
+    const auto& args = steps_[at_].args;
     return isNeededLater(v) || std::find(args, args + 3, v) != args + 3;
   }
 
@@ -128,7 +126,7 @@ class Linker {
   }
 
   /// Which of two operands goes to the accumulator.
-  bool secondFirst(const Draft& d, const LinkForms& forms) const {
+  bool secondFirst(const VirtualStep& d, const LinkForms& forms) const {
     if (!forms.second) return false;
     if (d.args[0] == acc_) return false;
     if (d.args[1] == acc_) return true;
@@ -137,10 +135,10 @@ class Linker {
     return values_[index(d.args[0])].scalar;
   }
 
-  void link(const Draft& d) {
+  void link(const VirtualStep& d) {
     if (d.step.kind == Kind::kLoadHalf) {
       preserve(false);
-      ChainDraft::Memory m;
+      VirtualChain::Memory m;
       m.place = d.step.args[0];
       m.bytes = 2;
       add(Link::kLoadHalf, {Source::kMemory, memory(m)});
@@ -148,7 +146,7 @@ class Linker {
     }
     if (d.step.kind == Kind::kStoreHalf) {
       bring(d.args[0]);
-      ChainDraft::Memory m;
+      VirtualChain::Memory m;
       m.output = d.output;
       m.bytes = 2;
       return add(Link::kStoreHalf, {Source::kMemory, memory(m)});
@@ -163,7 +161,7 @@ class Linker {
     finish(d);
   }
 
-  void linkOperation(const Draft& d) {
+  void linkOperation(const VirtualStep& d) {
     if (isRounding(d)) {
       bring(d.args[0]);
       return preserve(false);
@@ -195,7 +193,7 @@ class Linker {
     return link == Link::kMaximum ? Link::kMaximumOfNumber : Link::kMinimumOfNumber;
   }
 
-  void linkClamp(const Draft& d) {
+  void linkClamp(const VirtualStep& d) {
     const bool is_float = simd::blockType(d.operand) == ElementType::kFloat;
     const bool is_signed = d.operand == ElementType::kInt32;
     const Link most = is_float    ? Link::kMaximum
@@ -210,7 +208,7 @@ class Linker {
     add(special(least, d.args[2]), operand(d.args[2]));
   }
 
-  void linkSelect(const Draft& d) {
+  void linkSelect(const VirtualStep& d) {
     const auto [if_true, if_false, predicate] = d.args;
     if (acc_ == if_true || (acc_ != predicate && acc_ != if_false && kept_ == if_true)) {
       bring(if_true);
@@ -226,17 +224,17 @@ class Linker {
     add(Link::kSelect, operand(if_true), operand(if_false));
   }
 
-  /// The accumulator holds the draft's result.
-  void finish(const Draft& d) {
+  /// The accumulator holds the step's result.
+  void finish(const VirtualStep& d) {
     acc_ = d.out;
     const bool leaves = last_use_[index(d.out)] >= static_cast<std::ptrdiff_t>(chain_.end);
     if (leaves || values_[index(d.out)].direct) store(d.out);
   }
 
-  const std::vector<Draft>& drafts_;
+  const std::vector<VirtualStep>& steps_;
   const std::vector<ValueTraits>& values_;
   const std::vector<std::ptrdiff_t>& last_use_;
-  ChainDraft& chain_;
+  VirtualChain& chain_;
   std::vector<bool>& in_memory_;
   std::size_t at_ = 0;
   std::int32_t acc_ = -1;
@@ -247,59 +245,59 @@ class Linker {
 WithoutChains::WithoutChains() { ++scopes_without_chains; }
 WithoutChains::~WithoutChains() { --scopes_without_chains; }
 
-void orderForChains(std::vector<Draft>& drafts, std::size_t num_values) {
+void orderForChains(std::vector<VirtualStep>& steps, std::size_t num_values) {
   std::vector<std::vector<std::size_t>> users(num_values);
-  std::vector<int> waiting(drafts.size(), 0);
+  std::vector<int> waiting(steps.size(), 0);
   std::vector<bool> made(num_values, false);
-  for (const auto& d : drafts)
+  for (const auto& d : steps)
     if (d.out >= 0) made[static_cast<std::size_t>(d.out)] = true;
-  for (std::size_t k = 0; k < drafts.size(); ++k) {
-    for (auto v : drafts[k].args) {
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    for (auto v : steps[k].args) {
       if (v < 0 || !made[static_cast<std::size_t>(v)]) continue;
       users[static_cast<std::size_t>(v)].push_back(k);
       ++waiting[k];
     }
   }
-  std::vector<bool> done(drafts.size(), false);
-  std::vector<Draft> ordered;
-  ordered.reserve(drafts.size());
-  for (std::size_t first = 0; first < drafts.size(); ++first) {
+  std::vector<bool> done(steps.size(), false);
+  std::vector<VirtualStep> ordered;
+  ordered.reserve(steps.size());
+  for (std::size_t first = 0; first < steps.size(); ++first) {
     std::size_t k = first;
-    while (k < drafts.size() && !done[k]) {
+    while (k < steps.size() && !done[k]) {
       done[k] = true;
-      ordered.push_back(drafts[k]);
-      std::size_t next = drafts.size();
-      if (drafts[k].out >= 0) {
-        for (std::size_t u : users[static_cast<std::size_t>(drafts[k].out)])
-          if (--waiting[u] == 0 && next == drafts.size()) next = u;
-        if (next < drafts.size() && !(isChainable(drafts[k]) && isChainable(drafts[next])))
-          next = drafts.size();
+      ordered.push_back(steps[k]);
+      std::size_t next = steps.size();
+      if (steps[k].out >= 0) {
+        for (std::size_t u : users[static_cast<std::size_t>(steps[k].out)])
+          if (--waiting[u] == 0 && next == steps.size()) next = u;
+        if (next < steps.size() && !(isChainable(steps[k]) && isChainable(steps[next])))
+          next = steps.size();
       }
       k = next;
     }
   }
-  drafts = std::move(ordered);
+  steps = std::move(ordered);
 }
 
-std::vector<ChainDraft> findChains(const std::vector<Draft>& drafts,
-                                   const std::vector<ValueTraits>& values,
-                                   std::vector<bool>& stays) {
+std::vector<VirtualChain> findChains(const std::vector<VirtualStep>& steps,
+                                     const std::vector<ValueTraits>& values,
+                                     std::vector<bool>& stays) {
   std::vector<std::ptrdiff_t> last_use(values.size(), -1);
   std::vector<bool> in_memory(values.size(), true);
-  for (std::size_t k = 0; k < drafts.size(); ++k)
-    for (auto v : drafts[k].args)
+  for (std::size_t k = 0; k < steps.size(); ++k)
+    for (auto v : steps[k].args)
       if (v >= 0) last_use[static_cast<std::size_t>(v)] = static_cast<std::ptrdiff_t>(k);
-  std::vector<ChainDraft> chains;
-  for (std::size_t begin = 0; begin < drafts.size() && scopes_without_chains == 0;) {
+  std::vector<VirtualChain> chains;
+  for (std::size_t begin = 0; begin < steps.size() && scopes_without_chains == 0;) {
     std::size_t end = begin;
-    while (end < drafts.size() && end - begin < kMostDrafts && isChainable(drafts[end])) ++end;
+    while (end < steps.size() && end - begin < kMostChained && isChainable(steps[end])) ++end;
     if (end - begin >= 2) {
-      ChainDraft chain;
+      VirtualChain chain;
       chain.begin = begin;
       chain.end = end;
       for (std::size_t k = begin; k < end; ++k)
-        if (drafts[k].out >= 0) in_memory[static_cast<std::size_t>(drafts[k].out)] = false;
-      Linker(drafts, values, last_use, chain, in_memory).run();
+        if (steps[k].out >= 0) in_memory[static_cast<std::size_t>(steps[k].out)] = false;
+      Linker(steps, values, last_use, chain, in_memory).run();
       chains.push_back(std::move(chain));
     }
     begin = std::max(end, begin + 1);

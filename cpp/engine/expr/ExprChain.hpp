@@ -5,12 +5,12 @@
 
 #include "engine/expr/ExprPlan.hpp"
 
-/// Which drafts of a plan run as chains (engine/simd/Chain.hpp), and with which links. Internal to
+/// Which steps of a plan run as chains (engine/simd/Chain.hpp), and with which links. Internal to
 /// engine/expr.
 namespace ipujax::engine::expr {
 
 /// A step before places are known; operands and result are value numbers.
-struct Draft {
+struct VirtualStep {
   Step step;
   Op op = Op::kCount;  ///< what step.fn does; kCount where it is no operation of values
   ElementType operand = ElementType::kFloat;
@@ -28,8 +28,8 @@ struct ValueTraits {
   std::optional<std::uint64_t> constant;  ///< bits
 };
 
-/// Drafts [begin, end) as one chain. Operands of links are numbers in `memory`.
-struct ChainDraft {
+/// Steps [begin, end) as one chain. Operands of links are numbers in `memory`.
+struct VirtualChain {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<simd::ChainLink> links;
@@ -52,12 +52,12 @@ class WithoutChains {
   WithoutChains(const WithoutChains&) = delete;
 };
 
-/// Reorders independent drafts so that a result is used by the next one where possible.
-void orderForChains(std::vector<Draft>& drafts, std::size_t num_values);
+/// Reorders independent steps so that a result is used by the next one where possible.
+void orderForChains(std::vector<VirtualStep>& steps, std::size_t num_values);
 
 /// Finds the chains. `stays[v]` becomes true for values that live in registers only.
-std::vector<ChainDraft> findChains(const std::vector<Draft>& drafts,
-                                   const std::vector<ValueTraits>& values,
-                                   std::vector<bool>& stays);
+std::vector<VirtualChain> findChains(const std::vector<VirtualStep>& steps,
+                                     const std::vector<ValueTraits>& values,
+                                     std::vector<bool>& stays);
 
 }  // namespace ipujax::engine::expr

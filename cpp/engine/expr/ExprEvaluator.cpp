@@ -3,6 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "engine/Half.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/expr/ExprPlan.hpp"
 #include "engine/expr/ExprProgram.hpp"
@@ -23,11 +24,11 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
       break;
     case Kind::kLoadHalf:
       simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(at(s.args[0])),
-                        reinterpret_cast<float*>(out), n);
+                  reinterpret_cast<float*>(out), n);
       break;
     case Kind::kStoreHalf:
       simd::floatToHalf(reinterpret_cast<const float*>(at(s.args[0])),
-                        reinterpret_cast<std::uint16_t*>(out), n);
+                  reinterpret_cast<std::uint16_t*>(out), n);
       break;
     case Kind::kCopy:
       if (at(s.args[0]) != out)
@@ -74,8 +75,8 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
   }
 }
 
-struct ExprEvaluator::Impl : Plan {
-  explicit Impl(Plan plan) : Plan(std::move(plan)) {}
+struct ExprEvaluator::Impl : ExprPlan {
+  explicit Impl(ExprPlan plan) : ExprPlan(std::move(plan)) {}
 
   void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
     for (const auto& s : steps) {

@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/Half.hpp"
 #include "engine/expr/ExprChain.hpp"
 #include "engine/expr/ExprRotations.hpp"
-#include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::expr {
 
@@ -28,7 +28,7 @@ class Planner {
     for (std::size_t i = 0; i < num_inputs_ && i < uniform.size(); ++i) is_uniform_[i] = uniform[i];
   }
 
-  void plan(Plan& plan) {
+  void plan(ExprPlan& plan) {
     plan.num_inputs = num_inputs_;
     plan.num_outputs = program_.numOutputs();
     base_ = plan.scratchBase();
@@ -47,9 +47,9 @@ class Planner {
       if (program_.inputTypes()[i] != ElementType::kHalf) placed_[i] = true;
     }
     for (auto t : program_.outputTypes()) plan.output_step.push_back(sizeOf(t));
-    for (std::size_t k = 0; k < program_.instructions().size(); ++k) draftInstruction(k);
-    orderForChains(drafts_, num_values_);
-    draftOutputs();
+    for (std::size_t k = 0; k < program_.instructions().size(); ++k) addInstruction(k);
+    orderForChains(steps_, num_values_);
+    addOutputs();
     allocate(plan);
     plan.uniform_steps = std::move(uniform_steps_);
     plan.num_slots = num_slots_;
@@ -74,11 +74,11 @@ class Planner {
         uniform_steps_.push_back(s);
         place_[index(v)] = s.out;
       } else {
-        Draft d;
+        VirtualStep d;
         d.step.kind = Kind::kLoadHalf;
         d.step.args[0] = place_[index(v)];
         d.out = v;
-        drafts_.push_back(d);
+        steps_.push_back(d);
         raw_[index(v)] = false;
       }
       placed_[index(v)] = true;
@@ -92,11 +92,11 @@ class Planner {
     return p;
   }
 
-  void draftInstruction(std::size_t k) {
+  void addInstruction(std::size_t k) {
     const Instruction& i = program_.instructions()[k];
     const std::int32_t v = numbered(k);
     if (i.op == Op::kConstant) return setConstant(v, i);
-    if (i.op == Op::kRandomBits) return draftRandom(v, i);
+    if (i.op == Op::kRandomBits) return addRandom(v, i);
     if (isAnotherName(i)) {
       const std::int32_t from = use(i.args[0]);
       source_[index(v)] = from;
@@ -104,7 +104,7 @@ class Planner {
       is_constant_[index(v)] = is_constant_[index(from)];
       return;
     }
-    Draft d;
+    VirtualStep d;
     if (isRawHalfBitcast(i)) {
       d.args[0] = i.args[0];
     } else {
@@ -116,12 +116,12 @@ class Planner {
     commit(d, v);
   }
 
-  void draftRandom(std::int32_t v, const Instruction& i) {
-    Draft d;
+  void addRandom(std::int32_t v, const Instruction& i) {
+    VirtualStep d;
     d.step.kind = Kind::kRandom;
     d.step.immediate = i.immediate;
     d.out = v;
-    drafts_.push_back(d);
+    steps_.push_back(d);
     placed_[index(v)] = true;
   }
 
@@ -140,7 +140,7 @@ class Planner {
            !is_uniform_[index(i.args[0])];
   }
 
-  void chooseStep(const Instruction& i, Draft& d) {
+  void chooseStep(const Instruction& i, VirtualStep& d) {
     const ElementType from = typeOf(i.args[0]);
     Op op = i.op;
     d.op = op;
@@ -179,8 +179,8 @@ class Planner {
   void setConstant(std::int32_t v, const Instruction& i) {
     std::uint64_t bits = static_cast<std::uint64_t>(i.immediate);
     if (i.type == ElementType::kHalf)
-      bits = __builtin_bit_cast(std::uint32_t,
-                                simd::halfToFloat(static_cast<std::uint16_t>(i.immediate)));
+      bits =
+          __builtin_bit_cast(std::uint32_t, halfToFloat(static_cast<std::uint16_t>(i.immediate)));
     constants_[index(v)] = bits;
     is_constant_[index(v)] = true;
     place_[index(v)] = {constant_base_, static_cast<std::uint32_t>(index(v) * 8)};
@@ -188,7 +188,7 @@ class Planner {
   }
 
   /// A step of constants is done now, one of uniform values once per call, others per block.
-  void commit(Draft& d, std::int32_t v) {
+  void commit(VirtualStep& d, std::int32_t v) {
     bool constant = true;
     bool uniform = true;
     for (auto a : d.args) {
@@ -197,7 +197,7 @@ class Planner {
       uniform = uniform && isScalar(a);
     }
     if (!uniform) {
-      drafts_.push_back(d);
+      steps_.push_back(d);
       placed_[index(v)] = true;
       return;
     }
@@ -220,14 +220,14 @@ class Planner {
     placed_[index(v)] = true;
   }
 
-  void draftOutputs() {
+  void addOutputs() {
     const auto& outputs = program_.outputs();
     const bool many = outputs.size() > 1;
-    std::vector<Draft> stores;
+    std::vector<VirtualStep> stores;
     for (std::size_t j = 0; j < outputs.size(); ++j) {
       const std::int32_t v = source_[index(outputs[j])];
       const ElementType type = typeOf(outputs[j]);
-      Draft d;
+      VirtualStep d;
       d.output = static_cast<std::int32_t>(j);
       d.step.bytes = static_cast<std::uint8_t>(sizeOf(type));
       const bool half = type == ElementType::kHalf;
@@ -247,11 +247,11 @@ class Planner {
       }
       stores.push_back(d);
     }
-    first_store_ = drafts_.size();
-    drafts_.insert(drafts_.end(), stores.begin(), stores.end());
+    first_store_ = steps_.size();
+    steps_.insert(steps_.end(), stores.begin(), stores.end());
   }
 
-  std::int32_t newValue(ElementType) {
+  std::int32_t newValue() {
     num_values_ += 1;
     place_.emplace_back();
     placed_.push_back(true);
@@ -265,19 +265,19 @@ class Planner {
   std::int32_t copiedInput(std::int32_t v, ElementType type) {
     if (index(v) < copied_.size() && copied_[index(v)] >= 0) return copied_[index(v)];
     copied_.resize(num_inputs_, -1);
-    Draft d;
+    VirtualStep d;
     d.step.kind = Kind::kCopy;
     d.step.bytes = static_cast<std::uint8_t>(sizeOf(type));
     d.step.args[0] = {static_cast<std::uint32_t>(v), 0};
-    d.out = copied_[index(v)] = newValue(type);
-    drafts_.push_back(d);
+    d.out = copied_[index(v)] = newValue();
+    steps_.push_back(d);
     return d.out;
   }
 
   /// A uniform value in storage form: a half as its two bytes.
   std::int32_t uniformOutput(std::int32_t v, ElementType type, bool input) {
     if (type != ElementType::kHalf) return v;
-    const std::int32_t stored = newValue(type);
+    const std::int32_t stored = newValue();
     is_uniform_[index(stored)] = true;
     place_[index(stored)] = {static_cast<std::uint32_t>(v), 0};
     if (input) return stored;
@@ -298,7 +298,7 @@ class Planner {
     return sizeOf(blockType(typeOf(v)));
   }
 
-  void allocate(Plan& plan) {
+  void allocate(ExprPlan& plan) {
     const std::vector<bool> direct = writeDirectly();
     std::vector<ValueTraits> traits(num_values_);
     for (std::size_t v = 0; v < num_values_; ++v) {
@@ -309,7 +309,7 @@ class Planner {
       if (is_constant_[v] && isProgramValue(v)) traits[v].constant = constants_[v];
     }
     std::vector<bool> stays;
-    const std::vector<ChainDraft> chains = findChains(drafts_, traits, stays);
+    const std::vector<VirtualChain> chains = findChains(steps_, traits, stays);
     std::size_t element = 4;
     for (std::size_t v = 0; v < num_values_; ++v)
       element = std::max(element, blockBytes(static_cast<std::int32_t>(v)));
@@ -333,16 +333,16 @@ class Planner {
   /// Lets results be written to their outputs where they are made, and drops the copies.
   std::vector<bool> writeDirectly() {
     std::ptrdiff_t last_raw_read = -1;
-    for (std::size_t s = 0; s < drafts_.size(); ++s) {
-      const auto& d = drafts_[s];
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      const auto& d = steps_[s];
       const auto at = static_cast<std::ptrdiff_t>(s);
       if (d.out >= 0 && d.args[0] < 0 && d.step.kind != Kind::kRandom) last_raw_read = at;
       for (auto a : d.args)
         if (a >= 0 && !isScalar(a) && !inSlot(a)) last_raw_read = at;
     }
     std::vector<bool> direct(num_values_, false);
-    for (std::size_t s = first_store_; s < drafts_.size(); ++s) {
-      auto& d = drafts_[s];
+    for (std::size_t s = first_store_; s < steps_.size(); ++s) {
+      auto& d = steps_[s];
       const std::int32_t v = d.args[0];
       if (d.step.kind != Kind::kCopy || !inSlot(v) || direct[index(v)]) continue;
       if (writtenAt(v) < last_raw_read) continue;
@@ -350,7 +350,7 @@ class Planner {
       place_[index(v)] = outputPlace(d.output);
       d.output = -2;  // nothing left to do
     }
-    std::erase_if(drafts_, [](const Draft& d) { return d.output == -2; });
+    std::erase_if(steps_, [](const VirtualStep& d) { return d.output == -2; });
     return direct;
   }
 
@@ -359,8 +359,8 @@ class Planner {
   }
 
   std::ptrdiff_t writtenAt(std::int32_t v) const {
-    for (std::size_t s = drafts_.size(); s-- > 0;)
-      if (drafts_[s].out == v) return static_cast<std::ptrdiff_t>(s);
+    for (std::size_t s = steps_.size(); s-- > 0;)
+      if (steps_[s].out == v) return static_cast<std::ptrdiff_t>(s);
     return -1;
   }
 
@@ -368,13 +368,13 @@ class Planner {
   /// within a chain a strip of one must not cover elements of the other that are yet to be read.
   void assign(std::size_t first_slot, std::size_t slot_bytes) {
     std::vector<std::ptrdiff_t> last_use(num_values_, -1);
-    for (std::size_t s = 0; s < drafts_.size(); ++s)
-      for (auto a : drafts_[s].args)
+    for (std::size_t s = 0; s < steps_.size(); ++s)
+      for (auto a : steps_[s].args)
         if (a >= 0) last_use[index(a)] = static_cast<std::ptrdiff_t>(s);
     std::vector<std::size_t> free[9];  // by bytes of an element
     std::vector<std::size_t> slot(num_values_, 0);
-    for (std::size_t s = 0; s < drafts_.size(); ++s) {
-      auto& d = drafts_[s];
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      auto& d = steps_[s];
       for (int a = 0; a < 3; ++a) {
         const std::int32_t v = d.args[a];
         if (v < 0) continue;
@@ -400,11 +400,11 @@ class Planner {
     }
   }
 
-  void emit(const std::vector<ChainDraft>& chains, Plan& plan) {
+  void emit(const std::vector<VirtualChain>& chains, ExprPlan& plan) {
     auto chain = chains.begin();
-    for (std::size_t s = 0; s < drafts_.size(); ++s) {
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
       if (chain == chains.end() || s < chain->begin) {
-        plan.steps.push_back(drafts_[s].step);
+        plan.steps.push_back(steps_[s].step);
         continue;
       }
       Step step;
@@ -417,10 +417,10 @@ class Planner {
     }
   }
 
-  Chain resolved(const ChainDraft& draft) const {
+  Chain resolved(const VirtualChain& virtual_chain) const {
     Chain chain;
-    chain.links = draft.links;
-    for (const auto& m : draft.memory) {
+    chain.links = virtual_chain.links;
+    for (const auto& m : virtual_chain.memory) {
       Chain::Memory memory;
       memory.place = m.value >= 0    ? place_[index(m.value)]
                      : m.output >= 0 ? outputPlace(m.output)
@@ -448,7 +448,7 @@ class Planner {
   std::vector<std::int32_t> copied_;
   std::vector<bool> has_slot_;
   std::vector<Place> place_;
-  std::vector<Draft> drafts_;
+  std::vector<VirtualStep> steps_;
   std::vector<Step> uniform_steps_;
   std::uint64_t* constants_ = nullptr;
   std::uint32_t base_ = 0;
@@ -460,8 +460,8 @@ class Planner {
 };
 }  // namespace
 
-Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded) {
-  Plan plan;
+ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded) {
+  ExprPlan plan;
   const ExprProgram rotating = withRotations(program);
   Planner(rotating, uniform, padded).plan(plan);
   return plan;

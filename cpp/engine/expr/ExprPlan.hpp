@@ -56,7 +56,7 @@ struct Chain {
 };
 
 /// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.
-struct Plan {
+struct ExprPlan {
   std::size_t num_inputs = 0;
   std::size_t num_outputs = 0;
   std::vector<std::size_t> input_step;  ///< bytes an input advances per element; 0 if uniform
@@ -75,7 +75,8 @@ struct Plan {
 
 /// Uniform values apart, constants folded, cheap operations in chains, few blocks of registers,
 /// results written to their output directly where no input is read after.
-Plan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded = false);
+ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform,
+                  bool padded = false);
 
 /// Runs one step, neither kChain nor kRandom, on n elements.
 void execute(const Step& step, const std::byte* const* bases, std::int64_t n);

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "engine/Half.hpp"
 #include "engine/simd/MapOps.hpp"
-#include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::expr {
 
@@ -40,44 +40,31 @@ Op forBool(Op op) {
   }
 }
 
+/// As kCast would: truncated, saturated, NaN as 0.
+template <class T>
+T saturated(double value) {
+  constexpr auto kLeast = std::numeric_limits<T>::min();
+  constexpr auto kMost = std::numeric_limits<T>::max();
+  if (!(value > static_cast<double>(kLeast))) return std::isnan(value) ? T(0) : kLeast;
+  // Twice a power of two: exact, which kMost as a double need not be.
+  if (value >= 2.0 * static_cast<double>(static_cast<T>(kMost / 2 + 1))) return kMost;
+  return static_cast<T>(value);
+}
+
 std::int64_t toBits(ElementType type, double value) {
-  const auto saturate = [&](double low, double high) {
-    if (std::isnan(value)) return std::int64_t{0};
-    return static_cast<std::int64_t>(std::trunc(std::clamp(value, low, high)));
-  };
   switch (type) {
     case ElementType::kBool:
       return value != 0;
-    case ElementType::kInt8:
-      return saturate(-128, 127);
-    case ElementType::kUInt8:
-      return saturate(0, 255);
-    case ElementType::kInt16:
-      return saturate(-32768, 32767);
-    case ElementType::kUInt16:
-      return saturate(0, 65535);
-    case ElementType::kInt32:
-      return saturate(-2147483648.0, 2147483647.0);
-    case ElementType::kUInt32:
-      return saturate(0, 4294967295.0);
-    case ElementType::kInt64:
-      if (value >= 9223372036854775808.0) return std::numeric_limits<std::int64_t>::max();
-      return saturate(-9223372036854775808.0, 9223372036854774784.0);
-    case ElementType::kUInt64: {
-      if (!(value > 0)) return 0;
-      if (value >= 18446744073709551616.0) return -1;
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(value));
-    }
     case ElementType::kHalf:
-      return simd::floatToHalf(static_cast<float>(value));
-    case ElementType::kFloat: {
-      const auto f = static_cast<float>(value);
-      return __builtin_bit_cast(std::uint32_t, f);
-    }
+      return floatToHalf(static_cast<float>(value));
+    case ElementType::kFloat:
+      return __builtin_bit_cast(std::uint32_t, static_cast<float>(value));
     case ElementType::kDouble:
       return __builtin_bit_cast(std::int64_t, value);
+    default:
+      return withInteger(
+          type, [&]<class T>(T) { return static_cast<std::int64_t>(saturated<T>(value)); });
   }
-  fail("[ExprBuilder::constantFrom] needs a known type.");
 }
 
 /// Checks operand types, gives the result's.

@@ -37,6 +37,11 @@ class ExprProgram {
   const std::vector<Instruction>& instructions() const { return instructions_; }
   const std::vector<std::int32_t>& outputs() const { return outputs_; }  ///< value numbers
   ElementType typeOf(std::int32_t value) const;
+  /// The instruction that makes a value; null for an input.
+  const Instruction* makerOf(std::int32_t value) const {
+    const auto inputs = static_cast<std::int32_t>(inputs_.size());
+    return value < inputs ? nullptr : &instructions_[static_cast<std::size_t>(value - inputs)];
+  }
   bool usesInput(std::size_t input) const;
   bool isRandom() const;  ///< has kRandomBits
 

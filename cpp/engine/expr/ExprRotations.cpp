@@ -6,12 +6,6 @@
 namespace ipujax::engine::expr {
 
 namespace {
-/// The instruction that makes a value; null for an input.
-const Instruction* makerOf(const ExprProgram& program, std::int32_t value) {
-  const auto v = static_cast<std::size_t>(value);
-  return v < program.numInputs() ? nullptr : &program.instructions()[v - program.numInputs()];
-}
-
 struct Shift {
   std::int32_t value;
   std::int64_t bits;
@@ -19,9 +13,9 @@ struct Shift {
 
 /// The operand and constant of a shift by 1 to 31 bits.
 std::optional<Shift> shiftOf(const ExprProgram& program, std::int32_t value, Op op) {
-  const Instruction* shift = makerOf(program, value);
+  const Instruction* shift = program.makerOf(value);
   if (!shift || shift->op != op) return {};
-  const Instruction* bits = makerOf(program, shift->args[1]);
+  const Instruction* bits = program.makerOf(shift->args[1]);
   if (!bits || bits->op != Op::kConstant || bits->immediate < 1 || bits->immediate > 31) return {};
   return Shift{shift->args[0], bits->immediate};
 }

@@ -5,11 +5,6 @@
 namespace ipujax::engine::expr {
 
 namespace {
-using expr::ExprBuilder;
-using expr::ExprProgram;
-using expr::Instruction;
-using expr::Op;
-
 /// Writes one program anew; lives for one call.
 class Rewriter {
  public:
@@ -27,8 +22,7 @@ class Rewriter {
   std::int32_t valueOf(std::int32_t v) const { return values_[static_cast<std::size_t>(v)]; }
 
   std::int32_t rewritten(const Instruction& i) {
-    if (i.type != ElementType::kHalf || has(i.op, ipujax::engine::expr::kKeepsHalves))
-      return again(i, false);
+    if (i.type != ElementType::kHalf || has(i.op, kKeepsHalves)) return again(i, false);
     if (i.op != Op::kCast) return b_.cast(rounded(again(i, true)), ElementType::kHalf);
     const std::int32_t wide = b_.cast(valueOf(i.args[0]), ElementType::kFloat);
     return b_.cast(rounded(wide), ElementType::kHalf);

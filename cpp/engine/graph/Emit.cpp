@@ -10,10 +10,8 @@ namespace ipujax::engine {
 namespace {
 
 ProgramNodePtr stepNode(Step step, const DebugContext& debug) {
-  auto node = std::make_shared<ProgramNode>();
-  node->kind = ProgramKind::kStep;
+  auto node = makeNode(ProgramKind::kStep, debug);
   node->step = std::move(step);
-  node->debug = debug;
   return node;
 }
 
@@ -143,7 +141,10 @@ void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
   Step step;
   std::vector<std::pair<ViewPtr, ViewPtr>> write_back;
   for (const auto& use : spec.operands) {
-    if (!use.view) throw poplar_error("[" + spec.kernel + "] got an empty Tensor");
+    if (!use.view)
+      throw poplar_error(
+          "[" + spec.kernel +
+          "] needs tensors of a graph; got an empty Tensor. Make it with addVariable.");
     ViewPtr view = use.view;
     if (!suits(use)) {
       view = graph.impl.addLinear(use.view->type, use.view->shape, debugContext);

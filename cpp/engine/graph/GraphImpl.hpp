@@ -54,8 +54,11 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
                             const DebugContext& debug);
   /// A new variable of `shape` spread linearly over all tiles.
   ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape, const DebugContext& debug);
-  /// The linear mapping of popops' temporaries; cached by size.
-  TileMapPtr linearMap(ElementType type, std::uint64_t elements);
+  /// The linear mapping over `tiles`; that over all tiles is cached by size.
+  TileMapPtr linearMap(ElementType type, std::uint64_t elements,
+                       const std::vector<unsigned>& tiles);
+  /// The variable that the view is all of, in order; null for any other view.
+  Variable* variableOfAll(const View& view);
 
   System system;
   std::vector<unsigned> all_tiles;
@@ -76,7 +79,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;
 };
 
-/// A graph as the functions that plan see it: a virtual graph has tiles of its own.
+/// A graph as the functions that plan see it: a virtual graph has tiles of its own. It refers to
+/// the graph, so it is made for a call and never kept.
 struct GraphScope {
   GraphImpl& impl;
   const System& system;

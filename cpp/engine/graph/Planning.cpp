@@ -13,14 +13,6 @@ std::uint64_t uniqueElements(const View& view) {
   return n;
 }
 
-const Variable& variableOf(const GraphScope& graph, const View& view) {
-  return graph.impl.variables[view.variable];
-}
-
-bool isWholeVariable(const GraphScope& graph, const View& view) {
-  return view.isContiguous() && view.numElements() == variableOf(graph, view).elements;
-}
-
 /// Elements that must move, in all and on the worst receiving tile, between two maps of one
 /// variable's elements.
 struct Moved {
@@ -34,7 +26,7 @@ Moved movedBetween(const TileMap& from, const TileMap& to) {
   std::size_t f = 0;
   for (std::size_t t = 0; t < to.regions.size(); ++t) {
     std::uint64_t at = to.regions[t].begin;
-    const std::uint64_t end = t + 1 < to.regions.size() ? to.regions[t + 1].begin : to.elements;
+    const std::uint64_t end = to.endOf(t);
     while (at < end) {
       while (f + 1 < from.regions.size() && from.regions[f + 1].begin <= at) ++f;
       const std::uint64_t stop =
@@ -54,12 +46,12 @@ Placement placementOfView(const GraphScope& graph, const View& view) {
   Placement placement;
   placement.elements = view.numElements();
   if (view.isStrided()) {
-    const auto& variable = variableOf(graph, view);
-    const std::uint64_t most = variable.map->max_per_tile;
+    const TileMap& map = *graph.impl.variables[view.variable].map;
+    const std::uint64_t most = map.max_per_tile;
     placement.max_elements_per_tile =
         most == 0 ? placement.elements : std::min<std::uint64_t>(most, placement.elements);
-    if (isWholeVariable(graph, view)) {
-      placement.tiles_used = std::max<std::uint64_t>(variable.map->tiles_used, 1);
+    if (graph.impl.variableOfAll(view)) {
+      placement.tiles_used = std::max<std::uint64_t>(map.tiles_used, 1);
       return placement;
     }
   } else {
@@ -84,9 +76,11 @@ Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const Vie
   const View& source = *from;
   const View& target = *to;
   const auto bytes = static_cast<double>(sizeOf(source.type));
-  if (isWholeVariable(graph, source) && isWholeVariable(graph, target)) {
-    const auto& a = variableOf(graph, source).map;
-    const auto& b = variableOf(graph, target).map;
+  const Variable* held = graph.impl.variableOfAll(source);
+  const Variable* wanted = graph.impl.variableOfAll(target);
+  if (held && wanted) {
+    const auto& a = held->map;
+    const auto& b = wanted->map;
     if (a == b || a->regions == b->regions) return {};
     if (a->complete && b->complete) {
       const Moved moved = movedBetween(*a, *b);

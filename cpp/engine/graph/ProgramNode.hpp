@@ -58,4 +58,11 @@ struct ProgramNode {
 
 using ProgramNodePtr = std::shared_ptr<ProgramNode>;
 
+inline ProgramNodePtr makeNode(ProgramKind kind, const DebugContext& debug) {
+  auto node = std::make_shared<ProgramNode>();
+  node->kind = kind;
+  node->debug = debug;
+  return node;
+}
+
 }  // namespace ipujax::engine

@@ -4,31 +4,29 @@
 
 namespace ipujax::engine {
 
-std::uint32_t TileMap::tileOf(std::uint64_t element) const {
-  const auto next = std::upper_bound(
-      regions.begin(), regions.end(), element,
-      [](std::uint64_t value, const Region& region) { return value < region.begin; });
-  return next == regions.begin() ? kUnmapped : std::prev(next)->tile;
+std::size_t TileMap::behind(std::uint64_t element) const {
+  const auto next = std::ranges::upper_bound(regions, element, {}, &Region::begin);
+  return static_cast<std::size_t>(next - regions.begin());
 }
 
-TileMapPtr tileMapOf(std::uint64_t elements, std::vector<TileMap::Region> regions) {
+TileMapPtr tileMapOf(std::uint64_t elements, std::vector<TileMap::Region> all) {
   auto map = std::make_shared<TileMap>();
   map->elements = elements;
+  map->regions = std::move(all);
+  const auto& regions = map->regions;
   map->complete = elements == 0 || (!regions.empty() && regions.front().begin == 0);
   for (std::size_t i = 0; i < regions.size(); ++i) {
     if (regions[i].tile == TileMap::kUnmapped) {
       map->complete = false;
       continue;
     }
-    const std::uint64_t end = i + 1 < regions.size() ? regions[i + 1].begin : elements;
     if (map->per_tile.size() <= regions[i].tile) map->per_tile.resize(regions[i].tile + 1);
-    map->per_tile[regions[i].tile] += static_cast<std::uint32_t>(end - regions[i].begin);
+    map->per_tile[regions[i].tile] += static_cast<std::uint32_t>(map->endOf(i) - regions[i].begin);
   }
   for (const auto count : map->per_tile) {
     map->tiles_used += count != 0;
     map->max_per_tile = std::max<std::uint64_t>(map->max_per_tile, count);
   }
-  map->regions = std::move(regions);
   return map;
 }
 
@@ -66,7 +64,8 @@ TileMapPtr withRegion(const TileMapPtr& map, std::uint64_t begin, std::uint64_t 
     if (region.begin < begin) push(region.begin, region.tile);
   }
   push(begin, tile);
-  if (end < map->elements) push(end, map->tileOf(end));
+  if (end < map->elements)
+    map->forEachPart(end, end + 1, [&](auto on, auto at, auto) { push(at, on); });
   for (const auto& region : map->regions) {
     if (region.begin > end) push(region.begin, region.tile);
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -22,7 +23,21 @@ struct TileMap {
   std::uint64_t max_per_tile = 0;
   bool complete = false;
 
-  std::uint32_t tileOf(std::uint64_t element) const;
+  /// Where region `i` ends.
+  std::uint64_t endOf(std::size_t i) const {
+    return i + 1 < regions.size() ? regions[i + 1].begin : elements;
+  }
+  /// The number of the first region behind an element.
+  std::size_t behind(std::uint64_t element) const;
+  /// Calls fn(tile, from, to) for the parts of elements [begin, end) on one tile each, in order.
+  template <class F>
+  void forEachPart(std::uint64_t begin, std::uint64_t end, const F& fn) const {
+    for (std::size_t next = behind(begin); begin < end; ++next) {
+      const std::uint64_t to = next < regions.size() ? std::min(end, regions[next].begin) : end;
+      fn(next == 0 ? kUnmapped : regions[next - 1].tile, begin, to);
+      begin = to;
+    }
+  }
 };
 
 using TileMapPtr = std::shared_ptr<const TileMap>;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 namespace ipujax::engine {
 
-std::size_t View::numElements() const {
+std::size_t elementsOf(std::span<const std::size_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
 }
+
+std::size_t View::numElements() const { return elementsOf(shape); }
 
 bool View::isRowMajor() const {
   std::int64_t expected = 1;

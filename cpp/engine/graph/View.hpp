@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +37,7 @@ struct Pieces {
   std::vector<std::size_t> starts;  ///< of each view in the joined elements; one more: the total
 };
 
+std::size_t elementsOf(std::span<const std::size_t> shape);
 std::string shapeText(const std::vector<std::size_t>& shape);  ///< "{2,3}"
 std::vector<std::int64_t> rowMajorStrides(const std::vector<std::size_t>& shape);
 View wholeVariable(std::uint32_t variable, ElementType type, std::vector<std::size_t> shape);

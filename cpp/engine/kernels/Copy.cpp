@@ -9,18 +9,11 @@
 
 #include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/LoopNest.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/simd/Transpose.hpp"
 
 namespace ipujax::engine {
-namespace simd {
-
-static const CopyKernels& copyKernels() {
-  static const CopyKernels& picked = IPUJAX_PICK(kCopyKernels);
-  return picked;
-}
-
-}  // namespace simd
 namespace {
 
 // Below this a second thread costs more than it saves (one wake-up is a few microseconds).
@@ -68,22 +61,13 @@ void copyRows(const std::byte* src, std::byte* dst, const CopyDim& rows, std::si
   }
 }
 
-class CopyKernel final : public Kernel {
- public:
-  explicit CopyKernel(StridedCopy copy) : copy_(std::move(copy)) {}
-  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
-    copy_.run(context.pool, pointers[0], pointers[1]);
-  }
-
- private:
-  StridedCopy copy_;
-};
-
 std::unique_ptr<Kernel> makeCopy(const StepDesc& step) {
   const auto& src = step.operands[0];
-  const auto& dst = step.operands[1];
-  return std::make_unique<CopyKernel>(
-      StridedCopy(sizeOf(src.type), src.shape, src.strides, dst.strides));
+  return kernelOf(
+      [copy = StridedCopy(sizeOf(src.type), src.shape, src.strides, step.operands[1].strides)](
+          RunContext& context, std::span<std::byte* const> pointers) {
+        copy.run(context.pool, pointers[0], pointers[1]);
+      });
 }
 
 void checkCopy(StepCheck& check) {
@@ -96,6 +80,17 @@ void checkCopy(StepCheck& check) {
 const RegisterKernel kCopy{"engine.copy", makeCopy, checkCopy};
 
 }  // namespace
+
+std::vector<CopyDim> orderedAndMerged(std::span<const CopyDim> dims) {
+  std::vector<CopyDim> ordered(dims.begin(), dims.end());
+  std::stable_sort(ordered.begin(), ordered.end(), [](const CopyDim& a, const CopyDim& b) {
+    return std::abs(a.dst) > std::abs(b.dst);
+  });
+  std::vector<CopyDim> merged;
+  for (const CopyDim& dim : ordered)
+    appendLoop<&CopyDim::n, &CopyDim::src, &CopyDim::dst>(merged, dim);
+  return merged;
+}
 
 StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
                          std::span<const std::int64_t> src_strides,

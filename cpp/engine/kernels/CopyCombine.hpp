@@ -37,7 +37,6 @@ struct CombinerTable {
   Combiner of[reduction::kNumReducers][12];
   Combiner scaled_add[12];
 };
-namespace simd {
 IPUJAX_DECLARE_SIMD(const CombinerTable& combinerTable())
-}
+
 }  // namespace ipujax::engine

@@ -10,7 +10,7 @@
 #include "engine/kernels/CopyCombine.hpp"
 #include "engine/kernels/ReduceOps.hpp"
 
-namespace ipujax::engine::simd {
+namespace ipujax::engine {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
@@ -24,11 +24,7 @@ inline Value<T> load(const std::byte* p) {
   T value;
   std::memcpy(&value, p, sizeof(T));
   if constexpr (std::is_same_v<T, Half>) {
-#ifdef __F16C__
-    return _cvtsh_ss(value.bits);
-#else
-    return halfToFloat(value.bits);
-#endif
+    return ops::toFloat(value);
   } else {
     return value;
   }
@@ -103,4 +99,4 @@ const CombinerTable& combinerTable() {
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE
-}  // namespace ipujax::engine::simd
+}  // namespace ipujax::engine

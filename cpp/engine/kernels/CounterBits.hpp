@@ -18,6 +18,10 @@ struct CounterBits {
 
 IPUJAX_DECLARE_SIMD(extern const CounterBits kCounterBits)
 
-const CounterBits& counterBits();  ///< for this CPU
+/// The generators for this CPU.
+inline const CounterBits& counterBits() {
+  static const CounterBits& picked = IPUJAX_PICK(kCounterBits);
+  return picked;
+}
 
 }  // namespace ipujax::engine

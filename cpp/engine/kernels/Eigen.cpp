@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include "engine/Errors.hpp"
-#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 #include "engine/kernels/MatrixBatch.hpp"
 
@@ -9,49 +7,25 @@ namespace ipujax::engine {
 
 namespace {
 using batch::Complex;
+using batch::Item;
 
-/// The frame of this file's kernels: square matrices in, status last.
-template <class T>
-class Frame {
- public:
-  explicit Frame(const StepDesc& step)
-      : values_(batch::valuesOf(step)),
-        flags_(step.attributes.integers("flags")),
-        n_(values_[0].rows()) {}
-  std::int64_t items() const { return values_[0].items(); }
-  std::int64_t flops() const { return 8 * n_ * n_ * n_; }
+/// Of square matrices.
+template <class F>
+std::unique_ptr<Kernel> make(const StepDesc& step, F body) {
+  const auto values = batch::valuesOf(step);
+  const std::int64_t n = values[0].rows();
+  return batch::make(step, values, 8 * n * n * n, std::move(body));
+}
 
- protected:
-  int n() const { return static_cast<int>(n_); }
-  T* loaded(Workspace& workspace, std::span<std::byte* const> pointers, std::int64_t item) const {
-    T* a = workspace.get<T>(n_ * n_);
-    values_[0].load(pointers, item, a);
-    return a;
-  }
-  void storeStatus(std::span<std::byte* const> pointers, std::int64_t item,
-                   std::int32_t status) const {
-    values_.back().store(pointers, item, &status);
-  }
-
-  std::vector<batch::Value> values_;
-  Attributes::Integers flags_;
-  std::int64_t n_;
-};
-
-template <class T>
-class EighItem : public Frame<T> {
- public:
-  using Frame<T>::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    T* a = this->loaded(workspace, pointers, item);
-    float* w = workspace.get<float>(this->n_);
-    const int status = blas::heevd(this->flags_[0] ? 'L' : 'U', this->n(), a, w);
-    this->values_[1].store(pointers, item, a);
-    this->values_[2].store(pointers, item, w);
-    this->storeStatus(pointers, item, status);
-  }
-};
+std::unique_ptr<Kernel> makeEigh(const StepDesc& step) {
+  return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
+    const int n = item.rows(0);
+    T* a = item.load<T>(0);
+    auto* w = item.room<float>(n);
+    const int status = blas::heevd(flags[0] ? 'L' : 'U', n, a, w);
+    item.store(1, a, w, &status);
+  });
+}
 
 using Kind = batch::ValuesCheck::Kind;
 
@@ -68,26 +42,19 @@ void checkEigh(StepCheck& check) {
   const std::int64_t n = values.rows();
   values.out({n, n}).out({n}, Kind::kReal).status().end(1);
 }
-const RegisterKernel kHermitian{"popx.eigh", batch::make<EighItem>, checkEigh};
+const RegisterKernel kHermitian{"popx.eigh", makeEigh, checkEigh};
 
-template <class T>
-class TridiagonalItem : public Frame<T> {
- public:
-  using Frame<T>::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    T* a = this->loaded(workspace, pointers, item);
-    float* d = workspace.get<float>(2 * this->n_);
-    float* e = d + this->n_;
-    T* tau = workspace.get<T>(this->n_);
-    const int status = blas::hetrd(this->flags_[0] ? 'L' : 'U', this->n(), a, d, e, tau);
-    this->values_[1].store(pointers, item, a);
-    this->values_[2].store(pointers, item, d);
-    this->values_[3].store(pointers, item, e);
-    this->values_[4].store(pointers, item, tau);
-    this->storeStatus(pointers, item, status);
-  }
-};
+std::unique_ptr<Kernel> makeTridiagonal(const StepDesc& step) {
+  return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
+    const int n = item.rows(0);
+    T* a = item.load<T>(0);
+    auto* d = item.room<float>(n);
+    auto* e = item.room<float>(n);
+    T* tau = item.room<T>(n);
+    const int status = blas::hetrd(flags[0] ? 'L' : 'U', n, a, d, e, tau);
+    item.store(1, a, d, e, tau, &status);
+  });
+}
 
 void checkTridiagonal(StepCheck& check) {
   auto values = squareOf(check);
@@ -95,29 +62,19 @@ void checkTridiagonal(StepCheck& check) {
   values.out({n, n}).out({n}, Kind::kReal).out({lessOne(n)}, Kind::kReal).out({lessOne(n)});
   values.status().end(1);
 }
-const RegisterKernel kTridiagonal{"popx.tridiagonal", batch::make<TridiagonalItem>,
-                                  checkTridiagonal};
+const RegisterKernel kTridiagonal{"popx.tridiagonal", makeTridiagonal, checkTridiagonal};
 
-template <class T>
-class EigItem : public Frame<T> {
- public:
-  using Frame<T>::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    const std::int64_t square = this->n_ * this->n_;
-    Workspace workspace;
-    T* a = this->loaded(workspace, pointers, item);
-    Complex* w = workspace.get<Complex>(this->n_);
-    Complex* left = workspace.get<Complex>(2 * square);
-    Complex* right = left + square;
-    std::fill(left, left + 2 * square, Complex(0));
-    const int status = blas::geev(this->n(), a, w, this->flags_[0] ? left : nullptr,
-                                  this->flags_[1] ? right : nullptr);
-    this->values_[1].store(pointers, item, w);
-    this->values_[2].store(pointers, item, left);
-    this->values_[3].store(pointers, item, right);
-    this->storeStatus(pointers, item, status);
-  }
-};
+std::unique_ptr<Kernel> makeEig(const StepDesc& step) {
+  return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
+    T* a = item.load<T>(0);
+    auto* w = item.room<Complex>(item.rows(0));
+    auto* left = item.zeros<Complex>(item.size(0));
+    auto* right = item.zeros<Complex>(item.size(0));
+    const int status =
+        blas::geev(item.rows(0), a, w, flags[0] ? left : nullptr, flags[1] ? right : nullptr);
+    item.store(1, w, left, right, &status);
+  });
+}
 
 void checkEig(StepCheck& check) {
   auto values = squareOf(check);
@@ -125,55 +82,40 @@ void checkEig(StepCheck& check) {
   values.out({n}, Kind::kComplex).out({n, n}, Kind::kComplex).out({n, n}, Kind::kComplex);
   values.status().end(2);
 }
-const RegisterKernel kGeneral{"popx.eig", batch::make<EigItem>, checkEig};
+const RegisterKernel kGeneral{"popx.eig", makeEig, checkEig};
 
-template <class T>
-class SchurItem : public Frame<T> {
- public:
-  using Frame<T>::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    const std::int64_t square = this->n_ * this->n_;
-    Workspace workspace;
-    T* a = this->loaded(workspace, pointers, item);
-    T* vectors = workspace.get<T>(square);
-    std::fill(vectors, vectors + square, T(0));
-    Complex* w = workspace.get<Complex>(this->n_);
-    const int status = blas::gees(this->n(), a, this->flags_[0] ? vectors : nullptr, w);
-    this->values_[1].store(pointers, item, a);
-    this->values_[2].store(pointers, item, vectors);
-    this->values_[3].store(pointers, item, w);
-    this->storeStatus(pointers, item, status);
-  }
-};
+std::unique_ptr<Kernel> makeSchur(const StepDesc& step) {
+  return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
+    T* a = item.load<T>(0);
+    T* vectors = item.zeros<T>(item.size(0));
+    auto* w = item.room<Complex>(item.rows(0));
+    const int status = blas::gees(item.rows(0), a, flags[0] ? vectors : nullptr, w);
+    item.store(1, a, vectors, w, &status);
+  });
+}
 
 void checkSchur(StepCheck& check) {
   auto values = squareOf(check);
   const std::int64_t n = values.rows();
   values.out({n, n}).out({n, n}).out({n}, Kind::kComplex).status().end(1);
 }
-const RegisterKernel kSchur{"popx.schur", batch::make<SchurItem>, checkSchur};
+const RegisterKernel kSchur{"popx.schur", makeSchur, checkSchur};
 
-template <class T>
-class HessenbergItem : public Frame<T> {
- public:
-  using Frame<T>::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    T* a = this->loaded(workspace, pointers, item);
-    T* tau = workspace.get<T>(this->n_);
-    const int status = blas::gehrd(this->n(), a, tau);
-    this->values_[1].store(pointers, item, a);
-    this->values_[2].store(pointers, item, tau);
-    this->storeStatus(pointers, item, status);
-  }
-};
+std::unique_ptr<Kernel> makeHessenberg(const StepDesc& step) {
+  return make(step, []<class T>(Item& item, T) {
+    T* a = item.load<T>(0);
+    T* tau = item.room<T>(item.rows(0));
+    const int status = blas::gehrd(item.rows(0), a, tau);
+    item.store(1, a, tau, &status);
+  });
+}
 
 void checkHessenberg(StepCheck& check) {
   auto values = squareOf(check);
   const std::int64_t n = values.rows();
   values.out({n, n}).out({lessOne(n)}).status().end(0);
 }
-const RegisterKernel kHessenberg{"popx.hessenberg", batch::make<HessenbergItem>, checkHessenberg};
+const RegisterKernel kHessenberg{"popx.hessenberg", makeHessenberg, checkHessenberg};
 
 }  // namespace
 }  // namespace ipujax::engine

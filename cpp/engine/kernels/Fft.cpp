@@ -121,7 +121,7 @@ void Transform::realForward(ThreadPool& pool, const float* x, Out out) const {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t at = r * (half + 1);
       fourier::passes().unpack(z.re + r * half, z.im + r * half, half, w_re_.data(), w_im_.data(),
-                               out.re + at, out.im + at, 1);
+                               out.re + at, out.im + at);
     }
   });
 }
@@ -148,7 +148,7 @@ void Transform::realInverse(ThreadPool& pool, In in, float* x) const {
   pool.parallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t at = r * (half + 1);
-      fourier::passes().pack(in.re + at, in.im + at, 1, half, w_re_.data(), w_im_.data(),
+      fourier::passes().pack(in.re + at, in.im + at, half, w_re_.data(), w_im_.data(),
                              z.re + r * half, z.im + r * half);
     }
   });
@@ -220,8 +220,6 @@ class Fft final : public Kernel {
   mutable std::optional<Transform> transform_;  // replicas share it; only read once it is made
 };
 
-std::unique_ptr<Kernel> makeFft(const StepDesc& step) { return std::make_unique<Fft>(step); }
-
 void checkFft(StepCheck& check) {
   const auto type = static_cast<FftType>(check.integer("type", 0, 3));
   const std::size_t parts_in = type == FftType::RFFT ? 1 : 2;
@@ -242,7 +240,7 @@ void checkFft(StepCheck& check) {
   if (type == FftType::RFFT || type == FftType::IRFFT) shape.back() = shape.back() / 2 + 1;
   (type == FftType::IRFFT ? in : out).hasShape(shape);
 }
-const RegisterKernel kFft{"popx.fft", makeFft, checkFft};
+const RegisterKernel kFft{"popx.fft", makeKernel<Fft>, checkFft};
 
 }  // namespace
 

@@ -30,11 +30,17 @@ struct PassTable {
   /// The first half + 1 results of a real line of 2 * half numbers from the transform z of its
   /// even + i odd elements; w_k = e^(-2 pi i k / (2 half)), k = 0 ... half.
   void (*unpack)(const float* z_re, const float* z_im, std::int64_t half, const float* w_re,
-                 const float* w_im, float* out_re, float* out_im, std::int64_t out_stride);
+                 const float* w_im, float* out_re, float* out_im);
   /// The inverse: z from those half + 1 numbers. The imaginary parts of the ends are not read.
-  void (*pack)(const float* in_re, const float* in_im, std::int64_t in_stride, std::int64_t half,
-               const float* w_re, const float* w_im, float* z_re, float* z_im);
+  void (*pack)(const float* in_re, const float* in_im, std::int64_t half, const float* w_re,
+               const float* w_im, float* z_re, float* z_im);
 };
 IPUJAX_DECLARE_SIMD(extern const PassTable kPassTable)
+
+/// The passes for this CPU.
+inline const PassTable& passes() {
+  static const PassTable& picked = IPUJAX_PICK(kPassTable);
+  return picked;
+}
 
 }  // namespace ipujax::engine::fourier

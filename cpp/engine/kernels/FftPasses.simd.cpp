@@ -1,10 +1,6 @@
 #include "engine/kernels/FftPasses.hpp"
 
-#ifdef __clang__
-#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IPUJAX_IVDEP _Pragma("GCC ivdep")
-#endif
+#include "engine/simd/Registers.hpp"
 
 namespace ipujax::engine::fourier {
 namespace IPUJAX_ISA_NAMESPACE {
@@ -213,55 +209,38 @@ void multiply(float* __restrict re, float* __restrict im, const float* __restric
 }
 
 /// z = e + i o of the even and odd halves' transforms; the result is e + w o.
-template <bool kDense>
-void unpackLine(const float* __restrict z_re, const float* __restrict z_im, std::int64_t half,
-                const float* __restrict w_re, const float* __restrict w_im,
-                float* __restrict out_re, float* __restrict out_im, std::int64_t out_stride) {
-  const std::int64_t stride = kDense ? 1 : out_stride;
+void unpack(const float* __restrict z_re, const float* __restrict z_im, std::int64_t half,
+            const float* __restrict w_re, const float* __restrict w_im, float* __restrict out_re,
+            float* __restrict out_im) {
   for (std::int64_t k = 1; k < half; ++k) {
     const std::int64_t back = half - k;
     const Number even{0.5f * (z_re[k] + z_re[back]), 0.5f * (z_im[k] - z_im[back])};
     const Number odd{0.5f * (z_im[k] + z_im[back]), 0.5f * (z_re[back] - z_re[k])};
     const Number x = even + odd * Number{w_re[k], w_im[k]};
-    out_re[k * stride] = x.re;
-    out_im[k * stride] = x.im;
+    out_re[k] = x.re;
+    out_im[k] = x.im;
   }
   out_re[0] = z_re[0] + z_im[0];
-  out_re[half * stride] = z_re[0] - z_im[0];
+  out_re[half] = z_re[0] - z_im[0];
   out_im[0] = 0.0f;
-  out_im[half * stride] = 0.0f;
+  out_im[half] = 0.0f;
 }
 
-void unpack(const float* z_re, const float* z_im, std::int64_t half, const float* w_re,
-            const float* w_im, float* out_re, float* out_im, std::int64_t out_stride) {
-  const auto line = out_stride == 1 ? unpackLine<true> : unpackLine<false>;
-  line(z_re, z_im, half, w_re, w_im, out_re, out_im, out_stride);
-}
-
-template <bool kDense>
-void packLine(const float* __restrict in_re, const float* __restrict in_im, std::int64_t in_stride,
-              std::int64_t half, const float* __restrict w_re, const float* __restrict w_im,
-              float* __restrict z_re, float* __restrict z_im) {
-  const std::int64_t stride = kDense ? 1 : in_stride;
+void pack(const float* __restrict in_re, const float* __restrict in_im, std::int64_t half,
+          const float* __restrict w_re, const float* __restrict w_im, float* __restrict z_re,
+          float* __restrict z_im) {
   for (std::int64_t k = 1; k < half; ++k) {
-    const std::int64_t at = k * stride;
-    const std::int64_t back = (half - k) * stride;
-    const Number even{0.5f * (in_re[at] + in_re[back]), 0.5f * (in_im[at] - in_im[back])};
-    const Number difference{0.5f * (in_re[at] - in_re[back]), 0.5f * (in_im[at] + in_im[back])};
+    const std::int64_t back = half - k;
+    const Number even{0.5f * (in_re[k] + in_re[back]), 0.5f * (in_im[k] - in_im[back])};
+    const Number difference{0.5f * (in_re[k] - in_re[back]), 0.5f * (in_im[k] + in_im[back])};
     const Number odd = difference * Number{w_re[k], -w_im[k]};
     z_re[k] = even.re - odd.im;
     z_im[k] = even.im + odd.re;
   }
   const float first = in_re[0];
-  const float last = in_re[half * stride];
+  const float last = in_re[half];
   z_re[0] = 0.5f * (first + last);
   z_im[0] = 0.5f * (first - last);
-}
-
-void pack(const float* in_re, const float* in_im, std::int64_t in_stride, std::int64_t half,
-          const float* w_re, const float* w_im, float* z_re, float* z_im) {
-  const auto line = in_stride == 1 ? packLine<true> : packLine<false>;
-  line(in_re, in_im, in_stride, half, w_re, w_im, z_re, z_im);
 }
 
 }  // namespace

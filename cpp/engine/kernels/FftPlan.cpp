@@ -11,10 +11,6 @@
 #include "engine/Workspace.hpp"
 #include "engine/simd/Transpose.hpp"
 
-namespace ipujax::engine::simd {
-static const CopyKernels& fftCopyKernels() { return IPUJAX_PICK(kCopyKernels); }
-}  // namespace ipujax::engine::simd
-
 namespace ipujax::engine::fourier {
 namespace {
 
@@ -27,43 +23,41 @@ std::pair<double, double> root(std::int64_t k, std::int64_t n) {
   return {std::cos(angle), -std::sin(angle)};
 }
 
-/// Copies up to sixteen lines, element j of line b at x[j * stride + b * spacing], to [j][b].
+/// Copies up to sixteen lines of n elements: element j of line b is at j * stride + b * spacing.
+/// Inlined: on one side strides are those of a block, [j][b].
+[[gnu::always_inline]] inline void copyLines(const float* from, std::int64_t from_stride,
+                                             std::int64_t from_spacing, float* to,
+                                             std::int64_t to_stride, std::int64_t to_spacing,
+                                             std::int64_t count, std::int64_t n) {
+  const auto transpose = [&](std::int64_t rows, std::int64_t columns, std::int64_t from_column,
+                             std::int64_t to_row) {
+    simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
+                                     reinterpret_cast<std::byte*>(to), rows, columns,
+                                     from_column * 4, to_row * 4);
+  };
+  if (from_spacing == 1 && to_spacing == 1 && count == kLanes) {
+    for (std::int64_t j = 0; j < n; ++j)
+      std::memcpy(to + j * to_stride, from + j * from_stride, kLanes * 4);
+  } else if (from_stride == 1) {
+    transpose(n, count, from_spacing, to_stride);
+  } else if (to_stride == 1) {
+    transpose(count, n, from_stride, to_spacing);
+  } else {
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t b = 0; b < count; ++b)
+        to[j * to_stride + b * to_spacing] = from[j * from_stride + b * from_spacing];
+  }
+}
+
 void gather(const float* x, std::int64_t stride, std::int64_t spacing, std::int64_t count,
             std::int64_t n, float* block) {
-  if (!x) {
-    std::fill(block, block + n * kLanes, 0.0f);
-    return;
-  }
-  if (count < kLanes) std::fill(block, block + n * kLanes, 0.0f);
-  if (spacing == 1 && count == kLanes) {
-    for (std::int64_t j = 0; j < n; ++j)
-      std::memcpy(block + j * kLanes, x + j * stride, kLanes * 4);
-  } else if (stride == 1) {
-    simd::fftCopyKernels().transpose[2](reinterpret_cast<const std::byte*>(x),
-                                        reinterpret_cast<std::byte*>(block), n, count, spacing * 4,
-                                        kLanes * 4);
-  } else {
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t b = 0; b < count; ++b) block[j * kLanes + b] = x[j * stride + b * spacing];
-    }
-  }
+  if (!x || count < kLanes) std::fill(block, block + n * kLanes, 0.0f);
+  if (x) copyLines(x, stride, spacing, block, kLanes, 1, count, n);
 }
 
 void scatter(const float* block, std::int64_t stride, std::int64_t spacing, std::int64_t count,
              std::int64_t n, float* x) {
-  if (!x) return;
-  if (spacing == 1 && count == kLanes) {
-    for (std::int64_t j = 0; j < n; ++j)
-      std::memcpy(x + j * stride, block + j * kLanes, kLanes * 4);
-  } else if (stride == 1) {
-    simd::fftCopyKernels().transpose[2](reinterpret_cast<const std::byte*>(block),
-                                        reinterpret_cast<std::byte*>(x), count, n, kLanes * 4,
-                                        spacing * 4);
-  } else {
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t b = 0; b < count; ++b) x[j * stride + b * spacing] = block[j * kLanes + b];
-    }
-  }
+  if (x) copyLines(block, kLanes, 1, x, stride, spacing, count, n);
 }
 
 std::vector<std::int64_t> radicesOf(std::int64_t n) {
@@ -106,6 +100,21 @@ class BlockPasses {
     float* re;
     float* im;
   };
+  /// Lines to the first two arrays of `room`, and a block times `factor` to lines.
+  void load(const float* re, const float* im, std::int64_t stride, std::int64_t spacing,
+            std::int64_t count, float* room) const {
+    gather(re, stride, spacing, count, n_, room);
+    gather(im, stride, spacing, count, n_, room + size());
+  }
+  void store(Block block, float factor, std::int64_t stride, std::int64_t spacing,
+             std::int64_t count, float* re, float* im) const {
+    if (factor != 1.0f) {
+      passes().scale(block.re, factor, size());
+      passes().scale(block.im, factor, size());
+    }
+    scatter(block.re, stride, spacing, count, n_, re);
+    scatter(block.im, stride, spacing, count, n_, im);
+  }
   /// Transforms what stands in the first two arrays of `room`; says where the result stands.
   Block run(float* room) const {
     Block in{room, room + size()};
@@ -188,18 +197,10 @@ class BlockPlan final : public Plan {
         at.in += first * inner.in_stride;
         at.out += first * inner.out_stride;
         const std::int64_t count = std::min(kLanes, inner.size - first);
-        gather(moved(lines.in_re, at.in), lines.in_stride, inner.in_stride, count, n_, room);
-        gather(moved(lines.in_im, at.in), lines.in_stride, inner.in_stride, count, n_,
-               room + passes_.size());
-        const auto block = passes_.run(room);
-        if (lines.scale != 1.0f) {
-          passes().scale(block.re, lines.scale, passes_.size());
-          passes().scale(block.im, lines.scale, passes_.size());
-        }
-        scatter(block.re, lines.out_stride, inner.out_stride, count, n_,
-                moved(lines.out_re, at.out));
-        scatter(block.im, lines.out_stride, inner.out_stride, count, n_,
-                moved(lines.out_im, at.out));
+        passes_.load(moved(lines.in_re, at.in), moved(lines.in_im, at.in), lines.in_stride,
+                     inner.in_stride, count, room);
+        passes_.store(passes_.run(room), lines.scale, lines.out_stride, inner.out_stride, count,
+                      moved(lines.out_re, at.out), moved(lines.out_im, at.out));
       }
     });
   }
@@ -276,30 +277,22 @@ class MatrixPlan final : public LinePlan {
     const std::int64_t size = columns_.size();
     Workspace workspace;
     float* room = columns_.room(workspace);
-    gather(moved(line.in_re, at), n2_ * line.in_stride, line.in_stride, count, n1_, room);
-    gather(moved(line.in_im, at), n2_ * line.in_stride, line.in_stride, count, n1_, room + size);
+    columns_.load(moved(line.in_re, at), moved(line.in_im, at), n2_ * line.in_stride,
+                  line.in_stride, count, room);
     const auto block = columns_.run(room);
     passes().multiply(block.re, block.im, re_.data() + i * size, im_.data() + i * size, size);
-    scatter(block.re, n2_, 1, count, n1_, re + first);
-    scatter(block.im, n2_, 1, count, n1_, im + first);
+    columns_.store(block, 1.0f, n2_, 1, count, re + first, im + first);
   }
 
   void runRows(const Lines& line, std::int64_t i, const float* re, const float* im) const {
     const std::int64_t first = i * kLanes;
     const std::int64_t count = std::min(kLanes, n1_ - first);
     const std::int64_t at = first * line.out_stride;
-    const std::int64_t size = rows_.size();
     Workspace workspace;
     float* room = rows_.room(workspace);
-    gather(re + first * n2_, 1, n2_, count, n2_, room);
-    gather(im + first * n2_, 1, n2_, count, n2_, room + size);
-    const auto block = rows_.run(room);
-    if (line.scale != 1.0f) {
-      passes().scale(block.re, line.scale, size);
-      passes().scale(block.im, line.scale, size);
-    }
-    scatter(block.re, n1_ * line.out_stride, line.out_stride, count, n2_, moved(line.out_re, at));
-    scatter(block.im, n1_ * line.out_stride, line.out_stride, count, n2_, moved(line.out_im, at));
+    rows_.load(re + first * n2_, im + first * n2_, 1, n2_, count, room);
+    rows_.store(rows_.run(room), line.scale, n1_ * line.out_stride, line.out_stride, count,
+                moved(line.out_re, at), moved(line.out_im, at));
   }
 
   std::int64_t n1_;
@@ -385,11 +378,6 @@ std::int64_t middleDivisor(std::int64_t n) {
 }
 
 }  // namespace
-
-const PassTable& passes() {
-  static const PassTable& picked = IPUJAX_PICK(kPassTable);
-  return picked;
-}
 
 std::int64_t largestPrimeFactor(std::int64_t n) {
   std::int64_t largest = 1;

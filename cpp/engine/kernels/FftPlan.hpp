@@ -47,9 +47,6 @@ class Plan {
   static std::shared_ptr<const Plan> make(std::int64_t length, std::int64_t num_lines);
 };
 
-/// The passes for this CPU.
-const PassTable& passes();
-
 std::int64_t largestPrimeFactor(std::int64_t n);
 
 }  // namespace ipujax::engine::fourier

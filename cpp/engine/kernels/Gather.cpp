@@ -44,22 +44,10 @@ class GatherKernel final : public Kernel {
       });
       return;
     }
-    switch (element_bytes_) {
-      case 1:
-        return elements<1>(p, begin, end);
-      case 2:
-        return elements<2>(p, begin, end);
-      case 4:
-        return elements<4>(p, begin, end);
-      default:
-        return elements<8>(p, begin, end);
-    }
-  }
-
-  template <std::size_t kBytes>
-  void elements(std::span<std::byte* const> p, std::int64_t begin, std::int64_t end) const {
-    windows_.forEach(p[1], begin, end, [&](std::int64_t from, std::int64_t to, std::int64_t) {
-      std::memcpy(p[2] + to, p[0] + from, kBytes);
+    withBytes(element_bytes_, [&]<class T>(T) {
+      windows_.forEach(p[1], begin, end, [&](std::int64_t from, std::int64_t to, std::int64_t) {
+        std::memcpy(p[2] + to, p[0] + from, sizeof(T));
+      });
     });
   }
 
@@ -68,20 +56,16 @@ class GatherKernel final : public Kernel {
   std::size_t element_bytes_;
 };
 
-std::unique_ptr<Kernel> makeGather(const StepDesc& step) {
-  return std::make_unique<GatherKernel>(step);
-}
-
 void checkGather(StepCheck& check) {
   check.operands(3);
   const auto from = check.read(0);
   Windows::check(check, from, check.read(1), check.written(2).hasTypeOf(from));
 }
 
-const RegisterKernel kGather{"popx.gather", makeGather, checkGather};
-const RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeGather, checkGather,
+const RegisterKernel kGather{"popx.gather", makeKernel<GatherKernel>, checkGather};
+const RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeKernel<GatherKernel>, checkGather,
                                    KernelRole::kSliceOfRow};
-const RegisterKernel kMultiSlice{"popops.multi_slice", makeGather, checkGather};
+const RegisterKernel kMultiSlice{"popops.multi_slice", makeKernel<GatherKernel>, checkGather};
 
 }  // namespace
 }  // namespace ipujax::engine

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
 
 #include "engine/Half.hpp"
@@ -15,61 +16,30 @@ std::uint64_t bytesOf(const OperandDesc& o) {
 
 HostStreams& streamsOf(RunContext& context) {
   if (!context.streams)
-    throw std::runtime_error("[stream] needs a host that serves streams; there is none");
+    throw std::runtime_error(
+        "[stream] needs a host that serves streams; got none. Run the program with an Engine.");
   return *context.streams;
 }
 
-std::unique_ptr<Kernel> makeStreamIn(const StepDesc& step) {
+template <bool kToDevice>
+std::unique_ptr<Kernel> makeStream(const StepDesc& step) {
   const auto stream = static_cast<std::uint32_t>(step.attributes.integer("stream"));
   return kernelOf([stream, bytes = bytesOf(step.operands[0])](
                       RunContext& context, std::span<std::byte* const> pointers) {
-    streamsOf(context).read(stream, pointers[0], bytes);
+    HostStreams& streams = streamsOf(context);
+    kToDevice ? streams.read(stream, pointers[0], bytes)
+              : streams.write(stream, pointers[0], bytes);
   });
-}
-
-std::unique_ptr<Kernel> makeStreamOut(const StepDesc& step) {
-  const auto stream = static_cast<std::uint32_t>(step.attributes.integer("stream"));
-  return kernelOf([stream, bytes = bytesOf(step.operands[0])](
-                      RunContext& context, std::span<std::byte* const> pointers) {
-    streamsOf(context).write(stream, pointers[0], bytes);
-  });
-}
-
-template <class T>
-T load(const std::byte* p) {
-  T value;
-  __builtin_memcpy(&value, p, sizeof(T));
-  return value;
 }
 
 std::string textOf(ElementType type, const std::byte* p) {
-  switch (type) {
-    case ElementType::kBool:
-      return load<std::uint8_t>(p) ? "1" : "0";
-    case ElementType::kInt8:
-      return std::to_string(load<std::int8_t>(p));
-    case ElementType::kUInt8:
-      return std::to_string(load<std::uint8_t>(p));
-    case ElementType::kInt16:
-      return std::to_string(load<std::int16_t>(p));
-    case ElementType::kUInt16:
-      return std::to_string(load<std::uint16_t>(p));
-    case ElementType::kInt32:
-      return std::to_string(load<std::int32_t>(p));
-    case ElementType::kUInt32:
-      return std::to_string(load<std::uint32_t>(p));
-    case ElementType::kInt64:
-      return std::to_string(load<std::int64_t>(p));
-    case ElementType::kUInt64:
-      return std::to_string(load<std::uint64_t>(p));
-    case ElementType::kHalf:
-      return std::to_string(halfToFloat(load<std::uint16_t>(p)));
-    case ElementType::kFloat:
-      return std::to_string(load<float>(p));
-    case ElementType::kDouble:
-      return std::to_string(load<double>(p));
-  }
-  return "?";
+  return withElement(type, [&]<class T>(T value) -> std::string {
+    std::memcpy(&value, p, sizeof(T));
+    if (type == ElementType::kBool) return value ? "1" : "0";
+    if (type == ElementType::kHalf)
+      return std::to_string(halfToFloat(static_cast<std::uint16_t>(value)));
+    return std::to_string(value);
+  });
 }
 
 /// Poplar prints nested brackets to stderr.
@@ -124,8 +94,8 @@ void checkPrint(StepCheck& check) {
 
 void checkAccount(StepCheck& check) { check.operands(0); }
 
-const RegisterKernel kStreamIn{"engine.stream_in", makeStreamIn, checkStreamIn};
-const RegisterKernel kStreamOut{"engine.stream_out", makeStreamOut, checkStreamOut};
+const RegisterKernel kStreamIn{"engine.stream_in", makeStream<true>, checkStreamIn};
+const RegisterKernel kStreamOut{"engine.stream_out", makeStream<false>, checkStreamOut};
 const RegisterKernel kPrint{"engine.print", makePrint, checkPrint};
 const RegisterKernel kAccount{"engine.account", makeAccount, checkAccount};
 

@@ -49,10 +49,6 @@ class CallbackKernel final : public Kernel {
   std::vector<std::vector<std::int64_t>> shapes_;
 };
 
-std::unique_ptr<Kernel> makeCallback(const StepDesc& step) {
-  return std::make_unique<CallbackKernel>(step);
-}
-
 void checkCallback(StepCheck& check) {
   check.text("id");
   const auto dtypes = split(check.text("dtypes"));
@@ -67,7 +63,7 @@ void checkCallback(StepCheck& check) {
   }
 }
 
-const RegisterKernel kCallback{"popx.host_callback", makeCallback, checkCallback};
+const RegisterKernel kCallback{"popx.host_callback", makeKernel<CallbackKernel>, checkCallback};
 
 }  // namespace
 

@@ -55,52 +55,24 @@ Space collapse(const StepDesc& step, std::size_t num_inputs) {
 }
 
 /// Cycles per element, roughly: decides what is worth a thread.
+double weightOf(Op op) {
+  const auto isOneOf = [&](std::initializer_list<Op> ops) {
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+  };
+  if (op == Op::kConstant) return 0;
+  if (isOneOf({Op::kDivide, Op::kSqrt, Op::kRsqrt, Op::kInverse})) return 0.5;
+  if (isOneOf({Op::kExp, Op::kExpm1, Op::kLog, Op::kLog1p, Op::kTanh, Op::kSigmoid, Op::kErf}))
+    return 1;
+  if (isOneOf({Op::kPower, Op::kAtan2, Op::kSin, Op::kCos, Op::kTan, Op::kErfc, Op::kErfInv,
+               Op::kAsin, Op::kAcos, Op::kAtan, Op::kSinh, Op::kCosh, Op::kAsinh, Op::kAcosh,
+               Op::kAtanh}))
+    return 4;
+  return isOneOf({Op::kLogGamma, Op::kRemainder}) ? 20 : 0.1;
+}
+
 double weightOf(const ExprProgram& program) {
   double weight = 0.3;
-  for (const auto& i : program.instructions()) {
-    switch (i.op) {
-      case Op::kConstant:
-        break;
-      case Op::kDivide:
-      case Op::kSqrt:
-      case Op::kRsqrt:
-      case Op::kInverse:
-        weight += 0.5;
-        break;
-      case Op::kExp:
-      case Op::kExpm1:
-      case Op::kLog:
-      case Op::kLog1p:
-      case Op::kTanh:
-      case Op::kSigmoid:
-      case Op::kErf:
-        weight += 1;
-        break;
-      case Op::kPower:
-      case Op::kAtan2:
-      case Op::kSin:
-      case Op::kCos:
-      case Op::kTan:
-      case Op::kErfc:
-      case Op::kErfInv:
-      case Op::kAsin:
-      case Op::kAcos:
-      case Op::kAtan:
-      case Op::kSinh:
-      case Op::kCosh:
-      case Op::kAsinh:
-      case Op::kAcosh:
-      case Op::kAtanh:
-        weight += 4;
-        break;
-      case Op::kLogGamma:
-      case Op::kRemainder:
-        weight += 20;
-        break;
-      default:
-        weight += 0.1;
-    }
-  }
+  for (const auto& i : program.instructions()) weight += weightOf(i.op);
   return weight;
 }
 
@@ -191,9 +163,9 @@ class FlatMap final : public MapKernel {
 };
 
 /// Steps through the outer dimensions of a space, keeping each operand's pointer.
-class Walker {
+class Cursor {
  public:
-  Walker(const Space& space, std::size_t rank, const std::vector<std::int64_t>& bytes,
+  Cursor(const Space& space, std::size_t rank, const std::vector<std::int64_t>& bytes,
          std::span<std::byte* const> base)
       : space_(space), rank_(rank), bytes_(bytes), pointers_(base), index_(rank, 0) {}
 
@@ -252,13 +224,13 @@ class RowMap final : public MapKernel {
     const std::uint64_t seed = nextSeed();
     const std::int64_t run = space_.shape[outer - 1];  // rows with one distance in between
     const auto part = [&](std::int64_t begin, std::int64_t end) {
-      Walker walker(space_, outer, bytes_, pointers);
+      Cursor cursor(space_, outer, bytes_, pointers);
       for (std::int64_t unit = begin; unit < end;) {
         const std::int64_t row = unit / pieces;
         const std::int64_t first = unit % pieces * piece;
         const std::int64_t count = pieces > 1 ? 1 : std::min(end - unit, run - row % run);
-        walker.seek(row);
-        Pointers at_row({walker.data(), num_operands_});
+        cursor.seek(row);
+        Pointers at_row({cursor.data(), num_operands_});
         for (std::size_t o = 0; o < num_operands_; ++o)
           at_row[o] += first * space_.strides[o][outer] * bytes_[o];
         evaluator_.runRows({at_row.data(), num_inputs_},
@@ -314,18 +286,18 @@ class TileMap final : public MapKernel {
     const std::int64_t tiles = row_tiles * col_tiles;
     const std::uint64_t seed = nextSeed();
     const auto part = [&](std::int64_t begin, std::int64_t end) {
-      Walker walker(space_, rank - 2, bytes_, pointers);
+      Cursor cursor(space_, rank - 2, bytes_, pointers);
       std::int64_t at = begin / tiles;
-      walker.seek(at);
+      cursor.seek(at);
       Pointers block(pointers);
       for (std::int64_t unit = begin; unit < end; ++unit) {
         if (unit / tiles != at) {
-          walker.next();
+          cursor.next();
           ++at;
         }
         // Down the rows first: a transposed operand's lines are used up while they are cached.
         const std::int64_t tile = unit % tiles;
-        runTile(walker.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, block,
+        runTile(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, block,
                 MapKernel::at(seed, unit * rows_ * cols_));
       }
     };
@@ -370,7 +342,7 @@ class TileMap final : public MapKernel {
   static void copy(const std::byte* src, std::int64_t src_row, std::int64_t src_col, std::byte* dst,
                    std::int64_t dst_row, std::int64_t dst_col, std::int64_t rows, std::int64_t cols,
                    std::int64_t size) {
-    const simd::CopyKernels& kernels = copyKernels();
+    const simd::CopyKernels& kernels = simd::copyKernels();
     const int log2 = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
     if (src_col == size && dst_col == size) {
       for (std::int64_t r = 0; r < rows; ++r)
@@ -383,22 +355,12 @@ class TileMap final : public MapKernel {
       kernels.strided[log2](src, dst, rows, cols, src_row, src_col, dst_row, dst_col);
     }
   }
-  static const simd::CopyKernels& copyKernels();
 
   std::vector<bool> uniform_;
   std::vector<bool> direct_;  ///< a full tile of it is dense in memory
   std::int64_t rows_ = 1;
   std::int64_t cols_ = 1;
 };
-}  // namespace
-
-namespace ipujax::engine::simd {
-static const CopyKernels& pickCopyKernels() { return IPUJAX_PICK(kCopyKernels); }
-}  // namespace ipujax::engine::simd
-
-namespace {
-const simd::CopyKernels& TileMap::copyKernels() { return simd::pickCopyKernels(); }
-
 /// Inputs that are one element for the whole call.
 std::vector<bool> uniformAlong(const Space& space, std::size_t num_inputs, std::size_t first_dim) {
   std::vector<bool> uniform(num_inputs);

@@ -5,10 +5,6 @@
 #include "engine/Workspace.hpp"
 #include "engine/simd/Transpose.hpp"
 
-namespace ipujax::engine::simd {
-static const CopyKernels& copyKernels() { return IPUJAX_PICK(kCopyKernels); }
-}  // namespace ipujax::engine::simd
-
 namespace ipujax::engine::batch {
 
 Value::Value(const StepDesc& step, std::size_t first_operand, unsigned rank, bool complex) {
@@ -47,63 +43,67 @@ std::int64_t Value::offset(const Part& part, std::int64_t item) const {
   return at;
 }
 
+namespace {
+
+/// rows x columns elements from strided memory to strided memory. Inlined: the strides of the
+/// dense side are constants.
 template <class T>
-void Value::load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const {
-  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
-  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
-  Element* to = reinterpret_cast<Element*>(out);
-  for (std::size_t p = 0; p < parts_.size(); ++p, ++to) {
-    const Part& part = parts_[p];
-    const Element* from =
-        reinterpret_cast<const Element*>(pointers[part.operand]) + offset(part, item);
-    if (kStep == 1 && part.row_stride == 1) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        std::copy_n(from + c * part.column_stride, rows_, to + c * rows_);
-      }
-      continue;
-    }
-    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
-      simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
-                                       reinterpret_cast<std::byte*>(to), columns_, rows_,
-                                       part.row_stride * 4, rows_ * 4);
-      continue;
-    }
-    for (std::int64_t c = 0; c < columns_; ++c) {
-      const Element* x = from + c * part.column_stride;
-      Element* y = to + c * rows_ * kStep;
-      for (std::int64_t r = 0; r < rows_; ++r) y[r * kStep] = x[r * part.row_stride];
+[[gnu::always_inline]] inline void copyMatrix(std::int64_t rows, std::int64_t columns,
+                                              const T* from, std::int64_t from_row,
+                                              std::int64_t from_column, T* to, std::int64_t to_row,
+                                              std::int64_t to_column) {
+  const auto transpose = [&](std::int64_t num_rows, std::int64_t num_columns,
+                             std::int64_t from_stride, std::int64_t to_stride) {
+    simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
+                                     reinterpret_cast<std::byte*>(to), num_rows, num_columns,
+                                     from_stride * 4, to_stride * 4);
+  };
+  if (from_row == 1 && to_row == 1) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      std::copy_n(from + c * from_column, rows, to + c * to_column);
+  } else if (from_column == 1 && to_row == 1 && rows > 1) {
+    transpose(columns, rows, from_row, to_column);
+  } else if (from_row == 1 && to_column == 1 && rows > 1) {
+    transpose(rows, columns, from_column, to_row);
+  } else {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const T* x = from + c * from_column;
+      T* y = to + c * to_column;
+      for (std::int64_t r = 0; r < rows; ++r) y[r * to_row] = x[r * from_row];
     }
   }
-  if (kStep == 2 && parts_.size() == 1) {
+}
+
+/// The numbers that T is made of, and how many.
+template <class T>
+using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
+template <class T>
+constexpr std::int64_t kParts = sizeof(T) / sizeof(Element<T>);
+
+}  // namespace
+
+template <class T>
+void Value::load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const {
+  using E = Element<T>;
+  E* to = reinterpret_cast<E*>(out);
+  for (const Part& part : parts_) {
+    const E* from = reinterpret_cast<const E*>(pointers[part.operand]) + offset(part, item);
+    copyMatrix(rows_, columns_, from, part.row_stride, part.column_stride, to++, kParts<T>,
+               rows_ * kParts<T>);
+  }
+  if (kParts<T> == 2 && parts_.size() == 1) {
     for (std::int64_t i = 0; i < size(); ++i) to[2 * i] = 0;
   }
 }
 
 template <class T>
 void Value::store(std::span<std::byte* const> pointers, std::int64_t item, const T* in) const {
-  using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
-  constexpr std::int64_t kStep = sizeof(T) / sizeof(Element);
-  const Element* from = reinterpret_cast<const Element*>(in);
-  for (std::size_t p = 0; p < parts_.size(); ++p, ++from) {
-    const Part& part = parts_[p];
-    Element* to = reinterpret_cast<Element*>(pointers[part.operand]) + offset(part, item);
-    if (kStep == 1 && part.row_stride == 1) {
-      for (std::int64_t c = 0; c < columns_; ++c) {
-        std::copy_n(from + c * rows_, rows_, to + c * part.column_stride);
-      }
-      continue;
-    }
-    if (kStep == 1 && part.column_stride == 1 && rows_ > 1) {
-      simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
-                                       reinterpret_cast<std::byte*>(to), rows_, columns_, rows_ * 4,
-                                       part.row_stride * 4);
-      continue;
-    }
-    for (std::int64_t c = 0; c < columns_; ++c) {
-      Element* y = to + c * part.column_stride;
-      const Element* x = from + c * rows_ * kStep;
-      for (std::int64_t r = 0; r < rows_; ++r) y[r * part.row_stride] = x[r * kStep];
-    }
+  using E = Element<T>;
+  const E* from = reinterpret_cast<const E*>(in);
+  for (const Part& part : parts_) {
+    E* to = reinterpret_cast<E*>(pointers[part.operand]) + offset(part, item);
+    copyMatrix(rows_, columns_, from++, kParts<T>, rows_ * kParts<T>, to, part.row_stride,
+               part.column_stride);
   }
 }
 

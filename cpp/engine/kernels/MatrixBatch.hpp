@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <complex>
 #include <functional>
 #include <limits>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 
 /// Kernels that do one thing to each matrix of a batch, real or complex.
 namespace ipujax::engine::batch {
@@ -105,19 +107,64 @@ T nan() {
   }
 }
 
-/// A factory for kernels that are class templates Item<T>(step), called for float or Complex:
-/// `items()`, `flops()` and `run(pointers, item)`. The templates' names differ over all files: gcc
-/// 12 takes two of one name for the same, even in anonymous namespaces.
-template <template <class> class Item>
-std::unique_ptr<Kernel> make(const StepDesc& step) {
-  const auto kernel = [](auto item) {
-    return kernelOf([item = std::move(item)](RunContext& context,
-                                             std::span<std::byte* const> pointers) {
-      forItems(context, item.items(), item.flops(), [&](std::int64_t i) { item.run(pointers, i); });
+/// One item of a batch: its values by their numbers, in memory of the thread.
+class Item {
+ public:
+  Item(const std::vector<Value>& values, std::span<std::byte* const> pointers, std::int64_t number)
+      : values_(values), pointers_(pointers), number_(number) {}
+
+  int rows(std::size_t i) const { return static_cast<int>(values_[i].rows()); }
+  int columns(std::size_t i) const { return static_cast<int>(values_[i].columns()); }
+  std::int64_t size(std::size_t i) const { return values_[i].size(); }
+
+  template <class T>
+  T* room(std::int64_t count) {
+    return workspace_.get<T>(count);
+  }
+  template <class T>
+  T* zeros(std::int64_t count) {
+    T* memory = room<T>(count);
+    std::fill(memory, memory + count, T(0));
+    return memory;
+  }
+  template <class T>
+  T* load(std::size_t i) {
+    T* memory = room<T>(size(i));
+    values_[i].load(pointers_, number_, memory);
+    return memory;
+  }
+  /// The values from number `i` on.
+  template <class... T>
+  void store(std::size_t i, const T*... memory) const {
+    (values_[i++].store(pointers_, number_, memory), ...);
+  }
+  template <class T>
+  void fill(std::size_t i, T value) const {
+    values_[i].fill(pointers_, number_, value);
+  }
+
+ private:
+  const std::vector<Value>& values_;
+  std::span<std::byte* const> pointers_;
+  std::int64_t number_;
+  Workspace workspace_;
+};
+
+/// A kernel that calls body(item, T{}) for each item, T being float or Complex; `flops` are an
+/// item's.
+template <class F>
+std::unique_ptr<Kernel> make(const StepDesc& step, std::vector<Value> values, std::int64_t flops,
+                             F body) {
+  const auto kernel = [&]<class T>(T zero) {
+    return kernelOf([values = std::move(values), flops, body, zero](
+                        RunContext& context, std::span<std::byte* const> pointers) {
+      forItems(context, values[0].items(), flops, [&](std::int64_t number) {
+        Item item(values, pointers, number);
+        body(item, zero);
+      });
     });
   };
-  if (isComplex(step)) return kernel(Item<Complex>(step));
-  return kernel(Item<float>(step));
+  return isComplex(step) ? kernel(Complex(0)) : kernel(0.0f);
 }
 
 }  // namespace ipujax::engine::batch

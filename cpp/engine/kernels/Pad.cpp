@@ -68,8 +68,6 @@ class PadKernel final : public Kernel {
   std::int64_t offset_ = 0;  ///< of t's first element, in elements
 };
 
-std::unique_ptr<Kernel> makePad(const StepDesc& step) { return std::make_unique<PadKernel>(step); }
-
 void checkPadStep(StepCheck& check) {
   check.operands(3);
   const auto out = check.written(2);
@@ -88,7 +86,7 @@ void checkPadStep(StepCheck& check) {
   }
 }
 
-const RegisterKernel kPad{"popx.pad", makePad, checkPadStep};
+const RegisterKernel kPad{"popx.pad", makeKernel<PadKernel>, checkPadStep};
 
 }  // namespace
 }  // namespace ipujax::engine

@@ -1,72 +1,48 @@
 #include <algorithm>
 
-#include "engine/Errors.hpp"
-#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 #include "engine/kernels/MatrixBatch.hpp"
 
 namespace ipujax::engine {
 
 namespace {
+using batch::Item;
 
-/// The frame of this file's kernels: their values, and the sizes of a matrix as LAPACK counts them.
-class Frame {
- public:
-  explicit Frame(const StepDesc& step) : values_(batch::valuesOf(step)) {}
-  std::int64_t items() const { return values_[0].items(); }
-  std::int64_t flops() const { return 2 * values_[0].size() * small(); }
+int small(const Item& item) { return std::min(item.rows(0), item.columns(0)); }
 
- protected:
-  std::int64_t small() const { return std::min(values_[0].rows(), values_[0].columns()); }
-  int rows(std::size_t i) const { return static_cast<int>(values_[i].rows()); }
-  int columns(std::size_t i) const { return static_cast<int>(values_[i].columns()); }
-  template <class T>
-  T* loaded(Workspace& workspace, std::span<std::byte* const> pointers, std::int64_t item,
-            std::size_t i) const {
-    T* memory = workspace.get<T>(values_[i].size());
-    values_[i].load(pointers, item, memory);
-    return memory;
-  }
+/// All of them cost about as much as a factorisation of the first value.
+template <class F>
+std::unique_ptr<Kernel> make(const StepDesc& step, F body) {
+  const auto values = batch::valuesOf(step);
+  const std::int64_t small = std::min(values[0].rows(), values[0].columns());
+  return batch::make(step, values, 2 * values[0].size() * small, std::move(body));
+}
 
-  std::vector<batch::Value> values_;
-};
-
-template <class T>
-class QrItem : public Frame {
- public:
-  using Frame::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    T* a = loaded<T>(workspace, pointers, item, 0);
-    T* tau = workspace.get<T>(small());
-    blas::geqrf(rows(0), columns(0), a, tau);
-    values_[1].store(pointers, item, a);
-    values_[2].store(pointers, item, tau);
-  }
-};
+std::unique_ptr<Kernel> makeQr(const StepDesc& step) {
+  return make(step, []<class T>(Item& item, T) {
+    T* a = item.load<T>(0);
+    T* tau = item.room<T>(small(item));
+    blas::geqrf(item.rows(0), item.columns(0), a, tau);
+    item.store(1, a, tau);
+  });
+}
 
 void checkQr(StepCheck& check) {
   batch::ValuesCheck values(check);
   values.first(2);
   values.out({values.rows(), values.columns()}).out({values.small()}).end();
 }
-const RegisterKernel kFactor{"popx.qr", batch::make<QrItem>, checkQr};
+const RegisterKernel kFactor{"popx.qr", makeQr, checkQr};
 
-template <class T>
-class QrWithPivotsItem : public Frame {
- public:
-  using Frame::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    T* a = loaded<T>(workspace, pointers, item, 0);
-    std::int32_t* order = loaded<std::int32_t>(workspace, pointers, item, 1);
-    T* tau = workspace.get<T>(small());
-    blas::geqp3(rows(0), columns(0), a, order, tau);
-    values_[2].store(pointers, item, a);
-    values_[3].store(pointers, item, order);
-    values_[4].store(pointers, item, tau);
-  }
-};
+std::unique_ptr<Kernel> makeQrWithPivots(const StepDesc& step) {
+  return make(step, []<class T>(Item& item, T) {
+    T* a = item.load<T>(0);
+    auto* order = item.load<std::int32_t>(1);
+    T* tau = item.room<T>(small(item));
+    blas::geqp3(item.rows(0), item.columns(0), a, order, tau);
+    item.store(2, a, order, tau);
+  });
+}
 
 void checkQrWithPivots(StepCheck& check) {
   using Kind = batch::ValuesCheck::Kind;
@@ -78,20 +54,16 @@ void checkQrWithPivots(StepCheck& check) {
       .out({values.small()})
       .end();
 }
-const RegisterKernel kPivots{"popx.qrWithPivots", batch::make<QrWithPivotsItem>, checkQrWithPivots};
+const RegisterKernel kPivots{"popx.qrWithPivots", makeQrWithPivots, checkQrWithPivots};
 
-template <class T>
-class HouseholderProductItem : public Frame {
- public:
-  using Frame::Frame;
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    T* a = loaded<T>(workspace, pointers, item, 0);
-    T* tau = loaded<T>(workspace, pointers, item, 1);
-    blas::orgqr(rows(0), columns(0), rows(1), a, tau);
-    values_[2].store(pointers, item, a);
-  }
-};
+std::unique_ptr<Kernel> makeHouseholderProduct(const StepDesc& step) {
+  return make(step, []<class T>(Item& item, T) {
+    T* a = item.load<T>(0);
+    T* tau = item.load<T>(1);
+    blas::orgqr(item.rows(0), item.columns(0), item.rows(1), a, tau);
+    item.store(2, a);
+  });
+}
 
 /// The factors and their reflectors.
 void checkReflectors(const StepCheck& check, batch::ValuesCheck& values) {
@@ -107,29 +79,20 @@ void checkProduct(StepCheck& check) {
   check.need(values.rows() >= values.columns(), "at least as many rows as columns");
   values.out({values.rows(), values.columns()}).end();
 }
-const RegisterKernel kProduct{"popx.householderProduct", batch::make<HouseholderProductItem>,
-                              checkProduct};
+const RegisterKernel kProduct{"popx.householderProduct", makeHouseholderProduct, checkProduct};
 
-template <class T>
-class HouseholderMultiplyItem : public Frame {
- public:
-  explicit HouseholderMultiplyItem(const StepDesc& step)
-      : Frame(step),
-        left_(step.attributes.integer("left") != 0),
-        adjoint_(step.attributes.integer("adjoint") != 0) {}
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    T* a = loaded<T>(workspace, pointers, item, 0);
-    T* tau = loaded<T>(workspace, pointers, item, 1);
-    T* c = loaded<T>(workspace, pointers, item, 2);
-    blas::ormqr(left_ ? 'L' : 'R', adjoint_, rows(2), columns(2), rows(1), a, rows(0), tau, c);
-    values_[3].store(pointers, item, c);
-  }
-
- private:
-  bool left_;
-  bool adjoint_;
-};
+std::unique_ptr<Kernel> makeHouseholderMultiply(const StepDesc& step) {
+  const char side = step.attributes.integer("left") != 0 ? 'L' : 'R';
+  const bool adjoint = step.attributes.integer("adjoint") != 0;
+  return make(step, [=]<class T>(Item& item, T) {
+    T* a = item.load<T>(0);
+    T* tau = item.load<T>(1);
+    T* c = item.load<T>(2);
+    blas::ormqr(side, adjoint, item.rows(2), item.columns(2), item.rows(1), a, item.rows(0), tau,
+                c);
+    item.store(3, c);
+  });
+}
 
 void checkMultiply(StepCheck& check) {
   batch::ValuesCheck values(check);
@@ -139,8 +102,7 @@ void checkMultiply(StepCheck& check) {
   check.need(target[check.flag("left") ? 0 : 1] == values.rows(), "a matrix that Q fits");
   values.in(target).out(target).end();
 }
-const RegisterKernel kMultiply{"popx.householderMultiply", batch::make<HouseholderMultiplyItem>,
-                               checkMultiply};
+const RegisterKernel kMultiply{"popx.householderMultiply", makeHouseholderMultiply, checkMultiply};
 
 }  // namespace
 }  // namespace ipujax::engine

@@ -146,16 +146,9 @@ class Philox final : public Kernel {
 
 template <template <class> class Generator>
 std::unique_ptr<Kernel> makeSized(const StepDesc& step) {
-  switch (sizeOf(step.operands[2].type)) {
-    case 1:
-      return std::make_unique<Generator<std::uint8_t>>(step);
-    case 2:
-      return std::make_unique<Generator<std::uint16_t>>(step);
-    case 4:
-      return std::make_unique<Generator<std::uint32_t>>(step);
-    default:
-      return std::make_unique<Generator<std::uint64_t>>(step);
-  }
+  return withBytes(sizeOf(step.operands[2].type), [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Generator<T>>(step);
+  });
 }
 
 void checkState(const StepCheck& check, std::int64_t most_bytes) {

@@ -37,19 +37,10 @@ class Matcher {
   }
 
  private:
-  const Instruction* at(std::int32_t value) const {
-    const auto inputs = static_cast<std::int32_t>(program_.numInputs());
-    return value < inputs ? nullptr : &program_.instructions()[value - inputs];
-  }
+  const Instruction* at(std::int32_t value) const { return program_.makerOf(value); }
   static Op mirror(Op op) {
-    switch (op) {
-      case Op::kGreaterThan:
-        return Op::kLessThan;
-      case Op::kLessThan:
-        return Op::kGreaterThan;
-      default:
-        return op;  // equality
-    }
+    if (op == Op::kGreaterThan) return Op::kLessThan;
+    return op == Op::kLessThan ? Op::kGreaterThan : op;  // equality
   }
   const ExprProgram& program_;
 };

@@ -40,21 +40,16 @@ void ReduceBody::apply(const std::byte* const* a, const std::byte* const* b, std
   evaluator_.runBlock(inputs, out, n, scratch);
 }
 
-std::size_t TurnBuffers::bytesFor(const ReduceBody& body, std::int64_t lanes) {
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < body.numValues(); ++i) {
-    bytes += 2 * ((body.bytes(i) * static_cast<std::size_t>(lanes) + 63) / 64 * 64);
-  }
-  return bytes;
+std::byte* ReduceBody::scratchIn(Workspace& workspace) const {
+  auto* scratch = workspace.get(static_cast<std::int64_t>(evaluator_.scratchBytes()) + 64);
+  evaluator_.prepare(nullptr, scratch);
+  return scratch;
 }
 
-TurnBuffers::TurnBuffers(const ReduceBody& body, std::int64_t lanes, std::byte* memory) {
-  for (auto& blocks : blocks_) {
-    for (std::size_t i = 0; i < body.numValues(); ++i) {
-      blocks[i] = memory;
-      memory += (body.bytes(i) * static_cast<std::size_t>(lanes) + 63) / 64 * 64;
-    }
-  }
+TurnBuffers::TurnBuffers(const ReduceBody& body, std::int64_t lanes, Workspace& workspace) {
+  for (auto& blocks : blocks_)
+    for (std::size_t i = 0; i < body.numValues(); ++i)
+      blocks[i] = workspace.get(static_cast<std::int64_t>(body.bytes(i)) * lanes);
 }
 
 void foldLanes(const ReduceBody& body, TurnBuffers& values, std::byte* const* left,

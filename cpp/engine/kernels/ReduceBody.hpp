@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/Workspace.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/verify/StepCheck.hpp"
 
@@ -22,12 +23,11 @@ class ReduceBody {
   std::size_t numValues() const { return bytes_.size(); }
   std::size_t bytes(std::size_t i) const { return bytes_[i]; }
 
-  /// out[i][l] = body(a, b)[i][l], l < n <= kLanes; out does not overlap a or b. `scratch` is
-  /// scratchBytes() prepared by `prepare`.
+  /// out[i][l] = body(a, b)[i][l], l < n <= kLanes; out does not overlap a or b. `scratch` is from
+  /// `scratchIn`.
   void apply(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
              std::int64_t n, std::byte* scratch) const;
-  std::size_t scratchBytes() const { return evaluator_.scratchBytes(); }
-  void prepare(std::byte* scratch) const { evaluator_.prepare(nullptr, scratch); }
+  std::byte* scratchIn(Workspace& workspace) const;
 
  private:
   expr::ExprEvaluator evaluator_;
@@ -39,8 +39,7 @@ class ReduceBody {
 class TurnBuffers {
  public:
   static constexpr std::size_t kMaxValues = 16;
-  static std::size_t bytesFor(const ReduceBody& body, std::int64_t lanes);
-  TurnBuffers(const ReduceBody& body, std::int64_t lanes, std::byte* memory);
+  TurnBuffers(const ReduceBody& body, std::int64_t lanes, Workspace& workspace);
   std::byte* const* now() const { return blocks_[turn_]; }
   std::byte* const* next() const { return blocks_[1 - turn_]; }
   void flip() { turn_ = 1 - turn_; }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceArg.hpp"
@@ -28,11 +29,11 @@ struct Input {
   std::size_t bytes = 1;
 };
 
-class VariadicReduce {
+class VariadicReduce final : public Kernel {
  public:
   explicit VariadicReduce(const StepDesc& step)
       : VariadicReduce(step, expr::ExprProgram::fromIntegers(step.attributes.integers("expr"))) {}
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   VariadicReduce(const StepDesc& step, const expr::ExprProgram& program);
@@ -67,14 +68,11 @@ class VariadicReduce {
 /// evaluator's registers.
 struct VariadicReduce::Buffers {
   Buffers(const ReduceBody& body, std::int64_t lanes)
-      : turns(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
-        pairs(body, lanes, take(TurnBuffers::bytesFor(body, lanes))),
-        scratch(take(body.scratchBytes() + 64)) {
-    body.prepare(scratch);
-  }
+      : turns(body, lanes, workspace),
+        pairs(body, lanes, workspace),
+        scratch(body.scratchIn(workspace)) {}
   std::byte* const* left() const { return pairs.now(); }
   std::byte* const* right() const { return pairs.next(); }
-  std::byte* take(std::size_t bytes) { return workspace.get(static_cast<std::int64_t>(bytes)); }
   Workspace workspace;
   TurnBuffers turns;
   TurnBuffers pairs;
@@ -360,24 +358,12 @@ void VariadicReduce::runArgRows(ThreadPool& pool, std::span<std::byte* const> p)
   });
 }
 
-std::unique_ptr<Kernel> makeReduce(const StepDesc& step) {
-  return kernelOf(
-      [plan = VariadicReduce(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        plan.run(context, pointers);
-      });
-}
-
 void checkReduce(StepCheck& check) {
   const std::size_t k = ReduceBody::check(check);
   check.flag("wide");
-  const auto in = check.read(0);
-  const auto& dims = check.dimensions("dims", in.rank());
-  std::int64_t kept = 1;
-  for (std::int64_t d = 0; d < in.rank(); ++d)
-    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
-  check.written(k).hasElements(kept);
+  check.written(k).hasElements(reduction::checkKept(check));
 }
-const RegisterKernel kReduce{"popx.reduce", makeReduce, checkReduce,
+const RegisterKernel kReduce{"popx.reduce", makeKernel<VariadicReduce>, checkReduce,
                              KernelRole::kReductionByProgram};
 
 }  // namespace

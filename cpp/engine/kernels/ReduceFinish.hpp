@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "engine/Half.hpp"
 #include "engine/Step.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
@@ -67,15 +68,7 @@ class Finish {
  private:
   void init(std::byte* acc, std::int64_t n, std::span<std::byte* const> pointers) const {
     if (init_ < 0) return;
-    std::uint64_t bits = 0;
-    if (type_ == ElementType::kHalf) {
-      std::uint16_t half;
-      std::memcpy(&half, pointers[init_], 2);
-      const float value = simd::halfToFloat(half);
-      std::memcpy(&bits, &value, 4);
-    } else {
-      std::memcpy(&bits, pointers[init_], sizeOf(loops_.acc));
-    }
+    const std::uint64_t bits = accumulatorOf(pointers[init_], type_, loops_);
     if (bits == loops_.identity) return;
     alignas(64) std::array<std::byte, 64 * 8> block;
     simd::fill(block.data(), &bits, sizeOf(loops_.acc), 64);
@@ -98,7 +91,7 @@ class Finish {
     }
     std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(out);
     if (update_) {
-      for (std::int64_t i = 0; i < n; ++i) acc[i] += simd::halfToFloat(halves[i]);
+      for (std::int64_t i = 0; i < n; ++i) acc[i] += halfToFloat(halves[i]);
     }
     simd::floatToHalf(acc, halves, n);
   }

@@ -1,7 +1,11 @@
 #include "engine/kernels/ReduceKernels.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
 #include <utility>
 
+#include "engine/Half.hpp"
 #include "engine/verify/StepCheck.hpp"
 
 namespace ipujax::engine::reduction {
@@ -34,6 +38,26 @@ const Loops& checkReducer(const StepCheck& check, ElementType input) {
   const Loops* loops = loopsFor(reducer, input);
   if (!loops) check.refuse("a reducer that has a meaning for its type");
   return *loops;
+}
+
+std::int64_t checkKept(const StepCheck& check) {
+  const auto in = check.read(0);
+  const auto& dims = check.dimensions("dims", in.rank());
+  std::int64_t kept = 1;
+  for (std::int64_t d = 0; d < in.rank(); ++d)
+    if (std::ranges::find(dims, d) == dims.end()) kept *= in->shape[static_cast<std::size_t>(d)];
+  return kept;
+}
+
+std::uint64_t accumulatorOf(const std::byte* element, ElementType type, const Loops& loops) {
+  std::uint64_t bits = 0;
+  if (type == ElementType::kHalf) {
+    std::uint16_t half;
+    std::memcpy(&half, element, sizeof half);
+    return std::bit_cast<std::uint32_t>(halfToFloat(half));
+  }
+  std::memcpy(&bits, element, sizeOf(loops.acc));
+  return bits;
 }
 
 bool isRoundingSum(Reducer reducer, const Loops& loops) {

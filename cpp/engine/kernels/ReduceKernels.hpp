@@ -64,6 +64,10 @@ IPUJAX_DECLARE_SIMD(const LoopTable& loopTable())
 const Loops* loopsFor(Reducer reducer, ElementType input);
 /// The loops of a step's attribute "reducer".
 const Loops& checkReducer(const StepCheck& check, ElementType input);
+/// How many elements operand 0 has beside the attribute "dims".
+std::int64_t checkKept(const StepCheck& check);
+/// The accumulator that an element in memory is, as bits.
+std::uint64_t accumulatorOf(const std::byte* element, ElementType type, const Loops& loops);
 /// Whether it is a sum of floats, of which no more than a few are added one after the other.
 bool isRoundingSum(Reducer reducer, const Loops& loops);
 

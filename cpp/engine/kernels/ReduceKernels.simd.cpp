@@ -16,7 +16,7 @@ template <class In, class Op, class Acc = typename Input<In>::Acc>
 FORCE_INLINE Acc rowBlock(const In* x, std::int64_t n) {
   constexpr int kL = kLanes<Acc>;
   std::int64_t i = 0;
-  Vector<Acc> a0 = splat(Op::template identity<Acc>());
+  Vector<Acc> a0 = splat(Op::template identity<Acc>);
   if (n >= 4 * kL) {
     Vector<Acc> a1 = a0;
     Vector<Acc> a2 = a0;
@@ -138,7 +138,7 @@ std::int64_t columnGroups(const In* x, std::int64_t rows, typename Input<In>::Ac
   if (group == 1 || columns > 64 || rows < 16 * group) return 0;
   alignas(64) Acc sums[64 * kL];
   const std::int64_t wide = columns * group;
-  std::fill_n(sums, wide, Op::template identity<Acc>());
+  std::fill_n(sums, wide, Op::template identity<Acc>);
   columnStreams<In, Op>(x, wide, rows / group, sums, wide);
   for (std::int64_t r = 0; r < group; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) Op::into(acc[c], sums[r * columns + c]);
@@ -271,7 +271,7 @@ template <class Acc, class Op>
 void scanPlain(Acc* v, std::int64_t n) {
   std::int64_t k = 0;
   if constexpr (sizeof(Acc) == 4 && !std::is_same_v<Op, LogAdd>) {
-    const Vector<Acc> none = splat(Op::template identity<Acc>());
+    const Vector<Acc> none = splat(Op::template identity<Acc>);
     Vector<Acc> carry = none;
     for (; k + 16 <= n; k += 16) {
       Vector<Acc> x = loaded(v + k);
@@ -313,7 +313,7 @@ Loops loopsOf(ElementType acc) {
   using Acc = typename Input<In>::Acc;
   Loops loops;
   loops.acc = acc;
-  const Acc identity = Op::template identity<Acc>();
+  const Acc identity = Op::template identity<Acc>;
   std::memcpy(&loops.identity, &identity, sizeof identity);
   loops.row = row<In, Op>;
   loops.rows = rows<In, Op>;

@@ -148,7 +148,7 @@ void StridedReduce::run(ThreadPool& pool, const std::byte* in, std::byte* result
   if (outputs_ == 0) return;
   if (reduced_total_ == 0) return fillIdentity(result, outputs_);
   in += in_offset_ * static_cast<std::int64_t>(in_bytes_);
-  if (parts_.count == 1) return runPart(pool, in, result, 0, reduced_total_);
+  if (parts_.count == 1) return runWhole(pool, in, result);
   const std::size_t bytes = static_cast<std::size_t>(outputs_) * acc_bytes_;
   Workspace workspace;
   std::byte* partials = workspace.get(static_cast<std::int64_t>(bytes) * parts_.count);
@@ -163,14 +163,13 @@ void StridedReduce::run(ThreadPool& pool, const std::byte* in, std::byte* result
   std::memcpy(result, partials, bytes);
 }
 
-void StridedReduce::runPart(ThreadPool& pool, const std::byte* in, std::byte* result,
-                            std::int64_t begin, std::int64_t end) const {
+void StridedReduce::runWhole(ThreadPool& pool, const std::byte* in, std::byte* result) const {
   const std::int64_t tasks = volumeOf(tasks_) * column_blocks_;
   const std::int64_t task_elements =
       reduced_total_ * (columns_ ? std::min(inner_.n, kColumnBlock) : 1);
   const std::int64_t grain = std::max<std::int64_t>(1, kTaskElements / (task_elements + 8));
   pool.parallelFor(tasks, grain, [&](std::int64_t first, std::int64_t last) {
-    runTasks(in, result, begin, end, first, last);
+    runTasks(in, result, 0, reduced_total_, first, last);
   });
 }
 

@@ -70,8 +70,7 @@ class StridedReduce {
 
  private:
   void plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced);
-  void runPart(ThreadPool& pool, const std::byte* in, std::byte* result, std::int64_t begin,
-               std::int64_t end) const;
+  void runWhole(ThreadPool& pool, const std::byte* in, std::byte* result) const;
   void runTasks(const std::byte* in, std::byte* result, std::int64_t part_begin,
                 std::int64_t part_end, std::int64_t begin, std::int64_t end) const;
   void rowTask(const std::byte* in, std::byte* acc, std::int64_t begin, std::int64_t end) const;

@@ -224,9 +224,7 @@ struct Sum : Operation<Self, true> {
     return static_cast<V>(a + b);
   }
   template <class T>
-  static T identity() {
-    return T(0);
-  }
+  static constexpr T identity = T(0);
 };
 struct Add : Sum<Add> {};
 struct SquareAdd : Sum<SquareAdd> {
@@ -241,9 +239,7 @@ struct Multiply : Operation<Multiply> {
     return product(a, b);
   }
   template <class T>
-  static T identity() {
-    return T(1);
-  }
+  static constexpr T identity = T(1);
 };
 struct Minimum : Operation<Minimum> {
   template <class V>
@@ -255,10 +251,8 @@ struct Minimum : Operation<Minimum> {
     }
   }
   template <class T>
-  static T identity() {
-    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-    return std::numeric_limits<T>::max();
-  }
+  static constexpr T identity = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity()
+                                                            : std::numeric_limits<T>::max();
 };
 struct Maximum : Operation<Maximum> {
   template <class V>
@@ -270,10 +264,8 @@ struct Maximum : Operation<Maximum> {
     }
   }
   template <class T>
-  static T identity() {
-    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-    return std::numeric_limits<T>::lowest();
-  }
+  static constexpr T identity = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
+                                                            : std::numeric_limits<T>::lowest();
 };
 struct And : Operation<And> {
   template <class V>
@@ -281,9 +273,7 @@ struct And : Operation<And> {
     return static_cast<V>(a & b);
   }
   template <class T>
-  static T identity() {
-    return static_cast<T>(~T(0));
-  }
+  static constexpr T identity = static_cast<T>(~T(0));
 };
 struct Or : Operation<Or> {
   template <class V>
@@ -291,9 +281,7 @@ struct Or : Operation<Or> {
     return static_cast<V>(a | b);
   }
   template <class T>
-  static T identity() {
-    return T(0);
-  }
+  static constexpr T identity = T(0);
 };
 struct Xor : Operation<Xor> {
   template <class V>
@@ -301,9 +289,7 @@ struct Xor : Operation<Xor> {
     return static_cast<V>(a ^ b);
   }
   template <class T>
-  static T identity() {
-    return T(0);
-  }
+  static constexpr T identity = T(0);
 };
 struct LogAdd : Operation<LogAdd> {
   static float one(float a, float b) {
@@ -323,9 +309,7 @@ struct LogAdd : Operation<LogAdd> {
     }
   }
   template <class T>
-  static T identity() {
-    return -std::numeric_limits<T>::infinity();
-  }
+  static constexpr T identity = -std::numeric_limits<T>::infinity();
 };
 
 /// a = op(a, element or vector at p).
@@ -389,7 +373,7 @@ FORCE_INLINE void takePart(Vector<Acc>& v, const In* p, std::int64_t n) {
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<In, float>) {
     const auto mask = static_cast<__mmask16>((1u << n) - 1);
-    const __m512 none = _mm512_set1_ps(Op::template identity<float>());
+    const __m512 none = _mm512_set1_ps(Op::template identity<float>);
     Vector<Acc> part;
     part.part[0] = (typename Vector<Acc>::Part)_mm512_mask_loadu_ps(none, mask, p);
     Op::pre(part);
@@ -399,7 +383,7 @@ FORCE_INLINE void takePart(Vector<Acc>& v, const In* p, std::int64_t n) {
 #endif
   constexpr int kL = kLanes<Acc>;
   Acc lanes[kL];
-  const Acc identity = Op::template identity<Acc>();
+  const Acc identity = Op::template identity<Acc>;
   for (int j = 0; j < kL; ++j) lanes[j] = identity;
   for (std::int64_t j = 0; j < n; ++j) {
     lanes[j] = Input<In>::one(p + j);

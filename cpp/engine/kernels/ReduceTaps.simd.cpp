@@ -11,7 +11,7 @@ FORCE_INLINE void tapVectors(const TapBlock& block, std::int64_t at, typename In
   using Acc = typename Input<In>::Acc;
   constexpr int kL = kLanes<Acc>;
   Vector<Acc> a[kVectors];
-  for (auto& v : a) v = splat(Op::template identity<Acc>());
+  for (auto& v : a) v = splat(Op::template identity<Acc>);
   const In* row = static_cast<const In*>(block.x) + at * (kEven ? 2 : 1);
   for (std::int64_t r = 0; r < block.rows; ++r, row += block.row_stride) {
     const In* x = row;
@@ -33,7 +33,7 @@ FORCE_INLINE void tapVectors(const TapBlock& block, std::int64_t at, typename In
 template <class In, class Op>
 FORCE_INLINE void tapOne(const TapBlock& block, std::int64_t at, typename Input<In>::Acc* acc) {
   using Acc = typename Input<In>::Acc;
-  Acc a = Op::template identity<Acc>();
+  Acc a = Op::template identity<Acc>;
   const In* row = static_cast<const In*>(block.x) + at * block.lane_stride;
   for (std::int64_t r = 0; r < block.rows; ++r, row += block.row_stride) {
     for (std::int64_t c = 0; c < block.columns; ++c) take<In, Op>(a, row + c * block.column_stride);

@@ -14,18 +14,16 @@
 namespace ipujax::engine {
 
 namespace {
-using reduction::LoopDim;
-using reduction::Odometer;
 
 constexpr std::int64_t kLanes = ReduceBody::kLanes;
 constexpr std::int64_t kLongWindow = 32;
 constexpr std::size_t kMax = TurnBuffers::kMaxValues;
 
-class BodyWindow {
+class BodyWindow final : public Kernel {
  public:
   explicit BodyWindow(const StepDesc& step)
       : BodyWindow(step, expr::ExprProgram::fromIntegers(step.attributes.integers("expr"))) {}
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   BodyWindow(const StepDesc& step, const expr::ExprProgram& program);
@@ -110,11 +108,9 @@ void BodyWindow::directBlock(std::span<std::byte* const> p, std::int64_t begin,
                              std::int64_t n) const {
   const auto& dims = dims_[0];
   Workspace workspace;
-  std::byte* scratch = workspace.get(static_cast<std::int64_t>(body_.scratchBytes()) + 64);
-  body_.prepare(scratch);
-  const auto bytes = static_cast<std::int64_t>(TurnBuffers::bytesFor(body_, kLanes));
-  TurnBuffers turns(body_, kLanes, workspace.get(bytes));
-  TurnBuffers values(body_, kLanes, workspace.get(bytes));
+  std::byte* scratch = body_.scratchIn(workspace);
+  TurnBuffers turns(body_, kLanes, workspace);
+  TurnBuffers values(body_, kLanes, workspace);
   auto* index = workspace.get<std::int64_t>(static_cast<std::int64_t>(dims.size()) * kLanes);
   for (std::int64_t l = 0; l < n; ++l) {
     std::int64_t at = begin + l;
@@ -169,8 +165,7 @@ void BodyWindow::applyLong(const std::byte* const* a, const std::byte* const* b,
 void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) const {
   const WindowDim& w = dims_[0][window_];
   Workspace workspace;
-  std::byte* scratch = workspace.get(static_cast<std::int64_t>(body_.scratchBytes()) + 64);
-  body_.prepare(scratch);
+  std::byte* scratch = body_.scratchIn(workspace);
   const std::int64_t length = (w.m - 1) * w.stride + w.size;
   std::byte* memory = workspace.get(length * 16 * static_cast<std::int64_t>(k_));
   std::byte* table[kMax];
@@ -234,18 +229,11 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
   }
 }
 
-std::unique_ptr<Kernel> makeWindow(const StepDesc& step) {
-  return kernelOf(
-      [window = BodyWindow(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        window.run(context, pointers);
-      });
-}
-
 void checkWindow(StepCheck& check) {
   const std::size_t k = ReduceBody::check(check);
   Window::check(check, check.read(0), check.written(k));
 }
-const RegisterKernel kWindow{"popx.reduce_window_body", makeWindow, checkWindow};
+const RegisterKernel kWindow{"popx.reduce_window_body", makeKernel<BodyWindow>, checkWindow};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
@@ -21,10 +22,10 @@ using reduction::Reducer;
 constexpr std::int64_t kLongWindow = 16;
 constexpr std::int64_t kLaneBlock = 256;
 
-class NamedWindow {
+class NamedWindow final : public Kernel {
  public:
   explicit NamedWindow(const StepDesc& step);
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   void chooseVector();
@@ -139,18 +140,8 @@ void NamedWindow::findLong() {
 
 void NamedWindow::run(RunContext& context, std::span<std::byte* const> p) const {
   if (outputs_ == 0) return;
-  std::uint64_t init = loops_->identity;
-  if (p.size() > 2) {
-    init = 0;
-    if (type_ == ElementType::kHalf) {
-      std::uint16_t half;
-      std::memcpy(&half, p[2], sizeof half);
-      const float value = simd::halfToFloat(half);
-      std::memcpy(&init, &value, sizeof value);
-    } else {
-      std::memcpy(&init, p[2], static_cast<std::size_t>(acc_bytes_));
-    }
-  }
+  const std::uint64_t init =
+      p.size() > 2 ? reduction::accumulatorOf(p[2], type_, *loops_) : loops_->identity;
   const bool neutral = init == loops_->identity;
   if (long_ && neutral) return runLong(context.pool, p[0], p[1]);
   const std::int64_t length = dims_[vector_].m;
@@ -305,7 +296,7 @@ void NamedWindow::store(const std::byte* acc, std::byte* out, std::int64_t strid
   const float* values = reinterpret_cast<const float*>(acc);
   std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(out);
   if (stride == 1) return simd::floatToHalf(values, halves, n);
-  for (std::int64_t i = 0; i < n; ++i) halves[i * stride] = simd::floatToHalf(values[i]);
+  for (std::int64_t i = 0; i < n; ++i) halves[i * stride] = floatToHalf(values[i]);
 }
 
 void NamedWindow::runLong(ThreadPool& pool, const std::byte* in, std::byte* out) const {
@@ -434,13 +425,6 @@ void NamedWindow::slidingLanes(const std::byte* in, std::byte* out, std::int64_t
   }
 }
 
-std::unique_ptr<Kernel> makeWindow(const StepDesc& step) {
-  return kernelOf(
-      [window = NamedWindow(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        window.run(context, pointers);
-      });
-}
-
 void checkWindow(StepCheck& check) {
   const auto in = check.read(0);
   const auto out = check.written(1).hasTypeOf(in).isContiguous();
@@ -451,7 +435,7 @@ void checkWindow(StepCheck& check) {
   check.operands(3);
   check.read(2).isOne().hasTypeOf(in);
 }
-const RegisterKernel kWindow{"popx.reduce_window", makeWindow, checkWindow};
+const RegisterKernel kWindow{"popx.reduce_window", makeKernel<NamedWindow>, checkWindow};
 
 }  // namespace
 

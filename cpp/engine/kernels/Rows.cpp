@@ -91,10 +91,6 @@ class RowsKernel final : public Kernel {
   std::vector<Part> parts_;
 };
 
-std::unique_ptr<Kernel> makeRows(const StepDesc& step) {
-  return std::make_unique<RowsKernel>(step);
-}
-
 /// The declaration of engine.rows, and of the steps that it runs.
 class RowsCheck {
  public:
@@ -170,7 +166,7 @@ class RowsCheck {
 
 void checkRows(StepCheck& check) { RowsCheck(check).run(); }
 
-const RegisterKernel kRows{"engine.rows", makeRows, checkRows};
+const RegisterKernel kRows{"engine.rows", makeKernel<RowsKernel>, checkRows};
 
 }  // namespace
 }  // namespace ipujax::engine

@@ -30,13 +30,13 @@ constexpr std::int64_t kParallelWindowBytes = 128;
 /// along the operand's smallest stride. src is the update, dst the operand.
 class WindowRuns {
  public:
-  WindowRuns(const Windows& windows, std::int64_t small_bytes, std::int64_t large_bytes) {
+  WindowRuns(const Windows& windows, std::int64_t element_bytes) {
     std::vector<CopyDim> dims;
     for (std::size_t i = 0; i < windows.shape().size(); ++i)
-      dims.push_back({windows.shape()[i], windows.smallStrides()[i] * small_bytes,
-                      windows.largeStrides()[i] * large_bytes});
+      dims.push_back({windows.shape()[i], windows.smallStrides()[i] * element_bytes,
+                      windows.largeStrides()[i] * element_bytes});
     outer_ = orderedAndMerged(dims);
-    run_ = outer_.empty() ? CopyDim{1, small_bytes, large_bytes} : outer_.back();
+    run_ = outer_.empty() ? CopyDim{1, element_bytes, element_bytes} : outer_.back();
     if (!outer_.empty()) outer_.pop_back();
   }
 
@@ -86,23 +86,11 @@ void eachBatchOfMoves(const Windows& windows, const std::byte* indices, std::int
   fn(std::span<const ElementMove>(moves.data(), n));
 }
 
-template <class T>
-void moveTyped(const std::byte* src, std::byte* dst, std::span<const ElementMove> moves) {
-  for (const ElementMove& m : moves) std::memcpy(dst + m.dst, src + m.src, sizeof(T));
-}
-
 void moveElements(std::size_t size, const std::byte* src, std::byte* dst,
                   std::span<const ElementMove> moves) {
-  switch (size) {
-    case 1:
-      return moveTyped<std::uint8_t>(src, dst, moves);
-    case 2:
-      return moveTyped<std::uint16_t>(src, dst, moves);
-    case 4:
-      return moveTyped<std::uint32_t>(src, dst, moves);
-    default:
-      return moveTyped<std::uint64_t>(src, dst, moves);
-  }
+  withBytes(size, [&]<class T>(T) {
+    for (const ElementMove& m : moves) std::memcpy(dst + m.dst, src + m.src, sizeof(T));
+  });
 }
 
 class ReplaceKernel final : public Kernel {
@@ -138,28 +126,18 @@ class ReplaceKernel final : public Kernel {
 };
 
 double readScale(ElementType type, const std::byte* p) {
-  if (type == ElementType::kHalf) {
-    std::uint16_t half;
-    std::memcpy(&half, p, sizeof(half));
-    return halfToFloat(half);
-  }
-  if (type == ElementType::kFloat) {
-    float value;
-    std::memcpy(&value, p, sizeof(value));
-    return value;
-  }
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, p, sizeof(bits));
-  return type == ElementType::kUInt32 ? static_cast<double>(bits)
-                                      : static_cast<double>(static_cast<std::int32_t>(bits));
+  return withElement(type, [&]<class T>(T value) -> double {
+    std::memcpy(&value, p, sizeof(T));
+    if (type == ElementType::kHalf) return halfToFloat(static_cast<std::uint16_t>(value));
+    return static_cast<double>(value);
+  });
 }
 
 class CombineKernel final : public Kernel {
  public:
   CombineKernel(const StepDesc& step, const Windows& windows, Combiner combiner, bool scaled)
       : windows_(windows),
-        runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type)),
-              static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
+        runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
         combiner_(combiner),
         bytes_(windows_.windowElements() *
                static_cast<std::int64_t>(sizeOf(step.operands[0].type))) {
@@ -216,8 +194,7 @@ class ExprKernel final : public Kernel {
  public:
   ExprKernel(const StepDesc& step, const Windows& windows, const ExprProgram& program, bool unique)
       : windows_(windows),
-        runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type)),
-              static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
+        runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
         evaluator_(program),
         num_(step.operands.size() / 2),
         unique_(unique && windows_.disjoint()),

@@ -20,10 +20,10 @@ constexpr std::int64_t kMaxTaps = 64;  // a window longer than that is rare
 
 /// Lanes are elements of the plain dimensions (channels, batch): each has windows of its own. A
 /// task is a block of lanes; within it windows go in row-major order, all lanes side by side.
-class Scatterer {
+class Scatterer final : public Kernel {
  public:
   explicit Scatterer(const StepDesc& step);
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   struct Lane {
@@ -143,7 +143,7 @@ void Scatterer::forEachWindow(const F& f) const {
 
 /// At most two windowed dimensions: the innermost two, the others being trivial.
 void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::int64_t n) const {
-  static const PickTable& table = IPUJAX_PICK(kPickTable);
+  static const auto picked = IPUJAX_PICK(pick);
   const float* operand = reinterpret_cast<const float*>(p[0]);
   const float* source = reinterpret_cast<const float*>(p[1]);
   float* result = reinterpret_cast<float*>(p[3]);
@@ -184,7 +184,7 @@ void Scatterer::runPicks(std::span<std::byte* const> p, const Lane* lanes, std::
         }
         window.result =
             result + lane.result + top * window.result_row + left * window.result_column;
-        table.pick(window, step);
+        picked(window, step);
       }
     }
   }
@@ -239,13 +239,6 @@ void Scatterer::runGeneral(std::span<std::byte* const> p, const Lane* lanes, std
   });
 }
 
-std::unique_ptr<Kernel> makeScatterer(const StepDesc& step) {
-  return kernelOf(
-      [scatterer = Scatterer(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        scatterer.run(context, pointers);
-      });
-}
-
 void checkScatterer(StepCheck& check) {
   check.operands(4);
   const auto operand = check.read(0);
@@ -260,7 +253,7 @@ void checkScatterer(StepCheck& check) {
   check.program("select", {type, type}, {ElementType::kBool});
   check.program("scatter", {type, type}, {type});
 }
-const RegisterKernel kScatterer{"popx.select_and_scatter", makeScatterer, checkScatterer};
+const RegisterKernel kScatterer{"popx.select_and_scatter", makeKernel<Scatterer>, checkScatterer};
 
 }  // namespace
 }  // namespace ipujax::engine

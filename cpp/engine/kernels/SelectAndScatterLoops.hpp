@@ -15,12 +15,7 @@ struct PickWindow {
   std::int64_t operand_row, operand_column;
   std::int64_t result_row, result_column;
 };
-/// The first element that no later one exceeds (select is >=) gets its lane's source added.
-using PickLanes = void (*)(const PickWindow& window, std::int64_t lanes);
-
-struct PickTable {
-  PickLanes pick;
-};
-IPUJAX_DECLARE_SIMD(extern const PickTable kPickTable)
+/// For each lane, the first element that no later one exceeds (select is >=) gets its source added.
+IPUJAX_DECLARE_SIMD(void pick(const PickWindow& window, std::int64_t lanes))
 
 }  // namespace ipujax::engine

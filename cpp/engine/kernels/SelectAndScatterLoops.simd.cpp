@@ -57,6 +57,8 @@ void pickOne(const PickWindow& w, std::int64_t at) {
   w.result[at + place] += w.source[at];
 }
 
+}  // namespace
+
 /// A NaN first element must also give way to what follows: best >= next is false for it, so the
 /// loop above, which compares the first element with itself, still ends where the rule does.
 void pick(const PickWindow& window, std::int64_t lanes) {
@@ -64,11 +66,6 @@ void pick(const PickWindow& window, std::int64_t lanes) {
   for (; at + kLanes <= lanes; at += kLanes) pickVector(window, at);
   for (; at < lanes; ++at) pickOne(window, at);
 }
-
-}  // namespace
-
-extern const PickTable kPickTable;  // a const is local otherwise
-const PickTable kPickTable{pick};
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine

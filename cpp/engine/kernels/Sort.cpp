@@ -31,10 +31,10 @@ struct Operand {
   std::vector<LoopDim> rows;
 };
 
-class Sorter {
+class Sorter final : public Kernel {
  public:
   explicit Sorter(const StepDesc& step);
-  void run(RunContext& context, std::span<std::byte* const> pointers) const;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
   void sortRow(std::span<const std::byte* const> in, std::span<std::byte* const> out) const;
@@ -156,35 +156,14 @@ void Sorter::orderByComparator(std::span<const std::byte* const> in, std::uint32
   merge_->run(pointers, order, n_);
 }
 
-template <class T>
-void permute(const std::byte* in, std::int64_t in_stride, std::byte* out, std::int64_t out_stride,
-             const std::uint32_t* order, std::int64_t n) {
-  const T* x = reinterpret_cast<const T*>(in);
-  T* y = reinterpret_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) y[i * out_stride] = x[order[i] * in_stride];
-}
-
 void Sorter::applyOrder(const Operand& operand, const std::byte* in, std::byte* out,
                         const std::uint32_t* order) const {
-  const std::int64_t a = operand.in_stride;
-  const std::int64_t b = operand.out_stride;
-  switch (operand.bytes) {
-    case 1:
-      return permute<std::uint8_t>(in, a, out, b, order, n_);
-    case 2:
-      return permute<std::uint16_t>(in, a, out, b, order, n_);
-    case 4:
-      return permute<std::uint32_t>(in, a, out, b, order, n_);
-    default:
-      return permute<std::uint64_t>(in, a, out, b, order, n_);
-  }
-}
-
-std::unique_ptr<Kernel> makeSort(const StepDesc& step) {
-  return kernelOf(
-      [sorter = Sorter(step)](RunContext& context, std::span<std::byte* const> pointers) {
-        sorter.run(context, pointers);
-      });
+  withBytes(static_cast<std::size_t>(operand.bytes), [&]<class T>(T) {
+    const T* x = reinterpret_cast<const T*>(in);
+    T* y = reinterpret_cast<T*>(out);
+    for (std::int64_t i = 0; i < n_; ++i)
+      y[i * operand.out_stride] = x[order[i] * operand.in_stride];
+  });
 }
 
 void checkKeys(const StepCheck& check, std::size_t operands) {
@@ -211,7 +190,7 @@ void checkSort(StepCheck& check) {
   if (check.step().attributes.has("keys")) return checkKeys(check, k);
   check.program("expr", pairs, {ElementType::kBool});
 }
-const RegisterKernel kSort{"popx.sort", makeSort, checkSort};
+const RegisterKernel kSort{"popx.sort", makeKernel<Sorter>, checkSort};
 
 }  // namespace
 

@@ -50,9 +50,7 @@ class KeyReader {
   }
 
  private:
-  const Instruction* at(std::int32_t value) const {
-    return value < inputs_ ? nullptr : &program_.instructions()[value - inputs_];
-  }
+  const Instruction* at(std::int32_t value) const { return program_.makerOf(value); }
   const Instruction* at(std::int32_t value, Op op) const {
     const Instruction* i = at(value);
     return i && i->op == op ? i : nullptr;
@@ -199,11 +197,6 @@ void mapIntegers(const std::byte* x, std::int64_t stride, bool is_signed, bool d
 }
 
 }  // namespace
-
-const SortLoops& sortLoops() {
-  static const SortLoops& loops = IPUJAX_PICK(kSortLoops);
-  return loops;
-}
 
 std::optional<std::vector<SortKey>> sortKeysOf(const ExprProgram& comparator) {
   std::vector<SortKey> keys;

@@ -19,6 +19,10 @@ struct SortLoops {
                                  std::uint32_t limit);
 };
 IPUJAX_DECLARE_SIMD(extern const SortLoops kSortLoops)
-const SortLoops& sortLoops();  ///< for this CPU
+/// The loops for this CPU.
+inline const SortLoops& sortLoops() {
+  static const SortLoops& picked = IPUJAX_PICK(kSortLoops);
+  return picked;
+}
 
 }  // namespace ipujax::engine

@@ -12,25 +12,13 @@ namespace {
 constexpr std::int64_t kBlock = expr::ExprEvaluator::kBlock;
 constexpr std::size_t kMaxInputs = 32;
 
-template <class T>
-void take(const std::byte* column, const std::uint32_t* index, std::byte* out, std::int64_t n) {
-  const T* x = reinterpret_cast<const T*>(column);
-  T* o = reinterpret_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) o[i] = x[index[i]];
-}
-
-void takeBytes(std::size_t bytes, const std::byte* column, const std::uint32_t* index,
-               std::byte* out, std::int64_t n) {
-  switch (bytes) {
-    case 1:
-      return take<std::uint8_t>(column, index, out, n);
-    case 2:
-      return take<std::uint16_t>(column, index, out, n);
-    case 4:
-      return take<std::uint32_t>(column, index, out, n);
-    default:
-      return take<std::uint64_t>(column, index, out, n);
-  }
+void takeElements(std::size_t bytes, const std::byte* column, const std::uint32_t* index,
+                  std::byte* out, std::int64_t n) {
+  withBytes(bytes, [&]<class T>(T) {
+    const T* x = reinterpret_cast<const T*>(column);
+    T* o = reinterpret_cast<T*>(out);
+    for (std::int64_t i = 0; i < n; ++i) o[i] = x[index[i]];
+  });
 }
 
 }  // namespace
@@ -57,7 +45,7 @@ void MergeSort::rankBlock(const std::byte* const* columns, const std::uint32_t* 
   for (std::size_t i = 0; i < used_.size(); ++i) inputs[i] = blocks + i * kBlock * 8;
   const auto gather = [&](std::size_t input, const std::uint32_t* index) {
     if (!used_[input]) return;
-    takeBytes(bytes_[input / 2], columns[input / 2], index, blocks + input * kBlock * 8, count);
+    takeElements(bytes_[input / 2], columns[input / 2], index, blocks + input * kBlock * 8, count);
   };
   std::int64_t longest = 0;
   for (std::int64_t l = 0; l < count; ++l) {

@@ -1,5 +1,3 @@
-#include "engine/Errors.hpp"
-#include "engine/Workspace.hpp"
 #include "engine/blas/Lapack.hpp"
 #include "engine/kernels/MatrixBatch.hpp"
 
@@ -9,36 +7,22 @@ namespace {
 
 /// BLAS sees the rows as columns, so it solves X^T op(A)^T = B^T: the other side, the other
 /// triangle.
-template <class T>
-class TriangularSolveItem {
- public:
-  explicit TriangularSolveItem(const StepDesc& step)
-      : values_(batch::valuesOf(step)), flags_(step.attributes.integers("flags")) {
-    for (auto& value : values_) value = value.transposed();
-    flags_[0] = flags_[0] == 'L' ? 'R' : 'L';
-    flags_[1] = flags_[1] == 'L' ? 'U' : 'L';
-  }
-
-  std::int64_t items() const { return values_[1].items(); }
-  std::int64_t flops() const { return values_[0].rows() * values_[1].size(); }
-
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    Workspace workspace;
-    auto* a = workspace.get<T>(values_[0].size());
-    auto* b = workspace.get<T>(values_[1].size());
-    values_[0].load(pointers, item, a);
-    values_[1].load(pointers, item, b);
-    blas::trsm(flag(0), flag(1), flag(2), flag(3), static_cast<int>(values_[1].rows()),
-               static_cast<int>(values_[1].columns()), a, b);
-    values_[2].store(pointers, item, b);
-  }
-
- private:
-  char flag(std::size_t i) const { return static_cast<char>(flags_[i]); }
-
-  std::vector<batch::Value> values_;
-  Attributes::Integers flags_;  // LAPACK's letters: side, triangle, transposition, diagonal
-};
+std::unique_ptr<Kernel> makeTriangularSolve(const StepDesc& step) {
+  auto values = batch::valuesOf(step);
+  for (auto& value : values) value = value.transposed();
+  const auto& flags = step.attributes.integers("flags");
+  const char side = flags[0] == 'L' ? 'R' : 'L';
+  const char triangle = flags[1] == 'L' ? 'U' : 'L';
+  const auto transposition = static_cast<char>(flags[2]);
+  const auto diagonal = static_cast<char>(flags[3]);
+  const std::int64_t flops = values[0].rows() * values[1].size();
+  return batch::make(step, values, flops, [=]<class T>(batch::Item& item, T) {
+    const T* a = item.load<T>(0);
+    T* b = item.load<T>(1);
+    blas::trsm(side, triangle, transposition, diagonal, item.rows(1), item.columns(1), a, b);
+    item.store(2, b);
+  });
+}
 
 void checkTriangularSolve(StepCheck& check) {
   const auto& flags = check.integers("flags", 4);
@@ -53,46 +37,29 @@ void checkTriangularSolve(StepCheck& check) {
   check.need(b[flags[0] == 'L' ? 0 : 1] == values.rows(), "a right side that fits the triangle");
   values.in(b).out(b).end();
 }
-const RegisterKernel kTriangle{"popx.triangularSolve", batch::make<TriangularSolveItem>,
-                               checkTriangularSolve};
+const RegisterKernel kTriangle{"popx.triangularSolve", makeTriangularSolve, checkTriangularSolve};
 
 template <class T>
-class TridiagonalSolveItem {
- public:
-  explicit TridiagonalSolveItem(const StepDesc& step)
-      : values_(batch::valuesOf(step)), perturb_(step.attributes.integer("perturb") != 0) {}
-
-  std::int64_t items() const { return values_[3].items(); }
-  std::int64_t flops() const { return 8 * values_[3].size(); }
-
-  void run(std::span<std::byte* const> pointers, std::int64_t item) const {
-    const std::int64_t n = values_[3].rows();
-    Workspace workspace;
-    auto* lower = workspace.get<T>(3 * n);
-    T* diagonal = lower + n;
-    T* upper = diagonal + n;
-    auto* b = workspace.get<T>(values_[3].size());
-    values_[0].load(pointers, item, lower);
-    values_[1].load(pointers, item, diagonal);
-    values_[2].load(pointers, item, upper);
-    values_[3].load(pointers, item, b);
-    const std::int32_t status = solve(static_cast<int>(n), static_cast<int>(values_[3].columns()),
-                                      lower + 1, diagonal, upper, b);
-    values_[4].store(pointers, item, b);
-    values_[5].store(pointers, item, &status);
+int solveTridiagonal(bool perturb, int n, int columns, T* lower, T* diagonal, T* upper, T* b) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (perturb) return blas::gtsvPerturbed(n, columns, lower, diagonal, upper, b);
   }
+  return blas::gtsv(n, columns, lower, diagonal, upper, b);
+}
 
- private:
-  int solve(int n, int columns, T* lower, T* diagonal, T* upper, T* b) const {
-    if constexpr (std::is_same_v<T, float>) {
-      if (perturb_) return blas::gtsvPerturbed(n, columns, lower, diagonal, upper, b);
-    }
-    return blas::gtsv(n, columns, lower, diagonal, upper, b);
-  }
-
-  std::vector<batch::Value> values_;
-  bool perturb_;
-};
+std::unique_ptr<Kernel> makeTridiagonalSolve(const StepDesc& step) {
+  const auto values = batch::valuesOf(step);
+  const bool perturb = step.attributes.integer("perturb") != 0;
+  return batch::make(step, values, 8 * values[3].size(), [perturb]<class T>(batch::Item& item, T) {
+    T* lower = item.load<T>(0);
+    T* diagonal = item.load<T>(1);
+    T* upper = item.load<T>(2);
+    T* b = item.load<T>(3);
+    const int status =
+        solveTridiagonal(perturb, item.rows(3), item.columns(3), lower + 1, diagonal, upper, b);
+    item.store(4, b, &status);
+  });
+}
 
 void checkTridiagonalSolve(StepCheck& check) {
   batch::ValuesCheck values(check);
@@ -104,7 +71,7 @@ void checkTridiagonalSolve(StepCheck& check) {
   check.need(!check.flag("perturb") || !values.isComplex(), "real numbers to perturb pivots");
   values.in(b).out(b).status().end();
 }
-const RegisterKernel kTridiagonal{"popx.tridiagonalSolve", batch::make<TridiagonalSolveItem>,
+const RegisterKernel kTridiagonal{"popx.tridiagonalSolve", makeTridiagonalSolve,
                                   checkTridiagonalSolve};
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 #include <span>
-#include <string_view>
-#include <tuple>
 
 #include "engine/Kernel.hpp"
 
@@ -30,6 +28,7 @@ struct Region {
   bool overlaps(const Region& o) const {
     return space == o.space && begin < o.end && o.begin < end;
   }
+  friend bool operator==(const Region&, const Region&) = default;
 };
 
 /// Every element of an operand lies inside.
@@ -153,14 +152,8 @@ class Finder {
   std::optional<std::uint32_t> existingCell(const OperandDesc& operand) const {
     const Region region = regionOf(image_, operand);
     for (std::uint32_t c = 0; c < loop_.cells.size(); ++c)
-      if (isCell(c, region, operand.type)) return c;
+      if (loop_.cells[c].type == operand.type && regions_[c] == region) return c;
     return std::nullopt;
-  }
-
-  bool isCell(std::uint32_t c, const Region& region, ElementType type) const {
-    const Region& r = regions_[c];
-    return loop_.cells[c].type == type &&
-           std::tie(r.space, r.begin, r.end) == std::tie(region.space, region.begin, region.end);
   }
 
   /// The cell that is an operand, new or known; none where it is not contiguous or of another
@@ -168,7 +161,6 @@ class Finder {
   std::optional<std::uint32_t> cellOf(std::uint64_t step, std::size_t number, bool written) {
     const OperandDesc& operand = image_.steps[step].operands[number];
     if (written ? !operand.isContiguous() : !operand.isContiguousOrSingle()) return std::nullopt;
-    const Region region = regionOf(image_, operand);
     const std::int64_t elements = operand.extent().elements;
     if (elements < 1 || elements > most_elements_) return std::nullopt;
     auto cell = existingCell(operand);
@@ -177,7 +169,7 @@ class Finder {
       cell = static_cast<std::uint32_t>(loop_.cells.size());
       loop_.cells.push_back(
           {elements, step, static_cast<std::uint32_t>(number), operand.type, false});
-      regions_.push_back(region);
+      regions_.push_back(regionOf(image_, operand));
     }
     loop_.cells[*cell].written |= written;
     return cell;

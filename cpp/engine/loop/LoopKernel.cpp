@@ -1,10 +1,8 @@
 #include "engine/loop/LoopKernel.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -63,10 +61,10 @@ struct Part {
     return program.has_value();
   }
 
-  void begin(const Lane& lane, std::byte* block) const {
+  void begin(const ReplicaBindings& bindings, std::byte* block) const {
     for (std::size_t c = 0; c < loop.cells.size(); ++c) {
       const Cell& cell = loop.cells[c];
-      const std::byte* from = lane.operands(cell.step)[cell.operand];
+      const std::byte* from = bindings.operands(cell.step)[cell.operand];
       std::byte* to = block + cells.at[0][c];
       const std::size_t bytes = sizeOf(cell.type);
       const std::size_t all = bytes * static_cast<std::size_t>(loop.width);
@@ -79,12 +77,13 @@ struct Part {
       for (const auto& bank : cells.at) std::memset(block + bank[c] + all, 0, kPadding);
     }
     for (const auto* stretch : {&stretch_of_many, &stretch_of_rest, &condition})
-      if (*stretch) (*stretch)->begin(lane, block);
+      if (*stretch) (*stretch)->begin(bindings, block);
   }
 
-  void store(const Lane& lane, const std::byte* block, int bank, std::uint32_t c) const {
+  void store(const ReplicaBindings& bindings, const std::byte* block, int bank,
+             std::uint32_t c) const {
     const Cell& cell = loop.cells[c];
-    std::memcpy(lane.operands(cell.step)[cell.operand], block + cells.at[bank][c],
+    std::memcpy(bindings.operands(cell.step)[cell.operand], block + cells.at[bank][c],
                 static_cast<std::size_t>(cell.elements) * sizeOf(cell.type));
   }
 
@@ -192,13 +191,13 @@ std::unique_ptr<const LoopKernel> LoopKernel::make(const Image& image, std::uint
   return std::unique_ptr<const LoopKernel>(new LoopKernel(std::move(impl)));
 }
 
-void LoopKernel::run(const Lane& lane, const std::atomic<bool>& cancelled) const {
+void LoopKernel::run(const ReplicaBindings& bindings, const std::atomic<bool>& cancelled) const {
   Workspace workspace;
   std::byte* block = workspace.get(static_cast<std::int64_t>(impl_->layout.bytes()));
-  for (const auto& part : impl_->parts) part->begin(lane, block);
+  for (const auto& part : impl_->parts) part->begin(bindings, block);
   const int bank = impl_->iterate(block, cancelled);
   if (cancelled.load(std::memory_order_relaxed)) return;
-  for (const auto& [part, cell] : impl_->stored) part->store(lane, block, bank, cell);
+  for (const auto& [part, cell] : impl_->stored) part->store(bindings, block, bank, cell);
 }
 
 }  // namespace ipujax::engine

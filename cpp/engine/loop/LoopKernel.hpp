@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "engine/Image.hpp"
-#include "engine/Lane.hpp"
+#include "engine/ReplicaBindings.hpp"
 
 namespace ipujax::engine {
 
@@ -19,7 +19,7 @@ class LoopKernel {
   ~LoopKernel();
 
   /// Stops early, with what it has done lost, once `cancelled` is true.
-  void run(const Lane& lane, const std::atomic<bool>& cancelled) const;
+  void run(const ReplicaBindings& bindings, const std::atomic<bool>& cancelled) const;
 
  private:
   struct Impl;

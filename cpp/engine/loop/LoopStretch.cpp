@@ -1,6 +1,5 @@
 #include "engine/loop/LoopStretch.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ipujax::engine::loop {
@@ -75,14 +74,14 @@ void Stretch::tableOf(const LoopBody& loop, const CellPlaces& cells) {
     table_.push_back(indices_at_ + i * (kIndexBytes + ExprEvaluator::kPadding));
 }
 
-void Stretch::begin(const Lane& lane, std::byte* block) const {
+void Stretch::begin(const ReplicaBindings& bindings, std::byte* block) const {
   auto** pointers = reinterpret_cast<std::byte**>(block + table_at_);
   for (std::size_t i = 0; i < table_.size(); ++i) pointers[i] = block + table_[i];
   main_.prepare(pointers, block + main_scratch_);
   if (indices_) indices_->prepare(pointers, block + indices_scratch_);
   auto** array = reinterpret_cast<std::byte**>(block + arrays_at_);
   for (const auto* rows : {&loads_, &stores_})
-    for (const Row& row : *rows) *array++ = lane.operands(row.step)[0];
+    for (const Row& row : *rows) *array++ = bindings.operands(row.step)[0];
 }
 
 bool Stretch::run(std::byte* block, int bank) const {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/Lane.hpp"
+#include "engine/ReplicaBindings.hpp"
 #include "engine/loop/LoopProgram.hpp"
 
 namespace ipujax::engine::loop {
@@ -36,7 +36,7 @@ class Stretch {
 
   /// Once per run: writes its tables of pointers into the block, and what never changes in the
   /// loop.
-  void begin(const Lane& lane, std::byte* block) const;
+  void begin(const ReplicaBindings& bindings, std::byte* block) const;
   /// From one bank to the other. False where it was not to be made; then nothing has changed.
   bool run(std::byte* block, int bank) const;
 

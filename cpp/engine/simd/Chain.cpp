@@ -1,5 +1,7 @@
 #include "engine/simd/Chain.hpp"
 
+#include <span>
+
 #include "engine/simd/Isa.hpp"
 
 namespace ipujax::engine::simd {
@@ -15,119 +17,78 @@ std::int64_t chainLanes() { return IPUJAX_PICK(chainLanes)(); }
 namespace {
 using expr::Op;
 
-LinkForms unary(Link link) { return {link, {}, {}}; }
-LinkForms commutative(Link link) { return {link, link, {}}; }
+constexpr LinkForms unary(Link link) { return {link, {}, {}}; }
+constexpr LinkForms commutative(Link link) { return {link, link, {}}; }
 
-LinkForms floatLinks(Op op) {
-  switch (op) {
-    case Op::kAbs:
-      return unary(Link::kAbs);
-    case Op::kNegate:
-      return unary(Link::kNegate);
-    case Op::kSquare:
-      return unary(Link::kSquare);
-    case Op::kInverse:
-      return unary(Link::kInverse);
-    case Op::kRoundToBFloat16:
-      return unary(Link::kRoundToBFloat16);
-    case Op::kAdd:
-      return commutative(Link::kAdd);
-    case Op::kSubtract:
-      return {Link::kSubtract, Link::kSubtractFrom, {}};
-    case Op::kMultiply:
-      return {Link::kMultiply, Link::kMultiply, Link::kSquare};
-    case Op::kDivide:
-      return {Link::kDivide, Link::kDivideInto, {}};
-    case Op::kMaximum:
-      return commutative(Link::kMaximum);
-    case Op::kMinimum:
-      return commutative(Link::kMinimum);
-    case Op::kEqual:
-      return commutative(Link::kEqual);
-    case Op::kNotEqual:
-      return commutative(Link::kNotEqual);
-    case Op::kLessThan:
-      return {Link::kLess, Link::kGreater, {}};
-    case Op::kLessThanEqual:
-      return {Link::kLessEqual, Link::kGreaterEqual, {}};
-    case Op::kGreaterThan:
-      return {Link::kGreater, Link::kLess, {}};
-    case Op::kGreaterThanEqual:
-      return {Link::kGreaterEqual, Link::kLessEqual, {}};
-    default:
-      return {};
-  }
-}
+struct LinkRow {
+  Op op;
+  LinkForms forms;
+};
 
-LinkForms integerLinks(Op op, bool is_signed) {
-  const auto either = [&](Link s, Link u) { return is_signed ? s : u; };
-  const auto ordered = [&](Link s, Link u, Link swapped_s, Link swapped_u) {
-    return LinkForms{either(s, u), either(swapped_s, swapped_u), {}};
-  };
-  switch (op) {
-    case Op::kNegate:
-      return unary(Link::kNegateInt);
-    case Op::kSquare:
-      return unary(Link::kSquareInt);
-    case Op::kBitwiseNot:
-      return unary(Link::kNotInt);
-    case Op::kAdd:
-      return commutative(Link::kAddInt);
-    case Op::kSubtract:
-      return {Link::kSubtractInt, Link::kSubtractFromInt, {}};
-    case Op::kMultiply:
-      return {Link::kMultiplyInt, Link::kMultiplyInt, Link::kSquareInt};
-    case Op::kBitwiseAnd:
-      return commutative(Link::kAnd);
-    case Op::kBitwiseOr:
-      return commutative(Link::kOr);
-    case Op::kBitwiseXor:
-      return commutative(Link::kXor);
-    case Op::kShiftLeft:
-      return unary(Link::kShiftLeft);
-    case Op::kShiftRight:
-      return unary(Link::kShiftRight);
-    case Op::kShiftRightSignExtend:
-      return unary(Link::kShiftRightSign);
-    case Op::kRotateLeft:
-      return unary(Link::kRotateLeft);
-    case Op::kMaximum:
-      return commutative(either(Link::kMaximumInt, Link::kMaximumUInt));
-    case Op::kMinimum:
-      return commutative(either(Link::kMinimumInt, Link::kMinimumUInt));
-    case Op::kEqual:
-      return commutative(Link::kEqualInt);
-    case Op::kNotEqual:
-      return commutative(Link::kNotEqualInt);
-    case Op::kLessThan:
-      return ordered(Link::kLessInt, Link::kLessUInt, Link::kGreaterInt, Link::kGreaterUInt);
-    case Op::kLessThanEqual:
-      return ordered(Link::kLessEqualInt, Link::kLessEqualUInt, Link::kGreaterEqualInt,
-                     Link::kGreaterEqualUInt);
-    case Op::kGreaterThan:
-      return ordered(Link::kGreaterInt, Link::kGreaterUInt, Link::kLessInt, Link::kLessUInt);
-    case Op::kGreaterThanEqual:
-      return ordered(Link::kGreaterEqualInt, Link::kGreaterEqualUInt, Link::kLessEqualInt,
-                     Link::kLessEqualUInt);
-    default:
-      return {};
-  }
-}
+constexpr LinkRow kFloatLinks[] = {
+    {Op::kAbs, unary(Link::kAbs)},
+    {Op::kNegate, unary(Link::kNegate)},
+    {Op::kSquare, unary(Link::kSquare)},
+    {Op::kInverse, unary(Link::kInverse)},
+    {Op::kRoundToBFloat16, unary(Link::kRoundToBFloat16)},
+    {Op::kAdd, commutative(Link::kAdd)},
+    {Op::kSubtract, {Link::kSubtract, Link::kSubtractFrom, {}}},
+    {Op::kMultiply, {Link::kMultiply, Link::kMultiply, Link::kSquare}},
+    {Op::kDivide, {Link::kDivide, Link::kDivideInto, {}}},
+    {Op::kMaximum, commutative(Link::kMaximum)},
+    {Op::kMinimum, commutative(Link::kMinimum)},
+    {Op::kEqual, commutative(Link::kEqual)},
+    {Op::kNotEqual, commutative(Link::kNotEqual)},
+    {Op::kLessThan, {Link::kLess, Link::kGreater, {}}},
+    {Op::kLessThanEqual, {Link::kLessEqual, Link::kGreaterEqual, {}}},
+    {Op::kGreaterThan, {Link::kGreater, Link::kLess, {}}},
+    {Op::kGreaterThanEqual, {Link::kGreaterEqual, Link::kLessEqual, {}}}};
 
-LinkForms maskLinks(Op op) {
-  switch (op) {
-    case Op::kLogicalNot:
-      return unary(Link::kNotMask);
-    case Op::kLogicalAnd:
-      return commutative(Link::kAndMask);
-    case Op::kLogicalOr:
-      return commutative(Link::kOrMask);
-    case Op::kBitwiseXor:
-    case Op::kNotEqual:
-      return commutative(Link::kXorMask);
-    default:
-      return {};
-  }
+/// Where the sign makes no difference.
+constexpr LinkRow kIntegerLinks[] = {
+    {Op::kNegate, unary(Link::kNegateInt)},
+    {Op::kSquare, unary(Link::kSquareInt)},
+    {Op::kBitwiseNot, unary(Link::kNotInt)},
+    {Op::kAdd, commutative(Link::kAddInt)},
+    {Op::kSubtract, {Link::kSubtractInt, Link::kSubtractFromInt, {}}},
+    {Op::kMultiply, {Link::kMultiplyInt, Link::kMultiplyInt, Link::kSquareInt}},
+    {Op::kBitwiseAnd, commutative(Link::kAnd)},
+    {Op::kBitwiseOr, commutative(Link::kOr)},
+    {Op::kBitwiseXor, commutative(Link::kXor)},
+    {Op::kShiftLeft, unary(Link::kShiftLeft)},
+    {Op::kShiftRight, unary(Link::kShiftRight)},
+    {Op::kShiftRightSignExtend, unary(Link::kShiftRightSign)},
+    {Op::kRotateLeft, unary(Link::kRotateLeft)},
+    {Op::kEqual, commutative(Link::kEqualInt)},
+    {Op::kNotEqual, commutative(Link::kNotEqualInt)}};
+
+constexpr LinkRow kSignedLinks[] = {
+    {Op::kMaximum, commutative(Link::kMaximumInt)},
+    {Op::kMinimum, commutative(Link::kMinimumInt)},
+    {Op::kLessThan, {Link::kLessInt, Link::kGreaterInt, {}}},
+    {Op::kLessThanEqual, {Link::kLessEqualInt, Link::kGreaterEqualInt, {}}},
+    {Op::kGreaterThan, {Link::kGreaterInt, Link::kLessInt, {}}},
+    {Op::kGreaterThanEqual, {Link::kGreaterEqualInt, Link::kLessEqualInt, {}}}};
+
+constexpr LinkRow kUnsignedLinks[] = {
+    {Op::kMaximum, commutative(Link::kMaximumUInt)},
+    {Op::kMinimum, commutative(Link::kMinimumUInt)},
+    {Op::kLessThan, {Link::kLessUInt, Link::kGreaterUInt, {}}},
+    {Op::kLessThanEqual, {Link::kLessEqualUInt, Link::kGreaterEqualUInt, {}}},
+    {Op::kGreaterThan, {Link::kGreaterUInt, Link::kLessUInt, {}}},
+    {Op::kGreaterThanEqual, {Link::kGreaterEqualUInt, Link::kLessEqualUInt, {}}}};
+
+constexpr LinkRow kMaskLinks[] = {{Op::kLogicalNot, unary(Link::kNotMask)},
+                                  {Op::kLogicalAnd, commutative(Link::kAndMask)},
+                                  {Op::kLogicalOr, commutative(Link::kOrMask)},
+                                  {Op::kBitwiseXor, commutative(Link::kXorMask)},
+                                  {Op::kNotEqual, commutative(Link::kXorMask)}};
+
+LinkForms find(Op op, std::span<const LinkRow> rows, std::span<const LinkRow> others = {}) {
+  for (const auto table : {rows, others})
+    for (const LinkRow& row : table)
+      if (row.op == op) return row.forms;
+  return {};
 }
 }  // namespace
 
@@ -143,12 +104,13 @@ LinkForms linksOf(Op op, ElementType operand, ElementType result) {
   }
   switch (from) {
     case ElementType::kFloat:
-      return floatLinks(op);
+      return find(op, kFloatLinks);
     case ElementType::kInt32:
+      return find(op, kIntegerLinks, kSignedLinks);
     case ElementType::kUInt32:
-      return integerLinks(op, from == ElementType::kInt32);
+      return find(op, kIntegerLinks, kUnsignedLinks);
     case ElementType::kBool:
-      return maskLinks(op);
+      return find(op, kMaskLinks);
     default:
       return {};
   }

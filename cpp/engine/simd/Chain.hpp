@@ -117,7 +117,6 @@ struct ChainLink {
 
 /// Runs all links on elements [0, n): n is a multiple of chainLanes().
 void runChain(const ChainLink* links, std::size_t count, std::byte* const* memory, std::int64_t n);
-std::int64_t chainLanes();  ///< elements of one vector of this CPU, at most kMostLanes
-constexpr std::int64_t kMostLanes = 16;
+std::int64_t chainLanes();  ///< elements of one vector of this CPU, at most 16
 
 }  // namespace ipujax::engine::simd

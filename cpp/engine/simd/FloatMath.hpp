@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/simd/Isa.hpp"
+#include "engine/simd/Registers.hpp"
 
 /// Branch-free elementary functions that compilers vectorise: every choice is a select. Included
 /// by *.simd.cpp only, so each instruction set has its own copy. Coefficients: our own weighted
@@ -11,12 +12,6 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 
 #define IPUJAX_INLINE static inline __attribute__((always_inline))
-// For loops whose elements do not depend on one another, also where out is an operand's memory.
-#if defined(__clang__)
-#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IPUJAX_IVDEP _Pragma("GCC ivdep")
-#endif
 
 IPUJAX_INLINE std::uint32_t bitsOf(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 IPUJAX_INLINE float floatOf(std::uint32_t x) { return __builtin_bit_cast(float, x); }

@@ -34,32 +34,8 @@ struct ToBool {
 
 template <class From>
 MapFn castFrom(ElementType to) {
-  switch (to) {
-    case ElementType::kBool:
-      return unary<ToBool<From>, From, std::uint8_t>();
-    case ElementType::kInt8:
-      return unary<Convert<From, std::int8_t>, From, std::int8_t>();
-    case ElementType::kUInt8:
-      return unary<Convert<From, std::uint8_t>, From, std::uint8_t>();
-    case ElementType::kInt16:
-      return unary<Convert<From, std::int16_t>, From, std::int16_t>();
-    case ElementType::kUInt16:
-      return unary<Convert<From, std::uint16_t>, From, std::uint16_t>();
-    case ElementType::kInt32:
-      return unary<Convert<From, std::int32_t>, From, std::int32_t>();
-    case ElementType::kUInt32:
-      return unary<Convert<From, std::uint32_t>, From, std::uint32_t>();
-    case ElementType::kInt64:
-      return unary<Convert<From, std::int64_t>, From, std::int64_t>();
-    case ElementType::kUInt64:
-      return unary<Convert<From, std::uint64_t>, From, std::uint64_t>();
-    case ElementType::kFloat:
-      return unary<Convert<From, float>, From, float>();
-    case ElementType::kDouble:
-      return unary<Convert<From, double>, From, double>();
-    default:
-      return nullptr;
-  }
+  if (to == ElementType::kBool) return unary<ToBool<From>, From, std::uint8_t>();
+  return withElement(to, []<class To>(To) { return unary<Convert<From, To>, From, To>(); });
 }
 
 template <int kBytes>
@@ -128,31 +104,7 @@ void reduceHalf(Any a, Any, Any, void* out, std::int64_t n, std::int64_t immedia
 }  // namespace
 
 MapFn findCast(ElementType from, ElementType to) {
-  switch (from) {
-    case ElementType::kBool:
-    case ElementType::kUInt8:
-      return castFrom<std::uint8_t>(to);
-    case ElementType::kInt8:
-      return castFrom<std::int8_t>(to);
-    case ElementType::kInt16:
-      return castFrom<std::int16_t>(to);
-    case ElementType::kUInt16:
-      return castFrom<std::uint16_t>(to);
-    case ElementType::kInt32:
-      return castFrom<std::int32_t>(to);
-    case ElementType::kUInt32:
-      return castFrom<std::uint32_t>(to);
-    case ElementType::kInt64:
-      return castFrom<std::int64_t>(to);
-    case ElementType::kUInt64:
-      return castFrom<std::uint64_t>(to);
-    case ElementType::kFloat:
-      return castFrom<float>(to);
-    case ElementType::kDouble:
-      return castFrom<double>(to);
-    default:
-      return nullptr;
-  }
+  return withElement(from, [&]<class From>(From) { return castFrom<From>(to); });
 }
 
 /// Conversions that look at bits; `operand` may be kHalf to say what a float block stands for.
@@ -168,16 +120,7 @@ MapFn findBits(expr::Op op, ElementType operand) {
     case Op::kReducePrecision:
       return operand == ElementType::kHalf ? reduceHalf : reduceFloat;
     case Op::kBitcast:
-      switch (sizeOf(operand)) {
-        case 1:
-          return copyLoop<1>;
-        case 2:
-          return copyLoop<2>;
-        case 4:
-          return copyLoop<4>;
-        default:
-          return copyLoop<8>;
-      }
+      return withBytes(sizeOf(operand), []<class T>(T) -> MapFn { return copyLoop<sizeof(T)>; });
     default:
       return nullptr;
   }

@@ -111,19 +111,7 @@ MapFn findFloat(expr::Op op, unsigned scalars) {
 
 /// Selection moves bits, so one loop for each element size does.
 MapFn findSelect(unsigned bytes, unsigned s) {
-  using u8 = std::uint8_t;
-  switch (bytes) {
-    case 1:
-      return ternary<Select<u8>, u8, u8, u8, u8>(s);
-    case 2:
-      return ternary<Select<std::uint16_t>, std::uint16_t, std::uint16_t, u8, std::uint16_t>(s);
-    case 4:
-      return ternary<Select<std::uint32_t>, std::uint32_t, std::uint32_t, u8, std::uint32_t>(s);
-    case 8:
-      return ternary<Select<std::uint64_t>, std::uint64_t, std::uint64_t, u8, std::uint64_t>(s);
-    default:
-      return nullptr;
-  }
+  return withBytes(bytes, [&]<class T>(T) { return ternary<Select<T>, T, T, std::uint8_t, T>(s); });
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE

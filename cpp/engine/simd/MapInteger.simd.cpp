@@ -83,28 +83,8 @@ MapFn boolean(expr::Op op, unsigned scalars) {
 }  // namespace
 
 MapFn findInteger(expr::Op op, ElementType type, unsigned scalars) {
-  switch (type) {
-    case ElementType::kBool:
-      return boolean(op, scalars);
-    case ElementType::kInt8:
-      return integer<std::int8_t>(op, scalars);
-    case ElementType::kUInt8:
-      return integer<std::uint8_t>(op, scalars);
-    case ElementType::kInt16:
-      return integer<std::int16_t>(op, scalars);
-    case ElementType::kUInt16:
-      return integer<std::uint16_t>(op, scalars);
-    case ElementType::kInt32:
-      return integer<std::int32_t>(op, scalars);
-    case ElementType::kUInt32:
-      return integer<std::uint32_t>(op, scalars);
-    case ElementType::kInt64:
-      return integer<std::int64_t>(op, scalars);
-    case ElementType::kUInt64:
-      return integer<std::uint64_t>(op, scalars);
-    default:
-      return nullptr;
-  }
+  if (type == ElementType::kBool) return boolean(op, scalars);
+  return withInteger(type, [&]<class T>(T) { return integer<T>(op, scalars); });
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE

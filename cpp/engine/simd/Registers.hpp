@@ -1,7 +1,15 @@
 #pragma once
 #include "engine/simd/Isa.hpp"
 
-/// How wide vector registers are. Included by *.simd.cpp only.
+/// How wide vector registers are, and how loops ask for them. Included by *.simd.cpp only.
+
+// For loops whose elements do not depend on one another, also where out is an operand's memory.
+#if defined(__clang__)
+#define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IPUJAX_IVDEP _Pragma("GCC ivdep")
+#endif
+
 namespace ipujax::engine::simd::IPUJAX_ISA_NAMESPACE {
 
 #if defined(__AVX512F__)

@@ -24,4 +24,10 @@ struct CopyKernels {
 
 IPUJAX_DECLARE_SIMD(extern const CopyKernels kCopyKernels)
 
+/// Those for this CPU.
+inline const CopyKernels& copyKernels() {
+  static const CopyKernels& picked = IPUJAX_PICK(kCopyKernels);
+  return picked;
+}
+
 }  // namespace ipujax::engine::simd

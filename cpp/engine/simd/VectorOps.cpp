@@ -22,16 +22,6 @@ void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n) {
   function(in, out, n);
 }
 void roundToHalf(float* values, std::int64_t n) { IPUJAX_PICK(roundToHalf)(values, n); }
-float halfToFloat(std::uint16_t bits) {
-  float value = 0;
-  baseline::halfToFloat(&bits, &value, 1);
-  return value;
-}
-std::uint16_t floatToHalf(float value) {
-  std::uint16_t bits = 0;
-  baseline::floatToHalf(&value, &bits, 1);
-  return bits;
-}
 void randomBits(void* out, std::int64_t n, std::uint64_t seed, std::uint64_t first) {
   IPUJAX_PICK(randomBits)(out, n, seed, first);
 }

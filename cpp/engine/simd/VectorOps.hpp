@@ -9,9 +9,6 @@ namespace ipujax::engine::simd {
 void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n);
 void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n);  ///< nearest even
 void roundToHalf(float* values, std::int64_t n);  ///< to the nearest half, kept as float
-/// Single values, for scalar code.
-float halfToFloat(std::uint16_t bits);
-std::uint16_t floatToHalf(float value);
 
 /// n words of 32 random bits: word k depends on `seed` and on `first` + k only.
 void randomBits(void* out, std::int64_t n, std::uint64_t seed, std::uint64_t first);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/ElementType.hpp"
 #include "engine/simd/HalfMath.hpp"
 #ifdef __F16C__
 #include <immintrin.h>
@@ -86,25 +87,6 @@ void scatterLoop(const T* in, T* out, std::int64_t stride, std::int64_t n) {
     for (std::int64_t k = 0; k < n; ++k) out[k * stride] = in[k];
   }
 }
-/// Calls f with a value of the unsigned type of `bytes`.
-template <class F>
-void bySize(std::size_t bytes, const F& f) {
-  switch (bytes) {
-    case 1:
-      f(std::uint8_t{});
-      break;
-    case 2:
-      f(std::uint16_t{});
-      break;
-    case 4:
-      f(std::uint32_t{});
-      break;
-    default:
-      f(std::uint64_t{});
-      break;
-  }
-}
-
 /// MurmurHash3's final mix of 32 bits.
 IPUJAX_INLINE std::uint32_t mixed(std::uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85ebca6bu;
@@ -122,8 +104,7 @@ void randomBits(void* out, std::int64_t n, std::uint64_t seed, std::uint64_t fir
     words[k] = mixed(mixed(begin + static_cast<std::uint32_t>(k) + low) ^ high);
 }
 void fill(void* out, const void* value, std::size_t bytes, std::int64_t n) {
-  bySize(bytes, [&](auto zero) {
-    using T = decltype(zero);
+  withBytes(bytes, [&]<class T>(T) {
     T v;
     std::memcpy(&v, value, sizeof(T));
     auto* o = static_cast<T*>(out);
@@ -132,15 +113,13 @@ void fill(void* out, const void* value, std::size_t bytes, std::int64_t n) {
 }
 void gatherStrided(const void* in, std::int64_t stride, void* out, std::size_t bytes,
                    std::int64_t n) {
-  bySize(bytes, [&](auto zero) {
-    using T = decltype(zero);
+  withBytes(bytes, [&]<class T>(T) {
     gatherLoop(static_cast<const T*>(in), stride, static_cast<T*>(out), n);
   });
 }
 void scatterStrided(const void* in, void* out, std::int64_t stride, std::size_t bytes,
                     std::int64_t n) {
-  bySize(bytes, [&](auto zero) {
-    using T = decltype(zero);
+  withBytes(bytes, [&]<class T>(T) {
     scatterLoop(static_cast<const T*>(in), static_cast<T*>(out), stride, n);
   });
 }

@@ -79,24 +79,6 @@ void StepCheck::operands(std::size_t n) const {
     refuse(std::to_string(n) + " operands; it has " + std::to_string(numOperands()));
 }
 
-OperandCheck StepCheck::read(std::size_t i) const {
-  const OperandCheck operand(*this, i);
-  operand.need(operand->access == Access::kRead, "be only read");
-  return operand;
-}
-
-OperandCheck StepCheck::written(std::size_t i) const {
-  const OperandCheck operand(*this, i);
-  operand.need(operand->access == Access::kWrite, "be written");
-  return operand;
-}
-
-OperandCheck StepCheck::updated(std::size_t i) const {
-  const OperandCheck operand(*this, i);
-  operand.need(operand->access == Access::kReadWrite, "be read and written");
-  return operand;
-}
-
 bool StepCheck::mayShare(std::size_t a, std::size_t b) const {
   const auto [low, high] = std::minmax(a, b);
   return (low < first_written_ && high >= first_written_) || in_place_.contains({a, b}) ||

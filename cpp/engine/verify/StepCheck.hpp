@@ -17,8 +17,6 @@ struct Image;
 /// One operand of a step that is asked what its kernel needs; the first "no" refuses the image.
 class OperandCheck {
  public:
-  using Types = std::span<const ElementType>;
-
   const OperandDesc& desc() const { return *desc_; }
   const OperandDesc* operator->() const { return desc_; }
   std::int64_t rank() const { return static_cast<std::int64_t>(desc_->shape.size()); }
@@ -66,9 +64,12 @@ class StepCheck {
 
   /// Exactly so many operands.
   void operands(std::size_t n) const;
-  OperandCheck read(std::size_t i) const;     ///< is never written
-  OperandCheck written(std::size_t i) const;  ///< is written as a whole
-  OperandCheck updated(std::size_t i) const;  ///< is read and written
+  /// Is never written; is written as a whole; is read and written.
+  OperandCheck read(std::size_t i) const { return access(i, Access::kRead, "be only read"); }
+  OperandCheck written(std::size_t i) const { return access(i, Access::kWrite, "be written"); }
+  OperandCheck updated(std::size_t i) const {
+    return access(i, Access::kReadWrite, "be read and written");
+  }
   OperandCheck anyAccess(std::size_t i) const { return {*this, i}; }
   /// Operand `written` may be the very memory of operand `read`, element by element.
   void mayReplace(std::size_t read, std::size_t written) { in_place_.emplace(read, written); }
@@ -93,6 +94,11 @@ class StepCheck {
                             const std::vector<ElementType>& outputs) const;
 
  private:
+  OperandCheck access(std::size_t i, Access wanted, const char* what) const {
+    const OperandCheck operand(*this, i);
+    return operand.need(operand->access == wanted, what);
+  }
+
   const StepDesc& step_;
   const Image& image_;
   std::set<std::pair<std::size_t, std::size_t>> in_place_;

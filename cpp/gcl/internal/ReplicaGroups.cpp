@@ -1,10 +1,11 @@
 #include "gcl/internal/ReplicaGroups.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include "engine/graph/Emit.hpp"
+#include "engine/kernels/CollectiveGroups.hpp"
 #include "gcl/internal/Cost.hpp"
-#include "gcl/internal/Groups.hpp"
 #include "gcl/internal/Options.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
@@ -48,6 +49,41 @@ void checkSame(const char* where, const Tensor& data, const Tensor& destination,
   }
   refuse(where, needs + "} without elements that appear twice", shown(destination),
          "Make it so with addVariable.");
+}
+
+std::string shown(const ReplicaGroups& groups) {
+  std::string text = "{";
+  for (const auto& group : groups) {
+    text += text.size() > 1 ? ", {" : "{";
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      text += (i > 0 ? ", " : "") + std::to_string(group[i]);
+    }
+    text += "}";
+    if (text.size() > 200) return text + " ...";
+  }
+  return text + "}";
+}
+
+/// Checks that the groups name each of `num_replicas` replicas at most once (with `all`, once) and,
+/// with `equal`, that all are of one size.
+void checkGroups(const char* where, const ReplicaGroups& groups, unsigned num_replicas, bool all,
+                 bool equal) {
+  std::vector<bool> named(num_replicas);
+  bool good = !groups.empty();
+  for (const auto& group : groups) {
+    good = good && !group.empty() && (!equal || group.size() == groups[0].size());
+    for (const unsigned r : group) {
+      good = good && r < num_replicas && !named[r];
+      if (good) named[r] = true;
+    }
+  }
+  if (all) good = good && std::find(named.begin(), named.end(), false) == named.end();
+  if (good) return;
+  refuse(where,
+         std::string("groups that name ") + (all ? "each" : "none") + " of the " +
+             std::to_string(num_replicas) + " replicas " + (all ? "once" : "twice") +
+             (equal ? ", all of one size" : ""),
+         shown(groups), "Use groups that divide the replicas.");
 }
 
 Tensor variable(poplar::Graph& graph, const Tensor& data, const std::vector<std::size_t>& shape,
@@ -98,7 +134,7 @@ void emitReduce(poplar::Graph& graph, const std::vector<Tensor>& datas,
   }
   spec.attributes.set("op", static_cast<std::int64_t>(op))
       .set("scatter", static_cast<std::int64_t>(scatter));
-  gcl::setGroups(spec.attributes, groups);
+  engine::collective::setGroups(spec.attributes, groups);
   spec.cost = cost;
   engine::emit(graph, prog, std::move(spec), debug);
 }
@@ -112,7 +148,7 @@ void emitMove(poplar::Graph& graph, const char* pattern, const Tensor& data,
   spec.operands = {{apartFrom(graph, data, destination, prog, debug), engine::Access::kRead},
                    {destination, engine::Access::kWrite}};
   spec.attributes.set("pattern", std::string(pattern));
-  gcl::setGroups(spec.attributes, groups);
+  engine::collective::setGroups(spec.attributes, groups);
   spec.cost = cost;
   engine::emit(graph, prog, std::move(spec), debug);
 }
@@ -136,7 +172,7 @@ void allReduceToDestination(poplar::Graph& graph, const std::vector<Tensor>& dat
                             const poplar::DebugContext& debugContext,
                             const poplar::OptionFlags& options) {
   constexpr const char* kWhere = "gcl::allReduce";
-  gcl::checkGroups(kWhere, groups, graph.getReplicationFactor(), true, false);
+  checkGroups(kWhere, groups, graph.getReplicationFactor(), true, false);
   if (datas.size() != destinations.size()) {
     refuse(kWhere, "a destination for each tensor",
            std::to_string(datas.size()) + " and " + std::to_string(destinations.size()),
@@ -182,7 +218,7 @@ std::vector<Tensor> reduceScatter(poplar::Graph& graph, const std::vector<Tensor
                                   const poplar::DebugContext& debugContext,
                                   const poplar::OptionFlags& options) {
   constexpr const char* kWhere = "gcl::reduceScatter";
-  gcl::checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
+  checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
   if (datas.empty()) return {};
   std::vector<Tensor> sources;
   std::vector<Tensor> results;
@@ -204,7 +240,7 @@ void allGatherToDestination(poplar::Graph& graph, const Tensor& data, const Tens
                             const poplar::DebugContext& debugContext,
                             const poplar::OptionFlags& options) {
   constexpr const char* kWhere = "gcl::allGather";
-  gcl::checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
+  checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
   checkSame(kWhere, data, destination, gathered(data, groups));
   emitMove(graph, "gather", data, destination, groups, prog, {debugContext, "allGather"},
            costOf(graph, CollectiveKind::kAllGather, {destination}, groups, options));
@@ -213,7 +249,7 @@ void allGatherToDestination(poplar::Graph& graph, const Tensor& data, const Tens
 Tensor allGather(poplar::Graph& graph, const Tensor& data, const ReplicaGroups& groups,
                  poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                  const poplar::OptionFlags& options) {
-  gcl::checkGroups("gcl::allGather", groups, graph.getReplicationFactor(), true, true);
+  checkGroups("gcl::allGather", groups, graph.getReplicationFactor(), true, true);
   const Tensor result =
       variable(graph, data, gathered(data, groups), {debugContext, "allGathered"});
   allGatherToDestination(graph, data, result, groups, prog, debugContext, options);
@@ -225,7 +261,7 @@ void allToAllToDestination(poplar::Graph& graph, const Tensor& data, const Tenso
                            const poplar::DebugContext& debugContext,
                            const poplar::OptionFlags& options) {
   constexpr const char* kWhere = "gcl::allToAll";
-  gcl::checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
+  checkGroups(kWhere, groups, graph.getReplicationFactor(), true, true);
   if (data.rank() == 0 || data.dim(0) != groups[0].size()) {
     refuse(kWhere, "a first dimension of the groups' size " + std::to_string(groups[0].size()),
            shown(data), "Reshape the data.");
@@ -247,7 +283,7 @@ Tensor broadcast(poplar::Graph& graph, const Tensor& data, unsigned root,
                  const ReplicaGroups& groups, poplar::program::Sequence& prog,
                  const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   constexpr const char* kWhere = "gcl::broadcast";
-  gcl::checkGroups(kWhere, groups, graph.getReplicationFactor(), false, false);
+  checkGroups(kWhere, groups, graph.getReplicationFactor(), false, false);
   gcl::Options::read(options);
   std::vector<std::pair<unsigned, unsigned>> pairs;
   for (const auto& group : groups) {

@@ -1,10 +1,12 @@
 #include "poplin/internal/Placing.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
+#include "poplar/exceptions.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 
 namespace poplin {
@@ -57,6 +59,21 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
   cost.temporary_bytes += static_cast<std::uint64_t>(move_bytes);
 }
 
+bool isFloating(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
+
+void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,
+                poplar::Type out) {
+  constexpr auto kDouble = ipujax::engine::ElementType::kDouble;
+  const auto integer = [](poplar::Type t) { return ipujax::engine::blas::isInteger(t.element()); };
+  const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
+  const bool emulated = a.element() == kDouble || out.element() == kDouble;
+  if (same && (emulated ? a == out : isFloating(a) == isFloating(out))) return;
+  throw poplar::type_error(
+      std::string("[poplin::") + where +
+      "] needs FLOAT or HALF throughout, DOUBLE throughout, or integers; got " + a.toString() +
+      " " + sign + " " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
+}
+
 ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out) {
   auto widest = a.element();
   for (const auto type : {b.element(), out.element()})
@@ -72,8 +89,7 @@ void addWidening(ipujax::engine::Cost& cost, const poplar::Graph& graph, const p
   const auto place = ipujax::engine::placementOf(graph, t);
   const auto& target = graph.getTarget();
   const auto cycles = [&](std::uint64_t n) {
-    return ipujax::engine::elementwise::castCycles(type, multiplied, n,
-                                                   target.getNumWorkerContexts());
+    return popops::elementwise::castCycles(type, multiplied, n, target.getNumWorkerContexts());
   };
   ipujax::engine::addComputeSet(cost, target, cycles(place.max_elements_per_tile), place.tiles_used,
                                 cycles(ceilDiv(t.numElements(), place.tiles_used)));

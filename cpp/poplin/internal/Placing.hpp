@@ -22,6 +22,12 @@ void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
                       const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
                       std::uint64_t tiles);
 
+bool isFloating(poplar::Type type);  ///< FLOAT or HALF
+
+/// Throws type_error unless poplin::`where` can multiply these; `sign` stands for the product.
+void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,
+                poplar::Type out);
+
 /// The type in which a product's vertices multiply: a's where floats are multiplied, else the
 /// widest of the three.
 ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out);

@@ -20,7 +20,6 @@ using ipujax::engine::ElementType;
 
 constexpr std::uint64_t kTwoStages = 16;  ///< poplibs ConvReducePlan.cpp
 constexpr std::uint64_t kThreeStages = 125;
-constexpr double kUnplannedCopyBytes = 4;  ///< bytes a cycle while regrouping elements on a tile
 /// Not published: the order of size of one assembled vertex with its entry code, and of its state.
 constexpr std::uint64_t kCodeBytes = 1536;
 constexpr std::uint64_t kStateBytes = 64;
@@ -179,11 +178,9 @@ class Model {
     std::uint64_t partials = s.partials;
     for (int stage = 0; stage < r.stages; ++stage) {
       std::uint64_t factor = depth;
-      for (int left = r.stages - stage; left > 1; --left) {
-        std::uint64_t root = 2;  // the depth's root of order `left`
-        while (power(root, left) < depth) ++root;
-        factor = root;
-        break;
+      if (const int left = r.stages - stage; left > 1) {
+        factor = 2;  // the depth's root of order `left`
+        while (power(factor, left) < depth) ++factor;
       }
       const std::uint64_t outputs = ceilDiv(partials, factor);
       const double bytes = static_cast<double>(outputs * (factor - 1) * partial_size_);
@@ -341,12 +338,9 @@ const char* nameOf(Vertex vertex) {
 
 Plan makePlan(const Problem& problem, const poplar::Target& target) {
   Problem p = problem;
-  p.rows = std::max<std::uint64_t>(p.rows, 1);
-  p.groups = std::max<std::uint64_t>(p.groups, 1);
-  p.in_channels = std::max<std::uint64_t>(p.in_channels, 1);
-  p.out_channels = std::max<std::uint64_t>(p.out_channels, 1);
-  p.kernel_height = std::max<std::uint64_t>(p.kernel_height, 1);
-  p.kernel_width = std::max<std::uint64_t>(p.kernel_width, 1);
+  for (auto* n :
+       {&p.rows, &p.groups, &p.in_channels, &p.out_channels, &p.kernel_height, &p.kernel_width})
+    *n = std::max<std::uint64_t>(*n, 1);
   std::vector<Model> models;
   models.emplace_back(p, target, false);
   if (p.taps() > 1) models.emplace_back(p, target, true);

@@ -1,7 +1,6 @@
 #pragma once
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "engine/Cost.hpp"

@@ -12,19 +12,15 @@ namespace {
 [[noreturn]] void refuse(const char* where, const std::string& name, const std::string& value,
                          const std::string& needs) {
   throw poplar::invalid_option(std::string("[poplin::") + where + "] option '" + name + "' needs " +
-                               needs + "; got '" + value + "'.");
+                               needs + "; got '" + value +
+                               "'. Use such a value, or omit the option.");
 }
 
-bool truth(const char* where, const std::string& name, const std::string& value) {
-  if (value == "true") return true;
-  if (value == "false") return false;
-  refuse(where, name, value, "true or false");
-}
-
-bool isHalf(const char* where, const std::string& name, const std::string& value) {
-  if (value == "half") return true;
-  if (value == "float") return false;
-  refuse(where, name, value, "half or float");
+/// Which of the two that it may be a value is.
+bool isFirst(const char* where, const std::string& name, const std::string& value,
+             const std::string& first, const std::string& second) {
+  if (value != first && value != second) refuse(where, name, value, first + " or " + second);
+  return value == first;
 }
 
 double proportion(const char* where, const std::string& name, const std::string& value) {
@@ -75,16 +71,16 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
   PlanOptions result;
   for (const auto& [name, value] : options) {
     if (name == "partialsType") {
-      result.half_partials = isHalf(where, name, value);
+      result.half_partials = isFirst(where, name, value, "half", "float");
     } else if (name == "partialsType.interTile" || name == "interTilePartialsType" ||
                name == "interIpuPartialsType") {
-      isHalf(where, name, value);
+      isFirst(where, name, value, "half", "float");
     } else if (name == "availableMemoryProportion") {
       result.memory_proportion = proportion(where, name, value);
     } else if (name == "fullyConnectedPass" || name == "pass") {
       checkPass(where, name, value);
     } else if (truths().contains(name)) {
-      const bool on = truth(where, name, value);
+      const bool on = isFirst(where, name, value, "true", "false");
       if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
     } else if (!ignored().contains(name)) {
       throw poplar::invalid_option(

@@ -8,7 +8,11 @@
 #include "engine/graph/View.hpp"
 #include "poplar/exceptions.hpp"
 
-namespace ipujax::engine::elementwise {
+namespace popops::elementwise {
+
+namespace engine = ipujax::engine;
+namespace expr = ipujax::engine::expr;
+using engine::ceilDiv;
 
 namespace {
 using expr::Instruction;
@@ -149,8 +153,8 @@ double scaledAddCycles(ElementType type, std::uint64_t n, unsigned workers) {
   return kSupervisorLaunchCycles + supervisor + workers * (18 + 6 + loop + (uneven ? 2 : 0));
 }
 
-double vertexCycles(const expr::ExprProgram& program, const std::vector<bool>& scalar,
-                    std::uint64_t n, unsigned workers) {
+double vertexCycles(const ExprProgram& program, const std::vector<bool>& scalar, std::uint64_t n,
+                    unsigned workers) {
   const auto is_scalar = [&](std::int32_t v) {
     const auto i = static_cast<std::size_t>(v);
     if (i < program.numInputs()) return i < scalar.size() && scalar[i];
@@ -190,7 +194,7 @@ double vertexCycles(const expr::ExprProgram& program, const std::vector<bool>& s
 namespace {
 /// One element seen everywhere.
 bool isOneElement(const poplar::Tensor& t) {
-  const ipujax::engine::View& view = *t.view();
+  const engine::View& view = *t.view();
   if (t.numElements() < 2 || !view.isStrided()) return false;
   for (std::size_t d = 0; d < view.shape.size(); ++d)
     if (view.shape[d] != 1 && view.strides[d] != 0) return false;
@@ -198,24 +202,25 @@ bool isOneElement(const poplar::Tensor& t) {
 }
 }  // namespace
 
-Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
-            const std::vector<poplar::Tensor>& inputs, const std::vector<poplar::Tensor>& outputs,
-            const std::function<double(std::uint64_t)>& cycles) {
-  Cost cost;
+engine::Cost costOf(const poplar::Graph& graph, const ExprProgram& program,
+                    const std::vector<poplar::Tensor>& inputs,
+                    const std::vector<poplar::Tensor>& outputs,
+                    const std::function<double(std::uint64_t)>& cycles) {
+  engine::Cost cost;
   const poplar::Tensor& out = outputs.front();
   const std::uint64_t elements = out.numElements();
   if (elements == 0) return cost;
   const auto& target = graph.getTarget();
-  Exchange exchange;
+  engine::Exchange exchange;
   std::vector<bool> scalar;
   for (const auto& in : inputs) {
     scalar.push_back(isOneElement(in));
-    const Exchange moved = exchangeBetween(graph, in, out);
+    const engine::Exchange moved = engine::exchangeBetween(graph, in, out);
     exchange.bytes += moved.bytes;
     exchange.worst_tile_bytes += moved.worst_tile_bytes;
   }
   addExchange(cost, target, exchange);
-  const Placement place = placementOf(graph, out);
+  const engine::Placement place = engine::placementOf(graph, out);
   const unsigned workers = target.getNumWorkerContexts();
   const auto on_tile = [&](std::uint64_t n) {
     if (cycles) return cycles(n);
@@ -235,13 +240,14 @@ Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
   return cost;
 }
 
-}  // namespace ipujax::engine::elementwise
+}  // namespace popops::elementwise
 
 namespace popops {
 
 double elementwiseCycles(const std::string& op, const poplar::Type& type, std::uint64_t n,
                          unsigned workers) {
-  using namespace ipujax::engine;
+  namespace expr = ipujax::engine::expr;
+  using ipujax::engine::ElementType;
   const ElementType t = type.element();
   if (op == "scaled_add") return elementwise::scaledAddCycles(t, n, workers);
   if (op == "fill") return elementwise::fillCycles(t, n, workers);
@@ -262,7 +268,7 @@ double elementwiseCycles(const std::string& op, const poplar::Type& type, std::u
   throw poplar::poplar_error(
       "[popops::elementwiseCycles] needs the name of an operation such as "
       "\"add\"; got '" +
-      op + "'.");
+      op + "'. Use a name of ElementwiseOps.def.");
 }
 
 }  // namespace popops

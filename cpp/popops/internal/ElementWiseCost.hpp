@@ -11,7 +11,10 @@
 
 /// What elementwise work costs on tiles: poplibs' estimators, with launch constants measured on
 /// hardware.
-namespace ipujax::engine::elementwise {
+namespace popops::elementwise {
+
+using ipujax::engine::ElementType;
+using ipujax::engine::expr::ExprProgram;
 
 /// Tile cycles around a vertex that the estimators leave out: fetching and starting its six
 /// workers. Measured with a cycle counter around one vertex (tessellate-ipu): `add` f32 329 for 10
@@ -23,23 +26,25 @@ constexpr double kLaunchCycles = 82;            ///< vertices started as a Multi
 constexpr double kSupervisorLaunchCycles = 41;  ///< hand-written supervisor vertices (scaled add)
 
 /// Worker cycles of one operation on n elements, loads and stores included.
-double loopCycles(expr::Op op, ElementType operand, ElementType result, std::uint64_t n);
+double loopCycles(ipujax::engine::expr::Op op, ElementType operand, ElementType result,
+                  std::uint64_t n);
 
 /// Tile cycles of one vertex doing `program` on n elements, launch included. `scalar[i]`: input i
 /// is one element (a broadcast-scalar vertex where there is one).
-double vertexCycles(const expr::ExprProgram& program, const std::vector<bool>& scalar,
-                    std::uint64_t n, unsigned workers);
+double vertexCycles(const ExprProgram& program, const std::vector<bool>& scalar, std::uint64_t n,
+                    unsigned workers);
 double scaledAddCycles(ElementType type, std::uint64_t n, unsigned workers);
 double castCycles(ElementType from, ElementType to, std::uint64_t n, unsigned workers);
 double fillCycles(ElementType type, std::uint64_t n, unsigned workers);
 
 /// Cost of a map: operands come to the output's tiles, then one compute set. `cycles` replaces the
 /// vertex's cycles for n elements where the work has a vertex of its own.
-Cost costOf(const poplar::Graph& graph, const expr::ExprProgram& program,
-            const std::vector<poplar::Tensor>& inputs, const std::vector<poplar::Tensor>& outputs,
-            const std::function<double(std::uint64_t)>& cycles = {});
+ipujax::engine::Cost costOf(const poplar::Graph& graph, const ExprProgram& program,
+                            const std::vector<poplar::Tensor>& inputs,
+                            const std::vector<poplar::Tensor>& outputs,
+                            const std::function<double(std::uint64_t)>& cycles = {});
 
-}  // namespace ipujax::engine::elementwise
+}  // namespace popops::elementwise
 
 namespace popops {
 

@@ -1,6 +1,5 @@
 #include "popops/internal/ExprCompile.hpp"
 
-#include <cmath>
 #include <optional>
 #include <unordered_map>
 

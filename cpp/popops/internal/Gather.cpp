@@ -5,16 +5,13 @@
 #include "engine/graph/Emit.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/internal/WindowCost.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popops::internal {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-bool contains(const Dims& dims, std::int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
+bool contains(const Dims& dims, std::int64_t d) { return std::ranges::find(dims, d) != dims.end(); }
 
 [[noreturn]] void refuse(const std::string& needs, const poplar::Tensor& operand,
                          const poplar::Tensor& indices) {
@@ -48,6 +45,30 @@ void checkDims(const poplar::Tensor& operand, const poplar::Tensor& indices,
 
 }  // namespace
 
+void WindowSpec::addTo(ipujax::engine::Attributes& attributes) const {
+  attributes.set("window", window).set("map", map).set("batching", batching);
+  attributes.set("sizes", sizes).set("clamp", std::int64_t{clamp});
+}
+
+Dims otherDims(std::size_t rank, const Dims& dims, const Dims& more) {
+  Dims others;
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(rank); ++d)
+    if (!contains(dims, d) && !contains(more, d)) others.push_back(d);
+  return others;
+}
+
+Dims batchingOf(std::size_t num_batch, std::int64_t index_vector_dim,
+                const Dims& indices_batching_dims, const Dims& operand_batching_dims) {
+  Dims batching;
+  for (std::int64_t b = 0; b < static_cast<std::int64_t>(num_batch); ++b) {
+    // A batch dimension of the canonical indices is one of the given indices, less the vector's.
+    const auto it = std::ranges::find(indices_batching_dims, b + (b >= index_vector_dim ? 1 : 0));
+    const auto i = static_cast<std::size_t>(it - indices_batching_dims.begin());
+    batching.push_back(it == indices_batching_dims.end() ? -1 : operand_batching_dims[i]);
+  }
+  return batching;
+}
+
 poplar::Tensor canonicalIndices(const poplar::Tensor& indices, std::int64_t index_vector_dim) {
   const auto dim = static_cast<unsigned>(index_vector_dim);
   if (dim == indices.rank()) return indices.expand({static_cast<std::size_t>(dim)});
@@ -62,11 +83,7 @@ void gatherWindows(poplar::Graph& graph, const std::string& name, const poplar::
   ipujax::engine::StepSpec step;
   step.kernel = name;
   step.operands = {{operand, Access::kRead}, {indices, Access::kRead}, {out, Access::kWrite}};
-  step.attributes.set("window", spec.window);
-  step.attributes.set("map", spec.map);
-  step.attributes.set("batching", spec.batching);
-  step.attributes.set("sizes", spec.sizes);
-  step.attributes.set("clamp", std::int64_t{spec.clamp});
+  spec.addTo(step.attributes);
   step.cost = cost;
   ipujax::engine::emit(graph, prog, std::move(step), debugContext);
 }
@@ -82,10 +99,7 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
   WindowSpec spec;
   spec.map = dims.start_index_map;
   spec.sizes = dims.slice_sizes;
-  for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand.rank()); ++d) {
-    if (!contains(dims.collapsed_slice_dims, d) && !contains(dims.operand_batching_dims, d))
-      spec.window.push_back(d);
-  }
+  spec.window = otherDims(operand.rank(), dims.collapsed_slice_dims, dims.operand_batching_dims);
   if (spec.window.size() != dims.offset_dims.size())
     refuse("one offset dimension per window dimension", operand, indices);
 
@@ -93,25 +107,12 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
   const std::size_t num_batch = starts.rank() - 1;
   const std::size_t rank = num_batch + spec.window.size();
   std::vector<std::size_t> shape(rank);
-  std::vector<unsigned> batch_at, canonical;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (!contains(dims.offset_dims, static_cast<std::int64_t>(i)))
-      batch_at.push_back(static_cast<unsigned>(i));
-  }
+  const Dims batch_at = otherDims(rank, dims.offset_dims);
+  std::vector<unsigned> canonical(batch_at.begin(), batch_at.end());
   if (batch_at.size() != num_batch) refuse("offset dimensions within the result", operand, indices);
-  for (std::size_t b = 0; b < num_batch; ++b) {
-    shape[batch_at[b]] = starts.dim(static_cast<unsigned>(b));
-    canonical.push_back(batch_at[b]);
-    // A batch dimension of the canonical indices is one of the given indices, less the vector's.
-    const auto given = static_cast<std::int64_t>(b) +
-                       (static_cast<std::int64_t>(b) >= dims.index_vector_dim ? 1 : 0);
-    const auto it = std::find(dims.start_indices_batching_dims.begin(),
-                              dims.start_indices_batching_dims.end(), given);
-    spec.batching.push_back(it == dims.start_indices_batching_dims.end()
-                                ? -1
-                                : dims.operand_batching_dims[static_cast<std::size_t>(
-                                      it - dims.start_indices_batching_dims.begin())]);
-  }
+  for (unsigned b = 0; b < num_batch; ++b) shape[canonical[b]] = starts.dim(b);
+  spec.batching = batchingOf(num_batch, dims.index_vector_dim, dims.start_indices_batching_dims,
+                             dims.operand_batching_dims);
   SliceProblem problem;
   for (std::size_t w = 0; w < spec.window.size(); ++w) {
     const auto at = static_cast<unsigned>(dims.offset_dims[w]);
@@ -119,8 +120,8 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
     canonical.push_back(at);
     problem.elements *= shape[at];
   }
-  const auto out = graph.addVariable(operand.elementType(), shape, debugContext);
-  poputil::mapTensorLinearly(graph, out);
+  const auto out = graph.addVariable(operand.elementType(), shape,
+                                     poplar::VariableMappingMethod::LINEAR, debugContext);
   problem.coordinates = spec.map.size();
   problem.rows =
       problem.elements ? std::max<std::uint64_t>(1, operand.numElements() / problem.elements) : 0;

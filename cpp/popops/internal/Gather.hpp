@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/Attributes.hpp"
 #include "engine/Cost.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
@@ -32,7 +33,18 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
 struct WindowSpec {
   std::vector<std::int64_t> window, map, batching, sizes;
   bool clamp = true;
+  void addTo(ipujax::engine::Attributes& attributes) const;
 };
+
+/// The dimensions of a tensor of this rank that are in neither list.
+std::vector<std::int64_t> otherDims(std::size_t rank, const std::vector<std::int64_t>& dims,
+                                    const std::vector<std::int64_t>& more = {});
+
+/// For each batch dimension of the canonical indices, the operand's dimension it goes along with,
+/// or -1. The batching dimensions are those of the indices as given, and the operand's beside them.
+std::vector<std::int64_t> batchingOf(std::size_t num_batch, std::int64_t index_vector_dim,
+                                     const std::vector<std::int64_t>& indices_batching_dims,
+                                     const std::vector<std::int64_t>& operand_batching_dims);
 
 /// Emits kernel `name` ("popx.gather", "popops.dynamic_slice", "popops.multi_slice"): out[b...,
 /// w...] = operand window at indices[b..., :].

@@ -8,15 +8,12 @@
 #include "poplar/exceptions.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/ExprCompile.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popops::internal {
 
 namespace {
 using ipujax::engine::Access;
-using ipujax::engine::ElementType;
 using ipujax::engine::StepSpec;
-using ipujax::engine::Use;
 using ipujax::engine::expr::ExprProgram;
 using poplar::Tensor;
 
@@ -49,7 +46,7 @@ Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Te
   if (ts.empty() || exprs.empty())
     throw poplar::poplar_error("[popops::map] needs at least one expression and one tensor; got " +
                                std::to_string(exprs.size()) + " and " + std::to_string(ts.size()) +
-                               ".");
+                               ". Pass both.");
   std::vector<poplar::Type> types;
   for (const auto& t : ts) types.push_back(t.elementType());
   Plan plan;
@@ -69,9 +66,7 @@ Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Ten
                   const std::vector<std::size_t>& shape, const poplar::DebugContext& debug) {
   for (const auto& t : ts)
     if (t.shape() == shape && t.isParallelWriteable()) return graph.clone(type, t, debug);
-  Tensor out = graph.addVariable(type, shape, debug);
-  poputil::mapTensorLinearly(graph, out);
-  return out;
+  return graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debug);
 }
 
 void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& outputs,
@@ -96,8 +91,7 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
           sizeOf(outputs[j].elementType().element()))
         spec.in_place.emplace_back(i, num_inputs + j);
   }
-  spec.cost =
-      ipujax::engine::elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
+  spec.cost = elementwise::costOf(graph, plan.program, plan.inputs, outputs, cycles);
   ipujax::engine::emit(graph, prog, std::move(spec), debug);
 }
 }  // namespace
@@ -124,16 +118,16 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
   if (outputs.size() != types.size())
     throw poplar::poplar_error("[popops::map] needs one output for each expression; got " +
                                std::to_string(outputs.size()) + " for " +
-                               std::to_string(types.size()) + ".");
+                               std::to_string(types.size()) + ". Pass one for each.");
   std::vector<Tensor> targets;
   for (std::size_t j = 0; j < outputs.size(); ++j) {
     const Tensor& out = outputs[j];
     if (out.shape() != plan.shape || out.elementType().element() != types[j] ||
         !out.isParallelWriteable())
-      throw poplar::poplar_error("[popops::map] needs an output of shape " +
-                                 all.front().shapeToString() + " and type " +
-                                 poplar::Type(types[j]).toString() + " without aliases; got " +
-                                 out.shapeToString() + " " + out.elementType().toString() + ".");
+      throw poplar::poplar_error(
+          "[popops::map] needs an output of shape " + all.front().shapeToString() + " and type " +
+          poplar::Type(types[j]).toString() + " without aliases; got " + out.shapeToString() + " " +
+          out.elementType().toString() + ". Make it with addVariable.");
     const bool overlaps =
         std::any_of(plan.inputs.begin(), plan.inputs.end(),
                     [&](const Tensor& in) { return in != out && in.intersectsWith(out); });

@@ -6,7 +6,10 @@
 #include "engine/SoftwareArithmetic.hpp"
 #include "engine/graph/Planning.hpp"
 
-namespace ipujax::engine::reduction {
+namespace popops::internal {
+
+namespace engine = ipujax::engine;
+using engine::Cost;
 
 namespace {
 
@@ -32,24 +35,25 @@ std::uint64_t bytesOf(double elements, std::size_t size) {
 
 }  // namespace
 
-VertexRate rateOf(const poplar::Target& target, const poplar::Type& type) {
+VertexRate reduceRate(const poplar::Target& target, const poplar::Type& type) {
   VertexRate rate(target);
   const bool floating = type == poplar::FLOAT || type == poplar::HALF;
   rate.vector = floating ? target.getVectorWidth(type) : 1;
   if (!floating) rate.cycles_per_vector = 4;
-  if (isSoftware(type.element())) rate.cycles_per_vector = softwareAddCycles(type.element());
+  if (engine::isSoftware(type.element()))
+    rate.cycles_per_vector = engine::softwareAddCycles(type.element());
   return rate;
 }
 
 // Long: the plans that are compared are made of the same numbers.
-Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
-            const std::vector<std::size_t>& dims, const poplar::Tensor& out,
-            std::size_t partial_bytes, const VertexRate& rate) {
+Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
+                const std::vector<std::size_t>& dims, const poplar::Tensor& out,
+                std::size_t partial_bytes, const VertexRate& rate) {
   Cost none;
   none.code_bytes = kCodeBytes;
   if (out.numElements() == 0) return none;
   const poplar::Target& target = graph.getTarget();
-  const Placement at = placementOf(graph, in);
+  const engine::Placement at = engine::placementOf(graph, in);
   const double outputs = static_cast<double>(out.numElements());
   const double elements = static_cast<double>(in.numElements());
   const double size = static_cast<double>(target.getTypeSize(in.elementType()));
@@ -104,4 +108,4 @@ Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
   return best;
 }
 
-}  // namespace ipujax::engine::reduction
+}  // namespace popops::internal

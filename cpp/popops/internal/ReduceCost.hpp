@@ -5,7 +5,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Tensor.hpp"
 
-namespace ipujax::engine::reduction {
+namespace popops::internal {
 
 /// What combining one element takes in a vertex.
 struct VertexRate {
@@ -17,12 +17,12 @@ struct VertexRate {
   double workers;  ///< of a tile
 };
 /// Poplibs' reduction vertices: one 64-bit vector a cycle, scalar for integers.
-VertexRate rateOf(const poplar::Target& target, const poplar::Type& type);
+VertexRate reduceRate(const poplar::Target& target, const poplar::Type& type);
 
 /// Plans a reduction of `in` over `dims` to `out`: all at the outputs' tiles, or first where the
 /// elements lie and then the partials at the outputs' tiles, whichever takes fewer cycles.
-Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
-            const std::vector<std::size_t>& dims, const poplar::Tensor& out,
-            std::size_t partial_bytes, const VertexRate& rate);
+ipujax::engine::Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
+                                const std::vector<std::size_t>& dims, const poplar::Tensor& out,
+                                std::size_t partial_bytes, const VertexRate& rate);
 
-}  // namespace ipujax::engine::reduction
+}  // namespace popops::internal

@@ -22,10 +22,10 @@ void emitReduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Te
       .set("update", std::int64_t{step.update})
       .set("scale", std::int64_t{step.scale ? 2 : -1})
       .set("init", std::int64_t{step.init ? 2 : -1});
-  auto rate = engine::reduction::rateOf(graph.getTarget(), in.elementType());
+  auto rate = reduceRate(graph.getTarget(), in.elementType());
   if (step.cycles_per_vector > 0) rate.cycles_per_vector = step.cycles_per_vector;
   const auto& loops = *engine::reduction::loopsFor(step.reducer, in.elementType().element());
-  spec.cost = engine::reduction::costOf(graph, in, dims, out, sizeOf(loops.acc), rate);
+  spec.cost = reduceCost(graph, in, dims, out, sizeOf(loops.acc), rate);
   engine::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
 }
 

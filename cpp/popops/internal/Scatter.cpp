@@ -5,6 +5,7 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/kernels/ReduceKernels.hpp"
 #include "poplar/exceptions.hpp"
+#include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/WindowCost.hpp"
 
 namespace popops::internal {
@@ -14,13 +15,6 @@ namespace reduction = ipujax::engine::reduction;
 using ipujax::engine::Access;
 using ipujax::engine::expr::ExprBuilder;
 using ipujax::engine::expr::ExprProgram;
-using ipujax::engine::expr::Op;
-
-using Dims = std::vector<std::int64_t>;
-
-bool contains(const Dims& dims, std::int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 [[noreturn]] void refuse(const std::string& needs, const poplar::Tensor& operand,
                          const poplar::Tensor& indices, const poplar::Tensor& updates) {
@@ -47,7 +41,7 @@ void checkOperands(const std::vector<poplar::Tensor>& operands, const poplar::Te
   if (operands.empty() || operands.size() != updates.size()) {
     throw poplar::poplar_error("[popops::scatter] needs one updates tensor per operand; got " +
                                std::to_string(operands.size()) + " operands and " +
-                               std::to_string(updates.size()) + " updates.");
+                               std::to_string(updates.size()) + " updates. Pass one for each.");
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].shape() != operands[0].shape() || updates[i].shape() != updates[0].shape())
@@ -64,32 +58,19 @@ WindowSpec makeSpec(const poplar::Tensor& operand, const poplar::Tensor& indices
   spec.clamp = false;
   spec.map = dims.scatter_dims_to_operand_dims;
   spec.sizes.assign(operand.rank(), 1);
-  for (std::int64_t d = 0; d < static_cast<std::int64_t>(operand.rank()); ++d) {
-    if (!contains(dims.inserted_window_dims, d) && !contains(dims.input_batching_dims, d))
-      spec.window.push_back(d);
-  }
+  spec.window = otherDims(operand.rank(), dims.inserted_window_dims, dims.input_batching_dims);
   if (spec.window.size() != dims.update_window_dims.size())
     refuse("one update window dimension per window dimension", operand, indices, updates);
   for (auto d : dims.update_window_dims) {
     if (d < 0 || d >= static_cast<std::int64_t>(updates.rank()))
       refuse("update window dimensions within the updates' rank", operand, indices, updates);
   }
-  for (std::int64_t d = 0; d < static_cast<std::int64_t>(updates.rank()); ++d) {
-    if (!contains(dims.update_window_dims, d)) canonical.push_back(static_cast<unsigned>(d));
-  }
-  const std::size_t num_batch = starts.rank() - 1;
-  if (canonical.size() != num_batch)
+  const auto batch_at = otherDims(updates.rank(), dims.update_window_dims);
+  canonical.assign(batch_at.begin(), batch_at.end());
+  if (canonical.size() + 1 != starts.rank())
     refuse("updates with the indices' batch dimensions", operand, indices, updates);
-  for (std::size_t b = 0; b < num_batch; ++b) {
-    const auto given = static_cast<std::int64_t>(b) +
-                       (static_cast<std::int64_t>(b) >= dims.index_vector_dim ? 1 : 0);
-    const auto& batching = dims.scatter_indices_batching_dims;
-    const auto it = std::find(batching.begin(), batching.end(), given);
-    spec.batching.push_back(
-        it == batching.end()
-            ? -1
-            : dims.input_batching_dims[static_cast<std::size_t>(it - batching.begin())]);
-  }
+  spec.batching = batchingOf(canonical.size(), dims.index_vector_dim,
+                             dims.scatter_indices_batching_dims, dims.input_batching_dims);
   for (std::size_t w = 0; w < spec.window.size(); ++w) {
     const auto at = static_cast<unsigned>(dims.update_window_dims[w]);
     canonical.push_back(at);
@@ -132,11 +113,7 @@ void scatterWindows(poplar::Graph& graph, const std::string& name,
     step.attributes.set("expr", body.program.toIntegers());
   }
   step.attributes.set("unique", std::int64_t{unique});
-  step.attributes.set("window", spec.window);
-  step.attributes.set("map", spec.map);
-  step.attributes.set("batching", spec.batching);
-  step.attributes.set("sizes", spec.sizes);
-  step.attributes.set("clamp", std::int64_t{spec.clamp});
+  spec.addTo(step.attributes);
   step.cost = cost;
   ipujax::engine::emit(graph, prog, std::move(step), debugContext);
 }
@@ -176,6 +153,17 @@ void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
     cost += sliceCost(graph, operands[i], updates[i], problem);
   scatterWindows(graph, "popx.scatter", operands, starts, shuffled, nullptr, spec, body,
                  dims.unique_indices, cost, prog, debugContext);
+}
+
+void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
+             const poplar::Tensor& indices, const std::vector<poplar::Tensor>& updates,
+             const ScatterDims& dims, const std::vector<popops::expr::Expr>& body,
+             poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  std::vector<poplar::Type> types;
+  for (const auto& t : operands) types.push_back(t.elementType());
+  for (const auto& t : updates) types.push_back(t.elementType());
+  scatter(graph, operands, indices, updates, dims, ScatterBody(compileExpr(body, types)), prog,
+          debugContext);
 }
 
 }  // namespace popops::internal

@@ -7,6 +7,7 @@
 #include "engine/expr/ExprProgram.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
+#include "popops/Expr.hpp"
 #include "popops/internal/Gather.hpp"
 
 namespace popops::internal {
@@ -43,6 +44,12 @@ void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
              const poplar::Tensor& indices, const std::vector<poplar::Tensor>& updates,
              const ScatterDims& dims, const ScatterBody& body, poplar::program::Sequence& prog,
              const poplar::DebugContext& debugContext = {});
+
+/// The same with a body of one expression for each operand.
+void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
+             const poplar::Tensor& indices, const std::vector<poplar::Tensor>& updates,
+             const ScatterDims& dims, const std::vector<popops::expr::Expr>& body,
+             poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
 
 /// Emits kernel `name` ("popx.scatter", "popops.dynamic_update", "popops.multi_update") on
 /// canonical views: operand window at indices[b..., :] = body(it, updates[b..., w...]). `scale`:

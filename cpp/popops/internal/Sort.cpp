@@ -7,7 +7,6 @@
 #include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/internal/ExprCompile.hpp"
-#include "poputil/TileMapping.hpp"
 
 namespace popops::internal {
 

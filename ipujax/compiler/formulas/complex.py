@@ -1,6 +1,6 @@
 """Complex functions as formulas of real and imaginary parts: a table, name -> formula.
 
-The cases at zero, infinity and NaN are those that XLA's CPU backend has. `sqrt`, `log`, `sine` ...
+Zero, infinity and NaN give the results of XLA's CPU backend. `sqrt`, `log`, `sine` ...
 come from JAX mostly as real arithmetic already: the artifact is written after StableHLO's own
 complex-math expansion; the formulas here serve what is left, and programs by other front ends.
 No step on the way of a finite result is invalid, overflows or divides by zero: users may have asked
@@ -70,7 +70,7 @@ def divide(x: Pair, y: Pair) -> Pair:
     diagonal = c.unary("sign") * d.unary("sign")
     by_zero = y_size.eq(0.0)
     ratio = where(abs(d).eq(_INF), diagonal, d / _or_one(c))
-    below = where(by_zero, c, c + d * ratio)  # of the sum the zero's sign would be lost
+    below = where(by_zero, c, c + d * ratio)  # a sum would lose the zero's sign
     length = where(up, a.like(_INF), 1.0)
     a_side, b_side = where(by_zero, 0.0, a * ratio), where(by_zero, 0.0, b * ratio)
     return (a + b_side) * length / below, (b - a_side) * length / below

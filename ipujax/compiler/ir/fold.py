@@ -46,7 +46,7 @@ _SHIFTS: dict[str, Callable[..., np.ndarray]] = {
 
 
 def identity_of(name: str, dtype: np.dtype) -> Any:
-    """What changes nothing where the op combines with it; None where the op has nothing such."""
+    """The neutral element of the op; None where it has none."""
     kind = traits_of(name).identity
     if not kind:
         return None
@@ -63,14 +63,14 @@ def identity_of(name: str, dtype: np.dtype) -> Any:
 
 
 def is_identity(value: Value, name: str) -> bool:
-    """Whether the value is a constant that changes nothing where the op combines with it."""
+    """Whether the value is a constant that is neutral for the op."""
     found = splat_of(value)
     identity = None if found is None else identity_of(name, found.dtype)
     return identity is not None and bool(found == identity)
 
 
 def fold_elementwise(op: Op) -> list[Value] | None:
-    """The constant that an op on constants gives, or None where it is not computed here."""
+    """The result of an op on constants, or None where it is not computed here."""
     for operand in op.operands:
         if operand.const is None or operand.const.size == 0:
             return None
@@ -111,7 +111,7 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
     if kind in "fiu" and name in _EXACT:
         return _EXACT[name](*arrays)
     if kind == "f" and name in ("maximum", "minimum") and all(a.all() for a in arrays):
-        return _INTEGER[name](*arrays)  # of zeros the sign would count
+        return _INTEGER[name](*arrays)  # the signs of zeros would matter
     if kind in "iub" and name in _INTEGER:
         return _INTEGER[name](*arrays)
     if kind in "iu" and name in _SHIFTS:
@@ -120,7 +120,7 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
 
 
 def _shift(name: str, array: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Zeros come in; all bits are gone where the (unsigned) amount is the width or more."""
+    """Shifts in zeros; nothing is left where the (unsigned) amount is the width or more."""
     unsigned = np.dtype(f"u{array.itemsize}")
     bits, amount = array.view(unsigned), by.view(unsigned)
     width = 8 * array.itemsize

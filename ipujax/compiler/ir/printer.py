@@ -6,7 +6,7 @@ from ipujax.compiler.ir.program import Block, Op, Program, Value
 
 
 def to_text(program: Program) -> str:
-    """The program for people: one op per line."""
+    """The program as text: one op per line."""
     names: dict[Value, str] = {}
 
     def name(value: Value) -> str:

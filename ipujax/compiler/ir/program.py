@@ -1,6 +1,6 @@
 """The compiler's own program: what stages 3 to 7 read and change.
 
-Blocks of ops in order; each op takes and gives values; a region of an op is a block that may use
+Blocks of ops in order; each op has operands and results; a region of an op is a block that may use
 any value of the blocks around it. A constant is a value without an op. Light on purpose: a program
 of 1,000 ops is read once from MLIR into this, and every pass after it costs microseconds per op.
 """
@@ -123,7 +123,7 @@ class Op:
 
     @property
     def traits(self) -> Traits:
-        """What is known of ops of this name."""
+        """The traits of ops with this name."""
         return TRAITS.get(self.name, UNKNOWN)
 
     def add_result(self, shape: Shape, dtype: str) -> Value:
@@ -134,7 +134,7 @@ class Op:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Ops in order, with the arguments they may use and the values the block hands back."""
+    """Ops in order, with the arguments they may use and the values that the block returns."""
 
     args: list[Value] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
@@ -153,7 +153,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An argument or result as callers see it, where that is not how the program holds it."""
+    """An argument or result as callers see it, if the program holds it in another way."""
 
     dtype: str  #: JAX's name
     shape: Shape
@@ -231,7 +231,7 @@ def walk_blocks(block: Block) -> Iterator[Block]:
 
 
 def walk_ops(block: Block) -> Iterator[Op]:
-    """All ops, those of regions after their op."""
+    """All ops; those of regions after their op."""
     pending = [iter(block.ops)]
     while pending:
         for op in pending[-1]:
@@ -244,7 +244,7 @@ def walk_ops(block: Block) -> Iterator[Op]:
 
 
 def walk_values(block: Block) -> Iterator[Value]:
-    """All values that the block and those inside it make or use; some more than once."""
+    """All values that the block and those inside it define or use; some more than once."""
     for inner in walk_blocks(block):
         yield from inner.args
         for op in inner.ops:
@@ -264,7 +264,7 @@ def blocks_run(block: Block) -> list[Block]:
 
 
 def has_effect(op: Op) -> bool:
-    """Whether the op must run even if nobody uses its results."""
+    """Whether the op must run even if its results have no users."""
     if op.traits.effect:
         return op.name != "custom_call" or bool(op.attrs.get("has_side_effect"))
     return any(has_effect(inner) for region in op.regions for inner in region.ops)
@@ -303,7 +303,7 @@ def captured(block: Block) -> list[Value]:
 
 
 def inputs_of(op: Op) -> list[Value]:
-    """All values the op needs, those its regions capture included; no constants."""
+    """All values the op needs, including those its regions capture; no constants."""
     if not op.regions:
         return [value for value in op.operands if value.const is None]
     found = {value: None for value in op.operands if value.const is None}

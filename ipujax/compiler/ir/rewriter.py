@@ -1,4 +1,4 @@
-"""The one pattern rewriter: a walk over a program that writes each block anew, op by op."""
+"""The one pattern rewriter: a walk over a program that rewrites each block, op by op."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Rule = Callable[[Any, Op], Sequence[Value] | None]
 
 
 class Rewriter(Writer):
-    """Meets every op once, with its operands replaced already, and applies the rule of its name.
+    """Visits every op once, after its operands were replaced, and applies the rule of its name.
 
-    A rule may change the op where it stands, and write ops with the rewriter itself: they come
-    before the op. An op that it appends to `ops` and whose results it gives stays, and what the
-    rule writes afterwards comes after it. What a rule writes is not met again: one walk, no fixed
-    point. Regions are met before their op's rule, or after it, where the op stayed, if
-    `outer_first`. A pass is a table of rules; one that needs state is a subclass.
+    A rule may change the op in place, and write ops with the rewriter itself: they come before the
+    op. An op that it appends to `ops` and whose results it returns stays, and ops that the rule
+    writes afterwards come after it. Ops that a rule writes are not visited: one walk, no fixed
+    point. Regions are visited before their op's rule or, with `outer_first`, after it if the op
+    stayed. A pass is a table of rules; one that needs state is a subclass.
     """
 
     rules: ClassVar[Mapping[str, Rule]] = {}
@@ -30,7 +30,7 @@ class Rewriter(Writer):
     def __init__(self, rules: Mapping[str, Rule] | None = None) -> None:
         super().__init__([])
         self.replaced: dict[Value, Value] = {}
-        self._is_plain = type(self).now is Rewriter.now  #: most are: then no call for each value
+        self._is_plain = type(self).now is Rewriter.now  #: then no call for each value
         if rules is not None:
             self.rules = rules  # type: ignore[misc]
 
@@ -48,11 +48,11 @@ class Rewriter(Writer):
         block.ops, self.ops = self.ops, outer
 
     def now(self, value: Value) -> Value:
-        """What stands for a value of the program as it was."""
+        """The value that replaces a value of the old program."""
         return self.replaced.get(value, value)
 
     def results(self, block: Block) -> list[Value]:
-        """What the block, which is written, hands back."""
+        """What the rewritten block returns."""
         return [self.now(value) for value in block.results]
 
     def visit(self, op: Op) -> None:
@@ -92,15 +92,15 @@ class Legaliser(Rewriter, ABC):
 
     @abstractmethod
     def enters(self, value: Value) -> Value:
-        """What stands for the value outside; within, the value is what it enters as."""
+        """Converts the value from the way callers hold it."""
 
     @abstractmethod
     def leaves(self, value: Value) -> Value:
-        """The value as it is outside."""
+        """Converts the value to the way callers hold it."""
 
     @abstractmethod
     def seen(self, value: Value) -> Seen | None:
-        """How callers see a value that the program holds in another way outside too."""
+        """How callers see a value that the program holds in another way at its boundary too."""
 
     def program(self, program: Program) -> Program:
         main = program.main
@@ -122,11 +122,11 @@ class Legaliser(Rewriter, ABC):
         return program
 
     def refuse(self, op: Op, reason: str) -> None:
-        """The program is refused when all such ops are known."""
+        """Notes the op; the program is refused when all such ops are known."""
         self.refused.append((op.name, reason, op.source.line))
 
     def callback(self, op: Op) -> None:
-        """Python takes and gives arrays as callers do."""
+        """Python functions take and return arrays as callers hold them."""
         op.operands = [self.leaves(value) for value in op.operands]
         self.ops.append(op)
         op.results = [self.enters(value) for value in op.results]

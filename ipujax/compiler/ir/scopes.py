@@ -1,4 +1,4 @@
-"""The options of single ops: the program's, changed by what `ipu.precision` set around them."""
+"""The options of single ops: those of the program, as changed by `ipu.precision`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ipujax.errors import VerifyError
 
 
 def verify(program: Program, stage: str) -> None:
-    """Raises VerifyError naming `stage` where the program is not well formed."""
+    """Raises a VerifyError that names `stage` if the program is not well formed."""
     closely = bool(os.environ.get("IPUJAX_VERIFY"))
     if closely or stage == SCHEDULE:
         check_structure(program, stage)

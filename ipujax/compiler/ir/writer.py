@@ -1,4 +1,4 @@
-"""Makes ops: the one way in which passes and the reader add to a program.
+"""Makes ops: passes and the reader add to a program in this way only.
 
 w = Writer(ops, source)                         # ops appended to `ops`, with that source
 y = w.op("negate", [x])                         # a value, of x's shape and dtype
@@ -64,7 +64,7 @@ class Writer:
         return self.op("reshape", [value], shape=shape)
 
     def slice(self, value: Value, begin: Sequence[int], end: Sequence[int]) -> Value:
-        """The elements from `begin` up to, not with, `end`."""
+        """The elements from `begin` up to but not including `end`."""
         attrs = {
             "start_indices": tuple(begin),
             "limit_indices": tuple(end),
@@ -159,7 +159,7 @@ class Term:
         return self.like(other) / self
 
     def __rshift__(self, other: Term | float) -> Term:
-        """The sign comes in where the dtype has one."""
+        """Shifts in the sign bit where the dtype is signed."""
         signed = DTYPES[self.dtype].kind == "i"
         return self.binary("shift_right_arithmetic" if signed else "shift_right_logical", other)
 
@@ -184,7 +184,7 @@ class Term:
         return self.unary("is_finite", "i1")
 
     def with_sign_of(self, other: Term) -> Term:
-        """|self| with the other's sign bit, so that a zero's sign counts."""
+        """|self| with the other's sign bit, even that of a zero."""
         signed, lowest = ("i64", -(1 << 63)) if self.dtype == "f64" else ("i32", -(1 << 31))
         minus = other.bitcast(signed) & lowest
         return ((abs(self)).bitcast(signed) | minus).bitcast(self.dtype)

@@ -1,4 +1,4 @@
-"""Writes StableHLO ops into the module: the collectives and what deals by device number."""
+"""Writes StableHLO ops into the module: collectives, and values that depend on the device."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Emitter:
 
     def __init__(self, block: Any):
         self.at = next(iter(block.operations)).operation
-        self._block: Any = None  #: at whose end ops are written, if any, instead
+        self._block: Any = None  #: if not None, ops are written at its end instead
         zero = np.zeros((), np.int64)
-        # Marks the place; it has no users and goes at the end.
+        # Marks the place; it has no users and is erased at the end.
         self._start = self.constant(zero, ir.IntegerType.get_signless(32)).owner
         self._numbers: dict[Any, Any] = {}
 
@@ -64,7 +64,7 @@ class Emitter:
 
     @contextmanager
     def at_end_of(self, block: Any) -> Iterator[None]:
-        """Writes there for a while."""
+        """Inside, ops are written at the end of that block."""
         self._block = block
         try:
             yield
@@ -96,7 +96,7 @@ class Emitter:
         return self.broadcast(self.constant(np.zeros((), np.int64), like.element_type), shape)
 
     def resplat(self, attr: Any, shape: Sequence[int]) -> Any:
-        """A constant of another shape, or None where it is not one number everywhere."""
+        """A splat constant in another shape, or None if it is not a splat."""
         if not isinstance(attr, ir.DenseElementsAttr) or not attr.is_splat:
             return None
         result = tensor_type(shape, attr.type)
@@ -132,7 +132,7 @@ class Emitter:
         )
 
     def pad_with_last(self, value: Any, dim: int, size: int) -> Any:
-        """Makes a dimension longer; its last element comes again and again."""
+        """Makes a dimension longer by repeating its last element."""
         shape = list(value.type.shape)
         have, shape[dim] = shape[dim], size - shape[dim]
         last = self.take(value, dim, have - 1, have)
@@ -142,7 +142,7 @@ class Emitter:
         return self.one("stablehlo.concatenate", result, [value, more], dimension=_i64(dim))
 
     def count(self, dim: int, shape: Sequence[int], element_type: Any = None) -> Any:
-        """0, 1, 2, ... along a dimension; int32 if not said otherwise."""
+        """0, 1, 2, ... along a dimension; int32 by default."""
         element_type = element_type or ir.IntegerType.get_signless(32)
         counted = ir.RankedTensorType.get(list(shape), element_type)
         return self.one("stablehlo.iota", counted, [], iota_dimension=_i64(dim))
@@ -153,7 +153,7 @@ class Emitter:
     # By device number ----------------------------------------------------------------------------
 
     def by_device(self, values: np.ndarray, element_type: Any = None) -> Any:
-        """`values[partition_id]`: a scalar, or a row of a matrix; int32 if not said otherwise."""
+        """`values[partition_id]`: a scalar, or a row of a matrix; int32 by default."""
         element_type = element_type or ir.IntegerType.get_signless(32)
         if (values == values[0]).all():
             return self.constant(np.asarray(values[0]), element_type)
@@ -272,7 +272,7 @@ def _i64(value: int) -> Any:
 
 
 def _grouped(groups: np.ndarray, global_ids: bool) -> dict[str, Any]:
-    """As JAX writes it: a channel makes the ids of partitions."""
+    """As JAX writes it: with a channel, the ids are those of partitions."""
     attributes = {
         "replica_groups": ir.DenseIntElementsAttr.get(np.ascontiguousarray(groups, np.int64)),
         "channel_handle": ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>"),

@@ -1,8 +1,8 @@
 """Ops whose dimensions correspond: each is a list of factors, as in einsum.
 
 A factor is a number that operands and results give to their dimensions. Dimensions of one factor
-are dealt alike; a dimension without factor (None) is whole on every device. Padding along a factor
-of the results stays padding; along one that vanishes it is filled with what does not count.
+are sharded alike; a dimension without a factor (None) is whole on every device. Padding along a
+factor of the results stays padding; along a reduced factor it is filled with neutral values.
 
     dot_general (8x16, 16x4) -> 8x4        operands [(0, 1), (1, 2)], results [(0, 2)], reduced {1}
 """
@@ -18,10 +18,10 @@ import numpy as np
 from ipujax.compiler.partition.emit import numbers_of, set_numbers
 from ipujax.compiler.partition.localise import Localiser, Partial
 from ipujax.compiler.partition.mesh import (
-    Digits,
     Layout,
     Mesh,
     Shape,
+    SubAxes,
     block_size,
     even,
     is_even,
@@ -39,8 +39,8 @@ class Factors:
     Attributes:
         reduced: factors that only operands have; results are combined over their devices.
         kind: by which op ("add", "maximum", ...).
-        fills: what each operand's padding along `reduced` is filled with; None: nothing would do,
-            so there must be none.
+        fills: what each operand's padding along `reduced` is filled with; None: no value is
+            neutral, so there must be no padding.
     """
 
     operands: Sequence[Dims]
@@ -49,35 +49,35 @@ class Factors:
     kind: str = "add"
     fills: Sequence[Fill] | None = None
 
-    def combined(self, digits: dict[int, Digits]) -> Digits:
-        """What the devices differ in whose results are combined."""
-        return tuple(d for f in sorted(self.reduced) for d in digits.get(f, ()))
+    def combined(self, axes: dict[int, SubAxes]) -> SubAxes:
+        """The axes over whose devices results are combined."""
+        return tuple(d for f in sorted(self.reduced) for d in axes.get(f, ()))
 
 
-#: Writes local numbers into an op's attributes; given the digits of each factor.
-Adjust = Callable[[Any, dict[int, Digits]], None]
+#: Writes local numbers into an op's attributes; given the axes of each factor.
+Adjust = Callable[[Any, dict[int, SubAxes]], None]
 
 
 def localise(
     localiser: Localiser, operation: Any, factors: Factors, adjust: Adjust | None = None
 ) -> None:
-    """Makes the op local; results are dealt as Shardy wants where the factors allow it."""
-    mesh, digits = deal(localiser, operation, factors)
-    bring_operands(localiser, operation, factors, mesh, digits)
+    """Makes the op local; results are sharded as Shardy wants where the factors allow it."""
+    mesh, axes = shard(localiser, operation, factors)
+    bring_operands(localiser, operation, factors, mesh, axes)
     for region in operation.regions:
         localiser.whole_captures(region)
     if mesh is None:
         return
-    combined = factors.combined(digits)
+    combined = factors.combined(axes)
     partial = Partial(mesh, combined, factors.kind) if combined else None
-    if adjust is not None and any(digits.values()):
-        adjust(operation, digits)
+    if adjust is not None and any(axes.values()):
+        adjust(operation, axes)
     for result, dims in zip(operation.results, factors.results, strict=True):
-        localiser.set(result, dealt(mesh, dims, digits), partial)
+        localiser.set(result, sharded(mesh, dims, axes), partial)
 
 
 def localise_beside(localiser: Localiser, operation: Any, whole: Iterable[int]) -> None:
-    """Makes an op local whose tensors have the same dimensions; those of `whole` stay whole."""
+    """Makes an op local whose tensors have the same dimensions, of which `whole` stay whole."""
     stays = set(whole)
     rank = len(localiser.shape(operation.results[0]))
     dims: Dims = tuple(None if d in stays else d for d in range(rank))
@@ -86,16 +86,16 @@ def localise_beside(localiser: Localiser, operation: Any, whole: Iterable[int]) 
 
 
 def no_factors(shape: Shape) -> list[int | None]:
-    """No factor for any dimension, so far."""
+    """No factor for any dimension yet."""
     return [None] * len(shape)
 
 
 def local_sizes(name: str, dims: Dims) -> Adjust:
     """Makes the sizes in that attribute those of a block, in dimensions with factors."""
 
-    def adjust(operation: Any, digits: dict[int, Digits]) -> None:
+    def adjust(operation: Any, axes: dict[int, SubAxes]) -> None:
         sizes = [
-            size if factor is None else block_size(size, digits.get(factor, ()))
+            size if factor is None else block_size(size, axes.get(factor, ()))
             for size, factor in zip(numbers_of(operation, name), dims, strict=True)
         ]
         set_numbers(operation, name, sizes)
@@ -113,17 +113,17 @@ def bring_operands(
     operation: Any,
     factors: Factors,
     mesh: Mesh | None,
-    digits: dict[int, Digits],
+    axes: dict[int, SubAxes],
 ) -> None:
-    """Brings the operands into the layouts of their factors, and fills padding that would count."""
+    """Converts the operands to the layouts of their factors, and fills padding that matters."""
     for index, dims in enumerate(factors.operands):
-        localiser.require(operation, index, dealt(mesh, dims, digits))
+        localiser.require(operation, index, sharded(mesh, dims, axes))
         fill = factors.fills[index] if factors.fills is not None else None
         if mesh is None or fill is None:
             continue
         shape = localiser.shape(operation.operands[index])
         for dim, factor in enumerate(dims):
-            along = digits.get(factor, ()) if factor in factors.reduced else ()
+            along = axes.get(factor, ()) if factor in factors.reduced else ()
             if not is_even(shape[dim], along):
                 value = operation.operands[index]
                 filled = _fill_padding(localiser, value, shape[dim], dim, (mesh, along), fill)
@@ -131,12 +131,12 @@ def bring_operands(
 
 
 def _fill_padding(
-    localiser: Localiser, value: Any, size: int, dim: int, dealt: tuple[Mesh, Digits], fill: Fill
+    localiser: Localiser, value: Any, size: int, dim: int, sharded: tuple[Mesh, SubAxes], fill: Fill
 ) -> Any:
     """Puts `fill` where the device's block reaches past the dimension's `size` elements."""
-    emit, kind, (mesh, digits) = localiser.emit, value.type, dealt
+    emit, kind, (mesh, axes) = localiser.emit, value.type, sharded
     local = kind.shape[dim]
-    held = np.clip(size - mesh.values(digits) * local, 0, local)
+    held = np.clip(size - mesh.values(axes) * local, 0, local)
     place = emit.count(dim, kind.shape)
     real = emit.compare("LT", place, emit.broadcast(emit.by_device(held), kind.shape))
     if isinstance(fill, int):
@@ -145,60 +145,60 @@ def _fill_padding(
     return emit.select(real, value, other)
 
 
-def deal(
+def shard(
     localiser: Localiser, operation: Any, factors: Factors
-) -> tuple[Mesh | None, dict[int, Digits]]:
-    """The digits of each factor: from the results, and for what is reduced from the operands."""
+) -> tuple[Mesh | None, dict[int, SubAxes]]:
+    """The axes of each factor: from the results, and for reduced factors from the operands."""
     mesh: Mesh | None = None
-    digits: dict[int, Digits] = {}
+    axes: dict[int, SubAxes] = {}
     for layout, dims in zip(localiser.declared(operation), factors.results, strict=True):
         if layout is None or (mesh is not None and layout.mesh is not mesh):
             continue
         mesh = layout.mesh
         for factor, wanted in zip(dims, layout.dims, strict=True):
             if factor is not None and wanted:
-                digits.setdefault(factor, wanted)
-    _keep_distinct(digits)
+                axes.setdefault(factor, wanted)
+    _keep_distinct(axes)
     if factors.reduced:
-        mesh = _deal_reduced(localiser, operation, factors, mesh, digits)
-    return mesh, digits
+        mesh = _shard_reduced(localiser, operation, factors, mesh, axes)
+    return mesh, axes
 
 
-def _deal_reduced(
+def _shard_reduced(
     localiser: Localiser,
     operation: Any,
     factors: Factors,
     mesh: Mesh | None,
-    digits: dict[int, Digits],
+    axes: dict[int, SubAxes],
 ) -> Mesh | None:
-    used = {d for found in digits.values() for d in found}
+    used = {d for found in axes.values() for d in found}
     for value, dims in zip(operation.operands, factors.operands, strict=True):
         layout = localiser.layout(value)
         if layout is None or (mesh is not None and layout.mesh is not mesh):
             continue
         for factor, have, size in zip(dims, layout.dims, localiser.shape(value), strict=True):
-            if factor not in factors.reduced or factor in digits:
+            if factor not in factors.reduced or factor in axes:
                 continue
             if factors.fills is None:
                 have = even(size, have)
             if have and not used & set(have):
-                digits[factor] = have
+                axes[factor] = have
                 used |= set(have)
                 mesh = layout.mesh
     return mesh
 
 
-def _keep_distinct(digits: dict[int, Digits]) -> None:
-    """Results may give one digit to two factors that meet in an operand: the first keeps it."""
+def _keep_distinct(axes: dict[int, SubAxes]) -> None:
+    """Results may shard two factors of one operand over the same axis: the first keeps it."""
     used: set[Any] = set()
-    for factor, found in digits.items():
+    for factor, found in axes.items():
         if used & set(found):
-            digits[factor] = ()
+            axes[factor] = ()
         used |= set(found)
 
 
-def dealt(mesh: Mesh | None, dims: Dims, digits: dict[int, Digits]) -> Layout | None:
+def sharded(mesh: Mesh | None, dims: Dims, axes: dict[int, SubAxes]) -> Layout | None:
     """The layout of a tensor with these factors."""
     if mesh is None or not dims:
         return None
-    return layout_of(mesh, (digits.get(f, ()) if f is not None else () for f in dims))
+    return layout_of(mesh, (axes.get(f, ()) if f is not None else () for f in dims))

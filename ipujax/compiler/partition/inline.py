@@ -1,4 +1,4 @@
-"""The functions of a module: @main, and those that it calls, which are put into it."""
+"""Inlines the functions that @main calls."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _within(outer: Any, inner: Any) -> Any:
 
 
 def _inline(call: Any, function: Any) -> list[Any]:
-    """Moves the body of a function, which then is empty, before the call; returns its ops."""
+    """Moves the body of a function, which is empty then, before the call; returns its ops."""
     block = function.regions[0].blocks[0]
     *ops, terminator = [op.operation for op in block.operations]
     scope = call.attributes.get(METADATA)

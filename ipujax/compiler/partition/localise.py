@@ -1,9 +1,9 @@
 """Local shapes: the global program, with a layout for every value, becomes one device's program.
 
-Ops are changed where they stand: operands are brought into the layouts that the op's rule asks
-for, result types become those of blocks. What a value really is follows from the rules, not from
-Shardy's attributes, which only say what is wanted: so a rule that can do less than what Shardy
-assumed costs time, never numbers.
+Ops are changed in place: operands are converted to the layouts that the op's rule requires, and
+result types become those of blocks. How a value is actually sharded follows from the rules;
+Shardy's attributes are only requests. So a rule that supports less than Shardy assumed costs time,
+but never changes results.
 
     %1 = dot_general %x, %w {sdy.sharding = [{"a"}, {}]} : (8x8, 8x4) -> 8x4       before
     %1 = dot_general %x, %w : (4x8, 8x4) -> 4x4                                    after
@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 
 from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.emit import Emitter, tensor_type
-from ipujax.compiler.partition.mesh import Digits, Layout, Mesh, Shape, dims_of, is_even
+from ipujax.compiler.partition.mesh import Layout, Mesh, Shape, SubAxes, dims_of, is_even
 from ipujax.compiler.partition.reshard import reshard
 from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
 from ipujax.compiler.reader import TERMINATORS
@@ -56,15 +56,15 @@ def localises(*kinds: str, always: bool = False) -> Callable[[Rule], Rule]:
 
 
 class Partial(NamedTuple):
-    """What is still to be combined over the devices that differ in `digits`."""
+    """What is still to be combined over the devices that differ in `axes`."""
 
     mesh: Mesh
-    digits: Digits
+    axes: SubAxes
     kind: str
 
 
 class Info(NamedTuple):
-    """What a value is: the whole tensor's shape, how it is dealt, what is still to be combined."""
+    """Of a value: the whole tensor's shape, how it is sharded, what is still to be combined."""
 
     shape: Shape
     layout: Layout | None
@@ -117,7 +117,7 @@ class Localiser:
         rule(self, operation)
 
     def finish(self) -> None:
-        """Takes out ops that only named values anew; the last ones first, so none is needed."""
+        """Erases ops that only renamed values; the last ones first, so that none has users."""
         for operation, values, arguments in reversed(self._renamed):
             for result, value in zip(operation.results, values, strict=True):
                 result.replace_all_uses_with(value)
@@ -143,7 +143,7 @@ class Localiser:
         return info.shape if info is not None else shape_of(value)
 
     def set(self, value: Any, layout: Layout | None, partial: Partial | None = None) -> None:
-        """Says what a value of still global type is, and gives it the type of its block."""
+        """Records what a value of global type is, and gives it the type of its block."""
         if layout is None and partial is None:
             return
         shape = shape_of(value)
@@ -157,12 +157,12 @@ class Localiser:
             self.set(value, layout)
 
     def adopt(self, value: Any, info: Info | None) -> None:
-        """Says what a value is whose type is local already."""
+        """Records what a value of local type is."""
         if info is not None and (info.layout is not None or info.partial is not None):
             self._infos[value] = info
 
     def rename(self, operation: Any, values: Sequence[Any]) -> None:
-        """The results of the op are these values; the op goes when all is done."""
+        """The results of the op are these values; the op is erased at the end."""
         for result, value in zip(operation.results, values, strict=True):
             self.adopt(result, self._infos.get(value))
             if result.type != value.type:
@@ -170,7 +170,7 @@ class Localiser:
         self._renamed.append((operation, list(values), []))
 
     def splice(self, operation: Any, block: Any) -> None:
-        """The ops of the block take the op's place; infos of results are set already."""
+        """The ops of the block replace the op; infos of results are set already."""
         *ops, terminator = [op.operation for op in block.operations]
         for op in ops:
             op.move_before(operation)
@@ -184,7 +184,7 @@ class Localiser:
         layout: Layout | None,
         partial: Partial | None = None,
     ) -> None:
-        """Another value, of local type, takes the place of the op's only result."""
+        """Another value, of local type, replaces the op's only result."""
         result = operation.results[0]
         self.adopt(value, Info(shape_of(result), layout, partial))
         result.replace_all_uses_with(value)
@@ -222,7 +222,7 @@ class Localiser:
         return made
 
     def _again(self, value: Any, info: Info, target: Layout | None) -> Any:
-        """One number everywhere is written once more, in the other shape; None for other values."""
+        """A splat is written once more, in the other shape; None for other values."""
         owner = value.owner
         if isinstance(owner, ir.Block):
             return None
@@ -240,28 +240,28 @@ class Localiser:
         return self.emit.resplat(owner.attributes["value"], shape)
 
     def _combine(self, value: Any, info: Info, partial: Partial, target: Layout | None) -> Any:
-        """All-reduces, or reduce-scatters where the devices then keep a block only."""
+        """All-reduces, or reduce-scatters where each device then keeps only a block."""
         scattered = _scattered(info, partial, target)
-        groups = partial.mesh.groups(partial.digits)
+        groups = partial.mesh.groups(partial.axes)
         if scattered is not None:
             return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
         made = self.emit.all_reduce(value, partial.kind, groups)
         return reshard(self.emit, made, info.shape, info.layout, target)
 
     def require(self, operation: Any, index: int, target: Layout | None) -> None:
-        """Brings an operand into a layout."""
+        """Converts an operand to a layout."""
         value = operation.operands[index]
         made = self.take_as(value, target)
         if made is not value:
             operation.operands[index] = made
 
     def require_each(self, operation: Any, targets: Sequence[Layout | None]) -> None:
-        """Brings the first operands into these layouts."""
+        """Converts the first operands to these layouts."""
         for index, target in enumerate(targets):
             self.require(operation, index, target)
 
     def put(self, operation: Any, index: int, value: Any) -> None:
-        """Another value of the same layout takes an operand's place."""
+        """Replaces an operand by another value of the same layout."""
         self.adopt(value, self.info(operation.operands[index]))
         operation.operands[index] = value
 
@@ -280,36 +280,37 @@ class Localiser:
         ]
 
     def is_whole(self, operation: Any) -> bool:
-        """Whether neither operands nor results are dealt: then there is nothing to do."""
+        """Whether neither operands nor results are sharded: then there is nothing to do."""
         if SHARDING in operation.attributes and any(self.declared(operation)):
             return False
         infos = self._infos
         return not any(value in infos for value in operation.operands)
 
     def whole_captures(self, region: Any) -> None:
-        """Makes whole what the ops of a reducer or comparator take from outside."""
+        """Makes outside values whole that the ops of a reducer or comparator use."""
         for block in region.blocks:
             for op in block.operations:
                 self.require_each(op.operation, [None] * len(op.operation.operands))
 
 
 def replicate(localiser: Localiser, operation: Any) -> None:
-    """The rule of ops that have no other: whole operands, whole results, on every device."""
+    """The rule of ops that have no other: every device works on whole tensors."""
     localiser.require_each(operation, [None] * len(operation.operands))
     for region in operation.regions:
         localiser.whole_captures(region)
 
 
 def shape_of(value: Any) -> Shape:
-    """The shape in the value's type; () for what is no tensor."""
+    """The shape in the value's type; () where it is not a tensor."""
     shape = getattr(value.type, "shape", None)
     return tuple(shape) if shape is not None else ()
 
 
 def _scattered(info: Info, partial: Partial, target: Layout | None) -> int | None:
-    """The dimension along which `target` deals what is to be combined, and differs in no other.
+    """The dimension along which `target` shards what is to be combined, and differs in no other.
 
-    Blocks with padding are no parts of larger blocks, so they are none of this.
+    None where there is no such dimension, or its blocks have padding: they are not parts of
+    larger blocks.
     """
     if target is None or target.mesh is not partial.mesh or 0 in info.shape:
         return None
@@ -318,7 +319,7 @@ def _scattered(info: Info, partial: Partial, target: Layout | None) -> int | Non
     for dim, (old, new) in enumerate(zip(have, target.dims, strict=True)):
         if old == new:
             continue
-        if found is not None or new != (*old, *partial.digits):
+        if found is not None or new != (*old, *partial.axes):
             return None
         if not is_even(info.shape[dim], new):
             return None

@@ -1,11 +1,11 @@
-"""Meshes of devices, and layouts: how a tensor's dimensions are dealt over them.
+"""Meshes of devices, and layouts: how a tensor's dimensions are sharded over them.
 
 A device is its number in the device assignment, 0 to N-1, as StableHLO's partition_id and replica
-groups count. Shardy's axes and parts of axes are both read as digits of prime size, so that two
-layouts are equal exactly when their digits are.
+groups count. An axis of the mesh, or a part of one, is read as a list of sub-axes of prime size, so
+that two layouts are equal exactly when their sub-axes are.
 
-N elements over n devices make blocks of ceil(N / n). What the last blocks have too much is padding:
-it repeats the last element where it is made, and nothing may depend on it.
+N elements over n devices make blocks of ceil(N / n). The excess of the last blocks is padding: it
+repeats the last element, and no result may depend on it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import numpy as np
 Shape = tuple[int, ...]
 
 
-class Digit(NamedTuple):
-    """One factor of an axis: `index // stride % size` of the device's index along the axis."""
+class SubAxis(NamedTuple):
+    """A prime factor of the axis `name`: `index // stride % size` of a device's index along it."""
 
-    axis: str
+    name: str
     stride: int
     size: int
 
 
-Digits = tuple[Digit, ...]
+SubAxes = tuple[SubAxis, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,80 +46,80 @@ class Mesh:
     device_ids: tuple[int, ...]
     _known: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
 
-    def digits_of(self, axis: str, pre_size: int = 1, size: int | None = None) -> Digits | None:
-        """The digits, major first, of an axis or of a part of it.
+    def sub_axes_of(self, axis: str, pre_size: int = 1, size: int | None = None) -> SubAxes | None:
+        """The sub-axes, major first, of an axis or of a part of it.
 
         Returns:
-            None where the part is no run of the axis' prime factors.
+            None where the part is not a run of the axis' prime factors.
         """
         whole = dict(self.axes)[axis]
         found, pre, stride = [], 1, whole
         for factor in _prime_factors(whole):
             stride //= factor
             if pre >= pre_size and (size is None or pre < pre_size * size):
-                found.append(Digit(axis, stride, factor))
+                found.append(SubAxis(axis, stride, factor))
             pre *= factor
         starts_well = not found or whole // (found[0].stride * found[0].size) == pre_size
         if count(tuple(found)) != (whole if size is None else size) or not starts_well:
             return None
         return tuple(found)
 
-    def all_digits(self) -> Digits:
-        """Every digit, in the order of positions."""
-        return tuple(d for name, _ in self.axes for d in self.digits_of(name) or ())
+    def all_sub_axes(self) -> SubAxes:
+        """Every sub-axis, in the order of positions."""
+        return tuple(d for name, _ in self.axes for d in self.sub_axes_of(name) or ())
 
-    def values(self, digits: Digits) -> np.ndarray:
-        """For each device its number along `digits`, the first one being the major one."""
-        known = self._known.get(digits)
+    def values(self, axes: SubAxes) -> np.ndarray:
+        """For each device its number along `axes`, the first one being the major one."""
+        known = self._known.get(axes)
         if known is None:
-            known = self._known[digits] = self._values(digits)
+            known = self._known[axes] = self._values(axes)
         return known
 
-    def _values(self, digits: Digits) -> np.ndarray:
+    def _values(self, axes: SubAxes) -> np.ndarray:
         positions = np.argsort(np.asarray(self.device_ids, np.int64))
         strides, stride = {}, 1
         for name, size in reversed(self.axes):
             strides[name] = (stride, size)
             stride *= size
         total = np.zeros(len(positions), np.int64)
-        for digit in digits:
-            stride, size = strides[digit.axis]
+        for axis in axes:
+            stride, size = strides[axis.name]
             index = positions // stride % size
-            total = total * digit.size + index // digit.stride % digit.size
+            total = total * axis.size + index // axis.stride % axis.size
         return total
 
-    def groups(self, digits: Digits) -> np.ndarray:
-        """Devices that differ in `digits` only; one group a row, in the order of their numbers."""
-        others = self._digits_beside(digits)
-        order = np.lexsort((self.values(digits), self.values(others)))
-        return order.reshape(-1, count(digits))
+    def groups(self, axes: SubAxes) -> np.ndarray:
+        """Devices that differ in `axes` only; one group a row, in the order of their numbers."""
+        others = self._other_axes(axes)
+        order = np.lexsort((self.values(axes), self.values(others)))
+        return order.reshape(-1, count(axes))
 
-    def grid(self, dims: Sequence[Digits]) -> tuple[np.ndarray, bool]:
+    def grid(self, dims: Sequence[SubAxes]) -> tuple[np.ndarray, bool]:
         """The devices by the block that each holds; with a last dimension for copies, if any.
 
         Returns:
             the devices, and whether there is such a dimension.
         """
-        used = [digit for digits in dims for digit in digits]
-        others = self._digits_beside(used)
+        used = [axis for axes in dims for axis in axes]
+        others = self._other_axes(used)
         order = np.argsort(self.values((*used, *others)))
         shape, copies = list(map(count, dims)), count(others)
         if copies > 1:
             shape.append(copies)
         return order.reshape(shape), copies > 1
 
-    def _digits_beside(self, digits: Sequence[Digit]) -> Digits:
-        return tuple(d for d in self.all_digits() if d not in digits)
+    def _other_axes(self, axes: Sequence[SubAxis]) -> SubAxes:
+        return tuple(d for d in self.all_sub_axes() if d not in axes)
 
 
 class Layout(NamedTuple):
-    """How one tensor is dealt: the digits of each dimension, major first.
+    """How one tensor is sharded: the sub-axes of each dimension, major first.
 
     A tensor that every device has whole has no layout (None).
     """
 
     mesh: Mesh
-    dims: tuple[Digits, ...]
+    dims: tuple[SubAxes, ...]
 
     def counts(self) -> Shape:
         """The number of blocks along each dimension."""
@@ -129,59 +129,59 @@ class Layout(NamedTuple):
         """The shape of one device's block."""
         return tuple(map(block_size, shape, self.dims))
 
-    def digits(self) -> Digits:
-        return tuple(digit for digits in self.dims for digit in digits)
+    def sub_axes(self) -> SubAxes:
+        return tuple(axis for axes in self.dims for axis in axes)
 
     def blocks(self) -> np.ndarray:
         """For each device the number of its block, counted row by row."""
-        return self.mesh.values(self.digits())
+        return self.mesh.values(self.sub_axes())
 
 
-def dims_of(layout: Layout | None, rank: int) -> tuple[Digits, ...]:
-    """The digits of each dimension; none where every device has the tensor whole."""
+def dims_of(layout: Layout | None, rank: int) -> tuple[SubAxes, ...]:
+    """The sub-axes of each dimension; none where every device has the tensor whole."""
     return layout.dims if layout is not None else ((),) * rank
 
 
-def layout_of(mesh: Mesh | None, dims: Iterable[Digits]) -> Layout | None:
-    """The layout, or None where no dimension is dealt."""
+def layout_of(mesh: Mesh | None, dims: Iterable[SubAxes]) -> Layout | None:
+    """The layout, or None where no dimension is sharded."""
     dims = tuple(dims)
     return Layout(mesh, dims) if mesh is not None and any(dims) else None
 
 
-def count(digits: Digits) -> int:
+def count(axes: SubAxes) -> int:
     """The number of blocks."""
-    return math.prod(digit.size for digit in digits)
+    return math.prod(axis.size for axis in axes)
 
 
-def block_size(size: int, digits: Digits) -> int:
+def block_size(size: int, axes: SubAxes) -> int:
     """The elements of one block of a dimension, padding included."""
-    return -(-size // count(digits))
+    return -(-size // count(axes))
 
 
-def is_even(size: int, digits: Digits) -> bool:
+def is_even(size: int, axes: SubAxes) -> bool:
     """Whether no block of the dimension has padding."""
-    return size % count(digits) == 0
+    return size % count(axes) == 0
 
 
-def even(size: int, digits: Digits) -> Digits:
-    """The major digits that deal a dimension without padding."""
-    kept = len(digits)
-    while not is_even(size, digits[:kept]):
+def even(size: int, axes: SubAxes) -> SubAxes:
+    """The major axes that shard a dimension without padding."""
+    kept = len(axes)
+    while not is_even(size, axes[:kept]):
         kept -= 1
-    return digits[:kept]
+    return axes[:kept]
 
 
-def padded(size: int, digits: Digits) -> Digits:
-    """All digits, unless there are more blocks than elements: then as `even`."""
-    return digits if count(digits) <= size else even(size, digits)
+def padded(size: int, axes: SubAxes) -> SubAxes:
+    """All axes, unless there are more blocks than elements: then as `even`."""
+    return axes if count(axes) <= size else even(size, axes)
 
 
-def distinct(dims: Iterable[Digits]) -> tuple[Digits, ...]:
-    """Keeps the major digits of each dimension up to one that came before."""
-    kept: list[Digits] = []
-    used: set[Digit] = set()
-    for digits in dims:
-        fresh = tuple(takewhile(lambda digit: digit not in used, digits))
+def distinct(dims: Iterable[SubAxes]) -> tuple[SubAxes, ...]:
+    """Keeps the major sub-axes of each dimension, up to one that an earlier dimension has."""
+    kept: list[SubAxes] = []
+    used: set[SubAxis] = set()
+    for axes in dims:
+        fresh = tuple(takewhile(lambda axis: axis not in used, axes))
         used.update(fresh)
         kept.append(fresh)
     return tuple(kept)

@@ -1,4 +1,4 @@
-"""Shardy's part: from what JAX annotated to a sharding for every value, and explicit reshards."""
+"""Shardy's part: from JAX's annotations to a sharding for every value, and explicit reshards."""
 
 from __future__ import annotations
 

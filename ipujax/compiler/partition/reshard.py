@@ -8,9 +8,9 @@ import numpy as np
 
 from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.mesh import (
-    Digits,
     Layout,
     Shape,
+    SubAxes,
     block_size,
     count,
     dims_of,
@@ -22,7 +22,7 @@ from ipujax.compiler.partition.mesh import (
 def reshard(
     emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
 ) -> Any:
-    """Writes what turns this device's block of `source` into its block of `target`.
+    """Writes the ops that turn this device's block of `source` into its block of `target`.
 
     Args:
         value: the block that the device has.
@@ -37,7 +37,7 @@ def reshard(
             return _exchange(emit, value, source, target)
         if source.mesh is not target.mesh:
             value, source = _gather(emit, value, shape, source, None), None
-    # Blocks with padding are no parts of others: such dimensions are joined first, and cut last.
+    # Blocks with padding are not parts of others: such dimensions are joined first, and cut last.
     first = _without_uneven(shape, source, target)
     if source is not None and first != source:
         value, source = _gather(emit, value, shape, source, first), first
@@ -47,7 +47,7 @@ def reshard(
 
 
 def _without_uneven(shape: Shape, layout: Layout | None, other: Layout | None) -> Layout | None:
-    """The layout with those dimensions whole that differ from `other`'s and have padding in one."""
+    """The layout without dimensions that differ from `other`'s and have padding in either."""
     if layout is None:
         return None
     others = dims_of(other, len(shape))
@@ -71,9 +71,9 @@ def _move(
     common = _common(source, target)
     moved = _moved(source, target, common)
     if moved is not None:
-        split, concat, digits = moved
-        return emit.all_to_all(value, split, concat, source.mesh.groups(digits))
-    # Blocks are cut first where that can be: then less is sent.
+        split, concat, axes = moved
+        return emit.all_to_all(value, split, concat, source.mesh.groups(axes))
+    # Blocks are cut first where possible: then less is sent.
     cut = _cut_first(source, target)
     if cut != source:
         value = take_block(emit, value, shape, source, cut)
@@ -85,7 +85,7 @@ def _move(
 def take_block(
     emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
 ) -> Any:
-    """Cuts the device's block of `target` out of its block of `source`, which holds it."""
+    """Cuts the device's block of `target` out of its block of `source`, which contains it."""
     if target is None or source == target:
         return value
     rank = len(target.dims)
@@ -107,13 +107,13 @@ def take_block(
 
 
 def _gather(emit: Emitter, value: Any, shape: Shape, source: Layout, target: Layout | None) -> Any:
-    """Joins blocks; the digits of `target` are the first ones of `source`'s."""
+    """Joins blocks; the axes of `target` are the first ones of `source`'s."""
     have = dims_of(target, len(source.dims))
-    for dim, digits in enumerate(source.dims):
-        removed = digits[len(have[dim]) :]
+    for dim, axes in enumerate(source.dims):
+        removed = axes[len(have[dim]) :]
         if removed:
             value = emit.all_gather(value, dim, source.mesh.groups(removed))
-            if not is_even(shape[dim], digits):
+            if not is_even(shape[dim], axes):
                 value = emit.take(value, dim, 0, shape[dim])
     return value
 
@@ -133,8 +133,8 @@ def _exchange(emit: Emitter, value: Any, source: Layout, target: Layout) -> Any:
     return emit.permute(value, np.asarray(sorted(pairs.items())))
 
 
-def _common(source: Layout, target: Layout) -> tuple[Digits, ...]:
-    """The digits, from the major one, that both have in each dimension."""
+def _common(source: Layout, target: Layout) -> tuple[SubAxes, ...]:
+    """The axes, from the major one, that both have in each dimension."""
     common = []
     for have, need in zip(source.dims, target.dims, strict=True):
         count = 0
@@ -145,9 +145,9 @@ def _common(source: Layout, target: Layout) -> tuple[Digits, ...]:
 
 
 def _moved(
-    source: Layout, target: Layout, common: tuple[Digits, ...]
-) -> tuple[int, int, Digits] | None:
-    """(dim that is cut, dim that is joined, digits), if digits moved from one to another."""
+    source: Layout, target: Layout, common: tuple[SubAxes, ...]
+) -> tuple[int, int, SubAxes] | None:
+    """(dim that is cut, dim that is joined, axes), if axes moved from one to another."""
     lost = [(d, x[len(c) :]) for d, (x, c) in enumerate(zip(source.dims, common, strict=True))]
     won = [(d, x[len(c) :]) for d, (x, c) in enumerate(zip(target.dims, common, strict=True))]
     lost, won = [x for x in lost if x[1]], [x for x in won if x[1]]
@@ -157,8 +157,8 @@ def _moved(
 
 
 def _cut_first(source: Layout, target: Layout) -> Layout:
-    """`source`, with all digits of `target` that only need to be added."""
-    used = set(source.digits())
+    """`source`, with all axes of `target` that only need to be added."""
+    used = set(source.sub_axes())
     dims = []
     for have, need in zip(source.dims, target.dims, strict=True):
         added = need[len(have) :]

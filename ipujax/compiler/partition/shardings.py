@@ -11,10 +11,10 @@ from jaxlib.mlir.dialects import sdy
 
 from ipujax import jax_compat
 from ipujax.compiler.partition.mesh import (
-    Digits,
     Layout,
     Mesh,
     Shape,
+    SubAxes,
     distinct,
     even,
     layout_of,
@@ -24,8 +24,8 @@ from ipujax.errors import InvalidProgramError
 
 SHARDING = "sdy.sharding"
 
-Manual = frozenset[str]  #: axes that a manual computation has dealt already
-Fit = Callable[[int, Digits], Digits]  #: which digits a dimension of some size can have
+Manual = frozenset[str]  #: mesh axes over which a manual computation is sharded already
+Fit = Callable[[int, SubAxes], SubAxes]  #: which sub-axes a dimension of some size can have
 
 
 class Shardings:
@@ -35,7 +35,7 @@ class Shardings:
         self._num_devices = num_devices
         self._by_name: dict[str, Mesh | None] = {}
         self._by_text: dict[str, Mesh | None] = {}
-        self._raw: dict[Any, tuple[Mesh | None, tuple[Digits, ...]]] = {}
+        self._raw: dict[Any, tuple[Mesh | None, tuple[SubAxes, ...]]] = {}
         self._lists: dict[Any, list[Any]] = {}
         self._layouts: dict[Any, Layout | None] = {}
         for op in module.body.operations:
@@ -47,13 +47,12 @@ class Shardings:
     def layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
         """The layout that a TensorShardingAttr gives a tensor of this shape.
 
-        Digits of manual axes are left out: inside the computation a tensor has the shape that they
-        leave.
+        Manual axes are left out: inside the computation a tensor has the shape that they leave.
         """
         return self._known(attr, tuple(shape), manual, padded)
 
     def even_layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
-        """The same without padding, where blocks are seen from outside; less is dealt then."""
+        """The same without padding, for blocks that are seen from outside."""
         return self._known(attr, tuple(shape), manual, even)
 
     def _known(self, attr: Any, shape: Shape, manual: Manual, fit: Fit) -> Layout | None:
@@ -67,7 +66,7 @@ class Shardings:
         if mesh is None or len(dims) != len(shape):
             return None
         if manual:
-            dims = tuple(tuple(d for d in digits if d.axis not in manual) for digits in dims)
+            dims = tuple(tuple(d for d in axes if d.name not in manual) for axes in dims)
         return layout_of(mesh, map(fit, shape, distinct(dims)))
 
     def each(self, attr: Any) -> list[Any]:
@@ -80,14 +79,14 @@ class Shardings:
     def meshes(self) -> Iterable[Mesh]:
         return (mesh for mesh in self._by_name.values() if mesh is not None)
 
-    def _read(self, attr: Any) -> tuple[Mesh | None, tuple[Digits, ...]]:
+    def _read(self, attr: Any) -> tuple[Mesh | None, tuple[SubAxes, ...]]:
         known = self._raw.get(attr)
         if known is None:
             sharding = sdy.TensorShardingAttr(attr)
             mesh = self._referenced(sharding.mesh_or_ref)
-            dims: tuple[Digits, ...] = ()
+            dims: tuple[SubAxes, ...] = ()
             if mesh is not None:
-                dims = tuple(_digits(mesh, dim) for dim in sharding.dimension_shardings)
+                dims = tuple(_axes(mesh, dim) for dim in sharding.dimension_shardings)
             known = self._raw[attr] = (mesh, dims)
         return known
 
@@ -99,7 +98,7 @@ class Shardings:
         return self._mesh(reference)
 
     def _mesh(self, attr: Any) -> Mesh | None:
-        """One object for equal meshes; None for those that deal nothing."""
+        """One object for equal meshes; None for those that shard nothing."""
         text = str(attr)
         if text in self._by_text:
             return self._by_text[text]
@@ -119,23 +118,23 @@ class Shardings:
 
 
 def serialised(layout: Layout | None) -> bytes:
-    """The layout as JAX is told it: a serialised xla.OpSharding."""
+    """The layout as JAX reads it: a serialised xla.OpSharding."""
     grid = layout.mesh.grid(layout.dims) if layout else None
     return jax_compat.sharding_bytes(*(grid or (None, False)))
 
 
-def _digits(mesh: Mesh, attr: Any) -> Digits:
-    """The digits of a dimension, up to a part of an axis that they cannot say."""
-    found: Digits = ()
+def _axes(mesh: Mesh, attr: Any) -> SubAxes:
+    """The sub-axes of a dimension, up to a part of an axis that is not a list of them."""
+    found: SubAxes = ()
     for axis in sdy.DimensionShardingAttr(attr).axes:
         reference = sdy.AxisRefAttr(axis)
         part = reference.sub_axis_info
         if part is None:
-            digits = mesh.digits_of(reference.name)
+            axes = mesh.sub_axes_of(reference.name)
         else:
             info = sdy.SubAxisInfoAttr(part)
-            digits = mesh.digits_of(reference.name, info.pre_size, info.size)
-        if digits is None:
+            axes = mesh.sub_axes_of(reference.name, info.pre_size, info.size)
+        if axes is None:
             break
-        found += digits
+        found += axes
     return found

@@ -10,11 +10,11 @@ from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser
-from ipujax.compiler.partition.mesh import Digits, Mesh, Shape, block_size
+from ipujax.compiler.partition.mesh import Mesh, Shape, SubAxes, block_size
 
 
 def can_shift(operation: Any, indices: int) -> bool:
-    """Whether places in a block can be computed in the indices' type, and zeros be added."""
+    """Whether places in a block can be computed in the indices' type, and zeros added."""
     element = operation.operands[indices].type.element_type
     values = operation.results[0].type.element_type
     return (
@@ -40,7 +40,7 @@ def is_inside(emit: Emitter, places: Any, size: int, others: Any) -> Any:
 def zero_outside(
     localiser: Localiser, operation: Any, inside: Any, dims: Sequence[int] | None = None
 ) -> None:
-    """What the op, which is local, took where it is not `inside` becomes zero.
+    """Sets elements of the op's local result to zero where they are not `inside`.
 
     Args:
         dims: the dimensions of the result that those of `inside` are; None for a scalar.
@@ -60,14 +60,14 @@ class Shift(NamedTuple):
         shape: of the whole tensor.
         components: the dimension that each number of an index vector counts in.
         vector_dim: the dimension of the indices that holds those numbers.
-        digits: how the tensor's dimensions are dealt.
+        axes: how the tensor's dimensions are sharded.
     """
 
     mesh: Mesh
     shape: Shape
     components: list[int]
     vector_dim: int
-    digits: dict[int, Digits]
+    axes: dict[int, SubAxes]
 
     def clamped(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
         """Gathers take the nearest element where an index is outside."""
@@ -82,7 +82,7 @@ class Shift(NamedTuple):
     def local(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
         """The indices, counted from where the device's block begins."""
         columns = [
-            self.mesh.values(self.digits[d]) * block_size(self.shape[d], self.digits[d])
+            self.mesh.values(self.axes[d]) * block_size(self.shape[d], self.axes[d])
             if d in dims
             else np.zeros_like(self.mesh.values(()))
             for d in self.components
@@ -96,7 +96,7 @@ class Shift(NamedTuple):
         for k, d in enumerate(self.components):
             if d in dims:
                 part = self._component(emit, indices, k)
-                found = is_inside(emit, part, block_size(self.shape[d], self.digits[d]), found)
+                found = is_inside(emit, part, block_size(self.shape[d], self.axes[d]), found)
         return found
 
     def _component(self, emit: Emitter, indices: Any, k: int) -> Any:

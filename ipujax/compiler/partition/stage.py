@@ -65,7 +65,7 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
     localiser.set_each(block.arguments, parameters)
     localiser.run(block, results)
     for function in functions_of(module).values():
-        # Of those that custom calls name only the spelling of constants changed.
+        # In functions that custom calls name, only the spelling of constants changes.
         for operation in ops_named(function, "sdy.constant"):
             localiser.apply(operation)
     localiser.finish()
@@ -89,15 +89,15 @@ def _declared(
 
 
 def _is_plain(layout: Layout) -> bool:
-    """Whether it is dealt by whole axes: JAX has no names for parts of them."""
-    for digits in layout.dims:
+    """Whether it is sharded by whole axes: JAX has no names for parts of them."""
+    for axes in layout.dims:
         at = 0
-        while at < len(digits):
-            axis = layout.mesh.digits_of(digits[at].axis)
-            assert axis is not None
-            if digits[at : at + len(axis)] != axis:
+        while at < len(axes):
+            whole = layout.mesh.sub_axes_of(axes[at].name)
+            assert whole is not None
+            if axes[at : at + len(whole)] != whole:
                 return False
-            at += len(axis)
+            at += len(whole)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Composites that have a rule of their own, taken through Shardy, which knows none of them.
+"""Composites with rules, renamed for propagation: Shardy does not know them.
 
 %1 = composite "chlo.erf" %0 {decomposition = @erf_impl}                             before
 %1 = custom_call @chlo.erf(%0) {sdy.sharding_rule = ([i, j])->([i, j])}       for Shardy
@@ -89,7 +89,7 @@ def name_composites(module: Any) -> None:
 
 
 def as_op(operation: Any) -> Any:
-    """The op that such a custom call stands for."""
+    """The op that such a custom call replaces."""
     given = operation.attributes.get(ATTRIBUTES)
     attributes = {item.name: item.attr for item in given} if given is not None else {}
     return _replace(operation, target_of(operation), attributes)

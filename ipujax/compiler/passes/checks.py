@@ -1,4 +1,4 @@
-"""Ends the program where an operation raises a floating-point exception that users asked for.
+"""Ends the program where an operation raises a floating-point exception that is enabled.
 
 Before:  %1 = log(%0)      After:  %1 = log(%0)
                                    %2 = compare(%1, inf) ... and(is_finite(%0)) ...
@@ -50,7 +50,7 @@ class _Checker(Rewriter):
         self.ops.append(op)
         for result in op.results:
             if result.dtype in FLOATS:
-                self._check(op, result, [kind.strip() for kind in kinds.split(",")])
+                self._check(op, result, kinds.split(","))
         return op.results
 
     def _check(self, op: Op, result: Value, kinds: list[str]) -> None:

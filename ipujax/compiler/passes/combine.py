@@ -1,4 +1,4 @@
-"""Does small collectives together: one start and one set of syncs for all.
+"""Combines small collectives: one start and one set of syncs for all.
 
 Before:  %2 = all_reduce(%0) {add}      After:  %3 = multiply(%1, %1)
          %3 = multiply(%1, %1)                  %2, %4 = all_reduce(%0, %3) {add}
@@ -46,7 +46,7 @@ def _limit_bytes(op: Op, options: CompileConfig) -> int:
 def _combine_in(block: Block, options: ScopedOptions) -> None:
     placed: list[Op] = []
     waiting: dict[Any, _Waiting] = {}
-    made: dict[Value, Any] = {}  #: results of what waits, with its key
+    made: dict[Value, Any] = {}  #: results of waiting collectives, with their keys
 
     def place(key: Any) -> None:
         group = waiting.pop(key)
@@ -76,7 +76,7 @@ def _combine_in(block: Block, options: ScopedOptions) -> None:
 
 
 def _key(op: Op) -> Any:
-    """Equal for what can be done at once; None for what is done alone."""
+    """Equal for collectives that can be combined; None for others."""
     name = operator_of(op)
     if name is None:
         return None

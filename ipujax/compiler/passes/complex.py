@@ -155,14 +155,14 @@ class _Splitter(Legaliser):
             self._each_part(op)
         elif op.traits.complex == "pairs":
             self._paired(op)
-        elif op.traits.complex == "pairs told":
+        elif op.traits.complex == "marked pairs":
             self._told(op)
         elif op.name in FORMULAS:
             self._formula(op)
         elif op.name in _SPECIAL:
             _SPECIAL[op.name](self, op)
         else:
-            self.refuse(op, "it has no meaning, or no rule, on complex numbers")
+            self.refuse(op, "it is not defined, or has no rule, for complex numbers")
 
     def refuse(self, op: Op, reason: str) -> None:
         super().refuse(op, reason)
@@ -173,7 +173,7 @@ class _Splitter(Legaliser):
     # Kinds of ops --------------------------------------------------------------------------------
 
     def real(self, op: Op, operands: list[Value], regions: list[Block] | None = None) -> Value:
-        """One real op that does what `op` does; it gives a part of its first result."""
+        """One real op like `op`; returns a part of its first result."""
         result = op.results[0]
         dtype = PARTS.get(result.dtype, result.dtype)
         return self.op(
@@ -184,7 +184,7 @@ class _Splitter(Legaliser):
         return [self.of(v)[part] if _is_complex(v) else v for v in values]
 
     def _each_part(self, op: Op) -> None:
-        """One op for each part; a body adds, for which there are faster ways than for any body."""
+        """One op for each part; a body that adds is faster than a general one."""
         dtype = PARTS[op.results[0].dtype]
         re, im = (
             self.real(
@@ -199,7 +199,7 @@ class _Splitter(Legaliser):
     def _collective(self, op: Op) -> None:
         """One op for each array, or part of one."""
         if op.regions and combiner_of(op.regions[0]) != "add":
-            self.refuse(op, "complex numbers of several devices can be added, nothing else")
+            self.refuse(op, "collectives can only add complex numbers")
             return
         for value, result in zip(op.operands, op.results, strict=True):
             made = []
@@ -345,7 +345,7 @@ def _bitcast_convert(s: _Splitter, op: Op) -> None:
         words = s.op("bitcast_convert", [operand], dtype=PARTS[result.dtype])
         s.parts[result] = s.columns(words)
     else:
-        s.refuse(op, "bits of complex numbers are seen as two words of half the size")
+        s.refuse(op, "complex numbers can only be bitcast to two words of half the size")
 
 
 _SPECIAL: dict[str, Callable[[_Splitter, Op], None]] = {

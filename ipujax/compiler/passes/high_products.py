@@ -15,7 +15,7 @@ _WIDE = {"i32": "i64", "ui32": "ui64"}
 
 
 def split_high_products(program: Program) -> Program:
-    """Rewrites all blocks; runs before anything asks for 64-bit types."""
+    """Rewrites all blocks; runs before the passes that check 64-bit types."""
     rewriter = Rewriter({"convert": _split})
     rewriter.program(program)
     return drop_dead(program) if rewriter.replaced else program
@@ -54,6 +54,6 @@ def _high_word(x: Term, y: Term) -> Term:
     carry = (a0 * b0 >> 16) + (middle & 0xFFFF) + a0 * b1
     high = a1 * b1 + (middle >> 16) + (carry >> 16)
     if x.dtype == "i32":
-        # A negative factor counts as 2**32 more: that much too often the other one was added.
+        # As unsigned, a negative factor is 2**32 too large: the other one is subtracted once.
         high = high - where(x < 0, b, 0) - where(y < 0, a, 0)
     return high

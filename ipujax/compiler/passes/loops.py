@@ -1,4 +1,4 @@
-"""Makes loops small: drops what never changes or is never read, and counts the rounds.
+"""Simplifies loops: drops carries that never change or are never read, counts iterations.
 
 Before:  %r:3 = while(%w, 0, %x) cond { compare LT, %i, 10 }
                 body { return %w, add(%i, 1), tanh(%x @ %w) }
@@ -36,7 +36,7 @@ class _Hoister(Rewriter):
 
 
 def _hoist(w: Rewriter, op: Op) -> None:
-    """What a loop only carries through is the operand outside, within it and after it."""
+    """A carry that never changes is replaced by its operand, in the loop and after it."""
     cond, body = op.regions
     replaced, kept = w.replaced, []
     for index, result in enumerate(op.results):
@@ -90,7 +90,7 @@ def drop_dead(program: Program) -> Program:
 
 
 def _drop_in(block: Block, needed: set[Value]) -> None:
-    """`needed` are values of the block used from outside it, its results included by the caller."""
+    """`needed` are values of the block that are used outside it, including its results."""
     needed = needed | set(block.results)
     kept: list[Op] = []
     for op in reversed(block.ops):

@@ -104,7 +104,7 @@ class _Narrower(Rewriter):
         return self.op("convert", [value], dtype="ui64") if value in self.largest else value
 
     def _top(self, value: Value) -> int | None:
-        """The largest number that the value can be, where it is known to fit 32 bits."""
+        """The largest possible value, where it is known to fit 32 bits."""
         if value.dtype == "ui64" and value.const is not None and value.const.size:
             top = int(value.const.max())
             return top if top < _WORD else None
@@ -116,7 +116,7 @@ class _Narrower(Rewriter):
         return converted(value, "ui32", lambda const: const.astype(np.uint32))
 
     def _narrowed(self, op: Op) -> list[Value] | None:
-        """Narrows the op where it is known to fit; gives a value where that is its result."""
+        """Narrows the op where it is known to fit; returns a value that replaces its result."""
         result = op.results[0] if op.results else None
         if result is None or (result.dtype != "ui64" and op.name != "convert"):
             return None
@@ -137,7 +137,7 @@ class _Narrower(Rewriter):
         return None
 
     def _largest_of(self, op: Op) -> int | None:
-        # What a dynamic slice takes besides its array are places, of 32 bits.
+        # The other operands of a dynamic slice are its starts, of 32 bits.
         values = op.operands[:1] if op.name == "dynamic_slice" else op.operands
         tops = [self._top(value) for value in values]
         if any(top is None for top in tops):

@@ -1,4 +1,4 @@
-"""Refuses what cannot be lowered: all such ops of the program at once, with their lines."""
+"""Refuses ops that cannot be lowered: all of them at once, with their source lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refuse_unsupported(program: Program) -> Program:
 
 
 def _refuse_too_large(program: Program) -> None:
-    """Views cost nothing to make, so what is never computed on must be refused by its shape."""
+    """Views cost nothing, so arrays that are never computed must be refused by their shape."""
     for op in walk_ops(program.main):
         for value in op.results:
             if value.num_elements > MAX_ELEMENTS:

@@ -14,14 +14,14 @@ from ipujax.compiler.simplifiers.shapes import reshaped
 
 
 def sink_reshapes(program: Program) -> Program:
-    """Rewrites all blocks; what is left of reshapes without users is dropped later."""
+    """Rewrites all blocks; reshapes without users are dropped later."""
     return _Sinker().program(program)
 
 
 class _Sinker(Rewriter):
     def rule(self, op: Op) -> Sequence[Value] | None:
         if op.name == "reshape":
-            # A reshape of a reshape looks at what the first one does.
+            # A reshape of a reshape reads the first one's operand.
             producer = op.operands[0].op
             if producer is not None and producer.name == "reshape":
                 op.operands = producer.operands

@@ -62,8 +62,8 @@ SMALL_INTS: dict[str, SmallInt] = {
 }
 SMALL: dict[str, SmallFloat | SmallInt] = {**SMALL_FLOATS, **SMALL_INTS}
 
-#: Beside those that move or choose elements: whose results are in range, or on the grid, where
-#: their operands are.
+#: Ops whose results are in range, or exact, where their operands are; besides those that move or
+#: choose elements.
 _EXACT_INTS = frozenset({"and", "or", "remainder", "sign", "xor"})
 _EXACT_FLOATS = frozenset({"abs", "sign"})
 
@@ -85,8 +85,8 @@ class _Widener(Legaliser):
     def __init__(self) -> None:
         super().__init__()
         self.small: dict[Value, str] = {}
-        self.bytes: dict[Value, Value] = {}  #: of numbers that came in as bytes
-        #: Whether results need not be rounded, as somebody will round what comes of them.
+        self.bytes: dict[Value, Value] = {}  #: values decoded from bytes
+        #: Whether results need no rounding because a later op rounds.
         self.wide = False
 
     # Boundary ------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class _Widener(Legaliser):
         self.small[result.value] = self.small[value]
 
     def become(self, op: Op, term: Term) -> None:
-        """The op's small result is `term`, which is on the grid."""
+        """The op's small result is `term`, which needs no rounding."""
         result = op.results[0]
         self.small[term.value] = result.dtype
         self.replaced[result] = term.value
@@ -204,7 +204,7 @@ def _is_exact(op: Op) -> bool:
 
 
 def wrapped(kind: SmallInt, x: Term) -> Term:
-    """The lowest bits of x, with the sign that they then have."""
+    """The lowest bits of x, sign-extended."""
     if kind.signed:
         return (x << (8 - kind.bits)) >> (8 - kind.bits)
     return x & kind.range[1]
@@ -233,7 +233,7 @@ def _convert(s: _Widener, op: Op) -> None:
 
 
 def _bitcast_convert(s: _Widener, op: Op) -> None:
-    """Between types of one size; halves and quarters of bytes lie lowest first."""
+    """Between types of one size; halves and quarters of bytes are in order from the lowest."""
     (source,), (result,) = op.operands, op.results
     took, gives = SMALL.get(s.small.get(source, "")), SMALL.get(result.dtype)
     size = took.numpy if took else DTYPES[source.dtype].numpy
@@ -241,7 +241,7 @@ def _bitcast_convert(s: _Widener, op: Op) -> None:
     if isinstance(took, SmallFloat):
         bits = encoded(took, bits)
     if source.shape != result.shape or size.itemsize != 1:
-        s.refuse(op, "bits are seen as a type of equal size only")
+        s.refuse(op, "it can only be bitcast to a type of equal size")
     elif isinstance(gives, SmallFloat):
         s.become(op, decoded(gives, bits.bitcast("ui8")))
     elif isinstance(gives, SmallInt):
@@ -267,7 +267,7 @@ def _negate(s: _Widener, op: Op) -> None:
 
 
 def _bitwise(formula: Callable[[SmallInt, Term, list[Term]], Term]) -> Handler:
-    """An op that sees a number's own bits: `formula(kind, operand's bits, other operands)`."""
+    """An op on the bits of a number: `formula(kind, operand's bits, other operands)`."""
 
     def handle(s: _Widener, op: Op) -> None:
         kind = SMALL[op.results[0].dtype]
@@ -300,9 +300,9 @@ def _count_leading_zeros(kind: SmallInt, x: Term, others: list[Term]) -> Term:
 
 
 def _custom_call(s: _Widener, op: Op) -> None:
-    """Python takes and gives the bytes of small types."""
+    """Python functions take and return the bytes of small types."""
     if op.attrs["call_target_name"] != CALLBACK_TARGET:
-        s.refuse(op, f"custom call {op.attrs['call_target_name']!r} takes no small types")
+        s.refuse(op, f"custom call {op.attrs['call_target_name']!r} does not take this dtype")
         return
     s.callback(op)
 

@@ -1,4 +1,4 @@
-"""Writes out short counted loops of elementwise ops, so that all their rounds become one fused op.
+"""Unrolls short counted loops of elementwise ops, so that all iterations become one fused op.
 
 Before:  %r = while(0, %x) {trip_count=2}       After:  %1 = add(%x, 0)
              body { return add(%i, 1),                  %r = add(%1, 1)
@@ -18,7 +18,7 @@ MAX_BODY = 64
 
 
 def unroll(program: Program) -> Program:
-    """Unrolls, then simplifies again: the rounds' counters are constants now."""
+    """Unrolls, then simplifies again: the iterations' counters are constants now."""
     if any(op.name == "while" for op in walk_ops(program.main)):
         Rewriter({"while": _rounds}).program(program)
         simplify(program)
@@ -41,7 +41,7 @@ def _is_small(op: Op) -> bool:
 
 
 def _rounds(w: Rewriter, loop: Op) -> Sequence[Value] | None:
-    """What the last round of a short loop carries out."""
+    """The values that the last iteration of a short loop returns."""
     if not _is_short(loop):
         return None
     body, carried = loop.regions[1], loop.operands

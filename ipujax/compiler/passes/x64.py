@@ -63,15 +63,15 @@ def legalise_x64(program: Program) -> Program:
 
 
 class _Demoter(Legaliser):
-    """Changes the types of values where they stand."""
+    """Changes the types of values in place."""
 
     outer_first = True
 
     def __init__(self) -> None:
         super().__init__()
-        #: Who takes each value: the op where it is a convert, else None.
+        #: The user of each value: the op if it is a convert, else None.
         self.users: dict[Value, list[Op | None]] = {}
-        self.wide: dict[Value, str] = {}  #: the types of values that were changed where they stand
+        self.wide: dict[Value, str] = {}  #: the old types of values that were changed in place
 
     def program(self, program: Program) -> Program:
         main = program.main
@@ -87,7 +87,7 @@ class _Demoter(Legaliser):
         return super().program(program)
 
     def seen(self, value: Value) -> None:
-        """As the program holds it outside."""
+        """As the program holds it at its boundary."""
 
     def enters(self, value: Value) -> Value:
         if value.dtype in NARROW:
@@ -123,9 +123,9 @@ class _Demoter(Legaliser):
                     value.dtype = NARROW[value.dtype]
 
     def _takes_a_half(self, op: Op) -> bool:
-        """`x & 0xffffffff` and `x >> 32`, made ui32, are the low word and what the sign fills.
+        """`x & 0xffffffff` and `x >> 32`, made ui32, are the low word and the sign's bits.
 
-        So jax.random takes seeds apart.
+        So jax.random splits seeds.
         """
         if op.name not in ("and", "shift_right_logical") or op.results[0].dtype != "i64":
             return False
@@ -143,7 +143,7 @@ class _Demoter(Legaliser):
         return True
 
     def _refuse_bits(self, op: Op) -> None:
-        """Refuses what sees the bits of 64-bit numbers, or moves them out of 32."""
+        """Refuses ops on the bits of 64-bit numbers, and shifts out of 32 bits."""
         name, dtype = op.name, op.results[0].dtype if op.results else ""
         is_bitcast = name == "bitcast_convert" and op.operands[0].dtype != dtype
         moves_sign = name == "shift_right_logical" and dtype == "i64"
@@ -157,7 +157,11 @@ class _Demoter(Legaliser):
         if name == "shift_left" and dtype in NARROW:
             amount = number_of(op.operands[1])
             if amount is not None and amount >= 32:
-                raise _refusal(f"a shift by {amount} bits", "nothing would be left", op.source)
+                raise _refusal(
+                    f"a shift by {amount} bits",
+                    "no bit of a 32-bit number would be left",
+                    op.source,
+                )
 
 
 def _draw_in_32_bits(w: Rewriter, op: Op) -> list[Value] | None:
@@ -193,7 +197,7 @@ def _operands(value: Value | None, name: str) -> list[Value]:
 
 
 def _other_than(operands: list[Value], number: int) -> Value | None:
-    """Of two operands that which is not the number; None where neither is."""
+    """The other one of two operands, where one is the number; else None."""
     if len(operands) != 2:
         return None
     for this, other in (operands, operands[::-1]):
@@ -203,7 +207,7 @@ def _other_than(operands: list[Value], number: int) -> Value | None:
 
 
 def _saturated(x: Term, dtype: str) -> Term:
-    """The number in `dtype`; an integer outside becomes the nearest inside."""
+    """The number in `dtype`; integers out of range saturate."""
     if dtype in ("i32", "ui32"):
         info = np.iinfo(DTYPES[dtype].numpy)
         x = x.minimum(int(info.max))
@@ -220,7 +224,7 @@ def _constant(value: Value, source: Source) -> Value:
 
 
 def _demoted(wide: np.ndarray, target: np.dtype, source: Source) -> np.ndarray:
-    """The elements of a constant in a 32-bit type, which must hold them."""
+    """The elements of a constant in a 32-bit type, which must be able to hold them."""
     with np.errstate(all="ignore"):
         small = wide.astype(target)
     info, narrow_info = _limits(wide.dtype), _limits(target)

@@ -1,6 +1,6 @@
 """One rule per op: StableHLO op -> Poplar calls. Importing this package registers all of them.
 
-A new file here is a new room: nothing else names it.
+A new file here needs no registration.
 """
 
 import importlib

@@ -14,7 +14,7 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.registry import RULES
 from ipujax.config import CompileConfig
 
-#: Constants of at most so many bytes are made once per program, not once per value.
+#: Constants up to this many bytes are made once per program, not once per value.
 _SHARED_CONSTANT_BYTES = 1024
 
 
@@ -50,14 +50,14 @@ class Builder:
 
     @property
     def matmul_options(self) -> dict[str, str]:
-        """Options of products and convolutions, in poplin's words."""
+        """Options of products and convolutions, by poplin's names."""
         return {
             "partialsType": self.options.partials_type,
             "availableMemoryProportion": str(self.options.available_memory_proportion),
         }
 
     def _set_options(self, options: CompileConfig) -> None:
-        """Those of the op that comes next; some live in the graph."""
+        """Sets the options of the next op; some are set on the graph."""
         self.options = options
         ipu.poplar.setStochasticRounding(self.graph, self.program, self.options.stochastic_rounding)
         ipu.popx.setHalfOverflow(self.graph, self.options.half_overflow)
@@ -117,7 +117,7 @@ class Builder:
     def variable(
         self, type_: ipu.Type, shape: Sequence[int], debug: ipu.DebugContext
     ) -> ipu.Tensor:
-        """A fresh variable, spread over all tiles."""
+        """A new variable, spread over all tiles."""
         tensor = self.graph.addVariable(type_, list(shape), debug)
         ipu.poplar.poputil.mapTensorLinearly(self.graph, tensor)
         return tensor
@@ -126,7 +126,7 @@ class Builder:
         self.program.add(ipu.poplar.program.Copy(source, target, debug))
 
     def materialise(self, tensor: ipu.Tensor, debug: ipu.DebugContext) -> ipu.Tensor:
-        """A fresh variable with the tensor's elements."""
+        """A new variable with the tensor's elements."""
         variable = self.variable(tensor.elementType(), tensor.shape, debug)
         self.copy(tensor, variable, debug)
         return variable
@@ -149,7 +149,7 @@ class Builder:
         return self.map([function(ipu.popops.expr.PlaceHolder(1))], [tensor], debug)[0]
 
     def cast(self, tensor: ipu.Tensor, type_: ipu.Type, debug: ipu.DebugContext) -> ipu.Tensor:
-        """The tensor in another type; itself where it has that type."""
+        """The tensor in another type; itself if it already has that type."""
         if tensor.elementType() == type_:
             return tensor
         return self.each(tensor, lambda x: ipu.popops.expr.Cast(x, type_), debug)
@@ -180,7 +180,7 @@ class Builder:
         self.graph = self._graphs[number]
 
     def lower(self, block: Block) -> list[ipu.Tensor | None]:
-        """Adds the block's ops to the program; gives the tensors of its results."""
+        """Adds the block's ops to the program; returns the tensors of its results."""
         outer = self.ipu
         tensors = self.tensors
         for op in block.ops:
@@ -191,14 +191,14 @@ class Builder:
                 self._set_options(options)
             made = RULES[op.name](self, op)
             for value, tensor in zip(op.results, made, strict=True):
-                if tensor is not None:  # else a token
+                if tensor is not None:  # a token has none
                     tensors[value] = tensor
         self._go_to(outer)
         return [self.tensor(value) if value.dtype != "token" else None for value in block.results]
 
     @contextmanager
     def inside(self, program: ipu.Sequence) -> Iterator[None]:
-        """Rules add to `program` for a while: a loop's body, a branch."""
+        """Inside, rules add to `program`: a loop's body, a branch."""
         outer, self.program = self.program, program
         try:
             yield

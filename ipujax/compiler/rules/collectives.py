@@ -1,4 +1,4 @@
-"""Collectives: gcl where its groups and operators say what the op means, popx for all others.
+"""Collectives: gcl where its groups and operators can express the op, popx for all others.
 
 `replica_groups` and `source_target_pairs` name the program's devices in order: replicas of the
 graph. A program for several devices is one of several partitions, or of several replicas, so either
@@ -20,7 +20,7 @@ from ipujax.errors import InvalidProgramError
 
 declare("partition_id", "replica_id")
 declare("all_reduce", partition="each", collective=True, combines=True)
-declare("cross-replica-sum", collective=True, replicated="JAX does not write it any more")
+declare("cross-replica-sum", collective=True, replicated="JAX no longer emits it")
 declare("reduce_scatter", along=("scatter_dimension",), collective=True, combines=True)
 declare("all_gather", along=("all_gather_dim",), collective=True, moves=True)
 declare("all_to_all", along=("split_dimension", "concat_dimension"), collective=True, moves=True)
@@ -43,9 +43,9 @@ OPERATORS = {
     "and": "LOGICAL_AND",
     "or": "LOGICAL_OR",
 }
-#: Results of these lie on bfloat16's grid where their operands do.
+#: Results of these need no rounding to bfloat16 if their operands are bfloat16.
 _EXACT = frozenset({"MIN", "MAX", "LOGICAL_AND", "LOGICAL_OR"})
-#: So many members' arrays are combined by one map where no operator has the body's meaning.
+#: The arrays of up to this many members are combined by one map if no operator equals the body.
 _ARRAYS_PER_MAP = 8
 
 
@@ -120,7 +120,7 @@ def reduce_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("all_gather")
 def all_gather(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The members' arrays one after another along `all_gather_dim`."""
+    """The members' arrays, concatenated along `all_gather_dim`."""
     groups, dim, debug = groups_of(builder, op), op.attrs["all_gather_dim"], builder.debug(op)
     wholes = [builder.variable(builder.type_of(v), v.shape, debug) for v in op.results]
     for tensor, whole in zip(builder.operands(op), wholes, strict=True):
@@ -137,7 +137,7 @@ def all_gather(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("all_to_all")
 def all_to_all(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Part j along `split_dimension` goes to member j; what comes lies along `concat_dimension`."""
+    """Part j of `split_dimension` goes to member j, which concatenates along `concat_dimension`."""
     groups, attrs, debug = groups_of(builder, op), op.attrs, builder.debug(op)
     size = len(groups[0])
     wholes = [builder.variable(builder.type_of(v), v.shape, debug) for v in op.results]
@@ -155,7 +155,7 @@ def all_to_all(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("collective_permute")
 def collective_permute(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Along pairs (source, target); who receives nothing gets zeros."""
+    """Sends along pairs (source, target); a device that receives nothing gets zeros."""
     pairs = [(int(a), int(b)) for a, b in op.attrs["source_target_pairs"]]
     return [
         ipu.popx.collectivePermute(builder.graph, tensor, pairs, builder.program, builder.debug(op))
@@ -232,12 +232,12 @@ def _comm_group(
 
 
 def operator_of(op: Op) -> str | None:
-    """The name of the operator that the op's body is; None where it is none."""
+    """The name of the operator that equals the op's body; None where there is none."""
     return OPERATORS.get(combiner_of(op.regions[0]) or "")
 
 
 def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tensor:
-    """Any body: everybody gets all arrays and combines them, in the members' order."""
+    """Any body: each member gets all arrays and combines them, in the members' order."""
     size = len(groups[0])
     if any(len(group) != size for group in groups):
         raise InvalidProgramError(
@@ -264,7 +264,7 @@ def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tens
 def _own_part(
     builder: Builder, whole: ipu.Tensor, dim: int, groups: Groups, debug: ipu.DebugContext
 ) -> ipu.Tensor:
-    """What a reduce_scatter leaves on each member of an array that all have."""
+    """A reduce_scatter's part, cut out of an array that all members have."""
     parts = _members_first(whole, dim, len(groups[0]))
     shape = list(parts.shape)[1:]
     local = ipu.gcl.CollectiveOperator.LOCAL
@@ -276,13 +276,13 @@ def _own_part(
 def _parts_in_order(
     builder: Builder, value: Value, dim: int, size: int, debug: ipu.DebugContext
 ) -> ipu.Tensor:
-    """The value's `size` parts along the dimension, each whole, one after another."""
+    """The value's `size` parts along the dimension, each contiguous, one after another."""
     parts = _members_first(builder.tensor(value), dim, size)
     return builder.materialise(parts, debug) if math.prod(value.shape[:dim]) > 1 else parts
 
 
 def _members_first(tensor: ipu.Tensor, dim: int, size: int) -> ipu.Tensor:
-    """A view of `size` equal parts of the dimension, the parts' number first."""
+    """A view of `size` equal parts of the dimension, with the parts as the first dimension."""
     shape = list(tensor.shape)
     parts = tensor.reshape([*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]])
     order = [dim, *(d for d in range(len(shape) + 1) if d != dim)]

@@ -1,4 +1,4 @@
-"""Loops and branches. What they carry and give are variables; every change of one is a plain copy.
+"""Loops and branches. Their carries and results are variables, changed by plain copies only.
 
 The engine makes copies between whole variables cost nothing where their lifetimes allow it.
 """
@@ -15,7 +15,7 @@ from ipujax.compiler.rules.registry import rule
 
 declare("while", "if", control_flow=True, moves=True, complex="pairs")
 declare("case", control_flow=True, moves=True, complex="pairs", indices=lambda op: range(1))
-declare("raise_if", effect=True, replicated="the compiler makes it, when programs are divided")
+declare("raise_if", effect=True, replicated="the compiler makes it after partitioning")
 declare("create_token", "after_all", unique=True, replicated="a token has no elements")
 
 
@@ -42,7 +42,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     with builder.inside(cond_program):
         (predicate,) = builder.lower(cond)
         assert predicate is not None
-        # A predicate of its own: what the condition gives may be a view or a constant.
+        # A predicate of its own: the condition's result may be a view or a constant.
         flag = builder.variable(ipu.poplar.BOOL, [], debug)
         builder.copy(predicate.reshape([]), flag, debug)
     builder.program.add(program.RepeatWhileTrue(cond_program, flag, body_program, debug))
@@ -62,7 +62,7 @@ def raise_if(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 
 @rule("case")
 def case(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
-    """Switch; an index outside takes the last branch, as in StableHLO."""
+    """Switch; an index out of range takes the last branch, as in StableHLO."""
     debug, program = builder.debug(op), ipu.poplar.program
     results = _variables(builder, op)
     branches = [_branch(builder, region, results, debug) for region in op.regions]

@@ -18,7 +18,7 @@ declare("convolution", product=True)
 
 @rule("convolution")
 def convolution(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Operands are seen as poplin's: [batch, channels, field...], [group, out, in, kernel...]."""
+    """Operands in poplin's layout: [batch, channels, field...], [group, out, in, kernel...]."""
     numbers, attrs, debug = op.attrs["dimension_numbers"], op.attrs, builder.debug(op)
     data, kernel = builder.operands(op)
     data = data.dimShuffle(

@@ -11,7 +11,7 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
 
-declare("custom_call", effect=True, complex="pairs told", no_double=True)
+declare("custom_call", effect=True, complex="marked pairs", no_double=True)
 
 
 def refusal(op: Op) -> str | None:

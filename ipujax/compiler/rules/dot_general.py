@@ -33,7 +33,7 @@ class GroupedShape:
 
 
 def grouped_shape(op: Op) -> GroupedShape:
-    """How a dot_general is seen as one grouped matrix product."""
+    """A dot_general as one grouped matrix product."""
     lhs, rhs = (value.shape for value in op.operands)
     numbers = op.attrs["dot_dimension_numbers"]
     left_batch, left_inner = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
@@ -52,7 +52,7 @@ def grouped_shape(op: Op) -> GroupedShape:
 
 @rule("dot_general")
 def dot_general(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """[batch..., rows..., columns...]: both operands are seen as [groups, rows, columns]."""
+    """[batch..., rows..., columns...]: both operands are viewed as [groups, rows, columns]."""
     result, debug, shape = op.results[0], builder.debug(op), grouped_shape(op)
     left, right = as_multiplied(builder, op, builder.operands(op))
     left = _view(left, shape.left_order, shape.left)

@@ -13,13 +13,13 @@ from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
 
 declare("map", partition="elementwise")
-declare("fused", replicated="the compiler makes it, when programs are divided")
+declare("fused", replicated="the compiler makes it after partitioning")
 
 Build: TypeAlias = "Callable[[Op, Sequence[ipu.Expr]], ipu.Expr]"
 
 
 class Row:
-    """How one op is built, and its traits beside those that all of these ops have.
+    """How one op is built, and its traits in addition to those that all of these ops have.
 
     exact: on bfloat16 operands the result needs no rounding.
     """
@@ -41,7 +41,7 @@ def _call(name: str) -> Build:
 
 
 def _by_kind(**names: str) -> Build:
-    """The expression by the kind of the first operand: `b` bool, `f` float, `i` or `u` integer."""
+    """An expression for each kind of the first operand: `b` bool, `f` float, `i` or `u` integer."""
     builds = {kind: _call(name) for kind, name in names.items()}
 
     def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
@@ -235,7 +235,7 @@ def body_of(block: Block, arguments: Sequence[ipu.Expr]) -> list[ipu.Expr]:
 
 
 def body_refusals(block: Block, op: Op) -> list[tuple[str, str, str]]:
-    """What of a region is more than arithmetic on its arguments: (op, reason, source line)."""
+    """Ops of a region that are not arithmetic on its arguments: (op, reason, source line)."""
     own = set(block.args)
     found = []
     for inner in block.ops:
@@ -260,14 +260,14 @@ def _lower_fused(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     for value in inputs:
         tensors.append(builder.tensor(value))  # map broadcasts scalars
         known[value] = place(len(tensors))
-    # Converting between types that are held alike gives the operand itself.
+    # Converting between types with one representation gives the operand itself.
     operands = {
         id(known[value]): tensor
         for value, tensor in zip(inputs, tensors, strict=True)
         if value.shape == shape
     }
     if all(tuple(tensor.shape) != shape for tensor in tensors):
-        # A map takes its shape from a tensor, and here all are scalars, as a select's predicate.
+        # A map takes its shape from a tensor; here all are scalars, such as a select's predicate.
         tensors[0] = broadcast_to(tensors[0].reshape([1] * len(shape)), shape)
     build_all(body, known)
     expressions = [known[value] for value in op.results]
@@ -277,7 +277,7 @@ def _lower_fused(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 
 def _splat_of(shape: Shape, body: list[Op]) -> Value:
-    """An operand of a body that works on constants alone, where a map takes its shape from."""
+    """A tensor for a body that works on constants only: a map takes its shape from one."""
     return next(v for op in body for v in op.operands if v.shape == shape)
 
 

@@ -14,8 +14,8 @@ from ipujax.compiler.rules.builder import Builder
 
 LIBRARIES = ("popops", "poplin", "popnn", "poprand", "gcl", "popx")
 
-#: What each function of popx is on hardware: the public calls it is composed of, or NOT_YET, where
-#: the model alone has it.
+#: What each function of popx is on hardware: the public calls it is composed of, or NOT_YET if only
+#: the model has it.
 NOT_YET = "not yet"
 HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "allGatherToDestination": NOT_YET,
@@ -89,7 +89,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _helpers(function: FunctionType, tree: ast.AST) -> Iterator[Any]:
-    """Functions of the compiler that it names, and the builder's methods."""
+    """Functions of the compiler, and methods of the builder, that it names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             value = function.__globals__.get(node.id)

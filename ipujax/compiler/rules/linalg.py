@@ -23,7 +23,7 @@ declare(
     "cholesky",
     "triangular_solve",
     partition="matrices",
-    complex="pairs told",
+    complex="marked pairs",
     no_double=True,
 )
 
@@ -111,11 +111,11 @@ class Call:
         return self.builder.program
 
     def has(self, name: str, letter: str) -> bool:
-        """Whether a parameter is that letter of LAPACK's; JAX hands letters on as their codes."""
+        """Whether a parameter is that letter of LAPACK's; JAX passes letters as their codes."""
         return bool(self.config[name] == ord(letter))
 
 
-#: What a target does: it gives the results' parts.
+#: The function of a target: it returns the results' parts.
 Target: TypeAlias = Callable[[Call], Sequence[Parts]]
 
 
@@ -164,7 +164,7 @@ def getrf(call: Call) -> Sequence[Parts]:
 
 @custom_call_rule("ipu_lu_pivots_to_permutation")
 def lu_pivots_to_permutation(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The order of rows that swaps, counted from 0, make one after another."""
+    """The order of rows after all swaps, which count from 0."""
     (pivots,) = builder.operands(op)
     size = op.results[0].shape[-1]
     return [

@@ -1,4 +1,4 @@
-"""The tables of docs/ops.md: how each op is treated, and what popx is on hardware."""
+"""The tables of docs/ops.md: how each op is treated, and what popx becomes on hardware."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def op_table() -> str:
     """Every op: its rule and the library functions it calls, and what several devices do."""
     lines = ["| op | lowered by | functions | over several devices |", "|---|---|---|---|"]
     for name, row in sorted(TRAITS.items()):
-        how = f"refused: {row.refused}" if row.refused else row.away
+        how = f"refused: {row.refused}" if row.refused else row.removed
         functions = ""
         if name in RULES:
             how = f"rules/{RULES[name].__module__.rpartition('.')[2]}.py"
@@ -22,7 +22,7 @@ def op_table() -> str:
 
 
 def popx_table() -> str:
-    """Each function of popx: the public calls it is on hardware, or that it is none yet."""
+    """Each function of popx: the public calls that replace it on hardware, if there are any yet."""
     lines = ["| function | on hardware |", "|---|---|"]
     for name, calls in HARDWARE.items():
         shown = NOT_YET if calls == NOT_YET else "composed of " + ", ".join(map(_shown, calls))

@@ -1,4 +1,4 @@
-"""What a program asks of products: StableHLO's precision and its dot algorithms.
+"""The precision that a program requests for products, and StableHLO's dot algorithms.
 
 An IPU multiplies float16 and float32 and sums in either; an algorithm that asks for less than
 float32 in one multiplication gets its operands rounded, one that builds float32 from several
@@ -32,7 +32,7 @@ class Algorithm:
 
 
 def algorithm_of(op: Op) -> Algorithm | None:
-    """The op's algorithm, or None where the choice is ours."""
+    """The op's algorithm, or None if it requests none."""
     text = op.attrs.get("algorithm")
     if text is None:
         return None
@@ -46,7 +46,7 @@ def algorithm_of(op: Op) -> Algorithm | None:
 
 
 def algorithm_refusal(op: Op) -> str | None:
-    """Why the op's algorithm cannot be had, or None where it can."""
+    """Why the op's algorithm is not supported, or None if it is."""
     algorithm = algorithm_of(op)
     if algorithm is None:
         return None
@@ -69,7 +69,7 @@ def product_options(builder: Builder, op: Op) -> dict[str, str]:
 
 
 def as_multiplied(builder: Builder, op: Op, tensors: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:
-    """The operands, rounded where one narrow multiplication was asked for."""
+    """The operands, rounded where one narrow multiplication was requested."""
     algorithm = algorithm_of(op)
     if algorithm is None or algorithm.multiplications > 1:
         return list(tensors)
@@ -86,7 +86,7 @@ def as_multiplied(builder: Builder, op: Op, tensors: Sequence[ipu.Tensor]) -> li
 
 
 def rounded_sum(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
-    """The product, rounded where sums in bfloat16 were asked for."""
+    """The product, rounded where sums in bfloat16 were requested."""
     algorithm = algorithm_of(op)
     if algorithm is None or algorithm.summed != "bf16" or op.results[0].dtype != "f32":
         return product

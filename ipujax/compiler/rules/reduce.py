@@ -52,12 +52,12 @@ def reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 #: The popops::Operation of a body.
 _OPERATIONS = {"add": "ADD", "multiply": "MUL", "minimum": "MIN", "maximum": "MAX"}
-#: What popops::reduce takes. It has no 64-bit types.
+#: Types that popops::reduce supports: none of 64 bits.
 _REDUCED_DTYPES = frozenset({"f32", "f16", "bf16", "i32", "ui32"})
 
 
 def _operation(op: Op) -> str | None:
-    """The popops::Operation that the op is: one array, reduced from its operation's identity."""
+    """The popops::Operation of an op that reduces one array from its operation's identity."""
     name = combiner_of(op.regions[0]) or ""
     init = op.operands[1]
     if init.const is None or init.dtype not in _REDUCED_DTYPES or name not in _OPERATIONS:
@@ -119,12 +119,12 @@ def select_and_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return builder.round_bfloat16(op, [result])
 
 
-#: Windows of more elements are left to the library: each element is an operand of one map.
+#: The library does larger windows: here each element of a window is an operand of one map.
 MAX_TILE_ELEMENTS = 9
 
 
 def _windows_tile(op: Op) -> bool:
-    """Whether the windows lie side by side, cover all, and start from a constant."""
+    """Whether the windows are adjacent, cover all, and start from a constant."""
     operand, _, init = op.operands
     sizes = op.attrs["window_dimensions"]
     padding = op.attrs.get("padding")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipujax._poplar._poplar.poplar import Tensor
     from ipujax.compiler.rules.builder import Builder
 
-#: A rule gives one tensor for each result of the op, and None for a token.
+#: A rule returns one tensor for each result of the op, and None for a token.
 Rule: TypeAlias = "Callable[[Builder, Op], Sequence[Tensor | None]]"
 
 RULES: dict[str, Rule] = {}
@@ -37,7 +37,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
                     f"[rules] needs the traits of each op with a rule; got none of {name!r} in "
                     f"{function.__module__}. Call declare({name!r}, ...) before the rule."
                 )
-            _register(RULES, name, function, bool(row.refused or row.away))
+            _register(RULES, name, function, bool(row.refused or row.removed))
         return function
 
     return register
@@ -76,32 +76,32 @@ def _register(table: dict[str, Rule], name: str, function: Rule, is_taken: bool 
 # Ops that no rule lowers -------------------------------------------------------------------------
 
 _ASYNC = "a program runs one op after another; use the collective itself"
-_QUANTISED = "quantised types have no place on an IPU; use int8 and scale yourself"
-_HOST = "the host is reached with io_callback and jax.debug, not with in- and outfeeds"
-_OLD = "JAX does not write it; it is rewritten when programs are divided"
+_QUANTISED = "IPUs have no quantised types; use int8 and scale the values"
+_HOST = "IPUs have no infeeds and outfeeds; use io_callback or jax.debug"
+_OLD = "JAX does not emit it; it is rewritten after partitioning"
 
 declare("async_done", "async_start", refused=_ASYNC)
 declare("infeed", "outfeed", "recv", "send", effect=True, refused=_HOST)
 declare("set_dimension_size", refused=DYNAMIC_REASON)
 declare("uniform_dequantize", "uniform_quantize", refused=_QUANTISED)
-declare("constant", away="the reader: it leaves no op")
-declare("composite", away="the reader: it leaves no op", replicated="its callee is there instead")
+declare("constant", removed="the reader: it leaves no op")
+declare("composite", removed="the reader: it leaves no op", replicated="its callee is inlined")
 declare(
     "get_tuple_element",
     "return",
     "tuple",
-    away="the reader: it leaves no op",
-    replicated="it only hands values on",
+    removed="the reader: it leaves no op",
+    replicated="it only passes values on",
 )
 declare(
     "complex",
     "imag",
     "real",
     partition="elementwise",
-    away="passes/complex.py: complex numbers become two real ones",
+    removed="passes/complex.py: complex numbers become two real ones",
 )
 for _name, (_becomes, _) in OLD_OPS.items():
-    declare(_name, away=f"the reader: becomes {_becomes}", replicated=_OLD)
+    declare(_name, removed=f"the reader: becomes {_becomes}", replicated=_OLD)
 for _name, _becomes in DYNAMIC.items():
     _where = "where its shapes are constants"
-    declare(_name, away=f"the reader: becomes {_becomes} {_where}", replicated=_OLD)
+    declare(_name, removed=f"the reader: becomes {_becomes} {_where}", replicated=_OLD)

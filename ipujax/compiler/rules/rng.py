@@ -1,4 +1,4 @@
-"""rng_bit_generator, bit for bit as XLA computes it, and rng, whose bits nobody fixed."""
+"""rng_bit_generator, with the same bits as XLA, and rng, whose bits are not specified."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FLOAT_BITS = {"f32": 24, "f16": 11, "bf16": 8}
 
 @rule("rng")
 def rng(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """UNIFORM: from the first operand up to, not with, the second. NORMAL: mean and deviation."""
+    """UNIFORM: the bounds are the operands, the upper one excluded. NORMAL: mean and deviation."""
     low, high = (tensor.reshape([]) for tensor in builder.operands(op)[:2])
     result, debug, e = op.results[0], builder.debug(op), ipu.popops.expr
     shape, type_, poprand = list(result.shape), builder.type_of(result), ipu.poprand

@@ -21,7 +21,7 @@ declare(
 
 @rule("scatter")
 def scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Copies of the operands, changed in place; a copy is free where the operand dies here."""
+    """Copies of the operands, changed in place; a copy is free at the operand's last use."""
     count, debug, numbers = (
         len(op.results),
         builder.debug(op),

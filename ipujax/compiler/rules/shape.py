@@ -1,4 +1,4 @@
-"""Ops that only move elements: free views, or one copy where elements come together."""
+"""Ops that only move elements: free views, or one copy where arrays are joined."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def transpose(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("broadcast_in_dim")
 def broadcast_in_dim(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Dimensions in the order of the result, size 1 where it has new ones, then repeated."""
+    """Dimensions in the order of the result, new ones of size 1, then repeated."""
     tensor, shape = builder.tensor(op.operands[0]), op.results[0].shape
     dims = op.attrs["broadcast_dimensions"]
     order = sorted(range(len(dims)), key=dims.__getitem__)
@@ -119,7 +119,7 @@ def _from_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
 
 
 def _word(wide: str) -> ipu.Type:
-    """The unsigned type in which all bits of a wide element are put together."""
+    """The unsigned type in which the bits of a wide element are combined."""
     return ipu.poplar.UNSIGNED_LONGLONG if DTYPES[wide].size == 8 else ipu.poplar.UNSIGNED_INT
 
 

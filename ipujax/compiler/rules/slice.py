@@ -58,7 +58,7 @@ def dynamic_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("dynamic_update_slice")
 def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """A copy of the operand, changed in place; the copy is free where the operand dies here."""
+    """A copy of the operand, changed in place; the copy is free at the operand's last use."""
     operand, update = op.operands[:2]
     debug, sizes = builder.debug(op), update.shape
     whole = builder.materialise(builder.tensor(operand), debug)
@@ -83,7 +83,7 @@ def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 def _known_starts(
     operand: Value, starts: list[Value], sizes: Sequence[int], tensor: ipu.Tensor
 ) -> tuple[ipu.Tensor, list[int], list[Value]]:
-    """Slices where starts are constants; gives the view, and the dims and starts that are left."""
+    """Slices where starts are constants; returns the view, and the remaining dims and starts."""
     dims, offsets = [], []
     for dim, start in enumerate(starts):
         whole, part = operand.shape[dim], sizes[dim]
@@ -99,7 +99,7 @@ def _known_starts(
 
 
 def _offsets(builder: Builder, offsets: list[Value], op: Op) -> ipu.Tensor:
-    """Starts as one vector; popops clamps them to where the slice lies inside."""
+    """Starts as one vector; popops clamps them so that the slice lies inside."""
     if len(offsets) == 1:
         return builder.tensor(offsets[0]).reshape([1])
     debug = builder.debug(op)

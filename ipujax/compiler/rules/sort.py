@@ -30,7 +30,7 @@ def sort(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("chlo.top_k")
 def top_k(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The k largest of the last dimension, largest first, and where they were."""
+    """The k largest of the last dimension, largest first, and their indices."""
     (tensor,) = builder.operands(op)
     popops = ipu.popops
     params = popops.TopKParams(op.attrs["k"], True, popops.SortOrder.DESCENDING, True)

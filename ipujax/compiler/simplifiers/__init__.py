@@ -1,4 +1,4 @@
-"""What each op becomes where it is simpler than it looks: the rules of the pass `simplify`."""
+"""Rules of the pass `simplify`: ops that can be replaced by simpler ones."""
 
 from ipujax.compiler.simplifiers import arithmetic, index, shapes
 

@@ -1,4 +1,4 @@
-"""Arithmetic that changes nothing, or that an IPU has as one instruction.
+"""Arithmetic that changes nothing, or that is one instruction on an IPU.
 
 Float identities are only those that hold for every float: x * 1, x / 1, x - 0, never x + 0 (-0 + 0
 is 0).
@@ -33,7 +33,7 @@ def _divide(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _argument_of_logistic(op: Op) -> Value | None:
-    """x of 1 / (1 + exp(-x)): JAX writes it out, an IPU has it as one instruction."""
+    """x of 1 / (1 + exp(-x)): JAX writes it out; on an IPU it is one instruction."""
     one, below = op.operands
     if splat_of(one) != 1 or below.op is None or below.op.name != "add":
         return None

@@ -1,4 +1,4 @@
-"""Gathers, scatters and reductions that are plainer ops.
+"""Gathers, scatters and reductions that are simpler ops.
 
 Before:  %1 = gather(%0, [0, 2])                        After:  %1 = reshape(slice(%0) from [0, 2])
          %2 = scatter(%0, 0, %u) over all of %0                 %2 = add(%0, reshape(%u))
@@ -18,7 +18,7 @@ from ipujax.compiler.simplifiers.shapes import reshaped, sliced
 
 
 def _reduce(w: Writer, op: Op) -> list[Value] | None:
-    """Of one element everywhere, or over dimensions of size 1 alone."""
+    """Of a splat, or over dimensions of size 1 only."""
     name = combiner_of(op.regions[0])
     if name is None or not is_identity(op.operands[1], name):
         return None
@@ -60,7 +60,7 @@ def _window(op: Op) -> tuple[Shape, Shape] | None:
 
 
 def _scatter(w: Writer, op: Op) -> list[Value] | None:
-    """One window that is all of the operand combines both element by element."""
+    """A scatter whose one window is the whole operand is an elementwise op."""
     name = _scatters_over_all(op)
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""Ops that only move elements: of constants, of each other, or to where they were."""
+"""Ops that only move elements: of constants, of each other, or back to their places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Shape, Value, Writer, constant, splat
 from ipujax.compiler.ir.rewriter import Rule
 
-#: Constants with at most so many distinct elements are computed here instead of on the device.
+#: Constants with up to this many elements are computed here instead of on the device.
 MAX_FOLDED_ELEMENTS = 4096
 
 
@@ -17,7 +17,7 @@ def _foldable(value: Value) -> bool:
 
 
 def reshaped(w: Writer, value: Value, shape: Shape) -> Value:
-    """The value in another shape, by an op where it takes one."""
+    """The value in another shape, by an op if necessary."""
     return _reshaped(value, shape) or w.reshape(value, shape)
 
 
@@ -66,7 +66,7 @@ def _broadcast_in_dim(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _dims_without_ones(short: Shape, long: Shape) -> list[int] | None:
-    """Where `short`'s dimensions stand in `long`, if it only adds dimensions of size 1."""
+    """The places of `short`'s dimensions in `long`, if that only adds dimensions of size 1."""
     kept: list[int] = []
     for dim, size in enumerate(long):
         if len(kept) < len(short) and short[len(kept)] == size:
@@ -115,7 +115,7 @@ def _slice(w: Writer, op: Op) -> list[Value] | None:
 
 
 def sliced(w: Writer, value: Value, begin: Shape, end: Shape) -> Value:
-    """The elements from `begin` to `end`, by an op where it takes one."""
+    """The elements from `begin` to `end`, by an op if necessary."""
     shape = tuple(e - b for b, e in zip(begin, end, strict=True))
     found = _sliced(value, shape, begin, end, (1,) * len(begin))
     return found or w.slice(value, begin, end)
@@ -164,7 +164,7 @@ def _bitcast(w: Writer, op: Op) -> list[Value] | None:
 def _iota(w: Writer, op: Op) -> list[Value] | None:
     result, axis = op.results[0], op.attrs["iota_dimension"]
     length = result.shape[axis]
-    if result.num_elements <= 1:
+    if length <= 1 or result.num_elements == 0:
         return [splat(np.zeros((), DTYPES[result.dtype].numpy), result.shape, result.dtype)]
     if length > MAX_FOLDED_ELEMENTS:
         return None

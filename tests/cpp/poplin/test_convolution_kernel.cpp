@@ -11,13 +11,13 @@
 #include "engine/Kernel.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Pack.hpp"
-#include "poplin/internal/ConvGeometry.hpp"
+#include "engine/kernels/ConvGeometry.hpp"
 
 /// The host kernel against the definition: transforms are carried out on real arrays here.
 namespace {
 
 using namespace ipujax::engine;
-using poplin::geometry::AxisTransform;
+using ipujax::engine::convolution::AxisTransform;
 using Dims = std::vector<std::int64_t>;
 
 std::int64_t product(const Dims& dims) {
@@ -203,7 +203,7 @@ std::string describe(const Case& c) {
   os << ", weights";
   for (auto d : c.weights) os << " " << d;
   os << ", axes";
-  for (auto i : poplin::geometry::encode(c.axes)) os << " " << i;
+  for (auto i : ipujax::engine::convolution::encode(c.axes)) os << " " << i;
   os << ", types " << nameOf(c.in_type) << " x " << nameOf(c.weight_type.value_or(c.in_type))
      << " -> " << nameOf(c.out_type);
   return os.str();
@@ -230,7 +230,7 @@ void verify(const Case& c, unsigned seed) {
   add(c.in_type, Access::kRead, c.in, c.in_order);
   add(weight_type, Access::kRead, c.weights, c.weight_order);
   add(c.out_type, Access::kWrite, expected.shape, c.out_order);
-  step.attributes.set("axes", poplin::geometry::encode(c.axes));
+  step.attributes.set("axes", ipujax::engine::convolution::encode(c.axes));
   step.attributes.set("half_partials", std::int64_t{c.half_partials});
   auto in_bytes = store(in, c.in_type, step.operands[0].strides);
   auto weight_bytes = store(weights, weight_type, step.operands[1].strides);

@@ -174,7 +174,7 @@ TEST(non_linearities_and_their_gradients_agree) {
 }
 
 TEST(vertex_cycles_meet_the_measured_points) {
-  using ipujax::engine::elementwise::kTimerCycles;
+  using popops::elementwise::kTimerCycles;
   // tessellate-ipu: raw readings of the tile's cycle counter, its own 45 cycles included.
   const struct {
     const char* op;

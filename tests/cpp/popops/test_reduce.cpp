@@ -6,8 +6,8 @@
 #include "Check.hpp"
 #include "ReduceModel.hpp"
 #include "StepRunner.hpp"
+#include "engine/Half.hpp"
 #include "engine/kernels/ReduceKernels.hpp"
-#include "engine/simd/VectorOps.hpp"
 #include "popops/Reduce.hpp"
 
 using namespace step_runner;
@@ -162,10 +162,10 @@ TEST(long_sums_keep_their_digits) {
 TEST(half_accumulates_in_float_and_rounds_once) {
   const std::int64_t n = 4096;
   Array<std::uint16_t> in(ElementType::kHalf, Access::kRead, {n});
-  for (auto& v : in.memory) v = ipujax::engine::simd::floatToHalf(1.0f);
+  for (auto& v : in.memory) v = ipujax::engine::floatToHalf(1.0f);
   Array<std::uint16_t> out(ElementType::kHalf, Access::kWrite, {});
   run(reduceStep(Reducer::kAdd, in.desc, out.desc, {0}), {in.pointer(), out.pointer()});
-  CHECK_EQ(ipujax::engine::simd::halfToFloat(out.memory[0]), 4096.0f);
+  CHECK_EQ(ipujax::engine::halfToFloat(out.memory[0]), 4096.0f);
 }
 
 TEST(broadcast_views_are_reduced_as_often_as_they_appear) {
@@ -202,7 +202,7 @@ TEST(reduce_of_a_transposed_view_and_another_type) {
   CHECK(out.elementType() == poplar::FLOAT);
   std::vector<std::uint16_t> x;
   for (float v : {1.0f, 5.0f, 3.0f, 4.0f, 2.0f, 6.0f}) {
-    x.push_back(ipujax::engine::simd::floatToHalf(v));
+    x.push_back(ipujax::engine::floatToHalf(v));
   }
   std::vector<float> y(3);
   m.run({{in, x.data()}}, {{out, y.data()}});

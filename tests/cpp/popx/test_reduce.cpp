@@ -4,6 +4,7 @@
 
 #include "../popops/StepRunner.hpp"
 #include "Check.hpp"
+#include "engine/Half.hpp"
 #include "engine/kernels/ReduceArg.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/Expr.hpp"
@@ -113,7 +114,7 @@ TEST(argmax_matches_a_loop) {
 }
 
 TEST(argmax_of_halves_matches_a_loop) {
-  using ipujax::engine::simd::floatToHalf;
+  using ipujax::engine::floatToHalf;
   std::mt19937 random(2);
   for (std::int64_t n : {10, 3000}) {
     Array<std::uint16_t> in(ElementType::kHalf, Access::kRead, {3, n});

@@ -1,4 +1,4 @@
-"""What loops carry: how a value starts, what is assumed of it inside, how it changes."""
+"""Carries of loops: how a value starts, what is assumed of it inside, how it changes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def leave(block: Writer, carry: Sequence[Carry], state: Sequence[Value]) -> None
     for c, value in zip(carry, state, strict=True):
         c.next = _changed(block, c, value)
         if c.next == c.name and c.start in _NUMBERS:
-            c.start = f"jnp.float32({c.start})"  # scan gives back what does not change as it was
+            c.start = f"jnp.float32({c.start})"  # scan returns unchanged carries as they were
         block.uses(c.next, f"{block.context[-1]}.carry")
 
 

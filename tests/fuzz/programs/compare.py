@@ -30,7 +30,7 @@ Run = Callable[[bytes, Sequence[np.ndarray]], list[Any]]
 
 @dataclass
 class Outcome:
-    """What became of one program.
+    """The outcome of one program.
 
     Attributes:
         differences: one line for each result that is wrong.
@@ -89,7 +89,7 @@ def compare(
     outcome = Outcome(program.seed)
     try:
         code, _ = program.lowered
-    except Exception as error:  # as when a checkpoint hands back a constant, which has no `.at`
+    except Exception as error:  # as when a checkpoint returns a constant, which has no `.at`
         outcome.refused["jax"] = f"{type(error).__name__}: {_short(error)}"
         return outcome
     try:

@@ -65,7 +65,7 @@ def results(w: Writer, source: str, parts: Sequence[tuple[str, Sequence[Facts]]]
         after += more
         for name, known in zip(names, facts, strict=True):
             leaf = next(leaves)
-            if isinstance(leaf, float):  # a loop of no turns gives back what it was given
+            if isinstance(leaf, float):  # a loop of no iterations returns its operands
                 after.append(f"{name} = jnp.asarray({name})")
                 leaf = jnp.asarray(leaf)
             w.values.append(w.declare(name, leaf, known, w.op))
@@ -236,7 +236,7 @@ def call(w: Writer) -> None:
 
 @contextmanager
 def differentiable(w: Writer) -> Iterator[None]:
-    """No loops inside whose number of turns is known only when they run."""
+    """No loops inside whose number of iterations is known only at run time."""
     before, w.shared.reverse = w.shared.reverse, True
     try:
         yield
@@ -277,7 +277,7 @@ def gradient(w: Writer) -> None:
 
 @op(2.5)
 def fori_loop(w: Writer) -> None:
-    """With a counter that indexes; the number of turns is known, or an argument."""
+    """With a counter that indexes; the number of iterations is known, or an argument."""
     block = enter(w, "fori")
     count = w.choice((0, 1, 2, 3, 5, 8, 16, 17, 33))
     carry = carries.drawn(w, count, least=1)
@@ -306,7 +306,7 @@ def fori_loop(w: Writer) -> None:
 
 
 def _dynamic(w: Writer, most: int) -> str:
-    """A number of turns that is known only when the program runs."""
+    """A number of iterations that is known only at run time."""
     a = w.pick(lambda v: v.shape == () and v.dtype == "int32")
     return f"jnp.clip({a}, 0, {most})"
 

@@ -1,4 +1,4 @@
-"""Imports every room of ops: importing one registers what it holds."""
+"""Imports every file of ops, which registers them."""
 
 from tests.fuzz.programs import control as control
 from tests.fuzz.programs import elementwise as elementwise

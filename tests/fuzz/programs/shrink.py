@@ -30,12 +30,12 @@ def shrunk(program: Program, fails: Fails, most: int = 400) -> Program:
 def _still(program: Program, fails: Fails) -> bool:
     try:
         return fails(program)
-    except Exception:  # no program any more
+    except Exception:  # not a program any more
         return False
 
 
 def candidates(program: Program) -> Iterator[Program]:
-    """Smaller programs, the boldest first."""
+    """Smaller programs, the smallest first."""
     alive = ast.unparse(_alive(ast.parse(program.source))) + "\n"
     if len(alive) < len(program.source):
         yield replace(program, source=alive)

@@ -1,4 +1,4 @@
-"""What is known of a value of a program: its name in the source, its type, how exact it is."""
+"""Values of a program: their names in the source, types, and how exact they are."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Writer:
         return self.choice(found[-4:] if self.chance(0.6) else found)
 
     def number(self, wanted: Callable[[Value], bool] = lambda value: True) -> Value:
-        """A value that is no bool."""
+        """A value that is not a bool."""
         return self.pick(lambda v: not v.is_bool and wanted(v))
 
     def real(self, wanted: Callable[[Value], bool] = lambda value: True) -> Value:
@@ -211,7 +211,7 @@ class Writer:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Takes everything back where what was written turns out not to apply."""
+        """Undoes everything if the op turns out not to apply."""
         values, lines, pairs = list(self.values), list(self.lines), self.shared.pairs.copy()
         try:
             yield

@@ -1,4 +1,4 @@
-"""Control flow, and the computations whose bodies are local already."""
+"""Control flow, and computations whose bodies are local already."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipujax.compiler.partition.mesh import Layout, layout_of
 
 @localises("while", always=True)
 def while_(localiser: Localiser, operation: Any) -> None:
-    """What is carried keeps its layout from one turn to the next."""
+    """Carries keep their layout from one iteration to the next."""
     carried = localiser.declared(operation)
     localiser.require_each(operation, carried)
     condition, body = (region.blocks[0] for region in operation.regions)
@@ -35,7 +35,7 @@ def choice(localiser: Localiser, operation: Any) -> None:
 
 @localises("sdy.manual_computation", always=True)
 def manual_computation(localiser: Localiser, operation: Any) -> None:
-    """The body takes the place of the op. Inside, axes that are not manual may still be dealt."""
+    """The body takes the place of the op. Inside, axes that are not manual may still be sharded."""
     shardings, outer = localiser.shardings, localiser.manual
     attributes = operation.attributes
     block = operation.regions[0].blocks[0]
@@ -64,7 +64,7 @@ def manual_computation(localiser: Localiser, operation: Any) -> None:
 def _inside(layout: Layout | None, manual: frozenset[str]) -> Layout | None:
     if layout is None:
         return None
-    dims = (tuple(d for d in digits if d.axis not in manual) for digits in layout.dims)
+    dims = (tuple(d for d in axes if d.name not in manual) for axes in layout.dims)
     return layout_of(layout.mesh, dims)
 
 

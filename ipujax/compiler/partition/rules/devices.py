@@ -28,7 +28,7 @@ from ipujax.errors import CallbackError
     always=True,
 )
 def reshard_to(localiser: Localiser, operation: Any) -> None:
-    """sdy.reshard and sdy's collectives say what layout they end in; that is all that counts."""
+    """sdy.reshard and sdy's collectives say what layout they end in; nothing else matters."""
     attributes = operation.attributes
     name = "out_sharding" if "out_sharding" in attributes else "sharding"
     value = operation.operands[0]
@@ -112,7 +112,7 @@ def inspect_sharding(localiser: Localiser, operation: Any) -> None:
 
 @localises("rng", always=True)
 def rng(localiser: Localiser, operation: Any) -> None:
-    """Each device would draw its own numbers: all take those of the first."""
+    """Each device would draw its own numbers, so all take those of the first."""
     replicate(localiser, operation)
     groups = _alike(localiser)
     if groups.shape[1] > 1:
@@ -127,7 +127,7 @@ def _alike(localiser: Localiser) -> np.ndarray:
         return np.arange(localiser.num_devices)[None]
     for mesh in localiser.shardings.meshes():
         if localiser.manual <= {name for name, _ in mesh.axes}:
-            free = tuple(d for d in mesh.all_digits() if d.axis not in localiser.manual)
+            free = tuple(d for d in mesh.all_sub_axes() if d.name not in localiser.manual)
             return mesh.groups(free)
     return np.arange(localiser.num_devices)[:, None]
 

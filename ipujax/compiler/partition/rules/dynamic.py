@@ -1,7 +1,7 @@
-"""Slices that begin where numbers say that are known when the program runs.
+"""Slices whose starts are known at run time only.
 
-Along a dealt dimension of which one element is taken, the device that has it takes it, and the
-others zeros; only the device that has it changes it.
+Along a sharded dimension of which one element is taken, the device that has it takes it, and the
+others take zeros; only the device that has it changes it.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.factors import (
     Dims,
     Factors,
-    deal,
-    dealt,
     kept,
     local_sizes,
     localise,
+    shard,
+    sharded,
 )
 from ipujax.compiler.partition.localise import Localiser, localises
-from ipujax.compiler.partition.mesh import Digits, Mesh, Shape, block_size
+from ipujax.compiler.partition.mesh import Mesh, Shape, SubAxes, block_size
 from ipujax.compiler.partition.shift import can_shift, is_inside, zero_outside
 
 
 @localises("dynamic_slice")
 def dynamic_slice(localiser: Localiser, operation: Any) -> None:
-    """A dimension that is taken whole can be dealt: it begins at 0 whatever the start says."""
+    """A dimension that is taken whole can be sharded: it begins at 0 whatever the start is."""
     shape = localiser.shape(operation.operands[0])
     taken = localiser.shape(operation.results[0])
     whole = kept(shape, taken)
@@ -35,12 +35,12 @@ def dynamic_slice(localiser: Localiser, operation: Any) -> None:
     fills = [None] * len(operation.operands)
     factors = Factors([operand, *starts], [whole], frozenset(single), fills=fills)
     local = local_sizes("slice_sizes", whole)
-    mesh, digits = deal(localiser, operation, factors)
-    shifted = [d for d in single if digits.get(d)]
+    mesh, axes = shard(localiser, operation, factors)
+    shifted = [d for d in single if axes.get(d)]
     if mesh is None or not shifted:
         localise(localiser, operation, factors, local)
         return
-    inside = _shift(localiser, operation, 1, shape, shifted, mesh, digits)
+    inside = _shift(localiser, operation, 1, shape, shifted, mesh, axes)
     localise(localiser, operation, factors, local)
     zero_outside(localiser, operation, inside)
 
@@ -54,13 +54,13 @@ def dynamic_update_slice(localiser: Localiser, operation: Any) -> None:
     whole = tuple(d if d in single else factor for d, factor in enumerate(update))
     starts: list[Dims] = [()] * len(shape)
     factors = Factors([whole, update, *starts], [whole])
-    mesh, digits = deal(localiser, operation, factors)
-    shifted = [d for d in single if digits.get(d)]
+    mesh, axes = shard(localiser, operation, factors)
+    shifted = [d for d in single if axes.get(d)]
     if mesh is not None and shifted:
-        inside = _shift(localiser, operation, 2, shape, shifted, mesh, digits)
+        inside = _shift(localiser, operation, 2, shape, shifted, mesh, axes)
         for index in (0, 1):
-            localiser.require(operation, index, dealt(mesh, factors.operands[index], digits))
-        # What was there is written again: so the array is still changed where it is.
+            localiser.require(operation, index, sharded(mesh, factors.operands[index], axes))
+        # Other devices write the old elements again, so the array is still changed in place.
         array, new, *places = operation.operands
         old = localiser.emit.dynamic_slice(array, places, list(new.type.shape))
         localiser.put(operation, 1, localiser.emit.select(inside, new, old))
@@ -81,15 +81,15 @@ def _shift(
     shape: Shape,
     dims: list[int],
     mesh: Mesh,
-    digits: dict[int, Digits],
+    axes: dict[int, SubAxes],
 ) -> Any:
     """Counts starts from where the device's block begins; returns whether they are inside it."""
     emit, found = localiser.emit, None
     for d in dims:
         localiser.require(operation, first + d, None)
-        size = block_size(shape[d], digits[d])
+        size = block_size(shape[d], axes[d])
         place = _clamped(emit, operation.operands[first + d], shape[d] - 1)
-        begin = emit.by_device(mesh.values(digits[d]) * size, place.type.element_type)
+        begin = emit.by_device(mesh.values(axes[d]) * size, place.type.element_type)
         place = emit.one("stablehlo.subtract", place.type, [place, begin])
         found = is_inside(emit, place, size, found)
         operation.operands[first + d] = place

@@ -49,7 +49,7 @@ def is_added(value: Any, operation: Any) -> bool:
 
 @localises("each")
 def each_its_own(localiser: Localiser, operation: Any) -> None:
-    """Result k is operand k, whatever the others are."""
+    """Result k is operand k, independent of the others."""
     layouts = localiser.declared(operation)
     localiser.require_each(operation, layouts)
     localiser.set_each(operation.results, layouts)
@@ -57,7 +57,7 @@ def each_its_own(localiser: Localiser, operation: Any) -> None:
 
 @localises("bitcast_convert")
 def bitcast(localiser: Localiser, operation: Any) -> None:
-    """Elements of another width come from, or fall into, a last dimension, which stays whole."""
+    """If widths differ, elements merge or split along a last dimension, which stays whole."""
     ranks = [len(localiser.shape(v)) for v in (operation.operands[0], operation.results[0])]
     shared = tuple(range(min(ranks)))
     operand, result = ((*shared, *(None,) * (rank - len(shared))) for rank in ranks)

@@ -1,4 +1,4 @@
-"""Products and reductions: dimensions that vanish are combined over the devices."""
+"""Products and reductions: reduced dimensions are combined over the devices."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ipujax.compiler.partition.factors import (
     Factors,
     Fill,
     bring_operands,
-    deal,
-    dealt,
     localise,
     no_factors,
+    shard,
+    sharded,
 )
 from ipujax.compiler.partition.localise import Localiser, localises
-from ipujax.compiler.partition.mesh import Digits, count
+from ipujax.compiler.partition.mesh import SubAxes, count
 
 
 @localises("dot_general")
@@ -61,7 +61,7 @@ def zeros_for(operation: Any) -> Sequence[Fill] | None:
 
 @localises("convolution")
 def convolution(localiser: Localiser, operation: Any) -> None:
-    """Batch, features and groups can be dealt; space is whole on every device."""
+    """Batch, features and groups can be sharded; space is whole on every device."""
     attributes = operation.attributes
     numbers = stablehlo.ConvDimensionNumbers(attributes["dimension_numbers"])
     feature_groups = ir.IntegerAttr(attributes["feature_group_count"]).value
@@ -84,10 +84,10 @@ def convolution(localiser: Localiser, operation: Any) -> None:
     localise(localiser, operation, Factors([lhs, rhs], [result]), _fewer_groups)
 
 
-def _fewer_groups(operation: Any, digits: dict[int, Digits]) -> None:
+def _fewer_groups(operation: Any, axes: dict[int, SubAxes]) -> None:
     attr = ir.IntegerAttr(operation.attributes["feature_group_count"])
     operation.attributes["feature_group_count"] = ir.IntegerAttr.get(
-        attr.type, attr.value // count(digits.get(3, ()))
+        attr.type, attr.value // count(axes.get(3, ()))
     )
 
 
@@ -110,7 +110,7 @@ def reduce(localiser: Localiser, operation: Any) -> None:
 
 
 def _starts(localiser: Localiser, operation: Any) -> Sequence[Fill]:
-    """A reduction's start values change nothing where they are combined in once more."""
+    """A reduction's start values as fills: they are neutral, so they may be combined once more."""
     inputs = len(operation.results)
     starts = [localiser.take_as(value, None) for value in list(operation.operands)[inputs:]]
     return [*starts, *[None] * inputs]
@@ -132,15 +132,15 @@ def _reduce_twice(localiser: Localiser, operation: Any, reduced: frozenset[int])
         reduced,
         fills=_starts(localiser, operation),
     )
-    mesh, digits = deal(localiser, operation, factors)
-    combined = factors.combined(digits)
+    mesh, axes = shard(localiser, operation, factors)
+    combined = factors.combined(axes)
     if mesh is None or not combined:
         operand = [None if d in reduced else d for d in dims]
         localise(localiser, operation, Factors([operand] * inputs + scalars, [result] * inputs))
         return
-    bring_operands(localiser, operation, factors, mesh, digits)
+    bring_operands(localiser, operation, factors, mesh, axes)
     localiser.whole_captures(operation.regions[0])
-    layout = dealt(mesh, result, digits)
+    layout = sharded(mesh, result, axes)
     first = operation.clone(ip=ir.InsertionPoint(operation))
     emit = localiser.emit
     for index, value in enumerate(first.results):
@@ -168,7 +168,7 @@ def combiner_of(region: Any) -> str | None:
 
 
 def is_neutral(value: Any, kind: str) -> bool:
-    """Whether a value is a constant that changes nothing where it is combined in."""
+    """Whether a value is a constant that is neutral for the op."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return False

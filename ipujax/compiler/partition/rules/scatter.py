@@ -1,4 +1,4 @@
-"""scatter: in blocks, where updates are dealt, or what they go into."""
+"""scatter: in blocks, where the updates or the operand are sharded."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from jaxlib.mlir.dialects import stablehlo
 
-from ipujax.compiler.partition.factors import Factors, deal, dealt, localise, no_factors
+from ipujax.compiler.partition.factors import Factors, localise, no_factors, shard, sharded
 from ipujax.compiler.partition.localise import Localiser, localises
-from ipujax.compiler.partition.mesh import Digits, Mesh
+from ipujax.compiler.partition.mesh import Mesh, SubAxes
 from ipujax.compiler.partition.rules.products import combiner_of, is_neutral, zeros_for
 from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 
@@ -17,7 +17,7 @@ from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 def scatter(localiser: Localiser, operation: Any) -> None:
     """Batches that all share, whole dimensions of windows, and dimensions that indices look up.
 
-    Updates that are dealt are scattered where they are, and the results combined.
+    Updates that are sharded are scattered where they are, and the results combined.
     """
     numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
     inputs = len(operation.results)
@@ -53,29 +53,29 @@ def scatter(localiser: Localiser, operation: Any) -> None:
     given = [operand] * inputs + [indices] + [updates] * inputs
     fills = zeros_for(operation) if kind == "add" else None
     factors = Factors(given, [operand] * inputs, frozenset(reduced), kind or "add", fills)
-    mesh, digits = deal(localiser, operation, factors)
+    mesh, axes = shard(localiser, operation, factors)
     if mesh is not None:
-        _once(localiser, operation, factors, mesh, digits)
-        shifted = [d for d in looked_up if digits.get(d)]
+        _once(localiser, operation, factors, mesh, axes)
+        shifted = [d for d in looked_up if axes.get(d)]
         if shifted:
-            localiser.require(operation, inputs, dealt(mesh, indices, digits))
+            localiser.require(operation, inputs, sharded(mesh, indices, axes))
             value = operation.operands[inputs]
             components = list(numbers.scattered_dims_to_operand_dims)
-            shift = Shift(mesh, shape, components, numbers.index_vector_dim, digits)
+            shift = Shift(mesh, shape, components, numbers.index_vector_dim, axes)
             # What is outside the block is left out, as scatters do.
             localiser.put(operation, inputs, shift.local(localiser.emit, value, shifted))
     localise(localiser, operation, factors)
 
 
 def _once(
-    localiser: Localiser, operation: Any, factors: Factors, mesh: Mesh, digits: dict[int, Digits]
+    localiser: Localiser, operation: Any, factors: Factors, mesh: Mesh, axes: dict[int, SubAxes]
 ) -> None:
     """Of devices whose results are added up one has the operand, the others have zeros."""
-    combined = factors.combined(digits)
+    combined = factors.combined(axes)
     value = operation.operands[0]
     if not combined or factors.kind != "add" or is_neutral(value, "add"):
         return
-    localiser.require(operation, 0, dealt(mesh, factors.operands[0], digits))
+    localiser.require(operation, 0, sharded(mesh, factors.operands[0], axes))
     value, emit = operation.operands[0], localiser.emit
     first = emit.is_device(mesh.values(combined) == 0)
     zeros = emit.zeros(value.type.shape, value.type)

@@ -17,9 +17,9 @@ from ipujax.compiler.partition.factors import (
 )
 from ipujax.compiler.partition.localise import Localiser, localises, replicate, shape_of
 from ipujax.compiler.partition.mesh import (
-    Digits,
     Layout,
     Shape,
+    SubAxes,
     count,
     dims_of,
     is_even,
@@ -59,7 +59,7 @@ def pad(localiser: Localiser, operation: Any) -> None:
 
 @localises("slice")
 def slice_(localiser: Localiser, operation: Any) -> None:
-    """A dimension that is taken whole can be dealt."""
+    """A dimension that is taken whole can be sharded."""
     dims = kept(localiser.shape(operation.operands[0]), localiser.shape(operation.results[0]))
     localise(localiser, operation, Factors([dims], [dims]), local_sizes("limit_indices", dims))
 
@@ -73,8 +73,8 @@ def iota(localiser: Localiser, operation: Any) -> None:
     result = operation.results[0]
     dim = ir.IntegerAttr(operation.attributes["iota_dimension"]).value
     shape = shape_of(result)
-    local, digits = layout.local(shape), layout.dims[dim]
-    if not digits:
+    local, axes = layout.local(shape), layout.dims[dim]
+    if not axes:
         localiser.set(result, layout)
         return
     element = result.type.element_type
@@ -85,9 +85,9 @@ def iota(localiser: Localiser, operation: Any) -> None:
     number = element if is_wide else ir.IntegerType.get_signless(32)
     emit = localiser.emit
     made = emit.count(dim, local, number)
-    start = emit.by_device(layout.mesh.values(digits) * local[dim], number)
+    start = emit.by_device(layout.mesh.values(axes) * local[dim], number)
     made = emit.one("stablehlo.add", made.type, [made, emit.broadcast(start, local)])
-    if not is_even(shape[dim], digits):
+    if not is_even(shape[dim], axes):
         last = emit.filled(shape[dim] - 1, made.type)
         made = emit.one("stablehlo.minimum", made.type, [made, last])
     if not is_wide:
@@ -97,7 +97,7 @@ def iota(localiser: Localiser, operation: Any) -> None:
 
 @localises("constant", "sdy.constant", always=True)
 def constant(localiser: Localiser, operation: Any) -> None:
-    """One number everywhere is written in the block's shape; other constants stay whole."""
+    """A splat is written in the block's shape; other constants stay whole."""
     result = operation.results[0]
     (layout,) = localiser.declared(operation)
     if isinstance(result.type.element_type, ir.ComplexType):
@@ -117,7 +117,7 @@ def constant(localiser: Localiser, operation: Any) -> None:
 
 
 def _respell(localiser: Localiser, operation: Any) -> None:
-    """By its text: the bindings cannot hand over attributes of complex numbers."""
+    """By its text: the bindings cannot read attributes of complex numbers."""
     text = operation.get_asm(print_generic_op_form=True, use_local_scope=True)
     named = text.split(" = ", 1)[1].replace('"sdy.constant"', '"stablehlo.constant"', 1)
     made = ir.Operation.parse(named)
@@ -127,25 +127,25 @@ def _respell(localiser: Localiser, operation: Any) -> None:
 
 @localises("reshape")
 def reshape(localiser: Localiser, operation: Any) -> None:
-    """Dimensions that are joined or parted can be dealt from the major one on."""
+    """Dimensions that are merged or split can be sharded from the major one on."""
     (wanted,) = localiser.declared(operation)
     before = localiser.shape(operation.operands[0])
     after = localiser.shape(operation.results[0])
     if wanted is None or 0 in before:
         replicate(localiser, operation)
         return
-    source: list[Digits] = [()] * len(before)
-    target: list[Digits] = [()] * len(after)
+    source: list[SubAxes] = [()] * len(before)
+    target: list[SubAxes] = [()] * len(after)
     for old, new in _segments(before, after):
         if len(old) == len(new) == 1:
             source[old[0]] = target[new[0]] = wanted.dims[new[0]]
             continue
-        digits = _leading([after[d] for d in new], [wanted.dims[d] for d in new])
-        dealt = _dealt([before[d] for d in old], digits)
-        kept = tuple(x for found in dealt for x in found)
-        for d, found in zip(old, dealt, strict=True):
+        axes = _leading([after[d] for d in new], [wanted.dims[d] for d in new])
+        sharded = _sharded([before[d] for d in old], axes)
+        kept = tuple(x for found in sharded for x in found)
+        for d, found in zip(old, sharded, strict=True):
             source[d] = found
-        for d, found in zip(new, _dealt([after[d] for d in new], kept), strict=True):
+        for d, found in zip(new, _sharded([after[d] for d in new], kept), strict=True):
             target[d] = found
     have, layout = layout_of(wanted.mesh, source), layout_of(wanted.mesh, target)
     if _flat(have) != _flat(layout):
@@ -155,8 +155,8 @@ def reshape(localiser: Localiser, operation: Any) -> None:
     localiser.set(operation.results[0], layout)
 
 
-def _flat(layout: Layout | None) -> Digits:
-    return layout.digits() if layout else ()
+def _flat(layout: Layout | None) -> SubAxes:
+    return layout.sub_axes() if layout else ()
 
 
 def _segments(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
@@ -179,26 +179,26 @@ def _segments(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
     return segments
 
 
-def _leading(sizes: list[int], dims: list[Digits]) -> Digits:
-    """The digits that deal the joined dimensions in runs: up to the first that is not used up."""
-    found: Digits = ()
-    for size, digits in zip(sizes, dims, strict=True):
-        found += digits
-        if count(digits) != size:
+def _leading(sizes: list[int], dims: list[SubAxes]) -> SubAxes:
+    """The axes that shard the joined dimensions in runs: up to the first that is not used up."""
+    found: SubAxes = ()
+    for size, axes in zip(sizes, dims, strict=True):
+        found += axes
+        if count(axes) != size:
             break
     return found
 
 
-def _dealt(sizes: list[int], digits: Digits) -> list[Digits]:
-    """The digits over dimensions of these sizes, major first; as many as can be."""
-    dealt: list[Digits] = []
-    rest = list(digits)
+def _sharded(sizes: list[int], axes: SubAxes) -> list[SubAxes]:
+    """The axes over dimensions of these sizes, major first; as many as can be."""
+    sharded: list[SubAxes] = []
+    rest = list(axes)
     open_ = True
     for size in sizes:
-        found: Digits = ()
+        found: SubAxes = ()
         while open_ and rest and size % rest[0].size == 0:
             size //= rest[0].size
             found += (rest.pop(0),)
         open_ = open_ and size == 1
-        dealt.append(found)
-    return dealt
+        sharded.append(found)
+    return sharded

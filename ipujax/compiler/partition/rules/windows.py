@@ -1,4 +1,4 @@
-"""Ops along some dimensions, which stay whole; all others can be dealt."""
+"""Ops along some dimensions, which stay whole; all others can be sharded."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _last_whole(localiser: Localiser, operation: Any, count: int) -> None:
 
 @localises("windows")
 def windows(localiser: Localiser, operation: Any) -> None:
-    """reduce_window and select_and_scatter: dimensions without a window can be dealt."""
+    """reduce_window and select_and_scatter: dimensions without a window can be sharded."""
     attributes = operation.attributes
     moved: set[int] = set()
     for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations"):
