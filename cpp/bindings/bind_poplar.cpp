@@ -163,11 +163,16 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
             return g.addDeviceToHostFIFO(handle, type, n);
           },
           "handle"_a, "type"_a, "num_elements"_a)
-      .def("addFunction", &Graph::addFunction, "program"_a);
+      .def("addFunction", &Graph::addFunction, "program"_a)
+      .def("createVirtualGraph",
+           py::overload_cast<unsigned, unsigned>(&Graph::createVirtualGraph), "lowerTile"_a,
+           "upperTile"_a);
   auto poputil = m.def_submodule("poputil");
   poputil.def(
       "mapTensorLinearly", [](Graph& g, const Tensor& t) { poputil::mapTensorLinearly(g, t); },
       "graph"_a, "t"_a);
+  poputil.def("copyToIpu", &poputil::copyToIpu, "masterGraph"_a, "t"_a, "prog"_a, "dstIPU"_a,
+              debugArg());
 }
 
 template <class From, class To>

@@ -10,7 +10,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 7;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 8;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -103,6 +103,7 @@ void members(A& archive, T& image) {
   archive.list(image.entry_points, 8, [&](auto& name) { archive(name); });
   archive(image.arena_bytes, image.constants);
   members(archive, image.memory);
+  archive(image.ipus);
   archive(image.clock_hz, image.num_tiles);
   std::uint32_t mechanisms = image.mechanisms.bits();
   archive(mechanisms);
@@ -140,6 +141,12 @@ Cost costOf(const Image& image, std::uint32_t index) {
 }  // namespace
 
 Cost Image::cost() const { return costOf(*this, 0); }
+
+double Image::elapsedCycles() const {
+  double longest = 0;
+  for (const auto& ipu : ipus) longest = std::max(longest, ipu.cycles());
+  return longest;
+}
 
 std::string Image::serialise() const {
   Writer contents;

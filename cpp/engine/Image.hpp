@@ -95,6 +95,15 @@ struct MemoryAccount {
   bool fits() const { return worst_tile_bytes <= tile_capacity; }
 };
 
+/// How one IPU of a device spends a run, in cycles.
+struct IpuAccount {
+  double compute_cycles = 0;
+  double exchange_cycles = 0;  ///< on the chip, syncs included
+  double link_cycles = 0;      ///< copies from and to other IPUs
+  double idle_cycles = 0;      ///< while others work, or before a copy that both take part in
+  double cycles() const { return compute_cycles + exchange_cycles + link_cycles + idle_cycles; }
+};
+
 /// A host stream that was not bound to an input or output.
 struct StreamSpec {
   std::string handle;
@@ -114,12 +123,15 @@ struct Image {
   std::uint64_t arena_bytes = 0;
   std::vector<std::byte> constants;
   MemoryAccount memory;
+  std::vector<IpuAccount> ipus;  ///< one for each IPU of a device
   double clock_hz = 0;
   std::uint32_t num_tiles = 0;
   Mechanisms mechanisms;  ///< what the build did, and what a session may do
   std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
 
+  /// From the beginning to the end of a run: steps of different IPUs run at one time.
+  double elapsedCycles() const;
   /// The account of one run: the sum over the steps, loops with a known count multiplied.
   Cost cost() const;
 

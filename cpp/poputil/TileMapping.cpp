@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "engine/graph/GraphImpl.hpp"
+#include "poplar/exceptions.hpp"
 
 namespace poputil {
 
@@ -45,6 +46,27 @@ void mapTensorLinearly(Graph& graph, const Tensor& t) {
   } else {
     graph.setTileMapping(t, calcLinearTileMapping(graph, t));
   }
+}
+
+Tensor copyToIpu(Graph& masterGraph, const Tensor& t, poplar::program::Sequence& prog,
+                 unsigned dstIPU, const poplar::DebugContext& debugContext) {
+  const auto& target = masterGraph.getTarget();
+  if (dstIPU >= target.getNumIPUs()) {
+    throw poplar::poplar_error("[poputil::copyToIpu] needs an IPU below " +
+                               std::to_string(target.getNumIPUs()) + "; got " +
+                               std::to_string(dstIPU) + ". Use an IPU of the graph.");
+  }
+  const unsigned per_ipu = target.getTilesPerIPU();
+  Tensor copy = masterGraph.addVariable(t.elementType(), t.shape(), debugContext);
+  const auto from = masterGraph.getTileMapping(t, false);
+  Graph::TileToTensorMapping to(target.getNumTiles());
+  for (std::size_t tile = 0; tile < from.size(); ++tile) {
+    auto& there = to[dstIPU * per_ipu + tile % per_ipu];
+    there.insert(there.end(), from[tile].begin(), from[tile].end());
+  }
+  masterGraph.setTileMapping(copy, to);
+  prog.add(poplar::program::Copy(t, copy, false, debugContext));
+  return copy;
 }
 
 }  // namespace poputil

@@ -1,5 +1,6 @@
 #pragma once
 #include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 
 namespace poputil {
@@ -16,5 +17,11 @@ void mapTensorLinearly(poplar::Graph& graph, const poplar::Tensor& t, unsigned m
                        unsigned grainSize);
 /// At least 128 bytes a tile, in grains of a vector.
 void mapTensorLinearly(poplar::Graph& graph, const poplar::Tensor& t);
+
+/// A new tensor on another IPU, mapped to the tiles of that IPU as `t` is to those of its own, and
+/// the copy to it. `masterGraph` is the graph of all IPUs.
+poplar::Tensor copyToIpu(poplar::Graph& masterGraph, const poplar::Tensor& t,
+                         poplar::program::Sequence& prog, unsigned dstIPU,
+                         const poplar::DebugContext& debugContext = {});
 
 }  // namespace poputil

@@ -262,8 +262,7 @@ class _Request:
             num_stages=stages.num_stages,
             accumulate_dtype=self.accumulate_dtype,
         )
-        operands = _varying_alike([*traced.captured, *arguments.operands], jaxpr)
-        made = pipeline_p.bind(*operands, jaxpr=jaxpr, loop=loop)
+        made = pipeline_p.bind(*traced.captured, *arguments.operands, jaxpr=jaxpr, loop=loop)
         state, rest = made[:num_carried], iter(made[num_carried:])
         results = jax.tree.unflatten(
             traced.result_tree, [next(rest) if kept else None for kept in is_kept]
@@ -345,19 +344,3 @@ def _output_of(given: Any, aval: Any) -> Output | None:
             f"{aval.str_short()}. Convert it, or set outputs to 'all', 'last' or 'none' for it."
         )
     return Output(kind, None if dtype is None else jnp.dtype(dtype))
-
-
-def _varying_alike(operands: Sequence[Any], jaxpr: Any) -> list[Any]:
-    """With `shard_map(check_vma=True)`: what is equal on all replicas, as if it might differ.
-
-    Its gradient is then summed over the replicas once after the loop, not in each micro-batch.
-    """
-    axes = {axis for operand in operands for axis in jax_compat.varying_axes(operand)}
-    return [
-        jax_compat.varying_over(operand, axes) if _is_float(operand) else operand
-        for operand in operands
-    ]
-
-
-def _is_float(operand: Any) -> bool:
-    return bool(jnp.issubdtype(operand.dtype, jnp.inexact))

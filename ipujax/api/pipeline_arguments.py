@@ -25,7 +25,7 @@ class Arguments:
         self._order = [i for kind in (SHARED, CARRIED, BATCHED) for i in _indices(axes, kind)]
         self.num_shared = len(_indices(axes, SHARED))
         self.num_carried = len(_indices(axes, CARRIED))
-        operands = [jnp.asarray(leaves[i]) for i in self._order]
+        operands = _varying_alike([jnp.asarray(leaves[i]) for i in self._order])
         first, second = self.num_shared, self.num_shared + self.num_carried
         self.carried = [lax.stop_gradient(x) for x in operands[first:second]]
         self.batched = operands[second:]
@@ -56,6 +56,18 @@ class Arguments:
             leaves[i] = leaf
         args: tuple[Any, ...] = jax.tree.unflatten(self._tree, leaves)
         return args
+
+
+def _varying_alike(operands: list[Any]) -> list[Any]:
+    """With `shard_map(check_vma=True)`: what is equal on all replicas, as if it might differ.
+
+    Its gradient is then summed over the replicas once after the loop, not in each micro-batch.
+    """
+    axes = {axis for operand in operands for axis in jax_compat.varying_axes(operand)}
+    return [
+        jax_compat.varying_over(x, axes) if jnp.issubdtype(x.dtype, jnp.inexact) else x
+        for x in operands
+    ]
 
 
 def _indices(axes: Sequence[Any], kind: Any) -> list[int]:

@@ -203,6 +203,9 @@ def _with_gradients(
     if not scalars or not any(moves):
         return pipeline_p.bind(*primals, jaxpr=jaxpr, loop=loop), {}
     fun, num_results = jaxpr_as_fun(jaxpr), len(jaxpr.out_avals)
+    kinds = [loop.outputs[i - loop.num_carried].kind for i in scalars]
+    # A mean's gradient is a sum of gradients that begin with its share, as in a plain function.
+    seeds = [1 / loop.micro_batches if kind == MEAN else 1 for kind in kinds]
 
     def with_gradients(*operands: Any) -> list[Any]:
         def of_moving(*moving: Any) -> Any:
@@ -215,15 +218,14 @@ def _with_gradients(
 
         values, pull_back, results = jax.vjp(of_moving, *compress(operands, moves), has_aux=True)
         gradients = []
-        for i in range(len(scalars)):
-            seeds = [jnp.full_like(v, i == j) for j, v in enumerate(values)]
-            gradients += pull_back(seeds)
+        for i, seed in enumerate(seeds):
+            own = [jnp.full_like(v, seed if i == j else 0) for j, v in enumerate(values)]
+            gradients += pull_back(own)
         return [*results, *gradients]
 
     outputs = list(loop.outputs)
-    for i in scalars:
-        kind = loop.outputs[i - loop.num_carried].kind
-        outputs += _gradient_outputs(kind, moves, jaxpr, loop)
+    for kind in kinds:
+        outputs += _gradient_outputs(SUM if kind == MEAN else kind, moves, jaxpr, loop)
     derived, captured = jax_compat.trace_avals(with_gradients, jaxpr.in_avals)
     assert not captured, "a jaxpr captures nothing"
     wider = replace(loop, outputs=tuple(outputs))
@@ -231,11 +233,11 @@ def _with_gradients(
     results, rest = list(given[:num_results]), iter(given[num_results:])
     is_batched = [i >= loop.num_unbatched for i, moved in enumerate(moves) if moved]
     gradients = {}
-    for i in scalars:
-        averaged = loop.outputs[i - loop.num_carried].kind != SUM
+    for i, kind in zip(scalars, kinds, strict=True):
+        share = loop.micro_batches if kind == RUNNING_MEAN else 1
+        own = [next(rest) for _ in is_batched]
         gradients[i] = [
-            g / loop.micro_batches if averaged and of_batch else g
-            for g, of_batch in ((next(rest), b) for b in is_batched)
+            g / share if of_batch else g for g, of_batch in zip(own, is_batched, strict=True)
         ]
     return results, gradients
 

@@ -18,6 +18,7 @@ void complete(build::Draft& draft) {
   build::findLiveRanges(draft);
   if (mechanisms.has(Mechanism::kCopies)) build::removeCopies(draft);
   build::accountMemory(draft);
+  build::accountTime(draft);
   if (mechanisms.has(Mechanism::kRows)) build::fuseRows(draft);
   if (mechanisms.has(Mechanism::kReductions)) build::fuseReductions(draft);
   build::placeStorages(draft);

@@ -60,6 +60,7 @@ struct Draft {
   std::vector<std::vector<Segment>> live;            ///< by storage, sorted
   std::vector<std::uint32_t> merged_into;            ///< by storage; itself where it stands alone
   std::vector<bool> step_removed;
+  std::vector<std::uint64_t> step_ipus;  ///< by step: the IPUs that take part, see ipusOf
 
   std::uint32_t find(std::uint32_t storage) const {
     while (merged_into[storage] != storage) storage = merged_into[storage];
@@ -81,6 +82,8 @@ void removeCopies(Draft& draft);
 /// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
 void placeStorages(Draft& draft);
 void accountMemory(Draft& draft);
+/// Gives each IPU its clock: see Image::ipus.
+void accountTime(Draft& draft);
 /// Runs neighbouring steps that work row by row on the same rows a few rows at a time; after the
 /// account is made.
 void fuseRows(Draft& draft);

@@ -171,7 +171,18 @@ class Flattener {
     step.in_place = node.step.in_place;
     step.debug = debugOf(node.debug);
     draft_.image.steps.push_back(std::move(step));
+    draft_.step_ipus.push_back(ipusOf(node.step));
     return found->second;
+  }
+
+  /// One bit for each IPU that has some of the operands.
+  std::uint64_t ipusOf(const Step& step) const {
+    const System& system = graph_.system;
+    if (system.num_ipus == 1) return 1;
+    std::uint64_t ipus = 0;
+    for (const auto& o : step.operands)
+      ipus |= engine::ipusOf(*graph_.variables[o.view->variable].map, system.machine.tiles_per_ipu);
+    return ipus;
   }
 
   void addStep(const ProgramNode& node, std::uint32_t parent, Span& span) {

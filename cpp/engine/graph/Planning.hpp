@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "engine/Cost.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -15,6 +16,9 @@ struct Placement {
 };
 Placement placementOf(const GraphScope& graph, const ViewPtr& tensor);
 
+/// The IPU on which all elements of the variables of a view lie, if it is one.
+std::optional<unsigned> ipuOf(const GraphScope& graph, const View& view);
+
 /// What must move over the on-chip exchange.
 struct Exchange {
   double bytes = 0;             ///< received, summed over tiles
@@ -26,6 +30,9 @@ Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const Vie
 
 /// Adds an exchange phase to a cost: receive cycles of the worst tile and one sync.
 void addExchange(Cost& cost, const System& system, const Exchange& exchange);
+
+/// Adds bytes sent from one IPU to another: the IPUs meet before and after.
+void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned to, double bytes);
 
 /// Adds one compute set: worst tile's cycles, busy tiles, and one sync.
 void addComputeSet(Cost& cost, const System& system, double worst_cycles, std::uint64_t busy_tiles,

@@ -9,6 +9,15 @@ std::size_t TileMap::behind(std::uint64_t element) const {
   return static_cast<std::size_t>(next - regions.begin());
 }
 
+std::uint64_t ipusOf(const TileMap& map, unsigned tiles_per_ipu) {
+  std::uint64_t ipus = 0;
+  for (const auto& region : map.regions) {
+    if (region.tile != TileMap::kUnmapped)
+      ipus |= std::uint64_t{1} << std::min(region.tile / tiles_per_ipu, 63u);
+  }
+  return ipus;
+}
+
 TileMapPtr tileMapOf(std::uint64_t elements, std::vector<TileMap::Region> all) {
   auto map = std::make_shared<TileMap>();
   map->elements = elements;

@@ -42,6 +42,9 @@ struct TileMap {
 
 using TileMapPtr = std::shared_ptr<const TileMap>;
 
+/// One bit for each IPU that holds some of the elements; IPUs from the 64th on share the last bit.
+std::uint64_t ipusOf(const TileMap& map, unsigned tiles_per_ipu);
+
 TileMapPtr unmapped(std::uint64_t elements);
 /// Even spread over `tiles` (physical numbers), in order.
 TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& tiles,

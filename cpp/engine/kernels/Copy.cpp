@@ -212,6 +212,14 @@ void StridedCopy::run(ThreadPool& pool, const std::byte* src, std::byte* dst) co
 Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst) {
   Cost cost;
   const System& system = graph.system;
+  const bool several = graph.impl.system.num_ipus > 1;
+  const auto from = several ? ipuOf(graph, *src) : std::nullopt;
+  const auto to = several ? ipuOf(graph, *dst) : std::nullopt;
+  if (from && to && *from != *to) {
+    addLinkTransfer(cost, graph.impl.system, *from, *to,
+                    static_cast<double>(dst->numElements() * sizeOf(dst->type)));
+    return cost;
+  }
   const Exchange exchange = exchangeBetween(graph, src, dst);
   if (exchange.bytes > 0) addExchange(cost, system, exchange);
   if (exchange.bytes > 0 && src->isContiguous() && dst->isContiguous()) return cost;

@@ -5,11 +5,14 @@
 #include <string>
 
 #include "engine/graph/Planning.hpp"
-#include "gcl/internal/Links.hpp"
+#include "engine/Links.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 
 namespace gcl {
+
+using ipujax::engine::LinkLoads;
+using ipujax::engine::linkSyncCycles;
 namespace {
 
 using ipujax::engine::Cost;

@@ -8,7 +8,7 @@ have a micro-batch, on IPUs of their own, and then moves what they made to where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ipujax.compiler.ir import Op, Value, declare
 from ipujax.compiler.pipelines import Edge, Run
@@ -24,14 +24,10 @@ declare("pipeline", control_flow=True, moves=True, replicated="a loop becomes on
 @rule("copy_to_ipu")
 def copy_to_ipu(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """A variable on the other IPU, mapped as the operand is."""
-    return [_sent(builder, builder.tensor(op.operands[0]), op.attrs["ipu"], builder.debug(op))]
-
-
-def _sent(
-    builder: Builder, tensor: ipu.Tensor, number: int, debug: ipu.DebugContext
-) -> ipu.Tensor:
+    tensor, debug = builder.tensor(op.operands[0]), builder.debug(op)
     poputil = ipu.poplar.poputil
-    return poputil.copyToIpu(builder.whole_graph, tensor, builder.program, number, debug)
+    ipus = builder.whole_graph
+    return [poputil.copyToIpu(ipus, tensor, builder.program, op.attrs["ipu"], debug)]
 
 
 @rule("pipeline")
@@ -40,11 +36,12 @@ def pipeline(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 
 
 @dataclass(slots=True)
-class _Fifo:
-    """Buffers of one length on one IPU, all at the same place."""
+class _Move:
+    """What one value does at the end of a slot."""
 
-    index: ipu.Tensor
-    moves: list[tuple[ipu.Tensor, ipu.Tensor, ipu.Tensor]] = field(default_factory=list)
+    source: ipu.Tensor
+    target: ipu.Tensor
+    capacity: int  #: micro-batches that wait in a FIFO on the way
 
 
 class _Pipeline:
@@ -52,6 +49,7 @@ class _Pipeline:
 
     def __init__(self, builder: Builder, op: Op):
         self.builder = builder
+        self.outer = builder.program
         self.op = op
         self.debug = builder.debug(op)
         self.runs: list[Run] = op.attrs["runs"]
@@ -59,34 +57,47 @@ class _Pipeline:
         for value, variable in zip(op.operands, self.results, strict=True):
             if variable is not None:
                 builder.copy(builder.tensor(value), variable, self.debug)
-        self.outputs: list[list[ipu.Tensor]] = []
+        self.landings: dict[tuple[int, int, int], ipu.Tensor] = {}
         self.inputs = [self._inputs(index) for index in range(len(self.runs))]
+        self.outputs: list[list[ipu.Tensor]] = []
         self.functions = [self._function(index) for index in range(len(self.runs))]
         self.moves = [self._moves(phase) for phase in range(op.attrs["period"])]
         self._add_slots()
 
     # Runs ----------------------------------------------------------------------------------------
 
-    def _inputs(self, index: int) -> list[ipu.Tensor | None]:
+    def _inputs(self, index: int) -> list[ipu.Tensor]:
+        """The variables from which a run reads what its edges bring.
+
+        A value from another IPU lands in one variable there. Who reads it in the next slot reads it
+        there; for later readers it goes on at the end of that slot.
+        """
         run, region = self.runs[index], self.op.regions[index]
-        arguments = region.args[run.num_slots :]
-        made = [variable_of(self.builder, value, self.debug) for value in arguments]
-        self._name(arguments, made)
+        made = []
+        for edge, value in zip(run.edges, region.args[run.num_slots :], strict=True):
+            if self.runs[edge.producer].ipu == run.ipu:
+                tensor = self._variable(value)
+            else:
+                key = (edge.producer, edge.result, run.ipu)
+                if key not in self.landings:
+                    self.landings[key] = self._variable(value)
+                tensor = self._variable(value) if edge.capacity else self.landings[key]
+            self.builder.tensors[value] = tensor
+            made.append(tensor)
         return made
 
-    def _name(self, values: Sequence[Value], tensors: Sequence[ipu.Tensor | None]) -> None:
-        for value, tensor in zip(values, tensors, strict=True):
-            if tensor is not None:
-                self.builder.tensors[value] = tensor
-
-    def _slots(self, index: int) -> list[ipu.Tensor | None]:
-        first = sum(run.num_slots for run in self.runs[:index])
-        return self.results[first : first + self.runs[index].num_slots]
+    def _variable(self, value: Value) -> ipu.Tensor:
+        variable = variable_of(self.builder, value, self.debug)
+        assert variable is not None, "tokens stay in their run"
+        return variable
 
     def _function(self, index: int) -> ipu.Function:
         builder, region, run = self.builder, self.op.regions[index], self.runs[index]
-        slots = self._slots(index)
-        self._name(region.args[: run.num_slots], slots)
+        first = sum(run.num_slots for run in self.runs[:index])
+        slots = self.results[first : first + run.num_slots]
+        for value, variable in zip(region.args, slots, strict=False):
+            if variable is not None:
+                builder.tensors[value] = variable
         body = ipu.poplar.program.Sequence(self.debug)
         with builder.inside(body), builder.on(run.ipu):
             results = builder.lower(region)
@@ -96,78 +107,65 @@ class _Pipeline:
                 made.append(builder.materialise(tensor, self.debug))
             copy_together(builder, results[: run.num_slots], slots, self.debug)
         self.outputs.append(made)
-        return builder.graph.addFunction(body)
+        return builder.whole_graph.addFunction(body)
 
     # Between runs --------------------------------------------------------------------------------
 
     def _moves(self, phase: int) -> ipu.Sequence:
-        """What the runs that work in this phase of the period made, on its way to its readers."""
-        builder, program = self.builder, ipu.poplar.program.Sequence(self.debug)
-        landed: dict[tuple[int, int, int], ipu.Tensor] = {}
-        fifos: dict[tuple[int, int], _Fifo] = {}
-        with builder.inside(program):
-            for run, inputs in zip(self.runs, self.inputs, strict=True):
-                for edge, target in zip(run.edges, inputs, strict=True):
-                    producer = self.runs[edge.producer]
-                    if producer.place % self.op.attrs["period"] != phase or target is None:
-                        continue
-                    key = (edge.producer, edge.result, run.ipu)
-                    if key not in landed:
-                        landed[key] = self.outputs[edge.producer][edge.result]
-                        if producer.ipu != run.ipu:
-                            landed[key] = _sent(builder, landed[key], run.ipu, self.debug)
-                    if edge.capacity == 0:
-                        builder.copy(landed[key], target, self.debug)
-                        continue
-                    fifo = fifos.get((run.ipu, edge.capacity))
-                    if fifo is None:
-                        fifo = fifos[run.ipu, edge.capacity] = self._fifo(run.ipu)
-                    fifo.moves.append((landed[key], self._buffer(target, edge, run.ipu), target))
-            for (number, capacity), fifo in fifos.items():
+        """What happens to values of runs that work in this phase of the period, at its end."""
+        builder, period = self.builder, self.op.attrs["period"]
+        moves: dict[int, list[_Move]] = {}
+        for run, inputs in zip(self.runs, self.inputs, strict=True):
+            for edge, target in zip(run.edges, inputs, strict=True):
+                if self.runs[edge.producer].place % period == phase:
+                    landing = self.landings.get((edge.producer, edge.result, run.ipu))
+                    if landing is None:
+                        source = self.outputs[edge.producer][edge.result]
+                        moves.setdefault(run.ipu, []).append(_Move(source, target, edge.capacity))
+                    elif edge.capacity:  # the landing has the value before the last
+                        waiting = edge.capacity - 1
+                        moves.setdefault(run.ipu, []).append(_Move(landing, target, waiting))
+        made = ipu.poplar.program.Sequence(self.debug)
+        with builder.inside(made):
+            for number, own in moves.items():
                 with builder.on(number):
-                    self._turn(fifo, capacity)
-        return program
+                    self._move(own)
+            for (producer, result, _), landing in self.landings.items():
+                if self.runs[producer].place % period == phase:
+                    builder.copy(self.outputs[producer][result], landing, self.debug)
+        return made
 
-    def _fifo(self, number: int) -> _Fifo:
-        """Empty buffers; their place is set to 0 before the pipeline starts."""
-        builder = self.builder
-        with builder.on(number):
-            index = builder.variable(ipu.poplar.UNSIGNED_INT, [1], self.debug)
-        return _Fifo(index)
+    def _move(self, moves: list[_Move]) -> None:
+        """Moves of one IPU; FIFOs of one length share their place."""
+        lengths = sorted({move.capacity for move in moves})
+        for length in lengths:
+            own = [move for move in moves if move.capacity == length]
+            if length:
+                self._turn(own, length)
+            else:
+                for move in own:
+                    self.builder.copy(move.source, move.target, self.debug)
 
-    def _buffer(self, value: ipu.Tensor, edge: Edge, number: int) -> ipu.Tensor:
-        with self.builder.on(number):
-            shape = [edge.capacity, *value.shape]
-            return self.builder.variable(value.elementType(), shape, self.debug)
-
-    def _turn(self, fifo: _Fifo, capacity: int) -> None:
-        """Takes the oldest value out of each buffer and puts the new one in its place."""
-        builder, popops = self.builder, ipu.popops
+    def _turn(self, moves: list[_Move], length: int) -> None:
+        """Takes the oldest value out of each FIFO and puts the new one in its place."""
+        builder, popops, unsigned = self.builder, ipu.popops, ipu.poplar.UNSIGNED_INT
         graph, program = builder.graph, builder.program
-        for value, buffer, target in fifo.moves:
-            sizes = [1]
-            oldest = popops.dynamicSlice(graph, buffer, fifo.index, [0], sizes, program, self.debug)
-            builder.copy(oldest.reshape(list(target.shape)), target, self.debug)
-            popops.dynamicUpdate(
-                graph,
-                buffer,
-                value.reshape([1, *value.shape]),
-                fifo.index,
-                [0],
-                sizes,
-                program,
-                self.debug,
-            )
-        if capacity > 1:
-            expr = popops.expr
-            place = expr.PlaceHolder(1)
-            last = expr.Const(ipu.poplar.UNSIGNED_INT, capacity - 1)
-            following = builder.map(
-                [expr.Select(expr.Const(ipu.poplar.UNSIGNED_INT, 0), place + 1, place == last)],
-                [fifo.index],
-                self.debug,
-            )
-            builder.copy(following[0], fifo.index, self.debug)
+        place = builder.variable(unsigned, [1], self.debug)
+        for move in moves:
+            shape = list(move.target.shape)
+            buffer = builder.variable(move.target.elementType(), [length, *shape], self.debug)
+            oldest = popops.dynamicSlice(graph, buffer, place, [0], [1], program, self.debug)
+            builder.copy(oldest.reshape(shape), move.target, self.debug)
+            newest = move.source.reshape([1, *shape])
+            popops.dynamicUpdate(graph, buffer, newest, place, [0], [1], program, self.debug)
+        expr = popops.expr
+        now = expr.PlaceHolder(1)
+        last = expr.Equal(now, expr.Const(unsigned, length - 1))
+        following = expr.Add(now, expr.Const(unsigned, 1))
+        expression = expr.Select(expr.Const(unsigned, 0), following, last)
+        (turned,) = builder.map([expression], [place], self.debug)
+        builder.copy(turned, place, self.debug)
+        popops.zero(graph, place, self.outer, self.debug)
 
     # Time ----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 #include "Check.hpp"
 #include "gcl/CommGroup.hpp"
 #include "gcl/internal/Cost.hpp"
-#include "gcl/internal/Links.hpp"
+#include "engine/Links.hpp"
 #include "poplar/Target.hpp"
 
 using gcl::CollectiveKind;
@@ -114,9 +114,9 @@ TEST(auto_broadcasts_what_is_small_and_never_costs_more) {
 TEST(the_pair_is_twice_as_wide_as_the_rungs_are_apart) {
   // poplibs_test/Util.cpp: 4 links within a pair, 2 to the next rung.
   const auto& machine = ipujax::engine::machineByName("gc200");
-  gcl::LinkLoads pair(4, machine);
+  ipujax::engine::LinkLoads pair(4, machine);
   pair.send(0, 1, 1e9);
-  gcl::LinkLoads apart(4, machine);
+  ipujax::engine::LinkLoads apart(4, machine);
   apart.send(0, 2, 1e9);
   CHECK_NEAR(apart.seconds() / pair.seconds(), 2, 1e-12);
   CHECK_NEAR(1e9 / apart.seconds() / 1e9, 29.2, 0.1);  // GB/s
@@ -135,7 +135,7 @@ TEST(groups_that_share_links_wait_for_each_other) {
 }
 
 TEST(racks_are_joined_by_gateways) {
-  gcl::LinkLoads loads(128, ipujax::engine::machineByName("gc200"));
+  ipujax::engine::LinkLoads loads(128, ipujax::engine::machineByName("gc200"));
   loads.send(3, 67, 25e9);  // same place in the next rack: 25 GB/s a machine
   CHECK_NEAR(loads.seconds(), 1, 1e-9);
 }

@@ -3,9 +3,7 @@
 
 #include "engine/Machine.hpp"
 
-namespace gcl {
-
-using ipujax::engine::Machine;
+namespace ipujax::engine {
 
 /// The IPU-Links of a system, as loads of one exchange between IPUs. IPUs stand in a ladder: 2r and
 /// 2r + 1 are the pair of rung r, two rungs are one IPU-Machine, 16 machines a rack. A message
@@ -31,4 +29,4 @@ class LinkLoads {
 /// Tile cycles until all IPUs of a system have met.
 double linkSyncCycles(unsigned num_ipus, const Machine& machine);
 
-}  // namespace gcl
+}  // namespace ipujax::engine

@@ -1,9 +1,9 @@
-#include "gcl/internal/Links.hpp"
+#include "engine/Links.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace gcl {
+namespace ipujax::engine {
 namespace {
 
 double most(const std::vector<double>& loads) {
@@ -53,4 +53,4 @@ double linkSyncCycles(unsigned num_ipus, const Machine& machine) {
                           std::ceil(machine.link_hop_seconds * machine.clock_hz * hops * 2));
 }
 
-}  // namespace gcl
+}  // namespace ipujax::engine

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <bit>
+
+#include "engine/build/Draft.hpp"
+
+namespace ipujax::engine::build {
+namespace {
+
+/// Runs the program in time: each IPU has a clock. A step of several IPUs begins when the last of
+/// them is free; so a copy between IPUs makes two clocks meet. All meet at both ends of a loop's
+/// iteration and of a branch, since all take part in control flow.
+class Clocks {
+ public:
+  explicit Clocks(const Draft& draft)
+      : draft_(draft), ipus_(std::min(draft.graph->system.num_ipus, 64u)) {}
+
+  std::vector<IpuAccount> run() {
+    walk(0);
+    meet(~std::uint64_t{0});
+    return std::move(ipus_);
+  }
+
+ private:
+  void walk(std::uint32_t index) {
+    const Node& node = draft_.image.nodes[index];
+    switch (node.kind) {
+      case NodeKind::kStep:
+        return step(node.value);
+      case NodeKind::kRepeat:
+        return repeat(node);
+      case NodeKind::kRepeatWhile:
+        meet(~std::uint64_t{0});
+        for (const auto child : node.children) walk(child);
+        return meet(~std::uint64_t{0});
+      case NodeKind::kIf:
+      case NodeKind::kSwitch:
+        return longestOf(node);
+      case NodeKind::kSequence:
+      case NodeKind::kError:
+        for (const auto child : node.children) walk(child);
+    }
+  }
+
+  void step(std::uint64_t index) {
+    const Cost& cost = draft_.image.steps[index].cost;
+    if (draft_.step_removed[index] || cost.cycles() == 0) return;
+    const std::uint64_t taking_part = std::max<std::uint64_t>(draft_.step_ipus[index], 1);
+    meet(taking_part);
+    for (std::size_t i = 0; i < ipus_.size(); ++i) {
+      if (!(taking_part >> i & 1)) continue;
+      ipus_[i].compute_cycles += cost.compute_cycles;
+      ipus_[i].exchange_cycles += cost.exchange_cycles + cost.sync_cycles;
+      ipus_[i].link_cycles += cost.link_cycles;
+    }
+  }
+
+  /// Those in the set wait for the last of them.
+  void meet(std::uint64_t set) {
+    double latest = 0;
+    for (std::size_t i = 0; i < ipus_.size(); ++i)
+      if (set >> i & 1) latest = std::max(latest, ipus_[i].cycles());
+    for (std::size_t i = 0; i < ipus_.size(); ++i)
+      if (set >> i & 1) ipus_[i].idle_cycles += latest - ipus_[i].cycles();
+  }
+
+  void repeat(const Node& node) {
+    meet(~std::uint64_t{0});
+    const std::vector<IpuAccount> before = ipus_;
+    for (const auto child : node.children) walk(child);
+    meet(~std::uint64_t{0});
+    const auto again = static_cast<double>(node.value) - 1;
+    for (std::size_t i = 0; i < ipus_.size(); ++i) {
+      IpuAccount& now = ipus_[i];
+      now.compute_cycles += again * (now.compute_cycles - before[i].compute_cycles);
+      now.exchange_cycles += again * (now.exchange_cycles - before[i].exchange_cycles);
+      now.link_cycles += again * (now.link_cycles - before[i].link_cycles);
+      now.idle_cycles += again * (now.idle_cycles - before[i].idle_cycles);
+    }
+  }
+
+  /// Only one branch runs; the account takes the longest.
+  void longestOf(const Node& node) {
+    meet(~std::uint64_t{0});
+    const std::vector<IpuAccount> before = ipus_;
+    std::vector<IpuAccount> longest = ipus_;
+    for (const auto child : node.children) {
+      ipus_ = before;
+      walk(child);
+      meet(~std::uint64_t{0});
+      if (ipus_[0].cycles() > longest[0].cycles()) longest = ipus_;
+    }
+    ipus_ = longest;
+  }
+
+  const Draft& draft_;
+  std::vector<IpuAccount> ipus_;
+};
+
+}  // namespace
+
+void accountTime(Draft& draft) { draft.image.ipus = Clocks(draft).run(); }
+
+}  // namespace ipujax::engine::build

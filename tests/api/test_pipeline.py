@@ -1,0 +1,242 @@
+"""`ipu.stage`, `ipu.shard`, `ipu.pipeline` and `ipu.accumulate`, their derivatives and their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import ipujax as ipu
+
+WEIGHTS = [jnp.eye(3) / 2, jnp.full((3, 3), 0.1), jnp.ones((3, 1))]
+BATCH = jnp.arange(24.0).reshape(4, 2, 3) / 10
+
+
+def layer(weights: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.tanh(x @ weights)
+
+
+def head(weights: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.sum(x @ weights)
+
+
+STAGES = [layer, layer, head]
+
+
+def plain(weights: Any, batch: jax.Array) -> jax.Array:
+    def one(x: jax.Array) -> jax.Array:
+        return head(weights[2], layer(weights[1], layer(weights[0], x)))
+
+    return jnp.mean(jax.vmap(one)(batch))
+
+
+def pipelined(**options: Any) -> Any:
+    options = {"micro_batches": 4, "reduction": "mean", "device_mapping": [0, 0, 0]} | options
+    return ipu.pipeline(STAGES, **options)
+
+
+def check(got: Any, wanted: Any, rtol: float = 1e-5) -> None:
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol, 1e-6), got, wanted)
+
+
+def hessian_product(loss: Any) -> Any:
+    return lambda w, x: jax.jvp(lambda w: jax.grad(loss)(w, x), (w,), (w,))[1]
+
+
+def gradient_of_gradient(loss: Any) -> Any:
+    def norm(w: Any, x: jax.Array) -> jax.Array:
+        return sum(jnp.sum(g**2) for g in jax.tree.leaves(jax.grad(loss)(w, x)))
+
+    return jax.grad(norm)
+
+
+def regularised(loss: Any) -> Any:
+    return jax.grad(lambda w, x: jnp.log(loss(w, x)) + sum(jnp.sum(v**2) for v in w))
+
+
+def over_models(loss: Any) -> Any:
+    def mapped(w: Any, x: jax.Array) -> Any:
+        return jax.vmap(jax.grad(loss), in_axes=(0, None))([jnp.stack([v, 2 * v]) for v in w], x)
+
+    return mapped
+
+
+def forward_mode(loss: Any) -> Any:
+    return lambda w, x: jax.jvp(loss, (w, x), (w, x))
+
+
+def checkpointed(loss: Any) -> Any:
+    return jax.grad(jax.checkpoint(loss))
+
+
+def by_batch(loss: Any) -> Any:
+    return jax.grad(loss, argnums=(0, 1))
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+@pytest.mark.parametrize(
+    "derived",
+    [
+        jax.value_and_grad,
+        hessian_product,
+        gradient_of_gradient,
+        regularised,
+        over_models,
+        forward_mode,
+        checkpointed,
+        by_batch,
+    ],
+)
+def test_derivatives_are_those_of_the_plain_function(derived: Any, jitted: bool) -> None:
+    got, wanted = derived(pipelined()), derived(plain)
+    if jitted:
+        got, wanted = jax.jit(got), jax.jit(wanted)
+    check(got(WEIGHTS, BATCH), wanted(WEIGHTS, BATCH), 1e-4)
+
+
+def test_a_gradient_is_one_loop() -> None:
+    lowered = jax.jit(jax.value_and_grad(pipelined())).lower(WEIGHTS, BATCH)
+    assert lowered.as_text().count("stablehlo.while") == 1
+
+
+def test_results_are_stacked_without_a_reduction() -> None:
+    got = ipu.pipeline([layer, layer], micro_batches=4, device_mapping=[0, 0])(WEIGHTS[:2], BATCH)
+    wanted = jax.vmap(lambda x: layer(WEIGHTS[1], layer(WEIGHTS[0], x)))(BATCH)
+    check(got, wanted)
+
+
+def test_each_result_is_reduced_in_its_own_way() -> None:
+    def results(weights: Any, x: jax.Array) -> Any:
+        made = layer(weights, x)
+        return {"loss": made.sum(), "last": made, "all": x.sum(), "dropped": x, "mean": x[0, 0]}
+
+    outputs = {
+        "loss": ("sum", jnp.float32),
+        "last": "last",
+        "all": "all",
+        "dropped": "none",
+        "mean": "running_mean",
+    }
+    got = ipu.pipeline(results, micro_batches=4, outputs=outputs)(WEIGHTS[0], BATCH)
+    made = jax.vmap(lambda x: layer(WEIGHTS[0], x))(BATCH)
+    assert got["dropped"] is None
+    check(got["loss"], made.sum())
+    check(got["last"], made[-1])
+    check(got["all"], BATCH.sum((1, 2)))
+    check(got["mean"], BATCH[:, 0, 0].mean())
+
+
+def test_state_goes_from_micro_batch_to_micro_batch() -> None:
+    def step(weights: jax.Array, mean: jax.Array, x: jax.Array) -> Any:
+        return jnp.sum(layer(weights, x - mean)), 0.9 * mean + 0.1 * x.mean()
+
+    loop = ipu.pipeline(step, micro_batches=4, in_axes=(None, "carried", 0), reduction="sum")
+    value, state = loop(WEIGHTS[0], jnp.float32(0), BATCH)
+    mean, total = jnp.float32(0), 0.0
+    for x in BATCH:
+        result, mean = step(WEIGHTS[0], mean, x)
+        total += result
+    check((value, state), (total, mean))
+
+
+def test_gradients_accumulate_in_the_dtype_that_is_asked_for() -> None:
+    half = [w.astype(jnp.float16) for w in WEIGHTS]
+    gradient = jax.grad(lambda w, x: head(w[2], layer(w[1], layer(w[0], x))))
+    total = ipu.accumulate(gradient, micro_batches=4, accumulate_dtype=jnp.float32)
+    got = total(half, BATCH.astype(jnp.float16))
+    assert {g.dtype for g in got} == {jnp.dtype(jnp.float32)}
+    check(got, jax.grad(plain)(WEIGHTS, BATCH), 2e-2)
+
+
+def test_optax_trains_through_a_pipeline() -> None:
+    loss, optimizer = pipelined(), optax.adam(0.05)
+
+    @jax.jit
+    def step(weights: Any, state: Any) -> Any:
+        value, gradients = jax.value_and_grad(loss)(weights, BATCH)
+        updates, state = optimizer.update(gradients, state, weights)
+        return optax.apply_updates(weights, updates), state, value
+
+    weights, state, first = step(WEIGHTS, optimizer.init(WEIGHTS))
+    for _ in range(5):
+        weights, state, value = step(weights, state)
+    assert value < first
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_replicas_reduce_once_after_the_loop(check_vma: bool) -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("replica",))
+    spec = jax.sharding.PartitionSpec
+
+    def step(weights: Any, batch: jax.Array) -> Any:
+        gradients = jax.grad(pipelined())(weights, batch)
+        return gradients if check_vma else jax.lax.psum(gradients, "replica")
+
+    replicated = jax.jit(
+        jax.shard_map(
+            step,
+            mesh=mesh,
+            in_specs=(spec(), spec(None, "replica")),
+            out_specs=spec(),
+            check_vma=check_vma,
+        )
+    )
+    batch = jnp.concatenate([BATCH, BATCH + 1], axis=1)
+    got = replicated(WEIGHTS, batch)
+    both = [jax.grad(plain)(WEIGHTS, BATCH), jax.grad(plain)(WEIGHTS, BATCH + 1)]
+    check(got, jax.tree.map(jnp.add, *both), 1e-4)
+
+
+def test_shard_places_operations() -> None:
+    @jax.jit
+    def f(x: jax.Array) -> jax.Array:
+        with ipu.shard(0):
+            x = x * 2
+        return x + 1
+
+    assert f(3.0) == 7
+
+
+BAD: list[tuple[Any, type[Exception], str]] = [
+    (lambda: ipu.stage(3), ipu.PlacementError, "needs a function"),
+    (lambda: ipu.stage(layer, ipu=-1), ipu.PlacementError, "from 0"),
+    (lambda: ipu.stage(layer, remat="yes"), ipu.PlacementError, "remat"),
+    (lambda: ipu.stage(layer, options={"colour": 1}), ipu.ConfigError, "colour"),
+    (lambda: pipelined(schedule="fast"), ipu.PipelineError, "'interleaved'"),
+    (lambda: pipelined(micro_batches=0), ipu.PipelineError, "at least 1"),
+    (lambda: pipelined(device_mapping=[0]), ipu.PipelineError, "3 stages"),
+    (lambda: ipu.pipeline([], micro_batches=1), ipu.PipelineError, "at least one stage"),
+    (lambda: pipelined()(WEIGHTS[:2], BATCH), ipu.PipelineError, "each of the 3 stages"),
+    (lambda: pipelined(micro_batches=3)(WEIGHTS, BATCH), ipu.PipelineError, r"Reshape .* \(3,"),
+    (
+        lambda: ipu.pipeline(lambda w, x: x, micro_batches=4, reduction="sum")(1, jnp.arange(4)),
+        ipu.PipelineError,
+        "floating-point",
+    ),
+    (
+        lambda: ipu.pipeline(lambda w, x: pipelined()(w, x), micro_batches=1)(WEIGHTS, BATCH[None]),
+        ipu.PipelineError,
+        "outside of other pipelines",
+    ),
+    (lambda: jax.jit(ipu.stage(layer, ipu=9))(WEIGHTS[0], BATCH[0]), Exception, "got IPU 9"),
+    (
+        lambda: ipu.pipeline(layer, micro_batches=4, in_axes=(None, 1))(WEIGHTS[0], BATCH),
+        ipu.PipelineError,
+        "'carried'",
+    ),
+    (
+        lambda: ipu.pipeline(lambda s, x: x, micro_batches=4, in_axes=("carried", 0))(1.0, BATCH),
+        ipu.PipelineError,
+        "return \\(result, state\\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "message"), BAD)
+def test_bad_input_is_explained(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()

@@ -1,0 +1,40 @@
+"""Pipelines give what the plain function gives: every model, in every schedule."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import RunPython
+from tests.stages.models import MODELS
+
+#: Relative to the largest element; sums over micro-batches are added in another order than by XLA.
+TOLERANCES = {"half_precision": 2e-3}
+TOLERANCE = 2e-6
+
+
+def compare(run_python: RunPython, platform: str, ipus: int, *arguments: str) -> dict[str, float]:
+    """The largest relative difference of each model."""
+    env = {"JAX_PLATFORMS": platform, "JAX_IPU_IPUS_PER_DEVICE": str(ipus)}
+    done = run_python("-m", "tests.stages.compare", *arguments, env=env)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {row["model"]: row["difference"] for row in rows}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("schedule", ["grouped", "interleaved", "sequential"])
+def test_a_pipeline_equals_the_plain_function(
+    run_python: RunPython, schedule: str, reduction: str
+) -> None:
+    found = compare(run_python, "ipu", 4, schedule, reduction)
+    assert found.keys() == MODELS.keys()
+    wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, TOLERANCE)}
+    assert wrong == {}
+
+
+def test_stages_are_plain_calls_on_other_platforms(run_python: RunPython) -> None:
+    found = compare(run_python, "cpu", 1, "grouped", "mean")
+    wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, TOLERANCE)}
+    assert wrong == {}
