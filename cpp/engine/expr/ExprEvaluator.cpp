@@ -24,11 +24,11 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
       break;
     case Kind::kLoadHalf:
       simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(at(s.args[0])),
-                  reinterpret_cast<float*>(out), n);
+                        reinterpret_cast<float*>(out), n);
       break;
     case Kind::kStoreHalf:
       simd::floatToHalf(reinterpret_cast<const float*>(at(s.args[0])),
-                  reinterpret_cast<std::uint16_t*>(out), n);
+                        reinterpret_cast<std::uint16_t*>(out), n);
       break;
     case Kind::kCopy:
       if (at(s.args[0]) != out)

@@ -45,7 +45,25 @@ class Windows {
   /// fn(large byte offset, small byte offset, start number) for the windows [begin, end), in order.
   template <class F>
   void forEach(const std::byte* indices, std::int64_t begin, std::int64_t end, const F& fn) const {
-    withInteger(index_type_, [&]<class I>(I) { walk<I>(indices, begin, end, fn); });
+    switch (index_type_) {
+      case ElementType::kInt8:
+        return walk<std::int8_t>(indices, begin, end, fn);
+      case ElementType::kBool:
+      case ElementType::kUInt8:
+        return walk<std::uint8_t>(indices, begin, end, fn);
+      case ElementType::kInt16:
+        return walk<std::int16_t>(indices, begin, end, fn);
+      case ElementType::kUInt16:
+        return walk<std::uint16_t>(indices, begin, end, fn);
+      case ElementType::kInt32:
+        return walk<std::int32_t>(indices, begin, end, fn);
+      case ElementType::kUInt32:
+        return walk<std::uint32_t>(indices, begin, end, fn);
+      case ElementType::kInt64:
+        return walk<std::int64_t>(indices, begin, end, fn);
+      default:
+        return walk<std::uint64_t>(indices, begin, end, fn);
+    }
   }
 
  private:

@@ -44,10 +44,22 @@ class GatherKernel final : public Kernel {
       });
       return;
     }
-    withBytes(element_bytes_, [&]<class T>(T) {
-      windows_.forEach(p[1], begin, end, [&](std::int64_t from, std::int64_t to, std::int64_t) {
-        std::memcpy(p[2] + to, p[0] + from, sizeof(T));
-      });
+    switch (element_bytes_) {
+      case 1:
+        return elements<1>(p, begin, end);
+      case 2:
+        return elements<2>(p, begin, end);
+      case 4:
+        return elements<4>(p, begin, end);
+      default:
+        return elements<8>(p, begin, end);
+    }
+  }
+
+  template <std::size_t kBytes>
+  void elements(std::span<std::byte* const> p, std::int64_t begin, std::int64_t end) const {
+    windows_.forEach(p[1], begin, end, [&](std::int64_t from, std::int64_t to, std::int64_t) {
+      std::memcpy(p[2] + to, p[0] + from, kBytes);
     });
   }
 

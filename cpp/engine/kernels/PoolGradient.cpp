@@ -134,7 +134,7 @@ void PoolGradient::run(RunContext& context, std::span<std::byte* const> p) const
       plane(p, i, sums);
       if (element_ == ElementType::kHalf) {
         simd::floatToHalf(sums, reinterpret_cast<std::uint16_t*>(p[0]) + i * plane_elements_,
-                    plane_elements_);
+                          plane_elements_);
       } else {
         std::memcpy(p[0] + i * plane_elements_ * 4, sums,
                     static_cast<std::size_t>(plane_elements_) * 4);

@@ -25,7 +25,7 @@ struct CopyKernels {
 IPUJAX_DECLARE_SIMD(extern const CopyKernels kCopyKernels)
 
 /// Those for this CPU.
-inline const CopyKernels& copyKernels() {
+[[gnu::noinline]] inline const CopyKernels& copyKernels() {
   static const CopyKernels& picked = IPUJAX_PICK(kCopyKernels);
   return picked;
 }
