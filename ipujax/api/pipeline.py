@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax import jax_compat
+from ipujax.api.pipeline_arguments import WHERE, Arguments
 from ipujax.api.pipelined import (
     ACCUMULATED,
     ALL,
@@ -22,7 +23,6 @@ from ipujax.api.pipelined import (
     Output,
     pipeline_p,
 )
-from ipujax.api.pipeline_arguments import WHERE, Arguments
 from ipujax.api.stages import PipelineTrace, Stage, check_ipu, stage, traced_pipeline
 from ipujax.errors import PipelineError
 
@@ -68,17 +68,18 @@ def pipeline(
             a pair of one of these and the accumulator's dtype.
         accumulate_dtype: of the accumulated gradients: None (that of the parameter), a dtype, or a
             function of a parameter's `jax.ShapeDtypeStruct`.
-        device_mapping: the IPU of each stage; by default the stage's own, else its place.
+        device_mapping: the IPU of each stage; by default the stage's own, else its place. A JAX
+            device has JAX_IPU_IPUS_PER_DEVICE of them, by default one.
         remat: as in `ipu.stage`, for stages that do not say.
     Returns:
         A function of the arguments that `in_axes` describes.
     Raises:
-        PipelineError: arguments without the leading axis, a reduction of results that are no
-            floating-point numbers, a pipeline inside a pipeline, or an option with an unknown value.
+        PipelineError: arguments without the leading axis, a reduction of results that are not
+            floating-point, a pipeline inside a pipeline, or an option with an unknown value.
 
     Example:
         >>> layers = [lambda w, x: jnp.tanh(x @ w), lambda w, x: (x @ w).sum()]
-        >>> loss = ipu.pipeline(layers, micro_batches=4, reduction="mean")
+        >>> loss = ipu.pipeline(layers, micro_batches=4, reduction="mean", device_mapping=[0, 0])
         >>> weights = [jnp.eye(3), jnp.ones((3, 1))]
         >>> value, gradients = jax.value_and_grad(loss)(weights, jnp.zeros((4, 2, 3)))
         >>> print(value, [g.shape for g in gradients])
@@ -102,9 +103,7 @@ def pipeline(
         )
     kinds = (ALL if reduction is None else reduction) if outputs is None else outputs
 
-    request = _Request(
-        fun, micro_batches, in_axes, kinds, schedule, accumulate_dtype, mapping
-    )
+    request = _Request(fun, micro_batches, in_axes, kinds, schedule, accumulate_dtype, mapping)
     return functools.wraps(fun)(lambda *args: request(*args))
 
 
@@ -328,7 +327,9 @@ def _outputs_of(given: Any, traced: _MicroBatch) -> list[Output | None]:
 
 def _is_output(given: Any) -> bool:
     return isinstance(given, str) or (
-        isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
+        isinstance(given, tuple)
+        and len(given) == 2
+        and isinstance(given[0], str)
         and not (isinstance(given[1], str) and given[1] in KINDS)
     )
 

@@ -7,7 +7,7 @@ what the backward pass needs is kept for a few micro-batches instead of all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
@@ -187,9 +187,7 @@ def _tangents_by_scan(
 ) -> Sequence[Any]:
     def of_moving(*moving: Any) -> list[Any]:
         rest = iter(moving)
-        whole = [
-            next(rest) if moved else x for x, moved in zip(primals, moves, strict=True)
-        ]
+        whole = [next(rest) if moved else x for x, moved in zip(primals, moves, strict=True)]
         return run(jaxpr, loop, *whole)
 
     _, found = jax.jvp(of_moving, tuple(compress(primals, moves)), tuple(tangents))
@@ -210,9 +208,7 @@ def _with_gradients(
     def with_gradients(*operands: Any) -> list[Any]:
         def of_moving(*moving: Any) -> Any:
             rest = iter(moving)
-            whole = [
-                next(rest) if moved else x for x, moved in zip(operands, moves, strict=True)
-            ]
+            whole = [next(rest) if moved else x for x, moved in zip(operands, moves, strict=True)]
             results = fun(*whole)
             return [results[i] for i in scalars], results
 
@@ -242,9 +238,7 @@ def _with_gradients(
     return results, gradients
 
 
-def _gradient_outputs(
-    kind: str, moves: list[bool], jaxpr: ClosedJaxpr, loop: Loop
-) -> list[Output]:
+def _gradient_outputs(kind: str, moves: list[bool], jaxpr: ClosedJaxpr, loop: Loop) -> list[Output]:
     """A shared operand's gradient is reduced as its scalar is; a slice has its own gradient."""
     found = []
     for i, (aval, moved) in enumerate(zip(jaxpr.in_avals, moves, strict=True)):
@@ -260,7 +254,9 @@ def _batch(axis: Any, values: Any, dims: Any, *, jaxpr: ClosedJaxpr, loop: Loop)
     operands, inner_dims = [], []
     for i, (value, dim) in enumerate(zip(values, dims, strict=True)):
         mapped = dim is not None
-        if loop.num_shared <= i < loop.num_unbatched:  # results of a micro-batch are mapped, so what it is given, too
+        if (
+            loop.num_shared <= i < loop.num_unbatched
+        ):  # results of a micro-batch are mapped, so what it is given, too
             value = jnp.moveaxis(value, dim, 0) if mapped else _repeated(value, axis.size)
             mapped = True
         elif mapped:
@@ -306,9 +302,11 @@ def _eliminate_dead(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
     )
 
 
-pipeline_p.def_impl(lambda *operands, **parameters: jax.jit(
-    lambda *given: pipeline_p.bind(*given, **parameters)
-)(*operands))
+pipeline_p.def_impl(
+    lambda *operands, **parameters: jax.jit(lambda *given: pipeline_p.bind(*given, **parameters))(
+        *operands
+    )
+)
 pipeline_p.def_effectful_abstract_eval(_abstract)
 ad.primitive_jvps[pipeline_p] = _jvp
 batching.fancy_primitive_batchers[pipeline_p] = _batch

@@ -1,4 +1,4 @@
-"""Loops over micro-batches become pipelines: their stages run at one time, on different micro-batches.
+"""Loops over micro-batches become pipelines, whose stages work at one time.
 
 Before, with F on IPU 0 and 1, B the backward pass:
   %g = while(0, %zero) {trip_count = 16}  body: %1 = F0(k); %2 = F1(%1); %3 = B1(%2); ... = B0(%3)

@@ -23,7 +23,6 @@ from ipujax.compiler.pipelines import make_pipelines
 from ipujax.errors import PlacementError
 
 
-
 def place(program: Program, request: Request) -> Program:
     """Places all ops and values, and adds copies between IPUs.
 
@@ -126,8 +125,9 @@ class _Homes:
         for op in reversed(self.ops):
             for slot in self.slots.get(op, ()):
                 home = self._settle_slot(slot)
-                for values, index in slot.sources if home is not None else ():
-                    self.wanted.setdefault(values[index], home)
+                if home is not None:
+                    for values, index in slot.sources:
+                        self.wanted.setdefault(values[index], home)
             if op not in self.slots and op not in self.placed:
                 homes = [self.wanted[value] for value in op.results if value in self.wanted]
                 if homes:

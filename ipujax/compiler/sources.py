@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +22,13 @@ _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 METADATA = "mhlo.frontend_attributes"
 
 
-_PLACES = {
-    placement.STAGE_NAME: "stage_name",
-    placement.DIRECTION: "direction",
-    placement.PIPELINE: "pipeline",
-}
-_NUMBERS = {placement.IPU: "ipu", placement.STAGE: "stage"}
+_PLACES: tuple[tuple[str, str, Callable[[str], str | int]], ...] = (
+    (placement.IPU, "ipu", int),
+    (placement.STAGE, "stage", int),
+    (placement.STAGE_NAME, "stage_name", str),
+    (placement.DIRECTION, "direction", str),
+    (placement.PIPELINE, "pipeline", str),
+)
 
 
 class Sources:
@@ -99,8 +101,8 @@ def _options(own: dict[str, str], outer: Source) -> tuple[tuple[str, str], ...]:
 def _placed(own: dict[str, str], outer: Source) -> Placed:
     """Where the op's metadata and what is around it place it."""
     found: dict[str, Any] = {
-        field: own[name] for name, field in _PLACES.items() if name in own
-    } | {field: int(own[name]) for name, field in _NUMBERS.items() if name in own}
+        name: read(own[attribute]) for attribute, name, read in _PLACES if attribute in own
+    }
     return replace(outer.placed, **found) if found else outer.placed
 
 

@@ -1,4 +1,4 @@
-"""`ipu.stage`, `ipu.shard`, `ipu.pipeline` and `ipu.accumulate`, their derivatives and their errors."""
+"""Stages, pipelines and accumulation: values, derivatives and errors."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipujax.compiler.ir import Op, Value, declare
-from ipujax.compiler.pipelines import Edge, Run
+from ipujax.compiler.pipelines import Run
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.control_flow import copy_together, variable_of
@@ -91,7 +91,7 @@ class _Pipeline:
         assert variable is not None, "tokens stay in their run"
         return variable
 
-    def _function(self, index: int) -> ipu.Function:
+    def _function(self, index: int) -> ipu.poplar.Function:
         builder, region, run = self.builder, self.op.regions[index], self.runs[index]
         first = sum(run.num_slots for run in self.runs[:index])
         slots = self.results[first : first + run.num_slots]
