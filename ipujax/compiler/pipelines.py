@@ -91,11 +91,12 @@ class _Splitter:
         self.makers = {value: op for op in self.body.ops for value in op.results}
         self.counters = [i for i in range(len(self.body.args)) if self._is_counter(i)]
         self.counted = self._counted()
-        self.places: dict[Op, int] = {}
+        self.places: dict[Op, tuple[int, int]] = {}  #: the slot of time, and the IPU
         self._find_places()
-        keys = sorted({(place, op.ipu) for op, place in self.places.items()})
+        keys = sorted(set(self.places.values()))
         self.runs = [Run(place, ipu) for place, ipu in keys]
-        self.run_of = {op: keys.index((place, op.ipu)) for op, place in self.places.items()}
+        self.run_of = {op: keys.index(key) for op, key in self.places.items()}
+        self._check_order()
 
     # What every run counts for itself ------------------------------------------------------------
 
@@ -131,30 +132,41 @@ class _Splitter:
     # Places --------------------------------------------------------------------------------------
 
     def _find_places(self) -> None:
-        """A stage's ops have its place; others that of the last op that they need, or of a user."""
+        """A stage's ops have its place; others that of the last op they need, or else of a user."""
         stages = [op.source.placed for op in self.body.ops if op.source.placed.stage is not None]
         num_stages = 1 + max(placed.stage or 0 for placed in stages)
         ops = [op for op in self.body.ops if op not in self.counted]
+        joining: set[Op] = set()  #: of what two IPUs make at one time: done where it is used
         for op in ops:
             placed = op.source.placed
-            needed = [maker for maker in self._makers(op) if maker in self.places]
-            last = max(needed, key=lambda maker: self.places[maker], default=None)
+            makers = self._makers(op)
+            known = {self.places[maker] for maker in makers if maker in self.places}
+            slot = max((slot for slot, _ in known), default=0)
             if placed.stage is not None:
                 backward = placed.direction == "backward"
                 own = 2 * num_stages - 1 - placed.stage if backward else placed.stage
-                self.places[op] = own if last is None else max(own, self.places[last])
-            elif last is not None:
-                self.places[op], op.ipu = self.places[last], last.ipu
-        users: dict[Op, Op] = {}
+                self.places[op] = (max(own, slot), op.ipu)
+            elif known:
+                last = [place for place in known if place[0] == slot]
+                if len(last) > 1 or not joining.isdisjoint(makers):
+                    joining.add(op)
+                else:
+                    self.places[op] = last[0]
+        wanted: dict[Op, tuple[int, int]] = {}
         for op in reversed(ops):
             if op not in self.places:
-                user = users.get(op)
-                self.places[op] = 0 if user is None else self.places[user]
-                op.ipu = op.ipu if user is None else user.ipu
+                self.places[op] = wanted.get(op, (0, op.ipu))
             for maker in self._makers(op):
-                earlier = users.get(maker)
-                if earlier is None or self.places[op] < self.places[earlier]:
-                    users[maker] = op
+                wanted[maker] = min(wanted.get(maker, self.places[op]), self.places[op])
+
+    def _check_order(self) -> None:
+        for op, run in self.run_of.items():
+            for maker in self._makers(op):
+                if self.run_of[maker] != run and self.places[maker][0] >= self.places[op][0]:
+                    raise NotAPipeline(
+                        f"{op.name} of {_where(op)} needs {maker.name} of {_where(maker)}, which "
+                        "another IPU computes at the same time"
+                    )
 
     def _makers(self, op: Op) -> list[Op]:
         """The ops of the body that it needs, those of counters left out."""
@@ -272,8 +284,6 @@ class _Region:
         if value not in self.inputs:
             other = regions[self.splitter.run_of[maker]]
             apart = self.run.place - other.run.place
-            if apart < 1:
-                raise NotAPipeline(f"{maker.name} is needed on another IPU in its own slot")
             result = other.outputs.setdefault(value, len(other.outputs))
             capacity = (apart - 1) // self.splitter.period
             self.run.edges.append(Edge(other.index, result, capacity))
@@ -297,3 +307,8 @@ class _Region:
         for block in walk_blocks(self.block):
             for value in (*block.args, *(v for op in block.ops for v in op.results)):
                 value.ipu = self.run.ipu
+
+
+def _where(op: Op) -> str:
+    placed = op.source.placed
+    return f"stage {placed.stage_name!r}" if placed.stage_name else "no stage"

@@ -111,12 +111,12 @@ class _Homes:
         return self.wanted.get(value) if found is None else found
 
     def _put(self, op: Op, ipu: int) -> None:
-        if op in self.slots:  # its slots have homes of their own
-            return
         self.placed.add(op)
         op.ipu = ipu
         for value in op.results:
             self.homes[value] = ipu
+        for slot in self.slots.get(op, ()):
+            self.homes.update(dict.fromkeys(slot.names, ipu))
         for value in inputs_of(op):
             self.wanted.setdefault(value, ipu)
 

@@ -184,6 +184,8 @@ WITHOUT = {
     "raise_if": "stops the program where emulation is at its end",
     "reshape": "is a view",
     "rng": "is refused or rewritten",
+    "copy_to_ipu": "needs a device of several IPUs: tests/stages",
+    "pipeline": "needs a device of several IPUs: tests/stages",
 }
 
 
