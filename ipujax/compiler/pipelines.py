@@ -90,7 +90,10 @@ class _Splitter:
         self.period = PERIODS[loop.source.placed.pipeline]
         self.makers = {value: op for op in self.body.ops for value in op.results}
         self.counters = [i for i in range(len(self.body.args)) if self._is_counter(i)]
+        self.counter_values = {self.body.args[index] for index in self.counters}
         self.counted = self._counted()
+        self.read = self._read()
+        self.operands = {op: op.operands for op in self.body.ops}
         self.places: dict[Op, tuple[int, int]] = {}  #: the slot of time, and the IPU
         self._find_places()
         keys = sorted(set(self.places.values()))
@@ -111,10 +114,10 @@ class _Splitter:
             and any(value.is_splat for value in maker.operands)
         )
 
-    def _counted(self) -> dict[Op, None]:
+    def _counted(self) -> set[Op]:
         """Small ops on counters alone."""
-        known = {self.body.args[index] for index in self.counters}
-        found: dict[Op, None] = {}
+        known = set(self.counter_values)
+        found: set[Op] = set()
         for op in self.body.ops:
             is_small = all(value.num_elements <= MAX_COUNTED for value in op.results)
             inputs = inputs_of(op)
@@ -125,8 +128,21 @@ class _Splitter:
                 and op.source.placed.stage is None
                 and all(value in known for value in inputs)
             ):
-                found[op] = None
+                found.add(op)
                 known.update(op.results)
+        return found
+
+    def _read(self) -> set[Op]:
+        """Ops that read a micro-batch's part of a value that is there for the whole loop."""
+        changing = {*self.body.args, *self.makers} - self.counter_values
+        for op in self.counted:
+            changing.difference_update(op.results)
+        found: set[Op] = set()
+        for op in self.body.ops:
+            reads = op.traits.view or op.name == "dynamic_slice"
+            if reads and changing.isdisjoint(inputs_of(op)) and op not in self.counted:
+                found.add(op)
+                changing.difference_update(op.results)
         return found
 
     # Places --------------------------------------------------------------------------------------
@@ -226,45 +242,28 @@ class _Region:
         self.index = index
         self.run = splitter.runs[index]
         self.slots = carried
-        body = splitter.body
-        self.block = Block(args=[body.args[slot] for slot in carried])
-        self.ops = [op for op in body.ops if splitter.run_of.get(op) == index]
-        self.local: dict[Value, Value] = {}  #: counters and what is made of them
+        self.block = Block(args=[splitter.body.args[slot] for slot in carried])
+        self.repeated: list[Op] = []  #: ops that other runs have, too
+        self.local: dict[Value, Value] = {}  #: their results, and counters
         self.inputs: dict[Value, Value] = {}
         self.outputs: dict[Value, int] = {}
-        self._count()
-
-    def _count(self) -> None:
-        """Counters and ops on them, as far as this run needs them; run 0 has all counters."""
-        splitter, body = self.splitter, self.splitter.body
-        needed = {value for op in self.ops for value in inputs_of(op)}
-        needed |= {body.results[slot] for slot in self.slots}
-        for op in reversed(splitter.counted):
-            if not needed.isdisjoint(op.results):
-                needed.update(op.operands)
-        for slot in splitter.counters:
-            if self.index == 0 or body.args[slot] in needed:
-                needed.add(body.results[slot])
-                needed.add(body.args[slot])
-                self.slots = [*self.slots, slot]
-                before = body.args[slot]
-                self.local[before] = Value(before.shape, before.dtype)
-                self.block.args.append(self.local[before])
-        for op in splitter.counted:
-            if needed.isdisjoint(op.results):
-                continue
-            copy = Op(op.name, [self.local.get(v, v) for v in op.operands], op.attrs, op.source)
-            for value in op.results:
-                self.local[value] = copy.add_result(value.shape, value.dtype)
-            self.block.ops.append(copy)
 
     def take_in(self, regions: list[_Region]) -> None:
         """Its ops, their operands, and what it gives to the next micro-batch."""
-        for op in self.ops:
+        splitter, body = self.splitter, self.splitter.body
+        own = [op for op in body.ops if splitter.run_of.get(op) == self.index]
+        for op in own:
             self._rename(op, regions)
-        self.block.ops += self.ops
-        results = [self.splitter.body.results[slot] for slot in self.slots]
-        self.block.results = [self._here(value, regions) for value in results]
+        results = [self._here(body.results[slot], regions) for slot in self.slots]
+        if self.index == 0:  # what the loop's counters are in the end may be used
+            for slot in splitter.counters:
+                self._here(body.args[slot], regions)
+        counters = [slot for slot in splitter.counters if body.args[slot] in self.local]
+        results += [self._here(body.results[slot], regions) for slot in counters]
+        self.slots = [*self.slots, *counters]
+        self.block.args += [self.local[body.args[slot]] for slot in counters]
+        self.block.ops = [*self.repeated, *own]
+        self.block.results = results
 
     def _rename(self, op: Op, regions: list[_Region]) -> None:
         op.operands = [self._here(value, regions) for value in op.operands]
@@ -276,19 +275,36 @@ class _Region:
 
     def _here(self, value: Value, regions: list[_Region]) -> Value:
         """The value in this region; what another run makes comes through an edge."""
-        if value in self.local:
+        found = self.local.get(value)
+        if found is not None:
+            return found
+        splitter = self.splitter
+        if value in splitter.counter_values:
+            self.local[value] = Value(value.shape, value.dtype)
             return self.local[value]
-        maker = self.splitter.makers.get(value)
-        if maker is None or self.splitter.run_of[maker] == self.index:
+        maker = splitter.makers.get(value)
+        if maker is None or splitter.run_of.get(maker) == self.index:
             return value
+        if maker in splitter.counted or (
+            maker in splitter.read and splitter.places[maker][1] == self.run.ipu
+        ):
+            return self._repeat(maker, value, regions)
         if value not in self.inputs:
-            other = regions[self.splitter.run_of[maker]]
+            other = regions[splitter.run_of[maker]]
             apart = self.run.place - other.run.place
             result = other.outputs.setdefault(value, len(other.outputs))
-            capacity = (apart - 1) // self.splitter.period
-            self.run.edges.append(Edge(other.index, result, capacity))
+            self.run.edges.append(Edge(other.index, result, (apart - 1) // splitter.period))
             self.inputs[value] = Value(value.shape, value.dtype)
         return self.inputs[value]
+
+    def _repeat(self, maker: Op, value: Value, regions: list[_Region]) -> Value:
+        given = self.splitter.operands[maker]  # by now the maker itself may be in its region
+        operands = [self._here(operand, regions) for operand in given]
+        copy = Op(maker.name, operands, maker.attrs, maker.source)
+        for result in maker.results:
+            self.local[result] = copy.add_result(result.shape, result.dtype)
+        self.repeated.append(copy)
+        return self.local[value]
 
     def finish(self, made: Op) -> None:
         """Hands its slots to the op, and its other results to their readers."""
@@ -302,9 +318,9 @@ class _Region:
             made.results[-1].ipu = self.run.ipu
         self.block.args += self.inputs.values()
         self.block.results += self.outputs
-        for op in self.block.ops:
-            op.ipu = self.run.ipu
         for block in walk_blocks(self.block):
+            for op in block.ops:
+                op.ipu = self.run.ipu
             for value in (*block.args, *(v for op in block.ops for v in op.results)):
                 value.ipu = self.run.ipu
 

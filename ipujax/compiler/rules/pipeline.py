@@ -153,7 +153,7 @@ class _Pipeline:
         place = builder.variable(unsigned, [1], self.debug)
         for move in moves:
             shape = list(move.target.shape)
-            buffer = builder.variable(move.target.elementType(), [length, *shape], self.debug)
+            buffer = self._buffer(move.target.elementType(), [length, *shape])
             oldest = popops.dynamicSlice(graph, buffer, place, [0], [1], program, self.debug)
             builder.copy(oldest.reshape(shape), move.target, self.debug)
             newest = move.source.reshape([1, *shape])
@@ -166,6 +166,14 @@ class _Pipeline:
         (turned,) = builder.map([expression], [place], self.debug)
         builder.copy(turned, place, self.debug)
         popops.zero(graph, place, self.outer, self.debug)
+
+    def _buffer(self, type_: ipu.Type, shape: list[int]) -> ipu.Tensor:
+        """Each tile holds its part of every entry, so that entries do not move between tiles."""
+        graph = self.builder.graph
+        buffer = graph.addVariable(type_, shape, self.debug)
+        for index in range(shape[0]):
+            ipu.poplar.poputil.mapTensorLinearly(graph, buffer.slice(index, index + 1, 0))
+        return buffer
 
     # Time ----------------------------------------------------------------------------------------
 
