@@ -28,6 +28,14 @@ PERIODS = {"grouped": 1, "interleaved": 2}
 #: Ops on at most so many elements, and on counters alone, are done again in each run.
 MAX_COUNTED = 16
 
+#: Elementwise ops that a later run does again rather than have their results wait for it.
+CHEAP = frozenset(
+    """abs add and clamp compare convert maximum minimum multiply negate not or select sign
+    subtract xor""".split()
+)
+#: What one more FIFO is worth: the two steps that turn it take as long as moving so many bytes.
+FIFO_BYTES = 64 * 1024
+
 
 @dataclass(slots=True)
 class Edge:
@@ -90,6 +98,7 @@ class _Splitter:
         self.period = PERIODS[loop.source.placed.pipeline]
         self.makers = {value: op for op in self.body.ops for value in op.results}
         self.counters = [i for i in range(len(self.body.args)) if self._is_counter(i)]
+        self.slot_values = set(self.body.args)
         self.counter_values = {self.body.args[index] for index in self.counters}
         self.counted = self._counted()
         self.read = self._read()
@@ -100,6 +109,9 @@ class _Splitter:
         self.runs = [Run(place, ipu) for place, ipu in keys]
         self.run_of = {op: keys.index(key) for op, key in self.places.items()}
         self._check_order()
+        self.again = {
+            (op, reader) for reader in range(len(self.runs)) for op in self._recomputed(reader)
+        }
 
     # What every run counts for itself ------------------------------------------------------------
 
@@ -183,6 +195,72 @@ class _Splitter:
                         f"{op.name} of {_where(op)} needs {maker.name} of {_where(maker)}, which "
                         "another IPU computes at the same time"
                     )
+
+    def _recomputed(self, reader: int) -> set[Op]:
+        """Cheap ops of earlier runs on its IPU that a run repeats, so that less waits in FIFOs.
+
+        Begins with all values that wait, and as long as that takes fewer bytes puts one value in
+        the place of those that follow from it.
+        """
+        waiting = {
+            value
+            for op, run in self.run_of.items()
+            if run == reader
+            for value in inputs_of(op)
+            if self._waits(value, reader)
+        }
+        kept = set(waiting)
+        sources = {v for value in waiting for v in self._sources(value) if self._waits(v, reader)}
+        while sources:
+            best, least = None, _stash_bytes(kept)
+            for source in sources - kept:
+                rest = {v for v in kept if not self._follows(v, {source}, reader)} | {source}
+                if _stash_bytes(rest) < least:
+                    best, least = rest, _stash_bytes(rest)
+            if best is None:
+                break
+            kept = best
+        found: set[Op] = set()
+        pending = [value for value in waiting if value not in kept]
+        while pending:
+            value = pending.pop()
+            if value not in kept and self._waits(value, reader):
+                found.add(self.makers[value])
+                pending += self.makers[value].operands
+        return found
+
+    def _waits(self, value: Value, reader: int) -> bool:
+        """Whether an earlier run on the reader's IPU makes it."""
+        maker = self.makers.get(value)
+        run = self.run_of.get(maker) if maker is not None else None
+        if run is None or maker in self.read or run == reader:
+            return False
+        return self.runs[run].ipu == self.runs[reader].ipu
+
+    def _sources(self, value: Value) -> set[Value]:
+        """What the value is made of by cheap ops."""
+        found: set[Value] = set()
+        pending = [value]
+        while pending:
+            maker = self.makers.get(pending.pop())
+            if maker is not None and _is_cheap(maker):
+                fresh = [v for v in maker.operands if v.const is None and v not in found]
+                found.update(fresh)
+                pending += fresh
+        return found
+
+    def _follows(self, value: Value, given: set[Value], reader: int) -> bool:
+        """Whether cheap ops make it of the given values and of what the reader has anyway."""
+        if value in given:
+            return True
+        maker = self.makers.get(value)
+        if maker is None or maker in self.counted or maker in self.read:
+            return value not in self.slot_values
+        return (
+            _is_cheap(maker)
+            and self._waits(value, reader)
+            and all(v.const is not None or self._follows(v, given, reader) for v in maker.operands)
+        )
 
     def _makers(self, op: Op) -> list[Op]:
         """The ops of the body that it needs, those of counters left out."""
@@ -285,9 +363,8 @@ class _Region:
         maker = splitter.makers.get(value)
         if maker is None or splitter.run_of.get(maker) == self.index:
             return value
-        if maker in splitter.counted or (
-            maker in splitter.read and splitter.places[maker][1] == self.run.ipu
-        ):
+        is_read_here = maker in splitter.read and splitter.places[maker][1] == self.run.ipu
+        if maker in splitter.counted or is_read_here or (maker, self.index) in splitter.again:
             return self._repeat(maker, value, regions)
         if value not in self.inputs:
             other = regions[splitter.run_of[maker]]
@@ -323,6 +400,15 @@ class _Region:
                 op.ipu = self.run.ipu
             for value in (*block.args, *(v for op in block.ops for v in op.results)):
                 value.ipu = self.run.ipu
+
+
+def _is_cheap(op: Op) -> bool:
+    """Whether to compute it again costs less than to keep its result."""
+    return (op.traits.elementwise and op.name in CHEAP) or op.traits.view
+
+
+def _stash_bytes(values: set[Value]) -> int:
+    return sum(value.size_bytes + FIFO_BYTES for value in values)
 
 
 def _where(op: Op) -> str:
