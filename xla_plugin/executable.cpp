@@ -43,23 +43,25 @@ Options costsOf(const engine::Image& image) {
   const double seconds = image.clock_hz > 0 ? cycles / image.clock_hz : 0;
   const auto real = [](double value) { return static_cast<float>(value); };
   Options costs{{"flops", real(cost.flops)},
-          {"bytes accessed", real(moved)},
-          {"optimal_seconds", real(seconds)},
-          {"seconds", real(seconds)},
-          {"cycles", real(cycles)},
-          {"compute cycles", real(cost.compute_cycles)},
-          {"exchange cycles", real(cost.exchange_cycles)},
-          {"sync cycles", real(cost.sync_cycles)},
-          {"link cycles", real(cost.link_cycles)},
-          {"exchange bytes", real(cost.exchange_bytes)},
-          {"link bytes", real(cost.link_bytes)},
-          {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
+                {"bytes accessed", real(moved)},
+                {"optimal_seconds", real(seconds)},
+                {"seconds", real(seconds)},
+                {"cycles", real(cycles)},
+                {"compute cycles", real(cost.compute_cycles)},
+                {"exchange cycles", real(cost.exchange_cycles)},
+                {"sync cycles", real(cost.sync_cycles)},
+                {"link cycles", real(cost.link_cycles)},
+                {"exchange bytes", real(cost.exchange_bytes)},
+                {"link bytes", real(cost.link_bytes)},
+                {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
   for (std::size_t i = 0; image.ipus.size() > 1 && i < image.ipus.size(); ++i) {
     const std::string ipu = "ipu " + std::to_string(i) + " ";
     costs.insert_or_assign(ipu + "compute cycles", real(image.ipus[i].compute_cycles));
     costs.insert_or_assign(ipu + "exchange cycles", real(image.ipus[i].exchange_cycles));
     costs.insert_or_assign(ipu + "link cycles", real(image.ipus[i].link_cycles));
     costs.insert_or_assign(ipu + "idle cycles", real(image.ipus[i].idle_cycles));
+    costs.insert_or_assign(ipu + "worst tile bytes",
+                           real(static_cast<double>(image.ipus[i].worst_tile_bytes)));
   }
   return costs;
 }

@@ -101,6 +101,7 @@ struct IpuAccount {
   double exchange_cycles = 0;  ///< on the chip, syncs included
   double link_cycles = 0;      ///< copies from and to other IPUs
   double idle_cycles = 0;      ///< while others work, or before a copy that both take part in
+  std::uint64_t worst_tile_bytes = 0;  ///< as MemoryAccount's, of the tiles of this IPU
   double cycles() const { return compute_cycles + exchange_cycles + link_cycles + idle_cycles; }
 };
 

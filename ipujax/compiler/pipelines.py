@@ -19,6 +19,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Value, inputs_of, walk_blocks
 
 log = logging.getLogger(__name__)
@@ -189,6 +190,10 @@ class _Splitter:
 
     def _check_order(self) -> None:
         for op, run in self.run_of.items():
+            for value in inputs_of(op):
+                maker = self.makers.get(value)
+                if value.dtype == TOKEN and maker is not None and self.run_of[maker] != run:
+                    raise NotAPipeline("effects of several stages are ordered")
             for maker in self._makers(op):
                 if self.run_of[maker] != run and self.places[maker][0] >= self.places[op][0]:
                     raise NotAPipeline(

@@ -1,6 +1,6 @@
 """Models in stages, as users write them; each with the plain function that it must equal.
 
-A row is a function of nothing that returns a `Model`; `MODELS` has them by name.
+A row is a function of nothing that returns a `Model`; `MODELS` holds them by name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ WIDTH = 8
 class Model:
     """Stages, their parameters and a batch whose leaves have a leading axis of micro-batches."""
 
-    stages: list[Any]
-    parameters: list[Any]
+    stages: Any  #: or one function that calls them
+    parameters: Any
     batch: Any
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -231,3 +231,48 @@ class _AtOnce(Model):
         x = first(parameters[0], micro_batch)
         both = (left.fun(parameters[1][0], x), right.fun(parameters[1][1], x))
         return last.fun(parameters[2], both)
+
+
+@model
+def ordered_callbacks_inside() -> Model:
+    """Effects whose order JAX promises keep the stages from overlapping."""
+
+    def seen(weights: jax.Array, x: jax.Array) -> jax.Array:
+        jax.debug.callback(lambda x: None, x.sum(), ordered=True)
+        return _layer(weights, x)
+
+    weights = [_random(i, WIDTH, WIDTH) for i in range(1, 4)]
+    return Model([seen, seen, _mean_square], weights, _inputs())
+
+
+@model
+def callbacks_inside() -> Model:
+    def seen(weights: jax.Array, x: jax.Array) -> jax.Array:
+        jax.debug.callback(lambda x: None, x.sum())
+        return _layer(weights, x)
+
+    weights = [_random(i, WIDTH, WIDTH) for i in range(1, 4)]
+    return Model([seen, seen, _mean_square], weights, _inputs())
+
+
+@model
+def tied_weights() -> Model:
+    """An embedding that the head uses again, on another IPU."""
+
+    def embed(table: jax.Array, tokens: jax.Array) -> jax.Array:
+        return table[tokens]
+
+    def head(table: jax.Array, x: jax.Array) -> jax.Array:
+        return -jnp.mean(jax.nn.log_softmax(x @ table.T)[:, 0])
+
+    class Tied(Model):
+        def plain(self, parameters: Any, tokens: Any) -> Any:
+            return head(parameters, _layer(jnp.eye(WIDTH), embed(parameters, tokens)))
+
+    stages = [ipu.stage(f, ipu=i) for i, f in enumerate((embed, _layer, head))]
+
+    def whole(table: jax.Array, tokens: jax.Array) -> Any:
+        return stages[2](table, stages[1](jnp.eye(WIDTH), stages[0](table, tokens)))
+
+    tokens = jnp.asarray(np.random.default_rng(3).integers(0, 7, (MICRO_BATCHES, SAMPLES)))
+    return Tied(whole, _random(1, 7, WIDTH), tokens)

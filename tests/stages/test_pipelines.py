@@ -28,7 +28,7 @@ def compare(run_python: RunPython, platform: str, ipus: int, *arguments: str) ->
 def test_a_pipeline_equals_the_plain_function(
     run_python: RunPython, schedule: str, reduction: str
 ) -> None:
-    found = compare(run_python, "ipu", 4, schedule, reduction)
+    found = compare(run_python, "ipu,cpu", 4, schedule, reduction)
     assert found.keys() == MODELS.keys()
     wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, TOLERANCE)}
     assert wrong == {}

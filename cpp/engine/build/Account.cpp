@@ -17,7 +17,12 @@ struct Change {
 /// Sweeps the program in time and keeps the bytes live on each tile.
 class TileSweep {
  public:
-  explicit TileSweep(Draft& draft) : draft_(draft), tiles_(draft.graph->system.numTiles(), 0) {}
+  explicit TileSweep(Draft& draft)
+      : draft_(draft),
+        tiles_(draft.graph->system.numTiles(), 0),
+        worst_of_ipu_(draft.graph->system.num_ipus) {
+    draft.image.ipus.resize(worst_of_ipu_.size());
+  }
 
   void run() {
     collectChanges();
@@ -73,20 +78,35 @@ class TileSweep {
     changed_ = true;
   }
 
+  void findWorst() {
+    const auto per_ipu = static_cast<std::ptrdiff_t>(tiles_.size() / worst_of_ipu_.size());
+    auto worst = tiles_.begin();
+    for (std::size_t i = 0; i < worst_of_ipu_.size(); ++i) {
+      const auto first = tiles_.begin() + static_cast<std::ptrdiff_t>(i) * per_ipu;
+      const auto most = std::max_element(first, first + per_ipu);
+      worst_of_ipu_[i] = static_cast<std::uint64_t>(std::max<std::int64_t>(*most, 0));
+      if (*most > *worst) worst = most;
+    }
+    worst_tile_ = static_cast<std::uint32_t>(worst - tiles_.begin());
+    worst_bytes_ = static_cast<std::uint64_t>(std::max<std::int64_t>(*worst, 0));
+  }
+
   /// The account while the step at position_ runs: what is live and its own temporaries.
   void stepAt() {
     const auto step = draft_.occurrences[position_++].step;
     const std::uint64_t temporary =
         step < 0 ? 0 : draft_.image.steps[static_cast<std::size_t>(step)].cost.temporary_bytes;
     if (changed_) {
-      const auto worst = std::max_element(tiles_.begin(), tiles_.end());
-      worst_tile_ = static_cast<std::uint32_t>(worst - tiles_.begin());
-      worst_bytes_ = static_cast<std::uint64_t>(std::max<std::int64_t>(*worst, 0));
+      findWorst();
       changed_ = false;
     }
     MemoryAccount& memory = draft_.image.memory;
     memory.peak_live_bytes = std::max(
         memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
+    for (std::size_t i = 0; i < worst_of_ipu_.size(); ++i) {
+      auto& most = draft_.image.ipus[i].worst_tile_bytes;
+      most = std::max(most, worst_of_ipu_[i] + temporary);
+    }
     if (worst_bytes_ + temporary > memory.worst_tile_bytes) {
       memory.worst_tile_bytes = worst_bytes_ + temporary;
       memory.worst_tile = worst_tile_;
@@ -108,6 +128,8 @@ class TileSweep {
     for (const auto& [kernel, bytes] : code) memory.code_bytes += bytes;
     memory.tile_capacity = draft_.graph->system.machine.bytes_per_tile;
     memory.worst_tile_bytes += memory.vertex_state_bytes + memory.code_bytes;
+    for (auto& ipu : image.ipus)
+      ipu.worst_tile_bytes += memory.vertex_state_bytes + memory.code_bytes;
     listLargest();
   }
 
@@ -139,6 +161,7 @@ class TileSweep {
 
   Draft& draft_;
   std::vector<std::int64_t> tiles_;
+  std::vector<std::uint64_t> worst_of_ipu_;
   std::vector<Change> changes_;
   std::vector<std::uint32_t> live_;
   std::vector<std::uint32_t> at_peak_;

@@ -11,8 +11,7 @@ namespace {
 /// iteration and of a branch, since all take part in control flow.
 class Clocks {
  public:
-  explicit Clocks(const Draft& draft)
-      : draft_(draft), ipus_(std::min(draft.graph->system.num_ipus, 64u)) {}
+  explicit Clocks(const Draft& draft) : draft_(draft), ipus_(draft.image.ipus) {}
 
   std::vector<IpuAccount> run() {
     walk(0);
@@ -42,25 +41,34 @@ class Clocks {
   }
 
   void step(std::uint64_t index) {
-    const Cost& cost = draft_.image.steps[index].cost;
+    const StepDesc& step = draft_.image.steps[index];
+    const Cost& cost = step.cost;
     if (draft_.step_removed[index] || cost.cycles() == 0) return;
     const std::uint64_t taking_part = std::max<std::uint64_t>(draft_.step_ipus[index], 1);
     meet(taking_part);
+    const bool sends = step.kernel == "engine.copy" && cost.link_bytes > 0;
+    const double sync = sends && sending_ ? 0 : cost.sync_cycles;
+    sending_ = sends;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
-      if (!(taking_part >> i & 1)) continue;
+      if (!takesPart(taking_part, i)) continue;
       ipus_[i].compute_cycles += cost.compute_cycles;
-      ipus_[i].exchange_cycles += cost.exchange_cycles + cost.sync_cycles;
-      ipus_[i].link_cycles += cost.link_cycles;
+      ipus_[i].exchange_cycles += cost.exchange_cycles + (sends ? 0 : sync);
+      ipus_[i].link_cycles += cost.link_cycles + (sends ? sync : 0);
     }
+  }
+
+  /// IPUs from the 64th on share the last bit, see ipusOf.
+  static bool takesPart(std::uint64_t set, std::size_t ipu) {
+    return (set >> std::min<std::size_t>(ipu, 63) & 1) != 0;
   }
 
   /// Those in the set wait for the last of them.
   void meet(std::uint64_t set) {
     double latest = 0;
     for (std::size_t i = 0; i < ipus_.size(); ++i)
-      if (set >> i & 1) latest = std::max(latest, ipus_[i].cycles());
+      if (takesPart(set, i)) latest = std::max(latest, ipus_[i].cycles());
     for (std::size_t i = 0; i < ipus_.size(); ++i)
-      if (set >> i & 1) ipus_[i].idle_cycles += latest - ipus_[i].cycles();
+      if (takesPart(set, i)) ipus_[i].idle_cycles += latest - ipus_[i].cycles();
   }
 
   void repeat(const Node& node) {
@@ -94,6 +102,7 @@ class Clocks {
 
   const Draft& draft_;
   std::vector<IpuAccount> ipus_;
+  bool sending_ = false;  ///< the last step was a copy between IPUs: another one joins its exchange
 };
 
 }  // namespace

@@ -124,8 +124,8 @@ std::optional<unsigned> ipuOf(const GraphScope& graph, const View& view) {
 void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned to, double bytes) {
   LinkLoads loads(system.num_ipus, system.machine);
   loads.send(from, to, bytes);
-  cost.link_cycles += std::ceil(loads.seconds() * system.machine.clock_hz) +
-                      2 * linkSyncCycles(system.num_ipus, system.machine);
+  cost.link_cycles += std::ceil(loads.seconds() * system.machine.clock_hz);
+  cost.sync_cycles += 2 * linkSyncCycles(system.num_ipus, system.machine);
   cost.link_bytes += bytes;
 }
 

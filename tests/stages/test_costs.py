@@ -1,0 +1,62 @@
+"""Each IPU has a clock: what the account says of stages that work at one time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import RunPython
+
+PROGRAM = """
+import json, jax, jax.numpy as jnp, ipujax as ipu
+
+def layer(w, x):
+    return jax.nn.relu(x @ w)
+
+def head(w, x):
+    return jnp.mean(layer(w, x) ** 2)
+
+weights = [jnp.ones((256, 256))] * 4
+batch = jnp.ones((32, 64, 256))
+for schedule in ("grouped", "interleaved", "sequential"):
+    loss = ipu.pipeline([layer, layer, layer, head], micro_batches=32, schedule=schedule,
+                        reduction="mean")
+    compiled = jax.jit(jax.value_and_grad(loss)).lower(weights, batch).compile()
+    print(json.dumps(compiled.cost_analysis()))
+"""
+KINDS = ("compute", "exchange", "link", "idle")
+
+
+@pytest.fixture
+def costs(run_python: RunPython) -> dict[str, dict[str, float]]:
+    done = run_python("-c", PROGRAM, env={"JAX_IPU_IPUS_PER_DEVICE": "4", "JAX_PLATFORMS": "ipu"})
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return dict(zip(("grouped", "interleaved", "sequential"), rows, strict=True))
+
+
+def test_each_clock_shows_the_time_of_the_whole(costs: dict[str, dict[str, float]]) -> None:
+    for cost in costs.values():
+        for i in range(4):
+            total = sum(cost[f"ipu {i} {kind} cycles"] for kind in KINDS)
+            assert total == pytest.approx(cost["cycles"], rel=1e-5)
+
+
+def test_stages_that_overlap_take_less_time(costs: dict[str, dict[str, float]]) -> None:
+    one_at_a_time = costs["sequential"]["cycles"]
+    assert costs["grouped"]["cycles"] < one_at_a_time
+    assert costs["interleaved"]["cycles"] < one_at_a_time
+
+
+def test_one_ipu_works_at_a_time_without_overlap(costs: dict[str, dict[str, float]]) -> None:
+    cost = costs["sequential"]
+    busy = sum(cost[f"ipu {i} {kind} cycles"] for i in range(4) for kind in KINDS[:2])
+    assert busy <= cost["cycles"]
+
+
+def test_each_ipu_has_its_fullest_tile(costs: dict[str, dict[str, float]]) -> None:
+    for cost in costs.values():
+        tiles = [cost[f"ipu {i} worst tile bytes"] for i in range(4)]
+        assert max(tiles) == pytest.approx(cost["worst tile bytes"])
+        assert min(tiles) > 0
