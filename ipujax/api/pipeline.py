@@ -22,6 +22,7 @@ from ipujax.api.pipelined import (
     Loop,
     Output,
     pipeline_p,
+    prepare,
 )
 from ipujax.api.stages import PipelineTrace, Stage, check_ipu, stage, traced_pipeline
 from ipujax.errors import PipelineError
@@ -240,6 +241,8 @@ class _Request:
                 f"[{WHERE}] needs a place outside of other pipelines; got a call inside one. "
                 "Make its stages stages of the outer pipeline."
             )
+        prepare()
+        jax_compat.hide_frames(__file__)
         arguments = Arguments(args, self.in_axes)
         arguments.check(self.micro_batches)
         stages = PipelineTrace(self.device_mapping)

@@ -7,6 +7,7 @@ what the backward pass needs is kept for a few micro-batches instead of all.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -80,7 +81,6 @@ class Loop:
 
 pipeline_p = Primitive("ipu_pipeline")
 pipeline_p.multiple_results = True
-_call_p = jax_compat.call_primitive("ipu_pipeline_loop")
 
 
 def run(jaxpr: ClosedJaxpr, loop: Loop, *operands: Any) -> list[Any]:
@@ -128,7 +128,8 @@ def _update(output: Output, index: Any, count: int, old: Any, new: Any) -> Any:
 
 def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
     whole, captured = jax_compat.trace_call(lambda *given: run(jaxpr, loop, *given), operands)
-    return list(_call_p.bind(*captured, *operands, jaxpr=whole, label=loop))
+    call_p = jax_compat.call_primitive("ipu_pipeline_loop")
+    return list(call_p.bind(*captured, *operands, jaxpr=whole, label=loop))
 
 
 def _abstract(*avals: Any, jaxpr: ClosedJaxpr, loop: Loop) -> tuple[list[Any], Any]:
@@ -311,4 +312,10 @@ pipeline_p.def_effectful_abstract_eval(_abstract)
 ad.primitive_jvps[pipeline_p] = _jvp
 batching.fancy_primitive_batchers[pipeline_p] = _batch
 mlir.register_lowering(pipeline_p, mlir.lower_fun(_call, multiple_results=True))
-jax_compat.set_dead_code_rule(pipeline_p, _eliminate_dead)
+
+
+@functools.cache
+def prepare() -> None:
+    """What needs JAX's private parts, once before the first pipeline."""
+    jax_compat.set_dead_code_rule(pipeline_p, _eliminate_dead)
+    jax_compat.hide_frames(__file__)

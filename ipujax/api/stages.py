@@ -76,8 +76,6 @@ class PipelineTrace:
 #: The pipeline that is being traced.
 traced_pipeline: ContextVar[PipelineTrace | None] = ContextVar("traced_pipeline", default=None)
 
-stage_p = jax_compat.call_primitive("ipu_stage")
-
 
 class Stage:
     """A pure function with an IPU of its own; see `ipu.stage`."""
@@ -93,6 +91,7 @@ class Stage:
         self._called = _rematerialised(fun, remat)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        jax_compat.hide_frames(__file__)
         leaves, tree = jax.tree.flatten((args, kwargs))
         made: list[Any] = []
 
@@ -108,6 +107,7 @@ class Stage:
             index, ipu = pipeline.next_stage(ipu)
         jaxpr, captured = jax_compat.trace_call(flat, leaves)
         label = StageLabel(self.name, ipu, index, self._options)
+        stage_p = jax_compat.call_primitive("ipu_stage")
         results = stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label)
         return jax.tree.unflatten(made[-1], results)
 

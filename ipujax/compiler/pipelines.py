@@ -30,10 +30,8 @@ PERIODS = {"grouped": 1, "interleaved": 2}
 MAX_COUNTED = 16
 
 #: Elementwise ops that a later run does again rather than have their results wait for it.
-CHEAP = frozenset(
-    """abs add and clamp compare convert maximum minimum multiply negate not or select sign
-    subtract xor""".split()
-)
+CHEAP = {"abs", "add", "and", "clamp", "compare", "convert", "maximum", "minimum", "multiply"}
+CHEAP |= {"negate", "not", "or", "select", "sign", "subtract", "xor"}
 #: What one more FIFO is worth: the two steps that turn it take as long as moving so many bytes.
 FIFO_BYTES = 64 * 1024
 

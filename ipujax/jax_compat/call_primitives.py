@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import compress
@@ -27,11 +28,13 @@ class Label(Protocol):
         """The label of the call's transpose."""
 
 
+@functools.cache
 def call_primitive(name: str) -> Primitive:
-    """A primitive with parameters `jaxpr` (closed) and `label`, and with all of JAX's rules.
+    """The primitive of that name that calls a function, with all of JAX's rules.
 
-    Its derivative, transpose and batched form are calls too, with the same label. It is lowered to
-    a call of a private function that has the label's attributes.
+    Its parameters are the function as a closed `jaxpr`, and a `label`. Its derivative, transpose
+    and batched form are calls too, with the same label. It is lowered to a call of a private
+    function that has the label's attributes.
     """
     from jax._src import core, dispatch
     from jax._src.interpreters import partial_eval as pe
@@ -98,6 +101,14 @@ def without_dead(
 
     kept, used = pe.dce_jaxpr(jaxpr.jaxpr, list(used_outputs), instantiate=list(used_inputs))
     return ClosedJaxpr(kept, jaxpr.consts), used
+
+
+@functools.cache
+def hide_frames(path: str) -> None:
+    """Leaves a file out of the lines that JAX records for operations, as it does its own."""
+    from jax._src import source_info_util
+
+    source_info_util.register_exclusion(path)
 
 
 def set_dead_code_rule(primitive: Primitive, rule: Callable[[list[bool], Any], Any]) -> None:
