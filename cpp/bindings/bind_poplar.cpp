@@ -164,9 +164,8 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
           },
           "handle"_a, "type"_a, "num_elements"_a)
       .def("addFunction", &Graph::addFunction, "program"_a)
-      .def("createVirtualGraph",
-           py::overload_cast<unsigned, unsigned>(&Graph::createVirtualGraph), "lowerTile"_a,
-           "upperTile"_a);
+      .def("createVirtualGraph", py::overload_cast<unsigned, unsigned>(&Graph::createVirtualGraph),
+           "lowerTile"_a, "upperTile"_a);
   auto poputil = m.def_submodule("poputil");
   poputil.def(
       "mapTensorLinearly", [](Graph& g, const Tensor& t) { poputil::mapTensorLinearly(g, t); },

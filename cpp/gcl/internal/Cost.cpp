@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "engine/graph/Planning.hpp"
 #include "engine/Links.hpp"
+#include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 

@@ -1,8 +1,8 @@
 // The link model: growth with bytes and with the ring, the choice of a method, routes.
 #include "Check.hpp"
+#include "engine/Links.hpp"
 #include "gcl/CommGroup.hpp"
 #include "gcl/internal/Cost.hpp"
-#include "engine/Links.hpp"
 #include "poplar/Target.hpp"
 
 using gcl::CollectiveKind;

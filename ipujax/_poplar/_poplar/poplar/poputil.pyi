@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import typing
+
 from ipujax._poplar._poplar import poplar
 
-__all__: list[str] = ["mapTensorLinearly"]
+__all__: list[str] = ["copyToIpu", "mapTensorLinearly"]
 
+def copyToIpu(
+    masterGraph: poplar.Graph,
+    t: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    dstIPU: typing.SupportsIndex,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
 def mapTensorLinearly(graph: poplar.Graph, t: poplar.Tensor) -> None: ...
