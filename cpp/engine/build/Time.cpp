@@ -46,7 +46,9 @@ class Clocks {
     if (draft_.step_removed[index] || cost.cycles() == 0) return;
     const std::uint64_t taking_part = std::max<std::uint64_t>(draft_.step_ipus[index], 1);
     meet(taking_part);
-    const bool sends = step.kernel == "engine.copy" && cost.link_bytes > 0;
+    // A copy that needs no work on the host is an engine.account.
+    const bool sends =
+        cost.link_bytes > 0 && (step.kernel == "engine.copy" || step.kernel == "engine.account");
     const double sync = sends && sending_ ? 0 : cost.sync_cycles;
     sending_ = sends;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
