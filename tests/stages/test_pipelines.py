@@ -14,10 +14,16 @@ TOLERANCES = {"half_precision": 2e-3}
 TOLERANCE = 2e-6
 
 
-def compare(run_python: RunPython, platform: str, ipus: int, *arguments: str) -> dict[str, float]:
+def compare(
+    run_python: RunPython,
+    platform: str,
+    ipus: int,
+    *arguments: str,
+    module: str = "tests.stages.compare",
+) -> dict[str, float]:
     """The largest relative difference of each model."""
     env = {"JAX_PLATFORMS": platform, "JAX_IPU_IPUS_PER_DEVICE": str(ipus)}
-    done = run_python("-m", "tests.stages.compare", *arguments, env=env)
+    done = run_python("-m", module, *arguments, env=env)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {row["model"]: row["difference"] for row in rows}
@@ -38,3 +44,10 @@ def test_stages_are_plain_calls_on_other_platforms(run_python: RunPython) -> Non
     found = compare(run_python, "cpu", 1, "grouped", "mean")
     wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, TOLERANCE)}
     assert wrong == {}
+
+
+@pytest.mark.parametrize("schedule", ["grouped", "interleaved"])
+def test_pipelines_compose_with_transformations(run_python: RunPython, schedule: str) -> None:
+    found = compare(run_python, "ipu,cpu", 3, schedule, module="tests.stages.compositions")
+    assert len(found) == 10
+    assert {name: diff for name, diff in found.items() if diff > 1e-5} == {}
