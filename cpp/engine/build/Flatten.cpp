@@ -93,7 +93,8 @@ class Flattener {
     o.buffer = view.variable;
     o.type = view.type;
     o.access = access;
-    o.offset = view.offset;
+    // An empty view may begin anywhere, even outside of its variable.
+    o.offset = view.numElements() == 0 ? 0 : view.offset;
     o.shape.assign(view.shape.begin(), view.shape.end());
     o.strides = view.strides;
     return o;
