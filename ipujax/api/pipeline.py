@@ -17,19 +17,17 @@ from ipujax.api.pipelined import (
     ALL,
     LAST,
     MEAN,
-    RUNNING_MEAN,
-    SUM,
     Loop,
     Output,
+    accumulator_dtype,
     pipeline_p,
     prepare,
 )
 from ipujax.api.stages import PipelineTrace, Stage, check_ipu, stage, traced_pipeline
-from ipujax.errors import PipelineError
+from ipujax.errors import PipelineError, check_choice
 
 GROUPED, INTERLEAVED, SEQUENTIAL = "grouped", "interleaved", "sequential"
 SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
-REDUCTIONS = (None, SUM, MEAN, RUNNING_MEAN)
 NONE = "none"
 KINDS = (ALL, LAST, *ACCUMULATED, NONE)
 
@@ -86,8 +84,9 @@ def pipeline(
         >>> print(value, [g.shape for g in gradients])
         0.0 [(3, 3), (3, 1)]
     """
-    _check_choice("schedule", schedule, SCHEDULES)
-    _check_choice("reduction", reduction, REDUCTIONS)
+    check_choice(WHERE, "schedule", schedule, SCHEDULES, PipelineError)
+    if reduction is not None:
+        check_choice(WHERE, "reduction", reduction, ACCUMULATED, PipelineError)
     if isinstance(micro_batches, bool) or not isinstance(micro_batches, int) or micro_batches < 1:
         raise PipelineError(
             f"[{WHERE}] needs micro_batches of at least 1; got {micro_batches!r}. "
@@ -96,6 +95,11 @@ def pipeline(
     mapping = None if device_mapping is None else tuple(device_mapping)
     for ipu in mapping or ():
         check_ipu(WHERE, ipu)
+    if callable(stages) and remat is not None:
+        raise PipelineError(
+            f"[{WHERE}] needs a list of stages for remat; got a function. "
+            "Pass remat to the ipu.stage calls inside it."
+        )
     fun = stages if callable(stages) else _composed(stages, remat)
     if not callable(stages) and mapping is not None and len(mapping) != len(stages):
         raise PipelineError(
@@ -142,7 +146,7 @@ def accumulate(
         >>> print(total(1.0, jnp.array([1.0, 2.0])))
         10.0
     """
-    _check_choice("reduction", reduction, ACCUMULATED)
+    check_choice(WHERE, "reduction", reduction, ACCUMULATED, PipelineError)
     return pipeline(
         grad_fn,
         micro_batches=micro_batches,
@@ -163,20 +167,11 @@ class _Accumulated:
     def of(self, output: Output, result: Any) -> Output:
         if output.dtype is not None or output.kind not in ACCUMULATED:
             return output
-        is_function = callable(self.dtype) and not isinstance(self.dtype, type)
-        return Output(output.kind, self.dtype(_shape_of(result)) if is_function else self.dtype)
+        return Output(output.kind, accumulator_dtype(self.dtype, result))
 
 
 def _shape_of(result: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(result.shape, result.dtype)
-
-
-def _check_choice(name: str, got: object, choices: Sequence[Any]) -> None:
-    if not any(got is choice or got == choice for choice in choices):
-        raise PipelineError(
-            f"[{WHERE}] needs {name} to be one of {', '.join(map(repr, choices))}; got {got!r}. "
-            "Pass one of these."
-        )
 
 
 # The function of one micro-batch -----------------------------------------------------------------
@@ -204,11 +199,13 @@ def _composed(stages: Sequence[Any], remat: Any) -> Callable[..., Any]:
 
 
 def _as_stages(given: Any, remat: Any) -> Stage | list[Stage]:
-    if isinstance(given, Stage):
-        return given
     if isinstance(given, (list, tuple)):
-        return [made for one in given if isinstance(made := _as_stages(one, remat), Stage)]
-    return stage(given, remat=remat)
+        return [_as_stage(one, remat) for one in given]
+    return _as_stage(given, remat)
+
+
+def _as_stage(given: Any, remat: Any) -> Stage:
+    return given.or_rematerialised(remat) if isinstance(given, Stage) else stage(given, remat=remat)
 
 
 def _called(step: Stage | list[Stage], parameters: Any, values: tuple[Any, ...]) -> Any:
@@ -261,7 +258,6 @@ class _Request:
             num_carried=num_carried,
             outputs=tuple(output for output in outputs if output is not None),
             schedule=self.schedule,
-            num_stages=stages.num_stages,
             accumulate_dtype=self.accumulate_dtype,
         )
         made = pipeline_p.bind(*traced.captured, *arguments.operands, jaxpr=jaxpr, loop=loop)
@@ -339,7 +335,7 @@ def _is_output(given: Any) -> bool:
 
 def _output_of(given: Any, aval: Any) -> Output | None:
     kind, dtype = given if isinstance(given, tuple) else (given, None)
-    _check_choice("an output", kind, KINDS)
+    check_choice(WHERE, "an output", kind, KINDS, PipelineError)
     if kind == NONE:
         return None
     if kind in ACCUMULATED and not jnp.issubdtype(aval.dtype, jnp.inexact):

@@ -52,7 +52,6 @@ class Loop:
     num_carried: int
     outputs: tuple[Output, ...]
     schedule: str
-    num_stages: int
     accumulate_dtype: Any  #: None, a dtype, or a function of a parameter's ShapeDtypeStruct
 
     @property
@@ -72,11 +71,12 @@ class Loop:
         first, second = self.num_shared, self.num_unbatched
         return list(operands[:first]), list(operands[first:second]), list(operands[second:])
 
-    def accumulator_dtype(self, parameter: Any) -> Any:
-        """For the gradient of a parameter; None: the parameter's own."""
-        if not callable(self.accumulate_dtype) or isinstance(self.accumulate_dtype, type):
-            return self.accumulate_dtype
-        return self.accumulate_dtype(jax.ShapeDtypeStruct(parameter.shape, parameter.dtype))
+
+def accumulator_dtype(choice: Any, of: Any) -> Any:
+    """The dtype that `accumulate_dtype` chooses for one array; None: the array's own."""
+    if not callable(choice) or isinstance(choice, type):
+        return choice
+    return choice(jax.ShapeDtypeStruct(of.shape, of.dtype))
 
 
 pipeline_p = Primitive("ipu_pipeline")
@@ -246,7 +246,9 @@ def _gradient_outputs(kind: str, moves: list[bool], jaxpr: ClosedJaxpr, loop: Lo
         if not moved:
             continue
         shared = i < loop.num_unbatched
-        found.append(Output(kind, loop.accumulator_dtype(aval)) if shared else Output(ALL))
+        found.append(
+            Output(kind, accumulator_dtype(loop.accumulate_dtype, aval)) if shared else Output(ALL)
+        )
     return found
 
 

@@ -88,7 +88,14 @@ class Stage:
         self.ipu = ipu
         self.name = name
         self._options = options
+        self._remat = remat
         self._called = _rematerialised(fun, remat)
+
+    def or_rematerialised(self, remat: Any) -> Stage:
+        """The stage with this `remat` if it was made without one."""
+        if remat is None or self._remat is not None:
+            return self
+        return Stage(self.fun, self.ipu, self.name, remat, self._options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         jax_compat.hide_frames(__file__)

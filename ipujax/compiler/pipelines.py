@@ -32,7 +32,7 @@ MAX_COUNTED = 16
 #: Elementwise ops that a later run does again rather than have their results wait for it.
 CHEAP = {"abs", "add", "and", "clamp", "compare", "convert", "maximum", "minimum", "multiply"}
 CHEAP |= {"negate", "not", "or", "select", "sign", "subtract", "xor"}
-#: What one more FIFO is worth: the two steps that turn it take as long as moving so many bytes.
+#: One FIFO less is worth so many bytes more in the others: an estimate, not measured.
 FIFO_BYTES = 64 * 1024
 
 

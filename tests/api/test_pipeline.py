@@ -35,8 +35,12 @@ def plain(weights: Any, batch: jax.Array) -> jax.Array:
 
 
 def pipelined(**options: Any) -> Any:
+    return pipelined_of(STAGES, **options)
+
+
+def pipelined_of(stages: Any, **options: Any) -> Any:
     options = {"micro_batches": 4, "reduction": "mean", "device_mapping": [0, 0, 0]} | options
-    return ipu.pipeline(STAGES, **options)
+    return ipu.pipeline(stages, **options)
 
 
 def check(got: Any, wanted: Any, rtol: float = 1e-5) -> None:
@@ -191,6 +195,14 @@ def test_replicas_reduce_once_after_the_loop(check_vma: bool) -> None:
     check(got, jax.tree.map(jnp.add, *both), 1e-4)
 
 
+def test_remat_of_a_pipeline_is_for_stages_that_do_not_say() -> None:
+    stages = [ipu.stage(layer), ipu.stage(layer, remat=False), head]
+    loss = pipelined_of(stages, remat=True)
+    text = str(jax.make_jaxpr(jax.grad(loss))(WEIGHTS, BATCH))
+    assert text.count("prevent_cse=") == 2
+    check(jax.grad(loss)(WEIGHTS, BATCH), jax.grad(plain)(WEIGHTS, BATCH))
+
+
 def test_shard_places_operations() -> None:
     @jax.jit
     def f(x: jax.Array) -> jax.Array:
@@ -206,9 +218,10 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: ipu.stage(layer, ipu=-1), ipu.PlacementError, "from 0"),
     (lambda: ipu.stage(layer, remat="yes"), ipu.PlacementError, "remat"),
     (lambda: ipu.stage(layer, options={"colour": 1}), ipu.ConfigError, "colour"),
-    (lambda: pipelined(schedule="fast"), ipu.PipelineError, "'interleaved'"),
+    (lambda: pipelined(schedule="fast"), ipu.PipelineError, "interleaved"),
     (lambda: pipelined(micro_batches=0), ipu.PipelineError, "at least 1"),
     (lambda: pipelined(device_mapping=[0]), ipu.PipelineError, "3 stages"),
+    (lambda: ipu.pipeline(layer, micro_batches=1, remat=True), ipu.PipelineError, "list of stages"),
     (lambda: ipu.pipeline([], micro_batches=1), ipu.PipelineError, "at least one stage"),
     (lambda: pipelined()(WEIGHTS[:2], BATCH), ipu.PipelineError, "each of the 3 stages"),
     (lambda: pipelined(micro_batches=3)(WEIGHTS, BATCH), ipu.PipelineError, r"Reshape .* \(3,"),

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = re.compile(
-    r"std::system\b|(?<![\w.])(?<! : )system\s*\(|\bpopen\s*\(|os\.system\b|os\.popen\b|"
+    r"std::system\b|(?<![\w.])system\s*\(|\bpopen\s*\(|os\.system\b|os\.popen\b|"
     r"shell\s*=\s*True|getstatusoutput|subprocess\.getoutput|create_subprocess_shell"
 )
 PICKLE = re.compile(r"\bimport (pickle|marshal|shelve|dill|cloudpickle)\b|allow_pickle\s*=\s*True")
