@@ -1,11 +1,15 @@
 """JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point."""
 
 from ipujax import optim as optim
+from ipujax.api.blocks import block as block
 from ipujax.api.collectives import all_gather as all_gather
 from ipujax.api.collectives import all_to_all as all_to_all
 from ipujax.api.collectives import assume_equal_across_replicas as assume_equal_across_replicas
 from ipujax.api.collectives import cross_replica_mean as cross_replica_mean
 from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
+from ipujax.api.phases import ParallelPhasedExecution as ParallelPhasedExecution
+from ipujax.api.phases import Phase as Phase
+from ipujax.api.phases import SerialPhasedExecution as SerialPhasedExecution
 from ipujax.api.pipeline import accumulate as accumulate
 from ipujax.api.pipeline import pipeline as pipeline
 from ipujax.api.pmap import pmap as pmap
@@ -17,6 +21,10 @@ from ipujax.api.replicas import replication_factor as replication_factor
 from ipujax.api.replicas import replication_index as replication_index
 from ipujax.api.stages import shard as shard
 from ipujax.api.stages import stage as stage
+from ipujax.api.strategies import AutoStage as AutoStage
+from ipujax.api.strategies import PipelinedExecution as PipelinedExecution
+from ipujax.api.strategies import ShardedExecution as ShardedExecution
+from ipujax.api.strategies import Stage as Stage
 from ipujax.api.verify import VerifyReport as VerifyReport
 from ipujax.api.verify import verify as verify
 from ipujax.config import IPUConfig as IPUConfig

@@ -21,8 +21,22 @@ STAGE_NAME = "ipujax.stage_name"
 DIRECTION = "ipujax.direction"
 PIPELINE = "ipujax.pipeline"
 
+#: The attribute by which `ipu.block` names what an op belongs to.
+BLOCK = "ipujax.block"
+
 #: Names of layouts that leave the choice to the compiler.
 _CHOSEN = frozenset({"default", "auto"})
+
+
+def block_attribute(name: str, ipu: int | None) -> str:
+    """The value of `BLOCK`."""
+    return f"{'' if ipu is None else ipu}:{name}"
+
+
+def read_block(attribute: str) -> tuple[str, int | None]:
+    """The block's name and its IPU, from the value of `BLOCK`."""
+    number, _, name = attribute.partition(":")
+    return name, int(number) if number else None
 
 
 def check_memory(where: str, kind: str | None) -> None:

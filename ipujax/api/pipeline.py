@@ -23,7 +23,7 @@ from ipujax.api.pipelined import (
     pipeline_p,
     prepare,
 )
-from ipujax.api.stages import PipelineTrace, Stage, check_ipu, stage, traced_pipeline
+from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
 from ipujax.errors import PipelineError, check_choice
 
 GROUPED, INTERLEAVED, SEQUENTIAL = "grouped", "interleaved", "sequential"
@@ -198,18 +198,24 @@ def _composed(stages: Sequence[Any], remat: Any) -> Callable[..., Any]:
     return composed
 
 
-def _as_stages(given: Any, remat: Any) -> Stage | list[Stage]:
+def _as_stages(given: Any, remat: Any) -> StagedFunction | list[StagedFunction]:
     if isinstance(given, (list, tuple)):
         return [_as_stage(one, remat) for one in given]
     return _as_stage(given, remat)
 
 
-def _as_stage(given: Any, remat: Any) -> Stage:
-    return given.or_rematerialised(remat) if isinstance(given, Stage) else stage(given, remat=remat)
+def _as_stage(given: Any, remat: Any) -> StagedFunction:
+    return (
+        given.or_rematerialised(remat)
+        if isinstance(given, StagedFunction)
+        else stage(given, remat=remat)
+    )
 
 
-def _called(step: Stage | list[Stage], parameters: Any, values: tuple[Any, ...]) -> Any:
-    if isinstance(step, Stage):
+def _called(
+    step: StagedFunction | list[StagedFunction], parameters: Any, values: tuple[Any, ...]
+) -> Any:
+    if isinstance(step, StagedFunction):
         return step(parameters, *values)
     pipeline_trace = traced_pipeline.get()
     assert pipeline_trace is not None, "stages are composed inside of a pipeline only"

@@ -56,10 +56,10 @@ class PipelineTrace:
     num_stages: int = 0
     is_parallel: bool = False
 
-    def next_stage(self, ipu: int | None) -> tuple[int, int]:
-        """The next stage's place in the pipeline, and its IPU."""
-        index = self.num_stages
-        self.num_stages += not self.is_parallel
+    def next_stage(self, ipu: int | None, place: int | None) -> tuple[int, int]:
+        """The next stage's place in the pipeline, by default after the last one, and its IPU."""
+        index = self.num_stages if place is None else place
+        self.num_stages = index + (not self.is_parallel)
         if self.device_mapping is not None and index < len(self.device_mapping):
             return index, self.device_mapping[index]
         return index, index if ipu is None else ipu
@@ -77,11 +77,17 @@ class PipelineTrace:
 traced_pipeline: ContextVar[PipelineTrace | None] = ContextVar("traced_pipeline", default=None)
 
 
-class Stage:
+class StagedFunction:
     """A pure function with an IPU of its own; see `ipu.stage`."""
 
     def __init__(
-        self, fun: Callable[..., Any], ipu: int | None, name: str, remat: Any, options: Options
+        self,
+        fun: Callable[..., Any],
+        ipu: int | None,
+        name: str,
+        remat: Any,
+        options: Options,
+        place: int | None = None,
     ):
         functools.update_wrapper(self, fun)
         self.fun = fun
@@ -89,13 +95,18 @@ class Stage:
         self.name = name
         self._options = options
         self._remat = remat
+        self._place = place  #: in a pipeline; None: after the stage that was called before
         self._called = _rematerialised(fun, remat)
 
-    def or_rematerialised(self, remat: Any) -> Stage:
+    def or_rematerialised(self, remat: Any) -> StagedFunction:
         """The stage with this `remat` if it was made without one."""
         if remat is None or self._remat is not None:
             return self
-        return Stage(self.fun, self.ipu, self.name, remat, self._options)
+        return StagedFunction(self.fun, self.ipu, self.name, remat, self._options, self._place)
+
+    def at(self, place: int | None) -> StagedFunction:
+        """The stage at this place in a pipeline."""
+        return StagedFunction(self.fun, self.ipu, self.name, self._remat, self._options, place)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         jax_compat.hide_frames(__file__)
@@ -111,7 +122,7 @@ class Stage:
         index, ipu = None, self.ipu
         pipeline = traced_pipeline.get()
         if pipeline is not None:
-            index, ipu = pipeline.next_stage(ipu)
+            index, ipu = pipeline.next_stage(ipu, self._place)
         jaxpr, captured = jax_compat.trace_call(flat, leaves)
         label = StageLabel(self.name, ipu, index, self._options)
         stage_p = jax_compat.call_primitive("ipu_stage")
@@ -129,7 +140,7 @@ def stage(
     name: str | None = None,
     remat: bool | Callable[..., Any] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Stage:
+) -> StagedFunction:
     """Gives a pure function an IPU of its own, alone or as a stage of `ipu.pipeline`.
 
     The result is called as `fun` is and composes with `jit`, `grad`, `vmap` and `ipu.pmap`. What
@@ -163,7 +174,7 @@ def stage(
         )
     check_ipu("ipu.stage", ipu)
     label = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
-    return Stage(fun, ipu, label, remat, _by_direction(options or {}))
+    return StagedFunction(fun, ipu, label, remat, _by_direction(options or {}))
 
 
 @contextmanager

@@ -22,8 +22,9 @@ _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 METADATA = "mhlo.frontend_attributes"
 
 
-_PLACES: tuple[tuple[str, str, Callable[[str], str | int]], ...] = (
-    (placement.IPU, "ipu", int),
+_PLACES: tuple[tuple[str, str, Callable[[str], str | int | None]], ...] = (
+    (placement.IPU, "stage_ipu", int),
+    (placement.BLOCK, "block_ipu", lambda text: placement.read_block(text)[1]),
     (placement.STAGE, "stage", int),
     (placement.STAGE_NAME, "stage_name", str),
     (placement.DIRECTION, "direction", str),

@@ -24,6 +24,13 @@ from ipujax.jax_compat.compilation import (
 from ipujax.jax_compat.compilation import show_text_on_demand as show_text_on_demand
 from ipujax.jax_compat.compilation_cache import allow_persistent_cache as allow_persistent_cache
 from ipujax.jax_compat.compilation_cache import replace_cache_entries as replace_cache_entries
+from ipujax.jax_compat.equations import evaluate as evaluate
+from ipujax.jax_compat.equations import inlined as inlined
+from ipujax.jax_compat.equations import inner_jaxprs as inner_jaxprs
+from ipujax.jax_compat.equations import is_literal as is_literal
+from ipujax.jax_compat.equations import line_of as line_of
+from ipujax.jax_compat.equations import metadata_of as metadata_of
+from ipujax.jax_compat.equations import value_of as value_of
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu
 from ipujax.jax_compat.lowerings import lower_named_platforms_only as lower_named_platforms_only

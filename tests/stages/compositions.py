@@ -72,6 +72,36 @@ def training_loop(schedule: str) -> tuple[Any, Any]:
     return train(pipeline(model.STAGES, schedule)), train(model.plain)
 
 
+def model_in_blocks(weights: Any, x: jax.Array) -> jax.Array:
+    """The model with one block on each IPU; the last block as a decorator, in a jitted call."""
+    for i in range(2):
+        with ipu.block(f"layer{i}", ipu=i):
+            x = model.layer(weights[i], x)
+    return jax.jit(ipu.block("head", ipu=2)(model.head))(weights[2], x)
+
+
+def blocks(schedule: str) -> tuple[Any, Any]:
+    """The same function with every strategy."""
+    strategies = [
+        ipu.ShardedExecution(),
+        ipu.ShardedExecution(ipu.Stage("layer0", "head", ipu=1), ipu.Stage("layer1", ipu=0)),
+        ipu.SerialPhasedExecution(ipu.Phase("layer0", "layer1"), ipu.Stage("head", remat=True)),
+        ipu.ParallelPhasedExecution("layer0", "layer1", "head"),
+    ]
+    pipelines = [
+        ipu.PipelinedExecution(schedule=schedule),
+        ipu.PipelinedExecution(ipu.Stage("layer0", "layer1", ipu=0), "head", schedule=schedule),
+    ]
+    one = [jax.jit(jax.grad(strategy.apply(model_in_blocks))) for strategy in strategies]
+    all_ = [
+        jax.jit(jax.grad(strategy.apply(model_in_blocks, micro_batches=4, reduction="mean")))
+        for strategy in pipelines
+    ]
+    got = [f(WEIGHTS, BATCH[0]) for f in one] + [f(WEIGHTS, BATCH) for f in all_]
+    of_one, of_all = (jax.grad(model.plain)(WEIGHTS, x) for x in (BATCH[:1], BATCH))
+    return got, [of_one] * len(one) + [of_all] * len(all_)
+
+
 def report(name: str, got: Any, wanted: Any) -> None:
     print(json.dumps({"model": name, "difference": difference(got, wanted)}), flush=True)
 
@@ -80,7 +110,7 @@ def main(schedule: str) -> None:
     for derived in DERIVED:
         got = jax.jit(derived(pipeline(model.STAGES, schedule)))(WEIGHTS, BATCH)
         report(derived.__name__, got, jax.jit(derived(model.plain))(WEIGHTS, BATCH))
-    for compose in (checkpoints_around_stages, replicas, training_loop):
+    for compose in (checkpoints_around_stages, replicas, training_loop, blocks):
         report(compose.__name__, *compose(schedule))
 
 

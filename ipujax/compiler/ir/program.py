@@ -23,13 +23,18 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the user wants an op: what `ipu.stage`, `ipu.shard` and `ipu.pipeline` said."""
+    """Where the user wants an op: what stages, blocks, pipelines and `ipu.shard` said."""
 
-    ipu: int | None = None  #: number of the IPU in the device
+    stage_ipu: int | None = None  #: number of the IPU in the device, from a stage or a shard
+    block_ipu: int | None = None  #: from a block, which a stage around it overrides
     stage: int | None = None  #: its place in the pipeline
     stage_name: str = ""
     direction: str = ""  #: "forward" or "backward"
     pipeline: str = ""  #: the schedule of the loop over micro-batches
+
+    @property
+    def ipu(self) -> int | None:
+        return self.block_ipu if self.stage_ipu is None else self.stage_ipu
 
 
 NOWHERE = Placed()

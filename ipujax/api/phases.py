@@ -1,0 +1,138 @@
+"""Phases: groups of stages that run one group after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ipujax.api.blocks import Assigned, Block
+from ipujax.api.stages import check_ipu
+from ipujax.api.strategies import Stage, Strategy, as_stage
+from ipujax.errors import PlacementError
+
+
+class Phase:
+    """Stages that may run at the same time, as one phase of a phased strategy.
+
+    Args:
+        stages: `ipu.Stage`s or names of blocks; each on an IPU of its own.
+        ipus: the IPU of each stage that does not say. None: the strategy says.
+    Raises:
+        PlacementError: there is no stage, or not one IPU for each.
+
+    Example:
+        >>> ipu.Phase("left", "right", ipus=(0, 1))
+        ipu.Phase(ipu.Stage('left', ipu=None), ipu.Stage('right', ipu=None), ipus=(0, 1))
+    """
+
+    def __init__(self, *stages: Stage | str, ipus: Sequence[int] | None = None):
+        self.stages = [as_stage("ipu.Phase", given) for given in stages]
+        self.ipus = None if ipus is None else tuple(ipus)
+        for ipu in self.ipus or ():
+            check_ipu("ipu.Phase", ipu)
+        if not stages or (self.ipus is not None and len(self.ipus) != len(stages)):
+            raise PlacementError(
+                f"[ipu.Phase] needs at least one stage, and one IPU for each; got {len(stages)} "
+                f"stages and the IPUs {self.ipus}. Pass ipus=None or as many as stages."
+            )
+
+    def __repr__(self) -> str:
+        return f"ipu.Phase({', '.join(map(repr, self.stages))}, ipus={self.ipus})"
+
+
+class _PhasedExecution(Strategy):
+    def __init__(self, *phases: Phase | Stage | str):
+        if not phases:
+            raise PlacementError(
+                f"[ipu.{self.name}] needs at least one phase; got none. Pass ipu.Phase objects."
+            )
+        self.phases = [one if isinstance(one, Phase) else Phase(one) for one in phases]
+        self.groups = [self._ipus_of(i, phase) for i, phase in enumerate(self.phases)]
+        for i, group in enumerate(self.groups):
+            self._check_group(i, group)
+
+    def assign(self, blocks: Sequence[Block]) -> dict[str, Assigned]:
+        stages = [
+            (stage, ipu, place)
+            for place, (phase, group) in enumerate(zip(self.phases, self.groups, strict=True))
+            for stage, ipu in zip(phase.stages, group, strict=True)
+        ]
+        return self._by_name(blocks, stages)
+
+    def _ipus_of(self, index: int, phase: Phase) -> list[int]:
+        chosen = phase.ipus or [self._default(index, i) for i in range(len(phase.stages))]
+        return [
+            ipu if stage.ipu is None else stage.ipu
+            for stage, ipu in zip(phase.stages, chosen, strict=True)
+        ]
+
+    def _default(self, phase: int, stage: int) -> int:
+        raise NotImplementedError
+
+    def _check_group(self, index: int, group: Sequence[int]) -> None:
+        raise NotImplementedError
+
+
+class SerialPhasedExecution(_PhasedExecution):
+    """Phases that run one after the other on one group of IPUs.
+
+    Args:
+        phases: `ipu.Phase`s in order; a stage or a name alone is a phase of one stage. By default
+            the first stage of each runs on IPU 0, the second on IPU 1, and so on.
+    Raises:
+        PlacementError: a phase uses IPUs outside of the group, which is that of the largest phase.
+
+    Example:
+        >>> def model(x):
+        ...     with ipu.block("first"):
+        ...         x = x + 1
+        ...     with ipu.block("second"):
+        ...         return x * 2
+        >>> print(ipu.SerialPhasedExecution("first", "second").apply(model)(1.0))
+        4.0
+    """
+
+    name = "SerialPhasedExecution"
+
+    def _default(self, phase: int, stage: int) -> int:
+        return stage
+
+    def _check_group(self, index: int, group: Sequence[int]) -> None:
+        largest = max(self.groups, key=len)
+        if not set(group) <= set(largest):
+            raise PlacementError(
+                f"[ipu.{self.name}] needs all phases on one group of IPUs, {sorted(largest)}; got "
+                f"{sorted(group)} for phase {index}. Use the same IPUs in all phases, or "
+                "ipu.ParallelPhasedExecution."
+            )
+
+
+class ParallelPhasedExecution(_PhasedExecution):
+    """Phases that alternate between two groups of IPUs: even phases on even ones, odd on odd.
+
+    Args:
+        phases: `ipu.Phase`s in order; a stage or a name alone is a phase of one stage. By default
+            even phases run on the IPUs 0, 2, 4..., odd ones on 1, 3, 5...
+    Raises:
+        PlacementError: an even phase uses an odd IPU, or an odd phase an even one.
+
+    Example:
+        >>> def model(x):
+        ...     with ipu.block("first"):
+        ...         x = x + 1
+        ...     return x * 2
+        >>> print(ipu.ParallelPhasedExecution("first").apply(model)(1.0))
+        4.0
+    """
+
+    name = "ParallelPhasedExecution"
+
+    def _default(self, phase: int, stage: int) -> int:
+        return 2 * stage + phase % 2
+
+    def _check_group(self, index: int, group: Sequence[int]) -> None:
+        if any(ipu % 2 != index % 2 for ipu in group):
+            kind = "odd" if index % 2 else "even"
+            raise PlacementError(
+                f"[ipu.{self.name}] needs {kind} phases on {kind} IPUs; got {sorted(group)} for "
+                f"phase {index}. Use IPUs with {kind} numbers, or ipu.SerialPhasedExecution."
+            )

@@ -1,0 +1,94 @@
+"""Jaxprs equation by equation: what they are marked with, and how they are evaluated in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr, Literal
+
+from ipujax.jax_compat.call_primitives import trace_avals
+
+#: Calls whose equations may as well stand in the caller.
+_CALLS = frozenset({"jit", "closed_call", "core_call"})
+
+Environment = MutableMapping[Any, Any]
+
+
+def metadata_of(eqn: Any) -> Mapping[str, str]:
+    """What `jax.experimental.xla_metadata.set_xla_metadata` set where the equation was traced."""
+    return eqn.ctx.xla_metadata or {}
+
+
+def line_of(eqn: Any) -> str:
+    """The user's line, as "train.py:31"; empty where unknown."""
+    from jax._src import source_info_util
+
+    frame = source_info_util.user_frame(eqn.source_info.traceback)
+    return f"{frame.file_name.rpartition('/')[2]}:{frame.start_line}" if frame else ""
+
+
+def inner_jaxprs(eqn: Any) -> Iterator[Any]:
+    """The jaxprs that the equation calls, loops over or chooses from."""
+    from jax._src import core
+
+    yield from core.jaxprs_in_params(eqn.params)
+
+
+def inlined(jaxpr: ClosedJaxpr, is_open: Callable[[Any], bool]) -> ClosedJaxpr:
+    """The jaxpr with the equations of those called functions for which `is_open(equation)`."""
+
+    def is_inlined(eqn: Any) -> bool:
+        return eqn.primitive.name in _CALLS and is_open(eqn)
+
+    if not any(map(is_inlined, jaxpr.eqns)):
+        return jaxpr
+
+    def flat(*given: Any) -> list[Any]:
+        return _run(jaxpr, given, is_inlined)
+
+    made, captured = trace_avals(flat, jaxpr.in_avals)
+    assert not captured, "a jaxpr captures nothing"
+    return made
+
+
+def evaluate(
+    eqns: Iterable[Any],
+    values: Environment,
+    is_inlined: Callable[[Any], bool] = lambda eqn: False,
+) -> None:
+    """Runs equations on the values of their variables, and adds those of their results."""
+    from jax._src import source_info_util
+
+    for eqn in eqns:
+        operands = [value_of(atom, values) for atom in eqn.invars]
+        name_stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
+        with (
+            source_info_util.user_context(eqn.source_info.traceback, name_stack=name_stack),
+            eqn.ctx.manager,
+        ):
+            if is_inlined(eqn):
+                called = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+                made = _run(called, operands, is_inlined)
+            else:
+                parameters = eqn.primitive.get_bind_params(eqn.params)
+                made = eqn.primitive.bind(*operands, **parameters)
+                made = made if eqn.primitive.multiple_results else [made]
+        values.update(zip(eqn.outvars, made, strict=True))
+
+
+def is_literal(atom: Any) -> bool:
+    """Whether an equation's operand is a constant, not a variable."""
+    return isinstance(atom, Literal)
+
+
+def value_of(atom: Any, values: Mapping[Any, Any]) -> Any:
+    """A variable's value, or a literal's own."""
+    return atom.val if is_literal(atom) else values[atom]
+
+
+def _run(jaxpr: ClosedJaxpr, given: Iterable[Any], is_inlined: Callable[[Any], bool]) -> list[Any]:
+    values = dict(zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True))
+    values.update(zip(jaxpr.jaxpr.invars, given, strict=True))
+    evaluate(jaxpr.eqns, values, is_inlined)
+    return [value_of(atom, values) for atom in jaxpr.jaxpr.outvars]
