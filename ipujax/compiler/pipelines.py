@@ -193,6 +193,8 @@ class _Splitter:
                 if value.dtype == TOKEN and maker is not None and self.run_of[maker] != run:
                     raise NotAPipeline("effects of several stages are ordered")
             for maker in self._makers(op):
+                if maker in self.read and self.is_read_by(maker, self.runs[run]):
+                    continue
                 if self.run_of[maker] != run and self.places[maker][0] >= self.places[op][0]:
                     raise NotAPipeline(
                         f"{op.name} of {_where(op)} needs {maker.name} of {_where(maker)}, which "
@@ -265,6 +267,11 @@ class _Splitter:
             and all(v.const is not None or self._follows(v, given, reader) for v in maker.operands)
         )
 
+    def is_read_by(self, op: Op, run: Run) -> bool:
+        """Whether the run does such a read itself: it costs no copy, or nothing can wait for it."""
+        slot, ipu = self.places[op]
+        return ipu == run.ipu or slot >= run.place
+
     def _makers(self, op: Op) -> list[Op]:
         """The ops of the body that it needs, those of counters left out."""
         found = (self.makers.get(value) for value in inputs_of(op))
@@ -302,9 +309,9 @@ class _Splitter:
             if index in self.counters:
                 continue
             maker = self.makers.get(after)
-            if maker is None or maker in self.counted:
+            if after in self.slot_values:
                 raise NotAPipeline(f"no stage makes {after!r}, which the next micro-batch is given")
-            own = self.run_of[maker]
+            own = 0 if maker is None or maker in self.counted else self.run_of[maker]
             users = readers.get(before, {own})
             owner = max(users)
             if len(users) > 1 or self.runs[own].place > self.runs[owner].place:
@@ -366,7 +373,7 @@ class _Region:
         maker = splitter.makers.get(value)
         if maker is None or splitter.run_of.get(maker) == self.index:
             return value
-        is_read_here = maker in splitter.read and splitter.places[maker][1] == self.run.ipu
+        is_read_here = maker in splitter.read and splitter.is_read_by(maker, self.run)
         if maker in splitter.counted or is_read_here or (maker, self.index) in splitter.again:
             return self._repeat(maker, value, regions)
         if value not in self.inputs:

@@ -1,10 +1,11 @@
 """`python -m tests.fuzz --count 10000 --seed 0`: that many random programs, in chunks of processes.
 
 Kinds: `programs` as people write them, their `gradients`, programs of single `ops` with error
-bounds, and `sharded` ones over several devices. Equal seeds make equal programs. A chunk draws its
-number of threads and its instruction set from its first seed. Ends with one line of counts; exit
-status 1 where any differed. `--log FILE` writes down every chunk that is done, and a later run with
-the same file goes on from there. `--show SEED` prints a program, made smaller if it fails.
+bounds, `sharded` ones over several devices, and `pipelines` over several IPUs. Equal seeds make
+equal programs. A chunk draws its number of threads and its instruction set from its first seed.
+Ends with one line of counts; exit status 1 where any differed. `--log FILE` writes down every chunk
+that is done, and a later run with the same file goes on from there. `--show SEED` prints a program,
+made smaller if it fails.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def _print(outcome: dict) -> None:
 def _show(options: argparse.Namespace) -> int:
     """In a process that has the environment of the seed's chunk."""
     first = options.seed + (options.show - options.seed) // options.size * options.size
-    command = [sys.executable, "-m", "tests.fuzz.programs.show", options.kind, options.how]
+    module = "pipelines" if options.kind == "pipelines" else "programs"
+    command = [sys.executable, "-m", f"tests.fuzz.{module}.show", options.kind, options.how]
     run = subprocess.run([*command, str(options.show)], env=chunks.environment(first), check=False)
     return run.returncode
 

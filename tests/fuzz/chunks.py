@@ -20,14 +20,16 @@ FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
 TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
 INTERPRETED = 5
-KINDS = ("programs", "gradients", "ops", "sharded")
+KINDS = ("programs", "gradients", "ops", "sharded", "pipelines")
 
 Check = Callable[[int], dict]
 
 
 def chunk_main(first: int, count: int, kind: str, how: str) -> None:
     """Checks seeds in this process; a line of JSON as each begins, and one when it is done."""
-    check = {"ops": _ops, "sharded": _sharded}.get(kind, lambda how: _programs(kind, how))(how)
+    check = {"ops": _ops, "sharded": _sharded, "pipelines": _pipelines}.get(
+        kind, lambda how: _programs(kind, how)
+    )(how)
     for seed in range(first, first + count):
         print(json.dumps({"begin": seed}), flush=True)
         print(json.dumps({"seed": seed, **check(seed)}), flush=True)
@@ -37,6 +39,15 @@ def _sharded(how: str) -> Check:
     from tests.fuzz.sharded import differences, from_seed
 
     return lambda seed: {"differences": differences(from_seed(seed)), "refused": {}}
+
+
+def _pipelines(how: str) -> Check:
+    from dataclasses import asdict
+
+    from tests.fuzz.pipelines.compare import compared
+    from tests.fuzz.pipelines.spec import from_seed
+
+    return lambda seed: asdict(compared(from_seed(seed)))
 
 
 def _programs(kind: str, how: str) -> Check:
@@ -131,7 +142,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
     """It may be the CPU backend's compiler that ended the process: tries again without."""
-    if kind != "sharded" and how != "interpreter":
+    if kind not in ("sharded", "pipelines") and how != "interpreter":
         done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
         if not dead_again:
             (outcome,) = done
@@ -176,6 +187,7 @@ def settings(first: int) -> dict[str, str]:
 def environment(first: int) -> dict[str, str]:
     flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "IPUJAX_VERIFY": "1", "JAX_IPU_DEVICE_COUNT": "8"}
+    quiet["JAX_IPU_IPUS_PER_DEVICE"] = "8"
     fixed = {**quiet, "JAX_PLATFORMS": "ipu,cpu", "XLA_FLAGS": flags}
     return {**os.environ, **settings(first), **fixed}
 

@@ -1,0 +1,1 @@
+"""Random pipelines, as people write them, against the plain functions that they stand for."""
