@@ -19,6 +19,7 @@ from ipujax.api.replica_grouping import ReplicaGrouping as ReplicaGrouping
 from ipujax.api.replica_grouping import replica_grouping as replica_grouping
 from ipujax.api.replicas import replication_factor as replication_factor
 from ipujax.api.replicas import replication_index as replication_index
+from ipujax.api.schedule_chart import schedule_chart as schedule_chart
 from ipujax.api.stages import shard as shard
 from ipujax.api.stages import stage as stage
 from ipujax.api.strategies import AutoStage as AutoStage

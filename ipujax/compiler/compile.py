@@ -85,6 +85,12 @@ def compile_module(
             raise report(error, stage) from error
 
 
+def placed_program(code: bytes, options: bytes, platform: PlatformConfig) -> Program:
+    """The program after stage 4, for callers that want to look at it; see `compile_module`."""
+    request = partition(ingest(code, options, platform))
+    return place(normalise(request), request)
+
+
 def _on_enough_stack(run: Callable[[], bytes]) -> bytes:
     try:
         return run()

@@ -37,7 +37,7 @@ def place(program: Program, request: Request) -> Program:
         _Homes(blocks).settle()
         make_pipelines(blocks)
         _Copies(blocks_run(program.main)).insert()
-        program.num_ipus = request.machine.ipus_per_device
+    program.num_ipus = request.machine.ipus_per_device
     return program
 
 
@@ -171,6 +171,7 @@ class _Copies:
         self.first: dict[Block, list[Op]] = {}
         self.owner = {value: block for block in blocks for value in block.args}
         self.made: dict[tuple[Value, int], Value] = {}
+        self.original: dict[Value, Value] = {}
 
     def insert(self) -> None:
         for block in self.blocks:
@@ -184,21 +185,38 @@ class _Copies:
         for block in self.blocks:
             ops = self.first.get(block, [])
             for op in block.ops:
-                ops = [*ops, op, *self.after.get(op, ())]
+                ops += [op, *self.after.get(op, ())]
             block.ops = ops
 
     def _on(self, value: Value, ipu: int) -> Value:
+        value = self.original.get(value, value)
         if value.const is not None or value.ipu == ipu or value.dtype == TOKEN:
             return value
         found = self.made.get((value, ipu))
         if found is None:
-            source = value.op.source if value.op is not None else NO_SOURCE
-            copy = Op("copy_to_ipu", [value], {"ipu": ipu}, source)
-            copy.ipu = ipu
-            found = self.made[value, ipu] = copy.add_result(value.shape, value.dtype)
-            found.ipu = ipu
-            if value.op is not None:
-                self.after.setdefault(value.op, []).append(copy)
-            else:
-                self.first.setdefault(self.owner[value], []).append(copy)
+            found = self.made[value, ipu] = self._made_there(value, ipu)
+            self.original[found] = value
         return found
+
+    def _made_there(self, value: Value, ipu: int) -> Value:
+        maker = value.op
+        if maker is not None and _is_smaller_before(maker):
+            operands = [self._on(operand, ipu) for operand in maker.operands]
+            op = Op(maker.name, operands, dict(maker.attrs), maker.source)
+        else:
+            source = maker.source if maker is not None else NO_SOURCE
+            op = Op("copy_to_ipu", [value], {"ipu": ipu}, source)
+        op.ipu = ipu
+        made = op.add_result(value.shape, value.dtype)
+        made.ipu = ipu
+        if maker is not None:
+            self.after.setdefault(maker, []).append(op)
+        else:
+            self.first.setdefault(self.owner[value], []).append(op)
+        return made
+
+
+def _is_smaller_before(op: Op) -> bool:
+    """Whether less crosses if a broadcast is done on the other side."""
+    given = sum(value.size_bytes for value in op.operands)
+    return op.traits.view and given < op.results[0].size_bytes

@@ -15,6 +15,8 @@ FOLLOWED = "docs/add-an-op.md"
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>.+) -->\n+)?^```python\b.*\n(?P<code>(?s:.*?))^```$", flags=re.M
 )
+#: What the blocks before it print.
+SHOWN = re.compile(r"^```text\n((?s:.*?))^```$", flags=re.M)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -31,11 +33,16 @@ def executed_pages() -> list[str]:
 
 @pytest.mark.parametrize("page", executed_pages())
 def test_code_blocks_run(page: str, run_python, tmp_path: Path):
-    """One after the other in one process; `<!-- not run: why -->` before a block leaves it out."""
+    """One after the other in one process; `<!-- not run: why -->` before a block leaves it out.
+
+    They print what the page's blocks of text show.
+    """
     script = tmp_path / "blocks.py"
     script.write_text("\n\n".join(blocks_that_run(page)))
     run = run_python(script)
     assert run.returncode == 0, run.stdout + run.stderr
+    missing = [text for text in SHOWN.findall((ROOT / page).read_text()) if text not in run.stdout]
+    assert not missing, f"{page} shows what it does not print:\n{missing[0]}"
 
 
 def test_no_block_is_overlooked():

@@ -86,9 +86,22 @@ def test_scaling(run_python):
     assert efficiencies[4:] == sorted(efficiencies[4:], reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "shown", "least"),
+    [
+        ("resnet", r"lowest test accuracy: ([\d.]+)", 0.95),
+        ("pipelined_transformer", r"cycles = ([\d.]+) ms", 0),
+    ],
+)
+def test_stages(run_python, name: str, shown: str, least: float):
+    (value,) = re.findall(shown, _run(run_python, f"stages/{name}.py"))[:1]
+    assert float(value) >= least
+
+
 def test_every_script_is_run_here():
     scripts = {path.stem for path in EXAMPLES.glob("*/*.py") if "__main__" in path.read_text()}
     models = {"quickstart", "digits_mlp", "digits_cnn", "transformer"}
     libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
     replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
-    assert scripts == models | libraries | replication
+    stages = {"pipelined_transformer", "resnet"}
+    assert scripts == models | libraries | replication | stages

@@ -25,7 +25,7 @@ class Builder:
         self, graph: ipu.Graph, program: ipu.Sequence, options: CompileConfig, num_ipus: int = 1
     ):
         """Args:
-        num_ipus: that ops were placed on, each of which is a virtual graph; 1: all tiles are one.
+        num_ipus: of the device; each is a virtual graph.
         """
         self.whole_graph = graph
         self._graphs = _virtual_graphs(graph, num_ipus)

@@ -1,0 +1,95 @@
+"""When each stage of a pipeline works on which micro-batch, read from a placed program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ipujax.compiler.ir import Block, Op, Program, walk_ops
+
+LETTERS = {"forward": "F", "backward": "B", "": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass of one micro-batch through one stage."""
+
+    slot: int
+    ipu: int
+    stage: str
+    kind: str  #: "F" forward, "B" backward, "R" forward again, "-" of no stage
+    micro_batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a stage does with each micro-batch."""
+
+    place: int  #: the slot in which it has the first one
+    ipu: int
+    stage: str
+    direction: str
+
+
+def timetables(program: Program) -> list[list[Pass]]:
+    """One for each pipeline of the program, sorted by slot."""
+    found = []
+    for op in walk_ops(program.main):
+        if op.name == "pipeline":
+            found.append(_timetable(_overlapped(op), op.attrs["period"], op.attrs["micro_batches"]))
+        elif op.name == "while" and op.source.placed.pipeline and "trip_count" in op.attrs:
+            works = _one_at_a_time(op.regions[1])
+            if works and op.source.placed.stage is None:
+                found.append(_timetable(works, len(works), op.attrs["trip_count"]))
+    return found
+
+
+def _timetable(works: list[_Work], period: int, micro_batches: int) -> list[Pass]:
+    passes = []
+    for work, letter in zip(works, _letters(works), strict=True):
+        passes += [
+            Pass(work.place + period * k, work.ipu, work.stage, letter, k)
+            for k in range(micro_batches)
+        ]
+    order = {(work.ipu, work.stage): i for i, work in reversed(list(enumerate(works)))}
+    return sorted(passes, key=lambda p: (order[p.ipu, p.stage], p.slot))
+
+
+def _letters(works: list[_Work]) -> Iterator[str]:
+    seen = set()
+    for work in works:
+        is_again = work.direction == "forward" and (work.ipu, work.stage) in seen
+        seen.add((work.ipu, work.stage))
+        yield "R" if is_again else LETTERS[work.direction]
+
+
+def _overlapped(pipeline: Op) -> list[_Work]:
+    """The runs of a pipeline: several IPUs work in one slot."""
+    runs = zip(pipeline.attrs["runs"], pipeline.regions, strict=True)
+    return [_Work(run.place, run.ipu, *_most_common(region)) for run, region in runs]
+
+
+def _most_common(region: Block) -> tuple[str, str]:
+    """The stage and the direction of most ops."""
+    placed = [op.source.placed for op in region.ops if op.source.placed.stage is not None]
+    if not placed:
+        return "", ""
+    ((name, direction), _), *_ = Counter((p.stage_name, p.direction) for p in placed).most_common()
+    return name, direction
+
+
+def _one_at_a_time(body: Block) -> list[_Work]:
+    """The stages of a plain loop's body, in order."""
+    works: list[_Work] = []
+    for op in body.ops:
+        placed = op.source.placed
+        if placed.stage is None or op.name == "copy_to_ipu":
+            continue
+        work = _Work(len(works), op.ipu, placed.stage_name, placed.direction)
+        is_new = all(
+            (w.ipu, w.stage, w.direction) != (work.ipu, work.stage, work.direction) for w in works
+        )
+        if is_new:
+            works.append(work)
+    return works
