@@ -15,15 +15,17 @@ import numpy as np
 
 from ipujax import jax_compat
 from ipujax.compiler import pipelines
-from tests.fuzz import lowering
 from tests.fuzz.check import differing
 from tests.fuzz.pipelines.model import Model, Pipelined, Plain
-from tests.fuzz.pipelines.spec import SCHEDULES, Spec
+from tests.fuzz.pipelines.spec import NUM_IPUS, SCHEDULES, Spec
 from tests.fuzz.pipelines.transforms import TRANSFORMS
 from tests.fuzz.programs.compare import close, explained
+from tests.stages.image import Compiled
 
 #: Every how many pipelines JAX's CPU backend runs too: it compiles longer than all else takes.
 ON_CPU = 3
+#: Every how many pipelines the FIFOs of the executable are compared with the schedule's.
+WITH_STASH = 4
 
 
 @dataclass
@@ -58,12 +60,16 @@ class Lowered:
         return [jax.tree_util.keystr(path) for path, _ in paths]
 
     @cached_property
-    def text(self) -> str:
+    def lowered(self) -> Any:
         donated = (0,) if self.donates else ()
         jitted = jax.jit(self.function, keep_unused=True, donate_argnums=donated)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Some donated buffers were not usable")
-            return lowering.lowered(jitted.trace(*self.given))[1]
+            return jitted.trace(*self.given).lower(lowering_platforms=("ipu",))
+
+    @cached_property
+    def text(self) -> str:
+        return str(self.lowered.compiler_ir())
 
     def run(self, platform: str, text: str = "") -> list[np.ndarray]:
         """Its results.
@@ -100,6 +106,8 @@ def _differences(spec: Spec, outcome: Outcome) -> Iterator[str]:
     is_exact = has_equal_bits(spec)
     found = differing_bits(ours, theirs) if is_exact else _beyond(program, ours, theirs)
     yield from _named(program, "not as the plain function", found)
+    if spec.seed % WITH_STASH == 0:
+        yield from _stash_differences(Compiled(program.lowered, NUM_IPUS))
     if spec.seed % ON_CPU == 0:
         if "custom_call @ipu_" in program.text:
             outcome.refused["cpu"] = "calls of the host were lowered for the IPU"
@@ -112,6 +120,14 @@ def has_equal_bits(spec: Spec) -> bool:
     """Whether the plain function adds the same numbers in the same order."""
     tied = {stage.ipu for stage in spec.stages if stage.is_tied}
     return TRANSFORMS[spec.transform].in_order and len(tied) < 2
+
+
+def _stash_differences(compiled: Compiled) -> Iterator[str]:
+    """What waits, by depth and bytes; both loops of a second derivative may have some."""
+    ours = sorted((fifo.depth, fifo.num_bytes) for fifo in compiled.fifos)
+    wanted = sorted((fifo.depth, fifo.num_bytes) for own in compiled.expected for fifo in own)
+    if ours != wanted:
+        yield f"other FIFOs than the schedule's: {ours} instead of {wanted}"
 
 
 @contextmanager
