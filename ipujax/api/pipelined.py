@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, islice
 from typing import Any
 
 import jax
@@ -20,6 +20,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
+from ipujax.api.accumulators import divide_by_ipu
 from ipujax.placement import PIPELINE
 
 #: What becomes of a result that each micro-batch gives.
@@ -127,7 +128,20 @@ def _update(output: Output, index: Any, count: int, old: Any, new: Any) -> Any:
 
 
 def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
-    whole, captured = jax_compat.trace_call(lambda *given: run(jaxpr, loop, *given), operands)
+    """The loop as a call, with one accumulator on each IPU that adds to a result."""
+    is_accumulated = [output.kind in ACCUMULATED for output in loop.outputs]
+    divided, counts = divide_by_ipu(jaxpr, [False] * loop.num_carried + is_accumulated)
+    outputs = [
+        output
+        for output, count in zip(loop.outputs, counts[loop.num_carried :], strict=True)
+        for _ in range(count)
+    ]
+
+    def joined(*given: Any) -> list[Any]:
+        results = iter(run(divided, replace(loop, outputs=tuple(outputs)), *given))
+        return [functools.reduce(lax.add, islice(results, count)) for count in counts]
+
+    whole, captured = jax_compat.trace_call(joined, operands)
     call_p = jax_compat.call_primitive("ipu_pipeline_loop")
     return list(call_p.bind(*captured, *operands, jaxpr=whole, label=loop))
 

@@ -19,6 +19,9 @@ from ipujax.placement import DIRECTION, IPU, STAGE, STAGE_NAME
 FORWARD, BACKWARD = "forward", "backward"
 DIRECTIONS = (FORWARD, BACKWARD)
 
+#: The name of the primitive that calls a stage.
+STAGE_CALL = "ipu_stage"
+
 Options = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
@@ -125,7 +128,7 @@ class StagedFunction:
             index, ipu = pipeline.next_stage(ipu, self._place)
         jaxpr, captured = jax_compat.trace_call(flat, leaves)
         label = StageLabel(self.name, ipu, index, self._options)
-        stage_p = jax_compat.call_primitive("ipu_stage")
+        stage_p = jax_compat.call_primitive(STAGE_CALL)
         results = stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label)
         return jax.tree.unflatten(made[-1], results)
 

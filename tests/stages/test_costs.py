@@ -60,3 +60,30 @@ def test_each_ipu_has_its_fullest_tile(costs: dict[str, dict[str, float]]) -> No
         tiles = [cost[f"ipu {i} worst tile bytes"] for i in range(4)]
         assert max(tiles) == pytest.approx(cost["worst tile bytes"])
         assert min(tiles) > 0
+
+
+TIED = """
+import json, jax, jax.numpy as jnp, ipujax as ipu
+
+first = ipu.stage(lambda w, x: jnp.tanh(x @ w), ipu=0)
+last = ipu.stage(lambda w, x: jnp.mean((x @ w.T) ** 2), ipu=1)
+for micro_batches in (6, 12):
+    for weights in [jnp.ones((2, 64, 64)), jnp.ones((1, 64, 64))]:
+        loss = ipu.pipeline(lambda w, x: last(w[-1], first(w[0], x)), micro_batches=micro_batches,
+                            reduction="mean")
+        batch = jnp.ones((micro_batches, 8, 64))
+        compiled = jax.jit(jax.grad(loss)).lower(list(weights), batch).compile()
+        print(json.dumps(compiled.cost_analysis()))
+"""
+
+
+def test_no_gradient_of_a_shared_weight_crosses_ipus_in_the_loop(run_python: RunPython) -> None:
+    """It costs the same link cycles however many micro-batches there are: those after the loop."""
+    env = {"JAX_IPU_IPUS_PER_DEVICE": "2", "JAX_PLATFORMS": "ipu"}
+    done = run_python("-c", TIED, env=env)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    apart, shared, apart_longer, shared_longer = (row["ipu 0 link cycles"] for row in rows)
+    assert shared - apart > 0
+    assert shared_longer - apart_longer == shared - apart
+    assert apart_longer > apart

@@ -1,0 +1,72 @@
+"""Accumulators: one on each IPU that adds to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ipujax as ipu
+from ipujax import jax_compat
+from ipujax.api.accumulators import divide_by_ipu
+
+TABLE = jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)), jnp.float32)
+X = jnp.asarray(np.random.default_rng(1).normal(size=(4, 2, 5)), jnp.float32)
+
+
+def embed(table: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.tanh(x @ table)
+
+
+def head(table: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.mean((x @ table.T) ** 2)
+
+
+def tied(
+    ipus: tuple[int, ...], around: Callable[..., Any] = lambda stage: stage
+) -> Callable[..., Any]:
+    first, second, last = (
+        around(ipu.stage(f, i)) for f, i in zip((embed, embed, head), ipus, strict=True)
+    )
+    return lambda table, x: last(table, first(table, x) + second(table, x))
+
+
+MODELS: dict[str, Callable[..., Any]] = {
+    "plain": tied,
+    "jitted": lambda ipus: jax.jit(jax.jit(tied(ipus))),
+    "jitted stages": lambda ipus: tied(ipus, jax.jit),
+    "checkpoints": lambda ipus: tied(ipus, jax.checkpoint),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("ipus", "count"), [((0, 0, 0), 1), ((0, 1, 0), 2), ((0, 0, 1), 2), ((2, 0, 1), 3)]
+)
+def test_terms_of_each_ipu_are_one_sum(model: str, ipus: tuple[int, ...], count: int) -> None:
+    with jax.default_device(jax.devices("cpu")[0]):
+        table, x = np.asarray(TABLE), np.asarray(X[0])
+        gradient = jax.grad(MODELS[model](ipus))
+        traced, _ = jax_compat.trace_call(lambda t, x: [gradient(t, x), x], [table, x])
+        divided, counts = divide_by_ipu(traced, [True, True])
+        assert counts == [count, 1]
+        *terms, same = jax.jit(jax.extend.core.jaxpr_as_fun(divided))(table, x)
+        np.testing.assert_allclose(sum(terms), gradient(table, x), 1e-5)
+        np.testing.assert_array_equal(same, x)
+
+
+def test_a_sum_on_one_ipu_has_the_bits_of_the_plain_loop() -> None:
+    pipeline = ipu.pipeline(tied((0, 0, 0)), micro_batches=4, reduction="sum")
+
+    def plain(table: jax.Array, batch: jax.Array) -> jax.Array:
+        def add(total: jax.Array, x: jax.Array) -> Any:
+            return total + jax.grad(tied((0, 0, 0)))(table, x), None
+
+        return jax.lax.scan(add, jnp.zeros_like(table), batch)[0]
+
+    got, wanted = jax.jit(jax.grad(pipeline))(TABLE, X), jax.jit(plain)(TABLE, X)
+    np.testing.assert_array_equal(got, wanted)
