@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ipujax.errors import PlacementError
 
 #: JAX's names for the memory of the device itself, the only one that IPUs offer.
@@ -21,11 +23,25 @@ STAGE_NAME = "ipujax.stage_name"
 DIRECTION = "ipujax.direction"
 PIPELINE = "ipujax.pipeline"
 
+#: The attribute with a stage's options for the ops that update its parameters.
+WEIGHT_UPDATE = "ipujax.weight_update"
+
 #: The attribute by which `ipu.block` names what an op belongs to.
 BLOCK = "ipujax.block"
 
 #: Names of layouts that leave the choice to the compiler.
 _CHOSEN = frozenset({"default", "auto"})
+
+
+def options_attribute(options: Iterable[tuple[str, str]]) -> str:
+    """The value of `WEIGHT_UPDATE`: names of options with their values."""
+    return ";".join(f"{name}={value}" for name, value in options)
+
+
+def read_options(attribute: str) -> tuple[tuple[str, str], ...]:
+    """The options, from the value of `WEIGHT_UPDATE`."""
+    parts = (item.partition("=") for item in attribute.split(";"))
+    return tuple((name, value) for name, _, value in parts)
 
 
 def block_attribute(name: str, ipu: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from ipujax import jax_compat
 from ipujax.api.pipeline_arguments import WHERE, Arguments
@@ -43,6 +44,7 @@ def pipeline(
     accumulate_dtype: Any = None,
     device_mapping: Sequence[int] | None = None,
     remat: bool | Callable[..., Any] | None = None,
+    repeat_count: int | None = None,
 ) -> Callable[..., Any]:
     """Runs a function of one micro-batch on many, its stages on several IPUs at a time.
 
@@ -70,6 +72,9 @@ def pipeline(
         device_mapping: the IPU of each stage; by default the stage's own, else its place. A JAX
             device has JAX_IPU_IPUS_PER_DEVICE of them, by default one.
         remat: as in `ipu.stage`, for stages that do not say.
+        repeat_count: how many whole batches one call runs, one after the other: batched arguments
+            have a leading axis of that size before that of micro-batches, and so have all results;
+            carried state goes on from batch to batch. None: one batch, without that axis.
     Returns:
         A function of the arguments that `in_axes` describes.
     Raises:
@@ -87,11 +92,9 @@ def pipeline(
     check_choice(WHERE, "schedule", schedule, SCHEDULES, PipelineError)
     if reduction is not None:
         check_choice(WHERE, "reduction", reduction, ACCUMULATED, PipelineError)
-    if isinstance(micro_batches, bool) or not isinstance(micro_batches, int) or micro_batches < 1:
-        raise PipelineError(
-            f"[{WHERE}] needs micro_batches of at least 1; got {micro_batches!r}. "
-            "Pass the number of micro-batches of one call."
-        )
+    _check_count("micro_batches", micro_batches)
+    if repeat_count is not None:
+        _check_count("repeat_count", repeat_count)
     mapping = None if device_mapping is None else tuple(device_mapping)
     for ipu in mapping or ():
         check_ipu(WHERE, ipu)
@@ -109,7 +112,15 @@ def pipeline(
     kinds = (ALL if reduction is None else reduction) if outputs is None else outputs
 
     request = _Request(fun, micro_batches, in_axes, kinds, schedule, accumulate_dtype, mapping)
-    return functools.wraps(fun)(lambda *args: request(*args))
+    run = request if repeat_count is None else functools.partial(request.repeated, repeat_count)
+    return functools.wraps(fun)(lambda *args: run(*args))
+
+
+def _check_count(name: str, count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise PipelineError(
+            f"[{WHERE}] needs {name} of at least 1; got {count!r}. Pass how many one call runs."
+        )
 
 
 def accumulate(
@@ -247,7 +258,7 @@ class _Request:
         prepare()
         jax_compat.hide_frames(__file__)
         arguments = Arguments(args, self.in_axes)
-        arguments.check(self.micro_batches)
+        arguments.check((self.micro_batches,))
         stages = PipelineTrace(self.device_mapping)
         token = traced_pipeline.set(stages)
         try:
@@ -272,6 +283,23 @@ class _Request:
             traced.result_tree, [next(rest) if kept else None for kept in is_kept]
         )
         return (results, jax.tree.unflatten(traced.state_tree, state)) if num_carried else results
+
+    def repeated(self, count: int, *args: Any) -> Any:
+        """Runs `count` batches, whose state goes from one to the next."""
+        arguments = Arguments(args, self.in_axes)
+        arguments.check((count, self.micro_batches))
+        shared = arguments.operands[: arguments.num_shared]
+        state_trees: list[Any] = []
+
+        def step(carried: Any, batch: Any) -> Any:
+            made = self(*arguments.unflatten([*shared, *carried, *batch]))
+            results, state = made if carried else (made, ())
+            leaves, tree = jax.tree.flatten(state)
+            state_trees.append(tree)
+            return leaves, results
+
+        carried, results = lax.scan(step, arguments.carried, arguments.batched, length=count)
+        return (results, jax.tree.unflatten(state_trees[-1], carried)) if carried else results
 
 
 class _MicroBatch:

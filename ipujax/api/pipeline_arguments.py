@@ -31,14 +31,16 @@ class Arguments:
         self.batched = operands[second:]
         self.operands = [*operands[:first], *self.carried, *self.batched]
 
-    def check(self, micro_batches: int) -> None:
-        """Refuses batched arguments without the leading axis."""
+    def check(self, leading: tuple[int, ...]) -> None:
+        """Refuses batched arguments without the leading axes: micro-batches, or repeats before."""
         for operand in self.batched:
-            if operand.shape[:1] != (micro_batches,):
+            if operand.shape[: len(leading)] != leading:
+                sizes = ", ".join(map(str, leading))
+                axes = "axes of repeats and" if len(leading) > 1 else "axis of"
                 raise PipelineError(
-                    f"[{WHERE}] needs batched arguments with a leading axis of {micro_batches} "
-                    f"micro-batches; got shape {operand.shape}. Reshape the batch to "
-                    f"({micro_batches}, samples of a micro-batch, ...), or pass None in in_axes "
+                    f"[{WHERE}] needs batched arguments with the leading {axes} micro-batches "
+                    f"({sizes}); got shape {operand.shape}. Reshape the batch to "
+                    f"({sizes}, samples of a micro-batch, ...), or pass None in in_axes "
                     "for what all micro-batches share."
                 )
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import jax
 
-from ipujax import jax_compat
+from ipujax import jax_compat, placement
 from ipujax.api.precision import check_scoped
 from ipujax.errors import PlacementError
 from ipujax.placement import DIRECTION, IPU, STAGE, STAGE_NAME
 
 FORWARD, BACKWARD = "forward", "backward"
 DIRECTIONS = (FORWARD, BACKWARD)
+WEIGHT_UPDATE = "weight_update"
 
 #: The name of the primitive that calls a stage.
 STAGE_CALL = "ipu_stage"
@@ -32,7 +33,7 @@ class StageLabel:
     name: str
     ipu: int | None = None
     index: int | None = None  #: its place in a pipeline
-    options: Options = ()  #: for each direction
+    options: Options = ()  #: for each direction, and for the weight update
     transpositions: int = 0
 
     @property
@@ -48,7 +49,10 @@ class StageLabel:
             found[IPU] = str(self.ipu)
         if self.index is not None:
             found[STAGE] = str(self.index)
-        return found | dict(dict(self.options).get(self.direction, ()))
+        options = dict(self.options)
+        if WEIGHT_UPDATE in options:
+            found[placement.WEIGHT_UPDATE] = placement.options_attribute(options[WEIGHT_UPDATE])
+        return found | dict(options.get(self.direction, ()))
 
 
 @dataclass
@@ -158,8 +162,9 @@ def stage(
         name: for reports; by default the function's name.
         remat: True: the backward pass computes the stage's inner values again instead of keeping
             them; or a policy of `jax.checkpoint_policies` that says which are kept.
-        options: options of `ipu.precision` for the stage's operations, and under the keys
-            "forward" and "backward" for one direction.
+        options: options of `ipu.precision` for the stage's operations; under the keys "forward" and
+            "backward" for one direction, and under "weight_update" for the operations outside of
+            all stages that turn the stage's gradients into new parameters.
     Raises:
         PlacementError: `fun` is no function, or `ipu` is no IPU's number.
         ConfigError: an option has an unknown name or a value that is not allowed.
@@ -177,7 +182,7 @@ def stage(
         )
     check_ipu("ipu.stage", ipu)
     label = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
-    return StagedFunction(fun, ipu, label, remat, _by_direction(options or {}))
+    return StagedFunction(fun, ipu, label, remat, _by_group(options or {}))
 
 
 @contextmanager
@@ -229,17 +234,19 @@ def _rematerialised(fun: Callable[..., Any], remat: Any) -> Callable[..., Any]:
     return jax.checkpoint(fun, policy=remat)
 
 
-def _by_direction(options: Mapping[str, Any]) -> Options:
-    both = {name: value for name, value in options.items() if name not in DIRECTIONS}
+def _by_group(options: Mapping[str, Any]) -> Options:
+    groups = (*DIRECTIONS, WEIGHT_UPDATE)
+    both = {name: value for name, value in options.items() if name not in groups}
     found = []
-    for direction in DIRECTIONS:
-        own = options.get(direction, {})
+    for group in groups:
+        own = options.get(group, {})
         if not isinstance(own, Mapping):
             raise PlacementError(
-                f"[ipu.stage] needs options[{direction!r}] to be a dict of options; got {own!r}. "
+                f"[ipu.stage] needs options[{group!r}] to be a dict of options; got {own!r}. "
                 'Pass for example {"partials_type": "half"}.'
             )
-        named = check_scoped("ipu.stage", both | dict(own))
+        shared = both if group in DIRECTIONS else {}
+        named = check_scoped("ipu.stage", shared | dict(own))
         if named:
-            found.append((direction, tuple(sorted(named.items()))))
+            found.append((group, tuple(sorted(named.items()))))
     return tuple(found)

@@ -21,12 +21,14 @@ from ipujax.compiler.passes.share import share
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.passes.small import widen_small
 from ipujax.compiler.passes.unroll import unroll
+from ipujax.compiler.passes.weight_updates import set_update_options
 from ipujax.compiler.passes.x64 import legalise_x64
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
 
 #: In order; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
+    set_update_options,
     split_high_products,
     legalise_x64,
     split_complex,

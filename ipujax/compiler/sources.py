@@ -22,13 +22,14 @@ _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 METADATA = "mhlo.frontend_attributes"
 
 
-_PLACES: tuple[tuple[str, str, Callable[[str], str | int | None]], ...] = (
+_PLACES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (placement.IPU, "stage_ipu", int),
     (placement.BLOCK, "block_ipu", lambda text: placement.read_block(text)[1]),
     (placement.STAGE, "stage", int),
     (placement.STAGE_NAME, "stage_name", str),
     (placement.DIRECTION, "direction", str),
     (placement.PIPELINE, "pipeline", str),
+    (placement.WEIGHT_UPDATE, "weight_update", placement.read_options),
 )
 
 

@@ -147,6 +147,21 @@ def test_state_goes_from_micro_batch_to_micro_batch() -> None:
     check((value, state), (total, mean))
 
 
+@pytest.mark.parametrize("reduction", [None, "sum"])
+def test_repeats_run_whole_batches_and_carry_state(reduction: str | None) -> None:
+    def step(weights: jax.Array, state: Any, x: jax.Array) -> Any:
+        return jnp.sum(layer(weights, x - state["mean"])), {"mean": 0.9 * state["mean"] + x.mean()}
+
+    options: Any = {"in_axes": (None, "carried", 0), "reduction": reduction}
+    batch, start = BATCH.reshape(2, 2, 2, 3), {"mean": jnp.float32(0)}
+    repeated = ipu.pipeline(step, micro_batches=2, repeat_count=2, **options)
+    got = repeated(WEIGHTS[0], start, batch)
+    once = ipu.pipeline(step, micro_batches=2, **options)
+    first, state = once(WEIGHTS[0], start, batch[0])
+    second, state = once(WEIGHTS[0], state, batch[1])
+    check(got, (jnp.stack([first, second]), state))
+
+
 def test_gradients_accumulate_in_the_dtype_that_is_asked_for() -> None:
     half = [w.astype(jnp.float16) for w in WEIGHTS]
     gradient = jax.grad(lambda w, x: head(w[2], layer(w[1], layer(w[0], x))))
@@ -220,6 +235,8 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: ipu.stage(layer, options={"colour": 1}), ipu.ConfigError, "colour"),
     (lambda: pipelined(schedule="fast"), ipu.PipelineError, "interleaved"),
     (lambda: pipelined(micro_batches=0), ipu.PipelineError, "at least 1"),
+    (lambda: pipelined(repeat_count=0), ipu.PipelineError, "repeat_count of at least 1"),
+    (lambda: pipelined(repeat_count=2)(WEIGHTS, BATCH), ipu.PipelineError, r"Reshape .* \(2, 4,"),
     (lambda: pipelined(device_mapping=[0]), ipu.PipelineError, "3 stages"),
     (lambda: ipu.pipeline(layer, micro_batches=1, remat=True), ipu.PipelineError, "list of stages"),
     (lambda: ipu.pipeline([], micro_batches=1), ipu.PipelineError, "at least one stage"),

@@ -31,6 +31,7 @@ class Placed:
     stage_name: str = ""
     direction: str = ""  #: "forward" or "backward"
     pipeline: str = ""  #: the schedule of the loop over micro-batches
+    weight_update: tuple[tuple[str, str], ...] = ()  #: the stage's options for updates
 
     @property
     def ipu(self) -> int | None:
