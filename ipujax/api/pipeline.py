@@ -25,7 +25,7 @@ from ipujax.api.pipelined import (
     prepare,
 )
 from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
-from ipujax.errors import PipelineError, check_choice
+from ipujax.errors import IpuError, PipelineError, check_choice
 
 GROUPED, INTERLEAVED, SEQUENTIAL = "grouped", "interleaved", "sequential"
 SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
@@ -66,7 +66,8 @@ def pipeline(
             "running_mean": results are reduced over the micro-batches.
         outputs: what becomes of single results instead: a pytree prefix of the results with
             "all" (stacked), "last", "sum", "mean", "running_mean", "none" (not returned: None), or
-            a pair of one of these and the accumulator's dtype.
+            a pair of one of these and the accumulator's dtype, or a function of the result's
+            `jax.ShapeDtypeStruct` that returns it.
         accumulate_dtype: of the accumulated gradients: None (that of the parameter), a dtype, or a
             function of a parameter's `jax.ShapeDtypeStruct`.
         device_mapping: the IPU of each stage; by default the stage's own, else its place. A JAX
@@ -202,11 +203,29 @@ def _composed(stages: Sequence[Any], remat: Any) -> Callable[..., Any]:
             )
         own = parameters.values() if isinstance(parameters, dict) else parameters
         values = micro_batch
-        for step, given in zip(made, own, strict=True):
-            values = (_called(step, given, values),)
+        for index, (step, given) in enumerate(zip(made, own, strict=True)):
+            try:
+                values = (_called(step, given, values),)
+            except (TypeError, ValueError) as error:
+                raise _refused(index, values, error) from error
         return values[0]
 
     return composed
+
+
+def _refused(index: int, values: tuple[Any, ...], error: Exception) -> Exception:
+    """The error of a stage that does not take what the one before returned."""
+    if isinstance(error, IpuError):
+        return error
+    given = jax.tree.map(lambda x: jax.typeof(x).str_short(), values)
+    before = f"stage {index - 1} returns" if index else "a micro-batch holds"
+    line = jax_compat.line_of_error(error)
+    reason = str(error).partition("\n")[0].rstrip(".")
+    return PipelineError(
+        f"[{WHERE}] needs stage {index} to take its parameters and what {before}: "
+        f"{', '.join(map(str, given))}; got {type(error).__name__}: {reason} "
+        f"(at {line}). Make the shapes, dtypes and pytrees of the stages agree."
+    )
 
 
 def _as_stages(given: Any, remat: Any) -> StagedFunction | list[StagedFunction]:
@@ -377,4 +396,5 @@ def _output_of(given: Any, aval: Any) -> Output | None:
             f"[{WHERE}] needs floating-point results to reduce by {kind!r}; got "
             f"{aval.str_short()}. Convert it, or set outputs to 'all', 'last' or 'none' for it."
         )
-    return Output(kind, None if dtype is None else jnp.dtype(dtype))
+    chosen = accumulator_dtype(dtype, aval)
+    return Output(kind, None if chosen is None else jnp.dtype(chosen))

@@ -29,6 +29,7 @@ from ipujax.jax_compat.equations import inlined as inlined
 from ipujax.jax_compat.equations import inner_jaxprs as inner_jaxprs
 from ipujax.jax_compat.equations import is_literal as is_literal
 from ipujax.jax_compat.equations import line_of as line_of
+from ipujax.jax_compat.equations import line_of_error as line_of_error
 from ipujax.jax_compat.equations import metadata_of as metadata_of
 from ipujax.jax_compat.equations import value_of as value_of
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast

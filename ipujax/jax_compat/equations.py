@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
@@ -26,6 +27,18 @@ def line_of(eqn: Any) -> str:
 
     frame = source_info_util.user_frame(eqn.source_info.traceback)
     return f"{frame.file_name.rpartition('/')[2]}:{frame.start_line}" if frame else ""
+
+
+def line_of_error(error: BaseException) -> str:
+    """The user's innermost line in an error's traceback; empty where there is none."""
+    from jax._src import source_info_util
+
+    lines = [
+        f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if source_info_util.is_user_filename(frame.f_code.co_filename)
+    ]
+    return lines[-1] if lines else ""
 
 
 def inner_jaxprs(eqn: Any) -> Iterator[Any]:

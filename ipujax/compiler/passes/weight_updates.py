@@ -51,8 +51,8 @@ class _Updates:
             placed = op.source.placed
             if placed.stage_name:
                 if placed.direction == "backward":
-                    owner = (placed.stage_name, placed.stage, placed.weight_update)
-                    self.origins.update(dict.fromkeys(op.results, owner))
+                    stage = (placed.stage_name, placed.stage, placed.weight_update)
+                    self.origins.update(dict.fromkeys(op.results, stage))
             elif op.regions:
                 self._enter(op)
             else:
