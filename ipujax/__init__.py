@@ -12,6 +12,8 @@ from ipujax.api.phases import Phase as Phase
 from ipujax.api.phases import SerialPhasedExecution as SerialPhasedExecution
 from ipujax.api.pipeline import accumulate as accumulate
 from ipujax.api.pipeline import pipeline as pipeline
+from ipujax.api.plan import Plan as Plan
+from ipujax.api.plan_stages import plan_stages as plan_stages
 from ipujax.api.pmap import pmap as pmap
 from ipujax.api.precision import precision as precision
 from ipujax.api.reduce_scatter import reduce_scatter as reduce_scatter

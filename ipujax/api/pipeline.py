@@ -36,9 +36,9 @@ KINDS = (ALL, LAST, *ACCUMULATED, NONE)
 def pipeline(
     stages: Callable[..., Any] | Sequence[Any],
     *,
-    micro_batches: int,
+    micro_batches: int | None = None,
     in_axes: Any = None,
-    schedule: str = GROUPED,
+    schedule: str | None = None,
     reduction: str | None = None,
     outputs: Any = None,
     accumulate_dtype: Any = None,
@@ -56,14 +56,15 @@ def pipeline(
             pipeline is then called as `(parameters of all stages in a sequence, *batch)`, and the
             first stage as `(its parameters, *micro_batch)`. A list among them holds stages that run
             at once on the same value and return a tuple. Those that are no `ipu.stage` become one.
-            Or one function with calls of `ipu.stage` inside.
-        micro_batches: how many; at least 1.
+            Or one function with calls of `ipu.stage` inside. Or a plan of `ipu.plan_stages`.
+        micro_batches: how many; at least 1. A plan has a number of its own.
         in_axes: for each argument 0: it has a leading axis of micro-batches; None: all share it;
             "carried": state that the function returns anew, as `(result, state)`. By default the
             first argument is shared and the others are batched.
-        schedule: "grouped", "interleaved" or "sequential": which stages run at the same time.
+        schedule: "grouped", "interleaved" or "sequential": which stages run at the same time; by
+            default the plan's, else "grouped".
         reduction: None: results are stacked along a new leading axis; "sum", "mean" or
-            "running_mean": results are reduced over the micro-batches.
+            "running_mean": results are reduced over the micro-batches. By default the plan's.
         outputs: what becomes of single results instead: a pytree prefix of the results with
             "all" (stacked), "last", "sum", "mean", "running_mean", "none" (not returned: None), or
             a pair of one of these and the accumulator's dtype, or a function of the result's
@@ -90,6 +91,10 @@ def pipeline(
         >>> print(value, [g.shape for g in gradients])
         0.0 [(3, 3), (3, 1)]
     """
+    planned = getattr(stages, "planned", {})  # only `ipu.Plan` has it
+    micro_batches = planned.get("micro_batches") if micro_batches is None else micro_batches
+    schedule = schedule or planned.get("schedule", GROUPED)
+    reduction = reduction or planned.get("reduction")
     check_choice(WHERE, "schedule", schedule, SCHEDULES, PipelineError)
     if reduction is not None:
         check_choice(WHERE, "reduction", reduction, ACCUMULATED, PipelineError)

@@ -23,6 +23,7 @@ class Arguments:
         leaves, self._tree = jax.tree.flatten(args)
         axes = _axes_of(args, in_axes)
         self._order = [i for kind in (SHARED, CARRIED, BATCHED) for i in _indices(axes, kind)]
+        self.is_shared = [axis == SHARED for axis in axes]
         self.num_shared = len(_indices(axes, SHARED))
         self.num_carried = len(_indices(axes, CARRIED))
         operands = _varying_alike([jnp.asarray(leaves[i]) for i in self._order])

@@ -37,6 +37,7 @@ PYTHON_ROOMS = (
     "optim",
     "ops",
     "api",
+    "planner",
     "verification",
     "compile_progress",
     "compiler",

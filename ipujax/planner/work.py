@@ -1,0 +1,39 @@
+"""How much arithmetic an equation asks for: an estimate that only decides where parts begin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jax.extend.core import JaxprEqn, jaxprs_in_params
+
+#: What makes an equation a layer rather than glue between layers.
+LAYERS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated", "gather"})
+
+
+def is_layer(eqn: JaxprEqn) -> bool:
+    """Whether it is, or holds, a contraction or a look-up."""
+    if eqn.primitive.name in LAYERS:
+        return True
+    return any(is_layer(inner) for body in jaxprs_in_params(eqn.params) for inner in body.eqns)
+
+
+def work_of(eqn: JaxprEqn) -> float:
+    """In operations on elements; of a loop without a known number of iterations: of one."""
+    bodies = [sum(map(work_of, body.eqns)) for body in jaxprs_in_params(eqn.params)]
+    if bodies:
+        return max(bodies) * int(eqn.params.get("length", 1))
+    elements = float(sum(_size(variable.aval) for variable in eqn.outvars))
+    if eqn.primitive.name == "dot_general":
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        shape = eqn.invars[0].aval.shape
+        return 2 * elements * math.prod(shape[axis] for axis in contracted)
+    if eqn.primitive.name == "conv_general_dilated":
+        kernel = eqn.invars[1].aval
+        channels = kernel.shape[eqn.params["dimension_numbers"].rhs_spec[0]]
+        return 2 * elements * _size(kernel) / max(1, channels)
+    return elements
+
+
+def _size(aval: Any) -> int:
+    return math.prod(getattr(aval, "shape", ()))
