@@ -37,8 +37,8 @@ class Plan:
         >>> plan = ipu.plan_stages(model, (weights, batch), ipus=(2, 2), micro_batches=2)
         >>> print(plan.parts)
         {'dot_general 0': 0, 'dot_general 1': 1}
-        >>> print(plan(weights, batch[0]))
-        3.0463767
+        >>> print(plan.device_mapping)
+        [0, 1]
     """
 
     def __init__(self, fun: Callable[..., Any], data: PlanData):

@@ -75,7 +75,7 @@ def plan_stages(
         >>> args = [jnp.eye(16)] * 4, jnp.ones((8, 4, 16))
         >>> plan = ipu.plan_stages(loss, args, ipus=(2, 2), micro_batches=8, reduction="mean")
         >>> print(list(plan.parts.values()))
-        [0, 0, 1, 1]
+        [0, 1, 1, 1]
     """
     check_choice(WHERE, "priority", priority, PRIORITIES, PipelineError)
     check_choice(WHERE, "schedule", schedule, SCHEDULES, PipelineError)
@@ -112,7 +112,7 @@ def plan_stages(
 
 
 class _Search:
-    """Chooses a cut; if its pipeline can be compiled, corrects the costs by it and chooses again."""
+    """Chooses a cut; compiles its pipeline, corrects the costs by it, and chooses again."""
 
     def __init__(self, intervals: Intervals, counts: Sequence[int], limit: float, blank: Plan):
         self.intervals = intervals

