@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import Literal
 
-from ipujax.placement import IPU
 from ipujax.planner.fingerprint import fingerprint
 from ipujax.planner.operations import Value
 from ipujax.planner.parts import Divided
@@ -87,24 +84,12 @@ class Pricing:
 
     def _measure(self, program: Any, arguments: Sequence[Any]) -> tuple[float, float, float]:
         """Cycles, bytes of the fullest tile, and temporary bytes, on one IPU."""
-        last = self.device.num_ipus - 1
-
-        def placed(*given: Any) -> Any:
-            where: AbstractContextManager[Any] = nullcontext()
-            if last:
-                where = set_xla_metadata(**{IPU: str(last)})
-            with where:
-                return program(*given)
-
         with jax.default_device(self.device):
             changed = [i for i in (ACCUMULATORS, FIFOS) if i < len(arguments)]
-            compiled = jax.jit(placed, donate_argnums=changed).lower(*arguments).compile()
+            compiled = jax.jit(program, donate_argnums=changed).lower(*arguments).compile()
         cost: Mapping[str, float] = compiled.cost_analysis()
         temporary = float(compiled.memory_analysis().temp_size_in_bytes)
-        if not last:
-            return cost["cycles"], cost["worst tile bytes"], temporary
-        busy = cost[f"ipu {last} compute cycles"] + cost[f"ipu {last} exchange cycles"]
-        return busy, cost[f"ipu {last} worst tile bytes"], temporary
+        return cost["cycles"], cost["worst tile bytes"], temporary
 
 
 class _Program:

@@ -13,8 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
+from ipujax import jax_compat
 from ipujax.planner.work import is_layer, work_of
 
 #: Calls that may be opened: their meaning is that of their body.
@@ -187,11 +188,6 @@ class _Reader:
 
 def _evaluate(eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """What the equation makes of these, in the context in which it was traced."""
-    given = {
-        variable: operand
-        for variable, operand in zip(eqn.invars, operands, strict=True)
-        if not isinstance(variable, Literal)
-    }
-    info = DebugInfo("plan", eqn.primitive.name, ("",) * len(given), ("",) * len(eqn.outvars))
-    jaxpr = Jaxpr((), list(given), eqn.outvars, [eqn], eqn.effects, debug_info=info)
-    return list(jaxpr_as_fun(ClosedJaxpr(jaxpr, ()))(*given.values()))
+    values = {v: x for v, x in zip(eqn.invars, operands, strict=True) if not isinstance(v, Literal)}
+    jax_compat.evaluate([eqn], values)
+    return [values[variable] for variable in eqn.outvars]
