@@ -170,6 +170,12 @@ class MachineConfig:
         "JAX_IPU_MODEL_NUM_TILES",
         bounds=(0, 2**16),
     )
+    streaming_gigabytes: int = option(
+        0,
+        "Streaming memory (DRAM) of each machine of IPUs, in GB; 0: as the modelled machine has.",
+        "IPUJAX_STREAMING_GIGABYTES",
+        bounds=(0, 2**20),
+    )
 
     @property
     def num_devices(self) -> int:

@@ -1,4 +1,4 @@
-"""The one memory and layout that arrays have on an IPU; errors for all others."""
+"""The memories and the layout that arrays have on an IPU; errors for all others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 from ipujax.errors import PlacementError
 
-#: JAX's names for the memory of the device itself, the only one that IPUs offer.
-DEVICE_KINDS = frozenset({"", "device", "tile"})
+#: JAX's names for the memories of a device: that of the tiles, and streaming memory.
+DEVICE = "device"
+HOST = "pinned_host"
+#: Names that mean the default.
+_DEFAULT_KINDS = frozenset({"", "tile"})
 
 #: Custom calls that request a memory or a layout for a value.
 MEMORY_CALL = "annotate_device_placement"
@@ -55,19 +58,23 @@ def read_block(attribute: str) -> tuple[str, int | None]:
     return name, int(number) if number else None
 
 
-def check_memory(where: str, kind: str | None) -> None:
-    """Refuses any memory but the device's.
+def memory_of(where: str, kind: str | None) -> str:
+    """DEVICE or HOST, whichever `kind` names.
 
     Args:
         where: the caller, such as "device_put", for the message.
         kind: JAX's name for it; None where nothing was requested.
+    Raises:
+        PlacementError: IPUs have no such memory.
     """
-    if kind is not None and kind not in DEVICE_KINDS:
+    if kind is None or kind in _DEFAULT_KINDS:
+        return DEVICE
+    if kind not in (DEVICE, HOST):
         raise PlacementError(
-            f"[{where}] needs the memory kind 'device', the only one of IPUs; got {kind!r}. "
-            "Keep the array there, or move it to the host between programs with "
-            "jax.device_put(x, jax.devices('cpu')[0])."
+            f"[{where}] needs one of the memory kinds of IPUs, {DEVICE!r} and {HOST!r}; "
+            f"got {kind!r}. Use {HOST!r} for streaming memory."
         )
+    return kind
 
 
 def check_layout(where: str, minor_to_major: str, rank: int) -> None:

@@ -7,9 +7,9 @@
 
 namespace ipujax::plugin {
 
-Buffer::Buffer(Device& device, std::shared_ptr<const Shape> shape, Ref<Storage> storage,
+Buffer::Buffer(Memory& memory, std::shared_ptr<const Shape> shape, Ref<Storage> storage,
                Ref<Event> ready)
-    : device_(device),
+    : memory_(memory),
       shape_(std::move(shape)),
       ready_(std::move(ready)),
       storage_(std::move(storage)) {}
@@ -117,7 +117,7 @@ void deviceOf(PJRT_Buffer_Device_Args& args) {
 }
 
 void memoryOf(PJRT_Buffer_Memory_Args& args) {
-  args.memory = &object<Buffer>(args.buffer).device().memory();
+  args.memory = &object<Buffer>(args.buffer).memory();
 }
 
 void deleteEntry(PJRT_Buffer_Delete_Args& args) { object<Buffer>(args.buffer).markDeleted(); }

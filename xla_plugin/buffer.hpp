@@ -11,14 +11,15 @@
 
 namespace ipujax::plugin {
 
-/// An array on a device. Owned by jaxlib; its memory is shared with what is in flight. A buffer
+/// An array in a memory of a device. Owned by jaxlib; its memory is shared with what is in flight. A buffer
 /// whose ready event failed is poisoned: the failure flows to whatever uses it.
 class Buffer final : public PJRT_Buffer {
  public:
-  Buffer(Device& device, std::shared_ptr<const Shape> shape, Ref<Storage> storage,
+  Buffer(Memory& memory, std::shared_ptr<const Shape> shape, Ref<Storage> storage,
          Ref<Event> ready);
 
-  Device& device() const { return device_; }
+  Memory& memory() const { return memory_; }
+  Device& device() const { return memory_.device(); }
   const Shape& shape() const { return *shape_; }
   const std::shared_ptr<const Shape>& sharedShape() const { return shape_; }
   const Ref<Event>& ready() const { return ready_; }
@@ -42,7 +43,7 @@ class Buffer final : public PJRT_Buffer {
  private:
   [[noreturn]] static void failDeleted();
 
-  Device& device_;
+  Memory& memory_;
   const std::shared_ptr<const Shape> shape_;
   const Ref<Event> ready_;
   mutable std::mutex mutex_;  // guards what follows

@@ -48,7 +48,7 @@ Client::Client(PlatformConfig config)
       if (!local) continue;
       devices_->local.push_back(&device);
       addressable_.push_back(&device);
-      memories_.push_back(&device.memory());
+      memories_.insert(memories_.end(), device.memories().begin(), device.memories().end());
     }
   }
   const std::lock_guard lock(registry().mutex);

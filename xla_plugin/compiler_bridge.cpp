@@ -31,6 +31,7 @@ using Platform = py::typing::Dict<py::str, PlatformOption>;
 using CompileFunction = py::typing::Callable<py::bytes(py::bytes, py::bytes, Platform)>;
 using HostFunction = py::typing::Callable<py::typing::List<py::bytes>(py::ellipsis)>;
 using Stats = py::typing::Dict<py::str, py::int_>;
+using MemoryStats = py::typing::Dict<py::str, Stats>;
 
 /// Python objects that live as long as the process: they are never released, because jaxlib may
 /// call in after the interpreter is gone. The functions are guarded by the GIL.
@@ -206,7 +207,7 @@ void shutDown() {
   for (const auto& devices : Client::deviceSets()) devices->close();
 }
 
-Stats statsOf(const Device& device) {
+Stats statsOf(Device& device) {
   const auto& counters = device.runtime()->counters;
   Stats stats;
   stats["id"] = device.id();
@@ -217,16 +218,33 @@ Stats statsOf(const Device& device) {
   stats["inputs_copied"] = counters.inputs_copied.load();
   stats["donated_in_place"] = counters.donated_in_place.load();
   stats["donated_copied"] = counters.donated_copied.load();
-  stats["bytes_in_use"] = device.runtime()->use->bytes.load();
+  stats["bytes_in_use"] = device.defaultMemory().use()->bytes.load();
   return stats;
 }
 
-/// Of the addressable devices of the newest client.
-py::typing::List<Stats> deviceStats() {
-  py::typing::List<Stats> all;
+/// By memory kind, under the names of JAX's Device.memory_stats().
+MemoryStats memoryStatsOf(Device& device) {
+  MemoryStats kinds;
+  for (auto* handle : device.memories()) {
+    const auto& memory = *static_cast<Memory*>(handle);
+    Stats stats;
+    stats["bytes_in_use"] = memory.use()->bytes.load();
+    stats["peak_bytes_in_use"] = memory.use()->peak_bytes.load();
+    stats["num_allocs"] = memory.use()->allocations.load();
+    stats["largest_alloc_size"] = memory.use()->largest_bytes.load();
+    stats["bytes_limit"] = memory.bytesLimit();
+    kinds[py::str(memory.kindName())] = stats;
+  }
+  return kinds;
+}
+
+/// Of each addressable device of the newest client.
+template <typename Item>
+py::typing::List<Item> ofEachDevice(Item (*describe)(Device&)) {
+  py::typing::List<Item> all;
   const auto sets = Client::deviceSets();
   if (sets.empty()) return all;
-  for (const auto* device : sets.back()->local) all.append(statsOf(*device));
+  for (auto* device : sets.back()->local) all.append(describe(*device));
   return all;
 }
 
@@ -300,7 +318,8 @@ void bindPlugin(py::module_& module) {
         transfer_guard::setForProcess(process);
       },
       "thread"_a, "process"_a);
-  module.def("device_stats", deviceStats);
+  module.def("device_stats", [] { return ofEachDevice(statsOf); });
+  module.def("memory_stats", [] { return ofEachDevice(memoryStatsOf); });
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }
 

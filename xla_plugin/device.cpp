@@ -7,9 +7,9 @@ namespace ipujax::plugin {
 Device::Device(int id, int process_index, int local_id, const PlatformConfig& config)
     : description_(id, process_index, config),
       local_id_(local_id),
-      bytes_limit_(config.deviceBytes()),
-      memory_(id, *this, memory::kDeviceKind),
-      memory_handle_(&memory_),
+      memories_{Memory(*this, engine::MemoryKind::kDevice, config.deviceBytes()),
+                Memory(*this, engine::MemoryKind::kPinnedHost, config.streamingBytes())},
+      memory_handles_{&memories_[0], &memories_[1]},
       runtime_(std::make_shared<DeviceRuntime>()) {}
 
 Device::~Device() { close(); }
@@ -38,19 +38,20 @@ void localHardwareId(PJRT_Device_LocalHardwareId_Args& args) {
 }
 
 void addressableMemories(PJRT_Device_AddressableMemories_Args& args) {
-  const auto& device = object<Device>(args.device);
-  args.memories = device.memories();
-  args.num_memories = 1;
+  const auto& memories = object<Device>(args.device).memories();
+  args.memories = memories.data();
+  args.num_memories = memories.size();
 }
 
 void defaultMemory(PJRT_Device_DefaultMemory_Args& args) {
-  args.memory = &object<Device>(args.device).memory();
+  args.memory = &object<Device>(args.device).defaultMemory();
 }
 
-/// Tile memory as the model sees it: arrays count with their bytes, the limit is all tiles'.
+/// Tile memory as the model sees it: arrays count with their bytes, the limit is all tiles'. JAX has
+/// no such question for other memories; `bridge` gives theirs.
 void memoryStats(PJRT_Device_MemoryStats_Args& args) {
-  const auto& device = object<Device>(args.device);
-  const auto& use = *device.runtime()->use;
+  const auto& memory = object<Device>(args.device).defaultMemory();
+  const auto& use = *memory.use();
   args.bytes_in_use = use.bytes.load(std::memory_order_relaxed);
   args.peak_bytes_in_use = use.peak_bytes.load(std::memory_order_relaxed);
   args.peak_bytes_in_use_is_set = true;
@@ -58,7 +59,7 @@ void memoryStats(PJRT_Device_MemoryStats_Args& args) {
   args.num_allocs_is_set = true;
   args.largest_alloc_size = use.largest_bytes.load(std::memory_order_relaxed);
   args.largest_alloc_size_is_set = true;
-  args.bytes_limit = device.bytesLimit();
+  args.bytes_limit = memory.bytesLimit();
   args.bytes_limit_is_set = true;
   args.bytes_reserved_is_set = false;
   args.peak_bytes_reserved_is_set = false;
@@ -69,10 +70,7 @@ void memoryStats(PJRT_Device_MemoryStats_Args& args) {
 }
 
 void clearMemoryStats(PJRT_Device_ClearMemoryStats_Args& args) {
-  auto& use = *object<Device>(args.device).runtime()->use;
-  use.peak_bytes.store(use.bytes.load());
-  use.allocations.store(0);
-  use.largest_bytes.store(0);
+  for (auto* memory : object<Device>(args.device).memories()) object<Memory>(memory).use()->clear();
 }
 
 void deleteNothing(PJRT_Device_Attributes*) {}  // the device owns them; null is not allowed

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -6,7 +7,6 @@
 #include "device_description.hpp"
 #include "engine/Session.hpp"
 #include "memory.hpp"
-#include "storage.hpp"
 #include "work_queue.hpp"
 
 namespace ipujax::plugin {
@@ -26,7 +26,6 @@ struct DeviceCounters {
 /// its client goes away ends well.
 struct DeviceRuntime {
   std::shared_ptr<engine::DeviceMemory> scratch = std::make_shared<engine::DeviceMemory>();
-  std::shared_ptr<MemoryUse> use = std::make_shared<MemoryUse>();
   DeviceCounters counters;
   std::atomic<int> queued_with_callbacks{0};  ///< programs that wait or run
   std::mutex run_mutex;      ///< held while a program runs here: programs share the scratch
@@ -44,9 +43,9 @@ class Device final : public PJRT_Device {
   int id() const { return description_.id(); }
   bool isAddressable() const { return local_id_ >= 0; }
   int localId() const { return local_id_; }
-  Memory& memory() { return memory_; }
-  PJRT_Memory* const* memories() const { return &memory_handle_; }
-  std::int64_t bytesLimit() const { return bytes_limit_; }
+  Memory& memory(engine::MemoryKind kind) { return memories_[static_cast<std::size_t>(kind)]; }
+  Memory& defaultMemory() { return memory(engine::MemoryKind::kDevice); }
+  const std::array<PJRT_Memory*, kNumMemories>& memories() const { return memory_handles_; }
   const std::shared_ptr<DeviceRuntime>& runtime() const { return runtime_; }
   WorkQueue& queue() { return queue_; }          ///< programs
   WorkQueue& transfers() { return transfers_; }  ///< large copies to the host
@@ -56,9 +55,8 @@ class Device final : public PJRT_Device {
  private:
   DeviceDescription description_;
   const int local_id_;  // -1: a device of another process
-  const std::int64_t bytes_limit_;
-  Memory memory_;
-  PJRT_Memory* memory_handle_;
+  std::array<Memory, kNumMemories> memories_;
+  const std::array<PJRT_Memory*, kNumMemories> memory_handles_;
   std::shared_ptr<DeviceRuntime> runtime_;
   WorkQueue transfers_;
   WorkQueue queue_;

@@ -9,7 +9,6 @@
 
 #include "compiler_bridge.hpp"
 #include "handle.hpp"
-#include "memory.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -21,6 +20,14 @@ constexpr std::uint64_t kShortBytes = std::uint64_t{1} << 18;
 std::uint64_t totalBytes(const std::vector<engine::TensorSpec>& tensors) {
   return std::accumulate(tensors.begin(), tensors.end(), std::uint64_t{0},
                          [](auto sum, const auto& tensor) { return sum + tensor.bytes; });
+}
+
+/// Of those in one memory.
+std::int64_t bytesIn(engine::MemoryKind memory, const std::vector<engine::TensorSpec>& tensors) {
+  std::int64_t bytes = 0;
+  for (const auto& tensor : tensors)
+    if (tensor.memory == memory) bytes += static_cast<std::int64_t>(tensor.bytes);
+  return bytes;
 }
 
 bool looksShort(const engine::Image& image) {
@@ -81,9 +88,10 @@ Program::Program(std::shared_ptr<const engine::Image> image)
                           std::to_string(output.bytes) + ".");
     }
   }
-  donated_.resize(signature.inputs.size());
-  for (const auto input : signature.output_alias) {
-    if (input >= 0) donated_.at(static_cast<std::size_t>(input)) = true;
+  for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
+    const auto& output = signature.outputs[i];
+    if (signature.output_alias.at(i) < 0)
+      new_bytes_.at(static_cast<std::size_t>(output.memory)) += output.bytes;
   }
 }
 
@@ -100,16 +108,21 @@ ShardingTexts::ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool 
   }
 }
 
+MemoryKindNames::MemoryKindNames(const std::vector<engine::TensorSpec>& specs) {
+  for (const auto& spec : specs) {
+    names.push_back(engine::nameOf(spec.memory));
+    sizes.push_back(std::strlen(names.back()));
+  }
+}
+
 Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment)
     : program_(std::move(program)),
       assignment_(std::move(assignment)),
       costs_(costsOf(*program_->image())),
       parameter_shardings_(program_->signature().inputs, program_->signature().num_replicas > 1),
-      output_shardings_(program_->signature().outputs, program_->signature().num_replicas > 1) {
-  const auto& signature = program_->signature();
-  const auto count = std::max(signature.inputs.size(), signature.outputs.size());
-  memory_kinds.assign(count, memory::kDeviceKind);
-  memory_kind_sizes.assign(count, std::strlen(memory::kDeviceKind));
+      output_shardings_(program_->signature().outputs, program_->signature().num_replicas > 1),
+      parameter_memories_(program_->signature().inputs),
+      output_memories_(program_->signature().outputs) {
   for (const auto& shape : program_->outputs()) {
     output_types.push_back(shape->type);
     output_ranks.push_back(shape->dims.size());
@@ -152,26 +165,28 @@ void getCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
   args.properties = costs.data();
 }
 
-/// Device figures are of tile memory, host figures are what the model takes on this machine.
+/// Device figures are of tile memory. Host figures are of arrays in streaming memory; temporaries
+/// are what the model takes on this machine.
 void getCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
   const auto& image = object<Executable>(args.executable).image();
   const auto& signature = image.signature;
   const auto& account = image.memory;
-  std::uint64_t alias_bytes = 0;
+  std::vector<engine::TensorSpec> taken_over;
   for (std::size_t i = 0; i < signature.output_alias.size(); ++i) {
-    if (signature.output_alias[i] >= 0) alias_bytes += signature.outputs[i].bytes;
+    if (signature.output_alias[i] >= 0) taken_over.push_back(signature.outputs[i]);
   }
   const auto bytes = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+  using enum engine::MemoryKind;
   args.generated_code_size_in_bytes = bytes(account.code_bytes);
-  args.argument_size_in_bytes = bytes(totalBytes(signature.inputs));
-  args.output_size_in_bytes = bytes(totalBytes(signature.outputs));
-  args.alias_size_in_bytes = bytes(alias_bytes);
+  args.argument_size_in_bytes = bytesIn(kDevice, signature.inputs);
+  args.output_size_in_bytes = bytesIn(kDevice, signature.outputs);
+  args.alias_size_in_bytes = bytesIn(kDevice, taken_over);
   args.temp_size_in_bytes =
       bytes(account.peak_live_bytes - std::min(account.peak_live_bytes, account.always_live_bytes));
   args.host_generated_code_size_in_bytes = 0;
-  args.host_argument_size_in_bytes = 0;
-  args.host_output_size_in_bytes = 0;
-  args.host_alias_size_in_bytes = 0;
+  args.host_argument_size_in_bytes = bytesIn(kPinnedHost, signature.inputs);
+  args.host_output_size_in_bytes = bytesIn(kPinnedHost, signature.outputs);
+  args.host_alias_size_in_bytes = bytesIn(kPinnedHost, taken_over);
   args.host_temp_size_in_bytes = bytes(image.arena_bytes);
   args.peak_memory_in_bytes = bytes(account.peak_live_bytes);
   args.total_size_in_bytes = bytes(account.peak_live_bytes);
@@ -194,17 +209,17 @@ void outputDimensions(PJRT_Executable_OutputDimensions_Args& args) {
 }
 
 void outputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args& args) {
-  const auto& executable = object<Executable>(args.executable);
-  args.num_outputs = executable.program().outputs().size();
-  args.memory_kinds = executable.memory_kinds.data();
-  args.memory_kind_sizes = executable.memory_kind_sizes.data();
+  const auto& memories = object<Executable>(args.executable).outputMemories();
+  args.num_outputs = memories.names.size();
+  args.memory_kinds = memories.names.data();
+  args.memory_kind_sizes = memories.sizes.data();
 }
 
 void parameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
-  const auto& executable = object<Executable>(args.executable);
-  args.num_parameters = executable.program().signature().inputs.size();
-  args.memory_kinds = executable.memory_kinds.data();
-  args.memory_kind_sizes = executable.memory_kind_sizes.data();
+  const auto& memories = object<Executable>(args.executable).parameterMemories();
+  args.num_parameters = memories.names.size();
+  args.memory_kinds = memories.names.data();
+  args.memory_kind_sizes = memories.sizes.data();
 }
 
 /// Called twice: for the size, then with room for the code.

@@ -1,10 +1,12 @@
 #pragma once
+#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "compile_options.hpp"
 #include "engine/Image.hpp"
+#include "memory.hpp"
 #include "named_values.hpp"
 #include "shape.hpp"
 
@@ -20,15 +22,15 @@ class Program {
   const std::shared_ptr<const engine::Image>& image() const { return image_; }
   const engine::Signature& signature() const { return image_->signature; }
   const std::vector<std::shared_ptr<const Shape>>& outputs() const { return outputs_; }
-  /// For each input: may an output take over its memory?
-  const std::vector<bool>& donated() const { return donated_; }
+  /// What results that take over no argument add to each memory, by kind.
+  const std::array<std::size_t, kNumMemories>& newBytes() const { return new_bytes_; }
   /// Small enough to run in the caller before it was ever timed.
   bool looksShort() const { return looks_short_; }
 
  private:
   std::shared_ptr<const engine::Image> image_;
   std::vector<std::shared_ptr<const Shape>> outputs_;
-  std::vector<bool> donated_;
+  std::array<std::size_t, kNumMemories> new_bytes_{};
   bool looks_short_;
 };
 
@@ -37,6 +39,13 @@ class Program {
 struct ShardingTexts {
   ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool known);
   std::vector<const char*> texts;  ///< into the program
+  std::vector<std::size_t> sizes;
+};
+
+/// The names of the memories of all inputs, or all outputs, of a program.
+struct MemoryKindNames {
+  explicit MemoryKindNames(const std::vector<engine::TensorSpec>& specs);
+  std::vector<const char*> names;
   std::vector<std::size_t> sizes;
 };
 
@@ -51,10 +60,10 @@ class Executable final : public PJRT_Executable {
   const NamedValues& costs() const { return costs_; }
   const ShardingTexts& parameterShardings() const { return parameter_shardings_; }
   const ShardingTexts& outputShardings() const { return output_shardings_; }
+  const MemoryKindNames& parameterMemories() const { return parameter_memories_; }
+  const MemoryKindNames& outputMemories() const { return output_memories_; }
 
-  // Arrays that entries point into, one element per output or, for the kinds, input.
-  std::vector<const char*> memory_kinds;
-  std::vector<std::size_t> memory_kind_sizes;
+  // Arrays that entries point into, one element per output.
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<std::int64_t> output_dims;
   std::vector<std::size_t> output_ranks;
@@ -65,6 +74,8 @@ class Executable final : public PJRT_Executable {
   NamedValues costs_;
   ShardingTexts parameter_shardings_;
   ShardingTexts output_shardings_;
+  MemoryKindNames parameter_memories_;
+  MemoryKindNames output_memories_;
 };
 
 namespace executable {

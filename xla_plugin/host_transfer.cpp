@@ -44,8 +44,8 @@ Strides stridesOf(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape) {
   return strides;
 }
 
-Device& targetOf(PJRT_Memory* memory, PJRT_Device* device) {
-  return memory ? object<Memory>(memory).device() : object<Device>(device);
+Memory& targetOf(PJRT_Memory* memory, PJRT_Device* device) {
+  return memory ? object<Memory>(memory) : object<Device>(device).defaultMemory();
 }
 
 bool mayKeepHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, const Shape& shape,
@@ -59,7 +59,7 @@ bool mayKeepHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, const S
 
 /// Copies inside the call, whatever the semantics: the user may change the array right after.
 void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
-  auto& device = targetOf(args.memory, args.device);
+  auto& memory = targetOf(args.memory, args.device);
   const auto shape = std::make_shared<const Shape>(
       args.type, std::vector<std::int64_t>(args.dims, args.dims + args.num_dims));
   if (args.device_layout &&
@@ -74,23 +74,24 @@ void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
   } else {
     rowMajorStrides(shape->dims, shape->element_bytes, strides);
   }
-  const auto& runtime = *device.runtime();
+  memory.requireRoom(shape->bytes);
+  auto& counters = memory.device().runtime()->counters;
   auto done = Event::ready();
   Ref<Storage> storage;
   if (mayKeepHostArray(args, *shape, strides)) {
     done = Event::pending();
-    storage = makeRef<Storage>(args.data, shape->bytes, done, runtime.use);
-    device.runtime()->counters.inputs_without_copy.fetch_add(1, std::memory_order_relaxed);
+    storage = makeRef<Storage>(args.data, shape->bytes, done, memory.use());
+    counters.inputs_without_copy.fetch_add(1, std::memory_order_relaxed);
   } else {
-    storage = makeRef<Storage>(shape->bytes, runtime.use);
+    storage = makeRef<Storage>(shape->bytes, memory.use());
     Strides dense(args.num_dims);
     rowMajorStrides(shape->dims, shape->element_bytes, dense);
     stridedCopy(storage->data(), dense, static_cast<const std::byte*>(args.data), strides,
                 shape->dims, shape->element_bytes);
-    device.runtime()->counters.inputs_copied.fetch_add(1, std::memory_order_relaxed);
+    counters.inputs_copied.fetch_add(1, std::memory_order_relaxed);
   }
   args.buffer =
-      release(std::make_unique<Buffer>(device, shape, std::move(storage), Event::ready()));
+      release(std::make_unique<Buffer>(memory, shape, std::move(storage), Event::ready()));
   args.done_with_host_buffer = event::give(std::move(done));
 }
 
@@ -168,10 +169,11 @@ void toHost(PJRT_Buffer_ToHostBuffer_Args& args) {
 }
 
 /// A new buffer on `target` with the contents of `source`, now or when they are there.
-PJRT_Buffer* copyTo(const Buffer& source, Device& target) {
+PJRT_Buffer* copyTo(const Buffer& source, Memory& target) {
   const auto bytes = source.shape().bytes;
+  target.requireRoom(bytes);
   auto from = source.holdStorage();
-  auto to = makeRef<Storage>(bytes, target.runtime()->use);
+  auto to = makeRef<Storage>(bytes, target.use());
   auto copy = [from, to, bytes] {
     std::memcpy(to->data(), from->data(), bytes);
     from->unhold();
@@ -190,11 +192,11 @@ PJRT_Buffer* copyTo(const Buffer& source, Device& target) {
 }
 
 void copyToMemory(PJRT_Buffer_CopyToMemory_Args& args) {
-  args.dst_buffer = copyTo(object<Buffer>(args.buffer), object<Memory>(args.dst_memory).device());
+  args.dst_buffer = copyTo(object<Buffer>(args.buffer), object<Memory>(args.dst_memory));
 }
 
 void copyToDevice(PJRT_Buffer_CopyToDevice_Args& args) {
-  args.dst_buffer = copyTo(object<Buffer>(args.buffer), object<Device>(args.dst_device));
+  args.dst_buffer = copyTo(object<Buffer>(args.buffer), object<Device>(args.dst_device).defaultMemory());
 }
 
 }  // namespace

@@ -132,6 +132,16 @@ void Launch::take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number)
   for (std::size_t i = 0; i < arguments.size(); ++i) takeOne(replica, arguments, i, number);
 }
 
+void Launch::requireRoom(std::size_t replica) const {
+  const auto& bytes = placement_->program->newBytes();
+  for (std::size_t kind = 0; kind < bytes.size(); ++kind) {
+    if (bytes[kind] == 0) continue;
+    placement_->devices[replica]
+        ->memory(static_cast<engine::MemoryKind>(kind))
+        .requireRoom(bytes[kind]);
+  }
+}
+
 void Launch::takeOne(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
                      std::size_t index, std::uint64_t number) {
   const auto& signature = placement_->program->signature();
@@ -141,6 +151,10 @@ void Launch::takeOne(std::size_t replica, std::span<PJRT_Buffer* const> argument
   if (&buffer.device() != &device) {
     failArgument(signature, index, "device " + device.description().toString(),
                  buffer.device().description().toString());
+  }
+  if (buffer.memory().kind() != spec.memory && spec.dtype != "token") {
+    failArgument(signature, index, std::string("the memory kind '") + nameOf(spec.memory) + "'",
+                 "'" + buffer.memory().kindName() + "'");
   }
   if (buffer.shape().bytes != spec.bytes && spec.dtype != "token") {
     failArgument(signature, index, std::to_string(spec.bytes) + " bytes of " + spec.dtype,
@@ -165,7 +179,7 @@ void Launch::bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> argu
                          std::span<const std::int64_t> non_donatable, bool in_place) {
   const auto& program = *placement_->program;
   const auto& alias = program.signature().output_alias;
-  const auto& runtime = *placement_->runtimes[replica];
+  auto& device = *placement_->devices[replica];
   const auto mayDonate = [&](std::size_t input) {
     return std::ranges::find(non_donatable, static_cast<std::int64_t>(input)) ==
            non_donatable.end();
@@ -184,17 +198,22 @@ void Launch::bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> argu
       (taken ? counters.donated_in_place : counters.donated_copied)
           .fetch_add(1, std::memory_order_relaxed);
     }
-    if (!storage) storage = makeRef<Storage>(program.outputs()[i]->bytes, runtime.use);
+    if (!storage) {
+      const auto& memory = device.memory(program.signature().outputs[i].memory);
+      storage = makeRef<Storage>(program.outputs()[i]->bytes, memory.use());
+    }
     outputs_.push_back(std::move(storage));
   }
 }
 
 void Launch::makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffer** outputs) const {
   const auto& shapes = placement_->program->outputs();
+  const auto& specs = placement_->program->signature().outputs;
   const auto first = replica * shapes.size();
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    outputs[i] = release(std::make_unique<Buffer>(*placement_->devices[replica], shapes[i],
-                                                  outputs_[first + i], done));
+    auto& memory = placement_->devices[replica]->memory(specs[i].memory);
+    outputs[i] =
+        release(std::make_unique<Buffer>(memory, shapes[i], outputs_[first + i], done));
   }
 }
 

@@ -41,6 +41,8 @@ class Launch final : public Task {
 
   /// Checks and takes the arguments of the next replica; throws before anything was donated.
   void take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number);
+  /// Throws where the memories of a replica's device cannot hold its results.
+  void requireRoom(std::size_t replica) const;
   /// Deletes a replica's donated arguments and finds each output its memory. `in_place` may be
   /// false for a run that overtakes what is queued.
   void bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> arguments,

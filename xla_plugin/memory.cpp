@@ -24,12 +24,14 @@ const PJRT_Memory_FunctionTable kFunctions{.struct_size = sizeof(PJRT_Memory_Fun
 
 }  // namespace
 
-Memory::Memory(int id, Device& device, std::string kind)
+Memory::Memory(Device& device, engine::MemoryKind kind, std::int64_t bytes_limit)
     : PJRT_Memory{&kFunctions},
-      id_(id),
+      id_(device.id() * static_cast<int>(kNumMemories) + static_cast<int>(kind)),
       device_(&device),
-      kind_(std::move(kind)),
-      to_string_("IpuMemory(id=" + std::to_string(id) + ", kind=" + kind_ + ")") {}
+      kind_(kind),
+      kind_name_(engine::nameOf(kind)),
+      bytes_limit_(bytes_limit),
+      to_string_("IpuMemory(id=" + std::to_string(id_) + ", kind=" + kind_name_ + ")") {}
 
 Memory::~Memory() {
   for (const auto& [key, user] : user_data_) {
@@ -38,6 +40,21 @@ Memory::~Memory() {
 }
 
 Device& Memory::device() const { return *static_cast<Device*>(device_); }
+
+void Memory::requireRoom(std::size_t bytes) const {
+  const auto used = use_->bytes.load(std::memory_order_relaxed);
+  if (kind_ == engine::MemoryKind::kDevice ||
+      static_cast<std::int64_t>(bytes) <= bytes_limit_ - used) {
+    return;
+  }
+  throw PluginError(
+      PJRT_Error_Code_RESOURCE_EXHAUSTED,
+      "[ipu memory] needs " + std::to_string(bytes) + " bytes of " + kind_name_ + " memory of " +
+          device().description().toString() + "; got " + std::to_string(bytes_limit_ - used) +
+          " bytes free of " + std::to_string(bytes_limit_) +
+          ". Delete arrays there, donate them, or shard them over more devices; "
+          "IPUJAX_STREAMING_GIGABYTES sets the size.");
+}
 
 void* Memory::userData(const void* key) const {
   const std::lock_guard lock(mutex_);
@@ -60,12 +77,14 @@ namespace {
 void id(PJRT_Memory_Id_Args& args) { args.id = object<Memory>(args.memory).id(); }
 
 void kind(PJRT_Memory_Kind_Args& args) {
-  const auto& text = object<Memory>(args.memory).kind();
+  const auto& text = object<Memory>(args.memory).kindName();
   args.kind = text.data();
   args.kind_size = text.size();
 }
 
-void kindId(PJRT_Memory_Kind_Id_Args& args) { args.kind_id = 0; }  // there is one kind
+void kindId(PJRT_Memory_Kind_Id_Args& args) {
+  args.kind_id = static_cast<int>(object<Memory>(args.memory).kind());
+}
 
 void debugString(PJRT_Memory_DebugString_Args& args) {
   const auto& text = object<Memory>(args.memory).toString();

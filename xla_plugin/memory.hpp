@@ -1,19 +1,22 @@
 #pragma once
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
+#include "engine/MemoryKind.hpp"
 #include "pjrt_abi.hpp"
+#include "storage.hpp"
 
 namespace ipujax::plugin {
 
 class Device;
 
-/// A memory of a device. Each device has one of kind "device": tile memory, which the model keeps
-/// on the host. Kinds on the host's side (streaming memory) will stand beside it.
+/// A memory of a device; each device has one of every engine::MemoryKind. The model keeps the
+/// arrays of both on the host, and counts them apart.
 class Memory final : public PJRT_Memory {
  public:
-  Memory(int id, Device& device, std::string kind);
+  Memory(Device& device, engine::MemoryKind kind, std::int64_t bytes_limit);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -21,8 +24,15 @@ class Memory final : public PJRT_Memory {
   int id() const { return id_; }
   Device& device() const;
   PJRT_Device* const* devices() const { return &device_; }
-  const std::string& kind() const { return kind_; }
+  engine::MemoryKind kind() const { return kind_; }
+  const std::string& kindName() const { return kind_name_; }
   const std::string& toString() const { return to_string_; }
+
+  std::int64_t bytesLimit() const { return bytes_limit_; }
+  const std::shared_ptr<MemoryUse>& use() const { return use_; }
+  /// Throws RESOURCE_EXHAUSTED unless so many more bytes fit. Tile memory is the compiler's to
+  /// judge: programs that do not fit run where users want them to.
+  void requireRoom(std::size_t bytes) const;
 
   /// jaxlib keeps an object of its own beside each memory.
   void* userData(const void* key) const;
@@ -35,14 +45,18 @@ class Memory final : public PJRT_Memory {
   };
   const int id_;
   PJRT_Device* device_;
-  const std::string kind_;
+  const engine::MemoryKind kind_;
+  const std::string kind_name_;
+  const std::int64_t bytes_limit_;
+  const std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
   const std::string to_string_;
   mutable std::mutex mutex_;
   std::map<const void*, UserData> user_data_;
 };
 
+inline constexpr std::size_t kNumMemories = engine::kMemoryKindNames.size();  ///< of a device
+
 namespace memory {
-inline constexpr const char* kDeviceKind = "device";
 void bind(PJRT_Api& api);
 }  // namespace memory
 

@@ -57,6 +57,7 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   config.machine = &readMachine(given);
   readInteger(given, "num_tiles", 0, config.machine->tiles_per_ipu, config.num_tiles);
   if (config.num_tiles == 0) config.num_tiles = config.machine->tiles_per_ipu;
+  readInteger(given, "streaming_gigabytes", 0, 1 << 20, config.streaming_gigabytes);
   readInteger(given, "num_nodes", 1, 65536, config.num_nodes);
   readInteger(given, "node_id", 0, config.num_nodes - 1, config.node_id);
   config.options = std::move(given);
@@ -65,6 +66,12 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   config.options.insert_or_assign("num_tiles", config.num_tiles);
   config.options.insert_or_assign("machine", config.machine->name);
   return config;
+}
+
+std::int64_t PlatformConfig::streamingBytes() const {
+  const std::int64_t gigabytes =
+      streaming_gigabytes ? streaming_gigabytes : machine->streaming_gigabytes;
+  return gigabytes * 1'000'000'000 / machine->ipus_per_machine * ipus_per_device;
 }
 
 std::string PlatformConfig::version() const {

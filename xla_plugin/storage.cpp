@@ -20,6 +20,12 @@ void MemoryUse::add(std::int64_t amount) {
   raise(largest_bytes, amount);
 }
 
+void MemoryUse::clear() {
+  peak_bytes.store(bytes.load());
+  allocations.store(0);
+  largest_bytes.store(0);
+}
+
 Storage::Storage(std::size_t bytes, std::shared_ptr<MemoryUse> use)
     : bytes_(bytes), use_(std::move(use)) {
   use_->add(static_cast<std::int64_t>(bytes_));

@@ -9,7 +9,7 @@
 
 namespace ipujax::plugin {
 
-/// What the buffers of one device take, in bytes. Shared by the device and every storage, since a
+/// What the buffers in one memory take, in bytes. Shared by the memory and every storage, since a
 /// buffer may outlive its client.
 struct MemoryUse {
   std::atomic<std::int64_t> bytes{0};
@@ -18,6 +18,7 @@ struct MemoryUse {
   std::atomic<std::int64_t> largest_bytes{0};
 
   void add(std::int64_t amount);
+  void clear();  ///< all but the bytes themselves
   void remove(std::int64_t amount) { bytes.fetch_sub(amount, std::memory_order_relaxed); }
 };
 

@@ -20,7 +20,12 @@ void bindSignature(py::module_& m) {
            }),
            "dtype"_a, "shape"_a, "bytes"_a, "sharding"_a = py::bytes())
       .def_readonly("dtype", &TensorSpec::dtype)
-      .def_readonly("shape", &TensorSpec::shape);
+      .def_readonly("shape", &TensorSpec::shape)
+      .def_property(
+          "memory_kind", [](const TensorSpec& spec) { return engine::nameOf(spec.memory); },
+          [](TensorSpec& spec, const std::string& kind) {
+            spec.memory = engine::memoryKindByName(kind);
+          });
   py::class_<Signature>(m, "Signature")
       .def(py::init([](std::string name, Specs inputs, Specs outputs, Alias output_alias,
                        bool has_host_callbacks, std::uint32_t num_replicas, std::string interface) {
@@ -75,6 +80,11 @@ Description inspectImage(const py::bytes& bytes) {
   for (const auto& b : image->buffers)
     buffers.append(py::make_tuple(static_cast<int>(b.kind), b.bytes, b.offset, b.input, b.output));
   const auto& m = image->memory;
+  const auto kinds = [](const std::vector<TensorSpec>& specs) {
+    py::list names;
+    for (const auto& spec : specs) names.append(engine::nameOf(spec.memory));
+    return names;
+  };
   return py::dict(
       "name"_a = image->signature.name, "num_replicas"_a = image->signature.num_replicas,
       "steps"_a = steps, "nodes"_a = nodes, "buffers"_a = buffers,
@@ -82,7 +92,9 @@ Description inspectImage(const py::bytes& bytes) {
       "cost"_a = costDict(image->cost()), "tile_capacity"_a = m.tile_capacity,
       "worst_tile"_a = m.worst_tile, "worst_tile_bytes"_a = m.worst_tile_bytes,
       "always_live_bytes"_a = m.always_live_bytes, "peak_live_bytes"_a = m.peak_live_bytes,
-      "vertex_state_bytes"_a = m.vertex_state_bytes, "code_bytes"_a = m.code_bytes);
+      "vertex_state_bytes"_a = m.vertex_state_bytes, "code_bytes"_a = m.code_bytes,
+      "input_memory_kinds"_a = kinds(image->signature.inputs),
+      "output_memory_kinds"_a = kinds(image->signature.outputs));
 }
 
 }  // namespace

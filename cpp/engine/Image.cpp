@@ -10,7 +10,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 8;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 9;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -37,7 +37,7 @@ concept Is = std::is_same_v<std::remove_const_t<T>, U>;
 // or a Reader, which sets them.
 template <class A, Is<TensorSpec> T>
 void members(A& archive, T& spec) {
-  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding);
+  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding, spec.memory);
 }
 
 template <class A, Is<OperandDesc> T>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/Mechanisms.hpp"
+#include "engine/MemoryKind.hpp"
 #include "engine/Step.hpp"
 
 namespace ipujax::engine {
@@ -18,6 +19,7 @@ struct TensorSpec {
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;  ///< in one replica
   std::string sharding;     ///< a serialised xla.OpSharding; of no meaning with one replica
+  MemoryKind memory = MemoryKind::kDevice;  ///< where the caller has it, or wants it
 };
 
 /// What a caller must know to run an image.

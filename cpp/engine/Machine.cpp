@@ -26,6 +26,7 @@ std::vector<Machine> rows() {
       .fp32_units = 16,
       .weights_per_unit_fp16 = 16,
       .weights_per_unit_fp32 = 8,
+      .streaming_gigabytes = 64,  // of an IPU-M2000 by default; up to 450, says Graphcore
       // poplibs_test/Util.cpp: 128 Gbit/s (of 1024^3 bits) a link, of which 85 % are data; four
       // links between the IPUs of a pair, two up and two down; 15 ns a hop.
       .link_bytes_per_second = 128.0 * 1024 * 1024 * 1024 / 8 * 0.85,

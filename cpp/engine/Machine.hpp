@@ -25,6 +25,7 @@ struct Machine {
   unsigned fp32_units;
   unsigned weights_per_unit_fp16;  ///< input channels per group
   unsigned weights_per_unit_fp32;
+  unsigned streaming_gigabytes;  ///< DRAM of one machine, for remote buffers
   double link_bytes_per_second;  ///< of one IPU-Link, each way
   unsigned links_across;         ///< from an IPU to the other of its pair
   unsigned links_along;          ///< from an IPU to the next pair, each way

@@ -130,8 +130,8 @@ def _signature(program: Program, builder: Builder, request: Request) -> ipu.engi
     inputs, outputs = request.parameter_shardings, request.result_shardings
     return ipu.engine.Signature(
         program.name,
-        _specs(program.main.args, program.seen_arguments, inputs),
-        _specs(program.main.results, program.seen_results, outputs),
+        _specs(program.main.args, program.seen_arguments, inputs, program.argument_memories),
+        _specs(program.main.results, program.seen_results, outputs, program.result_memories),
         program.output_alias,
         builder.has_host_callbacks,
         request.num_devices,
@@ -155,7 +155,7 @@ def _interface(module: Any) -> str:
 
 
 def _specs(
-    values: list[Value], seen: dict[int, Seen], shardings: list[bytes]
+    values: list[Value], seen: dict[int, Seen], shardings: list[bytes], memories: dict[int, str]
 ) -> list[ipu.engine.TensorSpec]:
     """Arguments and results, in order; shapes and bytes are those of one replica."""
     specs = []
@@ -167,5 +167,8 @@ def _specs(
         row = DTYPES[value.dtype]
         outside = seen.get(index, Seen(row.jax_name, value.shape))
         size = value.num_elements * row.size
-        specs.append(ipu.engine.TensorSpec(outside.dtype, outside.shape, size, sharding))
+        spec = ipu.engine.TensorSpec(outside.dtype, outside.shape, size, sharding)
+        if index in memories:
+            spec.memory_kind = memories[index]
+        specs.append(spec)
     return specs

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ipujax import placement
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Value, blocks_run, inputs_of, walk_ops
@@ -27,11 +26,8 @@ def place(program: Program, request: Request) -> Program:
     """Places all ops and values, and adds copies between IPUs.
 
     Raises:
-        PlacementError: an op was placed on an IPU that the device does not have, or an argument
-            lives in a memory that programs cannot reach.
+        PlacementError: an op was placed on an IPU that the device does not have.
     """
-    for index, parameter in enumerate(program.parameters):
-        placement.check_memory(f"argument {index}", parameter.memory_kind)
     if _is_spread(program, request.machine.ipus_per_device):
         blocks = blocks_run(program.main)
         _Homes(blocks).settle()

@@ -6,7 +6,7 @@ what only renames values (barriers, shardings, collectives over one device) leav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -21,7 +21,6 @@ from ipujax.compiler.ir import (
     NO_SOURCE,
     Block,
     Op,
-    Parameter,
     Program,
     Shape,
     Source,
@@ -30,9 +29,10 @@ from ipujax.compiler.ir import (
     number,
 )
 from ipujax.compiler.ir.traits import TRAITS
-from ipujax.compiler.modules import dictionaries_of, functions_of, main_of
+from ipujax.compiler.modules import functions_of, main_of
 from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS, STATIC, Definition
-from ipujax.compiler.sources import Sources, name_of, text_of
+from ipujax.compiler.signature import read_parameters, read_result_memories, read_result_names
+from ipujax.compiler.sources import Sources
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
 #: Ops whose results are their operands.
@@ -116,11 +116,13 @@ class Reader:
         env: Environment = {}
         block = Block(self._read_arguments(entry, env))
         self._read_block(entry, env, block)
+        result_memories = read_result_memories(self._main, block)
         return Program(
             name=self._name,
             main=block,
-            parameters=self._read_parameters(entry, block),
-            result_names=_result_names(self._main, len(block.results)),
+            parameters=read_parameters(self._main, block, result_memories),
+            result_names=read_result_names(self._main, len(block.results)),
+            result_memories=result_memories,
         )
 
     # Ops -----------------------------------------------------------------------------------------
@@ -340,78 +342,17 @@ class Reader:
             raise NeedsRefinement(f"a value of type {mlir_type}", "")
         return tuple(shape), str(mlir_type.element_type)
 
-    # Signature -----------------------------------------------------------------------------------
-
-    def _read_parameters(self, entry: Any, block: Block) -> list[Parameter]:
-        main = self._main
-        _check_layouts("argument", main, "arg_attrs", block.args)
-        _check_layouts("result", main, "res_attrs", block.results)
-        parameters = [
-            Parameter(name_of(argument.location) or f"argument {index}")
-            for index, argument in enumerate(entry.arguments)
-        ]
-        given = dictionaries_of(main, "arg_attrs")
-        for parameter, dictionary in zip(parameters, given, strict=False):
-            if "tf.aliasing_output" in dictionary:
-                parameter.donated = True
-                parameter.alias = dictionary["tf.aliasing_output"].value
-            if "jax.buffer_donor" in dictionary:
-                parameter.donated = True
-            if "mhlo.memory_kind" in dictionary:
-                parameter.memory_kind = text_of(dictionary["mhlo.memory_kind"])
-        for parameter, value in zip(parameters, block.args, strict=True):
-            if parameter.alias is not None:
-                _check_alias(parameter.alias, value, block.results)
-        _match_donors(parameters, block)
-        return parameters
-
-
-def _result_names(main: Any, count: int) -> list[str]:
-    """As JAX calls them: "result['loss']"."""
-    names = [f"result {index}" for index in range(count)]
-    for index, dictionary in enumerate(dictionaries_of(main, "res_attrs")):
-        if "jax.result_info" in dictionary:
-            names[index] = text_of(dictionary["jax.result_info"]) or names[index]
-    return names
-
-
-def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
-    """Refuses arguments and results in other layouts, and results in other memories."""
-    for index, given in enumerate(dictionaries_of(main, name)):
-        # By name, not by iteration: the bindings end the process on a name that is not UTF-8.
-        if "mhlo.memory_kind" in given and what == "result":
-            placement.check_memory(f"{what} {index}", text_of(given["mhlo.memory_kind"]))
-        if "mhlo.layout_mode" in given:
-            layout = text_of(given["mhlo.layout_mode"])
-            placement.check_layout(f"{what} {index}", layout, len(values[index].shape))
-
 
 def _check_placement(target: str, operation: Any) -> None:
-    """Refuses an annotation that asks for a memory or layout that values do not have."""
+    """Refuses an annotation that asks for a memory or layout that values cannot have."""
     attributes = operation.attributes
     if target == placement.MEMORY_CALL:
         frontend = attributes["mhlo.frontend_attributes"]
-        placement.check_memory("device_put", frontend["_xla_buffer_placement"].value)
+        placement.memory_of("device_put", frontend["_xla_buffer_placement"].value)
     else:
         order = ",".join(map(str, attributes["result_layouts"][0]))
         rank = len(operation.results[0].type.shape)
         placement.check_layout("with_layout_constraint", "{" + order + "}", rank)
-
-
-def _match_donors(parameters: list[Parameter], block: Block) -> None:
-    """Donated arguments for which JAX named no result give their memory to results of their type.
-
-    JAX names none in programs over several devices, where the compiler chooses results' shardings.
-    """
-    free: dict[tuple[Shape, str], list[int]] = {}
-    taken = {parameter.alias for parameter in parameters}
-    for index, result in enumerate(block.results):
-        if index not in taken and result.dtype != TOKEN:
-            free.setdefault((result.shape, result.dtype), []).append(index)
-    for parameter, value in zip(parameters, block.args, strict=True):
-        fitting = free.get((value.shape, value.dtype))
-        if parameter.donated and parameter.alias is None and fitting:
-            parameter.alias = fitting.pop(0)
 
 
 def _is_state(result: Any, operation: Any) -> bool:
@@ -431,18 +372,6 @@ def needs_decomposition(name: str, operation: Any) -> bool:
     if any("complex<" in text for text in types):
         return True
     return name == "chlo.top_k" and any(text.endswith(_WIDE) for text in types)
-
-
-def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
-    """A result can take over an argument's memory only if both have the same type."""
-    fits = 0 <= index < len(results)
-    if fits and (results[index].shape, results[index].dtype) == (value.shape, value.dtype):
-        return
-    got = repr(results[index]) if fits else f"result {index} of {len(results)}"
-    raise InvalidProgramError(
-        f"[read] needs a donated argument and the result that takes over its memory to have one "
-        f"type; got {value!r} and {got}. Pass the output of jax.jit."
-    )
 
 
 def read_program(

@@ -13,26 +13,22 @@ from ipujax import placement
 from ipujax.jax_compat.platform import PLATFORM
 
 
-def refuse_other_memories() -> None:
-    """Makes `device_put` into host memory or another layout an error, jitted or not.
+def lower_device_put() -> None:
+    """Lowers `device_put` in jitted functions as for JAX's platforms with several memories.
 
-    JAX's rule for platforms that it does not know ignores both.
+    JAX's rule for platforms that it does not know ignores memories and layouts. Layouts other than
+    the row-major one are refused.
     """
-    from jax._src import core, dispatch
+    from jax._src import dispatch
     from jax._src.layout import Format
 
     def lower(ctx: Any, *values: Any, devices: Sequence[Any], **parameters: Any) -> Sequence[Any]:
-        del parameters
         for aval, target in zip(ctx.avals_in, devices, strict=True):
-            if isinstance(target, Format):
-                if target.layout is not None:
-                    layout = str(target.layout._to_xla_layout(aval.dtype))
-                    placement.check_layout("device_put", layout, aval.ndim)
-                target = target.sharding
-            if isinstance(target, core.MemorySpace):
-                placement.check_memory("device_put", core.mem_space_to_kind(target))
-            placement.check_memory("device_put", getattr(target, "memory_kind", None))
-        return values
+            if isinstance(target, Format) and target.layout is not None:
+                layout = str(target.layout._to_xla_layout(aval.dtype))
+                placement.check_layout("device_put", layout, aval.ndim)
+        targets = [each.sharding if isinstance(each, Format) else each for each in devices]
+        return dispatch._tpu_gpu_device_put_lowering(ctx, *values, devices=targets, **parameters)
 
     mlir.register_lowering(dispatch.device_put_p, lower, platform=PLATFORM)
 

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import SingleDeviceSharding
 
 from ipujax import jax_compat
 from ipujax.compiler.ingest import ingest
@@ -73,6 +74,16 @@ def test_donation_is_read():
     program = read(lambda x, y: (x + y, y), X, X, donate_argnums=0)
     assert program.output_alias == [0, -1]
     assert [p.donated for p in program.parameters] == [True, False]
+
+
+def test_memories_are_read_and_donation_stays_inside_one(device):
+    """The types fit crosswise too, but a buffer stays in its memory."""
+    both = tuple(SingleDeviceSharding(device, memory_kind=k) for k in ("pinned_host", "device"))
+    options = {"in_shardings": both, "out_shardings": both[::-1], "donate_argnums": (0, 1)}
+    program = read(lambda x, y: (x + 1, y + 1), X, X, **options)
+    assert program.argument_memories == {0: "pinned_host"}
+    assert program.result_memories == {1: "pinned_host"}
+    assert program.output_alias == [1, 0]
 
 
 def test_sources_name_the_users_line_also_inside_library_functions():

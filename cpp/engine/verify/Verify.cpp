@@ -73,6 +73,8 @@ class Verifier {
       need(donated.insert(input).second, "two outputs take over one input");
       need(s.inputs[static_cast<std::size_t>(input)].bytes == s.outputs[o].bytes,
            "an output takes over an input of another size");
+      need(s.inputs[static_cast<std::size_t>(input)].memory == s.outputs[o].memory,
+           "an output takes over an input of another memory");
     }
     // An Engine passes one selector, and nothing else.
     need(image_.entry_points.empty() ||
@@ -91,6 +93,9 @@ class Verifier {
     need(spec.shape.size() <= 64, "an argument or result has too many dimensions");
     need(spec.bytes <= kMostBytes, "an argument or result is too large");
     need(spec.bytes == 0 || spec.dtype != "token", "a token holds nothing");
+    need(static_cast<std::size_t>(spec.memory) < kMemoryKindNames.size(),
+         "an argument or result lies in an unknown memory");
+    need(spec.memory == MemoryKind::kDevice || spec.dtype != "token", "a token lies in no memory");
   }
 
   void verifyBuffers() const {

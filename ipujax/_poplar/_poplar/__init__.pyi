@@ -12,6 +12,7 @@ __all__: list[str] = [
     "engine",
     "gcl",
     "guard_transfers",
+    "memory_stats",
     "poplar",
     "poplin",
     "popnn",
@@ -27,6 +28,7 @@ __all__: list[str] = [
 
 def device_stats() -> list[dict[str, int]]: ...
 def guard_transfers(thread: bool | None, process: bool) -> None: ...
+def memory_stats() -> list[dict[str, dict[str, int]]]: ...
 def set_compile_callback(
     function: collections.abc.Callable[[bytes, bytes, dict[str, str | int | float | bool]], bytes],
 ) -> None: ...

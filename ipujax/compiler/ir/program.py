@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ipujax import placement
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.ir.traits import TRAITS, UNKNOWN, Traits
@@ -154,7 +155,7 @@ class Parameter:
     name: str = ""  #: its place in the caller's pytrees: "params['layers'][3]['w']"
     donated: bool = False
     alias: int | None = None  #: the result that takes over its memory
-    memory_kind: str = "device"
+    memory_kind: str = placement.DEVICE  #: where the caller has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,8 @@ class Program:
     main: Block
     parameters: list[Parameter]
     result_names: list[str] = field(default_factory=list)  #: may be empty
+    #: The memories of the results that are not to be in the device's, by index.
+    result_memories: dict[int, str] = field(default_factory=dict)
     attrs: dict[str, Any] = field(default_factory=dict)
     #: How callers want it, and for ops around which they set something else.
     options: ScopedOptions = field(default_factory=lambda: ScopedOptions(CompileConfig()))
@@ -181,6 +184,12 @@ class Program:
     #: By index; passes that change a boundary type add to them.
     seen_arguments: dict[int, Seen] = field(default_factory=dict)
     seen_results: dict[int, Seen] = field(default_factory=dict)
+
+    @property
+    def argument_memories(self) -> dict[int, str]:
+        """The memories of the arguments that are not in the device's, by index."""
+        kinds = {index: p.memory_kind for index, p in enumerate(self.parameters)}
+        return {index: kind for index, kind in kinds.items() if kind != placement.DEVICE}
 
     @property
     def output_alias(self) -> list[int]:

@@ -147,6 +147,19 @@ TEST(signatures_hold_together) {
   refuses([](Image& i) { i.signature.output_alias = {}; }, "aliases");
   refuses([](Image& i) { i.signature.output_alias = {5}; }, "no input");
   refuses([](Image& i) { i.signature.output_alias = {1}; }, "another size");
+  refuses(
+      [](Image& i) {
+        i.signature.output_alias = {0};
+        i.signature.outputs[0].memory = engine::MemoryKind::kPinnedHost;
+      },
+      "another memory");
+  refuses([](Image& i) { i.signature.inputs[1].memory = static_cast<engine::MemoryKind>(2); },
+          "unknown memory");
+  refuses(
+      [](Image& i) {
+        i.signature.inputs.push_back({"token", {}, 0, {}, engine::MemoryKind::kPinnedHost});
+      },
+      "a token lies");
   refuses([](Image& i) { i.signature.num_replicas = 0; }, "no replica");
   refuses([](Image& i) { i.signature.device_ids = {0, 0}; }, "devices");
   refuses([](Image& i) { i.signature.inputs[0].shape = {-1}; }, "no size");

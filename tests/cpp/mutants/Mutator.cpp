@@ -252,7 +252,7 @@ void alterBuffer(Random& random, engine::BufferDesc& buffer) {
 
 void alterSignature(Random& random, engine::Signature& s) {
   auto& specs = random.oneIn(2) ? s.inputs : s.outputs;
-  switch (random.below(8)) {
+  switch (random.below(9)) {
     case 0:
       if (!specs.empty()) alter(random, random.of(specs).bytes);
       return;
@@ -273,6 +273,10 @@ void alterSignature(Random& random, engine::Signature& s) {
         specs.pop_back();
       else if (!specs.empty())
         specs.push_back(random.of(specs));
+      return;
+    case 7:
+      if (!specs.empty())
+        random.of(specs).memory = static_cast<engine::MemoryKind>(random.below(3));
       return;
     default:
       s.has_host_callbacks = !s.has_host_callbacks;

@@ -1,0 +1,105 @@
+"""What `main` declares of its arguments and results: names, donation, memories, layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax import placement
+from ipujax.compiler.dtypes import TOKEN
+from ipujax.compiler.ir import Block, Parameter, Shape, Value
+from ipujax.compiler.modules import dictionaries_of
+from ipujax.compiler.sources import name_of, text_of
+from ipujax.errors import InvalidProgramError
+
+
+def read_parameters(main: Any, block: Block, result_memories: dict[int, str]) -> list[Parameter]:
+    """The arguments of `main`, which was read as `block`.
+
+    A donated argument's memory can only become that of a result in the same memory.
+    """
+    _check_layouts("argument", main, "arg_attrs", block.args)
+    arguments = main.regions[0].blocks[0].arguments
+    parameters = [
+        Parameter(name_of(argument.location) or f"argument {index}")
+        for index, argument in enumerate(arguments)
+    ]
+    for index, kind in _memories("argument", main, "arg_attrs", block.args).items():
+        parameters[index].memory_kind = kind
+    given = dictionaries_of(main, "arg_attrs")
+    for parameter, value, dictionary in zip(parameters, block.args, given, strict=False):
+        if "tf.aliasing_output" in dictionary:
+            parameter.donated = True
+            alias = dictionary["tf.aliasing_output"].value
+            _check_alias(alias, value, block.results)
+            if result_memories.get(alias, placement.DEVICE) == parameter.memory_kind:
+                parameter.alias = alias
+        if "jax.buffer_donor" in dictionary:
+            parameter.donated = True
+    _match_donors(parameters, block, result_memories)
+    return parameters
+
+
+def read_result_memories(main: Any, block: Block) -> dict[int, str]:
+    """Where callers want the results, by index; those in the device's memory are left out."""
+    _check_layouts("result", main, "res_attrs", block.results)
+    return _memories("result", main, "res_attrs", block.results)
+
+
+def read_result_names(main: Any, count: int) -> list[str]:
+    """As JAX calls them: "result['loss']"."""
+    names = [f"result {index}" for index in range(count)]
+    for index, dictionary in enumerate(dictionaries_of(main, "res_attrs")):
+        if "jax.result_info" in dictionary:
+            names[index] = text_of(dictionary["jax.result_info"]) or names[index]
+    return names
+
+
+def _memories(what: str, main: Any, name: str, values: Sequence[Value]) -> dict[int, str]:
+    kinds = {}
+    for index, given in enumerate(dictionaries_of(main, name)):
+        # By name, not by iteration: the bindings end the process on a name that is not UTF-8.
+        if "mhlo.memory_kind" in given:
+            kind = placement.memory_of(f"{what} {index}", text_of(given["mhlo.memory_kind"]))
+            if kind != placement.DEVICE and values[index].dtype != TOKEN:
+                kinds[index] = kind
+    return kinds
+
+
+def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
+    """Refuses arguments and results in other layouts."""
+    for index, given in enumerate(dictionaries_of(main, name)):
+        if "mhlo.layout_mode" in given:
+            layout = text_of(given["mhlo.layout_mode"])
+            placement.check_layout(f"{what} {index}", layout, len(values[index].shape))
+
+
+def _match_donors(
+    parameters: list[Parameter], block: Block, result_memories: dict[int, str]
+) -> None:
+    """Donated arguments without a result give their memory to results of their type and memory.
+
+    JAX names none in programs over several devices, where the compiler chooses results' shardings.
+    """
+    free: dict[tuple[Shape, str, str], list[int]] = {}
+    taken = {parameter.alias for parameter in parameters}
+    for index, result in enumerate(block.results):
+        if index not in taken and result.dtype != TOKEN:
+            memory = result_memories.get(index, placement.DEVICE)
+            free.setdefault((result.shape, result.dtype, memory), []).append(index)
+    for parameter, value in zip(parameters, block.args, strict=True):
+        fitting = free.get((value.shape, value.dtype, parameter.memory_kind))
+        if parameter.donated and parameter.alias is None and fitting:
+            parameter.alias = fitting.pop(0)
+
+
+def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:
+    """A result can take over an argument's memory only if both have the same type."""
+    fits = 0 <= index < len(results)
+    if fits and (results[index].shape, results[index].dtype) == (value.shape, value.dtype):
+        return
+    got = repr(results[index]) if fits else f"result {index} of {len(results)}"
+    raise InvalidProgramError(
+        f"[read] needs a donated argument and the result that takes over its memory to have one "
+        f"type; got {value!r} and {got}. Pass the output of jax.jit."
+    )
