@@ -92,15 +92,15 @@ def pipeline(
         0.0 [(3, 3), (3, 1)]
     """
     planned = getattr(stages, "planned", {})  # only `ipu.Plan` has it
-    micro_batches = planned.get("micro_batches") if micro_batches is None else micro_batches
+    count = planned.get("micro_batches") if micro_batches is None else micro_batches
     schedule = schedule or planned.get("schedule", GROUPED)
     reduction = reduction or planned.get("reduction")
     check_choice(WHERE, "schedule", schedule, SCHEDULES, PipelineError)
     if reduction is not None:
         check_choice(WHERE, "reduction", reduction, ACCUMULATED, PipelineError)
-    _check_count("micro_batches", micro_batches)
+    count = _checked_count("micro_batches", count)
     if repeat_count is not None:
-        _check_count("repeat_count", repeat_count)
+        _checked_count("repeat_count", repeat_count)
     mapping = None if device_mapping is None else tuple(device_mapping)
     for ipu in mapping or ():
         check_ipu(WHERE, ipu)
@@ -117,16 +117,17 @@ def pipeline(
         )
     kinds = (ALL if reduction is None else reduction) if outputs is None else outputs
 
-    request = _Request(fun, micro_batches, in_axes, kinds, schedule, accumulate_dtype, mapping)
+    request = _Request(fun, count, in_axes, kinds, schedule, accumulate_dtype, mapping)
     run = request if repeat_count is None else functools.partial(request.repeated, repeat_count)
     return functools.wraps(fun)(lambda *args: run(*args))
 
 
-def _check_count(name: str, count: object) -> None:
+def _checked_count(name: str, count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise PipelineError(
             f"[{WHERE}] needs {name} of at least 1; got {count!r}. Pass how many one call runs."
         )
+    return count
 
 
 def accumulate(

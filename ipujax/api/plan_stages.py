@@ -210,7 +210,7 @@ def _traced(
 
     def look(*args: Any) -> None:
         arguments = Arguments(args, in_axes)
-        arguments.check(micro_batches)
+        arguments.check((micro_batches,))
         found.append((arguments.unflatten(arguments.micro_avals), arguments.is_shared))
 
     jax.eval_shape(look, *args)

@@ -113,7 +113,7 @@ def test_equal_layers_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None
         ({"ipus": (3, 2)}, ipu.PipelineError, "needs ipus to be the least and the greatest"),
         ({"ipus": (16, 64)}, ipu.PipelineError, "needs at least 16 parts for 16 IPUs"),
         ({"priority": "speed"}, ipu.PipelineError, "needs priority to be one of cycles, memory"),
-        ({"micro_batches": 3}, ipu.PipelineError, "needs batched arguments with a leading axis"),
+        ({"micro_batches": 3}, ipu.PipelineError, "needs batched arguments with the leading axis"),
     ],
 )
 def test_bad_arguments(changes: dict[str, Any], error: type[Exception], message: str) -> None:
