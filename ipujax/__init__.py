@@ -18,6 +18,8 @@ from ipujax.api.plan_stages import plan_stages as plan_stages
 from ipujax.api.pmap import pmap as pmap
 from ipujax.api.precision import precision as precision
 from ipujax.api.reduce_scatter import reduce_scatter as reduce_scatter
+from ipujax.api.remat import recomputation_checkpoint as recomputation_checkpoint
+from ipujax.api.remat import remat as remat
 from ipujax.api.replica_grouping import ReplicaGrouping as ReplicaGrouping
 from ipujax.api.replica_grouping import replica_grouping as replica_grouping
 from ipujax.api.replicas import replication_factor as replication_factor

@@ -24,6 +24,7 @@ from ipujax.api.pipelined import (
     pipeline_p,
     prepare,
 )
+from ipujax.api.remat import Remat, as_remat
 from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
 from ipujax.errors import IpuError, PipelineError, check_choice
 
@@ -43,7 +44,7 @@ def pipeline(
     outputs: Any = None,
     accumulate_dtype: Any = None,
     device_mapping: Sequence[int] | None = None,
-    remat: bool | Callable[..., Any] | None = None,
+    remat: bool | str | Callable[..., Any] | None = None,
     repeat_count: int | None = None,
 ) -> Callable[..., Any]:
     """Runs a function of one micro-batch on many, its stages on several IPUs at a time.
@@ -104,12 +105,7 @@ def pipeline(
     mapping = None if device_mapping is None else tuple(device_mapping)
     for ipu in mapping or ():
         check_ipu(WHERE, ipu)
-    if callable(stages) and remat is not None:
-        raise PipelineError(
-            f"[{WHERE}] needs a list of stages for remat; got a function. "
-            "Pass remat to the ipu.stage calls inside it."
-        )
-    fun = stages if callable(stages) else _composed(stages, remat)
+    fun = stages if callable(stages) else _composed(stages)
     if not callable(stages) and mapping is not None and len(mapping) != len(stages):
         raise PipelineError(
             f"[{WHERE}] needs a device_mapping with one IPU for each of the {len(stages)} stages; "
@@ -117,7 +113,8 @@ def pipeline(
         )
     kinds = (ALL if reduction is None else reduction) if outputs is None else outputs
 
-    request = _Request(fun, count, in_axes, kinds, schedule, accumulate_dtype, mapping)
+    again = as_remat(WHERE, remat)
+    request = _Request(fun, count, in_axes, kinds, schedule, accumulate_dtype, mapping, again)
     run = request if repeat_count is None else functools.partial(request.repeated, repeat_count)
     return functools.wraps(fun)(lambda *args: run(*args))
 
@@ -195,11 +192,11 @@ def _shape_of(result: Any) -> jax.ShapeDtypeStruct:
 # The function of one micro-batch -----------------------------------------------------------------
 
 
-def _composed(stages: Sequence[Any], remat: Any) -> Callable[..., Any]:
+def _composed(stages: Sequence[Any]) -> Callable[..., Any]:
     """The function that calls each stage on what the one before returned."""
     if not stages:
         raise PipelineError(f"[{WHERE}] needs at least one stage; got none. Pass a list of stages.")
-    made = [_as_stages(given, remat) for given in stages]
+    made = [_as_stages(given) for given in stages]
 
     def composed(parameters: Any, *micro_batch: Any) -> Any:
         if len(parameters) != len(made):
@@ -234,18 +231,14 @@ def _refused(index: int, values: tuple[Any, ...], error: Exception) -> Exception
     )
 
 
-def _as_stages(given: Any, remat: Any) -> StagedFunction | list[StagedFunction]:
+def _as_stages(given: Any) -> StagedFunction | list[StagedFunction]:
     if isinstance(given, (list, tuple)):
-        return [_as_stage(one, remat) for one in given]
-    return _as_stage(given, remat)
+        return [_as_stage(one) for one in given]
+    return _as_stage(given)
 
 
-def _as_stage(given: Any, remat: Any) -> StagedFunction:
-    return (
-        given.or_rematerialised(remat)
-        if isinstance(given, StagedFunction)
-        else stage(given, remat=remat)
-    )
+def _as_stage(given: Any) -> StagedFunction:
+    return given if isinstance(given, StagedFunction) else stage(given)
 
 
 def _called(
@@ -273,6 +266,7 @@ class _Request:
     schedule: str
     accumulate_dtype: Any
     device_mapping: tuple[int, ...] | None
+    remat: Remat | None
 
     def __call__(self, *args: Any) -> Any:
         if traced_pipeline.get() is not None:
@@ -284,7 +278,8 @@ class _Request:
         jax_compat.hide_frames(__file__)
         arguments = Arguments(args, self.in_axes)
         arguments.check((self.micro_batches,))
-        stages = PipelineTrace(self.device_mapping)
+        balances = self.schedule == INTERLEAVED
+        stages = PipelineTrace(self.device_mapping, balances, self.remat)
         token = traced_pipeline.set(stages)
         try:
             traced = _MicroBatch(self.fun, arguments)

@@ -13,6 +13,7 @@ import jax
 
 from ipujax import jax_compat, placement
 from ipujax.api.precision import check_scoped
+from ipujax.api.remat import AUTO, THEN, Remat, Rematerialised, as_remat
 from ipujax.errors import PlacementError
 from ipujax.placement import DIRECTION, IPU, STAGE, STAGE_NAME
 
@@ -60,6 +61,8 @@ class PipelineTrace:
     """Counts the stages of the pipeline that is being traced."""
 
     device_mapping: tuple[int, ...] | None
+    balances: bool = False  #: whether stages that say "auto" are recomputed "then"
+    remat: Remat | None = None  #: of stages that do not say
     num_stages: int = 0
     is_parallel: bool = False
 
@@ -97,35 +100,39 @@ class StagedFunction:
         place: int | None = None,
     ):
         functools.update_wrapper(self, fun)
+        if isinstance(fun, Rematerialised) and remat is None:
+            fun, remat = fun.fun, fun.remat
         self.fun = fun
         self.ipu = ipu
         self.name = name
         self._options = options
-        self._remat = remat
         self._place = place  #: in a pipeline; None: after the stage that was called before
-        self._called = _rematerialised(fun, remat)
-
-    def or_rematerialised(self, remat: Any) -> StagedFunction:
-        """The stage with this `remat` if it was made without one."""
-        if remat is None or self._remat is not None:
-            return self
-        return StagedFunction(self.fun, self.ipu, self.name, remat, self._options, self._place)
+        self._given = remat
+        self._remat = as_remat("ipu.stage", remat)
 
     def at(self, place: int | None) -> StagedFunction:
         """The stage at this place in a pipeline."""
-        return StagedFunction(self.fun, self.ipu, self.name, self._remat, self._options, place)
+        return StagedFunction(self.fun, self.ipu, self.name, self._given, self._options, place)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         jax_compat.hide_frames(__file__)
         leaves, tree = jax.tree.flatten((args, kwargs))
         made: list[Any] = []
+        pipeline = traced_pipeline.get()
+        index, ipu, remat = None, self.ipu, self._remat
+        if pipeline is not None:
+            index, ipu = pipeline.next_stage(ipu, self._place)
+            remat = pipeline.remat if self._given is None else remat
+        runs_before = remat is not None and _runs_before(remat, pipeline)
+        called = self.fun if remat is None or runs_before else remat.apply(self.fun)
 
         def flat(*leaves: Any) -> list[Any]:
             args, kwargs = jax.tree.unflatten(tree, leaves)
-            results, out_tree = jax.tree.flatten(self._called(*args, **kwargs))
+            results, out_tree = jax.tree.flatten(called(*args, **kwargs))
             made.append(out_tree)
             return results
 
+<<<<<<< HEAD
         index, ipu = None, self.ipu
         pipeline = traced_pipeline.get()
         if pipeline is not None:
@@ -134,6 +141,15 @@ class StagedFunction:
         label = StageLabel(self.name, ipu, index, self._options)
         stage_p = jax_compat.call_primitive(STAGE_CALL)
         results = stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label)
+=======
+        def call(*leaves: Any) -> list[Any]:
+            jaxpr, captured = jax_compat.trace_call(flat, leaves)
+            label = StageLabel(self.name, ipu, index, self._options)
+            stage_p = jax_compat.call_primitive("ipu_stage")
+            return list(stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label))
+
+        results = remat.apply(call)(*leaves) if remat and runs_before else call(*leaves)
+>>>>>>> 270999d (ipu.remat and ipu.recomputation_checkpoint; stages computed again are placed in the slot before their backward stage)
         return jax.tree.unflatten(made[-1], results)
 
     def __repr__(self) -> str:
@@ -145,7 +161,7 @@ def stage(
     ipu: int | None = None,
     *,
     name: str | None = None,
-    remat: bool | Callable[..., Any] | None = None,
+    remat: bool | str | Callable[..., Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> StagedFunction:
     """Gives a pure function an IPU of its own, alone or as a stage of `ipu.pipeline`.
@@ -161,10 +177,17 @@ def stage(
             elsewhere the IPU of the values it works on.
         name: for reports; by default the function's name.
         remat: True: the backward pass computes the stage's inner values again instead of keeping
+<<<<<<< HEAD
             them; or a policy of `jax.checkpoint_policies` that says which are kept.
         options: options of `ipu.precision` for the stage's operations; under the keys "forward" and
             "backward" for one direction, and under "weight_update" for the operations outside of
             all stages that turn the stage's gradients into new parameters.
+=======
+            them; or a policy of `jax.checkpoint_policies` that says which are kept, a mode of
+            `ipu.remat`, or an `ipu.remat` without a function.
+        options: options of `ipu.precision` for the stage's operations, and under the keys
+            "forward" and "backward" for one direction.
+>>>>>>> 270999d (ipu.remat and ipu.recomputation_checkpoint; stages computed again are placed in the slot before their backward stage)
     Raises:
         PlacementError: `fun` is no function, or `ipu` is no IPU's number.
         ConfigError: an option has an unknown name or a value that is not allowed.
@@ -221,17 +244,11 @@ def check_ipu(where: str, ipu: object) -> None:
         )
 
 
-def _rematerialised(fun: Callable[..., Any], remat: Any) -> Callable[..., Any]:
-    if remat is None or remat is False:
-        return fun
-    if remat is True:
-        return jax.checkpoint(fun)
-    if not callable(remat):
-        raise PlacementError(
-            f"[ipu.stage] needs remat to be True, False or a policy; got {remat!r}. "
-            "Use one of jax.checkpoint_policies."
-        )
-    return jax.checkpoint(fun, policy=remat)
+def _runs_before(remat: Remat, pipeline: PipelineTrace | None) -> bool:
+    """Whether the recomputed stage is a stage of its own, which runs before the backward one."""
+    if remat.mode != AUTO:
+        return remat.mode == THEN
+    return pipeline is not None and pipeline.balances
 
 
 def _by_group(options: Mapping[str, Any]) -> Options:

@@ -46,7 +46,7 @@ class Stage:
         self,
         *blocks: str,
         ipu: int | None = None,
-        remat: bool | Callable[..., Any] | None = None,
+        remat: bool | str | Callable[..., Any] | None = None,
         options: Mapping[str, Any] | None = None,
     ):
         if not blocks or not all(isinstance(name, str) and name for name in blocks):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Value, inputs_of, walk_blocks
+from ipujax.compiler.recomputation import computed_again, divide_barriers, latest_place
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ class _Splitter:
     def __init__(self, loop: Op):
         self.loop = loop
         self.body = loop.regions[1]
+        divide_barriers(self.body, part_of=id)
         self.period = PERIODS[loop.source.placed.pipeline]
         self.makers = {value: op for op in self.body.ops for value in op.results}
         self.counters = [i for i in range(len(self.body.args)) if self._is_counter(i)]
@@ -163,8 +165,11 @@ class _Splitter:
         stages = [op.source.placed for op in self.body.ops if op.source.placed.stage is not None]
         num_stages = 1 + max(placed.stage or 0 for placed in stages)
         ops = [op for op in self.body.ops if op not in self.counted]
+        again = computed_again(ops, self._makers)
         joining: set[Op] = set()  #: of what two IPUs make at one time: done where it is used
         for op in ops:
+            if op in again:
+                continue
             placed = op.source.placed
             makers = self._makers(op)
             known = {self.places[maker] for maker in makers if maker in self.places}
@@ -179,12 +184,14 @@ class _Splitter:
                     joining.add(op)
                 else:
                     self.places[op] = last[0]
-        wanted: dict[Op, tuple[int, int]] = {}
+        users: dict[Op, list[tuple[Op, tuple[int, int]]]] = {op: [] for op in ops}
         for op in reversed(ops):
-            if op not in self.places:
-                self.places[op] = wanted.get(op, (0, op.ipu))
+            if op in again and users[op]:
+                self.places[op] = latest_place(op, users[op], again)
+            elif op not in self.places:
+                self.places[op] = min((place for _, place in users[op]), default=(0, op.ipu))
             for maker in self._makers(op):
-                wanted[maker] = min(wanted.get(maker, self.places[op]), self.places[op])
+                users[maker].append((op, self.places[op]))
 
     def _check_order(self) -> None:
         for op, run in self.run_of.items():

@@ -19,6 +19,7 @@ from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Value, blocks_run, inputs_of, walk_ops
 from ipujax.compiler.pipelines import make_pipelines
+from ipujax.compiler.recomputation import divide_barriers, is_between_stages
 from ipujax.errors import PlacementError
 
 
@@ -31,6 +32,8 @@ def place(program: Program, request: Request) -> Program:
     if _is_spread(program, request.machine.ipus_per_device):
         blocks = blocks_run(program.main)
         _Homes(blocks).settle()
+        for block in blocks:
+            divide_barriers(block, part_of=lambda value: value.ipu)
         make_pipelines(blocks)
         _Copies(blocks_run(program.main)).insert()
     program.num_ipus = request.machine.ipus_per_device
@@ -58,7 +61,7 @@ def _is_spread(program: Program, num_ipus: int) -> bool:
 
 @dataclass(slots=True)
 class _Slot:
-    """One value that a loop carries or that branches give."""
+    """One value that a loop carries, that branches give, or that a barrier passes on."""
 
     names: list[Value]  #: of its variable, inside and outside
     sources: list[tuple[list[Value], int]]  #: (list, index) of what is copied to it
@@ -71,7 +74,7 @@ def _slots(op: Op) -> list[_Slot]:
             _Slot([body.args[i], cond.args[i], result], [(body.results, i), (op.operands, i)])
             for i, result in enumerate(op.results)
         ]
-    if op.name == "pipeline":
+    if op.name in ("pipeline", "optimization_barrier"):
         return [_Slot([result], [(op.operands, i)]) for i, result in enumerate(op.results)]
     return [
         _Slot([result], [(region.results, i) for region in op.regions])
@@ -85,7 +88,11 @@ class _Homes:
     def __init__(self, blocks: list[Block]):
         self.ops = [op for block in blocks for op in block.ops]
         self.arguments = [value for block in blocks for value in block.args]
-        self.slots = {op: _slots(op) for op in self.ops if op.traits.control_flow}
+        self.slots = {
+            op: _slots(op)
+            for op in self.ops
+            if op.traits.control_flow or is_between_stages(op)
+        }
         self.placed: set[Op] = set()
         self.homes: dict[Value, int] = {}
         self.wanted: dict[Value, int] = {}  #: by the first user that has a place

@@ -1,0 +1,75 @@
+"""What is computed again: `optimization_barrier`, which keeps it apart, on several IPUs.
+
+`jax.checkpoint` lets the backward pass begin with a barrier around all that it needs:
+  %x', %w', %ct' = optimization_barrier(%x, %w, %ct)
+  %1 = F(%x', %w')                                      computed again
+  %2 = B(%1, %ct')
+What comes behind it is never shared with what comes before. If the barrier is inside a stage, all
+of it is on one IPU and in one slot of a pipeline. If the stages are inside, its values belong to
+several IPUs and slots: then it becomes one barrier for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+from ipujax.compiler.ir import Block, Op, Value
+
+BACKWARD = "backward"
+
+
+def is_between_stages(op: Op) -> bool:
+    """Whether it is a barrier whose values may belong to several IPUs."""
+    return op.name == "optimization_barrier" and op.source.placed.ipu is None
+
+
+def divide_barriers(block: Block, part_of: Callable[[Value], Hashable]) -> None:
+    """Makes of each barrier between stages one for the results of each part."""
+    ops: list[Op] = []
+    for op in block.ops:
+        ops += _divided(op, part_of) if is_between_stages(op) else [op]
+    block.ops = ops
+
+
+def _divided(barrier: Op, part_of: Callable[[Value], Hashable]) -> Iterable[Op]:
+    made: dict[Hashable, Op] = {}
+    for operand, result in zip(barrier.operands, barrier.results, strict=True):
+        part = part_of(result)
+        if part not in made:
+            made[part] = Op(barrier.name, [], barrier.attrs, barrier.source)
+            made[part].ipu = result.ipu
+        op = made[part]
+        result.op, result.index = op, len(op.results)
+        op.operands.append(operand)
+        op.results.append(result)
+    return made.values()
+
+
+def computed_again(ops: Iterable[Op], makers_of: Callable[[Op], list[Op]]) -> set[Op]:
+    """The barriers between stages, and the forward ops behind them that need no backward one."""
+    found: set[Op] = set()
+    backward: set[Op] = set()
+    for op in ops:
+        makers = makers_of(op)
+        if op.source.placed.direction == BACKWARD or not backward.isdisjoint(makers):
+            backward.add(op)
+        if is_between_stages(op) or (op not in backward and not found.isdisjoint(makers)):
+            found.add(op)
+    return found
+
+
+def latest_place(
+    op: Op, users: Iterable[tuple[Op, tuple[int, int]]], again: set[Op]
+) -> tuple[int, int]:
+    """The slot and the IPU of an op that is computed again: just before it is needed.
+
+    A stage runs again in the slot before its backward one, or in the same slot where the one before
+    is still its first. What another IPU needs is made one slot earlier.
+    """
+    slots = []
+    for user, (slot, ipu) in users:
+        first, is_early = op.source.placed.stage, ipu != op.ipu
+        if first is not None and user not in again:
+            is_early = is_early or slot - 1 > first
+        slots.append(slot - is_early)
+    return min(slots), op.ipu
