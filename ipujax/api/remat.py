@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import jax
 
+from ipujax import jax_compat
 from ipujax.errors import PipelineError, check_choice
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ class Remat:
 
     def apply(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """`fun`, whose derivative computes its inner values again."""
+        jax_compat.allow_effects_in_checkpoints()
         recomputed: Callable[..., Any] = jax.checkpoint(fun, policy=Kept(self.policy))
         return recomputed
 
@@ -65,7 +67,7 @@ class Rematerialised:
         return self._called(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Callable[..., Any]:
-        return self if instance is None else MethodType(self, instance)
+        return self if instance is None else self.remat(MethodType(self.fun, instance))
 
 
 def remat(
@@ -77,8 +79,8 @@ def remat(
 
     `jax.checkpoint` with IPU users' words; results and gradients are the same, bit for bit. What
     `ipu.recomputation_checkpoint` names is kept, and so are values that would be others if they
-    were computed again: those with effects, or drawn from a device's state. Randomness from JAX's
-    keys is computed again.
+    were computed again: results of `io_callback`, and what is drawn from a device's state.
+    Randomness from JAX's keys is computed again; so are debug prints, as JAX intends.
 
     Args:
         fun: pure function of arrays and pytrees. Without it the result is a decorator, which is

@@ -89,9 +89,7 @@ class _Homes:
         self.ops = [op for block in blocks for op in block.ops]
         self.arguments = [value for block in blocks for value in block.args]
         self.slots = {
-            op: _slots(op)
-            for op in self.ops
-            if op.traits.control_flow or is_between_stages(op)
+            op: _slots(op) for op in self.ops if op.traits.control_flow or is_between_stages(op)
         }
         self.placed: set[Op] = set()
         self.homes: dict[Value, int] = {}

@@ -17,6 +17,9 @@ from ipujax.jax_compat.call_primitives import without_dead as without_dead
 from ipujax.jax_compat.call_primitives import zeros_of as zeros_of
 from ipujax.jax_compat.callbacks import CALLBACK_TARGET as CALLBACK_TARGET
 from ipujax.jax_compat.callbacks import allow_callbacks as allow_callbacks
+from ipujax.jax_compat.callbacks import (
+    allow_effects_in_checkpoints as allow_effects_in_checkpoints,
+)
 from ipujax.jax_compat.compilation import estimate_costs_by_compiling as estimate_costs_by_compiling
 from ipujax.jax_compat.compilation import (
     outlive_interrupted_compiles as outlive_interrupted_compiles,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,18 @@ def allow_callbacks() -> None:
         (debugging.debug_print_p, debugging.debug_print_lowering_rule),
     ):
         mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=False)
+
+
+@functools.cache
+def allow_effects_in_checkpoints() -> None:
+    """Lets `jax.checkpoint` contain `io_callback`, which JAX refuses there.
+
+    Its rule keeps the results of everything with effects, so a callback is made once.
+    """
+    from jax._src import callback, effects
+
+    for effect in (callback.IOEffect, callback.OrderedIOEffect):
+        effects.remat_allowed_effects.add_type(effect)
 
 
 def _emit_callback(
