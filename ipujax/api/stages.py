@@ -101,7 +101,7 @@ class StagedFunction:
     ):
         functools.update_wrapper(self, fun)
         if isinstance(fun, Rematerialised) and remat is None:
-            fun, remat = fun.fun, fun.remat
+            remat, fun = fun.remat, fun.fun
         self.fun = fun
         self.ipu = ipu
         self.name = name
