@@ -132,24 +132,13 @@ class StagedFunction:
             made.append(out_tree)
             return results
 
-<<<<<<< HEAD
-        index, ipu = None, self.ipu
-        pipeline = traced_pipeline.get()
-        if pipeline is not None:
-            index, ipu = pipeline.next_stage(ipu, self._place)
-        jaxpr, captured = jax_compat.trace_call(flat, leaves)
-        label = StageLabel(self.name, ipu, index, self._options)
-        stage_p = jax_compat.call_primitive(STAGE_CALL)
-        results = stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label)
-=======
         def call(*leaves: Any) -> list[Any]:
             jaxpr, captured = jax_compat.trace_call(flat, leaves)
             label = StageLabel(self.name, ipu, index, self._options)
-            stage_p = jax_compat.call_primitive("ipu_stage")
+            stage_p = jax_compat.call_primitive(STAGE_CALL)
             return list(stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label))
 
         results = remat.apply(call)(*leaves) if remat and runs_before else call(*leaves)
->>>>>>> 270999d (ipu.remat and ipu.recomputation_checkpoint; stages computed again are placed in the slot before their backward stage)
         return jax.tree.unflatten(made[-1], results)
 
     def __repr__(self) -> str:
@@ -177,17 +166,11 @@ def stage(
             elsewhere the IPU of the values it works on.
         name: for reports; by default the function's name.
         remat: True: the backward pass computes the stage's inner values again instead of keeping
-<<<<<<< HEAD
-            them; or a policy of `jax.checkpoint_policies` that says which are kept.
+            them; or a policy of `jax.checkpoint_policies` that says which are kept, a mode of
+            `ipu.remat`, or an `ipu.remat` without a function.
         options: options of `ipu.precision` for the stage's operations; under the keys "forward" and
             "backward" for one direction, and under "weight_update" for the operations outside of
             all stages that turn the stage's gradients into new parameters.
-=======
-            them; or a policy of `jax.checkpoint_policies` that says which are kept, a mode of
-            `ipu.remat`, or an `ipu.remat` without a function.
-        options: options of `ipu.precision` for the stage's operations, and under the keys
-            "forward" and "backward" for one direction.
->>>>>>> 270999d (ipu.remat and ipu.recomputation_checkpoint; stages computed again are placed in the slot before their backward stage)
     Raises:
         PlacementError: `fun` is no function, or `ipu` is no IPU's number.
         ConfigError: an option has an unknown name or a value that is not allowed.
