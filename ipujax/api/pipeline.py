@@ -379,11 +379,14 @@ def _outputs_of(given: Any, traced: _MicroBatch) -> list[Output | None]:
 
 
 def _is_output(given: Any) -> bool:
-    return isinstance(given, str) or (
-        isinstance(given, tuple)
-        and len(given) == 2
-        and isinstance(given[0], str)
-        and not (isinstance(given[1], str) and given[1] in KINDS)
+    """Whether it is for one result: a kind, or a pair of a kind and a dtype or function."""
+    if isinstance(given, str):
+        return True
+    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):
+        return False
+    dtype = given[1]
+    return (
+        dtype not in KINDS if isinstance(dtype, str) else not isinstance(dtype, (dict, list, tuple))
     )
 
 

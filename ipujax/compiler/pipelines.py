@@ -163,6 +163,8 @@ class _Splitter:
     def _find_places(self) -> None:
         """A stage's ops have its place; others that of the last op they need, or else of a user."""
         stages = [op.source.placed for op in self.body.ops if op.source.placed.stage is not None]
+        if not stages:
+            raise NotAPipeline("it calls no ipu.stage, and no strategy is applied to its blocks")
         num_stages = 1 + max(placed.stage or 0 for placed in stages)
         ops = [op for op in self.body.ops if op not in self.counted]
         again = computed_again(ops, self._makers)

@@ -135,6 +135,19 @@ def test_each_result_is_reduced_in_its_own_way() -> None:
     check(got["mean"], BATCH[:, 0, 0].mean())
 
 
+@pytest.mark.parametrize("dtype", ["float16", jnp.float16, jnp.dtype("float16")])
+def test_outputs_are_a_prefix_of_the_results(dtype: Any) -> None:
+    outputs = (("sum", dtype), "all")
+    loop = ipu.pipeline(lambda w, x: (x.sum(), {"x": x}), micro_batches=4, outputs=outputs)
+    total, rest = loop(WEIGHTS, BATCH)
+    assert total.dtype == jnp.float16
+    check((total, rest), (BATCH.sum(), {"x": BATCH}), 1e-3)
+    stacked = ipu.pipeline(
+        lambda w, x: (x.sum(), {"x": x}), micro_batches=4, outputs=("sum", "all")
+    )
+    check(stacked(WEIGHTS, BATCH), (BATCH.sum(), {"x": BATCH}))
+
+
 def test_state_goes_from_micro_batch_to_micro_batch() -> None:
     def step(weights: jax.Array, mean: jax.Array, x: jax.Array) -> Any:
         return jnp.sum(layer(weights, x - mean)), 0.9 * mean + 0.1 * x.mean()
