@@ -1,4 +1,8 @@
-"""Phases: groups of stages that run one group after the other."""
+"""Phases: groups of stages that run one group after the other.
+
+A phase says where its blocks run, and that no earlier phase needs their results. What later phases
+need stays in the memory of the IPUs.
+"""
 
 from __future__ import annotations
 
@@ -74,6 +78,8 @@ class _PhasedExecution(Strategy):
 
 class SerialPhasedExecution(_PhasedExecution):
     """Phases that run one after the other on one group of IPUs.
+
+    Phases that do not need each other's results may overlap where their IPUs are free.
 
     Args:
         phases: `ipu.Phase`s in order; a stage or a name alone is a phase of one stage. By default

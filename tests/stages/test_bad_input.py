@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import traceback
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ NAMES = {
     "x": jnp.ones((4, 2, 3)),
     "w": jnp.ones((3, 3)),
     "layer": lambda w, x: jnp.tanh(x @ w),
+    "two_layers": lambda w, x: jnp.tanh(jnp.tanh(x @ w[0]) @ w[1]),
 }
 
 #: The line at fault ends in "# here"; each message says what to do.
@@ -105,6 +107,32 @@ ROWS: dict[str, tuple[str, str]] = {
         """,
         "got none for 'second' .* Add the name",
     ),
+    "a plan for another function": (
+        """
+        plan = ipu.plan_stages(two_layers, ([w, w], x), ipus=(2, 2), micro_batches=4)
+        plan.save(path)
+        ipu.pipeline(ipu.Plan.load(path, lambda w, x: 2 * two_layers(w, x)))([w, w], x)  # here
+        """,
+        "needs the function and the shapes that the plan was made for.* Make a new plan",
+    ),
+    "an edited plan with an unknown name": (
+        """
+        plan = ipu.plan_stages(two_layers, ([w, w], x), ipus=(2, 2), micro_batches=4)
+        plan.save(path)
+        path.write_text(path.read_text().replace("dot_general 1", "dot 1"))
+        edited = ipu.Plan.load(path, two_layers)
+        ipu.pipeline(edited)([w, w], x)  # here
+        """,
+        r"got unknown parts \['dot 1'\] and none for .* name these, or make a new plan",
+    ),
+    "memory kinds that mix": (
+        """
+        def mixed(x):
+            return jax.device_put(x, jax.memory.Space.Host) + x  # here
+        jax.jit(mixed)(x)
+        """,
+        "memory_space of all inputs passed to `add` must be the same",  # JAX's own
+    ),
     "a strategy against the order of the program": (
         """
         def fun(x):
@@ -120,11 +148,11 @@ ROWS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_bad_input_is_explained(row: str) -> None:
+def test_bad_input_is_explained(row: str, tmp_path: Path) -> None:
     source, message = ROWS[row]
     source = textwrap.dedent(source).strip()
     (line,) = (i for i, text in enumerate(source.splitlines(), 1) if text.endswith("# here"))
     with pytest.raises(Exception, match=message) as caught:
-        exec(compile(source, "user.py", "exec"), dict(NAMES))
+        exec(compile(source, "user.py", "exec"), {**NAMES, "path": tmp_path / "plan.json"})
     shown = "".join(traceback.format_exception(caught.value))
     assert f"user.py:{line}" in str(caught.value) or f'"user.py", line {line},' in shown
