@@ -24,6 +24,7 @@ def test_defaults_are_one_m2000_of_the_model():
         "visible_devices": "",
         "ipus_per_device": 1,
         "num_tiles": 0,
+        "streaming_gigabytes": 0,
     }
 
 
