@@ -105,6 +105,23 @@ def test_programs_take_and_give_arrays_of_both(arguments: tuple[str, str], resul
     assert seven == 7
 
 
+MOVES = {
+    "result": lambda a: jax.device_put(a * 2, SPACES[HOST]),
+    "between": lambda a: jax.device_put(jax.device_put(a, SPACES[HOST]), SPACES["device"]) * 2,
+    "vmap": lambda a: jax.vmap(lambda r: jax.device_put(r * 2, SPACES[HOST]))(a),
+    "scan": lambda a: jax.lax.scan(lambda c, r: (c, jax.device_put(r * 2, SPACES[HOST])), 0, a)[1],
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_values_move_inside_programs(name: str):
+    """On one device and on several; the numbers are those of a program without moves."""
+    for array in (X, jax.device_put(np.arange(8, dtype=np.float32), over_four("device", "x"))):
+        y = jax.jit(MOVES[name])(array)
+        assert y.sharding.memory_kind == ("device" if name == "between" else HOST)
+        np.testing.assert_array_equal(y, np.asarray(array) * 2)
+
+
 def test_results_of_a_failed_program_fail_in_both_memories():
     def fail(value: Any) -> Any:
         raise RuntimeError("no answer")
