@@ -33,8 +33,9 @@ def generate(folder: Path) -> None:
     """Fills `folder` with one .pyi for each module of the extension."""
     with tempfile.TemporaryDirectory() as scratch:
         options = ["--ignore-invalid-expressions", ".*DebugContext object.*", "--exit-code"]
-        orders = "FloatOrder:" + MODULE + ".popx"
-        options += ["--enum-class-locations", orders, "--output-dir", scratch]
+        for enum, module in (("FloatOrder", "popx"), ("TensorCloneMethod", "poplar")):
+            options += ["--enum-class-locations", f"{enum}:{MODULE}.{module}"]
+        options += ["--output-dir", scratch]
         _run("pybind11_stubgen", MODULE, *options)
         for path in sorted(Path(scratch).rglob("*.pyi")):
             text = path.read_text()

@@ -247,6 +247,19 @@ class CompileConfig:
         "IPUJAX_MAXIMUM_REDUCE_SCATTER_BUFFER_SIZE",
         bounds=(0, 2**40),
     )
+    outline: str = option(
+        "marked",
+        "Which equal parts of a program become functions with one code: none, calls of "
+        "ipu.outlined, or all that repeat.",
+        "IPUJAX_OUTLINE",
+        ("off", "marked", "auto"),
+    )
+    outline_threshold: int = option(
+        4096,
+        "With outline=auto: bytes of code on a tile that a function must save, by estimate.",
+        "IPUJAX_OUTLINE_THRESHOLD",
+        bounds=(0, 2**20),
+    )
     fast_math: bool = option(
         False,
         "Allow rewrites that are valid for real numbers but not for every float.",

@@ -32,8 +32,18 @@ WEIGHT_UPDATE = "ipujax.weight_update"
 #: The attribute by which `ipu.block` names what an op belongs to.
 BLOCK = "ipujax.block"
 
+#: The attribute of a call of `ipu.outlined`; and, of what is put in its place, the numbers of such
+#: calls around it.
+OUTLINED = "ipujax.outlined"
+OUTLINED_CALLS = "ipujax.outlined_calls"
+
 #: Names of layouts that leave the choice to the compiler.
 _CHOSEN = frozenset({"default", "auto"})
+
+
+def numbers_of(path: str) -> tuple[int, ...]:
+    """The numbers in the text of `OUTLINED_CALLS`, outermost first."""
+    return tuple(map(int, path.split("/")))
 
 
 def options_attribute(options: Iterable[tuple[str, str]]) -> str:

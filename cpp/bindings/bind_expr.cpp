@@ -10,6 +10,7 @@
 #include "popops/Zero.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popx/HalfOverflow.hpp"
+#include "popx/Layout.hpp"
 #include "popx/Map.hpp"
 
 namespace pe = popops::expr;
@@ -144,6 +145,7 @@ void bindExpr(py::module_& m) {
   auto popops_expr = popops.def_submodule("expr");
   auto popx = m.def_submodule("popx");
   popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a);
+  popx.def("sameLayout", &popx::sameLayout, "a"_a, "b"_a);
   auto popx_expr = popx.def_submodule("expr");
   auto popnn = m.def_submodule("popnn");
   bindPopopsExpr(popops_expr);

@@ -1,3 +1,5 @@
+#include <pybind11/native_enum.h>
+
 #include "bindings/bindings.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/CSRFunctions.hpp"
@@ -120,6 +122,21 @@ Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::b
   return t;
 }
 
+void bindClone(py::module_& m, py::class_<Graph>& graph) {
+  using poplar::TensorCloneMethod;
+  py::native_enum<TensorCloneMethod>(m, "TensorCloneMethod", "enum.Enum")
+      .value("PRESERVE_ORDER_AND_ALIASES", TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES)
+      .value("CREATE_NEW_ORDER", TensorCloneMethod::CREATE_NEW_ORDER)
+      .value("PRESERVE_ORDER_UNLESS_ALIASES", TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES)
+      .finalize();
+  graph.def(
+      "clone",
+      [](Graph& g, const Tensor& t, const DebugContext& debug, TensorCloneMethod method) {
+        return g.clone(t, debug, method);
+      },
+      "tensor"_a, debugArg(), "method"_a = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+}
+
 void bindGraph(py::module_& m, py::class_<Graph>& graph) {
   graph
       .def(py::init([](const poplar::Target& target, unsigned replication_factor) {
@@ -134,10 +151,6 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
                &Graph::addVariable),
            "type"_a, "shape"_a, debugArg())
       .def("addConstantBytes", &addConstantBytes, "type"_a, "shape"_a, "buffer"_a, debugArg())
-      .def(
-          "clone",
-          [](Graph& g, const Tensor& t, const DebugContext& debug) { return g.clone(t, debug); },
-          "tensor"_a, debugArg())
       .def("setTileMapping", py::overload_cast<const Tensor&, unsigned>(&Graph::setTileMapping),
            "t"_a, "tile"_a)
       .def(
@@ -232,6 +245,7 @@ void bindPoplar(py::module_& m) {
   // Programs and graphs name each other: the class first, its functions when both are known.
   py::class_<Graph> graph(poplar, "Graph");
   bindPrograms(poplar);
+  bindClone(poplar, graph);
   bindGraph(poplar, graph);
   poplar.def(
       "setStochasticRounding",

@@ -18,8 +18,11 @@ using ipujax::engine::forEachRun;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::sizeOf;
 using ipujax::engine::TileMap;
+using ipujax::engine::tileMapOf;
+using ipujax::engine::TileMapPtr;
 using ipujax::engine::unmapped;
 using ipujax::engine::View;
+using ipujax::engine::ViewPtr;
 
 /// One host value; an integer keeps all its 64 bits.
 struct HostValue {
@@ -165,8 +168,47 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
   });
 }
 
+namespace {
+
+/// The mapping of elements [begin, begin + count).
+TileMapPtr partOf(const TileMapPtr& map, std::uint64_t begin, std::uint64_t count) {
+  if (begin == 0 && count == map->elements) return map;
+  std::vector<TileMap::Region> regions;
+  map->forEachPart(begin, begin + count, [&](std::uint32_t tile, std::uint64_t from, auto) {
+    regions.push_back({from - begin, tile});
+  });
+  return tileMapOf(count, std::move(regions));
+}
+
+/// A view with the strides of `view`, gaps included, over a variable of its own; null for a view of
+/// several variables, which every use makes contiguous.
+ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugContext& debug) {
+  if (!view.isStrided() || view.numElements() == 0) return nullptr;
+  std::int64_t low = view.offset;
+  std::int64_t high = view.offset;
+  for (std::size_t i = 0; i < view.shape.size(); ++i) {
+    const std::int64_t reach = view.strides[i] * (static_cast<std::int64_t>(view.shape[i]) - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto count = static_cast<std::uint64_t>(high - low + 1);
+  const auto map =
+      partOf(impl.variables[view.variable].map, static_cast<std::uint64_t>(low), count);
+  if (!map->complete) return nullptr;
+  View made = view;
+  made.type = type.element();
+  made.offset -= low;
+  made.variable = impl.addVariable(type.element(), count, map, debug);
+  return ipujax::engine::share(std::move(made));
+}
+
+}  // namespace
+
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
-                    TensorCloneMethod) {
+                    TensorCloneMethod method) {
+  if (method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES) {
+    if (auto view = cloneInOrder(*impl_, type, *t.view(), debugContext))
+      return {impl_.get(), std::move(view)};
+  }
   Tensor result = addVariable(type, t.shape(), VariableMappingMethod::LINEAR, debugContext);
   const auto* original = impl_->variableOfAll(*t.view());
   if (original && original->map->complete)

@@ -44,6 +44,7 @@ using ipujax::engine::FftType;
 using ipujax::engine::FloatOrder;
 using ipujax::engine::HalfBehaviour;
 using ipujax::engine::placementOf;
+using ipujax::engine::rowMajorStrides;
 using ipujax::engine::shapeText;
 using ipujax::engine::SortKey;
 using ipujax::engine::StepSpec;

@@ -9,7 +9,7 @@ fused op runs as a whole, so such a path would make it wait for itself.
 
 from __future__ import annotations
 
-from ipujax.compiler.ir import Block, Op, Program, Value, blocks_run, inputs_of
+from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of
 from ipujax.errors import VerifyError
 
 #: Longer bodies need more registers than a block of elements leaves in the first-level cache.
@@ -19,7 +19,7 @@ MAX_OPERANDS = 40
 
 def fuse(program: Program) -> Program:
     """Fuses in every block that becomes steps; bodies of reductions, sorts and scatters stay."""
-    for block in blocks_run(program.main):
+    for block in program.blocks_run():
         _fuse_block(block)
     return program
 

@@ -6,8 +6,10 @@ copy. Arguments that a product sees transposed, and all others, are spread evenl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op, Program, Value, walk_ops
+from ipujax.compiler.ir import Block, Op, Program, Value, walk_ops
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.dot_general import grouped_shape
@@ -21,16 +23,31 @@ def map_parameters(builder: Builder, program: Program) -> dict[Value, ipu.Tensor
         if value.dtype in DTYPES and DTYPES[value.dtype].kind == "f" and value.num_elements
     }
     mapped: dict[Value, ipu.Tensor] = {}
-    for op in walk_ops(program.main):
-        if op.name == "dot_general" and any(v in arguments for v in op.operands):
-            _allocate(builder, op, arguments, mapped)
+    for op, (lhs, rhs) in _products(program.main, {}):
+        if lhs in arguments or rhs in arguments:
+            _allocate(builder, op, lhs, rhs, arguments, mapped)
     return mapped
 
 
+def _products(block: Block, outside: dict[Value, Value]) -> Iterator[tuple[Op, list[Value]]]:
+    """Matrix products, with operands that are arguments of functions as callers pass them."""
+    for op in walk_ops(block):
+        if op.name == "dot_general":
+            yield op, [outside.get(value, value) for value in op.operands]
+        elif op.name == "call":
+            function = op.attrs["function"]
+            passed = [outside.get(value, value) for value in op.operands]
+            yield from _products(function, dict(zip(function.args, passed, strict=True)))
+
+
 def _allocate(
-    builder: Builder, op: Op, arguments: dict[Value, str], mapped: dict[Value, ipu.Tensor]
+    builder: Builder,
+    op: Op,
+    lhs: Value,
+    rhs: Value,
+    arguments: dict[Value, str],
+    mapped: dict[Value, ipu.Tensor],
 ) -> None:
-    lhs, rhs = op.operands
     row = DTYPES[op.results[0].dtype]
     if lhs.dtype != rhs.dtype or row.kind != "f" or row.wide or lhs.dtype == "bf16":
         return

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Value, blocks_run, inputs_of, walk_ops
+from ipujax.compiler.outline import outline
 from ipujax.compiler.pipelines import make_pipelines
 from ipujax.compiler.recomputation import divide_barriers, is_between_stages
 from ipujax.errors import PlacementError
 
 
 def place(program: Program, request: Request) -> Program:
-    """Places all ops and values, and adds copies between IPUs.
+    """Places all ops and values, adds copies between IPUs, and makes functions of equal parts.
 
     Raises:
         PlacementError: an op was placed on an IPU that the device does not have.
@@ -37,7 +38,7 @@ def place(program: Program, request: Request) -> Program:
         make_pipelines(blocks)
         _Copies(blocks_run(program.main)).insert()
     program.num_ipus = request.machine.ipus_per_device
-    return program
+    return outline(program)
 
 
 def _is_spread(program: Program, num_ipus: int) -> bool:

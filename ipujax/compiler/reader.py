@@ -310,7 +310,7 @@ class Reader:
                 f"[read] needs @{callee}; got a module without it. Export the whole module."
             )
         self._calls_open.append(callee)
-        self._call_sources.append(self._source(call))
+        self._call_sources.append(self._sources.of_call(call, self._call_sources[-1]))
         self._splice(function.regions[0].blocks[0], call, env, block, scope={})
         self._call_sources.pop()
         self._calls_open.pop()

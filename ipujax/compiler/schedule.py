@@ -13,7 +13,7 @@ import heapq
 import itertools
 from collections.abc import Iterable
 
-from ipujax.compiler.ir import Block, Op, Program, Value, blocks_run, has_effect, inputs_of
+from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of
 
 #: The user's order is kept unless another one needs less than this part of its memory.
 WORTHWHILE = 0.95
@@ -24,7 +24,7 @@ SMALL_BYTES = 64 * 1024
 def schedule(program: Program) -> Program:
     """Orders every block that is lowered to a program."""
     main = program.main
-    for block in blocks_run(main):
+    for block in program.blocks_run():
         if block is main:
             ties = [
                 (main.args[argument], main.results[result])

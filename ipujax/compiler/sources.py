@@ -30,6 +30,7 @@ _PLACES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (placement.DIRECTION, "direction", str),
     (placement.PIPELINE, "pipeline", str),
     (placement.WEIGHT_UPDATE, "weight_update", placement.read_options),
+    (placement.OUTLINED_CALLS, "outlined", placement.numbers_of),
 )
 
 
@@ -40,6 +41,7 @@ class Sources:
         self._known: dict[Any, Source] = {}
         self._called: dict[tuple[Source, Source], Source] = {}
         self._scoped: dict[tuple[Source, Any], Source] = {}
+        self._num_outlined = 0
 
     def of(self, operation: Any, caller: Source = NO_SOURCE) -> Source:
         """The op's own name, line, options and place; if it has none, those of its caller."""
@@ -56,6 +58,16 @@ class Sources:
                 source, options=_options(own, source), placed=_placed(own, source)
             )
         return scoped
+
+    def of_call(self, operation: Any, caller: Source) -> Source:
+        """The same of a call; what calls of outlined functions stand for is told apart."""
+        source = self.of(operation, caller)
+        attributes = operation.attributes
+        if METADATA not in attributes or placement.OUTLINED not in attributes[METADATA]:
+            return source
+        self._num_outlined += 1
+        path = (*source.placed.outlined, self._num_outlined)
+        return replace(source, placed=replace(source.placed, outlined=path))
 
     def _located(self, operation: Any, caller: Source) -> Source:
         attribute = operation.location.attr

@@ -7,6 +7,7 @@ functions, so that `check_versions` speaks before an import fails.
 
 from ipujax.jax_compat.call_primitives import abstract as abstract
 from ipujax.jax_compat.call_primitives import call_primitive as call_primitive
+from ipujax.jax_compat.call_primitives import call_with_label as call_with_label
 from ipujax.jax_compat.call_primitives import hide_frames as hide_frames
 from ipujax.jax_compat.call_primitives import set_dead_code_rule as set_dead_code_rule
 from ipujax.jax_compat.call_primitives import trace_avals as trace_avals

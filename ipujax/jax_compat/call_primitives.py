@@ -63,6 +63,24 @@ def call_primitive(name: str) -> Primitive:
     return primitive
 
 
+def call_with_label(
+    name: str, label: Label, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`fun(*args, **kwargs)` as a call of the primitive of that name; pytrees as usual."""
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    made: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        args, kwargs = jax.tree.unflatten(tree, leaves)
+        results, out_tree = jax.tree.flatten(fun(*args, **kwargs))
+        made.append(out_tree)
+        return results
+
+    jaxpr, captured = trace_call(flat, leaves)
+    results = call_primitive(name).bind(*captured, *leaves, jaxpr=jaxpr, label=label)
+    return jax.tree.unflatten(made[-1], results)
+
+
 def trace_call(fun: Callable[..., Any], operands: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
     """A function of arrays as a jaxpr, and what it captures, which are the jaxpr's first inputs.
 

@@ -14,14 +14,27 @@ struct Change {
   std::uint32_t storage;
 };
 
+/// The fullest tile of an IPU.
+struct Worst {
+  std::uint64_t bytes = 0;
+  std::uint32_t tile = 0;
+};
+
+/// It when it is fullest, and the storages that are live then.
+struct Peak {
+  std::uint32_t tile = 0;
+  std::vector<std::uint32_t> live;
+};
+
 /// Sweeps the program in time and keeps the bytes live on each tile.
 class TileSweep {
  public:
   explicit TileSweep(Draft& draft)
       : draft_(draft),
         tiles_(draft.graph->system.numTiles(), 0),
-        worst_of_ipu_(draft.graph->system.num_ipus) {
-    draft.image.ipus.resize(worst_of_ipu_.size());
+        worst_(draft.graph->system.num_ipus),
+        peaks_(worst_.size()) {
+    draft.image.ipus.resize(worst_.size());
   }
 
   void run() {
@@ -79,16 +92,13 @@ class TileSweep {
   }
 
   void findWorst() {
-    const auto per_ipu = static_cast<std::ptrdiff_t>(tiles_.size() / worst_of_ipu_.size());
-    auto worst = tiles_.begin();
-    for (std::size_t i = 0; i < worst_of_ipu_.size(); ++i) {
+    const auto per_ipu = static_cast<std::ptrdiff_t>(tiles_.size() / worst_.size());
+    for (std::size_t i = 0; i < worst_.size(); ++i) {
       const auto first = tiles_.begin() + static_cast<std::ptrdiff_t>(i) * per_ipu;
       const auto most = std::max_element(first, first + per_ipu);
-      worst_of_ipu_[i] = static_cast<std::uint64_t>(std::max<std::int64_t>(*most, 0));
-      if (*most > *worst) worst = most;
+      worst_[i] = {static_cast<std::uint64_t>(std::max<std::int64_t>(*most, 0)),
+                   static_cast<std::uint32_t>(most - tiles_.begin())};
     }
-    worst_tile_ = static_cast<std::uint32_t>(worst - tiles_.begin());
-    worst_bytes_ = static_cast<std::uint64_t>(std::max<std::int64_t>(*worst, 0));
   }
 
   /// The account while the step at position_ runs: what is live and its own temporaries.
@@ -103,42 +113,37 @@ class TileSweep {
     MemoryAccount& memory = draft_.image.memory;
     memory.peak_live_bytes = std::max(
         memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
-    for (std::size_t i = 0; i < worst_of_ipu_.size(); ++i) {
+    for (std::size_t i = 0; i < worst_.size(); ++i) {
       auto& most = draft_.image.ipus[i].worst_tile_bytes;
-      most = std::max(most, worst_of_ipu_[i] + temporary);
-    }
-    if (worst_bytes_ + temporary > memory.worst_tile_bytes) {
-      memory.worst_tile_bytes = worst_bytes_ + temporary;
-      memory.worst_tile = worst_tile_;
-      at_peak_ = live_;
+      if (worst_[i].bytes + temporary <= most) continue;
+      most = worst_[i].bytes + temporary;
+      peaks_[i] = {worst_[i].tile, live_};
     }
   }
 
+  /// Adds what is always there, and takes the account of the whole from the fullest IPU.
   void finish() {
-    Image& image = draft_.image;
-    MemoryAccount& memory = image.memory;
-    std::map<std::string, std::uint64_t> code;
-    for (std::size_t i = 0; i < image.steps.size(); ++i) {
-      if (draft_.step_removed[i]) continue;
-      const StepDesc& step = image.steps[i];
-      memory.vertex_state_bytes += step.cost.vertex_state_bytes;
-      auto& bytes = code[step.kernel];
-      bytes = std::max(bytes, step.cost.code_bytes);
-    }
-    for (const auto& [kernel, bytes] : code) memory.code_bytes += bytes;
+    MemoryAccount& memory = draft_.image.memory;
+    auto& ipus = draft_.image.ipus;
+    const auto always = codeOfIpus(draft_);
+    for (std::size_t i = 0; i < ipus.size(); ++i)
+      ipus[i].worst_tile_bytes += always[i].vertex_state_bytes + always[i].code_bytes;
+    const auto fullest = std::ranges::max_element(ipus, {}, &IpuAccount::worst_tile_bytes);
+    const auto i = static_cast<std::size_t>(fullest - ipus.begin());
     memory.tile_capacity = draft_.graph->system.machine.bytes_per_tile;
-    memory.worst_tile_bytes += memory.vertex_state_bytes + memory.code_bytes;
-    for (auto& ipu : image.ipus)
-      ipu.worst_tile_bytes += memory.vertex_state_bytes + memory.code_bytes;
-    listLargest();
+    memory.vertex_state_bytes = always[i].vertex_state_bytes;
+    memory.code_bytes = always[i].code_bytes;
+    memory.worst_tile_bytes = ipus[i].worst_tile_bytes;
+    memory.worst_tile = peaks_[i].tile;
+    listLargest(peaks_[i].live);
   }
 
-  void listLargest() {
+  void listLargest(const std::vector<std::uint32_t>& at_peak) {
     MemoryAccount& memory = draft_.image.memory;
     std::map<std::pair<std::string, std::string>, std::uint32_t> known;
     for (std::uint32_t i = 0; i < draft_.image.debug.size(); ++i)
       known.emplace(std::make_pair(draft_.image.debug[i].name, draft_.image.debug[i].source), i);
-    for (const auto s : at_peak_) {
+    for (const auto s : at_peak) {
       const auto& variable = variableOf(s);
       const auto& counts = variable.map->per_tile;
       const std::uint64_t on_tile =
@@ -161,14 +166,12 @@ class TileSweep {
 
   Draft& draft_;
   std::vector<std::int64_t> tiles_;
-  std::vector<std::uint64_t> worst_of_ipu_;
+  std::vector<Worst> worst_;  ///< by IPU, of what is live now
+  std::vector<Peak> peaks_;   ///< by IPU
   std::vector<Change> changes_;
   std::vector<std::uint32_t> live_;
-  std::vector<std::uint32_t> at_peak_;
   std::int64_t live_bytes_ = 0;
   std::uint64_t position_ = 0;
-  std::uint64_t worst_bytes_ = 0;
-  std::uint32_t worst_tile_ = 0;
   bool changed_ = true;
 };
 

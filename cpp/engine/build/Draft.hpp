@@ -82,6 +82,12 @@ void removeCopies(Draft& draft);
 /// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
 void placeStorages(Draft& draft);
 void accountMemory(Draft& draft);
+/// What each tile of an IPU holds all the time besides variables.
+struct AlwaysThere {
+  std::uint64_t vertex_state_bytes = 0;
+  std::uint64_t code_bytes = 0;
+};
+std::vector<AlwaysThere> codeOfIpus(const Draft& draft);
 /// Gives each IPU its clock: see Image::ipus.
 void accountTime(Draft& draft);
 /// Runs neighbouring steps that work row by row on the same rows a few rows at a time; after the

@@ -118,6 +118,15 @@ void copyToPieces(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, c
     appendCopy(graph, sequence, partOf(joined, *dst, i), share(dst->pieces->views[i]), debug);
 }
 
+/// Drops the dimensions along which both views repeat their elements.
+std::pair<ViewPtr, ViewPtr> withoutRepeats(const ViewPtr& src, const ViewPtr& dst) {
+  View from = *src;
+  View to = *dst;
+  for (std::size_t i = 0; i < from.shape.size(); ++i)
+    if (from.strides[i] == 0 && to.strides[i] == 0) from.shape[i] = to.shape[i] = 1;
+  return {share(std::move(from)), share(std::move(to))};
+}
+
 bool suits(const Use& use) {
   return use.view->isStrided() && (!use.contiguous || use.view->isRowMajor());
 }
@@ -132,7 +141,8 @@ void appendCopy(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, con
   } else if (!src->isStrided()) {
     copyFromPieces(graph, sequence, src, dst, debug);
   } else {
-    appendStridedCopy(graph, sequence, src, dst, debug);
+    const auto [from, to] = withoutRepeats(src, dst);
+    appendStridedCopy(graph, sequence, from, to, debug);
   }
 }
 

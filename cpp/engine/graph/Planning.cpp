@@ -46,6 +46,15 @@ Moved movedBetween(const TileMap& from, const TileMap& to) {
   return moved;
 }
 
+/// Whether both are one view of two variables with one mapping.
+bool isLaidOutAlike(const GraphImpl& graph, const View& a, const View& b) {
+  if (!a.isStrided() || !b.isStrided() || a.offset != b.offset || a.strides != b.strides)
+    return false;
+  const TileMap& from = *graph.variables[a.variable].map;
+  const TileMap& to = *graph.variables[b.variable].map;
+  return from.complete && from.elements == to.elements && from.regions == to.regions;
+}
+
 Placement placementOfView(const GraphScope& graph, const View& view) {
   Placement placement;
   placement.elements = view.numElements();
@@ -80,6 +89,7 @@ Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const Vie
   const View& source = *from;
   const View& target = *to;
   const auto bytes = static_cast<double>(sizeOf(source.type));
+  if (isLaidOutAlike(graph.impl, source, target)) return {};
   const Variable* held = graph.impl.variableOfAll(source);
   const Variable* wanted = graph.impl.variableOfAll(target);
   if (held && wanted) {

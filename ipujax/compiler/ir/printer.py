@@ -8,6 +8,7 @@ from ipujax.compiler.ir.program import Block, Op, Program, Value
 def to_text(program: Program) -> str:
     """The program as text: one op per line."""
     names: dict[Value, str] = {}
+    functions = program.functions
 
     def name(value: Value) -> str:
         if value.const is not None:
@@ -20,6 +21,8 @@ def to_text(program: Program) -> str:
     def shown(key: str, item: object) -> str:
         if isinstance(item, Op):
             return item.name
+        if isinstance(item, Block):
+            return f"{key}={functions.index(item)}"
         if isinstance(item, list) and item and isinstance(item[0], Op):
             return f"{key}=[" + ", ".join(op.name for op in item) + "]"
         return f"{key}={item}"
@@ -42,4 +45,7 @@ def to_text(program: Program) -> str:
 
     lines.append(f"program {program.name} alias={program.output_alias}")
     write(program.main, 0)
+    for index, function in enumerate(functions):
+        lines.append(f"function {index}")
+        write(function, 0)
     return "\n".join(lines) + "\n"

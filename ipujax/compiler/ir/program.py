@@ -33,6 +33,7 @@ class Placed:
     direction: str = ""  #: "forward" or "backward"
     pipeline: str = ""  #: the schedule of the loop over micro-batches
     weight_update: tuple[tuple[str, str], ...] = ()  #: the stage's options for updates
+    outlined: tuple[int, ...] = ()  #: numbers of the calls of `ipu.outlined` around it
 
     @property
     def ipu(self) -> int | None:
@@ -181,9 +182,15 @@ class Program:
     options: ScopedOptions = field(default_factory=lambda: ScopedOptions(CompileConfig()))
     #: Of the device; 1 where all ops are spread over the whole device, set by stage 4.
     num_ipus: int = 1
+    #: That `call` ops call, made after stage 4; they use no values but their arguments.
+    functions: list[Block] = field(default_factory=list)
     #: By index; passes that change a boundary type add to them.
     seen_arguments: dict[int, Seen] = field(default_factory=dict)
     seen_results: dict[int, Seen] = field(default_factory=dict)
+
+    def blocks_run(self) -> list[Block]:
+        """Blocks that are lowered to programs: those of main, then those of functions."""
+        return [block for root in (self.main, *self.functions) for block in blocks_run(root)]
 
     @property
     def argument_memories(self) -> dict[int, str]:
@@ -282,7 +289,11 @@ def has_effect(op: Op) -> bool:
     """Whether the op must run even if its results have no users."""
     if op.traits.effect:
         return op.name != "custom_call" or bool(op.attrs.get("has_side_effect"))
-    return any(has_effect(inner) for region in op.regions for inner in region.ops)
+    return any(has_effect(inner) for block in _bodies(op) for inner in block.ops)
+
+
+def _bodies(op: Op) -> list[Block]:
+    return [op.attrs["function"]] if op.name == "call" else op.regions
 
 
 def combiner_of(block: Block) -> str | None:

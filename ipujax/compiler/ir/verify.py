@@ -25,7 +25,8 @@ def verify(program: Program, stage: str) -> None:
 
 def check_structure(program: Program, stage: str) -> None:
     """Every value is defined before it is used, and each op knows its results."""
-    _check_block(program.main, set(), stage)
+    for root in (program.main, *program.functions):
+        _check_block(root, set(), stage)
     if len(program.parameters) != len(program.main.args):
         raise _broken(stage, "one parameter per argument", f"{len(program.parameters)}")
 
@@ -52,7 +53,8 @@ def _check_block(block: Block, outside: set[Value], stage: str) -> None:
 def check_shapes(program: Program, stage: str) -> None:
     """Dtypes are legal, constants have their dtype, elementwise shapes agree."""
 
-    for block in walk_blocks(program.main):
+    roots = (program.main, *program.functions)
+    for block in (block for root in roots for block in walk_blocks(root)):
         for op in block.ops:
             values = (*op.operands, *op.results)
             for value in values:

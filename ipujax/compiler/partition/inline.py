@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
 
+from ipujax import placement
 from ipujax.compiler.modules import functions_of, main_of, ops_named
 from ipujax.compiler.sources import METADATA
 
@@ -18,12 +21,13 @@ def inline_calls(module: Any) -> None:
     functions = functions_of(module)
     main = main_of(module)
     pending = [main]
+    numbers = itertools.count(1)
     while pending:
         root = pending.pop()
         for call in ops_named(root, "func.call"):
             callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
             copy = functions[callee].clone(ip=False)
-            pending.extend(_inline(call, copy))
+            pending.extend(_inline(call, copy, numbers))
     named = _named_by_custom_calls(main)
     for name, function in functions.items():
         if name != "main" and name not in named:
@@ -45,11 +49,23 @@ def _within(outer: Any, inner: Any) -> Any:
     return ir.DictAttr.get({item.name: item.attr for both in (outer, inner) for item in both})
 
 
-def _inline(call: Any, function: Any) -> list[Any]:
+def _scope_of(call: Any, numbers: Iterator[int]) -> Any:
+    """The metadata of what replaces a call; a call of an outlined function gets a number."""
+    scope = call.attributes.get(METADATA)
+    if scope is None or placement.OUTLINED not in scope:
+        return scope
+    named = {item.name: item.attr for item in scope if item.name != placement.OUTLINED}
+    path = named.get(placement.OUTLINED_CALLS)
+    outer = [ir.StringAttr(path).value] if path is not None else []
+    text = "/".join([*outer, str(next(numbers))])
+    return ir.DictAttr.get({**named, placement.OUTLINED_CALLS: ir.StringAttr.get(text)})
+
+
+def _inline(call: Any, function: Any, numbers: Iterator[int]) -> list[Any]:
     """Moves the body of a function, which is empty then, before the call; returns its ops."""
     block = function.regions[0].blocks[0]
     *ops, terminator = [op.operation for op in block.operations]
-    scope = call.attributes.get(METADATA)
+    scope = _scope_of(call, numbers)
     for argument, value in zip(list(block.arguments), list(call.operands), strict=True):
         argument.replace_all_uses_with(value)
     for op in ops:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,7 @@ class Builder:
         self._scoped_options = ScopedOptions(options)
         self._set_options(options)  #: `options`: those of the op that is being lowered
         self.tensors: dict[Value, ipu.Tensor] = {}
+        self.functions: dict[Block, list[Any]] = {}  #: compiled so far, see rules/call.py
         self.has_host_callbacks = False
         self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
         self._constants: dict[object, ipu.Tensor] = {}

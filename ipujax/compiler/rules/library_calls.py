@@ -42,6 +42,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "reduceScatter": NOT_YET,
     "reduceWindow": NOT_YET,
     "rngBitGenerator": NOT_YET,
+    "sameLayout": NOT_YET,
     "scatter": NOT_YET,
     "schur": NOT_YET,
     "selectAndScatter": NOT_YET,

@@ -22,11 +22,11 @@ from ipujax.compiler.rules.registry import RULES, rule
 from tests.compiler.rules.test_cases import CASES, prepared
 
 #: Names that the compiler makes itself; no program has them.
-OWN = {"fused", "bitcast", "raise_if", "copy_to_ipu", "pipeline"}
+OWN = {"fused", "bitcast", "raise_if", "call", "copy_to_ipu", "pipeline"}
 #: Rules for ops that JAX makes inside larger programs only, or never: tested elsewhere.
 TESTED_ELSEWHERE = {"custom_call", "create_token", "after_all", "if", "map", "rng"}
 #: Rules for programs over several IPUs of a device: tests/stages.
-STAGES = {"copy_to_ipu", "pipeline"}
+STAGES = {"call", "copy_to_ipu", "pipeline"}
 #: Rules for programs over several devices: tests/compiler/rules/test_collectives.py.
 COLLECTIVES = {
     "all_gather",

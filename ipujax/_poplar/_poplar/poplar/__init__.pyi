@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import enum
 import typing
 
 import typing_extensions
@@ -25,6 +26,7 @@ __all__: list[str] = [
     "SIGNED_CHAR",
     "Target",
     "Tensor",
+    "TensorCloneMethod",
     "Type",
     "UNSIGNED_CHAR",
     "UNSIGNED_INT",
@@ -134,7 +136,12 @@ class Graph:
         shape: collections.abc.Sequence[typing.SupportsIndex],
         debug: DebugContext = ...,
     ) -> Tensor: ...
-    def clone(self, tensor: Tensor, debug: DebugContext = ...) -> Tensor: ...
+    def clone(
+        self,
+        tensor: Tensor,
+        debug: DebugContext = ...,
+        method: TensorCloneMethod = TensorCloneMethod.PRESERVE_ORDER_UNLESS_ALIASES,
+    ) -> Tensor: ...
     def createVirtualGraph(
         self, lowerTile: typing.SupportsIndex, upperTile: typing.SupportsIndex
     ) -> Graph: ...
@@ -142,6 +149,11 @@ class Graph:
     def getTarget(self) -> Target: ...
     def getTileMapping(self, t: Tensor) -> list[list[tuple[int, int]]]: ...
     def setTileMapping(self, t: Tensor, tile: typing.SupportsIndex) -> None: ...
+
+class TensorCloneMethod(enum.Enum):
+    CREATE_NEW_ORDER = ...
+    PRESERVE_ORDER_AND_ALIASES = ...
+    PRESERVE_ORDER_UNLESS_ALIASES = ...
 
 def concat(
     tensors: collections.abc.Sequence[Tensor], dimension: typing.SupportsIndex = 0

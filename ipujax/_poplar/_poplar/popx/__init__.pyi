@@ -42,6 +42,7 @@ __all__: list[str] = [
     "reduceScatter",
     "reduceWindow",
     "rngBitGenerator",
+    "sameLayout",
     "scatter",
     "schur",
     "selectAndScatter",
@@ -364,6 +365,7 @@ def rngBitGenerator(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> tuple[poplar.Tensor, poplar.Tensor]: ...
+def sameLayout(a: poplar.Tensor, b: poplar.Tensor) -> bool: ...
 @typing.overload
 def scatter(
     graph: poplar.Graph,

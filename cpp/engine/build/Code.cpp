@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "engine/build/Draft.hpp"
+
+/// Code and vertex state, which lie on the tiles of an IPU all the time. A step that runs in
+/// several places, in a function or a loop, is one step and has its code once.
+namespace ipujax::engine::build {
+namespace {
+
+/// Of one compute set or exchange: sync, arguments, call. Our estimate of five instructions.
+constexpr std::uint64_t kControlBytes = 20;
+/// Exchange code is 4 bytes an instruction (ipu.md section 1.8); that a tile receives about this
+/// many bytes with each is our estimate.
+constexpr std::uint64_t kInstructionBytes = 4;
+constexpr double kBytesPerInstruction = 64;
+
+/// What makes a step run on a tile, its vertices' own code not included.
+std::uint64_t controlBytes(const Cost& cost, const Machine& machine) {
+  // Every compute set and every exchange has one sync; syncs between IPUs are two each.
+  const double syncs = cost.link_bytes > 0 ? 2 : std::round(cost.sync_cycles / machine.sync_cycles);
+  const double received = cost.exchange_cycles * machine.exchange_bytes_per_cycle;
+  return static_cast<std::uint64_t>(syncs) * kControlBytes +
+         static_cast<std::uint64_t>(std::ceil(received / kBytesPerInstruction)) * kInstructionBytes;
+}
+
+bool takesPart(std::uint64_t ipus, std::size_t ipu) {
+  return (std::max<std::uint64_t>(ipus, 1) >> std::min<std::size_t>(ipu, 63) & 1) != 0;
+}
+
+}  // namespace
+
+std::vector<AlwaysThere> codeOfIpus(const Draft& draft) {
+  const Image& image = draft.image;
+  std::vector<AlwaysThere> found(draft.graph->system.num_ipus);
+  for (std::size_t ipu = 0; ipu < found.size(); ++ipu) {
+    std::map<std::string, std::uint64_t> vertices;
+    for (std::size_t i = 0; i < image.steps.size(); ++i) {
+      if (draft.step_removed[i] || !takesPart(draft.step_ipus[i], ipu)) continue;
+      const StepDesc& step = image.steps[i];
+      found[ipu].vertex_state_bytes += step.cost.vertex_state_bytes;
+      found[ipu].code_bytes += controlBytes(step.cost, draft.graph->system.machine);
+      auto& bytes = vertices[step.kernel];
+      bytes = std::max(bytes, step.cost.code_bytes);
+    }
+    for (const auto& [kernel, bytes] : vertices) found[ipu].code_bytes += bytes;
+  }
+  return found;
+}
+
+}  // namespace ipujax::engine::build

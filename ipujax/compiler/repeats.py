@@ -1,0 +1,194 @@
+"""Sequences of ops that repeat: layers written one after another, steps of an optimizer.
+
+The ops of all blocks, in order, are one text, whose letters say what each op computes. Its sorted
+suffixes show which stretches occur several times. The one that by estimate saves most code is taken
+first, then the rest is searched again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, pairwise
+from typing import Any
+
+import numpy as np
+
+from ipujax.compiler.dtypes import TOKEN
+from ipujax.compiler.ir import Block, Op, Value, has_effect, inputs_of
+from ipujax.compiler.structure import Part, Structures
+
+#: Estimates of bytes of code on a tile, about what the account says of a transformer: of an
+#: elementwise op, which is fused with its neighbours; of a product or convolution; of any other op
+#: that is no view; of the copy of an argument or result.
+ELEMENTWISE_BYTES = 8
+PRODUCT_BYTES = 200
+STEP_BYTES = 60
+COPY_BYTES = 30
+
+#: Of so many stretches, those that might save most, all occurrences and copies are counted.
+MAX_COUNTED = 512
+
+
+def repeats(
+    blocks: Iterable[Block], structures: Structures, threshold: int
+) -> Iterator[list[Part]]:
+    """Lists of equal parts that save code as functions; no two parts overlap.
+
+    Args:
+        threshold: bytes of code that each list must save on a tile, by estimate.
+    """
+    text = _Text(blocks, structures)
+    while (best := text.best(threshold)) is not None:
+        parts = text.take(*best)
+        if len(parts) > 1:
+            yield parts
+
+
+class _Text:
+    """The ops of all blocks as letters; those that compute the same have one letter."""
+
+    def __init__(self, blocks: Iterable[Block], structures: Structures):
+        self.structures = structures
+        self.places: list[tuple[Block, int]] = []
+        self.letters: list[int] = []
+        self.code = [0]  #: bytes of all ops before
+        self.last_use: dict[Value, int] = {}  #: as a place in the text
+        self.alone = count(-1, -1)  #: letters that no other op has
+        known: dict[Any, int] = {}
+        for block in blocks:
+            for index, op in enumerate(block.ops):
+                letter = next(self.alone)
+                if _may_be_outlined(op):
+                    letter = known.setdefault(structures.op(op), len(known))
+                self.last_use.update(dict.fromkeys(inputs_of(op), len(self.letters)))
+                self._add(letter, _code_bytes(op), (block, index))
+            self.last_use.update(dict.fromkeys(block.results, len(self.letters)))
+            self._add(next(self.alone), 0, (block, len(block.ops)))
+
+    def _add(self, letter: int, code_bytes: int, place: tuple[Block, int]) -> None:
+        self.letters.append(letter)
+        self.code.append(self.code[-1] + code_bytes)
+        self.places.append(place)
+
+    def best(self, threshold: int) -> tuple[list[int], int] | None:
+        """Starts and length of the stretches that save most, if that is more than the threshold."""
+        intervals = list(_repeated(np.asarray(self.letters)))
+        order = sorted(range(len(intervals)), key=lambda i: -self._saved(*intervals[i]))
+        best, most = None, threshold
+        for index in order[:MAX_COUNTED]:
+            found, longest = intervals[index]
+            starts = sorted(found.tolist())
+            gap = min(b - a for a, b in pairwise(starts))
+            for length in {longest, min(gap, longest)}:
+                apart = _apart(starts, length)
+                saved = self._saved(apart, length)
+                if len(apart) < 2 or saved <= most:
+                    continue
+                saved -= len(apart) * COPY_BYTES * self._num_copies(apart[0], length)
+                if saved > most:
+                    best, most = (apart, length), saved
+        return best
+
+    def _saved(self, starts: Sequence[int] | np.ndarray, length: int) -> int:
+        """By one piece of code in the place of several."""
+        return (len(starts) - 1) * (self.code[starts[0] + length] - self.code[starts[0]])
+
+    def _num_copies(self, start: int, length: int) -> int:
+        """Arguments and results of a call."""
+        ops = self._ops(start, length)
+        made = {value for op in ops for value in op.results}
+        inputs = {value for op in ops for value in inputs_of(op) if value not in made}
+        return len(inputs) + sum(self.last_use.get(value, 0) >= start + length for value in made)
+
+    def _ops(self, start: int, length: int) -> list[Op]:
+        block, index = self.places[start]
+        return block.ops[index : index + length]
+
+    def take(self, starts: list[int], length: int) -> list[Part]:
+        """The largest set of stretches in which values go from op to op in one way.
+
+        No op of the stretches is found again.
+        """
+        groups: dict[Any, list[Part]] = defaultdict(list)
+        for start in starts:
+            part = self.structures.part(self.places[start][0], self._ops(start, length))
+            groups[part.key].append(part)
+            for place in range(start, start + length):
+                self.letters[place] = next(self.alone)
+        return max(groups.values(), key=len)
+
+
+def _may_be_outlined(op: Op) -> bool:
+    tokens = any(value.dtype == TOKEN for value in (*op.operands, *op.results))
+    between_ipus = op.name == "copy_to_ipu"
+    return not (tokens or between_ipus or op.traits.unique or has_effect(op))
+
+
+def _code_bytes(op: Op) -> int:
+    if op.traits.view:
+        return 0
+    if op.traits.control_flow and op.regions:
+        return STEP_BYTES + sum(_code_bytes(inner) for block in op.regions for inner in block.ops)
+    if op.traits.product:
+        return PRODUCT_BYTES
+    return ELEMENTWISE_BYTES if op.traits.elementwise else STEP_BYTES
+
+
+def _apart(starts: list[int], length: int) -> list[int]:
+    """From the first on, those that do not overlap."""
+    chosen: list[int] = []
+    for start in starts:
+        if not chosen or start >= chosen[-1] + length:
+            chosen.append(start)
+    return chosen
+
+
+def _repeated(letters: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    """Starts and length of stretches that occur more than once and that no letter makes longer."""
+    order = _sorted_suffixes(letters)
+    common = [*_common_prefixes(letters, order), 0]
+    open_: list[tuple[int, int]] = []  # (length, first place in the order)
+    for place, length in enumerate(common):
+        first = place
+        while open_ and open_[-1][0] > length:
+            longer, first = open_.pop()
+            yield order[first : place + 1], longer
+        if length and (not open_ or open_[-1][0] < length):
+            open_.append((length, first))
+
+
+def _sorted_suffixes(letters: np.ndarray) -> np.ndarray:
+    """Where each suffix begins, in their order: sorted by 1, 2, 4, ... letters."""
+    rank = np.unique(letters, return_inverse=True)[1]
+    length = 1
+    while True:
+        following = np.full(len(rank), -1)
+        following[:-length] = rank[length:]
+        order = np.lexsort((following, rank))
+        differs = (np.diff(rank[order]) != 0) | (np.diff(following[order]) != 0)
+        rank = np.empty_like(rank)
+        rank[order] = np.concatenate(([0], np.cumsum(differs)))
+        length *= 2
+        if differs.all() or length >= len(rank):
+            return order
+
+
+def _common_prefixes(letters: np.ndarray, order: np.ndarray) -> list[int]:
+    """How many letters each suffix of the order shares with the next one (Kasai's algorithm)."""
+    text = letters.tolist()
+    size = len(text)
+    after = dict(pairwise(order.tolist()))
+    shared = [0] * size
+    length = 0
+    for start in range(size):
+        other = after.get(start)
+        if other is None:
+            length = 0
+            continue
+        end = size - max(start, other)
+        while length < end and text[start + length] == text[other + length]:
+            length += 1
+        shared[start] = length
+        length = max(length - 1, 0)
+    return [shared[start] for start in order[:-1].tolist()]

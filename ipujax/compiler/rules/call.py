@@ -1,0 +1,78 @@
+"""Calls of functions: code that is there once and runs on variables of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ipujax.compiler.ir import Block, Op, declare
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.registry import rule
+
+declare("call", moves=True, replicated="the compiler makes it after partitioning")
+
+
+@dataclass(slots=True)
+class Compiled:
+    """A function for arguments that lie in memory in one way."""
+
+    arguments: list[ipu.Tensor | None]  #: None for tokens
+    results: list[ipu.Tensor | None]
+    function: ipu.poplar.Function
+
+
+@rule("call")
+def call(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+    """Copies the operands to the function's arguments, calls it, and copies its results."""
+    debug = builder.debug(op)
+    operands = [None if value.dtype == "token" else builder.tensor(value) for value in op.operands]
+    compiled = _compiled(builder, op.attrs["function"], operands, debug)
+    for operand, argument in zip(operands, compiled.arguments, strict=True):
+        if operand is not None and argument is not None:
+            builder.copy(operand, argument, debug)
+    builder.program.add(ipu.poplar.program.Call(compiled.function, debug))
+    results = [compiled.results[index] for index in op.attrs["returns"]]
+    return [None if result is None else _copied(builder, result, debug) for result in results]
+
+
+def _compiled(
+    builder: Builder,
+    function: Block,
+    operands: list[ipu.Tensor | None],
+    debug: ipu.DebugContext,
+) -> Compiled:
+    """The function for such operands: steps read its arguments in the order in which they would
+    read the operands, so that sums are added in one order, called or not.
+    """
+    known = builder.functions.setdefault(function, [])
+    for compiled in known:
+        pairs = zip(operands, compiled.arguments, strict=True)
+        if all(a is None or b is None or ipu.popx.sameLayout(a, b) for a, b in pairs):
+            return compiled
+    arguments: list[ipu.Tensor | None] = []
+    for value, operand in zip(function.args, operands, strict=True):
+        if operand is None:
+            arguments.append(None)
+            continue
+        with builder.on(value.ipu):
+            argument = builder.tensors[value] = _like(builder, operand, debug)
+        arguments.append(argument)
+    body = ipu.poplar.program.Sequence(debug)
+    with builder.inside(body):
+        results = builder.lower(function)
+    compiled = Compiled(arguments, results, builder.whole_graph.addFunction(body))
+    known.append(compiled)
+    return compiled
+
+
+def _copied(builder: Builder, tensor: ipu.Tensor, debug: ipu.DebugContext) -> ipu.Tensor:
+    made = _like(builder, tensor, debug)
+    builder.copy(tensor, made, debug)
+    return made
+
+
+def _like(builder: Builder, tensor: ipu.Tensor, debug: ipu.DebugContext) -> ipu.Tensor:
+    """A variable on the tensor's tiles, in its order."""
+    keep = ipu.poplar.TensorCloneMethod.PRESERVE_ORDER_AND_ALIASES
+    return builder.graph.clone(tensor, debug, keep)

@@ -1,0 +1,125 @@
+"""What parts of a program compute: equal keys mean equal results from equal inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ipujax.compiler.ir import Block, Op, Value
+
+
+@dataclass(slots=True)
+class Part:
+    """Some ops of a block, in its order."""
+
+    block: Block
+    ops: list[Op]
+    key: tuple[Any, ...]
+    inputs: list[Value]  #: from outside, by first use; no constants
+
+    def made(self) -> list[Value]:
+        """The results of its ops; equal parts have them in one order."""
+        return [value for op in self.ops for value in op.results]
+
+
+class Structures:
+    """Makes keys; remembers what it has read of constants and attributes."""
+
+    def __init__(self) -> None:
+        self._constants: dict[int, tuple[Any, Any]] = {}
+        self._attributes: dict[int, tuple[Any, Any]] = {}
+
+    def part(self, block: Block, ops: list[Op]) -> Part:
+        """The ops with the key of all of them, which says how values go from op to op."""
+        reading = _Reading(self)
+        key = reading.ops(ops)
+        return Part(block, ops, key, reading.inputs)
+
+    def op(self, op: Op) -> tuple[Any, ...]:
+        """The key of one op, which says nothing of where its operands come from."""
+        return _Reading(self).ops([op])
+
+    def constant(self, value: Value) -> Any:
+        const = value.const
+        assert const is not None
+        if value.is_splat:
+            return const.flat[0].tobytes()
+        known = self._constants.get(id(const))
+        if known is None:
+            digest = blake2b(np.ascontiguousarray(const).tobytes()).digest()
+            known = self._constants[id(const)] = (const, digest)
+        return known[1]
+
+    def attributes(self, attrs: dict[str, Any]) -> Any:
+        if not attrs:
+            return ()
+        return tuple((name, self._frozen(item)) for name, item in sorted(attrs.items()))
+
+    def _frozen(self, item: Any) -> Any:
+        if isinstance(item, (str, int, float, bool)):
+            return item
+        known = self._attributes.get(id(item))  # equal attributes of a module are one object
+        if known is None:
+            known = self._attributes[id(item)] = (item, self._read(item))
+        return known[1]
+
+    def _read(self, item: Any) -> Any:
+        """By value; what cannot be read so is equal to itself only."""
+        if isinstance(item, (tuple, list)):
+            return tuple(map(self._frozen, item))
+        if isinstance(item, dict):
+            return self.attributes(item)
+        if isinstance(item, SimpleNamespace):
+            return self.attributes(vars(item))
+        if isinstance(item, np.ndarray):
+            return item.shape, item.dtype.str, item.tobytes()
+        return item if item is None or isinstance(item, bytes) else id(item)
+
+
+class _Reading:
+    """Reads ops in order and gives their values numbers."""
+
+    def __init__(self, structures: Structures):
+        self.structures = structures
+        self.numbers: dict[Value, int] = {}
+        self.inputs: list[Value] = []
+
+    def ops(self, ops: Iterable[Op]) -> tuple[Any, ...]:
+        return tuple(self._op(op) for op in ops)
+
+    def _op(self, op: Op) -> tuple[Any, ...]:
+        key = (
+            op.name,
+            self.structures.attributes(op.attrs),
+            op.ipu,
+            op.source.options,
+            tuple(map(self._use, op.operands)),
+            tuple(map(self._region, op.regions)),
+            tuple((value.shape, value.dtype, value.ipu) for value in op.results),
+        )
+        self._define(op.results)
+        return key
+
+    def _region(self, region: Block) -> tuple[Any, ...]:
+        self._define(region.args)
+        arguments = tuple((value.shape, value.dtype, value.ipu) for value in region.args)
+        return arguments, self.ops(region.ops), tuple(map(self._use, region.results))
+
+    def _define(self, values: Iterable[Value]) -> None:
+        for value in values:
+            self.numbers[value] = len(self.numbers)
+
+    def _use(self, value: Value) -> Any:
+        if value.const is not None:
+            return value.shape, value.dtype, self.structures.constant(value)
+        number = self.numbers.get(value)
+        if number is None:
+            self._define([value])
+            self.inputs.append(value)
+            return len(self.inputs) - 1, value.shape, value.dtype, value.ipu
+        return number
