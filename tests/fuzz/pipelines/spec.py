@@ -77,7 +77,10 @@ def from_seed(seed: int) -> Spec:
     is_carried = is_function and row.takes_state and rng.random() < 0.4
     num_stages = rng.choice((1, 2, 2, 3, 3, 4, 4, 5))
     ipus = _mapping(rng, num_stages)
-    stages = tuple(_stage(rng, i, ipus, is_function) for i in range(num_stages))
+    weights = {name: weight for name, (_, weight) in LAYERS.items()}
+    if row.is_forward:
+        del weights["custom_derivative"]
+    stages = tuple(_stage(rng, i, ipus, is_function, weights) for i in range(num_stages))
     kinds = rng.sample(("tokens", "labels", "key"), rng.choice((0, 0, 1, 2, 3)))
     return Spec(
         seed=seed,
@@ -131,12 +134,14 @@ def _mapping(rng: random.Random, num_stages: int) -> list[int]:
     return [0] * num_stages if kind == "one" else list(range(num_stages))
 
 
-def _stage(rng: random.Random, index: int, ipus: list[int], is_function: bool) -> Stage:
+def _stage(
+    rng: random.Random, index: int, ipus: list[int], is_function: bool, weights: dict[str, float]
+) -> Stage:
     beside: tuple[Layer, ...] = ()
     if not is_function and index + 1 < len(ipus) and rng.random() < 0.12:
-        beside = _layers(rng)
+        beside = _layers(rng, weights)
     return Stage(
-        layers=_layers(rng),
+        layers=_layers(rng, weights),
         ipu=ipus[index],
         beside=beside,
         beside_ipu=rng.randrange(NUM_IPUS),
@@ -147,7 +152,6 @@ def _stage(rng: random.Random, index: int, ipus: list[int], is_function: bool) -
     )
 
 
-def _layers(rng: random.Random) -> tuple[Layer, ...]:
-    weights = {name: weight for name, (_, weight) in LAYERS.items()}
+def _layers(rng: random.Random, weights: dict[str, float]) -> tuple[Layer, ...]:
     number = rng.choice((0, 1, 1, 1, 2, 2, 3))
     return tuple(Layer(_weighted(rng, weights), rng.randrange(2**31)) for _ in range(number))

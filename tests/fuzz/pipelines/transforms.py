@@ -29,7 +29,7 @@ class Transform:
         takes_outputs: the pipeline may return more than its loss.
         takes_state: state may go from micro-batch to micro-batch.
         is_derived: the loss must be one number.
-        num_devices: on how many it runs, each with a batch of its own.
+        is_forward: it differentiates in forward mode, which custom_vjp refuses.
     """
 
     of: Callable[[Any], Step]
@@ -38,7 +38,7 @@ class Transform:
     takes_outputs: bool
     takes_state: bool
     is_derived: bool = True
-    num_devices: int = 1
+    is_forward: bool = False
 
 
 TRANSFORMS: dict[str, Transform] = {}
@@ -171,7 +171,7 @@ def over_examples(subject: Any) -> Step:
     return both
 
 
-@transform(1, in_order=False)
+@transform(1, in_order=False, is_forward=True)
 def forward_mode(subject: Any) -> Step:
     def directional(parameters: Any, batch: Any) -> Any:
         halves = jax.tree.map(lambda p: p * 0.5, parameters)
@@ -180,7 +180,7 @@ def forward_mode(subject: Any) -> Step:
     return directional
 
 
-@transform(1, in_order=False, takes_outputs=False)
+@transform(1, in_order=False, takes_outputs=False, is_forward=True)
 def hessian_product(subject: Any) -> Step:
     def product(parameters: Any, batch: Any) -> Any:
         gradient = jax.grad(lambda p: subject.loss(p, batch)[0])
