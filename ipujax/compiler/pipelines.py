@@ -168,7 +168,8 @@ class _Splitter:
         num_stages = 1 + max(placed.stage or 0 for placed in stages)
         ops = [op for op in self.body.ops if op not in self.counted]
         again = computed_again(ops, self._makers)
-        joining: set[Op] = set()  #: of what two IPUs make at one time: done where it is used
+        #: Of what two IPUs make at one time: done where it is used, and from this slot on.
+        joining: dict[Op, int] = {}
         for op in ops:
             if op in again:
                 continue
@@ -180,18 +181,20 @@ class _Splitter:
                 backward = placed.direction == "backward"
                 own = 2 * num_stages - 1 - placed.stage if backward else placed.stage
                 self.places[op] = (max(own, slot), op.ipu)
-            elif known:
-                last = [place for place in known if place[0] == slot]
-                if len(last) > 1 or not joining.isdisjoint(makers):
-                    joining.add(op)
-                else:
-                    self.places[op] = last[0]
+                continue
+            last = [place for place in known if place[0] == slot]
+            joined = [joining[maker] for maker in makers if maker in joining]
+            if len(last) > 1 or joined:
+                joining[op] = max([slot + (len(last) > 1), *joined])
+            elif last:
+                self.places[op] = last[0]
         users: dict[Op, list[tuple[Op, tuple[int, int]]]] = {op: [] for op in ops}
         for op in reversed(ops):
             if op in again and users[op]:
                 self.places[op] = latest_place(op, users[op], again)
             elif op not in self.places:
-                self.places[op] = min((place for _, place in users[op]), default=(0, op.ipu))
+                least = (joining.get(op, 0), op.ipu)
+                self.places[op] = min((place for _, place in users[op]), default=least)
             for maker in self._makers(op):
                 users[maker].append((op, self.places[op]))
 

@@ -10,8 +10,9 @@ from tests.fuzz.pipelines.shrink import shrunk
 from tests.fuzz.pipelines.spec import Spec, from_seed
 from tests.fuzz.pipelines.transforms import TRANSFORMS
 
-#: Stages at once that read one argument on two IPUs; a result that is a constant.
-FAILED = (4, 12)
+#: Stages at once that read one argument on two IPUs; a result that is a constant; a gradient with
+#: respect to what stages at once read.
+FAILED = (4, 12, 101)
 
 
 def names_of(spec: Spec) -> set[str]:
@@ -19,7 +20,7 @@ def names_of(spec: Spec) -> set[str]:
     return {*stages, spec.transform, spec.schedule, spec.shape.dtype}
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 6), *((seed, 1) for seed in FAILED)])
+@pytest.mark.parametrize(("first", "count"), [(0, 4), *((seed, 1) for seed in FAILED)])
 def test_pipelines_by_seed(first: int, count: int) -> None:
     found = chunks.run_chunk(first, count, "pipelines", "cpu")
     assert {o["seed"]: o for o in found if o["differences"] or "pipeline" in o["refused"]} == {}

@@ -1,11 +1,14 @@
-"""Runs every model of `models` as a pipeline and as a plain loop, on the default platform.
+"""Runs the models of `models` as pipelines and as plain loops, on the default platform.
 
+`python -m tests.stages.compare SCHEDULES REDUCTIONS REMAT [MODEL...]`, each of the first three one
+word or several with commas, such as `grouped,interleaved,sequential mean,sum off,on` for all.
 Prints one JSON object for each: the largest difference of value and gradients, relative to the
 largest element. Run as a process of its own, whose environment sets the number of IPUs of a device.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from typing import Any
@@ -17,14 +20,15 @@ import ipujax as ipu
 from tests.stages.models import MODELS, Model
 
 
-def losses(model: Model, schedule: str, reduction: str) -> tuple[Any, Any]:
+def losses(model: Model, schedule: str, reduction: str, remat: bool = False) -> tuple[Any, Any]:
     """The pipeline and the plain function, of (parameters, batch)."""
+    options = {"remat": True} if remat and not callable(model.stages) else {}
     pipeline = ipu.pipeline(
         model.stages,
         micro_batches=model.micro_batches,
         schedule=schedule,
         reduction=reduction,
-        **model.options,
+        **{**options, **model.options},
     )
 
     def plain(parameters: Any, batch: Any) -> Any:
@@ -47,15 +51,17 @@ def difference(got: Any, wanted: Any) -> float:
     return worst
 
 
-def main(schedule: str, reduction: str, names: list[str]) -> None:
-    for name in names or MODELS:
+def main(schedules: str, reductions: str, remats: str, names: list[str]) -> None:
+    options = [text.split(",") for text in (schedules, reductions, remats)]
+    for name, schedule, reduction, remat in itertools.product(names or MODELS, *options):
         model = MODELS[name]()
-        pipeline, plain = losses(model, schedule, reduction)
+        pipeline, plain = losses(model, schedule, reduction, remat == "on")
         got = jax.jit(jax.value_and_grad(pipeline))(model.parameters, model.batch)
         wanted = jax.jit(jax.value_and_grad(plain))(model.parameters, model.batch)
-        row = {"model": name, "difference": difference(got, wanted)}
+        facts = {"schedule": schedule, "reduction": reduction, "remat": remat}
+        row = {"model": name, "difference": difference(got, wanted), **facts}
         print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(*sys.argv[1:4], sys.argv[4:])

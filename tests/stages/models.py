@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 
 import ipujax as ipu
 
@@ -256,8 +257,72 @@ def callbacks_inside() -> Model:
 
 
 @model
+def while_inside() -> Model:
+    """A loop whose turns depend on the data; no gradient goes through it."""
+
+    def layer(weights: jax.Array, x: jax.Array) -> jax.Array:
+        start = (jnp.max(jnp.abs(jax.lax.stop_gradient(x))), jnp.float32(1))
+        halve = (lambda c: c[0] > 0.1, lambda c: (c[0] / 2, c[1] + 1))
+        return _layer(weights, x) * jax.lax.while_loop(*halve, start)[1]
+
+    weights = [_random(i, WIDTH, WIDTH) for i in range(1, 4)]
+    return Model([layer, layer, _mean_square], weights, _inputs())
+
+
+@model
+def checkpointed_scans() -> Model:
+    """Uneven scans over layers, with a checkpoint and with a policy."""
+    policy = jax.checkpoint_policies.save_only_these_names("product")
+
+    def layers(wrap: Any) -> Any:
+        def one(x: jax.Array, w: jax.Array) -> Any:
+            product = checkpoint_name(x @ w, "product")
+            return jnp.tanh(product), None
+
+        return lambda weights, x: jax.lax.scan(wrap(one), x, weights)[0]
+
+    whole = layers(jax.checkpoint)
+    named = layers(lambda f: jax.checkpoint(f, policy=policy))
+    weights = [_random(1, 3, WIDTH, WIDTH), _random(2, 5, WIDTH, WIDTH), _random(3, WIDTH, WIDTH)]
+    return Model([whole, named, _mean_square], weights, _inputs())
+
+
+@model
+def mixture_of_experts() -> Model:
+    """Each stage adds an auxiliary loss, which travels with x."""
+
+    def experts(weights: Any, given: Any) -> Any:
+        x, auxiliary = given if isinstance(given, tuple) else (given, 0.0)
+        gates = jax.nn.softmax(x @ weights["gate"])
+        chosen = jax.nn.one_hot(jnp.argmax(gates, -1), 3)
+        made = jnp.einsum("sw,ewv,se->sv", x, weights["experts"], gates * chosen)
+        return x + made, auxiliary + jnp.sum(gates.mean(0) * chosen.mean(0))
+
+    def head(weights: jax.Array, given: Any) -> jax.Array:
+        return _mean_square(weights, given[0]) + 0.01 * given[1]
+
+    own = [{"gate": _random(i, WIDTH, 3), "experts": _random(i, 3, WIDTH, WIDTH)} for i in (1, 2)]
+    return Model([experts, experts, head], [*own, _random(3, WIDTH, WIDTH)], _inputs())
+
+
+@model
+def eight_ipus() -> Model:
+    weights = [_random(i, WIDTH, WIDTH) for i in range(1, 9)]
+    return Model([*[_layer] * 7, _mean_square], weights, _inputs())
+
+
+@model
 def tied_weights() -> Model:
-    """An embedding that the head uses again, on another IPU."""
+    return _tied((0, 1, 2))
+
+
+@model
+def tied_weights_on_one_ipu() -> Model:
+    return _tied((0, 1, 0))
+
+
+def _tied(ipus: tuple[int, ...]) -> Model:
+    """An embedding that the head uses again."""
 
     def embed(table: jax.Array, tokens: jax.Array) -> jax.Array:
         return table[tokens]
@@ -269,7 +334,7 @@ def tied_weights() -> Model:
         def plain(self, parameters: Any, tokens: Any) -> Any:
             return head(parameters, _layer(jnp.eye(WIDTH), embed(parameters, tokens)))
 
-    stages = [ipu.stage(f, ipu=i) for i, f in enumerate((embed, _layer, head))]
+    stages = [ipu.stage(f, ipu=i) for i, f in zip(ipus, (embed, _layer, head), strict=True)]
 
     def whole(table: jax.Array, tokens: jax.Array) -> Any:
         return stages[2](table, stages[1](jnp.eye(WIDTH), stages[0](table, tokens)))
