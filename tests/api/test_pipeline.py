@@ -219,6 +219,10 @@ def test_replicas_reduce_once_after_the_loop(check_vma: bool) -> None:
         )
     )
     batch = jnp.concatenate([BATCH, BATCH + 1], axis=1)
+    functions = replicated.lower(WEIGHTS, batch).as_text().split("func.func")
+    reducing = [text for text in functions if "all_reduce" in text]
+    assert sum(text.count('"stablehlo.all_reduce"') for text in reducing) == len(WEIGHTS)
+    assert not any("while" in text or "@ipu_" in text.partition("(")[0] for text in reducing)
     got = replicated(WEIGHTS, batch)
     both = [jax.grad(plain)(WEIGHTS, BATCH), jax.grad(plain)(WEIGHTS, BATCH + 1)]
     check(got, jax.tree.map(jnp.add, *both), 1e-4)
