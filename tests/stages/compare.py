@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from functools import partial
 from typing import Any
 
 import jax
@@ -59,7 +60,7 @@ def main(schedules: str, reductions: str, remats: str, names: list[str]) -> None
         got = jax.jit(jax.value_and_grad(pipeline))(model.parameters, model.batch)
         wanted = jax.jit(jax.value_and_grad(plain))(model.parameters, model.batch)
         if reduction == "running_mean":  # of each micro-batch's own value and gradient
-            wanted = jax.tree.map(lambda total: total / model.micro_batches, wanted)
+            wanted = jax.tree.map(partial(jnp.multiply, 1 / model.micro_batches), wanted)
         facts = {"schedule": schedule, "reduction": reduction, "remat": remat}
         row = {"model": name, "difference": difference(got, wanted), **facts}
         print(json.dumps(row), flush=True)

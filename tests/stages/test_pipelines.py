@@ -10,7 +10,7 @@ from tests.conftest import RunPython
 from tests.stages.models import MODELS
 
 #: Relative to the largest element; sums over micro-batches are added in another order than by XLA.
-TOLERANCES = {"half_precision": 2e-3}
+TOLERANCES = {"half_precision": 2e-3, "scaled": 2e-3}
 TOLERANCE = 2e-6
 
 
@@ -58,4 +58,5 @@ def test_stages_are_plain_calls_on_other_platforms(run_python: RunPython) -> Non
 def test_pipelines_compose_with_transformations(run_python: RunPython, schedule: str) -> None:
     found = compare(run_python, "ipu,cpu", 3, schedule, module="tests.stages.compositions")
     assert len(found) == 17
-    assert {name: diff for name, diff in found.items() if diff > 1e-5} == {}
+    wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, 1e-5)}
+    assert wrong == {}
