@@ -82,7 +82,7 @@ class Compiled:
 
 
 def _expected_fifos(op: Op) -> Iterator[Fifo]:
-    """By the slots of time of facts/stages.md, section 1: what waits, and for how long."""
+    """By the slots of time of facts/stages.md, section 1: what waits for longer than a slot."""
     runs: list[Run] = op.attrs["runs"]
     period, count = op.attrs["period"], op.attrs["micro_batches"]
     num_stages = 1 + max(i for region in op.regions for i, _ in _labels(region))
@@ -94,7 +94,7 @@ def _expected_fifos(op: Op) -> Iterator[Fifo]:
             depth = (slot - made - 1) // period
             if runs[edge.producer].ipu != run.ipu and depth:
                 depth -= 1  # one is where the copy from the other IPU lands
-            if depth:
+            if depth > 1:  # one value waits in a variable, without a place that turns
                 turns = sum(t % period == made % period for t in range(num_slots + 1))
                 yield Fifo(depth, depth * value.size_bytes, turns)
 
