@@ -32,6 +32,8 @@ GROUPED, INTERLEAVED, SEQUENTIAL = "grouped", "interleaved", "sequential"
 SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
 NONE = "none"
 KINDS = (ALL, LAST, *ACCUMULATED, NONE)
+#: Part of the keys of JAX's caches: what it traced of a stage has the stage's place in a pipeline.
+_trace = jax.make_user_context(None)
 
 
 def pipeline(
@@ -282,7 +284,8 @@ class _Request:
         stages = PipelineTrace(self.device_mapping, balances, self.remat)
         token = traced_pipeline.set(stages)
         try:
-            traced = _MicroBatch(self.fun, arguments)
+            with _trace(object()):
+                traced = _MicroBatch(self.fun, arguments)
         finally:
             traced_pipeline.reset(token)
         outputs = _outputs_of(self.outputs, traced)

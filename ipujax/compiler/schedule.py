@@ -52,7 +52,7 @@ class _Scheduler:
         self.readers: dict[Value, set[int]] = {}
         self.inputs: list[list[Value]] = []
         self.allocated = [
-            0 if op.traits.view else sum(value.size_bytes for value in op.results)
+            0 if _passed_on(op) else sum(value.size_bytes for value in op.results)
             for op in self.ops
         ]
         self._connect()
@@ -62,7 +62,7 @@ class _Scheduler:
     def _connect(self) -> None:
         for index, op in enumerate(self.ops):
             inputs = inputs_of(op)
-            is_view = op.traits.view
+            passed_on = _passed_on(op)
             roots = [self.root.get(value, value) for value in inputs]
             needs: set[int] = set()
             bits = 0
@@ -72,10 +72,10 @@ class _Scheduler:
                     needs.add(producer)
                     self.users[producer].add(index)
                     bits |= self.reached[producer] | (1 << producer)
-                if not is_view:
+                if not passed_on:
                     self.readers.setdefault(root, set()).add(index)
-            if is_view and roots:
-                self.root[op.results[0]] = roots[0]
+            for operand, result in passed_on:
+                self.root[result] = self.root.get(operand, operand)
             self.needs.append(needs)
             self.reached.append(bits)
             self.inputs.append(roots)
@@ -189,3 +189,11 @@ class _Scheduler:
                 if waiting[user] == 0:
                     heapq.heappush(ready, (added(user), user))
         return order
+
+
+def _passed_on(op: Op) -> list[tuple[Value, Value]]:
+    """(operand, result) where the result is the operand's memory."""
+    if op.traits.view:
+        return [(op.operands[0], op.results[0])]
+    is_barrier = op.name == "optimization_barrier"
+    return list(zip(op.operands, op.results, strict=True)) if is_barrier else []

@@ -236,6 +236,18 @@ def test_remat_of_a_pipeline_is_for_stages_that_do_not_say() -> None:
     check(jax.grad(loss)(WEIGHTS, BATCH), jax.grad(plain)(WEIGHTS, BATCH))
 
 
+def test_what_jax_traced_of_a_stage_is_for_one_pipeline() -> None:
+    first = jax.checkpoint(ipu.stage(layer))
+
+    def whole(weights: Any, x: jax.Array) -> jax.Array:
+        return ipu.stage(head)(weights[2], first(weights[0], x))
+
+    loss = pipelined_of(whole, device_mapping=[0, 1])
+    once, again = (str(jax.make_jaxpr(lambda w, x: loss(w, x))(WEIGHTS, BATCH)) for _ in range(2))
+    assert once.count("index=1") == 1
+    assert again == once
+
+
 def test_shard_places_operations() -> None:
     @jax.jit
     def f(x: jax.Array) -> jax.Array:
