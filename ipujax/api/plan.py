@@ -190,26 +190,30 @@ class Plan:
         best = self
         first = cycles(best)
         for _ in range(rounds):
-            found = min((best, *best._neighbours()), key=cycles)
+            moved = [plan for ipu in set(best.device_mapping) for plan in best.moved_off(ipu)]
+            found = min((best, *moved), key=cycles)
             if found is best:
                 break
             best = found
-        note = f"tuned: {cycles(best):,.0f} cycles a call, {first:,.0f} before"
-        return Plan(self.fun, replace(best.data, notes=[*self.data.notes, note]))
+        return best.noted(f"tuned: {cycles(best):,.0f} cycles a call, {first:,.0f} before")
 
-    def _neighbours(self) -> list[Plan]:
+    def moved_off(self, ipu: int) -> list[Plan]:
+        """The plans with one part less on this IPU: it goes to the stage before or after."""
+        places = list(self.parts.values())
         found = []
-        names, places = list(self.parts), list(self.parts.values())
-        for index in range(1, len(places)):
-            if places[index] != places[index - 1]:
-                found.append([*places[: index - 1], places[index], *places[index:]])
-                found.append([*places[:index], places[index - 1], *places[index + 1 :]])
-        count = len(self.device_mapping)
-        return [
-            Plan(self.fun, replace(self.data, parts=dict(zip(names, moved, strict=True))))
-            for moved in found
-            if set(moved) == set(range(count))
-        ]
+        for index, place in enumerate(places):
+            if self.device_mapping[place] != ipu or places.count(place) == 1:
+                continue
+            for other in (index - 1, index + 1):
+                if 0 <= other < len(places) and abs(places[other] - place) == 1:
+                    moved = [*places[:index], places[other], *places[index + 1 :]]
+                    parts = dict(zip(self.parts, moved, strict=True))
+                    found.append(Plan(self.fun, replace(self.data, parts=parts)))
+        return found
+
+    def noted(self, note: str) -> Plan:
+        """The plan with one note more."""
+        return Plan(self.fun, replace(self.data, notes=[*self.data.notes, note]))
 
 
 def flat_function(fun: Callable[..., Any], tree: Any, made: list[Any]) -> Callable[..., list[Any]]:

@@ -24,8 +24,10 @@ from ipujax.planner.plan_file import PlanData
 WHERE = "ipu.plan_stages"
 PRIORITIES = ("cycles", "memory")
 MOST_IPUS = 64
-#: A search compiles at most so many pipelines.
-MOST_CHECKS = 4
+#: A search goes on with so many compiled pipelines at most.
+MOST_COMPILED = 8
+#: In cycles: more than any program takes.
+TOO_LARGE = 1e18
 
 
 def plan_stages(
@@ -58,9 +60,10 @@ def plan_stages(
         micro_batches, in_axes, schedule: as in `ipu.pipeline`.
         reduction: as in `ipu.pipeline`; with one, the costs are those of value and gradient.
         remat: as in `ipu.stage`, for all stages.
-        check: compile the pipeline of the chosen cut, correct the costs of its parts by what it
-            takes, and choose again, a few times. It needs a JAX device with as many IPUs; otherwise
-            the notes say that it was not compiled.
+        check: compile the pipeline of the chosen cut, and move single parts to the stage before or
+            after, off the busiest IPU first, as long as that helps; at most eight cuts are
+            compiled. It needs a JAX device with as many IPUs; otherwise the notes say that it was
+            not compiled.
     Returns:
         A `Plan`. Its notes say if one IPU is enough, and if nothing fits, what is missing.
     Raises:
@@ -108,81 +111,69 @@ def plan_stages(
         priority=priority,
     )
     found = _Search(intervals, counts, limit, Plan(fun, blank))
-    return found.checked(args, in_axes, device.num_ipus) if check else found.plan(found.choose())
+    return found.checked(args, in_axes, device.num_ipus) if check else found.plan
 
 
 class _Search:
-    """Chooses a cut; compiles its pipeline, corrects the costs by it, and chooses again."""
+    """Chooses a cut by the costs of the parts; compiles its pipeline and improves it by that."""
 
     def __init__(self, intervals: Intervals, counts: Sequence[int], limit: float, blank: Plan):
-        self.intervals = intervals
-        self.counts = counts
         self.limit = limit
-        self.blank = blank
-
-    def choose(self) -> Choice:
-        fitting, smallest = choose(
-            self.intervals, self.counts, self.blank.data.priority, self.limit
-        )
-        return fitting or smallest
-
-    def plan(self, choice: Choice, *notes: str) -> Plan:
-        names = self.intervals.names
+        self.priority = blank.data.priority
+        fitting, smallest = choose(intervals, counts, self.priority, limit)
+        choice = fitting or smallest
+        names = intervals.names
         data = replace(
-            self.blank.data,
+            blank.data,
             device_mapping=list(choice.device_mapping),
             parts=dict(zip(names, choice.places, strict=True)),
-            costs=dict(zip(names, self.intervals.of_parts(), strict=True)),
-            notes=[*_notes(self.intervals, choice, self.limit), *notes],
+            costs=dict(zip(names, intervals.of_parts(), strict=True)),
+            notes=_notes(intervals, choice, limit),
         )
-        return Plan(self.blank.fun, data)
+        self.plan = Plan(blank.fun, data)
 
     def checked(self, args: Sequence[Any], in_axes: Any, num_ipus: int) -> Plan:
-        """The best plan of those that were chosen and compiled."""
-        made: dict[Choice, tuple[float, Plan]] = {}
-        tried: set[tuple[Any, ...]] = set()
-        for _ in range(MOST_CHECKS):
-            choice = self.choose()
-            key = (choice.ends, choice.device_mapping)
-            if key in tried:
-                break
-            tried.add(key)
-            needed = max(choice.device_mapping) + 1
-            if needed > num_ipus:
-                note = (
-                    f"not compiled: it needs {needed} IPUs, and the JAX device has {num_ipus}; set "
-                    f"JAX_IPU_IPUS_PER_DEVICE to {needed} or more before JAX starts"
-                )
-                return self.plan(choice, note)
-            cost = self.plan(choice).measure(args, in_axes)
-            note = (
-                f"compiled: {cost['cycles']:,.0f} cycles a call, "
-                f"{cost['worst tile bytes']:,.0f} bytes on the fullest tile"
+        """The plan with parts moved, off the busiest IPU first, as long as that helps."""
+        needed = max(self.plan.device_mapping) + 1
+        if needed > num_ipus:
+            return self.plan.noted(
+                f"not compiled: it needs {needed} IPUs, and the JAX device has {num_ipus}; set "
+                f"JAX_IPU_IPUS_PER_DEVICE to {needed} or more before JAX starts"
             )
-            made[choice] = (self._rank(cost), self.plan(choice, note))
-            self._correct(choice, cost)
-        return min(made.values(), key=lambda pair: pair[0])[1]
+        best, cost = self.plan, self.plan.measure(args, in_axes)
+        tried = {tuple(best.parts.values())}
+        is_better = True
+        while is_better:
+            is_better = False
+            for plan in (p for ipu in self._by_load(best, cost) for p in best.moved_off(ipu)):
+                key = tuple(plan.parts.values())
+                if key in tried or len(tried) == MOST_COMPILED:
+                    continue
+                tried.add(key)
+                own = plan.measure(args, in_axes)
+                if self._rank(own) < self._rank(cost):
+                    best, cost, is_better = plan, own, True
+                    break
+        return best.noted(
+            f"compiled: {cost['cycles']:,.0f} cycles a call, {cost['worst tile bytes']:,.0f} bytes "
+            f"on the fullest tile; the best of {len(tried)} cuts that were compiled"
+        )
 
     def _rank(self, cost: dict[str, float]) -> float:
         """What is to be small. A plan that does not fit comes after those that do."""
         fullest = cost["worst tile bytes"]
-        if self.blank.data.priority == "memory":
+        if self.priority == "memory":
             return fullest
-        return cost["cycles"] if fullest <= self.limit else 1e18 + fullest
+        return cost["cycles"] if fullest <= self.limit else TOO_LARGE + fullest
 
-    def _correct(self, choice: Choice, cost: dict[str, float]) -> None:
-        for ipu, (cycles, tile_bytes) in enumerate(
-            zip(choice.ipu_cycles, choice.tile_bytes, strict=True)
-        ):
-            prefix = f"ipu {ipu} "
-            if prefix + "compute cycles" not in cost:  # one IPU
-                continue
-            busy = cost[prefix + "compute cycles"] + cost[prefix + "exchange cycles"]
-            self.intervals.correct(
-                choice.parts_on(ipu),
-                busy / self.blank.data.micro_batches - cycles,
-                cost[prefix + "worst tile bytes"] - tile_bytes,
-            )
+    def _by_load(self, plan: Plan, cost: dict[str, float]) -> list[int]:
+        """The IPUs, the one that the rank depends on first."""
+        is_time = self._rank(cost) == cost["cycles"]
+        kinds = ["compute cycles", "exchange cycles"] if is_time else ["worst tile bytes"]
+        return sorted(
+            set(plan.device_mapping),
+            key=lambda ipu: -sum(cost.get(f"ipu {ipu} {kind}", 0.0) for kind in kinds),
+        )
 
 
 def _name(fun: Callable[..., Any]) -> str:

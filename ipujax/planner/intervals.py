@@ -62,8 +62,6 @@ class Intervals:
             }
             for piece in pieces
         ]
-        self.extra_cycles = np.zeros(count)
-        self.extra_tile_bytes = np.zeros(count)
         self.whole_stash = pricing.remat is None or pricing.remat is False
         self.weight_bytes = self._weight_bytes(count)
         self.temporary_bytes = _maxima([cost.temporary_bytes for cost in self.parts])
@@ -93,7 +91,7 @@ class Intervals:
         """Of a slot: the forward and the backward pass, FIFOs, and the longer copy."""
         waits = depth > 0
         own = [cost.cycles + waits * cost.fifo_cycles for cost in self.parts]
-        made = _sums(np.array(own) + self.extra_cycles)
+        made = _sums(np.array(own))
         copies = np.array(self.crossing) / LINK_BYTES_PER_CYCLE
         return made + np.maximum(copies[:, None], copies[None, :])
 
@@ -101,7 +99,7 @@ class Intervals:
         """On the fullest tile."""
         spread = self.weight_bytes + self.temporary_bytes + depth * self._stash()
         own = np.array([cost.tile_bytes for cost in self.parts])
-        return _sums(own + self.extra_tile_bytes) + spread / self.tiles
+        return _sums(own) + spread / self.tiles
 
     def _stash(self) -> Costs:
         if self.whole_stash:
@@ -122,14 +120,6 @@ class Intervals:
         ours = set().union(*self.weights[last:]) & twice.keys()
         whole = self.tile_bytes(depth)[0, first] + self.tile_bytes(0)[last, -1]
         return float(whole - sum(twice[name] for name in ours) / self.tiles)
-
-    def correct(self, parts: Sequence[int], cycles: float, tile_bytes: float) -> None:
-        """Adds to the costs of parts what they took more together, in proportion to their own."""
-        for extra, more, own in (
-            (self.extra_cycles, cycles, [self.parts[i].cycles for i in parts]),
-            (self.extra_tile_bytes, tile_bytes, [self.parts[i].tile_bytes for i in parts]),
-        ):
-            extra[list(parts)] += more * np.array(own) / max(sum(own), 1.0)
 
     def of_parts(self) -> list[dict[str, float]]:
         """What a plan says of each part."""
