@@ -260,6 +260,12 @@ class CompileConfig:
         "IPUJAX_OUTLINE_THRESHOLD",
         bounds=(0, 2**20),
     )
+    maximum_inter_ipu_copies_buffer_size: int = option(
+        2**26,
+        "Largest size in bytes of copies between IPUs combined into one exchange; 0: combine none.",
+        "IPUJAX_MAXIMUM_INTER_IPU_COPIES_BUFFER_SIZE",
+        bounds=(0, 2**40),
+    )
     fast_math: bool = option(
         False,
         "Allow rewrites that are valid for real numbers but not for every float.",

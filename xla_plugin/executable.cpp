@@ -40,6 +40,18 @@ bool looksShort(const engine::Image& image) {
              kShortBytes;
 }
 
+/// What lies in the fullest tile; the names go on after `of`.
+void addParts(Options& costs, const std::string& of, const engine::TileParts& parts) {
+  const std::pair<const char*, std::uint64_t> named[] = {{"parameters", parts.parameters},
+                                                         {"state", parts.state},
+                                                         {"stash", parts.stash},
+                                                         {"accumulators", parts.accumulators},
+                                                         {"temporaries", parts.temporaries},
+                                                         {"code", parts.code}};
+  for (const auto& [name, bytes] : named)
+    costs.insert_or_assign(of + "worst tile " + name + " bytes", static_cast<float>(bytes));
+}
+
 /// The first names are the ones XLA's own backends use, so that tools find them.
 Options costsOf(const engine::Image& image) {
   const auto cost = image.cost();
@@ -69,7 +81,11 @@ Options costsOf(const engine::Image& image) {
     costs.insert_or_assign(ipu + "idle cycles", real(image.ipus[i].idle_cycles));
     costs.insert_or_assign(ipu + "worst tile bytes",
                            real(static_cast<double>(image.ipus[i].worst_tile_bytes)));
+    addParts(costs, ipu, image.ipus[i].worst_tile);
   }
+  const auto fullest =
+      std::ranges::max_element(image.ipus, {}, &engine::IpuAccount::worst_tile_bytes);
+  if (fullest != image.ipus.end()) addParts(costs, "", fullest->worst_tile);
   return costs;
 }
 

@@ -97,6 +97,16 @@ struct MemoryAccount {
   bool fits() const { return worst_tile_bytes <= tile_capacity; }
 };
 
+/// What lies in a tile's memory, in bytes.
+struct TileParts {
+  std::uint64_t parameters = 0;    ///< arguments that are only read, and constants
+  std::uint64_t state = 0;         ///< results, and arguments whose memory they take over
+  std::uint64_t accumulators = 0;  ///< what a pipeline carries from micro-batch to micro-batch
+  std::uint64_t stash = 0;         ///< FIFOs of pipelines
+  std::uint64_t temporaries = 0;   ///< everything else
+  std::uint64_t code = 0;          ///< codelets and vertex state
+};
+
 /// How one IPU of a device spends a run, in cycles.
 struct IpuAccount {
   double compute_cycles = 0;
@@ -104,6 +114,7 @@ struct IpuAccount {
   double link_cycles = 0;      ///< copies from and to other IPUs
   double idle_cycles = 0;      ///< while others work, or before a copy that both take part in
   std::uint64_t worst_tile_bytes = 0;  ///< as MemoryAccount's, of the tiles of this IPU
+  TileParts worst_tile;                ///< the same bytes, by what they are for
   double cycles() const { return compute_cycles + exchange_cycles + link_cycles + idle_cycles; }
 };
 

@@ -24,6 +24,22 @@ using ipujax::engine::unmapped;
 using ipujax::engine::View;
 using ipujax::engine::ViewPtr;
 
+/// `map` with the elements from the first of `regions` up to `end` moved to these regions.
+TileMapPtr withRegions(const TileMapPtr& map, std::vector<TileMap::Region> regions,
+                       std::uint64_t end) {
+  if (regions.empty()) return map;
+  const auto& old = map->regions;
+  const auto before =
+      std::ranges::lower_bound(old, regions.front().begin, {}, &TileMap::Region::begin);
+  if (end < map->elements) {
+    const std::size_t next = map->behind(end);
+    regions.push_back({end, next == 0 ? TileMap::kUnmapped : old[next - 1].tile});
+    regions.insert(regions.end(), old.begin() + static_cast<std::ptrdiff_t>(next), old.end());
+  }
+  regions.insert(regions.begin(), old.begin(), before);
+  return tileMapOf(map->elements, std::move(regions));
+}
+
 /// One host value; an integer keeps all its 64 bits.
 struct HostValue {
   double real = 0;
@@ -241,19 +257,21 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
                                std::to_string(tiles.size()) + " tiles; got " +
                                std::to_string(mapping.size()) + ". Map to the tiles of the graph.");
   }
-  if (auto* variable = impl_->variableOfAll(*t.view())) {
+  if (t.view()->isContiguous()) {  // in one pass over the regions
+    const auto first = static_cast<std::uint64_t>(t.view()->offset);
     std::vector<TileMap::Region> regions;
     std::size_t covered = 0;
     for (std::size_t tile = 0; tile < mapping.size(); ++tile) {
       for (const auto& interval : mapping[tile]) {
         if (interval.size() == 0) continue;
-        regions.push_back({interval.begin(), tiles[tile]});
+        regions.push_back({first + interval.begin(), tiles[tile]});
         covered += interval.size();
       }
     }
     std::ranges::sort(regions, {}, &TileMap::Region::begin);
     if (covered == t.numElements()) {
-      variable->map = tileMapOf(covered, std::move(regions));
+      auto& map = impl_->variables[t.view()->variable].map;
+      map = withRegions(map, std::move(regions), first + covered);
       return;
     }
   }

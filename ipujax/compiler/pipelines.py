@@ -230,7 +230,7 @@ class _Splitter:
         sources = {v for value in waiting for v in self._sources(value) if self._waits(v, reader)}
         while sources:
             best, least = None, _stash_bytes(kept)
-            for source in (v for v in self.makers if v in sources and v not in kept):
+            for source in (v for v in self.makers if v in sources):
                 rest = {v for v in kept if not self._follows(v, {source}, reader)} | {source}
                 if _stash_bytes(rest) < least:
                     best, least = rest, _stash_bytes(rest)

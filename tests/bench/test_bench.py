@@ -102,6 +102,16 @@ def test_measures_a_program_over_devices_in_a_child(run_python):
     assert list(rows) == ["data-parallel MLP step, 4 devices"]
 
 
+@pytest.mark.slow
+def test_measures_a_pipeline_in_a_child(run_python):
+    rows = _json_of(run_python, "--only", "pipelined MLP step, 2")
+    name = "pipelined MLP step, 2 stages"
+    assert {found: row["bound"] for found, row in rows.items()} == {
+        name: 1.15,
+        f"{name}: compile": 2.0,
+    }
+
+
 def _sleeper(*seconds_each: float) -> timing.RunMany:
     """Takes these times in turn, after the first for the count of calls."""
     left = [seconds_each[0], *seconds_each]

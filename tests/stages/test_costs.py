@@ -87,3 +87,57 @@ def test_no_gradient_of_a_shared_weight_crosses_ipus_in_the_loop(run_python: Run
     assert shared - apart > 0
     assert shared_longer - apart_longer == shared - apart
     assert apart_longer > apart
+
+
+PARTS = ("parameters", "state", "accumulators", "stash", "temporaries", "code")
+
+STASH = """
+import json, jax, jax.numpy as jnp, ipujax as ipu
+
+def layer(w, x):
+    return jnp.tanh(x @ w)
+
+def head(w, x):
+    return jnp.sum(layer(w, x))
+
+weights, batch = [jnp.ones((32, 32))] * 4, jnp.ones((32, 16, 32))
+for schedule in ("grouped", "interleaved", "sequential"):
+    loss = ipu.pipeline([layer, layer, layer, head], micro_batches=32, schedule=schedule,
+                        reduction="mean")
+    lowered = jax.jit(jax.value_and_grad(loss)).lower(weights, batch)
+    for joined in (2**20, 0):
+        option = {"ipu_maximum_inter_ipu_copies_buffer_size": joined}
+        print(json.dumps(lowered.compile(option).cost_analysis()))
+"""
+
+
+@pytest.fixture
+def on_one_tile(run_python: RunPython) -> list[dict[str, float]]:
+    """For each schedule with joined copies and with single ones; an IPU is one tile."""
+    settings = {"JAX_IPU_IPUS_PER_DEVICE": "4", "JAX_IPU_MODEL_NUM_TILES": "1"}
+    done = run_python("-c", STASH, env={**settings, "JAX_PLATFORMS": "ipu"})
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+#: Micro-batches that wait in a FIFO of stage i, of what tanh gave and of what stage i - 1 sent: of
+#: the latter one waits where it arrived, in the interleaved schedule for a whole period.
+DEPTHS = {
+    "grouped": [(6, 0), (4, 4), (2, 2), (0, 0)],
+    "interleaved": [(3, 0), (2, 1), (1, 0), (0, 0)],
+    "sequential": [(0, 0)] * 4,
+}
+
+
+def test_memory_is_what_the_depths_of_the_fifos_say(on_one_tile: list[dict[str, float]]) -> None:
+    for depths, cost, single in zip(
+        DEPTHS.values(), on_one_tile[::2], on_one_tile[1::2], strict=True
+    ):
+        for i, both in enumerate(depths):
+            assert cost[f"ipu {i} worst tile stash bytes"] == sum(both) * 16 * 32 * 4
+            parts = sum(cost[f"ipu {i} worst tile {part} bytes"] for part in PARTS)
+            assert parts == cost[f"ipu {i} worst tile bytes"]
+            assert cost[f"ipu {i} worst tile accumulators bytes"] >= 32 * 32 * 4
+        assert sum(cost[f"worst tile {part} bytes"] for part in PARTS) == cost["worst tile bytes"]
+        assert single["worst tile bytes"] == cost["worst tile bytes"]
+        assert single["cycles"] > cost["cycles"]

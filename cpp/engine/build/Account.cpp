@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "engine/build/Draft.hpp"
 
@@ -8,23 +10,34 @@ namespace {
 
 constexpr std::size_t kLargestListed = 10;
 
+/// Parts of the name that say what a variable of a pipeline is for.
+constexpr std::string_view kStashName = "pipeline.stash";
+constexpr std::string_view kAccumulatorName = "pipeline.accumulator";
+
+/// A resident as the account sees it: its variable's tiles, for how long.
+struct Held {
+  std::uint32_t variable;
+  Part part;
+};
+
 struct Change {
   std::uint64_t time;
   bool starts;
-  std::uint32_t storage;
+  std::uint32_t held;
 };
 
-/// The fullest tile of an IPU.
-struct Worst {
-  std::uint64_t bytes = 0;
-  std::uint32_t tile = 0;
-};
-
-/// It when it is fullest, and the storages that are live then.
+/// When a tile is fullest.
 struct Peak {
+  std::size_t changes = 0;  ///< that came before
   std::uint32_t tile = 0;
-  std::vector<std::uint32_t> live;
+  std::uint64_t temporary = 0;  ///< of the step that runs then
 };
+
+Part partOf(const Variable& variable) {
+  const std::string name = variable.debug.getPathName();
+  if (name.ends_with(kStashName)) return Part::kStash;
+  return name.ends_with(kAccumulatorName) ? Part::kAccumulators : Part::kTemporaries;
+}
 
 /// Sweeps the program in time and keeps the bytes live on each tile.
 class TileSweep {
@@ -32,43 +45,61 @@ class TileSweep {
   explicit TileSweep(Draft& draft)
       : draft_(draft),
         tiles_(draft.graph->system.numTiles(), 0),
-        worst_(draft.graph->system.num_ipus),
-        peaks_(worst_.size()) {
-    draft.image.ipus.resize(worst_.size());
+        fullest_(draft.graph->system.num_ipus),
+        peaks_(fullest_.size()) {
+    draft.image.ipus.resize(fullest_.size());
   }
 
   void run() {
     collectChanges();
-    for (const auto& change : changes_) {
+    for (; num_applied_ < changes_.size(); ++num_applied_) {
+      const Change& change = changes_[num_applied_];
       while (position_ < draft_.occurrences.size() && 2 * position_ + 1 < change.time) stepAt();
-      apply(change.storage, change.starts);
+      apply(held_[change.held], change.starts);
     }
     while (position_ < draft_.occurrences.size()) stepAt();
     finish();
   }
 
  private:
-  const Variable& variableOf(std::uint32_t s) const {
-    return draft_.graph->variables[draft_.storages[s].variable];
+  const Variable& variableOf(const Held& held) const {
+    return draft_.graph->variables[held.variable];
   }
 
-  bool alwaysLive(std::uint32_t s) const {
-    const Storage& storage = draft_.storages[s];
+  std::uint64_t bytesOf(const Held& held) const {
+    return variableOf(held).elements * sizeOf(variableOf(held).type);
+  }
+
+  std::uint64_t bytesOn(const Held& held, std::uint32_t tile) const {
+    const auto& counts = variableOf(held).map->per_tile;
+    return tile < counts.size() ? counts[tile] * sizeOf(variableOf(held).type) : 0;
+  }
+
+  static bool alwaysLive(const Storage& storage) {
     return storage.constant || storage.persistent || storage.input >= 0 || storage.output >= 0;
   }
 
+  static Part partOf(const Storage& storage, const Resident& resident) {
+    if (resident.part != Part::kTemporaries || !alwaysLive(storage)) return resident.part;
+    return storage.persistent || storage.output >= 0 ? Part::kState : Part::kParameters;
+  }
+
   void collectChanges() {
-    MemoryAccount& memory = draft_.image.memory;
     const std::uint64_t end = 2 * std::uint64_t{draft_.root.end} + 1;
     for (std::uint32_t s = 0; s < draft_.storages.size(); ++s) {
       if (draft_.find(s) != s) continue;
-      if (alwaysLive(s)) {
-        if (draft_.storages[s].constant && draft_.accesses[s].empty()) continue;
-        memory.always_live_bytes += draft_.storages[s].bytes;
-        changes_.push_back({0, true, s});
-      } else if (!draft_.live[s].empty()) {
-        changes_.push_back({draft_.live[s].front().begin & ~std::uint64_t{1}, true, s});
-        changes_.push_back({std::min(draft_.live[s].back().end, end) + 1, false, s});
+      const Storage& storage = draft_.storages[s];
+      if (storage.constant && draft_.accesses[s].empty()) continue;
+      for (const Resident& resident : draft_.residents[s]) {
+        const auto held = static_cast<std::uint32_t>(held_.size());
+        held_.push_back({resident.variable, partOf(storage, resident)});
+        if (alwaysLive(storage) && resident.variable == storage.variable) {
+          draft_.image.memory.always_live_bytes += storage.bytes;
+          changes_.push_back({0, true, held});
+        } else {
+          changes_.push_back({resident.begin & ~std::uint64_t{1}, true, held});
+          changes_.push_back({std::min(resident.end, end) + 1, false, held});
+        }
       }
     }
     std::stable_sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
@@ -76,28 +107,23 @@ class TileSweep {
     });
   }
 
-  void apply(std::uint32_t s, bool starts) {
-    const auto& variable = variableOf(s);
+  void apply(const Held& held, bool starts) {
+    const auto& variable = variableOf(held);
     const auto bytes = static_cast<std::int64_t>(sizeOf(variable.type)) * (starts ? 1 : -1);
     const auto& counts = variable.map->per_tile;
     for (std::size_t t = 0; t < counts.size(); ++t)
       tiles_[t] += bytes * static_cast<std::int64_t>(counts[t]);
-    live_bytes_ += (starts ? 1 : -1) * static_cast<std::int64_t>(draft_.storages[s].bytes);
-    if (starts) {
-      live_.push_back(s);
-    } else {
-      std::erase(live_, s);
-    }
+    live_bytes_ += (starts ? 1 : -1) * static_cast<std::int64_t>(bytesOf(held));
     changed_ = true;
   }
 
-  void findWorst() {
-    const auto per_ipu = static_cast<std::ptrdiff_t>(tiles_.size() / worst_.size());
-    for (std::size_t i = 0; i < worst_.size(); ++i) {
+  void findFullest() {
+    const auto per_ipu = static_cast<std::ptrdiff_t>(tiles_.size() / fullest_.size());
+    for (std::size_t i = 0; i < fullest_.size(); ++i) {
       const auto first = tiles_.begin() + static_cast<std::ptrdiff_t>(i) * per_ipu;
       const auto most = std::max_element(first, first + per_ipu);
-      worst_[i] = {static_cast<std::uint64_t>(std::max<std::int64_t>(*most, 0)),
-                   static_cast<std::uint32_t>(most - tiles_.begin())};
+      fullest_[i] = {static_cast<std::uint32_t>(most - tiles_.begin()),
+                     static_cast<std::uint64_t>(std::max<std::int64_t>(*most, 0))};
     }
   }
 
@@ -106,18 +132,15 @@ class TileSweep {
     const auto step = draft_.occurrences[position_++].step;
     const std::uint64_t temporary =
         step < 0 ? 0 : draft_.image.steps[static_cast<std::size_t>(step)].cost.temporary_bytes;
-    if (changed_) {
-      findWorst();
-      changed_ = false;
-    }
+    if (std::exchange(changed_, false)) findFullest();
     MemoryAccount& memory = draft_.image.memory;
     memory.peak_live_bytes = std::max(
         memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
-    for (std::size_t i = 0; i < worst_.size(); ++i) {
+    for (std::size_t i = 0; i < fullest_.size(); ++i) {
       auto& most = draft_.image.ipus[i].worst_tile_bytes;
-      if (worst_[i].bytes + temporary <= most) continue;
-      most = worst_[i].bytes + temporary;
-      peaks_[i] = {worst_[i].tile, live_};
+      if (fullest_[i].bytes + temporary <= most) continue;
+      most = fullest_[i].bytes + temporary;
+      peaks_[i] = {num_applied_, fullest_[i].tile, temporary};
     }
   }
 
@@ -126,37 +149,69 @@ class TileSweep {
     MemoryAccount& memory = draft_.image.memory;
     auto& ipus = draft_.image.ipus;
     const auto always = codeOfIpus(draft_);
-    for (std::size_t i = 0; i < ipus.size(); ++i)
-      ipus[i].worst_tile_bytes += always[i].vertex_state_bytes + always[i].code_bytes;
-    const auto fullest = std::ranges::max_element(ipus, {}, &IpuAccount::worst_tile_bytes);
-    const auto i = static_cast<std::size_t>(fullest - ipus.begin());
+    for (std::size_t i = 0; i < ipus.size(); ++i) {
+      ipus[i].worst_tile = partsOf(peaks_[i]);
+      ipus[i].worst_tile.code = always[i].vertex_state_bytes + always[i].code_bytes;
+      ipus[i].worst_tile_bytes += ipus[i].worst_tile.code;
+    }
+    const auto worst = std::ranges::max_element(ipus, {}, &IpuAccount::worst_tile_bytes);
+    const auto i = static_cast<std::size_t>(worst - ipus.begin());
+    const Peak& peak = peaks_[i];
     memory.tile_capacity = draft_.graph->system.machine.bytes_per_tile;
     memory.vertex_state_bytes = always[i].vertex_state_bytes;
     memory.code_bytes = always[i].code_bytes;
-    memory.worst_tile_bytes = ipus[i].worst_tile_bytes;
-    memory.worst_tile = peaks_[i].tile;
-    listLargest(peaks_[i].live);
+    memory.worst_tile = peak.tile;
+    memory.worst_tile_bytes = worst->worst_tile_bytes;
+    listLargest(peak);
   }
 
-  void listLargest(const std::vector<std::uint32_t>& at_peak) {
+  std::vector<Held> liveAt(const Peak& peak) const {
+    std::vector<bool> ended(held_.size());
+    for (std::size_t i = 0; i < peak.changes; ++i)
+      if (!changes_[i].starts) ended[changes_[i].held] = true;
+    std::vector<Held> live;
+    for (std::size_t i = 0; i < peak.changes; ++i)
+      if (changes_[i].starts && !ended[changes_[i].held]) live.push_back(held_[changes_[i].held]);
+    return live;
+  }
+
+  TileParts partsOf(const Peak& peak) const {
+    TileParts parts;
+    parts.temporaries = peak.temporary;
+    for (const Held& held : liveAt(peak)) bytesOfPart(parts, held.part) += bytesOn(held, peak.tile);
+    return parts;
+  }
+
+  static std::uint64_t& bytesOfPart(TileParts& parts, Part part) {
+    switch (part) {
+      case Part::kParameters:
+        return parts.parameters;
+      case Part::kState:
+        return parts.state;
+      case Part::kAccumulators:
+        return parts.accumulators;
+      case Part::kStash:
+        return parts.stash;
+      case Part::kTemporaries:
+        break;
+    }
+    return parts.temporaries;
+  }
+
+  void listLargest(const Peak& peak) {
     MemoryAccount& memory = draft_.image.memory;
     std::map<std::pair<std::string, std::string>, std::uint32_t> known;
     for (std::uint32_t i = 0; i < draft_.image.debug.size(); ++i)
       known.emplace(std::make_pair(draft_.image.debug[i].name, draft_.image.debug[i].source), i);
-    for (const auto s : at_peak) {
-      const auto& variable = variableOf(s);
-      const auto& counts = variable.map->per_tile;
-      const std::uint64_t on_tile =
-          memory.worst_tile < counts.size() ? counts[memory.worst_tile] : 0;
-      memory.largest.push_back({s, draft_.storages[s].bytes, on_tile * sizeOf(variable.type)});
-    }
+    for (const Held& held : liveAt(peak))
+      memory.largest.push_back({held.variable, bytesOf(held), bytesOn(held, peak.tile)});
     std::stable_sort(memory.largest.begin(), memory.largest.end(),
                      [](const TensorAccount& a, const TensorAccount& b) {
                        return a.worst_tile_bytes > b.worst_tile_bytes;
                      });
     if (memory.largest.size() > kLargestListed) memory.largest.resize(kLargestListed);
     for (auto& tensor : memory.largest) {
-      const auto& debug = variableOf(tensor.debug).debug;
+      const auto& debug = draft_.graph->variables[tensor.debug].debug;
       const auto key = std::make_pair(debug.getPathName(), debug.source());
       const auto [found, fresh] = known.emplace(key, draft_.image.debug.size());
       if (fresh) draft_.image.debug.push_back({key.first, key.second});
@@ -164,18 +219,36 @@ class TileSweep {
     }
   }
 
+  struct Tile {
+    std::uint32_t tile = 0;
+    std::uint64_t bytes = 0;
+  };
+
   Draft& draft_;
   std::vector<std::int64_t> tiles_;
-  std::vector<Worst> worst_;  ///< by IPU, of what is live now
-  std::vector<Peak> peaks_;   ///< by IPU
+  std::vector<Tile> fullest_;  ///< now, by IPU
+  std::vector<Peak> peaks_;    ///< by IPU
+  std::vector<Held> held_;
   std::vector<Change> changes_;
-  std::vector<std::uint32_t> live_;
+  std::size_t num_applied_ = 0;
   std::int64_t live_bytes_ = 0;
   std::uint64_t position_ = 0;
   bool changed_ = true;
 };
 
 }  // namespace
+
+void findResidents(Draft& draft) {
+  draft.residents.assign(draft.storages.size(), {});
+  for (std::size_t s = 0; s < draft.storages.size(); ++s) {
+    const Storage& storage = draft.storages[s];
+    const auto& live = draft.live[s];
+    if (live.empty() && storage.input < 0 && storage.output < 0) continue;
+    draft.residents[s] = {{storage.variable, partOf(draft.graph->variables[storage.variable]),
+                           live.empty() ? 0 : live.front().begin,
+                           live.empty() ? 0 : live.back().end}};
+  }
+}
 
 void accountMemory(Draft& draft) { TileSweep(draft).run(); }
 

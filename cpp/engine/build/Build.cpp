@@ -16,6 +16,7 @@ namespace {
 void complete(build::Draft& draft) {
   const Mechanisms& mechanisms = draft.image.mechanisms;
   build::findLiveRanges(draft);
+  build::findResidents(draft);
   if (mechanisms.has(Mechanism::kCopies)) build::removeCopies(draft);
   build::accountMemory(draft);
   build::accountTime(draft);
@@ -122,6 +123,10 @@ std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNo
   draft.image.stablehlo = std::move(options.stablehlo);
   draft.image.mechanisms = Mechanisms::without(options.options.textOr("engine_without", ""));
   draft.image.signature.output_alias.resize(draft.image.signature.outputs.size(), -1);
+  constexpr const char* kCopiesBytes = "maximum_inter_ipu_copies_buffer_size";
+  if (options.options.has(kCopiesBytes))
+    draft.inter_ipu_copies_bytes =
+        static_cast<std::uint64_t>(options.options.integer(kCopiesBytes));
   build::flatten(draft, graph.impl, program, {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);

@@ -1,13 +1,12 @@
 #include <algorithm>
-#include <map>
 
 #include "engine/build/Draft.hpp"
 
 namespace ipujax::engine::build {
 namespace {
 
+/// A copy; a function's occurs at every call.
 struct Candidate {
-  std::uint32_t position;
   std::uint32_t step;
   std::uint64_t bytes;
 };
@@ -32,8 +31,10 @@ class Coalescer {
   }
 
  private:
+  std::int64_t stepOf(std::uint32_t position) const { return draft_.occurrences[position].step; }
+
   const StepDesc& stepAt(std::uint32_t position) const {
-    return draft_.image.steps[static_cast<std::size_t>(draft_.occurrences[position].step)];
+    return draft_.image.steps[static_cast<std::size_t>(stepOf(position))];
   }
 
   bool isWhole(const OperandDesc& o) const {
@@ -43,18 +44,12 @@ class Coalescer {
   }
 
   std::vector<Candidate> candidates() const {
-    std::map<std::uint32_t, int> occurrences;
     std::vector<Candidate> found;
-    for (std::uint32_t p = 0; p < draft_.occurrences.size(); ++p) {
-      if (draft_.occurrences[p].step < 0) continue;
-      const auto index = static_cast<std::uint32_t>(draft_.occurrences[p].step);
-      const StepDesc& step = draft_.image.steps[index];
-      if (step.kernel != "engine.copy") continue;
-      ++occurrences[index];
-      if (isWhole(step.operands[0]) && isWhole(step.operands[1]))
-        found.push_back({p, index, draft_.storages[step.operands[0].buffer].bytes});
+    for (std::uint32_t i = 0; i < draft_.image.steps.size(); ++i) {
+      const StepDesc& step = draft_.image.steps[i];
+      if (step.kernel == "engine.copy" && isWhole(step.operands[0]) && isWhole(step.operands[1]))
+        found.push_back({i, draft_.storages[step.operands[0].buffer].bytes});
     }
-    std::erase_if(found, [&](const Candidate& c) { return occurrences[c.step] != 1; });
     std::stable_sort(found.begin(), found.end(),
                      [](const Candidate& a, const Candidate& b) { return a.bytes > b.bytes; });
     return found;
@@ -86,7 +81,7 @@ class Coalescer {
   bool writtenElsewhere(std::uint32_t a, std::uint32_t b, std::uint32_t copy) const {
     for (const auto storage : {a, b}) {
       for (const auto& access : draft_.accesses[storage]) {
-        if (access.kind != AccessKind::kRead && access.position != copy) return true;
+        if (access.kind != AccessKind::kRead && stepOf(access.position) != copy) return true;
       }
     }
     return false;
@@ -146,7 +141,7 @@ class Coalescer {
       } else if (y[j] < x[i]) {
         ++j;
       } else {
-        if (x[i] != copy && !stepAllows(stepAt(x[i]), a, b)) return false;
+        if (stepOf(x[i]) != copy && !stepAllows(stepAt(x[i]), a, b)) return false;
         ++i;
         ++j;
       }
@@ -169,9 +164,9 @@ class Coalescer {
     if (a == b) return remove(candidate, a, b);
     if (draft_.storages[a].bytes != draft_.storages[b].bytes) return;
     if (!attributesAgree(draft_.storages[a], draft_.storages[b])) return;
-    if (!bindingAgrees(a, b, candidate.position)) return;
+    if (!bindingAgrees(a, b, candidate.step)) return;
     if (overlap(draft_.live[a], draft_.live[b])) return;
-    if (!stepsAllow(a, b, candidate.position)) return;
+    if (!stepsAllow(a, b, candidate.step)) return;
     remove(candidate, a, b);
     merge(a, b);
   }
@@ -190,11 +185,36 @@ class Coalescer {
     }
   }
 
+  std::uint64_t ipusOf(const Resident& resident) const {
+    return engine::ipusOf(*draft_.graph->variables[resident.variable].map,
+                          draft_.graph->system.machine.tiles_per_ipu);
+  }
+
+  /// Two residents of the same IPUs become one; `first` names its variable.
+  void mergeResidents(std::vector<Resident>& first, std::vector<Resident>& second) const {
+    for (const Resident& other : second) {
+      const auto same = std::ranges::find_if(
+          first, [&](const Resident& r) { return ipusOf(r) == ipusOf(other); });
+      if (same == first.end()) {
+        first.push_back(other);
+        continue;
+      }
+      same->part = std::max(same->part, other.part);
+      same->begin = std::min(same->begin, other.begin);
+      same->end = std::max(same->end, other.end);
+    }
+    second.clear();
+  }
+
   void merge(std::uint32_t a, std::uint32_t b) {
     draft_.merged_into[b] = a;
     Storage& into = draft_.storages[a];
     const Storage& from = draft_.storages[b];
-    if (from.input >= 0 || from.output >= 0) into.variable = from.variable;
+    if (from.input >= 0 || from.output >= 0) {
+      into.variable = from.variable;
+      std::swap(draft_.residents[a], draft_.residents[b]);
+    }
+    mergeResidents(draft_.residents[a], draft_.residents[b]);
     into.input = std::max(into.input, from.input);
     into.output = std::max(into.output, from.output);
     const auto by_begin = [](const Segment& x, const Segment& y) { return x.begin < y.begin; };

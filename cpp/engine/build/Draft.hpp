@@ -22,6 +22,19 @@ struct Storage {
   bool persistent = false;  ///< keeps its value between runs
 };
 
+/// What tile memory is for.
+enum class Part : std::uint8_t { kTemporaries, kParameters, kState, kAccumulators, kStash };
+
+/// A variable of a storage in tile memory, and when it is live, in half positions. A storage has
+/// one for each IPU: a copy between IPUs that costs the host nothing leaves both sides on their
+/// tiles.
+struct Resident {
+  std::uint32_t variable = 0;
+  Part part = Part::kTemporaries;  ///< as far as the variable's name tells
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  ///< inclusive
+};
+
 /// When steps run, as a tree. Positions number the step occurrences of the whole program in order;
 /// a predicate takes a position of its own. [begin, end) is what the node spans.
 struct Span {
@@ -59,8 +72,11 @@ struct Draft {
   std::vector<std::vector<StorageAccess>> accesses;  ///< by storage, sorted by position
   std::vector<std::vector<Segment>> live;            ///< by storage, sorted
   std::vector<std::uint32_t> merged_into;            ///< by storage; itself where it stands alone
+  std::vector<std::vector<Resident>> residents;      ///< by storage; empty: never live
   std::vector<bool> step_removed;
   std::vector<std::uint64_t> step_ipus;  ///< by step: the IPUs that take part, see ipusOf
+
+  std::uint64_t inter_ipu_copies_bytes = 1 << 26;  ///< most that one exchange of IPUs takes
 
   std::uint32_t find(std::uint32_t storage) const {
     while (merged_into[storage] != storage) storage = merged_into[storage];
@@ -78,6 +94,8 @@ struct FlattenOptions {
 void flatten(Draft& draft, GraphImpl& graph, const ProgramNode& root,
              const FlattenOptions& options);
 void findLiveRanges(Draft& draft);
+/// Gives each live storage its one resident.
+void findResidents(Draft& draft);
 void removeCopies(Draft& draft);
 /// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
 void placeStorages(Draft& draft);

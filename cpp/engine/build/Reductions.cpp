@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "engine/Kernel.hpp"
-#include "engine/build/Draft.hpp"
+#include "engine/build/Occurrences.hpp"
 #include "engine/expr/ExprProgram.hpp"
 
 /// An elementwise step whose only reader is a reduction runs inside it, a block at a time:
@@ -27,11 +27,7 @@ struct Matrix {
 
 class Fuser {
  public:
-  explicit Fuser(Draft& draft) : draft_(draft), uses_(draft.image.steps.size()) {
-    for (const auto& occurrence : draft.occurrences) {
-      if (occurrence.step >= 0) ++uses_[static_cast<std::size_t>(occurrence.step)];
-    }
-  }
+  explicit Fuser(Draft& draft) : draft_(draft), occurrences_(draft) {}
 
   void run(const Span& span) {
     if (span.kind == Span::Kind::kSequence) {
@@ -43,10 +39,10 @@ class Fuser {
   }
 
  private:
-  /// The step at a position that runs nowhere else; null for others and for predicates.
+  /// The step at a position; null for a predicate and for what was removed.
   StepDesc* stepAt(std::uint32_t position) {
     const auto step = draft_.occurrences[position].step;
-    if (step < 0 || uses_[static_cast<std::size_t>(step)] != 1) return nullptr;
+    if (step < 0) return nullptr;
     if (draft_.step_removed[static_cast<std::size_t>(step)]) return nullptr;
     return &draft_.image.steps[static_cast<std::size_t>(step)];
   }
@@ -57,6 +53,7 @@ class Fuser {
     const std::uint32_t between = draft_.find(reduce->operands[0].buffer);
     const auto producer = onlyWriter(between, position);
     if (!producer || !isIn(sequence, *producer)) return;
+    if (!occurrences_.together(*producer, position)) return;
     StepDesc* map = stepAt(*producer);
     if (!map || roleOf(*map) != KernelRole::kElementwise) return;
     const auto matrix = matrixOf(*map, *reduce);
@@ -64,19 +61,29 @@ class Fuser {
     // Random bits depend on how the elements are cut into calls.
     if (expr::ExprProgram::fromIntegers(map->attributes.integers("expr")).isRandom()) return;
     for (std::size_t i = 0; i + 1 < map->operands.size(); ++i)
-      keepAlive(draft_.find(map->operands[i].buffer), position);
+      keepAlive(draft_.find(map->operands[i].buffer), occurrences_.last(position));
     merge(*map, *reduce, *matrix);
   }
 
-  /// The position of the only write, if `reader` is the only read and no one else sees the storage.
+  /// The position of the only write, if `reader` is the only read and no one else sees the storage;
+  /// both may occur several times.
   std::optional<std::uint32_t> onlyWriter(std::uint32_t storage, std::uint32_t reader) const {
     const Storage& s = draft_.storages[storage];
     const auto& accesses = draft_.accesses[storage];
     if (s.input >= 0 || s.output >= 0 || s.constant || s.persistent) return std::nullopt;
-    if (accesses.size() != 2 || accesses[0].kind != AccessKind::kWriteAll) return std::nullopt;
-    if (accesses[1].kind != AccessKind::kRead || accesses[1].position != reader)
-      return std::nullopt;
-    return accesses[0].position;
+    std::optional<std::uint32_t> found;
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      const bool writes = i % 2 == 0;
+      if (accesses[i].kind != (writes ? AccessKind::kWriteAll : AccessKind::kRead) ||
+          stepOf(accesses[i]) != (writes ? stepOf(accesses[0]) : stepOf({reader})))
+        return std::nullopt;
+      if (accesses[i].position == reader) found = accesses[i - 1].position;
+    }
+    return found;
+  }
+
+  std::int64_t stepOf(const StorageAccess& access) const {
+    return draft_.occurrences[access.position].step;
   }
 
   static bool isIn(const Span& sequence, std::uint32_t position) {
@@ -181,7 +188,7 @@ class Fuser {
   }
 
   Draft& draft_;
-  std::vector<std::uint32_t> uses_;  ///< occurrences, by step
+  Occurrences occurrences_;
 };
 
 }  // namespace

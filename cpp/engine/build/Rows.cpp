@@ -4,7 +4,7 @@
 #include <set>
 
 #include "engine/Kernel.hpp"
-#include "engine/build/Draft.hpp"
+#include "engine/build/Occurrences.hpp"
 #include "engine/expr/ExprProgram.hpp"
 
 /// Neighbouring steps that work row by row on the same rows run as one, a few rows at a time, so
@@ -117,11 +117,7 @@ struct Group {
 
 class RowFuser {
  public:
-  explicit RowFuser(Draft& draft) : draft_(draft), uses_(draft.image.steps.size()) {
-    for (const auto& occurrence : draft.occurrences) {
-      if (occurrence.step >= 0) ++uses_[static_cast<std::size_t>(occurrence.step)];
-    }
-  }
+  explicit RowFuser(Draft& draft) : draft_(draft), occurrences_(draft) {}
 
   void run(const Span& span) {
     if (span.kind == Span::Kind::kSequence) fuseIn(span);
@@ -145,11 +141,11 @@ class RowFuser {
     }
   }
 
-  /// The step of a leaf that runs nowhere else; null for others.
+  /// The step of a leaf; null for others.
   StepDesc* stepOf(const Span& span) {
     if (span.kind != Span::Kind::kLeaf) return nullptr;
     const auto step = draft_.occurrences[span.begin].step;
-    if (step < 0 || uses_[static_cast<std::size_t>(step)] != 1) return nullptr;
+    if (step < 0) return nullptr;
     return &draft_.image.steps[static_cast<std::size_t>(step)];
   }
 
@@ -177,7 +173,8 @@ class RowFuser {
       auto inner = step ? stepByRows(*step, group.rows) : std::nullopt;
       if (!inner) break;
       group.members.push_back({child.begin, step, std::move(*inner)});
-      if (agree(group)) continue;
+      if (occurrences_.together(group.members.front().position, child.begin) && agree(group))
+        continue;
       group.members.pop_back();
       break;
     }
@@ -286,8 +283,9 @@ class RowFuser {
       if (step >= 0 && draft_.step_removed[static_cast<std::size_t>(step)]) continue;
       if (first && access.kind != AccessKind::kWriteAll) return false;
       first = false;
-      const bool is_member = std::ranges::any_of(
-          group.members, [&](const auto& member) { return member.position == access.position; });
+      const bool is_member = std::ranges::any_of(group.members, [&](const auto& member) {
+        return draft_.occurrences[member.position].step == step;
+      });
       if (!is_member) return false;
     }
     return true;
@@ -332,7 +330,7 @@ class RowFuser {
         row_bytes.push_back(rowBytes(o));
       } else {
         operands.push_back(o);
-        keepAlive(storage, group.members.back().position);
+        keepAlive(storage, occurrences_.last(group.members.back().position));
       }
     });
     std::uint32_t next = 0;
@@ -352,7 +350,7 @@ class RowFuser {
   }
 
   Draft& draft_;
-  std::vector<std::uint32_t> uses_;  ///< occurrences, by step
+  Occurrences occurrences_;
 };
 
 }  // namespace

@@ -49,8 +49,11 @@ class Clocks {
     // A copy that needs no work on the host is an engine.account.
     const bool sends =
         cost.link_bytes > 0 && (step.kernel == "engine.copy" || step.kernel == "engine.account");
-    const double sync = sends && sending_ ? 0 : cost.sync_cycles;
-    sending_ = sends;
+    const bool joins =
+        sends && sent_bytes_ > 0 &&
+        sent_bytes_ + cost.link_bytes <= static_cast<double>(draft_.inter_ipu_copies_bytes);
+    const double sync = joins ? 0 : cost.sync_cycles;
+    sent_bytes_ = sends ? cost.link_bytes + (joins ? sent_bytes_ : 0) : 0;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
       if (!takesPart(taking_part, i)) continue;
       ipus_[i].compute_cycles += cost.compute_cycles;
@@ -104,7 +107,7 @@ class Clocks {
 
   const Draft& draft_;
   std::vector<IpuAccount> ipus_;
-  bool sending_ = false;  ///< the last step was a copy between IPUs: another one joins its exchange
+  double sent_bytes_ = 0;  ///< by copies between IPUs just before, in one exchange
 };
 
 }  // namespace

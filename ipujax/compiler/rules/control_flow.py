@@ -24,7 +24,9 @@ def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     """Repeat where the number of iterations is known, else RepeatWhileTrue."""
     cond, body = op.regions
     debug = builder.debug(op)
-    carries = _variables(builder, op)
+    is_pipeline = op.source.placed.pipeline is not None and op.source.placed.stage is None
+    name = accumulator_name(debug) if is_pipeline else debug
+    carries = [variable_of(builder, value, name) for value in op.results]
     for value, carry in zip(op.operands, carries, strict=True):
         if carry is not None:
             builder.copy(builder.tensor(value), carry, debug)
@@ -91,6 +93,11 @@ def token(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 def _variables(builder: Builder, op: Op) -> list[ipu.Tensor | None]:
     """A variable for each result; None for tokens."""
     return [variable_of(builder, value, builder.debug(op)) for value in op.results]
+
+
+def accumulator_name(debug: ipu.DebugContext) -> ipu.DebugContext:
+    """By which the account of memory knows what a pipeline carries (engine/build/Account.cpp)."""
+    return ipu.poplar.DebugContext(f"{debug.name}/pipeline.accumulator", debug.source)
 
 
 def variable_of(builder: Builder, value: Value, debug: ipu.DebugContext) -> ipu.Tensor | None:

@@ -7,15 +7,18 @@ have a micro-batch, on IPUs of their own, and then moves what they made to where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ipujax.compiler.ir import Op, Value, declare
-from ipujax.compiler.pipelines import Run
+from ipujax.compiler.pipelines import Edge, Run
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.control_flow import copy_together, variable_of
+from ipujax.compiler.rules.control_flow import accumulator_name, copy_together, variable_of
 from ipujax.compiler.rules.registry import rule
+
+#: Ends the names of FIFOs, by which the account of memory knows them (engine/build/Account.cpp).
+STASH = "pipeline.stash"
 
 declare("copy_to_ipu", moves=True, replicated="programs are divided before ops have IPUs")
 declare("pipeline", control_flow=True, moves=True, replicated="a loop becomes one after division")
@@ -53,7 +56,8 @@ class _Pipeline:
         self.op = op
         self.debug = builder.debug(op)
         self.runs: list[Run] = op.attrs["runs"]
-        self.results = [variable_of(builder, value, self.debug) for value in op.results]
+        carried = accumulator_name(self.debug)
+        self.results = [variable_of(builder, value, carried) for value in op.results]
         for value, variable in zip(op.operands, self.results, strict=True):
             if variable is not None:
                 builder.copy(builder.tensor(value), variable, self.debug)
@@ -61,7 +65,10 @@ class _Pipeline:
         self.inputs = [self._inputs(index) for index in range(len(self.runs))]
         self.outputs: list[list[ipu.Tensor]] = []
         self.functions = [self._function(index) for index in range(len(self.runs))]
-        self.moves = [self._moves(phase) for phase in range(op.attrs["period"])]
+        indices = range(len(self.runs))
+        self.arrived = [self._arrived(index) for index in indices]
+        self.kept = [self._kept(index) for index in indices]
+        self.sent = [self._sent(index) for index in indices]
         self._add_slots()
 
     # Runs ----------------------------------------------------------------------------------------
@@ -111,40 +118,63 @@ class _Pipeline:
 
     # Between runs --------------------------------------------------------------------------------
 
-    def _moves(self, phase: int) -> ipu.Sequence:
-        """What happens to values of runs that work in this phase of the period, at its end."""
-        builder, period = self.builder, self.op.attrs["period"]
+    def _arrived(self, producer: int) -> ipu.Sequence:
+        """Passes on what the run sent to other IPUs a period ago, before it makes the next."""
         moves: dict[int, list[_Move]] = {}
+        for run, edge, target in self._edges(producer):
+            landing = self.landings.get((producer, edge.result, run.ipu))
+            if landing is not None and edge.capacity:
+                waiting = edge.capacity - 1  # the landing has the value before the last
+                moves.setdefault(run.ipu, []).append(_Move(landing, target, waiting))
+        return self._moved(moves)
+
+    def _kept(self, producer: int) -> ipu.Sequence:
+        """Puts what the run made into FIFOs of its IPU."""
+        run = self.runs[producer]
+        made = self.outputs[producer]
+        moves = [
+            _Move(made[edge.result], target, edge.capacity)
+            for reader, edge, target in self._edges(producer)
+            if reader.ipu == run.ipu and edge.capacity
+        ]
+        return self._moved({run.ipu: moves})
+
+    def _sent(self, producer: int) -> ipu.Sequence:
+        """Brings what the run made to those that read it in the next slot."""
+        run = self.runs[producer]
+        made = self.outputs[producer]
+        moves = [
+            _Move(made[edge.result], target, 0)
+            for reader, edge, target in self._edges(producer)
+            if reader.ipu == run.ipu and not edge.capacity
+        ]
+        program = self._moved({run.ipu: moves})
+        with self.builder.inside(program):
+            for (maker, result, _), landing in self.landings.items():
+                if maker == producer:
+                    self.builder.copy(made[result], landing, self.debug)
+        return program
+
+    def _edges(self, producer: int) -> Iterator[tuple[Run, Edge, ipu.Tensor]]:
+        """What the run makes for others: the reader, its edge, and where it reads."""
         for run, inputs in zip(self.runs, self.inputs, strict=True):
             for edge, target in zip(run.edges, inputs, strict=True):
-                if self.runs[edge.producer].place % period == phase:
-                    landing = self.landings.get((edge.producer, edge.result, run.ipu))
-                    if landing is None:
-                        source = self.outputs[edge.producer][edge.result]
-                        moves.setdefault(run.ipu, []).append(_Move(source, target, edge.capacity))
-                    elif edge.capacity:  # the landing has the value before the last
-                        waiting = edge.capacity - 1
-                        moves.setdefault(run.ipu, []).append(_Move(landing, target, waiting))
-        made = ipu.poplar.program.Sequence(self.debug)
-        with builder.inside(made):
-            for number, own in moves.items():
-                with builder.on(number):
-                    self._move(own)
-            for (producer, result, _), landing in self.landings.items():
-                if self.runs[producer].place % period == phase:
-                    builder.copy(self.outputs[producer][result], landing, self.debug)
-        return made
+                if edge.producer == producer:
+                    yield run, edge, target
 
-    def _move(self, moves: list[_Move]) -> None:
-        """Moves of one IPU; FIFOs of one length share their place."""
-        lengths = sorted({move.capacity for move in moves})
-        for length in lengths:
-            own = [move for move in moves if move.capacity == length]
-            if length:
-                self._turn(own, length)
-            else:
-                for move in own:
-                    self.builder.copy(move.source, move.target, self.debug)
+    def _moved(self, moves: dict[int, list[_Move]]) -> ipu.Sequence:
+        """Moves by IPU; FIFOs of one length share their place."""
+        program = ipu.poplar.program.Sequence(self.debug)
+        for number, own in moves.items():
+            with self.builder.inside(program), self.builder.on(number):
+                for length in sorted({move.capacity for move in own}):
+                    equal = [move for move in own if move.capacity == length]
+                    if length:
+                        self._turn(equal, length)
+                        continue
+                    for move in equal:
+                        self.builder.copy(move.source, move.target, self.debug)
+        return program
 
     def _turn(self, moves: list[_Move], length: int) -> None:
         """Takes the oldest value out of each FIFO and puts the new one in its place."""
@@ -170,7 +200,8 @@ class _Pipeline:
     def _buffer(self, type_: ipu.Type, shape: list[int]) -> ipu.Tensor:
         """Each tile holds its part of every entry, so that entries do not move between tiles."""
         graph = self.builder.graph
-        buffer = graph.addVariable(type_, shape, self.debug)
+        name = ipu.poplar.DebugContext(f"{self.debug.name}/{STASH}", self.debug.source)
+        buffer = graph.addVariable(type_, shape, name)
         for index in range(shape[0]):
             ipu.poplar.poputil.mapTensorLinearly(graph, buffer.slice(index, index + 1, 0))
         return buffer
@@ -194,12 +225,22 @@ class _Pipeline:
             else:
                 self._add_slot(self.builder.program, slot)
                 slot += 1
-        self.builder.program.add(self.moves[num_slots % period])
+        self._add_slot(self.builder.program, num_slots)
 
     def _add_slot(self, program: ipu.Sequence, slot: int) -> None:
+        """The calls of a slot, then its moves. FIFOs turn in slots without a micro-batch, too.
+
+        Readers run before makers: what one brings may then lie where the other puts the next.
+        """
         period, micro_batches = self.op.attrs["period"], self.op.attrs["micro_batches"]
-        for run, function in zip(self.runs, self.functions, strict=True):
-            micro_batch, rest = divmod(slot - run.place, period)
-            if rest == 0 and 0 <= micro_batch < micro_batches:
-                program.add(ipu.poplar.program.Call(function, self.debug))
-        program.add(self.moves[slot % period])
+        working: list[int] = []
+        turning = [i for i, run in enumerate(self.runs) if (slot - run.place) % period == 0]
+        for index in reversed(turning):
+            program.add(self.arrived[index])
+            if 0 <= (slot - self.runs[index].place) // period < micro_batches:
+                program.add(ipu.poplar.program.Call(self.functions[index], self.debug))
+                working.append(index)
+        for index in turning:
+            program.add(self.kept[index])
+        for index in reversed(working):
+            program.add(self.sent[index])

@@ -149,6 +149,25 @@ TEST(a_loop_carry_is_updated_in_place) {
   CHECK_EQ(out[0], 5.0f);
 }
 
+TEST(copies_of_a_function_that_is_called_several_times_are_removed) {
+  Built b;
+  const Tensor x = b.input("x");
+  const Tensor c = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "c");
+  b.prog.add(Copy(x, c));
+  Sequence body;
+  body.add(Copy(popops::add(b.graph, c, x, body), c));
+  const Function function = b.graph.addFunction(body);
+  for (int i = 0; i < 3; ++i) b.prog.add(Call(function));
+  b.output(c);
+  const auto image = b.build();
+  CHECK_EQ(copies(*image), 1u);
+  CHECK_EQ(image->arena_bytes, 0u);
+  const auto in = filled(1);
+  auto out = filled(0);
+  run(image, {in.data()}, {out.data()});
+  CHECK_EQ(out[0], 4.0f);
+}
+
 TEST(a_carry_copied_out_and_back_is_updated_in_place) {
   Built b;
   const Tensor x = b.input("x");

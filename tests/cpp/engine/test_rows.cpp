@@ -109,6 +109,21 @@ TEST(a_softmax_is_one_step) {
   }
 }
 
+TEST(a_function_that_is_called_several_times_has_one_step) {
+  const auto make = [](RowProgram& p) {
+    const Tensor x = p.variable({1000, 77});
+    const Sequence outer = p.prog;
+    p.prog = Sequence();
+    const Tensor y = softmax(p, x);
+    p.prog.add(Copy(y, x));
+    const Function function = p.graph.addFunction(p.prog);
+    p.prog = outer;
+    for (int i = 0; i < 3; ++i) p.prog.add(Call(function));
+    p.output(x);
+  };
+  compare(make, {numbers(77000, 7)}, 1);
+}
+
 TEST(what_only_the_rows_use_takes_no_memory) {
   RowProgram program;
   program.output(softmax(program, program.input({1000, 1000})));
