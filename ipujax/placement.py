@@ -14,7 +14,8 @@ _DEFAULT_KINDS = frozenset({"", "tile"})
 
 #: Custom calls that request a memory or a layout for a value.
 MEMORY_CALL = "annotate_device_placement"
-CALLS = frozenset({MEMORY_CALL, "LayoutConstraint"})
+LAYOUT_CALL = "LayoutConstraint"
+CALLS = frozenset({MEMORY_CALL, LAYOUT_CALL})
 
 #: The attribute by which `jax.experimental.compute_on` requests where an op runs.
 COMPUTE_ATTRIBUTE = "_xla_compute_type"
@@ -25,6 +26,8 @@ STAGE = "ipujax.stage"
 STAGE_NAME = "ipujax.stage_name"
 DIRECTION = "ipujax.direction"
 PIPELINE = "ipujax.pipeline"
+#: The fewest bytes of a value that waits in the host's memory for its backward pass.
+OFFLOAD = "ipujax.offload"
 
 #: The attribute with a stage's options for the ops that update its parameters.
 WEIGHT_UPDATE = "ipujax.weight_update"

@@ -59,6 +59,8 @@ Options costsOf(const engine::Image& image) {
                                          totalBytes(image.signature.outputs)) +
                      cost.exchange_bytes;
   const double cycles = image.elapsedCycles();
+  double host_cycles = 0;
+  for (const auto& ipu : image.ipus) host_cycles += ipu.host_cycles;
   const double seconds = image.clock_hz > 0 ? cycles / image.clock_hz : 0;
   const auto real = [](double value) { return static_cast<float>(value); };
   Options costs{{"flops", real(cost.flops)},
@@ -69,7 +71,8 @@ Options costsOf(const engine::Image& image) {
                 {"compute cycles", real(cost.compute_cycles)},
                 {"exchange cycles", real(cost.exchange_cycles)},
                 {"sync cycles", real(cost.sync_cycles)},
-                {"link cycles", real(cost.link_cycles)},
+                {"link cycles", real(cost.link_cycles - host_cycles)},
+                {"host cycles", real(host_cycles)},
                 {"exchange bytes", real(cost.exchange_bytes)},
                 {"link bytes", real(cost.link_bytes)},
                 {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
@@ -78,6 +81,7 @@ Options costsOf(const engine::Image& image) {
     costs.insert_or_assign(ipu + "compute cycles", real(image.ipus[i].compute_cycles));
     costs.insert_or_assign(ipu + "exchange cycles", real(image.ipus[i].exchange_cycles));
     costs.insert_or_assign(ipu + "link cycles", real(image.ipus[i].link_cycles));
+    costs.insert_or_assign(ipu + "host cycles", real(image.ipus[i].host_cycles));
     costs.insert_or_assign(ipu + "idle cycles", real(image.ipus[i].idle_cycles));
     costs.insert_or_assign(ipu + "worst tile bytes",
                            real(static_cast<double>(image.ipus[i].worst_tile_bytes)));
@@ -181,8 +185,7 @@ void getCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
   args.properties = costs.data();
 }
 
-/// Device figures are of tile memory. Host figures are of arrays in streaming memory; temporaries
-/// are what the model takes on this machine.
+/// Device figures are of tile memory, host figures of streaming memory.
 void getCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
   const auto& image = object<Executable>(args.executable).image();
   const auto& signature = image.signature;
@@ -203,7 +206,7 @@ void getCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
   args.host_argument_size_in_bytes = bytesIn(kPinnedHost, signature.inputs);
   args.host_output_size_in_bytes = bytesIn(kPinnedHost, signature.outputs);
   args.host_alias_size_in_bytes = bytesIn(kPinnedHost, taken_over);
-  args.host_temp_size_in_bytes = bytes(image.arena_bytes);
+  args.host_temp_size_in_bytes = bytes(image.streaming.temporary_bytes);
   args.peak_memory_in_bytes = bytes(account.peak_live_bytes);
   args.total_size_in_bytes = bytes(account.peak_live_bytes);
   args.total_allocation_bytes = bytes(account.peak_live_bytes);

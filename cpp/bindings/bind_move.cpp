@@ -8,6 +8,7 @@
 #include "popx/HostCallback.hpp"
 #include "popx/Pad.hpp"
 #include "popx/Random.hpp"
+#include "popx/RemoteBuffer.hpp"
 #include "popx/Scatter.hpp"
 
 namespace {
@@ -127,6 +128,18 @@ void bindOthers(py::module_ m) {
       "graph"_a, "id"_a, "operands"_a, "dtypes"_a, "results"_a, "prog"_a, debugArg());
 }
 
+void bindRemoteBuffers(py::module_ m) {
+  m.def("copyRemoteBuffer", &popx::copyRemoteBuffer, "graph"_a, "src"_a, "dst"_a, "prog"_a,
+        debugArg());
+  m.def("readEntry", &popx::readEntry, "graph"_a, "src"_a, "dst"_a, "offset"_a, "prog"_a,
+        debugArg());
+  m.def("writeEntry", &popx::writeEntry, "graph"_a, "src"_a, "dst"_a, "offset"_a, "prog"_a,
+        debugArg());
+  m.def("withRepeats", &popx::withRepeats, "buffer"_a, "repeats"_a);
+  m.def("fillFromHost", &popx::fillFromHost, "stream"_a, "buffer"_a, "prog"_a, debugArg());
+  m.def("giveToHost", &popx::giveToHost, "buffer"_a, "stream"_a, "prog"_a, debugArg());
+}
+
 /// The function with its seed, which may be nullptr, as a value that may be None.
 template <class... Rest>
 auto withSeed(Tensor (*function)(Graph&, const Tensor*, Rest...)) {
@@ -163,5 +176,6 @@ void bindMove(py::module_& m) {
   bindGather(popx);
   bindScatter(popx);
   bindOthers(popx);
+  bindRemoteBuffers(popx);
   bindRandom(submodule(m, "poprand"));
 }

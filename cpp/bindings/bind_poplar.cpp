@@ -7,6 +7,7 @@
 #include "popx/Type.hpp"
 
 using poplar::DataStream;
+using poplar::RemoteBuffer;
 
 namespace {
 
@@ -176,6 +177,12 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
             return g.addDeviceToHostFIFO(handle, type, n);
           },
           "handle"_a, "type"_a, "num_elements"_a)
+      .def(
+          "addRemoteBuffer",
+          [](Graph& g, const std::string& handle, Type type, std::size_t n, std::size_t repeats) {
+            return g.addRemoteBuffer(handle, type, n, repeats);
+          },
+          "handle"_a, "elementType"_a, "numElements"_a, "repeats"_a = 1)
       .def("addFunction", &Graph::addFunction, "program"_a)
       .def("createVirtualGraph", py::overload_cast<unsigned, unsigned>(&Graph::createVirtualGraph),
            "lowerTile"_a, "upperTile"_a);
@@ -205,7 +212,15 @@ void bindPrograms(py::module_& m) {
   py::class_<program::Copy, Program>(p, "Copy")
       .def(copyOf<Tensor, Tensor>(), "src"_a, "dst"_a, debugArg())
       .def(copyOf<DataStream, Tensor>(), "src"_a, "dst"_a, debugArg())
-      .def(copyOf<Tensor, DataStream>(), "src"_a, "dst"_a, debugArg());
+      .def(copyOf<Tensor, DataStream>(), "src"_a, "dst"_a, debugArg())
+      .def(py::init<const RemoteBuffer&, Tensor, const DebugContext&>(), "buffer"_a, "dst"_a,
+           debugArg())
+      .def(py::init<const RemoteBuffer&, Tensor, Tensor, const DebugContext&>(), "buffer"_a,
+           "dst"_a, "offset"_a, debugArg())
+      .def(py::init<Tensor, const RemoteBuffer&, const DebugContext&>(), "src"_a, "buffer"_a,
+           debugArg())
+      .def(py::init<Tensor, const RemoteBuffer&, Tensor, const DebugContext&>(), "src"_a,
+           "buffer"_a, "offset"_a, debugArg());
   py::class_<program::CrossReplicaCopy, Program>(p, "CrossReplicaCopy")
       .def(py::init<Tensor, Tensor, const std::map<unsigned, unsigned>&, const DebugContext&>(),
            "src"_a, "dst"_a, "replica_map"_a, debugArg());
@@ -241,6 +256,14 @@ void bindPoplar(py::module_& m) {
   bindTypes(poplar);
   bindTensor(poplar);
   py::class_<DataStream>(poplar, "DataStream");
+  py::class_<RemoteBuffer>(poplar, "RemoteBuffer")
+      .def("handle", &RemoteBuffer::handle)
+      .def("numElements", &RemoteBuffer::numElements)
+      .def("getRepeats", &RemoteBuffer::getRepeats)
+      .def("elementType", &RemoteBuffer::elementType)
+      .def(
+          "__eq__", [](const RemoteBuffer& a, const RemoteBuffer& b) { return a == b; },
+          py::is_operator());
   py::class_<::poplar::Function>(poplar, "Function");
   // Programs and graphs name each other: the class first, its functions when both are known.
   py::class_<Graph> graph(poplar, "Graph");

@@ -10,9 +10,9 @@ struct Cost {
   double mean_compute_cycles = 0;     ///< mean over all tiles of the device (idle tiles count as 0)
   double exchange_cycles = 0;         ///< slowest tile's receive (or send) time
   double sync_cycles = 0;             ///< one on-chip sync per compute set and per exchange
-  double link_cycles = 0;             ///< between IPUs: the busiest link, and its syncs
+  double link_cycles = 0;             ///< to other IPUs: the busiest link; or to the host's memory
   double exchange_bytes = 0;          ///< total received over all tiles
-  double link_bytes = 0;              ///< received over IPU-Links, per replica
+  double link_bytes = 0;              ///< received over these links, per replica
   double flops = 0;                   ///< arithmetic operations the user asked for
   std::uint64_t temporary_bytes = 0;  ///< worst tile, while the step runs
   std::uint64_t vertex_state_bytes = 0;  ///< worst tile, always live

@@ -108,7 +108,7 @@ void members(A& archive, T& image) {
   std::uint32_t mechanisms = image.mechanisms.bits();
   archive(mechanisms);
   if constexpr (A::kReads) image.mechanisms = Mechanisms::fromBits(mechanisms);
-  archive(image.stablehlo, image.fingerprint);
+  archive(image.streaming, image.stablehlo, image.fingerprint);
 }
 
 Cost costOf(const Image& image, std::uint32_t index) {

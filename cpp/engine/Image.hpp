@@ -107,15 +107,26 @@ struct TileParts {
   std::uint64_t code = 0;          ///< codelets and vertex state
 };
 
+/// The host's memory ("streaming memory") that remote buffers take, in bytes for one device.
+struct StreamingAccount {
+  std::uint64_t capacity = 0;
+  std::uint64_t bytes = 0;            ///< all remote buffers
+  std::uint64_t temporary_bytes = 0;  ///< those that are no parameter and no result
+  bool fits() const { return bytes <= capacity; }
+};
+
 /// How one IPU of a device spends a run, in cycles.
 struct IpuAccount {
   double compute_cycles = 0;
   double exchange_cycles = 0;  ///< on the chip, syncs included
   double link_cycles = 0;      ///< copies from and to other IPUs
+  double host_cycles = 0;      ///< copies from and to the host's memory
   double idle_cycles = 0;      ///< while others work, or before a copy that both take part in
   std::uint64_t worst_tile_bytes = 0;  ///< as MemoryAccount's, of the tiles of this IPU
   TileParts worst_tile;                ///< the same bytes, by what they are for
-  double cycles() const { return compute_cycles + exchange_cycles + link_cycles + idle_cycles; }
+  double cycles() const {
+    return compute_cycles + exchange_cycles + link_cycles + host_cycles + idle_cycles;
+  }
 };
 
 /// A host stream that was not bound to an input or output.
@@ -143,6 +154,7 @@ struct Image {
   Mechanisms mechanisms;  ///< what the build did, and what a session may do
   std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
+  StreamingAccount streaming;
 
   /// From the beginning to the end of a run: steps of different IPUs run at one time.
   double elapsedCycles() const;

@@ -166,6 +166,24 @@ void Engine::readTensor(StringRef handle, void* buf, void* bufEnd) {
   impl_->enter(stream);
 }
 
+void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
+                                unsigned) {
+  auto entry = static_cast<std::int32_t>(repeatIndex);
+  const std::string name = "to_remote:" + std::string(handle);
+  connectStream(name + ".entry", &entry);
+  connectStream(name, const_cast<void*>(src));  // NOLINT: the stream only reads from it
+  impl_->enter(name);
+}
+
+void Engine::copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
+                                  unsigned) {
+  auto entry = static_cast<std::int32_t>(repeatIndex);
+  const std::string name = "from_remote:" + std::string(handle);
+  connectStream(name + ".entry", &entry);
+  connectStream(name, dst);
+  impl_->enter(name);
+}
+
 void Engine::printProfileSummary(std::ostream& os, const OptionFlags&) const {
   const auto cost = impl_->image->cost();
   const auto& memory = impl_->image->memory;

@@ -30,6 +30,11 @@ class Engine {
   void connectStreamToCallback(StringRef handle, std::function<void(void*)> callback);
   void writeTensor(StringRef handle, const void* buf, const void* bufEnd);
   void readTensor(StringRef handle, void* buf, void* bufEnd);
+  /// One entry of a remote buffer from and to memory of the host.
+  void copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
+                          unsigned replicationIndex = 0);
+  void copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
+                            unsigned replicationIndex = 0);
   void printProfileSummary(std::ostream& os, const OptionFlags& opt = {}) const;
 
  private:

@@ -361,6 +361,20 @@ DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
   return addStream(*impl_, handle, elementType, numElements, DataStreamType::DeviceToHostFIFO);
 }
 
+RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
+                                    std::size_t numElements, std::size_t repeats,
+                                    bool rearrangeOnHost, bool optimiseMemory) {
+  const std::string name(handle);
+  if (numElements == 0 || repeats == 0 || impl_->remote_buffers.contains(name)) {
+    throw poplar_error("[Graph::addRemoteBuffer] needs a new handle and at least one element; got '" +
+                       name + "' with " + std::to_string(repeats) + " entries of " +
+                       std::to_string(numElements) + ". Use another name or size.");
+  }
+  const auto view = impl_->addRemote(elementType.element(), {repeats, numElements}, name);
+  impl_->remote_buffers[name] = view;
+  return {name, elementType, numElements, repeats, view, rearrangeOnHost, optimiseMemory};
+}
+
 void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
   if (!impl_->host_writes.emplace(std::string(handle), t).second)
     throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +

@@ -129,6 +129,11 @@ class Graph {
                                  const OptionFlags& options = {});
   DataStream addDeviceToHostFIFO(StringRef handle, const Type& elementType, std::size_t numElements,
                                  const OptionFlags& options = {});
+  /// Memory of the host for `repeats` entries of `numElements`; what it holds at first is not
+  /// defined. Neither option changes what the model does.
+  RemoteBuffer addRemoteBuffer(StringRef handle, const Type& elementType, std::size_t numElements,
+                               std::size_t repeats = 1, bool rearrangeOnHost = false,
+                               bool optimiseMemory = false);
   void createHostWrite(StringRef handle, const Tensor& t, bool rearrangeOnHost = false);
   void createHostRead(StringRef handle, const Tensor& t, bool rearrangeOnHost = false);
 

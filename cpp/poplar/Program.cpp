@@ -39,6 +39,27 @@ ProgramNodePtr streamNode(ProgramKind kind, const DataStream& stream, const Tens
   return node;
 }
 
+ProgramNodePtr remoteNode(const RemoteBuffer& buffer, const Tensor& tensor, const Tensor& offset,
+                          bool to_remote, const DebugContext& debug) {
+  const std::size_t entries = offset.valid() ? offset.numElements() : buffer.getRepeats();
+  const bool integers = !offset.valid() || offset.elementType() < HALF;
+  if (tensor.elementType() != buffer.elementType() || !integers ||
+      tensor.numElements() != entries * buffer.numElements()) {
+    throw poplar_error("[Copy] remote buffer '" + buffer.handle() + "' needs " +
+                       std::to_string(entries) + " entries of " +
+                       std::to_string(buffer.numElements()) + " elements of " +
+                       buffer.elementType().toString() + "; got " + tensor.shapeToString() +
+                       " of " + tensor.elementType().toString() +
+                       ". Make both of one type and size, with integer offsets.");
+  }
+  auto node = makeNode(ProgramKind::kSequence, debug);
+  auto& graph = *tensor.graphImpl();
+  const ipujax::engine::ViewPtr offsets = offset.valid() ? offset.view() : nullptr;
+  ipujax::engine::appendRemoteCopy({graph, graph.system}, *node, buffer, tensor, offsets, to_remote,
+                                   debug);
+  return node;
+}
+
 ProgramNodePtr whileNode(bool go_on, const Program& cond, const Tensor& predicate,
                          const Program& body, const DebugContext& debug) {
   needScalar(predicate, "RepeatWhile");
@@ -90,6 +111,18 @@ Copy::Copy(DataStream stream, Tensor dst, bool, const DebugContext& debugContext
 
 Copy::Copy(Tensor src, DataStream stream, bool, const DebugContext& debugContext)
     : Program(streamNode(ProgramKind::kStreamOut, stream, src, debugContext)) {}
+
+Copy::Copy(const RemoteBuffer& buffer, Tensor dst, const DebugContext& debugContext)
+    : Copy(buffer, std::move(dst), Tensor(), debugContext) {}
+
+Copy::Copy(const RemoteBuffer& buffer, Tensor dst, Tensor offset, const DebugContext& debugContext)
+    : Program(remoteNode(buffer, dst, offset, false, debugContext)) {}
+
+Copy::Copy(Tensor src, const RemoteBuffer& buffer, const DebugContext& debugContext)
+    : Copy(std::move(src), buffer, Tensor(), debugContext) {}
+
+Copy::Copy(Tensor src, const RemoteBuffer& buffer, Tensor offset, const DebugContext& debugContext)
+    : Program(remoteNode(buffer, src, offset, true, debugContext)) {}
 
 Repeat::Repeat(unsigned count, const Program& prog, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kRepeat, debugContext)) {

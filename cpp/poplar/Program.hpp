@@ -45,13 +45,21 @@ class Execute : public Program {
   explicit Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext = {});
 };
 
-/// Copies tensor to tensor, stream to tensor or tensor to stream.
+/// Copies tensor to tensor, stream to tensor or tensor to stream; or between a tensor and a remote
+/// buffer: all of it, or the entries that `offset` names at run time, one after another in the
+/// tensor.
 class Copy : public Program {
  public:
   Copy(Tensor src, Tensor dst, bool dontOutline = false, const DebugContext& debugContext = {});
   Copy(DataStream stream, Tensor dst, bool optimiseMemory = false,
        const DebugContext& debugContext = {});
   Copy(Tensor src, DataStream stream, bool optimiseMemory = false,
+       const DebugContext& debugContext = {});
+  Copy(const RemoteBuffer& buffer, Tensor dst, const DebugContext& debugContext = {});
+  Copy(const RemoteBuffer& buffer, Tensor dst, Tensor offset,
+       const DebugContext& debugContext = {});
+  Copy(Tensor src, const RemoteBuffer& buffer, const DebugContext& debugContext = {});
+  Copy(Tensor src, const RemoteBuffer& buffer, Tensor offset,
        const DebugContext& debugContext = {});
 };
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.api.offload import Offload, check_minimum
 from ipujax.api.pipeline_arguments import WHERE, Arguments
 from ipujax.api.pipelined import (
     ACCUMULATED,
@@ -48,6 +49,10 @@ def pipeline(
     device_mapping: Sequence[int] | None = None,
     remat: bool | str | Callable[..., Any] | None = None,
     repeat_count: int | None = None,
+    offload_activations: bool = False,
+    offload_accumulators: bool = False,
+    offload_weights: bool = False,
+    minimum_remote_tensor_size: int = 128,
 ) -> Callable[..., Any]:
     """Runs a function of one micro-batch on many, its stages on several IPUs at a time.
 
@@ -80,6 +85,10 @@ def pipeline(
         repeat_count: how many whole batches one call runs, one after the other: batched arguments
             have a leading axis of that size before that of micro-batches, and so have all results;
             carried state goes on from batch to batch. None: one batch, without that axis.
+        offload_activations: what waits for its backward pass waits in the host's memory.
+        offload_accumulators: sums over the micro-batches lie there between two micro-batches.
+        offload_weights: what all micro-batches share lies there, and is brought for each use.
+        minimum_remote_tensor_size: bytes; smaller arrays stay on the IPU.
     Returns:
         A function of the arguments that `in_axes` describes.
     Raises:
@@ -115,8 +124,12 @@ def pipeline(
         )
     kinds = (ALL if reduction is None else reduction) if outputs is None else outputs
 
+    least = check_minimum(WHERE, minimum_remote_tensor_size)
+    offload = Offload(offload_activations, offload_accumulators, offload_weights, least)
     again = as_remat(WHERE, remat)
-    request = _Request(fun, count, in_axes, kinds, schedule, accumulate_dtype, mapping, again)
+    request = _Request(
+        fun, count, in_axes, kinds, schedule, accumulate_dtype, mapping, again, offload
+    )
     run = request if repeat_count is None else functools.partial(request.repeated, repeat_count)
     return functools.wraps(fun)(lambda *args: run(*args))
 
@@ -269,6 +282,7 @@ class _Request:
     accumulate_dtype: Any
     device_mapping: tuple[int, ...] | None
     remat: Remat | None
+    offload: Offload
 
     def __call__(self, *args: Any) -> Any:
         if traced_pipeline.get() is not None:
@@ -299,6 +313,7 @@ class _Request:
             outputs=tuple(output for output in outputs if output is not None),
             schedule=self.schedule,
             accumulate_dtype=self.accumulate_dtype,
+            offload=self.offload,
         )
         made = pipeline_p.bind(*traced.captured, *arguments.operands, jaxpr=jaxpr, loop=loop)
         state, rest = made[:num_carried], iter(made[num_carried:])

@@ -20,8 +20,9 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
+from ipujax.api import offload
 from ipujax.api.accumulators import divide_by_ipu
-from ipujax.placement import PIPELINE
+from ipujax.placement import OFFLOAD, PIPELINE
 
 #: What becomes of a result that each micro-batch gives.
 ALL, LAST, SUM, MEAN, RUNNING_MEAN = "all", "last", "sum", "mean", "running_mean"
@@ -54,6 +55,7 @@ class Loop:
     outputs: tuple[Output, ...]
     schedule: str
     accumulate_dtype: Any  #: None, a dtype, or a function of a parameter's ShapeDtypeStruct
+    offload: offload.Offload
 
     @property
     def num_unbatched(self) -> int:
@@ -62,7 +64,9 @@ class Loop:
     # The label of a call, see jax_compat.call_primitive.
 
     def attributes(self) -> dict[str, str]:
-        return {PIPELINE: self.schedule}
+        least = self.offload.attribute()
+        waiting = {} if least is None else {OFFLOAD: str(least)}
+        return {PIPELINE: self.schedule, **waiting}
 
     def transposed(self) -> Loop:
         return self
@@ -88,6 +92,10 @@ def run(jaxpr: ClosedJaxpr, loop: Loop, *operands: Any) -> list[Any]:
     """The loop, in JAX's own operations. Returns what is carried, then the outputs."""
     fun = jaxpr_as_fun(jaxpr)
     shared, carried, batched = loop.split(operands)
+    weights = loop.offload if loop.offload.weights else None
+    sums = loop.offload if loop.offload.accumulators else None
+    if weights:
+        shared = [weights.store(x) for x in shared]
     avals = jaxpr.out_avals[loop.num_carried :]
     is_stacked = [output.kind == ALL for output in loop.outputs]
     kept = [not stacked for stacked in is_stacked]
@@ -98,19 +106,26 @@ def run(jaxpr: ClosedJaxpr, loop: Loop, *operands: Any) -> list[Any]:
 
     def body(state: Any, micro_batch: Any) -> Any:
         index, carried, held = state
-        made = fun(*shared, *carried, *micro_batch)
+        near = [weights.load(x) for x in shared] if weights else shared
+        made = fun(*near, *carried, *micro_batch)
         results = made[loop.num_carried :]
         updated = [
-            _update(output, index, loop.micro_batches, old, new)
+            _update(output, index, loop.micro_batches, sums.load(old) if sums else old, new)
             for output, old, new in zip(
                 compress(loop.outputs, kept), held, compress(results, kept), strict=True
             )
         ]
+        if sums:
+            updated = [sums.store(x) for x in updated]
         stacked = list(compress(results, is_stacked))
         return (index + 1, made[: loop.num_carried], updated), stacked
 
+    if sums:
+        initial = [sums.store(x) for x in initial]
     state = (jnp.int32(0), carried, initial)
     (_, carried, held), stacked = lax.scan(body, state, batched, length=loop.micro_batches)
+    if sums:
+        held = [sums.load(x) for x in held]
     of_all, of_others = iter(stacked), iter(held)
     return [*carried, *(next(of_all) if there else next(of_others) for there in is_stacked)]
 
@@ -334,4 +349,5 @@ mlir.register_lowering(pipeline_p, mlir.lower_fun(_call, multiple_results=True))
 def prepare() -> None:
     """What needs JAX's private parts, once before the first pipeline."""
     jax_compat.set_dead_code_rule(pipeline_p, _eliminate_dead)
+    offload.prepare()
     jax_compat.hide_frames(__file__)

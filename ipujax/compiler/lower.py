@@ -16,7 +16,7 @@ from ipujax.compiler.ir import Program, Seen, Value
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.modules import main_of
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.builder import Builder, Variable
 from ipujax.compiler.rules.custom_call import from_stored, to_stored
 
 
@@ -43,25 +43,30 @@ def lower(program: Program, request: Request) -> Lowered:
     return Lowered(graph, main, _signature(program, builder, request))
 
 
-def _read_arguments(builder: Builder, program: Program) -> list[ipu.Tensor | None]:
+def _read_arguments(builder: Builder, program: Program) -> list[Variable | None]:
     """The variable of each argument as callers see it; None for tokens."""
     mapped = map_parameters(builder, program)
-    variables: list[ipu.Tensor | None] = []
+    variables: list[Variable | None] = []
     for index, value in enumerate(program.main.args):
         if value.dtype == TOKEN:
             variables.append(None)
             continue
         debug = ipu.poplar.DebugContext(program.parameters[index].name)
         type_ = builder.stored_types[value.dtype]
-        variable = mapped.get(value)
-        if variable is None:
-            with builder.on(value.ipu):
-                variable = builder.variable(type_, value.shape, debug)
         stream = builder.graph.addHostToDeviceFIFO(f"in{index}", type_, value.num_elements)
-        builder.program.add(ipu.poplar.program.Copy(stream, variable, debug))
-        variables.append(variable)
+        if value.is_remote:
+            buffer = builder.tensors[value] = builder.remote_buffer(value)
+            ipu.popx.fillFromHost(stream, buffer, builder.program, debug)
+            variables.append(buffer)
+            continue
+        tensor = mapped.get(value)
+        if tensor is None:
+            with builder.on(value.ipu):
+                tensor = builder.variable(type_, value.shape, debug)
+        builder.program.add(ipu.poplar.program.Copy(stream, tensor, debug))
+        variables.append(tensor)
     for value, variable in zip(program.main.args, variables, strict=True):
-        if variable is not None:
+        if isinstance(variable, ipu.poplar.Tensor):
             debug = ipu.poplar.DebugContext("argument")
             with builder.on(value.ipu):
                 builder.tensors[value] = from_stored(builder, variable, value.dtype, debug)
@@ -71,26 +76,30 @@ def _read_arguments(builder: Builder, program: Program) -> list[ipu.Tensor | Non
 def _write_results(
     builder: Builder,
     program: Program,
-    arguments: list[ipu.Tensor | None],
-    results: list[ipu.Tensor | None],
+    arguments: list[Variable | None],
+    results: list[Variable | None],
 ) -> None:
     """Copies results of donated arguments to the arguments' variables, after all have been read.
 
     So a result that is a view of another donated argument is copied first.
     """
     values, alias = program.main.results, program.output_alias
+    streams = _result_streams(builder, values)
+    _give_remote_results(builder, program, arguments, results, streams)
     names = zip(values, program.result_names, strict=True)
     debug = [_result_debug(value, name) for value, name in names]
     stored = [
-        None if tensor is None else to_stored(builder, tensor, value.dtype, debug[j])
+        to_stored(builder, tensor, value.dtype, debug[j])
+        if isinstance(tensor, ipu.poplar.Tensor)
+        else None
         for j, (tensor, value) in enumerate(zip(results, values, strict=True))
     ]
-    owns = [arguments[i] if i >= 0 else None for i in alias]
+    owns = [_tensor_or_none(arguments[i]) if i >= 0 else None for i in alias]
     taken_over = _Overwritten([own for own in owns if own is not None])
     for j, (tensor, own) in enumerate(zip(stored, owns, strict=True)):
         if tensor is not None and (own is None or taken_over.is_seen_by(tensor, own)):
             stored[j] = builder.materialise(tensor, debug[j])
-    for j, value in enumerate(values):
+    for j in range(len(values)):
         tensor, own = stored[j], owns[j]
         if tensor is None:
             continue
@@ -99,9 +108,47 @@ def _write_results(
                 tensor = builder.materialise(tensor, debug[j])
             builder.copy(tensor, own, debug[j])
         tensor = tensor if own is None else own
-        type_ = builder.stored_types[value.dtype]
-        stream = builder.graph.addDeviceToHostFIFO(f"out{j}", type_, value.num_elements)
-        builder.program.add(ipu.poplar.program.Copy(tensor, stream, debug[j]))
+        builder.program.add(ipu.poplar.program.Copy(tensor, streams[j], debug[j]))
+
+
+def _result_streams(builder: Builder, values: list[Value]) -> dict[int, ipu.DataStream]:
+    """One for each result that holds something, in order: so the engine tells them apart."""
+    return {
+        index: builder.graph.addDeviceToHostFIFO(
+            f"out{index}", builder.stored_types[value.dtype], value.num_elements
+        )
+        for index, value in enumerate(values)
+        if value.dtype != TOKEN
+    }
+
+
+def _tensor_or_none(variable: Variable | None) -> ipu.Tensor | None:
+    return variable if isinstance(variable, ipu.poplar.Tensor) else None
+
+
+def _give_remote_results(
+    builder: Builder,
+    program: Program,
+    arguments: list[Variable | None],
+    results: list[Variable | None],
+    streams: dict[int, ipu.DataStream],
+) -> None:
+    """The results in the host's memory; those of donated arguments end in their buffers."""
+    alias, debug = program.output_alias, ipu.poplar.DebugContext("result")
+    owns = {i: arguments[alias[i]] for i in range(len(alias)) if alias[i] >= 0}
+    given: dict[int, Variable] = {}
+    for index, buffer in enumerate(results):
+        if buffer is not None and not isinstance(buffer, ipu.poplar.Tensor):
+            is_another = any(buffer == own for j, own in owns.items() if j != index)
+            given[index] = builder.put_aside(buffer, debug) if is_another else buffer
+    for index, buffer in given.items():
+        own = owns.get(index)
+        if own is not None and not isinstance(own, ipu.poplar.Tensor):
+            if buffer != own:
+                builder.copy(buffer, own, debug)
+            buffer = own
+        assert not isinstance(buffer, ipu.poplar.Tensor)
+        ipu.popx.giveToHost(buffer, streams[index], builder.program, debug)
 
 
 class _Overwritten:

@@ -74,6 +74,12 @@ def _blocks(block: Block, depth: int) -> Iterator[tuple[Block, int]]:
                 yield from _blocks(region, depth)
 
 
+def _is_on_tiles(part: Part) -> bool:
+    """Whether no value of it lies in the host's memory: functions have arguments on tiles."""
+    values = (value for op in part.ops for value in (*inputs_of(op), *op.results))
+    return not any(value.is_remote for value in values)
+
+
 @dataclass(slots=True)
 class _Gap:
     """The ops of a block around a part that becomes one op."""
@@ -97,7 +103,7 @@ class _Functions:
         Args:
             depth: number of outlined calls around the parts, if they are such calls.
         """
-        parts = [part for part in parts if _gap_of(part) is not None]
+        parts = [part for part in parts if _is_on_tiles(part) and _gap_of(part) is not None]
         if len(parts) < 2:
             return None
         used = sorted({index for part in parts for index in self._used(part)})

@@ -33,6 +33,8 @@ MAX_COUNTED = 16
 #: Elementwise ops that a later run does again rather than have their results wait for it.
 CHEAP = {"abs", "add", "and", "clamp", "compare", "convert", "maximum", "minimum", "multiply"}
 CHEAP |= {"negate", "not", "or", "select", "sign", "subtract", "xor"}
+#: Ops that read a part of a value.
+READERS = frozenset({"dynamic_slice", "host_reshape"})
 #: One FIFO less is worth so many bytes more in the others: an estimate, not measured.
 FIFO_BYTES = 64 * 1024
 
@@ -152,7 +154,7 @@ class _Splitter:
             changing.difference_update(op.results)
         found: set[Op] = set()
         for op in self.body.ops:
-            reads = op.traits.view or op.name == "dynamic_slice"
+            reads = op.traits.view or op.traits.loads or op.name in READERS
             if reads and changing.isdisjoint(inputs_of(op)) and op not in self.counted:
                 found.add(op)
                 changing.difference_update(op.results)
@@ -301,6 +303,7 @@ class _Splitter:
             "micro_batches": self.loop.attrs["trip_count"],
             "period": self.period,
             "runs": self.runs,
+            "offload": self.loop.source.placed.offload,
         }
         for region in regions:
             region.finish(made)
@@ -394,6 +397,7 @@ class _Region:
             result = other.outputs.setdefault(value, len(other.outputs))
             self.run.edges.append(Edge(other.index, result, (apart - 1) // splitter.period))
             self.inputs[value] = Value(value.shape, value.dtype)
+            self.inputs[value].is_remote = value.is_remote
         return self.inputs[value]
 
     def _repeat(self, maker: Op, value: Value, regions: list[_Region]) -> Value:
@@ -402,6 +406,7 @@ class _Region:
         copy = Op(maker.name, operands, maker.attrs, maker.source)
         for result in maker.results:
             self.local[result] = copy.add_result(result.shape, result.dtype)
+            self.local[result].is_remote = result.is_remote
         self.repeated.append(copy)
         return self.local[value]
 
@@ -415,6 +420,7 @@ class _Region:
             value = loop.results[slot]
             made.results.append(value if is_first else Value(value.shape, value.dtype))
             made.results[-1].ipu = self.run.ipu
+            made.results[-1].is_remote = value.is_remote
         self.block.args += self.inputs.values()
         self.block.results += self.outputs
         for block in walk_blocks(self.block):

@@ -13,14 +13,14 @@ Before, with f on IPU 0 and g on IPU 1:     After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Value, blocks_run, inputs_of, walk_ops
+from ipujax.compiler.memories import place_memories
 from ipujax.compiler.outline import outline
 from ipujax.compiler.pipelines import make_pipelines
 from ipujax.compiler.recomputation import divide_barriers, is_between_stages
+from ipujax.compiler.slots import Slot, slots_of
 from ipujax.errors import PlacementError
 
 
@@ -28,8 +28,10 @@ def place(program: Program, request: Request) -> Program:
     """Places all ops and values, adds copies between IPUs, and makes functions of equal parts.
 
     Raises:
-        PlacementError: an op was placed on an IPU that the device does not have.
+        PlacementError: an op was placed on an IPU that the device does not have, or works on a
+            value in the host's memory.
     """
+    place_memories(program)
     if _is_spread(program, request.machine.ipus_per_device):
         blocks = blocks_run(program.main)
         _Homes(blocks).settle()
@@ -60,29 +62,6 @@ def _is_spread(program: Program, num_ipus: int) -> bool:
     return last > 0
 
 
-@dataclass(slots=True)
-class _Slot:
-    """One value that a loop carries, that branches give, or that a barrier passes on."""
-
-    names: list[Value]  #: of its variable, inside and outside
-    sources: list[tuple[list[Value], int]]  #: (list, index) of what is copied to it
-
-
-def _slots(op: Op) -> list[_Slot]:
-    if op.name == "while":
-        cond, body = op.regions
-        return [
-            _Slot([body.args[i], cond.args[i], result], [(body.results, i), (op.operands, i)])
-            for i, result in enumerate(op.results)
-        ]
-    if op.name in ("pipeline", "optimization_barrier"):
-        return [_Slot([result], [(op.operands, i)]) for i, result in enumerate(op.results)]
-    return [
-        _Slot([result], [(region.results, i) for region in op.regions])
-        for i, result in enumerate(op.results)
-    ]
-
-
 class _Homes:
     """Finds the IPU of each op and value from those that the user placed."""
 
@@ -90,7 +69,7 @@ class _Homes:
         self.ops = [op for block in blocks for op in block.ops]
         self.arguments = [value for block in blocks for value in block.args]
         self.slots = {
-            op: _slots(op) for op in self.ops if op.traits.control_flow or is_between_stages(op)
+            op: slots_of(op) for op in self.ops if op.traits.control_flow or is_between_stages(op)
         }
         self.placed: set[Op] = set()
         self.homes: dict[Value, int] = {}
@@ -136,7 +115,7 @@ class _Homes:
                     self._put(op, homes[0])
         return len(self.placed) + len(self.wanted) + len(self.homes) > count
 
-    def _settle_slot(self, slot: _Slot) -> int | None:
+    def _settle_slot(self, slot: Slot) -> int | None:
         homes = [home for value in slot.names if (home := self._home(value)) is not None]
         if not homes:
             return None
@@ -179,7 +158,7 @@ class _Copies:
         for block in self.blocks:
             for op in block.ops:
                 if op.traits.control_flow:
-                    for slot in _slots(op):
+                    for slot in slots_of(op):
                         for values, index in slot.sources:
                             values[index] = self._on(values[index], slot.names[0].ipu)
                 else:
@@ -192,7 +171,7 @@ class _Copies:
 
     def _on(self, value: Value, ipu: int) -> Value:
         value = self.original.get(value, value)
-        if value.const is not None or value.ipu == ipu or value.dtype == TOKEN:
+        if value.const is not None or value.ipu == ipu or value.dtype == TOKEN or value.is_remote:
             return value
         found = self.made.get((value, ipu))
         if found is None:

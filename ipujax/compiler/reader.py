@@ -266,13 +266,21 @@ class Reader:
         target = operation.attributes["call_target_name"].value
         if target in OLD_ANNOTATIONS or target.startswith("xla.sdy."):
             self._read_rename(operation, env, block)
-        elif target in placement.CALLS:
-            _check_placement(target, operation)
+        elif target == placement.MEMORY_CALL:
+            self._read_memory_call(operation, env, block)
+        elif target == placement.LAYOUT_CALL:
+            _check_layout(operation)
             self._read_rename(operation, env, block)
         elif target == "ApproxTopK":
             self._read_approximate_top_k(operation, env, block)
         else:
             self._read_op(operation, "stablehlo.custom_call", env, block)
+
+    def _read_memory_call(self, operation: Any, env: Environment, block: Block) -> None:
+        frontend = operation.attributes["mhlo.frontend_attributes"]
+        kind = placement.memory_of("device_put", frontend["_xla_buffer_placement"].value)
+        name = "to_host" if kind == placement.HOST else "to_device"
+        self._read_op(operation, name, env, block).attrs = {}
 
     def _read_approximate_top_k(self, operation: Any, env: Environment, block: Block) -> None:
         """A sort whose first elements are kept: exact, as on JAX's CPU backend.
@@ -343,16 +351,11 @@ class Reader:
         return tuple(shape), str(mlir_type.element_type)
 
 
-def _check_placement(target: str, operation: Any) -> None:
-    """Refuses an annotation that asks for a memory or layout that values cannot have."""
-    attributes = operation.attributes
-    if target == placement.MEMORY_CALL:
-        frontend = attributes["mhlo.frontend_attributes"]
-        placement.memory_of("device_put", frontend["_xla_buffer_placement"].value)
-    else:
-        order = ",".join(map(str, attributes["result_layouts"][0]))
-        rank = len(operation.results[0].type.shape)
-        placement.check_layout("with_layout_constraint", "{" + order + "}", rank)
+def _check_layout(operation: Any) -> None:
+    """Refuses an annotation that asks for a layout that values cannot have."""
+    order = ",".join(map(str, operation.attributes["result_layouts"][0]))
+    rank = len(operation.results[0].type.shape)
+    placement.check_layout("with_layout_constraint", "{" + order + "}", rank)
 
 
 def _is_state(result: Any, operation: Any) -> bool:

@@ -56,6 +56,7 @@ class _Scheduler:
             for op in self.ops
         ]
         self._connect()
+        self._delay_loads()
         self._order_effects()
         self._order_updates(ties)
 
@@ -79,6 +80,28 @@ class _Scheduler:
             self.needs.append(needs)
             self.reached.append(bits)
             self.inputs.append(roots)
+
+    def _delay_loads(self) -> None:
+        """Values come from the host's memory when all is there that they are used with."""
+        for index, op in enumerate(self.ops):
+            if not op.traits.loads:
+                continue
+            user, own = self._first_user(index)
+            others = set()
+            for need in self.needs[user] - {own} if user is not None else ():
+                others |= self.needs[need] if self.ops[need].traits.loads else {need}
+            for other in others - {index}:
+                if not self.reached[other] >> index & 1:
+                    self._before(other, index)
+
+    def _first_user(self, index: int) -> tuple[int | None, int]:
+        """The first op that needs the value, and what it needs: the value or a view of it."""
+        while users := self.users[index]:
+            user = min(users)
+            if not self.ops[user].traits.view:
+                return user, index
+            index = user
+        return None, index
 
     def _order_effects(self) -> None:
         effects = [index for index, op in enumerate(self.ops) if has_effect(op)]

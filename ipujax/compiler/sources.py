@@ -31,6 +31,7 @@ _PLACES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (placement.PIPELINE, "pipeline", str),
     (placement.WEIGHT_UPDATE, "weight_update", placement.read_options),
     (placement.OUTLINED_CALLS, "outlined", placement.numbers_of),
+    (placement.OFFLOAD, "offload", int),
 )
 
 

@@ -33,6 +33,14 @@ def lower_device_put() -> None:
     mlir.register_lowering(dispatch.device_put_p, lower, platform=PLATFORM)
 
 
+def lower_to_memory(ctx: Any, x: Any, *, kind: str) -> list[Any]:
+    """The custom call by which JAX asks for a memory, whatever the value's type says."""
+    from jax._src.interpreters import mlir as private_mlir
+
+    (aval,) = ctx.avals_out
+    return [private_mlir.wrap_with_memory_kind(ctx.module_context, x, kind, aval)]
+
+
 def allow_dlpack() -> None:
     """Exports arrays by DLPack as CPU arrays, without a copy: they are in host memory.
 

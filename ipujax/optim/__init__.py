@@ -9,4 +9,5 @@ from ipujax.optim.gradient_accumulation import (
 )
 from ipujax.optim.gradient_accumulation import gradient_accumulation as gradient_accumulation
 from ipujax.optim.map_gradient import map_gradient as map_gradient
+from ipujax.optim.offload_state import offload_state as offload_state
 from ipujax.optim.shard_state import shard_state as shard_state

@@ -89,6 +89,10 @@ class TileSweep {
     for (std::uint32_t s = 0; s < draft_.storages.size(); ++s) {
       if (draft_.find(s) != s) continue;
       const Storage& storage = draft_.storages[s];
+      if (draft_.graph->variables[storage.variable].is_remote) {
+        countRemote(s);
+        continue;
+      }
       if (storage.constant && draft_.accesses[s].empty()) continue;
       for (const Resident& resident : draft_.residents[s]) {
         const auto held = static_cast<std::uint32_t>(held_.size());
@@ -105,6 +109,15 @@ class TileSweep {
     std::stable_sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
       return a.time != b.time ? a.time < b.time : a.starts < b.starts;
     });
+  }
+
+  /// Remote buffers have places of their own for the whole program.
+  void countRemote(std::uint32_t s) {
+    const Storage& storage = draft_.storages[s];
+    if (!alwaysLive(storage) && draft_.accesses[s].empty()) return;
+    StreamingAccount& streaming = draft_.image.streaming;
+    streaming.bytes += storage.bytes;
+    if (storage.input < 0 && storage.output < 0) streaming.temporary_bytes += storage.bytes;
   }
 
   void apply(const Held& held, bool starts) {
@@ -157,7 +170,12 @@ class TileSweep {
     const auto worst = std::ranges::max_element(ipus, {}, &IpuAccount::worst_tile_bytes);
     const auto i = static_cast<std::size_t>(worst - ipus.begin());
     const Peak& peak = peaks_[i];
-    memory.tile_capacity = draft_.graph->system.machine.bytes_per_tile;
+    const System& system = draft_.graph->system;
+    memory.tile_capacity = system.machine.bytes_per_tile;
+    const std::uint64_t of_machine =
+        std::uint64_t{system.machine.streaming_gigabytes} * 1'000'000'000;
+    draft_.image.streaming.capacity =
+        of_machine * system.num_ipus / system.machine.ipus_per_machine;
     memory.vertex_state_bytes = always[i].vertex_state_bytes;
     memory.code_bytes = always[i].code_bytes;
     memory.worst_tile = peak.tile;

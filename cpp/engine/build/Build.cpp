@@ -90,11 +90,23 @@ ProgramNodePtr streamProgram(GraphImpl& graph, const std::string& name, const Vi
   return node;
 }
 
-}  // namespace
+/// Moves one entry of a remote buffer between the host's two ends of it: the streams
+/// "<name>.entry", of its number, and `name`. It takes no time of an IPU.
+ProgramNodePtr remoteProgram(GraphImpl& graph, const std::string& name, const ViewPtr& buffer,
+                             bool to_remote) {
+  const ViewPtr entry = graph.addRemote(ElementType::kInt32, {1}, name);
+  const ViewPtr row = graph.addRemote(buffer->type, {1, buffer->shape[1]}, name);
+  auto program = std::make_shared<ProgramNode>();
+  program->children.push_back(streamProgram(graph, name + ".entry", entry, true));
+  if (to_remote) program->children.push_back(streamProgram(graph, name, row, true));
+  appendRemoteCopy({graph, graph.system}, *program, buffer, row, entry, to_remote, name);
+  program->children.back()->step.cost = Cost();
+  if (!to_remote) program->children.push_back(streamProgram(graph, name, row, false));
+  return program;
+}
 
-std::string outOfMemoryReport(const Image& image) {
+std::string fullTileReport(const Image& image) {
   const MemoryAccount& m = image.memory;
-  if (m.fits()) return "";
   std::ostringstream os;
   os << "[memory] '" << image.signature.name << "' needs " << m.worst_tile_bytes
      << " bytes on tile " << m.worst_tile << "; a tile has " << m.tile_capacity
@@ -108,6 +120,17 @@ std::string outOfMemoryReport(const Image& image) {
   }
   os << ". Use a smaller batch or model, or more tiles.";
   return os.str();
+}
+
+}  // namespace
+
+std::string outOfMemoryReport(const Image& image) {
+  if (!image.memory.fits()) return fullTileReport(image);
+  const StreamingAccount& streaming = image.streaming;
+  if (streaming.fits()) return "";
+  return "[memory] '" + image.signature.name + "' needs " + std::to_string(streaming.bytes) +
+         " bytes of streaming memory; a device has " + std::to_string(streaming.capacity) +
+         ". Keep less in the host's memory, or use more IPUs.";
 }
 
 std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNode& program,
@@ -156,6 +179,10 @@ std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
     add("write:" + handle, streamProgram(graph, "write:" + handle, tensor, true));
   for (const auto& [handle, tensor] : graph.host_reads)
     add("read:" + handle, streamProgram(graph, "read:" + handle, tensor, false));
+  for (const auto& [handle, buffer] : graph.remote_buffers) {
+    add("to_remote:" + handle, remoteProgram(graph, "to_remote:" + handle, buffer, true));
+    add("from_remote:" + handle, remoteProgram(graph, "from_remote:" + handle, buffer, false));
+  }
   root.children.push_back(std::make_shared<ProgramNode>());
   root.view = graph.addLinear(ElementType::kInt32, {}, "entry point");
   draft.image.signature.name = name;

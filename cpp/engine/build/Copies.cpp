@@ -71,6 +71,8 @@ class Coalescer {
   }
 
   bool attributesAgree(const Storage& a, const Storage& b) const {
+    const auto& variables = draft_.graph->variables;
+    if (variables[a.variable].is_remote != variables[b.variable].is_remote) return false;
     if (a.constant || b.constant) return false;
     if (a.persistent || b.persistent) return false;
     if (a.input >= 0 && b.input >= 0) return false;

@@ -46,9 +46,11 @@ class Clocks {
     if (draft_.step_removed[index] || cost.cycles() == 0) return;
     const std::uint64_t taking_part = std::max<std::uint64_t>(draft_.step_ipus[index], 1);
     meet(taking_part);
+    const bool with_host = isWithHost(step);
     // A copy that needs no work on the host is an engine.account.
     const bool sends =
-        cost.link_bytes > 0 && (step.kernel == "engine.copy" || step.kernel == "engine.account");
+        !with_host && cost.link_bytes > 0 &&
+        (step.kernel == "engine.copy" || step.kernel == "engine.account");
     const bool joins =
         sends && sent_bytes_ > 0 &&
         sent_bytes_ + cost.link_bytes <= static_cast<double>(draft_.inter_ipu_copies_bytes);
@@ -58,8 +60,17 @@ class Clocks {
       if (!takesPart(taking_part, i)) continue;
       ipus_[i].compute_cycles += cost.compute_cycles;
       ipus_[i].exchange_cycles += cost.exchange_cycles + (sends ? 0 : sync);
-      ipus_[i].link_cycles += cost.link_cycles + (sends ? sync : 0);
+      (with_host ? ipus_[i].host_cycles : ipus_[i].link_cycles) +=
+          cost.link_cycles + (sends ? sync : 0);
     }
+  }
+
+  /// Whether some operand is in the host's memory.
+  bool isWithHost(const StepDesc& step) const {
+    return std::ranges::any_of(step.operands, [&](const OperandDesc& operand) {
+      const Storage& storage = draft_.storages[draft_.find(operand.buffer)];
+      return draft_.graph->variables[storage.variable].is_remote;
+    });
   }
 
   /// IPUs from the 64th on share the last bit, see ipusOf.
@@ -87,6 +98,7 @@ class Clocks {
       now.compute_cycles += again * (now.compute_cycles - before[i].compute_cycles);
       now.exchange_cycles += again * (now.exchange_cycles - before[i].exchange_cycles);
       now.link_cycles += again * (now.link_cycles - before[i].link_cycles);
+      now.host_cycles += again * (now.host_cycles - before[i].host_cycles);
       now.idle_cycles += again * (now.idle_cycles - before[i].idle_cycles);
     }
   }

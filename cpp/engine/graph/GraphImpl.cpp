@@ -12,7 +12,7 @@ GraphImpl::~GraphImpl() = default;
 
 std::uint32_t GraphImpl::addVariable(ElementType type, std::uint64_t elements, TileMapPtr map,
                                      const DebugContext& debug) {
-  variables.push_back({type, elements, debug, std::move(map), false, {}});
+  variables.push_back({type, elements, debug, std::move(map), false, false, {}});
   return static_cast<std::uint32_t>(variables.size() - 1);
 }
 
@@ -37,6 +37,19 @@ ViewPtr GraphImpl::addLinear(ElementType type, std::vector<std::size_t> shape,
   const std::uint64_t elements = view.numElements();
   view.variable = addVariable(type, elements, linearMap(type, elements, all_tiles), debug);
   return share(std::move(view));
+}
+
+ViewPtr GraphImpl::addRemote(ElementType type, std::vector<std::size_t> shape,
+                             const DebugContext& debug) {
+  View view = wholeVariable(0, type, std::move(shape));
+  const std::uint64_t elements = view.numElements();
+  view.variable = addVariable(type, elements, unmapped(elements), debug);
+  variables.back().is_remote = true;
+  return share(std::move(view));
+}
+
+bool GraphImpl::isRemote(const View& view) const {
+  return view.isStrided() && variables[view.variable].is_remote;
 }
 
 }  // namespace ipujax::engine

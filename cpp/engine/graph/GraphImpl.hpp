@@ -21,6 +21,7 @@ struct Variable {
   DebugContext debug;
   TileMapPtr map;
   bool is_constant = false;
+  bool is_remote = false;         ///< in the host's memory, on no tile
   std::vector<std::byte> values;  ///< of a constant, or initial values; empty otherwise
 };
 
@@ -54,6 +55,10 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
                             const DebugContext& debug);
   /// A new variable of `shape` spread linearly over all tiles.
   ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape, const DebugContext& debug);
+  /// A new variable in the host's memory.
+  ViewPtr addRemote(ElementType type, std::vector<std::size_t> shape, const DebugContext& debug);
+  /// Whether the view is of a variable in the host's memory.
+  bool isRemote(const View& view) const;
   /// The linear mapping over `tiles`; that over all tiles is cached by size.
   TileMapPtr linearMap(ElementType type, std::uint64_t elements,
                        const std::vector<unsigned>& tiles);
@@ -74,6 +79,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   unsigned replication_factor = 1;
   /// Written by every program before all else: addReplicationIndexConstant.
   std::vector<ViewPtr> replication_indices;
+  std::map<std::string, ViewPtr> remote_buffers;  ///< [repeats, elements], by handle
 
  private:
   std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;

@@ -139,6 +139,13 @@ void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned t
   cost.link_bytes += bytes;
 }
 
+void addHostTransfer(Cost& cost, const Machine& machine, double bytes) {
+  // Nobody published a figure of streaming memory: what the host link passes is the most it can be.
+  const double cycles = bytes / machine.host_bytes_per_second * machine.clock_hz;
+  cost.link_cycles += std::ceil(cycles) + 2.0 * machine.global_sync_cycles;
+  cost.link_bytes += bytes;
+}
+
 void addComputeSet(Cost& cost, const System& system, double worst_cycles, std::uint64_t busy_tiles,
                    double mean_busy_cycles) {
   cost.compute_cycles += worst_cycles;

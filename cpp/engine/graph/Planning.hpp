@@ -34,6 +34,9 @@ void addExchange(Cost& cost, const System& system, const Exchange& exchange);
 /// Adds bytes sent from one IPU to another: the IPUs meet before and after.
 void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned to, double bytes);
 
+/// Adds one transfer between an IPU and the host's memory: the IPU meets the host before and after.
+void addHostTransfer(Cost& cost, const Machine& machine, double bytes);
+
 /// Adds one compute set: worst tile's cycles, busy tiles, and one sync.
 void addComputeSet(Cost& cost, const System& system, double worst_cycles, std::uint64_t busy_tiles,
                    double mean_busy_cycles);

@@ -212,12 +212,15 @@ void StridedCopy::run(ThreadPool& pool, const std::byte* src, std::byte* dst) co
 Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst) {
   Cost cost;
   const System& system = graph.system;
+  const auto bytes_moved = static_cast<double>(dst->numElements() * sizeOf(dst->type));
+  for (const ViewPtr& side : {src, dst})
+    if (graph.impl.isRemote(*side)) addHostTransfer(cost, system.machine, bytes_moved);
+  if (cost.link_bytes > 0) return cost;
   const bool several = graph.impl.system.num_ipus > 1;
   const auto from = several ? ipuOf(graph, *src) : std::nullopt;
   const auto to = several ? ipuOf(graph, *dst) : std::nullopt;
   if (from && to && *from != *to) {
-    addLinkTransfer(cost, graph.impl.system, *from, *to,
-                    static_cast<double>(dst->numElements() * sizeOf(dst->type)));
+    addLinkTransfer(cost, graph.impl.system, *from, *to, bytes_moved);
     return cost;
   }
   const Exchange exchange = exchangeBetween(graph, src, dst);

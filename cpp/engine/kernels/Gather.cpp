@@ -77,6 +77,7 @@ void checkGather(StepCheck& check) {
 const RegisterKernel kGather{"popx.gather", makeKernel<GatherKernel>, checkGather};
 const RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeKernel<GatherKernel>, checkGather,
                                    KernelRole::kSliceOfRow};
+const RegisterKernel kRemoteRead{"engine.remote_read", makeKernel<GatherKernel>, checkGather};
 const RegisterKernel kMultiSlice{"popops.multi_slice", makeKernel<GatherKernel>, checkGather};
 
 }  // namespace

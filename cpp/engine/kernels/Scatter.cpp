@@ -416,6 +416,7 @@ void checkScatter(StepCheck& check) {
 const RegisterKernel kScatter{"popx.scatter", makeScatter, checkScatter};
 const RegisterKernel kDynamicUpdate{"popops.dynamic_update", makeScatter, checkScatter,
                                     KernelRole::kUpdateOfRow};
+const RegisterKernel kRemoteWrite{"engine.remote_write", makeScatter, checkScatter};
 const RegisterKernel kMultiUpdate{"popops.multi_update", makeScatter, checkScatter};
 
 }  // namespace

@@ -34,6 +34,8 @@ class Placed:
     pipeline: str = ""  #: the schedule of the loop over micro-batches
     weight_update: tuple[tuple[str, str], ...] = ()  #: the stage's options for updates
     outlined: tuple[int, ...] = ()  #: numbers of the calls of `ipu.outlined` around it
+    #: the fewest bytes of what waits in the host's memory in that loop; None: nothing does
+    offload: int | None = None
 
     @property
     def ipu(self) -> int | None:
@@ -64,7 +66,7 @@ class Value:
     `const` holds a constant's elements: an array of `shape`, with all strides 0 for a splat.
     """
 
-    __slots__ = ("const", "dtype", "index", "ipu", "op", "shape")
+    __slots__ = ("const", "dtype", "index", "ipu", "is_remote", "op", "shape")
 
     def __init__(
         self,
@@ -80,6 +82,7 @@ class Value:
         self.index = index
         self.const = const
         self.ipu = 0  #: that it lives on; set by stage 4
+        self.is_remote = False  #: whether it lies in the host's memory; set by stage 4
 
     @property
     def num_elements(self) -> int:
@@ -90,8 +93,8 @@ class Value:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes while computing; a token has none."""
-        if self.dtype == TOKEN:
+        """Bytes on the tiles while computing; tokens and values of the host have none."""
+        if self.dtype == TOKEN or self.is_remote:
             return 0
         return self.num_elements * DTYPES[self.dtype].held_numpy.itemsize
 

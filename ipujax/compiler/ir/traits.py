@@ -32,6 +32,7 @@ class Traits:
     scalars: bool = False  #: elementwise; some operands may be scalars beside arrays
     view: bool = False  #: its result is another view of its first operand
     update: bool = False  #: its result is its first operand, changed in some places
+    loads: bool = False  #: brings a value from the host's memory
     moves: bool = False  #: passes elements on unchanged
     chooses: bool = False  #: each element of the result is one of the operands'
     cheap: bool = False  #: not a view, but cheap beside the ops around it

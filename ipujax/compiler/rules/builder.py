@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from ipujax.config import CompileConfig
 
 #: Constants up to this many bytes are made once per program, not once per value.
 _SHARED_CONSTANT_BYTES = 1024
+
+
+#: Where a value lies: on tiles, or in the host's memory.
+Variable: TypeAlias = "ipu.Tensor | ipu.RemoteBuffer"
 
 
 class Builder:
@@ -35,8 +39,11 @@ class Builder:
         self.program = program
         self._scoped_options = ScopedOptions(options)
         self._set_options(options)  #: `options`: those of the op that is being lowered
-        self.tensors: dict[Value, ipu.Tensor] = {}
         self.functions: dict[Block, list[Any]] = {}  #: compiled so far, see rules/call.py
+        self.tensors: dict[Value, Variable] = {}
+        #: Buffers in which values are to be made.
+        self.destinations: dict[Value, ipu.RemoteBuffer] = {}
+        self._num_buffers = 0
         self.has_host_callbacks = False
         self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
         self._constants: dict[object, ipu.Tensor] = {}
@@ -70,11 +77,22 @@ class Builder:
         """The value's tensor; constants are made when first asked for."""
         found = self.tensors.get(value)
         if found is not None:
+            assert isinstance(found, ipu.poplar.Tensor), f"{value!r} is on the host"
             return found
         if len(self._graphs) > 1:  # each IPU has its own constants
             return self._constant(value)
-        found = self.tensors[value] = self._constant(value)
+        constant = self.tensors[value] = self._constant(value)
+        return constant
+
+    def buffer(self, value: Value) -> ipu.RemoteBuffer:
+        """The remote buffer of a value in the host's memory."""
+        found = self.tensors[value]
+        assert not isinstance(found, ipu.poplar.Tensor), f"{value!r} is on the device"
         return found
+
+    def held(self, value: Value) -> Variable:
+        """The value's tensor or remote buffer."""
+        return self.buffer(value) if value.is_remote else self.tensor(value)
 
     def operands(self, op: Op) -> list[ipu.Tensor]:
         return [self.tensor(value) for value in op.operands]
@@ -124,14 +142,43 @@ class Builder:
         ipu.poplar.poputil.mapTensorLinearly(self.graph, tensor)
         return tensor
 
-    def copy(self, source: ipu.Tensor, target: ipu.Tensor, debug: ipu.DebugContext) -> None:
-        self.program.add(ipu.poplar.program.Copy(source, target, debug))
+    def remote_buffer(self, value: Value) -> ipu.RemoteBuffer:
+        """A new buffer for the value, as callers see it, with an entry for each row."""
+        entries = self.num_entries(value)
+        type_ = self.stored_types[value.dtype]
+        return self.add_buffer(type_, value.num_elements // entries, entries)
+
+    def add_buffer(self, type_: ipu.Type, elements: int, entries: int) -> ipu.RemoteBuffer:
+        self._num_buffers += 1
+        name = f"remote {self._num_buffers}"
+        return self.whole_graph.addRemoteBuffer(name, type_, elements, entries)
+
+    def num_entries(self, value: Value) -> int:
+        return value.shape[0] if value.shape else 1
+
+    def copy(self, source: Variable, target: Variable, debug: ipu.DebugContext) -> None:
+        """Both in one memory."""
+        if not isinstance(source, ipu.poplar.Tensor):
+            assert not isinstance(target, ipu.poplar.Tensor)
+            ipu.popx.copyRemoteBuffer(self.graph, source, target, self.program, debug)
+        else:
+            assert isinstance(target, ipu.poplar.Tensor)
+            self.program.add(ipu.poplar.program.Copy(source, target, debug))
 
     def materialise(self, tensor: ipu.Tensor, debug: ipu.DebugContext) -> ipu.Tensor:
         """A new variable with the tensor's elements."""
         variable = self.variable(tensor.elementType(), tensor.shape, debug)
         self.copy(tensor, variable, debug)
         return variable
+
+    def put_aside(self, source: Variable, debug: ipu.DebugContext) -> Variable:
+        """A new variable in the same memory with the same elements."""
+        if isinstance(source, ipu.poplar.Tensor):
+            return self.materialise(source, debug)
+        repeats, elements = source.getRepeats(), source.numElements()
+        buffer = self.add_buffer(source.elementType(), elements, repeats)
+        self.copy(source, buffer, debug)
+        return buffer
 
     def map(
         self,
@@ -181,7 +228,7 @@ class Builder:
         self.ipu = number
         self.graph = self._graphs[number]
 
-    def lower(self, block: Block) -> list[ipu.Tensor | None]:
+    def lower(self, block: Block) -> list[Variable | None]:
         """Adds the block's ops to the program; returns the tensors of its results."""
         outer = self.ipu
         tensors = self.tensors
@@ -196,7 +243,7 @@ class Builder:
                 if tensor is not None:  # a token has none
                     tensors[value] = tensor
         self._go_to(outer)
-        return [self.tensor(value) if value.dtype != "token" else None for value in block.results]
+        return [self.held(value) if value.dtype != "token" else None for value in block.results]
 
     @contextmanager
     def inside(self, program: ipu.Sequence) -> Iterator[None]:

@@ -60,7 +60,8 @@ def _compiled(
         arguments.append(argument)
     body = ipu.poplar.program.Sequence(debug)
     with builder.inside(body):
-        results = builder.lower(function)
+        lowered = builder.lower(function)
+    results = [value if isinstance(value, ipu.poplar.Tensor) else None for value in lowered]
     compiled = Compiled(arguments, results, builder.whole_graph.addFunction(body))
     known.append(compiled)
     return compiled

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import TOKEN
-from ipujax.compiler.ir import Block, Op, Value, declare
+from ipujax.compiler.ir import Block, Op, Value, declare, inputs_of
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.builder import Builder, Variable
 from ipujax.compiler.rules.registry import rule
 
 declare("while", "if", control_flow=True, moves=True, complex="pairs")
@@ -20,21 +20,18 @@ declare("create_token", "after_all", unique=True, replicated="a token has no ele
 
 
 @rule("while")
-def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
     """Repeat where the number of iterations is known, else RepeatWhileTrue."""
     cond, body = op.regions
     debug = builder.debug(op)
     is_pipeline = op.source.placed.pipeline is not None and op.source.placed.stage is None
-    name = accumulator_name(debug) if is_pipeline else debug
-    carries = [variable_of(builder, value, name) for value in op.results]
-    for value, carry in zip(op.operands, carries, strict=True):
-        if carry is not None:
-            builder.copy(builder.tensor(value), carry, debug)
+    carries = carried_variables(builder, op, accumulator_name(debug) if is_pipeline else debug)
     program = ipu.poplar.program
     for arguments in (cond.args, body.args):
         pairs = zip(arguments, carries, strict=False)
         builder.tensors.update((value, carry) for value, carry in pairs if carry is not None)
     body_program = program.Sequence(debug)
+    write_in_place(builder, body, carries)
     with builder.inside(body_program):
         copy_together(builder, builder.lower(body), carries, debug)
     if "trip_count" in op.attrs:
@@ -43,7 +40,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     cond_program = program.Sequence(debug)
     with builder.inside(cond_program):
         (predicate,) = builder.lower(cond)
-        assert predicate is not None
+        assert isinstance(predicate, ipu.poplar.Tensor)
         # A predicate of its own: the condition's result may be a view or a constant.
         flag = builder.variable(ipu.poplar.BOOL, [], debug)
         builder.copy(predicate.reshape([]), flag, debug)
@@ -52,7 +49,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 
 
 @rule("raise_if")
-def raise_if(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+def raise_if(builder: Builder, op: Op) -> Sequence[Variable | None]:
     """Ends the program with the op's message where the operand is true."""
     debug, program = builder.debug(op), ipu.poplar.program
     flag = builder.tensor(op.operands[0]).reshape([])
@@ -63,7 +60,7 @@ def raise_if(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 
 
 @rule("case")
-def case(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+def case(builder: Builder, op: Op) -> Sequence[Variable | None]:
     """Switch; an index out of range takes the last branch, as in StableHLO."""
     debug, program = builder.debug(op), ipu.poplar.program
     results = _variables(builder, op)
@@ -75,7 +72,7 @@ def case(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 
 
 @rule("if")
-def if_else(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+def if_else(builder: Builder, op: Op) -> Sequence[Variable | None]:
     debug, program = builder.debug(op), ipu.poplar.program
     results = _variables(builder, op)
     on_true, on_false = (_branch(builder, region, results, debug) for region in op.regions)
@@ -85,12 +82,12 @@ def if_else(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 
 
 @rule("create_token", "after_all")
-def token(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+def token(builder: Builder, op: Op) -> Sequence[Variable | None]:
     """Tokens only order effects, which the schedule keeps in order; they have no bytes."""
     return [None]
 
 
-def _variables(builder: Builder, op: Op) -> list[ipu.Tensor | None]:
+def _variables(builder: Builder, op: Op) -> list[Variable | None]:
     """A variable for each result; None for tokens."""
     return [variable_of(builder, value, builder.debug(op)) for value in op.results]
 
@@ -100,16 +97,57 @@ def accumulator_name(debug: ipu.DebugContext) -> ipu.DebugContext:
     return ipu.poplar.DebugContext(f"{debug.name}/pipeline.accumulator", debug.source)
 
 
-def variable_of(builder: Builder, value: Value, debug: ipu.DebugContext) -> ipu.Tensor | None:
-    """A variable on the value's IPU; None for a token."""
+def carried_variables(
+    builder: Builder, op: Op, name: ipu.DebugContext
+) -> list[Variable | None]:
+    """A variable of that name for each carried value, with the operand in it; None for tokens.
+
+    A remote buffer that nothing else needs is the variable itself.
+    """
+    debug, taken = builder.debug(op), op.attrs.get("taken", ())
+    variables: list[Variable | None] = []
+    for index, (value, result) in enumerate(zip(op.operands, op.results, strict=True)):
+        if index in taken:
+            variables.append(builder.buffer(value))
+            continue
+        variable = variable_of(builder, result, name)
+        if variable is not None:
+            builder.copy(builder.held(value), variable, debug)
+        variables.append(variable)
+    return variables
+
+
+def write_in_place(builder: Builder, body: Block, carries: Sequence[Variable | None]) -> None:
+    """Values that `to_host` makes for the next iteration go into the carried buffer itself.
+
+    That is right where nothing reads the carried value any more by then.
+    """
+    made = {op: index for index, op in enumerate(body.ops)}
+    for value, result, carry in zip(body.args, body.results, carries, strict=False):
+        if carry is None or isinstance(carry, ipu.poplar.Tensor):
+            continue
+        if body.results.count(result) > 1:
+            continue
+        maker = result.op
+        if maker is None or maker.name != "to_host" or maker not in made:
+            continue
+        later = body.ops[made[maker] :]
+        if value not in body.results and all(value not in inputs_of(op) for op in later):
+            builder.destinations[result] = carry
+
+
+def variable_of(builder: Builder, value: Value, debug: ipu.DebugContext) -> Variable | None:
+    """A variable in the value's memory; None for a token."""
     if value.dtype == TOKEN:
         return None
+    if value.is_remote:
+        return builder.remote_buffer(value)
     with builder.on(value.ipu):
         return builder.variable(builder.type_of(value), value.shape, debug)
 
 
 def _branch(
-    builder: Builder, region: Block, results: list[ipu.Tensor | None], debug: ipu.DebugContext
+    builder: Builder, region: Block, results: list[Variable | None], debug: ipu.DebugContext
 ) -> ipu.Sequence:
     branch = ipu.poplar.program.Sequence(debug)
     with builder.inside(branch):
@@ -121,8 +159,8 @@ def _branch(
 
 def copy_together(
     builder: Builder,
-    sources: Sequence[ipu.Tensor | None],
-    targets: Sequence[ipu.Tensor | None],
+    sources: Sequence[Variable | None],
+    targets: Sequence[Variable | None],
     debug: ipu.DebugContext,
 ) -> None:
     """All targets take their sources' values as they were before any of the copies.
@@ -139,14 +177,20 @@ def copy_together(
         free = None
         for index, (_, target) in enumerate(pending):
             others = (pair[0] for j, pair in enumerate(pending) if j != index)
-            if not any(other.intersectsWith(target) for other in others):
+            if not any(_share_memory(other, target) for other in others):
                 free = index
                 break
         if free is None:
             source, target = pending[0]
-            pending[0] = (builder.materialise(source, debug), target)
+            pending[0] = (builder.put_aside(source, debug), target)
             continue
         source, target = pending.pop(free)
-        if source.intersectsWith(target):
-            source = builder.materialise(source, debug)
+        if _share_memory(source, target):
+            source = builder.put_aside(source, debug)
         builder.copy(source, target, debug)
+
+
+def _share_memory(a: Variable, b: Variable) -> bool:
+    if not isinstance(a, ipu.poplar.Tensor) or not isinstance(b, ipu.poplar.Tensor):
+        return a == b
+    return a.intersectsWith(b)

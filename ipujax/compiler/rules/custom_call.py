@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Op, declare
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.builder import Builder, Variable
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -23,7 +23,7 @@ def refusal(op: Op) -> str | None:
 
 
 @rule("custom_call")
-def custom_call(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+def custom_call(builder: Builder, op: Op) -> Sequence[Variable | None]:
     """By the target's rule; a callback otherwise."""
     found = CUSTOM_CALLS.get(op.attrs["call_target_name"])
     return (found or _callback)(builder, op)

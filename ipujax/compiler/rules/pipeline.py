@@ -13,8 +13,14 @@ from dataclasses import dataclass
 from ipujax.compiler.ir import Op, Value, declare
 from ipujax.compiler.pipelines import Edge, Run
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder
-from ipujax.compiler.rules.control_flow import accumulator_name, copy_together, variable_of
+from ipujax.compiler.rules.builder import Builder, Variable
+from ipujax.compiler.rules.control_flow import (
+    accumulator_name,
+    carried_variables,
+    copy_together,
+    variable_of,
+    write_in_place,
+)
 from ipujax.compiler.rules.registry import rule
 
 #: Ends the names of FIFOs, by which the account of memory knows them (engine/build/Account.cpp).
@@ -34,7 +40,7 @@ def copy_to_ipu(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 
 @rule("pipeline")
-def pipeline(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
+def pipeline(builder: Builder, op: Op) -> Sequence[Variable | None]:
     return _Pipeline(builder, op).results
 
 
@@ -42,9 +48,10 @@ def pipeline(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
 class _Move:
     """What one value does at the end of a slot."""
 
-    source: ipu.Tensor
-    target: ipu.Tensor
+    source: Variable
+    target: Variable
     capacity: int  #: micro-batches that wait in a FIFO on the way
+    size_bytes: int
 
 
 class _Pipeline:
@@ -56,14 +63,10 @@ class _Pipeline:
         self.op = op
         self.debug = builder.debug(op)
         self.runs: list[Run] = op.attrs["runs"]
-        carried = accumulator_name(self.debug)
-        self.results = [variable_of(builder, value, carried) for value in op.results]
-        for value, variable in zip(op.operands, self.results, strict=True):
-            if variable is not None:
-                builder.copy(builder.tensor(value), variable, self.debug)
-        self.landings: dict[tuple[int, int, int], ipu.Tensor] = {}
+        self.results = carried_variables(builder, op, accumulator_name(self.debug))
+        self.landings: dict[tuple[int, int, int], Variable] = {}
         self.inputs = [self._inputs(index) for index in range(len(self.runs))]
-        self.outputs: list[list[ipu.Tensor]] = []
+        self.outputs: list[list[Variable]] = []
         self.functions = [self._function(index) for index in range(len(self.runs))]
         indices = range(len(self.runs))
         self.arrived = [self._arrived(index) for index in indices]
@@ -73,16 +76,17 @@ class _Pipeline:
 
     # Runs ----------------------------------------------------------------------------------------
 
-    def _inputs(self, index: int) -> list[ipu.Tensor]:
+    def _inputs(self, index: int) -> list[Variable]:
         """The variables from which a run reads what its edges bring.
 
         A value from another IPU lands in one variable there. Who reads it in the next slot reads it
-        there; for later readers it goes on at the end of that slot.
+        there; for later readers it goes on at the end of that slot. The host's memory is the same
+        for all IPUs.
         """
         run, region = self.runs[index], self.op.regions[index]
         made = []
         for edge, value in zip(run.edges, region.args[run.num_slots :], strict=True):
-            if self.runs[edge.producer].ipu == run.ipu:
+            if self.runs[edge.producer].ipu == run.ipu or value.is_remote:
                 tensor = self._variable(value)
             else:
                 key = (edge.producer, edge.result, run.ipu)
@@ -93,7 +97,7 @@ class _Pipeline:
             made.append(tensor)
         return made
 
-    def _variable(self, value: Value) -> ipu.Tensor:
+    def _variable(self, value: Value) -> Variable:
         variable = variable_of(self.builder, value, self.debug)
         assert variable is not None, "tokens stay in their run"
         return variable
@@ -107,25 +111,32 @@ class _Pipeline:
                 builder.tensors[value] = variable
         body = ipu.poplar.program.Sequence(self.debug)
         with builder.inside(body), builder.on(run.ipu):
+            write_in_place(builder, region, slots)
             results = builder.lower(region)
             made = []
-            for tensor in results[run.num_slots :]:
-                assert tensor is not None, "tokens stay in their run"
-                made.append(builder.materialise(tensor, self.debug))
+            for output in results[run.num_slots :]:
+                assert output is not None, "tokens stay in their run"
+                made.append(self._output(output, [*slots, *self.inputs[index]]))
             copy_together(builder, results[: run.num_slots], slots, self.debug)
         self.outputs.append(made)
         return builder.whole_graph.addFunction(body)
+
+    def _output(self, value: Variable, others: list[Variable | None]) -> Variable:
+        """What readers take at the end of the slot; a remote buffer of its own is that itself."""
+        is_own = not isinstance(value, ipu.poplar.Tensor) and value not in others
+        return value if is_own else self.builder.put_aside(value, self.debug)
 
     # Between runs --------------------------------------------------------------------------------
 
     def _arrived(self, producer: int) -> ipu.Sequence:
         """Passes on what the run sent to other IPUs a period ago, before it makes the next."""
         moves: dict[int, list[_Move]] = {}
-        for run, edge, target in self._edges(producer):
+        for run, edge, value, target in self._edges(producer):
             landing = self.landings.get((producer, edge.result, run.ipu))
             if landing is not None and edge.capacity:
                 waiting = edge.capacity - 1  # the landing has the value before the last
-                moves.setdefault(run.ipu, []).append(_Move(landing, target, waiting))
+                move = _Move(landing, target, waiting, value.size_bytes)
+                moves.setdefault(run.ipu, []).append(move)
         return self._moved(moves)
 
     def _kept(self, producer: int) -> ipu.Sequence:
@@ -133,8 +144,8 @@ class _Pipeline:
         run = self.runs[producer]
         made = self.outputs[producer]
         moves = [
-            _Move(made[edge.result], target, edge.capacity)
-            for reader, edge, target in self._edges(producer)
+            _Move(made[edge.result], target, edge.capacity, value.size_bytes)
+            for reader, edge, value, target in self._edges(producer)
             if reader.ipu == run.ipu and edge.capacity
         ]
         return self._moved({run.ipu: moves})
@@ -144,8 +155,8 @@ class _Pipeline:
         run = self.runs[producer]
         made = self.outputs[producer]
         moves = [
-            _Move(made[edge.result], target, 0)
-            for reader, edge, target in self._edges(producer)
+            _Move(made[edge.result], target, 0, value.size_bytes)
+            for reader, edge, value, target in self._edges(producer)
             if reader.ipu == run.ipu and not edge.capacity
         ]
         program = self._moved({run.ipu: moves})
@@ -155,12 +166,13 @@ class _Pipeline:
                     self.builder.copy(made[result], landing, self.debug)
         return program
 
-    def _edges(self, producer: int) -> Iterator[tuple[Run, Edge, ipu.Tensor]]:
-        """What the run makes for others: the reader, its edge, and where it reads."""
-        for run, inputs in zip(self.runs, self.inputs, strict=True):
-            for edge, target in zip(run.edges, inputs, strict=True):
+    def _edges(self, producer: int) -> Iterator[tuple[Run, Edge, Value, Variable]]:
+        """What the run makes for others: the reader, its edge, its argument, where that lies."""
+        for run, region, inputs in zip(self.runs, self.op.regions, self.inputs, strict=True):
+            values = region.args[run.num_slots :]
+            for edge, value, target in zip(run.edges, values, inputs, strict=True):
                 if edge.producer == producer:
-                    yield run, edge, target
+                    yield run, edge, value, target
 
     def _moved(self, moves: dict[int, list[_Move]]) -> ipu.Sequence:
         """Moves by IPU; FIFOs of one length share their place."""
@@ -178,24 +190,76 @@ class _Pipeline:
 
     def _turn(self, moves: list[_Move], length: int) -> None:
         """Takes the oldest value out of each FIFO and puts the new one in its place."""
-        builder, popops, unsigned = self.builder, ipu.popops, ipu.poplar.UNSIGNED_INT
-        graph, program = builder.graph, builder.program
+        builder, unsigned = self.builder, ipu.poplar.UNSIGNED_INT
         place = builder.variable(unsigned, [1], self.debug)
+        ipu.popops.zero(builder.graph, place, self.outer, self.debug)
+        least = self.op.attrs["offload"]
+        offloaded: dict[tuple[ipu.Type, int], list[_Move]] = {}
         for move in moves:
-            shape = list(move.target.shape)
-            buffer = self._buffer(move.target.elementType(), [length, *shape])
-            oldest = popops.dynamicSlice(graph, buffer, place, [0], [1], program, self.debug)
-            builder.copy(oldest.reshape(shape), move.target, self.debug)
-            newest = move.source.reshape([1, *shape])
-            popops.dynamicUpdate(graph, buffer, newest, place, [0], [1], program, self.debug)
-        expr = popops.expr
+            source = move.source
+            if not isinstance(source, ipu.poplar.Tensor):
+                self._turn_buffer(source, move.target, place, length)
+            elif least is not None and move.size_bytes >= least:
+                key = (source.elementType(), source.numElements())
+                offloaded.setdefault(key, []).append(move)
+            else:
+                self._turn_on_tiles(move, place, length)
+        for alike in offloaded.values():
+            self._turn_offloaded(alike, place, length)
+        self._advance(place, length)
+
+    def _turn_buffer(
+        self, source: ipu.RemoteBuffer, target: Variable, place: ipu.Tensor, length: int
+    ) -> None:
+        """Both values and their FIFO lie in the host's memory."""
+        assert not isinstance(target, ipu.poplar.Tensor)
+        builder, popx = self.builder, ipu.popx
+        elements = source.numElements() * source.getRepeats()
+        fifo = builder.add_buffer(source.elementType(), elements, length)
+        popx.readEntry(builder.graph, fifo, target, place, builder.program, self.debug)
+        popx.writeEntry(builder.graph, source, fifo, place, builder.program, self.debug)
+
+    def _turn_offloaded(self, moves: list[_Move], place: ipu.Tensor, length: int) -> None:
+        """FIFOs of like values are one remote buffer, each a part of its entries."""
+        builder, copy = self.builder, ipu.poplar.program.Copy
+        first = moves[0].source
+        assert isinstance(first, ipu.poplar.Tensor)
+        buffer = builder.add_buffer(first.elementType(), first.numElements(), length * len(moves))
+        for index, move in enumerate(moves):
+            assert isinstance(move.source, ipu.poplar.Tensor)
+            assert isinstance(move.target, ipu.poplar.Tensor)
+            entry = self._plus(place, index * length)
+            builder.program.add(copy(buffer, move.target, entry, self.debug))
+            builder.program.add(copy(move.source, buffer, entry, self.debug))
+
+    def _plus(self, place: ipu.Tensor, number: int) -> ipu.Tensor:
+        if number == 0:
+            return place
+        expr, unsigned = ipu.popops.expr, ipu.poplar.UNSIGNED_INT
+        return self.builder.each(
+            place, lambda x: expr.Add(x, expr.Const(unsigned, number)), self.debug
+        )
+
+    def _turn_on_tiles(self, move: _Move, place: ipu.Tensor, length: int) -> None:
+        builder, popops = self.builder, ipu.popops
+        graph, program = builder.graph, builder.program
+        assert isinstance(move.source, ipu.poplar.Tensor)
+        assert isinstance(move.target, ipu.poplar.Tensor)
+        shape = list(move.target.shape)
+        buffer = self._buffer(move.target.elementType(), [length, *shape])
+        oldest = popops.dynamicSlice(graph, buffer, place, [0], [1], program, self.debug)
+        builder.copy(oldest.reshape(shape), move.target, self.debug)
+        newest = move.source.reshape([1, *shape])
+        popops.dynamicUpdate(graph, buffer, newest, place, [0], [1], program, self.debug)
+
+    def _advance(self, place: ipu.Tensor, length: int) -> None:
+        expr, unsigned = ipu.popops.expr, ipu.poplar.UNSIGNED_INT
         now = expr.PlaceHolder(1)
         last = expr.Equal(now, expr.Const(unsigned, length - 1))
         following = expr.Add(now, expr.Const(unsigned, 1))
         expression = expr.Select(expr.Const(unsigned, 0), following, last)
-        (turned,) = builder.map([expression], [place], self.debug)
-        builder.copy(turned, place, self.debug)
-        popops.zero(graph, place, self.outer, self.debug)
+        (turned,) = self.builder.map([expression], [place], self.debug)
+        self.builder.copy(turned, place, self.debug)
 
     def _buffer(self, type_: ipu.Type, shape: list[int]) -> ipu.Tensor:
         """Each tile holds its part of every entry, so that entries do not move between tiles."""

@@ -11,11 +11,10 @@ from ipujax.compiler.ir.traits import TRAITS, UNKNOWN
 from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS
 
 if TYPE_CHECKING:
-    from ipujax._poplar._poplar.poplar import Tensor
-    from ipujax.compiler.rules.builder import Builder
+    from ipujax.compiler.rules.builder import Builder, Variable
 
-#: A rule returns one tensor for each result of the op, and None for a token.
-Rule: TypeAlias = "Callable[[Builder, Op], Sequence[Tensor | None]]"
+#: A rule returns one tensor or remote buffer for each result of the op, and None for a token.
+Rule: TypeAlias = "Callable[[Builder, Op], Sequence[Variable | None]]"
 
 RULES: dict[str, Rule] = {}
 #: Rules of custom calls, by the call's target.

@@ -186,6 +186,11 @@ WITHOUT = {
     "rng": "is refused or rewritten",
     "copy_to_ipu": "needs a device of several IPUs: tests/stages",
     "pipeline": "needs a device of several IPUs: tests/stages",
+    "host_empty": "is memory of the host",
+    "host_reshape": "is a view",
+    **dict.fromkeys(
+        ("read_entry", "to_device", "to_host", "write_entry"), "tests/compiler/test_memories.py"
+    ),
 }
 
 

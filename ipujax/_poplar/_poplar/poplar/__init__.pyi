@@ -22,6 +22,7 @@ __all__: list[str] = [
     "HALF",
     "INT",
     "LONGLONG",
+    "RemoteBuffer",
     "SHORT",
     "SIGNED_CHAR",
     "Target",
@@ -110,6 +111,14 @@ class Tensor:
 class DataStream:
     pass
 
+class RemoteBuffer:
+    __hash__: typing.ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, arg0: object) -> bool: ...
+    def elementType(self) -> Type: ...
+    def getRepeats(self) -> int: ...
+    def handle(self) -> str: ...
+    def numElements(self) -> int: ...
+
 class Function:
     pass
 
@@ -129,6 +138,13 @@ class Graph:
     def addHostToDeviceFIFO(
         self, handle: str, type: Type, num_elements: typing.SupportsIndex
     ) -> DataStream: ...
+    def addRemoteBuffer(
+        self,
+        handle: str,
+        elementType: Type,
+        numElements: typing.SupportsIndex,
+        repeats: typing.SupportsIndex = 1,
+    ) -> RemoteBuffer: ...
     def addReplicationIndexConstant(self, debug: DebugContext = ...) -> Tensor: ...
     def addVariable(
         self,

@@ -41,6 +41,30 @@ class Copy(Program):
     def __init__(
         self, src: poplar.Tensor, dst: poplar.DataStream, debug: poplar.DebugContext = ...
     ) -> None: ...
+    @typing.overload
+    def __init__(
+        self, buffer: poplar.RemoteBuffer, dst: poplar.Tensor, debug: poplar.DebugContext = ...
+    ) -> None: ...
+    @typing.overload
+    def __init__(
+        self,
+        buffer: poplar.RemoteBuffer,
+        dst: poplar.Tensor,
+        offset: poplar.Tensor,
+        debug: poplar.DebugContext = ...,
+    ) -> None: ...
+    @typing.overload
+    def __init__(
+        self, src: poplar.Tensor, buffer: poplar.RemoteBuffer, debug: poplar.DebugContext = ...
+    ) -> None: ...
+    @typing.overload
+    def __init__(
+        self,
+        src: poplar.Tensor,
+        buffer: poplar.RemoteBuffer,
+        offset: poplar.Tensor,
+        debug: poplar.DebugContext = ...,
+    ) -> None: ...
 
 class CrossReplicaCopy(Program):
     def __init__(

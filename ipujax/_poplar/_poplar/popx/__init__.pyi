@@ -23,11 +23,14 @@ __all__: list[str] = [
     "broadcast",
     "cholesky",
     "collectivePermute",
+    "copyRemoteBuffer",
     "eig",
     "eigh",
     "expr",
     "fft",
+    "fillFromHost",
     "gather",
+    "giveToHost",
     "hessenberg",
     "hostCallback",
     "householderMultiply",
@@ -38,6 +41,7 @@ __all__: list[str] = [
     "permutationOfPivots",
     "qr",
     "qrWithPivots",
+    "readEntry",
     "reduce",
     "reduceScatter",
     "reduceWindow",
@@ -52,6 +56,8 @@ __all__: list[str] = [
     "triangularSolve",
     "tridiagonal",
     "tridiagonalSolve",
+    "withRepeats",
+    "writeEntry",
 ]
 
 class Window:
@@ -223,6 +229,13 @@ def collectivePermute(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
+def copyRemoteBuffer(
+    graph: poplar.Graph,
+    src: poplar.RemoteBuffer,
+    dst: poplar.RemoteBuffer,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def eig(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],
@@ -246,6 +259,12 @@ def fft(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> list[poplar.Tensor]: ...
+def fillFromHost(
+    stream: poplar.DataStream,
+    buffer: poplar.RemoteBuffer,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def gather(
     graph: poplar.Graph,
     operand: poplar.Tensor,
@@ -254,6 +273,12 @@ def gather(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
+def giveToHost(
+    buffer: poplar.RemoteBuffer,
+    stream: poplar.DataStream,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def hessenberg(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],
@@ -329,6 +354,14 @@ def qrWithPivots(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> list[list[poplar.Tensor]]: ...
+def readEntry(
+    graph: poplar.Graph,
+    src: poplar.RemoteBuffer,
+    dst: poplar.RemoteBuffer,
+    offset: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def reduce(
     graph: poplar.Graph,
     ins: collections.abc.Sequence[poplar.Tensor],
@@ -473,3 +506,14 @@ def tridiagonalSolve(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> list[list[poplar.Tensor]]: ...
+def withRepeats(
+    buffer: poplar.RemoteBuffer, repeats: typing.SupportsIndex
+) -> poplar.RemoteBuffer: ...
+def writeEntry(
+    graph: poplar.Graph,
+    src: poplar.RemoteBuffer,
+    dst: poplar.RemoteBuffer,
+    offset: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...

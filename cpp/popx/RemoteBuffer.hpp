@@ -1,0 +1,34 @@
+#pragma once
+#include "popx/Native.hpp"
+
+/// What public programs cannot do with remote buffers.
+namespace popx {
+
+/// Copies all of `src` to `dst`, of the same size. Where nothing else needs `src` any more, both
+/// become one buffer; elsewhere the data passes through an IPU, and counts twice.
+void copyRemoteBuffer(poplar::Graph& graph, const poplar::RemoteBuffer& src,
+                      const poplar::RemoteBuffer& dst, poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {});
+
+/// Copies entry `offset` of `src` to `dst`, which has as many elements, through an IPU.
+void readEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
+               const poplar::RemoteBuffer& dst, const poplar::Tensor& offset,
+               poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
+
+/// Copies `src` to entry `offset` of `dst`, through an IPU.
+void writeEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
+                const poplar::RemoteBuffer& dst, const poplar::Tensor& offset,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
+
+/// The same memory as `repeats` entries.
+poplar::RemoteBuffer withRepeats(const poplar::RemoteBuffer& buffer, std::size_t repeats);
+
+/// The host fills the buffer before what follows, without an IPU.
+void fillFromHost(const poplar::DataStream& stream, const poplar::RemoteBuffer& buffer,
+                  poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
+
+/// The host takes what the buffer has in the end, without an IPU.
+void giveToHost(const poplar::RemoteBuffer& buffer, const poplar::DataStream& stream,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
+
+}  // namespace popx

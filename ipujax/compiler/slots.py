@@ -1,0 +1,31 @@
+"""The values that loops carry and branches give: each is one variable with several names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ipujax.compiler.ir import Op, Value
+
+
+@dataclass(slots=True)
+class Slot:
+    """One value that a loop carries, that branches give, or that a barrier passes on."""
+
+    names: list[Value]  #: of its variable, inside and outside
+    sources: list[tuple[list[Value], int]]  #: (list, index) of what is copied to it
+
+
+def slots_of(op: Op) -> list[Slot]:
+    """Those of an op with control flow, one for each result."""
+    if op.name == "while":
+        cond, body = op.regions
+        return [
+            Slot([body.args[i], cond.args[i], result], [(body.results, i), (op.operands, i)])
+            for i, result in enumerate(op.results)
+        ]
+    if op.name in ("pipeline", "optimization_barrier"):
+        return [Slot([result], [(op.operands, i)]) for i, result in enumerate(op.results)]
+    return [
+        Slot([result], [(region.results, i) for region in op.regions])
+        for i, result in enumerate(op.results)
+    ]
