@@ -11,8 +11,8 @@
 
 namespace ipujax::plugin {
 
-/// An array in a memory of a device. Owned by jaxlib; its memory is shared with what is in flight. A buffer
-/// whose ready event failed is poisoned: the failure flows to whatever uses it.
+/// An array in a memory of a device. Owned by jaxlib; its memory is shared with what is in flight.
+/// A buffer whose ready event failed is poisoned: the failure flows to whatever uses it.
 class Buffer final : public PJRT_Buffer {
  public:
   Buffer(Memory& memory, std::shared_ptr<const Shape> shape, Ref<Storage> storage,

@@ -15,7 +15,8 @@ class module_;
 namespace ipujax::plugin {
 
 /// The plugin's half of the Python extension: adds set_compile_callback, set_host_callback,
-/// set_stablehlo_version, show_program_text, guard_transfers, device_stats and memory_stats to the module.
+/// set_stablehlo_version, show_program_text, guard_transfers, device_stats and memory_stats to the
+/// module.
 void bindPlugin(pybind11::module_& module);
 
 /// The only way from the plugin to Python. Each call takes the GIL itself and may be made from any

@@ -196,7 +196,8 @@ void copyToMemory(PJRT_Buffer_CopyToMemory_Args& args) {
 }
 
 void copyToDevice(PJRT_Buffer_CopyToDevice_Args& args) {
-  args.dst_buffer = copyTo(object<Buffer>(args.buffer), object<Device>(args.dst_device).defaultMemory());
+  args.dst_buffer =
+      copyTo(object<Buffer>(args.buffer), object<Device>(args.dst_device).defaultMemory());
 }
 
 }  // namespace

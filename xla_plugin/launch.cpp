@@ -212,8 +212,7 @@ void Launch::makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffe
   const auto first = replica * shapes.size();
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     auto& memory = placement_->devices[replica]->memory(specs[i].memory);
-    outputs[i] =
-        release(std::make_unique<Buffer>(memory, shapes[i], outputs_[first + i], done));
+    outputs[i] = release(std::make_unique<Buffer>(memory, shapes[i], outputs_[first + i], done));
   }
 }
 

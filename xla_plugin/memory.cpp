@@ -47,13 +47,13 @@ void Memory::requireRoom(std::size_t bytes) const {
       static_cast<std::int64_t>(bytes) <= bytes_limit_ - used) {
     return;
   }
-  throw PluginError(
-      PJRT_Error_Code_RESOURCE_EXHAUSTED,
-      "[ipu memory] needs " + std::to_string(bytes) + " bytes of " + kind_name_ + " memory of " +
-          device().description().toString() + "; got " + std::to_string(bytes_limit_ - used) +
-          " bytes free of " + std::to_string(bytes_limit_) +
-          ". Delete arrays there, donate them, or shard them over more devices; "
-          "IPUJAX_STREAMING_GIGABYTES sets the size.");
+  throw PluginError(PJRT_Error_Code_RESOURCE_EXHAUSTED,
+                    "[ipu memory] needs " + std::to_string(bytes) + " bytes of " + kind_name_ +
+                        " memory of " + device().description().toString() + "; got " +
+                        std::to_string(bytes_limit_ - used) + " bytes free of " +
+                        std::to_string(bytes_limit_) +
+                        ". Delete arrays there, donate them, or shard them over more devices; "
+                        "IPUJAX_STREAMING_GIGABYTES sets the size.");
 }
 
 void* Memory::userData(const void* key) const {

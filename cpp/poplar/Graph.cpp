@@ -366,9 +366,10 @@ RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
                                     bool rearrangeOnHost, bool optimiseMemory) {
   const std::string name(handle);
   if (numElements == 0 || repeats == 0 || impl_->remote_buffers.contains(name)) {
-    throw poplar_error("[Graph::addRemoteBuffer] needs a new handle and at least one element; got '" +
-                       name + "' with " + std::to_string(repeats) + " entries of " +
-                       std::to_string(numElements) + ". Use another name or size.");
+    throw poplar_error(
+        "[Graph::addRemoteBuffer] needs a new handle and at least one element; got '" + name +
+        "' with " + std::to_string(repeats) + " entries of " + std::to_string(numElements) +
+        ". Use another name or size.");
   }
   const auto view = impl_->addRemote(elementType.element(), {repeats, numElements}, name);
   impl_->remote_buffers[name] = view;

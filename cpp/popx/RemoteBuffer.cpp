@@ -34,11 +34,10 @@ void copyEntry(const poplar::Graph& graph, const poplar::RemoteBuffer& entries,
                poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
   if (entries.elementType() != one.elementType() || offset.numElements() != 1 ||
       sizeOf(one) != entries.numElements()) {
-    throw poplar::poplar_error("[popx.RemoteBuffer] '" + one.handle() +
-                               "' needs the size and type of an entry of '" + entries.handle() +
-                               "', and one offset; got " + std::to_string(sizeOf(one)) +
-                               " elements and " + std::to_string(offset.numElements()) +
-                               " offsets. Use withRepeats.");
+    throw poplar::poplar_error(
+        "[popx.RemoteBuffer] '" + one.handle() + "' needs the size and type of an entry of '" +
+        entries.handle() + "', and one offset; got " + std::to_string(sizeOf(one)) +
+        " elements and " + std::to_string(offset.numElements()) + " offsets. Use withRepeats.");
   }
   native::appendRemoteCopy(graph, prog, entries, one, offset, to_entry, debug);
 }

@@ -48,9 +48,8 @@ class Clocks {
     meet(taking_part);
     const bool with_host = isWithHost(step);
     // A copy that needs no work on the host is an engine.account.
-    const bool sends =
-        !with_host && cost.link_bytes > 0 &&
-        (step.kernel == "engine.copy" || step.kernel == "engine.account");
+    const bool sends = !with_host && cost.link_bytes > 0 &&
+                       (step.kernel == "engine.copy" || step.kernel == "engine.account");
     const bool joins =
         sends && sent_bytes_ > 0 &&
         sent_bytes_ + cost.link_bytes <= static_cast<double>(draft_.inter_ipu_copies_bytes);

@@ -97,9 +97,7 @@ def accumulator_name(debug: ipu.DebugContext) -> ipu.DebugContext:
     return ipu.poplar.DebugContext(f"{debug.name}/pipeline.accumulator", debug.source)
 
 
-def carried_variables(
-    builder: Builder, op: Op, name: ipu.DebugContext
-) -> list[Variable | None]:
+def carried_variables(builder: Builder, op: Op, name: ipu.DebugContext) -> list[Variable | None]:
     """A variable of that name for each carried value, with the operand in it; None for tokens.
 
     A remote buffer that nothing else needs is the variable itself.

@@ -86,10 +86,9 @@ TEST(several_entries_are_one_transfer_in_the_order_of_the_offsets) {
   const Target& target = b.graph.getTarget();
   const double bytes = 2 * kElements * sizeof(float);
   CHECK_EQ(b.cost().link_bytes, bytes);
-  CHECK_EQ(b.cost().cycles(),
-           2.0 * target.getGlobalSyncCycles() +
-               std::ceil(bytes / target.machine().host_bytes_per_second *
-                         target.getTileClockFrequency()));
+  CHECK_EQ(b.cost().cycles(), 2.0 * target.getGlobalSyncCycles() +
+                                  std::ceil(bytes / target.machine().host_bytes_per_second *
+                                            target.getTileClockFrequency()));
 }
 
 TEST(buffers_take_no_tile_memory_and_have_a_capacity) {
