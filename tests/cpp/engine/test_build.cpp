@@ -253,6 +253,25 @@ TEST(memory_is_shared_by_values_that_do_not_live_together) {
   CHECK(image->memory.worst_tile_bytes < image->memory.tile_capacity);
 }
 
+TEST(a_function_has_its_code_once) {
+  const auto account = [](unsigned calls) {
+    Built b;
+    const Tensor x = b.input("x");
+    Sequence body;
+    body.add(Copy(popops::mul(b.graph, popops::add(b.graph, x, x, body), x, body), x));
+    const Function function = b.graph.addFunction(body);
+    for (unsigned i = 0; i < calls; ++i) b.prog.add(Call(function));
+    b.output(x);
+    const auto image = b.build();
+    return std::make_pair(image->memory.code_bytes, image->cost().cycles());
+  };
+  const auto [code, cycles] = account(3);
+  const auto [more_code, more_cycles] = account(6);
+  CHECK(code > 0);
+  CHECK_EQ(more_code, code);
+  CHECK(more_cycles > 1.5 * cycles);
+}
+
 TEST(the_account_multiplies_counted_loops) {
   const auto cycles = [](unsigned count) {
     Built b;

@@ -6,6 +6,7 @@
 #include "poplar/IPUModel.hpp"
 #include "poplar/Program.hpp"
 #include "poputil/TileMapping.hpp"
+#include "popx/Layout.hpp"
 
 using namespace poplar;
 using Shape = std::vector<std::size_t>;
@@ -25,11 +26,12 @@ struct Numbers {
     graph.setInitialValue<int>(t, ArrayRef<int>(values));
   }
 
-  std::vector<int> read(const Tensor& view) {
+  std::vector<int> read(const Tensor& view) { return read(program::Sequence(), view); }
+  std::vector<int> read(const program::Program& first, const Tensor& view) {
     const Tensor out = graph.addVariable(INT, view.shape(), VariableMappingMethod::LINEAR, "out");
     const std::string handle = "out" + std::to_string(reads++);
     graph.createHostRead(handle, out);
-    Engine engine(graph, program::Copy(view, out));
+    Engine engine(graph, program::Sequence({first, program::Copy(view, out)}));
     engine.load(Device(graph.getTarget()));
     engine.run();
     std::vector<int> result(view.numElements());
@@ -70,6 +72,23 @@ TEST(reshape_of_a_transpose_keeps_row_major_order) {
   same(n.read(n.t.transpose().reshape({6})), expect({0, 3, 1, 4, 2, 5}));
   same(n.read(n.t.transpose().reshape({2, 3}).transpose()), expect({0, 4, 3, 2, 1, 5}));
   CHECK_THROWS(n.t.reshape({5}), "6 elements");
+}
+
+TEST(a_clone_keeps_order_and_aliases) {
+  Numbers n({6, 8});
+  const Tensor repeated = n.t[2].reshape({1, 8}).broadcast(5, 0);
+  const Tensor joined = concat(n.t, n.t, 0);
+  for (const Tensor& view : {n.t, n.t.dimShuffle({1, 0}), n.t.slice(2, 5, 1), n.t.reverse(0),
+                             n.t.slice({1, 2}, {5, 6}).transpose(), repeated}) {
+    const Tensor made = n.graph.clone(view, {}, TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);
+    CHECK(popx::sameLayout(made, view));
+    CHECK(!made.intersectsWith(view));
+    CHECK(n.graph.getTileMapping(made) == n.graph.getTileMapping(view));
+    CHECK(n.read(program::Sequence(), view) == n.read(program::Copy(view, made), made));
+  }
+  const Tensor whole = n.graph.clone(joined, {}, TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);
+  CHECK(popx::sameLayout(whole, joined));
+  CHECK(!popx::sameLayout(n.t.dimShuffle({1, 0}), n.graph.addVariable(INT, {8, 6})));
 }
 
 TEST(reverse_and_subSample) {
