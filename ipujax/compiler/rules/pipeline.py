@@ -71,6 +71,7 @@ class _Pipeline:
         indices = range(len(self.runs))
         self.arrived = [self._arrived(index) for index in indices]
         self.kept = [self._kept(index) for index in indices]
+        self.passed = [self._passed(index) for index in indices]
         self.sent = [self._sent(index) for index in indices]
         self._add_slots()
 
@@ -150,8 +151,8 @@ class _Pipeline:
         ]
         return self._moved({run.ipu: moves})
 
-    def _sent(self, producer: int) -> ipu.Sequence:
-        """Brings what the run made to those that read it in the next slot."""
+    def _passed(self, producer: int) -> ipu.Sequence:
+        """Brings what the run made to those on its IPU that read it in the next slot."""
         run = self.runs[producer]
         made = self.outputs[producer]
         moves = [
@@ -159,11 +160,15 @@ class _Pipeline:
             for reader, edge, value, target in self._edges(producer)
             if reader.ipu == run.ipu and not edge.capacity
         ]
-        program = self._moved({run.ipu: moves})
+        return self._moved({run.ipu: moves})
+
+    def _sent(self, producer: int) -> ipu.Sequence:
+        """Copies what the run made to other IPUs."""
+        program = ipu.poplar.program.Sequence(self.debug)
         with self.builder.inside(program):
             for (maker, result, _), landing in self.landings.items():
                 if maker == producer:
-                    self.builder.copy(made[result], landing, self.debug)
+                    self.builder.copy(self.outputs[maker][result], landing, self.debug)
         return program
 
     def _edges(self, producer: int) -> Iterator[tuple[Run, Edge, Value, Variable]]:
@@ -306,5 +311,6 @@ class _Pipeline:
                 working.append(index)
         for index in turning:
             program.add(self.kept[index])
-        for index in reversed(working):
-            program.add(self.sent[index])
+        for moved in (self.passed, self.sent):  # copies between IPUs come together, as one exchange
+            for index in reversed(working):
+                program.add(moved[index])
