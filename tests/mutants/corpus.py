@@ -195,7 +195,13 @@ def _control() -> dict[str, Program]:
     def walk(x):
         return lax.fori_loop(0, 50, lambda i, v: v * 1.01 + x[i % 4], 0.5)
 
+    def streamed(xs):
+        near, far = jax.memory.Space.Device, jax.memory.Space.Host
+        last, kept = lax.scan(lambda c, x: (c + x, jax.device_put(c * x, far)), xs[0], xs)
+        return lax.scan(lambda c, x: (c * jax.device_put(x, near), None), last, kept)[0]
+
     return {
+        "streamed": (streamed, (_f32((7, 4)),)),
         "scan": (scan, (_f32((4,)), _f32((7, 4)))),
         "scan_gradient": (jax.grad(lambda w, xs: scan(w, xs)[0].sum()), (_f32((4,)), _f32((7, 4)))),
         "branches": (branches, (_f32((5,)), np.int32(1))),

@@ -24,6 +24,9 @@ AGAIN = dict.fromkeys(ROWS, LAYERS) | {
     "dropout": 0,
 }
 
+#: What waits in their FIFOs is one array for each layer, as without recomputation.
+KEEP_AS_MUCH = {"checkpoints", "dots"}
+
 
 @pytest.mark.parametrize("schedule", ["grouped", "interleaved", "sequential"])
 def test_stages_are_recomputed(run_python: RunPython, schedule: str) -> None:
@@ -40,7 +43,8 @@ def test_stages_are_recomputed(run_python: RunPython, schedule: str) -> None:
     }
     assert again == AGAIN
     key = "temporary bytes"
-    takes_less = {name for name, row in rows.items() if row[key] < 0.96 * kept[name][key]}
-    assert takes_less == {name for name, (_, _, like) in ROWS.items() if name != like}
+    takes_less = {name for name, row in rows.items() if row[key] < kept[name][key]}
+    recomputed_rows = {name for name, (_, _, like) in ROWS.items() if name != like}
+    assert takes_less == recomputed_rows - (set() if schedule == "sequential" else KEEP_AS_MUCH)
     if schedule == "interleaved":  # a forward and a recomputed stage take as long as a backward one
         assert rows["then"]["cycles"] < rows["interleaved"]["cycles"]
