@@ -24,10 +24,13 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "broadcast": NOT_YET,
     "cholesky": NOT_YET,
     "collectivePermute": NOT_YET,
+    "copyRemoteBuffer": NOT_YET,
     "eig": NOT_YET,
     "eigh": NOT_YET,
     "fft": NOT_YET,
+    "fillFromHost": NOT_YET,
     "gather": NOT_YET,
+    "giveToHost": NOT_YET,
     "hessenberg": NOT_YET,
     "hostCallback": NOT_YET,
     "householderMultiply": NOT_YET,
@@ -38,6 +41,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "permutationOfPivots": NOT_YET,
     "qr": NOT_YET,
     "qrWithPivots": NOT_YET,
+    "readEntry": NOT_YET,
     "reduce": NOT_YET,
     "reduceScatter": NOT_YET,
     "reduceWindow": NOT_YET,
@@ -52,6 +56,8 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "triangularSolve": NOT_YET,
     "tridiagonal": NOT_YET,
     "tridiagonalSolve": NOT_YET,
+    "withRepeats": NOT_YET,
+    "writeEntry": NOT_YET,
 }
 
 
