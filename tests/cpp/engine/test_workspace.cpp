@@ -24,12 +24,6 @@ void onNewThread(const F& f) {
   }).join();
   if (failure) std::rethrow_exception(failure);
 }
-
-/// Bytes a scope has taken and written.
-void use(std::int64_t bytes) {
-  Workspace workspace;
-  std::memset(workspace.get(bytes), 1, static_cast<std::size_t>(bytes));
-}
 }  // namespace
 
 TEST(scopes_nest_and_give_back_what_they_took) {
@@ -48,6 +42,14 @@ TEST(scopes_nest_and_give_back_what_they_took) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // under which nothing is kept
+namespace {
+/// Bytes a scope has taken and written.
+void use(std::int64_t bytes) {
+  Workspace workspace;
+  std::memset(workspace.get(bytes), 1, static_cast<std::size_t>(bytes));
+}
+}  // namespace
+
 TEST(what_a_thread_needs_again_is_one_block_that_stays) {
   onNewThread([] {
     for (int round = 0; round < 3; ++round) {
