@@ -47,13 +47,15 @@ void bindSignature(py::module_& m) {
 }
 
 Description costDict(const engine::Cost& c) {
-  return py::dict(
-      "compute_cycles"_a = c.compute_cycles, "mean_compute_cycles"_a = c.mean_compute_cycles,
-      "exchange_cycles"_a = c.exchange_cycles, "sync_cycles"_a = c.sync_cycles,
-      "link_cycles"_a = c.link_cycles, "exchange_bytes"_a = c.exchange_bytes,
-      "link_bytes"_a = c.link_bytes, "flops"_a = c.flops, "temporary_bytes"_a = c.temporary_bytes,
-      "vertex_state_bytes"_a = c.vertex_state_bytes, "code_bytes"_a = c.code_bytes,
-      "cycles"_a = c.cycles());
+  return py::dict("compute_cycles"_a = c.compute_cycles,
+                  "mean_compute_cycles"_a = c.mean_compute_cycles,
+                  "exchange_cycles"_a = c.exchange_cycles, "sync_cycles"_a = c.sync_cycles,
+                  "link_cycles"_a = c.link_cycles, "exchange_bytes"_a = c.exchange_bytes,
+                  "repeated_exchange_cycles"_a = c.repeated_exchange_cycles,
+                  "repeated_sync_cycles"_a = c.repeated_sync_cycles, "link_bytes"_a = c.link_bytes,
+                  "flops"_a = c.flops, "temporary_bytes"_a = c.temporary_bytes,
+                  "vertex_state_bytes"_a = c.vertex_state_bytes, "code_bytes"_a = c.code_bytes,
+                  "cycles"_a = c.cycles());
 }
 
 /// What an executable holds, for dumps and tests.

@@ -10,6 +10,10 @@ struct Cost {
   double mean_compute_cycles = 0;     ///< mean over all tiles of the device (idle tiles count as 0)
   double exchange_cycles = 0;         ///< slowest tile's receive (or send) time
   double sync_cycles = 0;             ///< one on-chip sync per compute set and per exchange
+  /// Of exchange_cycles and sync_cycles: in turns of loops inside the step after the first, which run
+  /// the code of the first.
+  double repeated_exchange_cycles = 0;
+  double repeated_sync_cycles = 0;
   double link_cycles = 0;             ///< to other IPUs: the busiest link; or to the host's memory
   double exchange_bytes = 0;          ///< total received over all tiles
   double link_bytes = 0;              ///< received over these links, per replica

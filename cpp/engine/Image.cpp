@@ -10,7 +10,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 10;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 11;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -130,6 +130,8 @@ Cost costOf(const Image& image, std::uint32_t index) {
     total.mean_compute_cycles *= n;
     total.exchange_cycles *= n;
     total.sync_cycles *= n;
+    total.repeated_exchange_cycles *= n;
+    total.repeated_sync_cycles *= n;
     total.link_cycles *= n;
     total.exchange_bytes *= n;
     total.link_bytes *= n;

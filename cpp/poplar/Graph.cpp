@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include "engine/Half.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -186,34 +187,75 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
 
 namespace {
 
-/// The mapping of elements [begin, begin + count).
-TileMapPtr partOf(const TileMapPtr& map, std::uint64_t begin, std::uint64_t count) {
-  if (begin == 0 && count == map->elements) return map;
-  std::vector<TileMap::Region> regions;
-  map->forEachPart(begin, begin + count, [&](std::uint32_t tile, std::uint64_t from, auto) {
-    regions.push_back({from - begin, tile});
-  });
-  return tileMapOf(count, std::move(regions));
+/// The dimensions of a strided view that do not repeat elements, smallest stride first.
+std::vector<std::size_t> byStride(const View& view) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < view.shape.size(); ++i)
+    if (view.shape[i] > 1 && view.strides[i] != 0) found.push_back(i);
+  std::ranges::stable_sort(found, {}, [&](std::size_t i) { return std::abs(view.strides[i]); });
+  return found;
 }
 
-/// A view with the strides of `view`, gaps included, over a variable of its own; null for a view of
-/// several variables, which every use makes contiguous.
+/// Appends the tiles of a view's elements in the order of memory, as far as dimensions[0, n) go.
+/// `begin` is the first one's place in the variable, `made` how many came before.
+void addRegions(const View& view, std::span<const std::size_t> dimensions, std::int64_t begin,
+                const TileMap& map, std::vector<TileMap::Region>& regions, std::uint64_t& made) {
+  std::int64_t run = 1;
+  std::size_t inner = 0;
+  for (; inner < dimensions.size(); ++inner) {
+    if (std::abs(view.strides[dimensions[inner]]) != run) break;
+    run *= static_cast<std::int64_t>(view.shape[dimensions[inner]]);
+  }
+  if (inner < dimensions.size()) {
+    const std::size_t outermost = dimensions.back();
+    for (std::size_t i = 0; i < view.shape[outermost]; ++i) {
+      addRegions(view, dimensions.first(dimensions.size() - 1), begin, map, regions, made);
+      begin += std::abs(view.strides[outermost]);
+    }
+    return;
+  }
+  const auto first = static_cast<std::uint64_t>(begin);
+  map.forEachPart(first, first + static_cast<std::uint64_t>(run),
+                  [&](std::uint32_t tile, std::uint64_t from, auto) {
+                    if (regions.empty() || regions.back().tile != tile)
+                      regions.push_back({made + from - first, tile});
+                  });
+  made += static_cast<std::uint64_t>(run);
+}
+
+/// A view of a variable of its own that holds the elements of `view` once, in their order in
+/// memory; null for a view of several variables, which every use makes contiguous.
 ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugContext& debug) {
   if (!view.isStrided() || view.numElements() == 0) return nullptr;
-  std::int64_t low = view.offset;
-  std::int64_t high = view.offset;
-  for (std::size_t i = 0; i < view.shape.size(); ++i) {
-    const std::int64_t reach = view.strides[i] * (static_cast<std::int64_t>(view.shape[i]) - 1);
-    (reach < 0 ? low : high) += reach;
-  }
-  const auto count = static_cast<std::uint64_t>(high - low + 1);
-  const auto map =
-      partOf(impl.variables[view.variable].map, static_cast<std::uint64_t>(low), count);
-  if (!map->complete) return nullptr;
+  const std::vector<std::size_t> dimensions = byStride(view);
   View made = view;
   made.type = type.element();
-  made.offset -= low;
-  made.variable = impl.addVariable(type.element(), count, map, debug);
+  made.offset = 0;
+  std::int64_t low = view.offset;
+  std::int64_t reached = 1;  // in the source, by the dimensions within
+  std::int64_t count = 1;
+  for (const std::size_t i : dimensions) {
+    const std::int64_t stride = std::abs(view.strides[i]);
+    if (stride < reached) return nullptr;  // elements overlap
+    const auto last = static_cast<std::int64_t>(view.shape[i]) - 1;
+    reached += stride * last;
+    made.strides[i] = view.strides[i] < 0 ? -count : count;
+    if (view.strides[i] < 0) {
+      low -= stride * last;
+      made.offset += count * last;
+    }
+    count *= last + 1;
+  }
+  const auto elements = static_cast<std::uint64_t>(count);
+  TileMapPtr map = impl.variables[view.variable].map;
+  if (elements != map->elements) {
+    std::vector<TileMap::Region> regions;
+    std::uint64_t num_made = 0;
+    addRegions(view, dimensions, low, *map, regions, num_made);
+    map = tileMapOf(elements, std::move(regions));
+  }
+  if (!map->complete) return nullptr;
+  made.variable = impl.addVariable(type.element(), elements, map, debug);
   return ipujax::engine::share(std::move(made));
 }
 

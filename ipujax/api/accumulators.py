@@ -1,4 +1,4 @@
-"""Accumulators of a pipeline: one on each IPU that adds to a result.
+"""Accumulators of a pipeline: one on each IPU that adds to a result, or for each large term.
 
 The gradient of a weight that stages on two IPUs use is a sum of two terms. If both went to one
 accumulator, one of them would cross the IPUs in each micro-batch. So each IPU accumulates its own,
@@ -6,7 +6,9 @@ and the accumulators are added after the loop:
 
 Before: for k: g = g + (g0[k] + g1[k])       After: for k: a = a + g0[k]; b = b + g1[k]
                                                     g = a + b
-Terms of one IPU are added as before, so that their sum has the same bits.
+Terms of one IPU are added as before, so that their sum has the same bits. But two stages make their
+terms of a micro-batch in different slots of time, and the first term waits for the other in a FIFO,
+several times over. Where that is large, each stage has an accumulator of its own.
 """
 
 from __future__ import annotations
@@ -19,13 +21,18 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from ipujax import jax_compat
-from ipujax.api.stages import STAGE_CALL
+from ipujax.api.stages import STAGE_CALL, StageLabel
+
+#: Terms of so many bytes do not wait for others: some 3 KB on each tile of an IPU.
+LARGE_BYTES = 4 << 20
 
 
-def divide_by_ipu(
+def divide_by_place(
     jaxpr: ClosedJaxpr, is_accumulated: Sequence[bool]
 ) -> tuple[ClosedJaxpr, list[int]]:
-    """Returns each sum of terms from several IPUs as one sum for each of them.
+    """Returns each sum of terms from several places as one sum for each of them.
+
+    A place is an IPU, or a stage for results of at least `LARGE_BYTES`.
 
     Args:
         jaxpr: the function of a micro-batch.
@@ -33,10 +40,10 @@ def divide_by_ipu(
     Returns:
         The function, and how many results it has for each of those before.
     """
-    opened = jax_compat.inlined(jaxpr, lambda eqn: bool(_ipus_inside(eqn)))
+    opened = jax_compat.inlined(jaxpr, lambda eqn: bool(_stages_inside(eqn)))
     makers = {variable: eqn for eqn in opened.eqns for variable in eqn.outvars}
     groups = [
-        _by_ipu(result, makers) if accumulated else [[result]]
+        _by_place(result, makers) if accumulated else [[result]]
         for result, accumulated in zip(opened.jaxpr.outvars, is_accumulated, strict=True)
     ]
     counts = [len(own) for own in groups]
@@ -58,13 +65,15 @@ def divide_by_ipu(
     return jax_compat.with_outputs(made, [True] * sum(counts)), counts
 
 
-def _by_ipu(result: Any, makers: Mapping[Any, Any]) -> list[list[Any]]:
-    """The terms of a sum by the IPU that makes them; those that no stage makes with the first."""
-    groups: dict[int, list[Any]] = {}
+def _by_place(result: Any, makers: Mapping[Any, Any]) -> list[list[Any]]:
+    """The terms of a sum by the place that makes them; those of no place with the first."""
+    is_large = result.aval.size * result.aval.dtype.itemsize >= LARGE_BYTES
+    groups: dict[tuple[int | None, int | None], list[Any]] = {}
     without: list[Any] = []
     for term in _terms(result, makers):
-        ipus = _ipus_of(term, makers)
-        (groups.setdefault(min(ipus), []) if len(ipus) == 1 else without).append(term)
+        labels = _stages_of(term, makers)
+        places = {(label.ipu, label.index if is_large else None) for label in labels}
+        (groups.setdefault(places.pop(), []) if len(places) == 1 else without).append(term)
     if len(groups) < 2:
         return [[result]]
     first, *rest = groups.values()
@@ -81,9 +90,9 @@ def _terms(atom: Any, makers: Mapping[Any, Any]) -> Iterator[Any]:
         yield atom
 
 
-def _ipus_of(atom: Any, makers: Mapping[Any, Any]) -> set[int]:
-    """The IPUs of the last stages that the value comes from."""
-    found: set[int] = set()
+def _stages_of(atom: Any, makers: Mapping[Any, Any]) -> set[StageLabel]:
+    """The last stages that the value comes from."""
+    found: set[StageLabel] = set()
     pending, seen = [atom], set()
     while pending:
         atom = pending.pop()
@@ -91,16 +100,17 @@ def _ipus_of(atom: Any, makers: Mapping[Any, Any]) -> set[int]:
         if maker is None or atom in seen:
             continue
         seen.add(atom)
-        own = _ipus_inside(maker)
+        own = _stages_inside(maker)
         found |= own
         if not own:
             pending += maker.invars
     return found
 
 
-def _ipus_inside(eqn: Any) -> set[int]:
-    """Of the stages that the equation calls, itself or deeper."""
+def _stages_inside(eqn: Any) -> set[StageLabel]:
+    """Those with an IPU that the equation calls, itself or deeper."""
     if eqn.primitive.name == STAGE_CALL:
-        return {eqn.params["label"].ipu} - {None}
+        label = eqn.params["label"]
+        return set() if label.ipu is None else {label}
     jaxprs = jax_compat.inner_jaxprs(eqn)
-    return {ipu for jaxpr in jaxprs for inner in jaxpr.eqns for ipu in _ipus_inside(inner)}
+    return {label for jaxpr in jaxprs for inner in jaxpr.eqns for label in _stages_inside(inner)}

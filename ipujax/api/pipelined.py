@@ -21,7 +21,7 @@ from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
 from ipujax.api import offload
-from ipujax.api.accumulators import divide_by_ipu
+from ipujax.api.accumulators import divide_by_place
 from ipujax.placement import OFFLOAD, PIPELINE
 
 #: What becomes of a result that each micro-batch gives.
@@ -143,9 +143,9 @@ def _update(output: Output, index: Any, count: int, old: Any, new: Any) -> Any:
 
 
 def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
-    """The loop as a call, with one accumulator on each IPU that adds to a result."""
+    """The loop as a call, with one accumulator for each place that adds to a result."""
     is_accumulated = [output.kind in ACCUMULATED for output in loop.outputs]
-    divided, counts = divide_by_ipu(jaxpr, [False] * loop.num_carried + is_accumulated)
+    divided, counts = divide_by_place(jaxpr, [False] * loop.num_carried + is_accumulated)
     outputs = [
         output
         for output, count in zip(loop.outputs, counts[loop.num_carried :], strict=True)

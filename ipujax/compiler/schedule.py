@@ -55,6 +55,7 @@ class _Scheduler:
             0 if _passed_on(op) else sum(value.size_bytes for value in op.results)
             for op in self.ops
         ]
+        self.in_place: set[int] = set()  #: ops that overwrite one of their operands
         self._connect()
         self._delay_loads()
         self._order_effects()
@@ -114,9 +115,15 @@ class _Scheduler:
                 old = op.operands[0]
                 self._after_readers(index, self.root.get(old, old))
         for old, new in ties:
-            producer = self.where.get(self.root.get(new, new))
-            if producer is not None:
-                self._after_readers(producer, old)
+            made = self.root.get(new, new)
+            producer = self.where.get(made)
+            if producer is None:
+                continue
+            self._after_readers(producer, old)
+            op = self.ops[producer]
+            if old in self.inputs[producer] and (op.name == "fused" or op.traits.update):
+                self.allocated[producer] -= made.size_bytes
+                self.in_place.add(producer)
 
     def _after_readers(self, writer: int, value: Value) -> None:
         for reader in self.readers.get(value, ()):
@@ -147,16 +154,19 @@ class _Scheduler:
         return [self.ops[index] for index in chosen]
 
     def _in_own_order(self) -> list[int]:
+        """The user's order, but what is only added to an old value does not wait."""
         waiting = [len(needs) for needs in self.needs]
-        ready = [index for index, count in enumerate(waiting) if count == 0]
+        ready = [
+            (index not in self.in_place, index) for index, count in enumerate(waiting) if count == 0
+        ]
         order = []
         while ready:
-            index = heapq.heappop(ready)
+            _, index = heapq.heappop(ready)
             order.append(index)
             for user in self.users[index]:
                 waiting[user] -= 1
                 if waiting[user] == 0:
-                    heapq.heappush(ready, user)
+                    heapq.heappush(ready, (user not in self.in_place, user))
         return order
 
     def _uses(self) -> dict[Value, set[int]]:

@@ -1,8 +1,10 @@
 """`python -m tests.stages.known_to_fit NAME...`: configurations that are known to fit their IPUs.
 
-Compiles one training step of each (facts/stages.md, section 6) from shapes alone, in float16, and
-prints each IPU's fullest tile. The optimizer's state is left out: there it was off-chip. Not part
-of the test suite: a compile takes minutes. `--layers N` leaves that many layers in each stage.
+Compiles one training step of each from shapes alone, as it was run (graphcore/examples,
+nlp/bert/pytorch, nlp/gpt2/pytorch, vision/cnns/pytorch): float16 with half partials, the memory
+proportion of each IPU, every layer recomputed, equal layers outlined. Prints each IPU's fullest
+tile. The optimizer's state is left out: there it was off-chip, or in shards of many replicas. Not
+part of the test suite: a compile takes minutes. `--layers N` leaves that many layers in each stage.
 """
 
 from __future__ import annotations
@@ -20,58 +22,63 @@ from jax import lax
 
 HALF = jnp.float16
 TILE_BYTES = 624 * 1024
+_HALF_SUMS = {"partials_type": "half"}
 
-Stage = tuple[Any, Callable[..., Any]]
+#: Positions whose loss is computed at one time.
+PIECE = 128
+
+Stage = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Transformer:
-    """A transformer whose layers are divided among stages.
+    """A transformer whose layers are divided among IPUs; the first one embeds and has the head.
 
     Attributes:
-        layers: of each stage; the first one embeds, too, the last one has a head and the loss.
+        layers: on each IPU.
+        proportions: of tile memory for temporaries of products, by IPU.
+        predicted: positions of each sample that the head predicts, with the embedding's weights.
     """
 
     layers: tuple[int, ...]
+    proportions: tuple[float, ...]
     width: int
     heads: int
     vocabulary: int
     length: int
+    predicted: int
     samples: int
     is_causal: bool
     micro_batches: int = 16
 
-    def stages(self) -> list[Stage]:
-        """The parameters' shapes and the function of each stage."""
-        last = len(self.layers) - 1
-        return [self._stage(number, i == 0, i == last) for i, number in enumerate(self.layers)]
-
-    def batch(self) -> Any:
-        tokens = _shape(self.micro_batches, self.samples, self.length, dtype=jnp.int32)
-        return tokens, tokens
-
-    def _stage(self, number: int, is_first: bool, is_last: bool) -> Stage:
+    def parameters(self) -> Any:
         w = self.width
         layer = {"qkv": _shape(w, 3 * w), "out": _shape(w, w), "up": _shape(w, 4 * w)}
         layer |= {"down": _shape(4 * w, w), "norms": _shape(4, w), "bias": _shape(4 * w)}
-        own: dict[str, Any] = {"layers": [layer] * number}
-        if is_first:
-            own |= {"table": _shape(self.vocabulary, w), "positions": _shape(self.length, w)}
-        if is_last:
-            own["head"] = _shape(w, self.vocabulary)
+        embedding = {"words": _shape(self.vocabulary, w), "positions": _shape(self.length, w)}
+        return {"embedding": embedding, "layers": [[layer] * number for number in self.layers]}
 
-        def stage(p: Any, given: Any) -> Any:
-            x, labels = given
-            if is_first:
-                x = p["table"][x] + p["positions"]
-            for one in p["layers"]:
-                x = jax.checkpoint(self._layer)(one, x)
-            if not is_last:
-                return x, labels
-            scores = jax.nn.log_softmax((x @ p["head"]).astype(jnp.float32))
-            return -jnp.mean(jnp.take_along_axis(scores, labels[..., None], -1, mode="clip"))
+    def batch(self) -> Any:
+        size = (self.micro_batches, self.samples)
+        chosen = _shape(*size, self.predicted, dtype=jnp.int32)
+        return _shape(*size, self.length, dtype=jnp.int32), chosen, chosen
 
-        return own, stage
+    def loss(self, stage: Callable[[Stage, int], Stage], p: Any, batch: Any) -> jax.Array:
+        """The loss of one micro-batch; `stage(f, i)` is f on IPU i."""
+        tokens, positions, words = batch
+        x = stage(self._embedded, 0)(p["embedding"], tokens)
+        for i, layers in enumerate(p["layers"]):
+            x = stage(self._through, i)(layers, x) if layers else x
+        return stage(self._head, 0)(p["embedding"]["words"], x, positions, words)
+
+    def _embedded(self, p: Any, tokens: jax.Array) -> jax.Array:
+        x: jax.Array = p["words"][tokens] + p["positions"]
+        return x
+
+    def _through(self, layers: Any, x: jax.Array) -> jax.Array:
+        for p in layers:
+            x = jax.checkpoint(self._layer)(p, x)
+        return x
 
     def _layer(self, p: Any, x: jax.Array) -> jax.Array:
         split = (*x.shape[:2], self.heads, self.width // self.heads)
@@ -85,61 +92,80 @@ class Transformer:
         y = _normalised(x, p["norms"][2], p["norms"][3])
         return x + jax.nn.gelu(y @ p["up"] + p["bias"]) @ p["down"]
 
+    def _head(self, table: Any, x: jax.Array, positions: jax.Array, words: jax.Array) -> jax.Array:
+        x = jnp.take_along_axis(x, positions[..., None], 1, mode="clip").reshape(-1, self.width)
+        pieces = max(1, x.shape[0] // PIECE)
+        x, words = x.reshape(pieces, -1, self.width), words.reshape(pieces, -1)
+
+        @jax.checkpoint
+        def add(total: jax.Array, piece: Any) -> tuple[jax.Array, None]:
+            return total + _cross_entropy(piece[0] @ table.T, piece[1]), None
+
+        if pieces == 1:
+            return add(jnp.float32(0), (x[0], words[0]))[0]
+        return lax.scan(add, jnp.float32(0), (x, words))[0] / pieces
+
 
 @dataclass(frozen=True)
 class ResNet50:
     """Blocks of 3, 4, 6 and 3 bottlenecks, divided among stages by the number of bottlenecks."""
 
     layers: tuple[int, ...]
+    proportions: tuple[float, ...]
     samples: int
     micro_batches: int = 16
 
-    def stages(self) -> list[Stage]:
-        rows = [
-            (width, width * 4, 2 if i == 0 and width > 64 else 1, i == 0)
-            for width, count in ((64, 3), (128, 4), (256, 6), (512, 3))
-            for i in range(count)
-        ]
-        made, channels = [], 64
-        last = len(self.layers) - 1
-        for k, number in enumerate(self.layers):
-            here, rows = rows[:number], rows[number:]
-            blocks = []
-            for width, out, _, projects in here:
-                kernels = {"a": _kernel(1, channels, width), "b": _kernel(3, width, width)}
-                kernels["c"] = _kernel(1, width, out)
-                if projects:
-                    kernels["projection"] = _kernel(1, channels, out)
-                blocks.append({name: (k, _shape(2, k.shape[-1])) for name, k in kernels.items()})
-                channels = out
-            own: dict[str, Any] = {"blocks": blocks}
-            if k == 0:
-                own["stem"] = (_kernel(7, 3, 64), _shape(2, 64))
-            if k == last:
-                own["head"] = _shape(channels, 1000)
-            made.append((own, _resnet_stage([row[2] for row in here], k == 0, k == last)))
-        return made
+    def parameters(self) -> Any:
+        found, channels = [], 64
+        for width, out, _ in self._rows():
+            kernels = {"a": _kernel(1, channels, width), "b": _kernel(3, width, width)}
+            kernels["c"] = _kernel(1, width, out)
+            if channels != out:
+                kernels["projection"] = _kernel(1, channels, out)
+            found.append({name: (k, _shape(2, k.shape[-1])) for name, k in kernels.items()})
+            channels = out
+        head = _shape(channels, 1000)
+        return {"stem": (_kernel(7, 3, 64), _shape(2, 64)), "blocks": found, "head": head}
 
     def batch(self) -> Any:
         images = _shape(self.micro_batches, self.samples, 224, 224, 3)
         return images, _shape(self.micro_batches, self.samples, dtype=jnp.int32)
 
+    def loss(self, stage: Callable[[Stage, int], Stage], p: Any, batch: Any) -> jax.Array:
+        """The loss of one micro-batch; `stage(f, i)` is f on IPU i."""
+        x, labels = batch
+        strides = [stride for _, _, stride in self._rows()]
+        first = 0
+        for i, number in enumerate(self.layers):
+            own = slice(first, first + number)
+            first += number
+            is_last = i == len(self.layers) - 1
+            ends = (p["stem"] if i == 0 else None, p["head"] if is_last else None)
+            run = _resnet_stage(strides[own])
+            x = stage(run, i)((p["blocks"][own], *ends), x, labels if is_last else None)
+        return x
 
-def _resnet_stage(strides: list[int], is_first: bool, is_last: bool) -> Callable[..., Any]:
-    def stage(p: Any, given: Any) -> Any:
-        x, labels = given
-        if is_first:
-            x = jax.nn.relu(_convolved(p["stem"], x, 2))
+    def _rows(self) -> list[tuple[int, int, int]]:
+        """Width, channels of the result and stride of each bottleneck."""
+        return [
+            (width, width * 4, 2 if i == 0 and width > 64 else 1)
+            for width, count in ((64, 3), (128, 4), (256, 6), (512, 3))
+            for i in range(count)
+        ]
+
+
+def _resnet_stage(strides: list[int]) -> Stage:
+    def stage(p: Any, x: jax.Array, labels: jax.Array | None) -> jax.Array:
+        blocks, stem, head = p
+        if stem is not None:
+            x = jax.nn.relu(_convolved(stem, x, 2))
             x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
-        for block, stride in zip(p["blocks"], strides, strict=True):
+        for block, stride in zip(blocks, strides, strict=True):
             y = jax.nn.relu(_convolved(block["a"], x, 1))
             y = jax.nn.relu(_convolved(block["b"], y, stride))
             shortcut = _convolved(block["projection"], x, stride) if "projection" in block else x
             x = jax.nn.relu(_convolved(block["c"], y, 1) + shortcut)
-        if not is_last:
-            return x, labels
-        scores = jax.nn.log_softmax((jnp.mean(x, (1, 2)) @ p["head"]).astype(jnp.float32))
-        return -jnp.mean(jnp.take_along_axis(scores, labels[:, None], -1, mode="clip"))
+        return x if labels is None else _cross_entropy(jnp.mean(x, (1, 2)) @ head, labels)
 
     return stage
 
@@ -154,6 +180,11 @@ def _convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
     return (y - mean) * lax.rsqrt(variance + 1e-5).astype(HALF) * scale + shift
 
 
+def _cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
+    scores = jax.nn.log_softmax(scores.astype(jnp.float32))
+    return -jnp.mean(jnp.take_along_axis(scores, labels[..., None], -1, mode="clip"))
+
+
 def _normalised(x: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
     return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * scale + shift
 
@@ -166,26 +197,36 @@ def _kernel(size: int, channels: int, features: int) -> jax.ShapeDtypeStruct:
     return _shape(size, size, channels, features)
 
 
-def _bert(length: int, samples: int) -> Transformer:
-    return Transformer((3, 7, 7, 7), 1024, 16, 30_522, length, samples, is_causal=False)
+def _bert(length: int, predicted: int, samples: int, *proportions: float) -> Transformer:
+    size = (1024, 16, 30_522, length, predicted, samples)
+    return Transformer((3, 7, 7, 7), proportions, *size, is_causal=False)
+
+
+def _gpt2(layers: tuple[int, ...], width: int, length: int, *proportions: float) -> Transformer:
+    size = (width, width // 64, 50_257, length, length, 1)
+    return Transformer(layers, proportions, *size, is_causal=True)
 
 
 CONFIGURATIONS: dict[str, Any] = {
-    "bert-large-128": _bert(128, 8),
-    "bert-large-512": _bert(512, 2),
-    "gpt2-medium": Transformer((0, 3, 3, 3, 3, 4, 4, 4), 1024, 16, 50_257, 1024, 1, True),
-    "gpt2-large": Transformer((1, 5, 5, 5, 5, 5, 5, 5), 1280, 20, 50_257, 512, 1, True),
-    "resnet-50": ResNet50((3, 4, 5, 4), 16),
+    "bert-large-128": _bert(128, 20, 8, 0.15, 0.25, 0.25, 0.25),
+    "bert-large-512": _bert(512, 76, 2, 0.10, 0.15, 0.15, 0.15),
+    "gpt2-medium": _gpt2((0, 3, 3, 3, 3, 4, 4, 4), 1024, 1024, 0.3, *[0.15] * 7),
+    "gpt2-large": _gpt2((1, 5, 5, 5, 5, 5, 5, 5), 1280, 512, 0.15, 0.12, *[0.15] * 6),
+    "resnet-50": ResNet50((3, 4, 5, 4), (0.12,) * 4, 16),
 }
 
 
-def compile_step(model: Any) -> dict[str, float]:
-    """The cost analysis of value and gradients of all micro-batches, and a step of descent."""
+def lowered_step(model: Any) -> Any:
+    """Value and gradients of all micro-batches, and a step of descent, as `jax.jit` lowers them."""
     import ipujax as ipu
 
-    own, functions = zip(*model.stages(), strict=True)
+    def stage(function: Stage, number: int) -> Stage:
+        options = {"available_memory_proportion": model.proportions[number]} | _HALF_SUMS
+        return ipu.stage(function, number, remat=True, options=options)
+
     loss = ipu.pipeline(
-        [ipu.stage(f, remat=True) for f in functions],
+        lambda p, batch: model.loss(stage, p, batch),
+        in_axes=(None, 0),
         micro_batches=model.micro_batches,
         reduction="mean",
     )
@@ -194,8 +235,8 @@ def compile_step(model: Any) -> dict[str, float]:
         value, gradients = jax.value_and_grad(loss)(parameters, batch)
         return jax.tree.map(lambda p, g: p - HALF(0.01) * g, parameters, gradients), value
 
-    jitted = jax.jit(step, donate_argnums=0)
-    return dict(jitted.lower(list(own), model.batch()).compile().cost_analysis())
+    jitted = jax.jit(step, donate_argnums=0, compiler_options={"ipu_outline": "auto"})
+    return jitted.lower(model.parameters(), model.batch())
 
 
 def main() -> None:
@@ -209,7 +250,7 @@ def main() -> None:
             fewer = tuple(min(options.layers, number) for number in model.layers)
             model = type(model)(**{**vars(model), "layers": fewer})
         begin = time.process_time()
-        cost = compile_step(model)
+        cost = lowered_step(model).compile().cost_analysis()
         seconds = time.process_time() - begin
         tiles = [cost[f"ipu {i} worst tile bytes"] for i in range(len(model.layers))]
         text = ", ".join(f"{tile / 1024:.0f}" for tile in tiles)

@@ -84,6 +84,16 @@ class TileSweep {
     return storage.persistent || storage.output >= 0 ? Part::kState : Part::kParameters;
   }
 
+  /// A step that reads an old value and writes a new one holds the memory once.
+  void addChanges(const std::vector<Segment>& live, std::uint64_t end, std::uint32_t held) {
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      const std::uint64_t begin = live[i].begin & ~std::uint64_t{1};
+      while (i + 1 < live.size() && (live[i + 1].begin & ~std::uint64_t{1}) <= live[i].end) ++i;
+      changes_.push_back({begin, true, held});
+      changes_.push_back({std::min(live[i].end, end) + 1, false, held});
+    }
+  }
+
   void collectChanges() {
     const std::uint64_t end = 2 * std::uint64_t{draft_.root.end} + 1;
     for (std::uint32_t s = 0; s < draft_.storages.size(); ++s) {
@@ -101,8 +111,7 @@ class TileSweep {
           draft_.image.memory.always_live_bytes += storage.bytes;
           changes_.push_back({0, true, held});
         } else {
-          changes_.push_back({resident.begin & ~std::uint64_t{1}, true, held});
-          changes_.push_back({std::min(resident.end, end) + 1, false, held});
+          addChanges(resident.live, end, held);
         }
       }
     }
@@ -140,17 +149,21 @@ class TileSweep {
     }
   }
 
+  std::uint64_t temporaryOf(std::int64_t step, std::size_t ipu) const {
+    if (step < 0 || !takesPart(draft_.step_ipus[static_cast<std::size_t>(step)], ipu)) return 0;
+    return draft_.image.steps[static_cast<std::size_t>(step)].cost.temporary_bytes;
+  }
+
   /// The account while the step at position_ runs: what is live and its own temporaries.
   void stepAt() {
     const auto step = draft_.occurrences[position_++].step;
-    const std::uint64_t temporary =
-        step < 0 ? 0 : draft_.image.steps[static_cast<std::size_t>(step)].cost.temporary_bytes;
     if (std::exchange(changed_, false)) findFullest();
     MemoryAccount& memory = draft_.image.memory;
     memory.peak_live_bytes = std::max(
         memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
     for (std::size_t i = 0; i < fullest_.size(); ++i) {
       auto& most = draft_.image.ipus[i].worst_tile_bytes;
+      const std::uint64_t temporary = temporaryOf(step, i);
       if (fullest_[i].bytes + temporary <= most) continue;
       most = fullest_[i].bytes + temporary;
       peaks_[i] = {num_applied_, fullest_[i].tile, temporary};
@@ -184,12 +197,11 @@ class TileSweep {
   }
 
   std::vector<Held> liveAt(const Peak& peak) const {
-    std::vector<bool> ended(held_.size());
-    for (std::size_t i = 0; i < peak.changes; ++i)
-      if (!changes_[i].starts) ended[changes_[i].held] = true;
+    std::vector<bool> is_live(held_.size());
+    for (std::size_t i = 0; i < peak.changes; ++i) is_live[changes_[i].held] = changes_[i].starts;
     std::vector<Held> live;
-    for (std::size_t i = 0; i < peak.changes; ++i)
-      if (changes_[i].starts && !ended[changes_[i].held]) live.push_back(held_[changes_[i].held]);
+    for (std::size_t i = 0; i < held_.size(); ++i)
+      if (is_live[i]) live.push_back(held_[i]);
     return live;
   }
 
@@ -262,9 +274,8 @@ void findResidents(Draft& draft) {
     const Storage& storage = draft.storages[s];
     const auto& live = draft.live[s];
     if (live.empty() && storage.input < 0 && storage.output < 0) continue;
-    draft.residents[s] = {{storage.variable, partOf(draft.graph->variables[storage.variable]),
-                           live.empty() ? 0 : live.front().begin,
-                           live.empty() ? 0 : live.back().end}};
+    draft.residents[s] = {
+        {storage.variable, partOf(draft.graph->variables[storage.variable]), live}};
   }
 }
 

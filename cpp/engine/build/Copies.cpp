@@ -159,6 +159,8 @@ class Coalescer {
     from.clear();
   }
 
+  static bool byBegin(const Segment& x, const Segment& y) { return x.begin < y.begin; }
+
   void tryMerge(const Candidate& candidate) {
     const StepDesc& step = draft_.image.steps[candidate.step];
     const std::uint32_t a = draft_.find(step.operands[0].buffer);
@@ -194,16 +196,15 @@ class Coalescer {
 
   /// Two residents of the same IPUs become one; `first` names its variable.
   void mergeResidents(std::vector<Resident>& first, std::vector<Resident>& second) const {
-    for (const Resident& other : second) {
+    for (Resident& other : second) {
       const auto same = std::ranges::find_if(
           first, [&](const Resident& r) { return ipusOf(r) == ipusOf(other); });
       if (same == first.end()) {
-        first.push_back(other);
+        first.push_back(std::move(other));
         continue;
       }
       same->part = std::max(same->part, other.part);
-      same->begin = std::min(same->begin, other.begin);
-      same->end = std::max(same->end, other.end);
+      mergeSorted(same->live, other.live, byBegin);
     }
     second.clear();
   }
@@ -219,11 +220,10 @@ class Coalescer {
     mergeResidents(draft_.residents[a], draft_.residents[b]);
     into.input = std::max(into.input, from.input);
     into.output = std::max(into.output, from.output);
-    const auto by_begin = [](const Segment& x, const Segment& y) { return x.begin < y.begin; };
     const auto by_position = [](const StorageAccess& x, const StorageAccess& y) {
       return x.position < y.position;
     };
-    mergeSorted(draft_.live[a], draft_.live[b], by_begin);
+    mergeSorted(draft_.live[a], draft_.live[b], byBegin);
     mergeSorted(draft_.accesses[a], draft_.accesses[b], by_position);
     mergeSorted(steps_of_[a], steps_of_[b], std::less<>());
     steps_of_[a].erase(std::unique(steps_of_[a].begin(), steps_of_[a].end()), steps_of_[a].end());

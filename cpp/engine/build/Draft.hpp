@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,16 +26,6 @@ struct Storage {
 /// What tile memory is for.
 enum class Part : std::uint8_t { kTemporaries, kParameters, kState, kAccumulators, kStash };
 
-/// A variable of a storage in tile memory, and when it is live, in half positions. A storage has
-/// one for each IPU: a copy between IPUs that costs the host nothing leaves both sides on their
-/// tiles.
-struct Resident {
-  std::uint32_t variable = 0;
-  Part part = Part::kTemporaries;  ///< as far as the variable's name tells
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;  ///< inclusive
-};
-
 /// When steps run, as a tree. Positions number the step occurrences of the whole program in order;
 /// a predicate takes a position of its own. [begin, end) is what the node spans.
 struct Span {
@@ -59,6 +50,14 @@ struct Segment {
   std::uint64_t end = 0;  ///< inclusive
 };
 
+/// A variable of a storage in tile memory, and when it is live. A storage has one for each IPU: a
+/// copy between IPUs that costs the host nothing leaves both sides on their tiles.
+struct Resident {
+  std::uint32_t variable = 0;
+  Part part = Part::kTemporaries;  ///< as far as the variable's name tells
+  std::vector<Segment> live;       ///< sorted
+};
+
 struct Occurrence {
   std::int64_t step = -1;  ///< index into the image's steps, or -1 for a predicate
 };
@@ -74,7 +73,7 @@ struct Draft {
   std::vector<std::uint32_t> merged_into;            ///< by storage; itself where it stands alone
   std::vector<std::vector<Resident>> residents;      ///< by storage; empty: never live
   std::vector<bool> step_removed;
-  std::vector<std::uint64_t> step_ipus;  ///< by step: the IPUs that take part, see ipusOf
+  std::vector<std::uint64_t> step_ipus;  ///< by step: the IPUs that take part, see takesPart
 
   std::uint64_t inter_ipu_copies_bytes = 1 << 26;  ///< most that one exchange of IPUs takes
 
@@ -83,6 +82,12 @@ struct Draft {
     return storage;
   }
 };
+
+/// Whether an IPU is in a set as ipusOf makes them: IPUs from the 64th on share the last bit. What
+/// belongs to none is IPU 0's.
+inline bool takesPart(std::uint64_t ipus, std::size_t ipu) {
+  return (std::max<std::uint64_t>(ipus, 1) >> std::min<std::size_t>(ipu, 63) & 1) != 0;
+}
 
 /// Whether host streams become inputs and outputs of the signature, in the order of their streams.
 struct FlattenOptions {

@@ -230,8 +230,7 @@ class Flattener {
 
   /// A new variable in the same memory, as a storage too.
   ViewPtr addVariable(const View& like, const DebugContext& debug) {
-    ViewPtr view = graph_.isRemote(like) ? graph_.addRemote(like.type, like.shape, debug)
-                                         : graph_.addLinear(like.type, like.shape, debug);
+    ViewPtr view = graph_.addTemporary(like, like.shape, debug);
     addStorage(view->variable);
     return view;
   }

@@ -44,7 +44,7 @@ class Clocks {
     const StepDesc& step = draft_.image.steps[index];
     const Cost& cost = step.cost;
     if (draft_.step_removed[index] || cost.cycles() == 0) return;
-    const std::uint64_t taking_part = std::max<std::uint64_t>(draft_.step_ipus[index], 1);
+    const std::uint64_t taking_part = draft_.step_ipus[index];
     meet(taking_part);
     const bool with_host = isWithHost(step);
     // A copy that needs no work on the host is an engine.account.
@@ -70,11 +70,6 @@ class Clocks {
       const Storage& storage = draft_.storages[draft_.find(operand.buffer)];
       return draft_.graph->variables[storage.variable].is_remote;
     });
-  }
-
-  /// IPUs from the 64th on share the last bit, see ipusOf.
-  static bool takesPart(std::uint64_t set, std::size_t ipu) {
-    return (set >> std::min<std::size_t>(ipu, 63) & 1) != 0;
   }
 
   /// Those in the set wait for the last of them.

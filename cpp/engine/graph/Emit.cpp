@@ -86,7 +86,7 @@ ViewPtr partOf(const ViewPtr& joined, const View& view, std::size_t i) {
 ViewPtr joinPieces(GraphImpl& graph, ProgramNode& sequence, const View& view, bool fill,
                    const DebugContext& debug) {
   const auto& pieces = *view.pieces;
-  const ViewPtr joined = graph.addLinear(view.type, {pieces.starts.back()}, debug);
+  const ViewPtr joined = graph.addTemporary(view, {pieces.starts.back()}, debug);
   for (std::size_t i = 0; fill && i < pieces.views.size(); ++i)
     appendCopy(graph, sequence, share(pieces.views[i]), partOf(joined, view, i), debug);
   return joined;
@@ -158,7 +158,7 @@ void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
           "] needs tensors of a graph; got an empty Tensor. Make it with addVariable.");
     ViewPtr view = use.view;
     if (!suits(use)) {
-      view = graph.impl.addLinear(use.view->type, use.view->shape, debugContext);
+      view = graph.impl.addTemporary(*use.view, use.view->shape, debugContext);
       if (use.access != Access::kWrite)
         appendCopy(graph.impl, sequence, use.view, view, debugContext);
       if (use.access != Access::kRead) write_back.emplace_back(view, use.view);

@@ -1,12 +1,16 @@
 #include "engine/graph/GraphImpl.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace ipujax::engine {
 
 GraphImpl::GraphImpl(System s) : system{std::move(s)}, all_tiles(system.numTiles()) {
   std::iota(all_tiles.begin(), all_tiles.end(), 0u);
+  const std::ptrdiff_t per_ipu = system.machine.tiles_per_ipu;
+  for (auto first = all_tiles.begin(); first != all_tiles.end(); first += per_ipu)
+    ipu_tiles_.emplace_back(first, first + per_ipu);
 }
 GraphImpl::~GraphImpl() = default;
 
@@ -20,7 +24,8 @@ TileMapPtr GraphImpl::linearMap(ElementType type, std::uint64_t elements,
                                 const std::vector<unsigned>& tiles) {
   const std::size_t bytes = sizeOf(type);
   TileMapPtr made;
-  TileMapPtr& map = &tiles == &all_tiles ? linear_maps_[{bytes, elements}] : made;
+  const bool is_range = tiles.back() - tiles.front() + 1 == tiles.size();
+  TileMapPtr& map = is_range ? linear_maps_[{bytes, elements, tiles.front(), tiles.size()}] : made;
   if (!map) map = linearTileMap(elements, tiles, 128 / bytes, std::max<std::size_t>(8 / bytes, 1));
   return map;
 }
@@ -33,10 +38,22 @@ Variable* GraphImpl::variableOfAll(const View& view) {
 
 ViewPtr GraphImpl::addLinear(ElementType type, std::vector<std::size_t> shape,
                              const DebugContext& debug) {
+  return addLinear(type, std::move(shape), all_tiles, debug);
+}
+
+ViewPtr GraphImpl::addLinear(ElementType type, std::vector<std::size_t> shape,
+                             const std::vector<unsigned>& tiles, const DebugContext& debug) {
   View view = wholeVariable(0, type, std::move(shape));
   const std::uint64_t elements = view.numElements();
-  view.variable = addVariable(type, elements, linearMap(type, elements, all_tiles), debug);
+  view.variable = addVariable(type, elements, linearMap(type, elements, tiles), debug);
   return share(std::move(view));
+}
+
+ViewPtr GraphImpl::addTemporary(const View& view, std::vector<std::size_t> shape,
+                                const DebugContext& debug) {
+  if (isRemote(view)) return addRemote(view.type, std::move(shape), debug);
+  const auto ipu = ipuOf(view);
+  return addLinear(view.type, std::move(shape), ipu ? ipu_tiles_[*ipu] : all_tiles, debug);
 }
 
 ViewPtr GraphImpl::addRemote(ElementType type, std::vector<std::size_t> shape,
@@ -50,6 +67,22 @@ ViewPtr GraphImpl::addRemote(ElementType type, std::vector<std::size_t> shape,
 
 bool GraphImpl::isRemote(const View& view) const {
   return view.isStrided() && variables[view.variable].is_remote;
+}
+
+std::optional<unsigned> GraphImpl::ipuOf(const View& view) const {
+  if (view.isStrided()) {
+    const auto ipus = ipusOf(*variables[view.variable].map, system.machine.tiles_per_ipu);
+    const auto ipu = static_cast<unsigned>(std::countr_zero(ipus));
+    const bool is_one = std::has_single_bit(ipus) && (ipu < 63 || system.num_ipus <= 64);
+    return is_one ? std::optional(ipu) : std::nullopt;
+  }
+  std::optional<unsigned> found;
+  for (const View& piece : view.pieces->views) {
+    const auto ipu = ipuOf(piece);
+    if (!ipu || (found && *found != *ipu)) return std::nullopt;
+    found = ipu;
+  }
+  return found;
 }
 
 }  // namespace ipujax::engine

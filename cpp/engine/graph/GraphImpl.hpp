@@ -2,7 +2,9 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/Machine.hpp"
@@ -55,11 +57,16 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
                             const DebugContext& debug);
   /// A new variable of `shape` spread linearly over all tiles.
   ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape, const DebugContext& debug);
+  /// A new variable for elements of `view` on the way: on its IPU, if that is one, or in the host's
+  /// memory.
+  ViewPtr addTemporary(const View& view, std::vector<std::size_t> shape, const DebugContext& debug);
   /// A new variable in the host's memory.
   ViewPtr addRemote(ElementType type, std::vector<std::size_t> shape, const DebugContext& debug);
   /// Whether the view is of a variable in the host's memory.
   bool isRemote(const View& view) const;
-  /// The linear mapping over `tiles`; that over all tiles is cached by size.
+  /// The IPU on which all elements of the variables of a view lie, if it is one.
+  std::optional<unsigned> ipuOf(const View& view) const;
+  /// The linear mapping over `tiles`, which do not change while the graph lives.
   TileMapPtr linearMap(ElementType type, std::uint64_t elements,
                        const std::vector<unsigned>& tiles);
   /// The variable that the view is all of, in order; null for any other view.
@@ -82,7 +89,12 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::string, ViewPtr> remote_buffers;  ///< [repeats, elements], by handle
 
  private:
-  std::map<std::pair<std::size_t, std::uint64_t>, TileMapPtr> linear_maps_;
+  ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape,
+                    const std::vector<unsigned>& tiles, const DebugContext& debug);
+
+  std::vector<std::vector<unsigned>> ipu_tiles_;
+  /// By bytes of an element, elements, first tile and number of tiles, which follow each other.
+  std::map<std::tuple<std::size_t, std::uint64_t, unsigned, std::size_t>, TileMapPtr> linear_maps_;
 };
 
 /// A graph as the functions that plan see it: a virtual graph has tiles of its own. It refers to

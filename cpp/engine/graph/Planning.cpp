@@ -1,7 +1,6 @@
 #include "engine/graph/Planning.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "engine/Links.hpp"
@@ -113,22 +112,6 @@ void addExchange(Cost& cost, const System& system, const Exchange& exchange) {
   cost.exchange_bytes += exchange.bytes;
   cost.exchange_cycles += exchange.worst_tile_bytes / system.machine.exchange_bytes_per_cycle;
   cost.sync_cycles += system.machine.sync_cycles;
-}
-
-std::optional<unsigned> ipuOf(const GraphScope& graph, const View& view) {
-  const unsigned per_ipu = graph.impl.system.machine.tiles_per_ipu;
-  if (view.isStrided()) {
-    const auto ipus = ipusOf(*graph.impl.variables[view.variable].map, per_ipu);
-    if (!std::has_single_bit(ipus)) return std::nullopt;
-    return static_cast<unsigned>(std::countr_zero(ipus));
-  }
-  std::optional<unsigned> found;
-  for (const View& piece : view.pieces->views) {
-    const auto ipu = ipuOf(graph, piece);
-    if (!ipu || (found && *found != *ipu)) return std::nullopt;
-    found = ipu;
-  }
-  return found;
 }
 
 void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned to, double bytes) {

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 
 #include "engine/Cost.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -15,9 +14,6 @@ struct Placement {
   std::uint64_t max_elements_per_tile = 0;
 };
 Placement placementOf(const GraphScope& graph, const ViewPtr& tensor);
-
-/// The IPU on which all elements of the variables of a view lie, if it is one.
-std::optional<unsigned> ipuOf(const GraphScope& graph, const View& view);
 
 /// What must move over the on-chip exchange.
 struct Exchange {

@@ -217,8 +217,8 @@ Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst) {
     if (graph.impl.isRemote(*side)) addHostTransfer(cost, system.machine, bytes_moved);
   if (cost.link_bytes > 0) return cost;
   const bool several = graph.impl.system.num_ipus > 1;
-  const auto from = several ? ipuOf(graph, *src) : std::nullopt;
-  const auto to = several ? ipuOf(graph, *dst) : std::nullopt;
+  const auto from = several ? graph.impl.ipuOf(*src) : std::nullopt;
+  const auto to = several ? graph.impl.ipuOf(*dst) : std::nullopt;
   if (from && to && *from != *to) {
     addLinkTransfer(cost, graph.impl.system, *from, *to, bytes_moved);
     return cost;

@@ -253,6 +253,8 @@ class Model {
     cost.mean_compute_cycles = cost.compute_cycles * busy * balance(c, s);
     cost.exchange_cycles = serial * (exchangeCycles(c, s) + r.exchange);
     cost.sync_cycles = serial * sync * (2 * (1 + r.stages) + (cast > 0 ? 1 : 0));
+    cost.repeated_exchange_cycles = cost.exchange_cycles * (serial - 1) / serial;
+    cost.repeated_sync_cycles = cost.sync_cycles * (serial - 1) / serial;
     cost.exchange_bytes =
         serial * static_cast<double>(s.tiles) * (inputBytes(c, s) + weightBytes(c, s) + r.bytes);
     cost.temporary_bytes = static_cast<std::uint64_t>(c.temporary);

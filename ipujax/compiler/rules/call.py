@@ -15,9 +15,10 @@ declare("call", moves=True, replicated="the compiler makes it after partitioning
 
 @dataclass(slots=True)
 class Compiled:
-    """A function for arguments that lie in memory in one way."""
+    """A function for operands that lie in memory in one way."""
 
-    arguments: list[ipu.Tensor | None]  #: None for tokens
+    operands: list[ipu.Tensor | None]  #: of its first call; None for tokens
+    arguments: list[ipu.Tensor | None]
     results: list[ipu.Tensor | None]
     function: ipu.poplar.Function
 
@@ -47,7 +48,7 @@ def _compiled(
     """
     known = builder.functions.setdefault(function, [])
     for compiled in known:
-        pairs = zip(operands, compiled.arguments, strict=True)
+        pairs = zip(operands, compiled.operands, strict=True)
         if all(a is None or b is None or ipu.popx.sameLayout(a, b) for a, b in pairs):
             return compiled
     arguments: list[ipu.Tensor | None] = []
@@ -62,7 +63,7 @@ def _compiled(
     with builder.inside(body):
         lowered = builder.lower(function)
     results = [value if isinstance(value, ipu.poplar.Tensor) else None for value in lowered]
-    compiled = Compiled(arguments, results, builder.whole_graph.addFunction(body))
+    compiled = Compiled(operands, arguments, results, builder.whole_graph.addFunction(body))
     known.append(compiled)
     return compiled
 
