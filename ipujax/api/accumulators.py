@@ -8,7 +8,8 @@ Before: for k: g = g + (g0[k] + g1[k])       After: for k: a = a + g0[k]; b = b 
                                                     g = a + b
 Terms of one IPU are added as before, so that their sum has the same bits. But two stages make their
 terms of a micro-batch in different slots of time, and the first term waits for the other in a FIFO,
-several times over. Where that is large, each stage has an accumulator of its own.
+several times over. Where that is large, each stage adds its own, and the compiler makes one
+accumulator of those on an IPU (compiler/sums.py).
 """
 
 from __future__ import annotations

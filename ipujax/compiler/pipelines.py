@@ -52,14 +52,14 @@ class Edge:
 class Run:
     """One region of a pipeline.
 
-    Its arguments are `num_slots` values that it carries from micro-batch to micro-batch, then what
-    its edges bring; its results are the carried values, then what others read. The op's operands
-    and results are the slots of all runs, in order.
+    Its arguments are values that it carries from micro-batch to micro-batch, then what its edges
+    bring; its results are the carried values, then what others read. What the op is given and gives
+    is in slots: one for each value that a run carries.
     """
 
     place: int  #: the slot of time in which it has the first micro-batch
     ipu: int
-    num_slots: int = 0
+    slots: list[int] = field(default_factory=list)  #: of what it carries
     edges: list[Edge] = field(default_factory=list)
 
 
@@ -413,8 +413,8 @@ class _Region:
     def finish(self, made: Op) -> None:
         """Hands its slots to the op, and its other results to their readers."""
         loop = self.splitter.loop
-        self.run.num_slots = len(self.slots)
         for slot in self.slots:
+            self.run.slots.append(len(made.operands))
             made.operands.append(loop.operands[slot])
             is_first = loop.results[slot] not in made.results
             value = loop.results[slot]

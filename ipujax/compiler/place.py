@@ -21,6 +21,7 @@ from ipujax.compiler.outline import outline
 from ipujax.compiler.pipelines import make_pipelines
 from ipujax.compiler.recomputation import divide_barriers, is_between_stages
 from ipujax.compiler.slots import Slot, slots_of
+from ipujax.compiler.sums import share_sums
 from ipujax.errors import PlacementError
 
 
@@ -38,6 +39,7 @@ def place(program: Program, request: Request) -> Program:
         for block in blocks:
             divide_barriers(block, part_of=lambda value: value.ipu)
         make_pipelines(blocks)
+        share_sums(blocks)
         _Copies(blocks_run(program.main)).insert()
     program.num_ipus = request.machine.ipus_per_device
     return outline(program)

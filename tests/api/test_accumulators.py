@@ -12,7 +12,6 @@ import pytest
 
 import ipujax as ipu
 from ipujax import jax_compat
-from ipujax.api import accumulators
 from ipujax.api.accumulators import divide_by_place
 
 TABLE = jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)), jnp.float32)
@@ -58,25 +57,6 @@ def test_terms_of_each_ipu_are_one_sum(model: str, ipus: tuple[int, ...], count:
         *terms, same = jax.jit(jax.extend.core.jaxpr_as_fun(divided))(table, x)
         np.testing.assert_allclose(sum(terms), gradient(table, x), 1e-5)
         np.testing.assert_array_equal(same, x)
-
-
-@pytest.mark.parametrize(("large", "count"), [(60, 2), (61, 1)])
-def test_large_terms_of_stages_on_one_ipu_do_not_wait_for_each_other(
-    large: int, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(accumulators, "LARGE_BYTES", large)
-    stages = [ipu.stage(embed, 0), ipu.stage(lambda x: x + 1, 1), ipu.stage(head, 0)]
-
-    def loss(table: jax.Array, x: jax.Array) -> jax.Array:
-        return stages[2](table, stages[1](stages[0](table, x)))
-
-    pipeline = ipu.pipeline(loss, micro_batches=4, reduction="sum")
-    got = jax.jit(jax.grad(pipeline))
-    num_sums = str(jax.make_jaxpr(got)(TABLE, X)).count("f32[5,3]")
-    monkeypatch.setattr(accumulators, "LARGE_BYTES", 61)
-    num_plain = str(jax.make_jaxpr(jax.jit(jax.grad(pipeline)))(TABLE, X)).count("f32[5,3]")
-    assert (num_sums > num_plain) == (count == 2)
-    np.testing.assert_allclose(got(TABLE, X), jax.grad(pipeline)(TABLE, X), 1e-6)
 
 
 def test_a_sum_on_one_ipu_has_the_bits_of_the_plain_loop() -> None:

@@ -49,7 +49,7 @@ def fifo_bytes(op: ir.Op) -> list[int]:
     runs: list[Run] = op.attrs["runs"]
     found = [0] * STAGES
     for run, region in zip(runs, op.regions, strict=True):
-        for edge, value in zip(run.edges, region.args[run.num_slots :], strict=True):
+        for edge, value in zip(run.edges, region.args[len(run.slots) :], strict=True):
             lands = runs[edge.producer].ipu != run.ipu
             found[run.ipu] += max(0, edge.capacity - lands) * value.size_bytes
     return found

@@ -89,7 +89,7 @@ def _expected_fifos(op: Op) -> Iterator[Fifo]:
     slots = [_slot(region, num_stages, run) for region, run in zip(op.regions, runs, strict=True)]
     num_slots = period * (count - 1) + max(slots) + 1
     for run, region, slot in zip(runs, op.regions, slots, strict=True):
-        for edge, value in zip(run.edges, region.args[run.num_slots :], strict=True):
+        for edge, value in zip(run.edges, region.args[len(run.slots) :], strict=True):
             made = slots[edge.producer]
             depth = (slot - made - 1) // period
             if runs[edge.producer].ipu != run.ipu and depth:

@@ -176,8 +176,31 @@ def _convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
     y = lax.conv_general_dilated(
         x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
-    mean, variance = jnp.mean(y, (0, 1, 2)), jnp.var(y.astype(jnp.float32), (0, 1, 2))
-    return (y - mean) * lax.rsqrt(variance + 1e-5).astype(HALF) * scale + shift
+    return _whitened(y) * scale + shift
+
+
+@jax.custom_vjp
+def _whitened(y: jax.Array) -> jax.Array:
+    """Of mean 0 and variance 1; keeps its result for the backward pass, as popnn does."""
+    return _whiten(y)[0]
+
+
+def _whiten(y: jax.Array) -> tuple[jax.Array, Any]:
+    mean = jnp.mean(y, (0, 1, 2), jnp.float32)
+    variance = jnp.mean(y * y, (0, 1, 2), jnp.float32) - mean * mean
+    inverse = lax.rsqrt(variance + 1e-5).astype(HALF)
+    whitened = (y - mean.astype(HALF)) * inverse
+    return whitened, (whitened, inverse)
+
+
+def _unwhiten(kept: Any, gradient: jax.Array) -> tuple[jax.Array]:
+    whitened, inverse = kept
+    mean = jnp.mean(gradient, (0, 1, 2), jnp.float32).astype(HALF)
+    product = jnp.mean(gradient * whitened, (0, 1, 2), jnp.float32).astype(HALF)
+    return (inverse * (gradient - mean - whitened * product),)
+
+
+_whitened.defvjp(_whiten, _unwhiten)
 
 
 def _cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
@@ -203,7 +226,7 @@ def _bert(length: int, predicted: int, samples: int, *proportions: float) -> Tra
 
 
 def _gpt2(layers: tuple[int, ...], width: int, length: int, *proportions: float) -> Transformer:
-    size = (width, width // 64, 50_257, length, length, 1)
+    size = (width, width // 64, 50_272, length, length, 1)
     return Transformer(layers, proportions, *size, is_causal=True)
 
 

@@ -141,3 +141,57 @@ def test_memory_is_what_the_depths_of_the_fifos_say(on_one_tile: list[dict[str, 
         assert sum(cost[f"worst tile {part} bytes"] for part in PARTS) == cost["worst tile bytes"]
         assert single["worst tile bytes"] == cost["worst tile bytes"]
         assert single["cycles"] > cost["cycles"]
+
+
+LARGE = """
+import json, sys, jax, jax.numpy as jnp, ipujax as ipu
+from ipujax.api import accumulators
+
+ends = [ipu.stage(lambda w, x: jnp.tanh(x @ w), 0), ipu.stage(lambda w, x: x @ w.T, 0)]
+middle = ipu.stage(lambda x: jnp.sin(x), 1)
+model = lambda w, x: jnp.mean(ends[1](w, middle(ends[0](w, x))) ** 2)
+w = jax.random.normal(jax.random.key(0), (512, 256)) / 16
+batch = jax.random.normal(jax.random.key(1), (8, 4, 512))
+for large in (w.nbytes + 1, w.nbytes):
+    accumulators.LARGE_BYTES = large
+    step = jax.jit(jax.grad(ipu.pipeline(model, micro_batches=8, reduction="sum")))
+    compiled = step.lower(w, batch).compile()
+    cost = compiled.cost_analysis()
+    wanted = jnp.sum(jnp.stack([jax.grad(model)(w, x) for x in batch]), 0)
+    cost["error"] = float(jnp.max(jnp.abs(step(w, batch) - wanted)) / jnp.max(jnp.abs(wanted)))
+    print(json.dumps(cost))
+"""
+
+
+def test_large_gradients_of_one_ipu_are_added_to_one_accumulator(run_python: RunPython) -> None:
+    done = run_python("-c", LARGE, env={"JAX_IPU_IPUS_PER_DEVICE": "2", "JAX_PLATFORMS": "ipu"})
+    assert done.returncode == 0, done.stderr
+    waiting, added = [json.loads(line) for line in done.stdout.splitlines()]
+    tile_bytes = 512 * 256 * 4 / 1472
+    stash = [cost["ipu 0 worst tile stash bytes"] for cost in (waiting, added)]
+    assert stash[1] <= stash[0] - 0.9 * tile_bytes
+    for cost in (waiting, added):
+        assert cost["ipu 0 worst tile accumulators bytes"] < 1.2 * tile_bytes
+        assert cost["error"] < 1e-6
+
+
+ATTENTION = """
+import json, jax, jax.numpy as jnp, ipujax as ipu
+
+def attention(w, x):
+    q, k, v = jnp.split((x @ w).reshape(4, 16, 24, 8), 3, 2)
+    scores = jax.nn.softmax(jnp.einsum("bqhc,bkhc->bhqk", q, k))
+    return jnp.einsum("bhqk,bkhc->bqhc", scores, v).reshape(x.shape)
+
+weights, batch = [jnp.ones((64, 192))] * 2, jnp.ones((16, 4, 16, 64))
+for ipus in ([0, 0], [0, 1]):
+    pipeline = ipu.pipeline([attention] * 2, micro_batches=16, device_mapping=ipus)
+    print(json.dumps(jax.jit(pipeline).lower(weights, batch).compile().cost_analysis()))
+"""
+
+
+def test_temporaries_of_a_stage_are_on_its_ipu(run_python: RunPython) -> None:
+    done = run_python("-c", ATTENTION, env={"JAX_IPU_IPUS_PER_DEVICE": "2", "JAX_PLATFORMS": "ipu"})
+    assert done.returncode == 0, done.stderr
+    on_one, on_two = [json.loads(line) for line in done.stdout.splitlines()]
+    assert on_two["cycles"] < 0.8 * on_one["cycles"]

@@ -86,7 +86,7 @@ class _Pipeline:
         """
         run, region = self.runs[index], self.op.regions[index]
         made = []
-        for edge, value in zip(run.edges, region.args[run.num_slots :], strict=True):
+        for edge, value in zip(run.edges, region.args[len(run.slots) :], strict=True):
             if self.runs[edge.producer].ipu == run.ipu or value.is_remote:
                 tensor = self._variable(value)
             else:
@@ -105,8 +105,7 @@ class _Pipeline:
 
     def _function(self, index: int) -> ipu.poplar.Function:
         builder, region, run = self.builder, self.op.regions[index], self.runs[index]
-        first = sum(run.num_slots for run in self.runs[:index])
-        slots = self.results[first : first + run.num_slots]
+        slots = [self.results[slot] for slot in run.slots]
         for value, variable in zip(region.args, slots, strict=False):
             if variable is not None:
                 builder.tensors[value] = variable
@@ -115,10 +114,10 @@ class _Pipeline:
             write_in_place(builder, region, slots)
             results = builder.lower(region)
             made = []
-            for output in results[run.num_slots :]:
+            for output in results[len(slots) :]:
                 assert output is not None, "tokens stay in their run"
                 made.append(self._output(output, [*slots, *self.inputs[index]]))
-            copy_together(builder, results[: run.num_slots], slots, self.debug)
+            copy_together(builder, results[: len(slots)], slots, self.debug)
         self.outputs.append(made)
         return builder.whole_graph.addFunction(body)
 
@@ -174,7 +173,7 @@ class _Pipeline:
     def _edges(self, producer: int) -> Iterator[tuple[Run, Edge, Value, Variable]]:
         """What the run makes for others: the reader, its edge, its argument, where that lies."""
         for run, region, inputs in zip(self.runs, self.op.regions, self.inputs, strict=True):
-            values = region.args[run.num_slots :]
+            values = region.args[len(run.slots) :]
             for edge, value, target in zip(run.edges, values, inputs, strict=True):
                 if edge.producer == producer:
                     yield run, edge, value, target
