@@ -22,6 +22,7 @@ from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.passes.small import widen_small
 from ipujax.compiler.passes.unroll import unroll
 from ipujax.compiler.passes.weight_updates import set_update_options
+from ipujax.compiler.passes.wide_sums import widen_in_sums
 from ipujax.compiler.passes.x64 import legalise_x64
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
@@ -42,6 +43,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     unroll,
     sink_reshapes,
     share,
+    widen_in_sums,
     drop_dead,
     combine_collectives,
     refuse_unsupported,

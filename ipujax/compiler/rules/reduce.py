@@ -32,6 +32,7 @@ def reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         result = ipu.popops.reduce(
             builder.graph,
             tensors[0],
+            builder.type_of(op.results[0]),
             list(op.attrs["dimensions"]),
             params,
             builder.program,

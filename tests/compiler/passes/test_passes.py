@@ -17,6 +17,7 @@ from ipujax.errors import UnsupportedDtypeError
 from tests.compiler.programs import find, names, normal
 
 X = np.ones((2, 3), np.float32)
+H = np.ones((2, 3), np.float16)
 N = np.arange(4, dtype=np.int32)
 
 
@@ -44,6 +45,9 @@ N = np.arange(4, dtype=np.int32)
         (jax.nn.sigmoid, X, ["logistic"]),
         (lambda x: x[np.array([1])], X, ["slice"]),
         (lambda x: x[:1].sum(0), X, ["slice", "reshape"]),
+        (lambda h: h.sum(0), H, ["reduce", "convert"]),
+        (lambda h: h.sum(0, jnp.float32), H, ["reduce"]),
+        (lambda h: h.astype(jnp.float32).max(0), H, ["convert", "reduce"]),
     ],
 )
 def test_simplified(f, argument, left):
