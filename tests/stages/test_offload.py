@@ -11,6 +11,7 @@ from tests.conftest import RunPython
 from tests.stages.offloaded import MICRO_BATCHES, ROWS, STAGES, WIDTH
 
 ACTIVATION, WEIGHT = 4 * ROWS * WIDTH, 4 * WIDTH * WIDTH
+SMALL = 64  #: bytes of counters
 ENVIRONMENT = {"JAX_IPU_IPUS_PER_DEVICE": "4", "JAX_PLATFORMS": "ipu,cpu"}
 #: Micro-batches that wait in the FIFOs of all stages: the inputs of all but the first, whose inputs
 #: are slices of the batch. One more waits where it came from the other IPU.
@@ -43,8 +44,8 @@ def test_offloading_changes_where_values_lie_and_no_bit(
     saved = {kind: rows["nothing"]["device"] - row["device"] for kind, row in rows.items()}
     assert saved["nothing that large"] == 0
     assert saved["activations"] >= stash
-    if schedule == "sequential":  # less what one stage works with
-        assert saved["accumulators"] >= (STAGES - 1) * WEIGHT
+    if schedule == "sequential":  # less what one stage works with: the old sum and the new one
+        assert saved["accumulators"] >= (STAGES - 2) * WEIGHT - SMALL
         assert saved["weights"] >= WEIGHT
         assert saved["all"] >= STAGES * WEIGHT
     _check_time(rows)
