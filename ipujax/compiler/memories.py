@@ -16,7 +16,17 @@ from collections import Counter
 
 from ipujax import placement
 from ipujax.compiler.dtypes import TOKEN
-from ipujax.compiler.ir import Block, Op, Program, Source, Value, Writer, blocks_run, walk_blocks
+from ipujax.compiler.ir import (
+    Block,
+    Op,
+    Program,
+    Source,
+    Value,
+    Writer,
+    blocks_run,
+    inputs_of,
+    walk_blocks,
+)
 from ipujax.compiler.passes.loops import drop_dead
 from ipujax.compiler.slots import slots_of
 from ipujax.errors import PlacementError
@@ -43,6 +53,7 @@ def place_memories(program: Program) -> None:
         pass
     for block in blocks:
         _Rewriter(block).run()
+        _load_for_each_stage(block)
     _settle_results(program)
     drop_dead(program)
     _share_buffers(main)
@@ -238,6 +249,35 @@ def _store_result(block: Block, index: int, source: Source) -> None:
     block.ops.append(op)
     block.results[index] = op.add_result(value.shape, value.dtype)
     block.results[index].is_remote = True
+
+
+def _load_for_each_stage(block: Block) -> None:
+    """Stages bring a value from the host each for itself: it is not on the device between them."""
+    users: dict[Value, dict[tuple[int | None, str], list[Op]]] = {}
+    for op in block.ops:
+        for value in inputs_of(op):
+            if value.op is not None and value.op.traits.loads:
+                place = (op.source.placed.stage, op.source.placed.direction)
+                users.setdefault(value, {}).setdefault(place, []).append(op)
+    ops = []
+    for op in block.ops:
+        ops.append(op)
+        for place, group in list(users.get(op.results[0], {}).items())[1:] if op.results else ():
+            if place[0] is None:
+                continue
+            again = Op(op.name, list(op.operands), op.attrs, op.source)
+            loaded = op.results[0]
+            _replace(group, loaded, again.add_result(loaded.shape, loaded.dtype))
+            ops.append(again)
+    block.ops = ops
+
+
+def _replace(ops: list[Op], old: Value, new: Value) -> None:
+    for op in ops:
+        op.operands = [new if value is old else value for value in op.operands]
+        for block in (inner for region in op.regions for inner in walk_blocks(region)):
+            _replace(block.ops, old, new)
+            block.results = [new if value is old else value for value in block.results]
 
 
 def _settle_results(program: Program) -> None:
