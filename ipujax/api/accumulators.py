@@ -15,6 +15,7 @@ accumulator of those on an IPU (compiler/sums.py).
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,22 +30,25 @@ LARGE_BYTES = 4 << 20
 
 
 def divide_by_place(
-    jaxpr: ClosedJaxpr, is_accumulated: Sequence[bool]
+    jaxpr: ClosedJaxpr, is_accumulated: Sequence[bool], *, overlaps: bool
 ) -> tuple[ClosedJaxpr, list[int]]:
     """Returns each sum of terms from several places as one sum for each of them.
 
-    A place is an IPU, or a stage for results of at least `LARGE_BYTES`.
+    A place is an IPU, or a stage for results of at least `LARGE_BYTES` whose terms would wait.
 
     Args:
         jaxpr: the function of a micro-batch.
         is_accumulated: which of its results may be divided.
+        overlaps: whether stages on several IPUs are to run at one time.
     Returns:
         The function, and how many results it has for each of those before.
     """
     opened = jax_compat.inlined(jaxpr, lambda eqn: bool(_stages_inside(eqn)))
     makers = {variable: eqn for eqn in opened.eqns for variable in eqn.outvars}
+    ipus = {label.ipu for eqn in opened.eqns for label in _stages_inside(eqn)}
+    least = LARGE_BYTES if overlaps and len(ipus) > 1 else math.inf
     groups = [
-        _by_place(result, makers) if accumulated else [[result]]
+        _by_place(result, makers, least) if accumulated else [[result]]
         for result, accumulated in zip(opened.jaxpr.outvars, is_accumulated, strict=True)
     ]
     counts = [len(own) for own in groups]
@@ -66,9 +70,12 @@ def divide_by_place(
     return jax_compat.with_outputs(made, [True] * sum(counts)), counts
 
 
-def _by_place(result: Any, makers: Mapping[Any, Any]) -> list[list[Any]]:
-    """The terms of a sum by the place that makes them; those of no place with the first."""
-    is_large = result.aval.size * result.aval.dtype.itemsize >= LARGE_BYTES
+def _by_place(result: Any, makers: Mapping[Any, Any], least: float) -> list[list[Any]]:
+    """The terms of a sum by the place that makes them; those of no place with the first.
+
+    From `least` bytes on, each stage is a place.
+    """
+    is_large = result.aval.size * result.aval.dtype.itemsize >= least
     groups: dict[tuple[int | None, int | None], list[Any]] = {}
     without: list[Any] = []
     for term in _terms(result, makers):

@@ -19,6 +19,7 @@ from ipujax.api.pipelined import (
     ALL,
     LAST,
     MEAN,
+    SEQUENTIAL,
     Loop,
     Output,
     accumulator_dtype,
@@ -29,7 +30,7 @@ from ipujax.api.remat import Remat, as_remat
 from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
 from ipujax.errors import IpuError, PipelineError, check_choice
 
-GROUPED, INTERLEAVED, SEQUENTIAL = "grouped", "interleaved", "sequential"
+GROUPED, INTERLEAVED = "grouped", "interleaved"
 SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
 NONE = "none"
 KINDS = (ALL, LAST, *ACCUMULATED, NONE)

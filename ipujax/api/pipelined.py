@@ -24,6 +24,8 @@ from ipujax.api import offload
 from ipujax.api.accumulators import divide_by_place
 from ipujax.placement import OFFLOAD, PIPELINE
 
+#: The schedule in which one stage runs at a time.
+SEQUENTIAL = "sequential"
 #: What becomes of a result that each micro-batch gives.
 ALL, LAST, SUM, MEAN, RUNNING_MEAN = "all", "last", "sum", "mean", "running_mean"
 ACCUMULATED = (SUM, MEAN, RUNNING_MEAN)
@@ -56,6 +58,10 @@ class Loop:
     schedule: str
     accumulate_dtype: Any  #: None, a dtype, or a function of a parameter's ShapeDtypeStruct
     offload: offload.Offload
+
+    @property
+    def overlaps(self) -> bool:
+        return self.schedule != SEQUENTIAL
 
     @property
     def num_unbatched(self) -> int:
@@ -145,7 +151,8 @@ def _update(output: Output, index: Any, count: int, old: Any, new: Any) -> Any:
 def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
     """The loop as a call, with one accumulator for each place that adds to a result."""
     is_accumulated = [output.kind in ACCUMULATED for output in loop.outputs]
-    divided, counts = divide_by_place(jaxpr, [False] * loop.num_carried + is_accumulated)
+    may_be_divided = [False] * loop.num_carried + is_accumulated
+    divided, counts = divide_by_place(jaxpr, may_be_divided, overlaps=loop.overlaps)
     outputs = [
         output
         for output, count in zip(loop.outputs, counts[loop.num_carried :], strict=True)

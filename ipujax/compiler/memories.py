@@ -28,6 +28,7 @@ from ipujax.compiler.ir import (
     walk_blocks,
 )
 from ipujax.compiler.passes.loops import drop_dead
+from ipujax.compiler.recomputation import is_between_stages, mark_again
 from ipujax.compiler.slots import slots_of
 from ipujax.errors import PlacementError
 
@@ -99,12 +100,17 @@ class _Rewriter:
         self.block = block
         self.writer = Writer([])
         self.replaced: dict[Value, Value] = {}
+        self.behind: set[Value] = set()  #: barriers between stages
 
     def run(self) -> None:
         for op in self.block.ops:
+            is_again = not self.behind.isdisjoint(inputs_of(op))
             op.operands = [self.replaced.get(value, value) for value in op.operands]
             self.writer.source = op.source
+            num_ops = len(self.writer.ops)
             self._visit(op)
+            if is_again:
+                mark_again(self.writer.ops[num_ops:])
         self.block.ops = self.writer.ops
         self.block.results = [self.replaced.get(v, v) for v in self.block.results]
         for inner in self.block.ops:
@@ -163,11 +169,16 @@ class _Rewriter:
         return value if value.is_remote else self._make("to_host", [value], value, True)
 
     def _pass_barrier(self, op: Op) -> None:
-        """Values of the host go past it: what it keeps apart has been shared by now."""
+        """Values of the host go past it: what it keeps apart has been shared by now.
+
+        What reads them is marked, so that a pipeline still knows what is computed again.
+        """
         kept = [index for index, value in enumerate(op.operands) if not value.is_remote]
         for value, result in zip(op.operands, op.results, strict=True):
             if value.is_remote:
                 self.replaced[result] = value
+                if is_between_stages(op):
+                    self.behind.add(result)
         op.operands = [op.operands[index] for index in kept]
         op.results = [op.results[index] for index in kept]
         for index, result in enumerate(op.results):

@@ -16,11 +16,18 @@ from collections.abc import Callable, Hashable, Iterable
 from ipujax.compiler.ir import Block, Op, Value
 
 BACKWARD = "backward"
+_AGAIN = "again"
 
 
 def is_between_stages(op: Op) -> bool:
     """Whether it is a barrier whose values may belong to several IPUs."""
     return op.name == "optimization_barrier" and op.source.placed.ipu is None
+
+
+def mark_again(ops: Iterable[Op]) -> None:
+    """Marks ops behind a barrier that no longer holds their operands."""
+    for op in ops:
+        op.attrs = {**op.attrs, _AGAIN: True}
 
 
 def divide_barriers(block: Block, part_of: Callable[[Value], Hashable]) -> None:
@@ -53,7 +60,8 @@ def computed_again(ops: Iterable[Op], makers_of: Callable[[Op], list[Op]]) -> se
         makers = makers_of(op)
         if op.source.placed.direction == BACKWARD or not backward.isdisjoint(makers):
             backward.add(op)
-        if is_between_stages(op) or (op not in backward and not found.isdisjoint(makers)):
+        begins = is_between_stages(op) or (_AGAIN in op.attrs and op not in backward)
+        if begins or (op not in backward and not found.isdisjoint(makers)):
             found.add(op)
     return found
 

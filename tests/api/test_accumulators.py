@@ -12,6 +12,7 @@ import pytest
 
 import ipujax as ipu
 from ipujax import jax_compat
+from ipujax.api import accumulators
 from ipujax.api.accumulators import divide_by_place
 
 TABLE = jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)), jnp.float32)
@@ -52,14 +53,18 @@ def test_terms_of_each_ipu_are_one_sum(model: str, ipus: tuple[int, ...], count:
         table, x = np.asarray(TABLE), np.asarray(X[0])
         gradient = jax.grad(MODELS[model](ipus))
         traced, _ = jax_compat.trace_call(lambda t, x: [gradient(t, x), x], [table, x])
-        divided, counts = divide_by_place(traced, [True, True])
+        divided, counts = divide_by_place(traced, [True, True], overlaps=True)
         assert counts == [count, 1]
         *terms, same = jax.jit(jax.extend.core.jaxpr_as_fun(divided))(table, x)
         np.testing.assert_allclose(sum(terms), gradient(table, x), 1e-5)
         np.testing.assert_array_equal(same, x)
 
 
-def test_a_sum_on_one_ipu_has_the_bits_of_the_plain_loop() -> None:
+@pytest.mark.parametrize("large_bytes", [4 << 20, 0])
+def test_a_sum_on_one_ipu_has_the_bits_of_the_plain_loop(
+    large_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accumulators, "LARGE_BYTES", large_bytes)
     pipeline = ipu.pipeline(tied((0, 0, 0)), micro_batches=4, reduction="sum")
 
     def plain(table: jax.Array, batch: jax.Array) -> jax.Array:

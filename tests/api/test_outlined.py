@@ -77,7 +77,26 @@ def stacked_weights(layer: Layer, weights: Any, x: jax.Array) -> jax.Array:
     return x
 
 
-FORWARD = [model, nested, dropout, in_loop, of_views, stacked_weights]
+def of_random_views(layer: Layer, weights: Any, x: jax.Array) -> jax.Array:
+    """Strided slices of one array in any direction and order of axes, some of one row repeated."""
+    random = np.random.default_rng(0)
+    whole = jnp.sin(jnp.arange(40.0**3).reshape(40, 40, 40) + x[0, 0])
+    total = jnp.float32(0)
+    for _ in range(24):
+        view = lax.index_in_dim(whole, random.integers(40), random.integers(3), keepdims=False)
+        for dim in range(2):
+            stride = random.integers(1, 3)
+            start = random.integers(40 - (WIDTH - 1) * stride)
+            view = lax.slice_in_dim(view, start, start + (WIDTH - 1) * stride + 1, stride, dim)
+        if random.random() < 0.3:
+            view = lax.rev(view, tuple(np.flatnonzero(random.random(2) < 0.7)))
+        if random.random() < 0.3:
+            view = jnp.broadcast_to(view[:1], view.shape)
+        total += layer(weights[0], view.T if random.random() < 0.5 else view)
+    return total
+
+
+FORWARD = [model, nested, dropout, in_loop, of_views, of_random_views, stacked_weights]
 
 
 def gradient(layer: Layer, weights: Any, x: jax.Array) -> Any:

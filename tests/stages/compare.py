@@ -23,7 +23,7 @@ from tests.stages.models import MODELS, Model
 
 def losses(model: Model, schedule: str, reduction: str, remat: bool = False) -> tuple[Any, Any]:
     """The pipeline and the plain function, of (parameters, batch); a sum for running means."""
-    options = {"remat": True} if remat and not callable(model.stages) else {}
+    options = {"remat": True} if remat else {}
     pipeline = ipu.pipeline(
         model.stages,
         micro_batches=model.micro_batches,

@@ -31,8 +31,13 @@ DERIVED: list[Callable[[Any], Any]] = [
 ]
 
 
+def options_of(schedule: str) -> dict[str, Any]:
+    """What all pipelines have: stages are recomputed in all schedules but "grouped"."""
+    return {"schedule": schedule, "remat": schedule != "grouped"}
+
+
 def pipeline(fun: Any, schedule: str) -> Any:
-    return ipu.pipeline(fun, micro_batches=4, reduction="mean", schedule=schedule)
+    return ipu.pipeline(fun, micro_batches=4, reduction="mean", **options_of(schedule))
 
 
 def checkpoints_around_stages(schedule: str) -> tuple[Any, Any]:
@@ -135,7 +140,7 @@ def normalised(schedule: str) -> tuple[Any, Any]:
 
     functions = (layer, layer, model.head)
     stages = [ipu.stage(f, ipu=i) for i, f in enumerate(functions)]
-    options = {"micro_batches": 4, "schedule": schedule}
+    options = {"micro_batches": 4, **options_of(schedule)}
     loop = ipu.pipeline(trained(stages), in_axes=(None, "carried", 0), reduction="sum", **options)
     evaluation = ipu.pipeline(evaluated, in_axes=(None, None, 0), **options)
     means = [jnp.zeros(3), jnp.zeros(3)]
@@ -164,8 +169,8 @@ def with_results(schedule: str) -> tuple[Any, Any]:
     loss = ipu.pipeline(
         [*model.STAGES[:2], head],
         micro_batches=4,
-        schedule=schedule,
         outputs=("mean", {"x": "all", "largest": "last"}),
+        **options_of(schedule),
     )
     got = jax.jit(jax.value_and_grad(loss, has_aux=True))(WEIGHTS, BATCH)
     x = model.layer(WEIGHTS[1], model.layer(WEIGHTS[0], BATCH))
@@ -225,6 +230,21 @@ def blocks(schedule: str) -> tuple[Any, Any]:
     return got, [of_one] * len(one) + [of_all] * len(all_)
 
 
+def repeated(schedule: str) -> tuple[Any, Any]:
+    """Two whole batches in one call; stages are recomputed in slots of their own."""
+    loss = ipu.pipeline(
+        model.STAGES,
+        micro_batches=2,
+        repeat_count=2,
+        schedule=schedule,
+        reduction="mean",
+        remat="then",
+    )
+    halves = BATCH.reshape(2, 2, *BATCH.shape[1:])
+    got = jax.jit(jax.value_and_grad(lambda w: jnp.mean(loss(w, halves))))(WEIGHTS)
+    return got, jax.value_and_grad(model.plain)(WEIGHTS, BATCH)
+
+
 def copied() -> Any:
     """The arguments, as arrays that may be donated."""
     return jax.tree.map(jnp.copy, (WEIGHTS, BATCH))
@@ -241,7 +261,7 @@ def main(schedule: str) -> None:
         if derived is not clipped:
             got, wanted = jax.jit(got), jax.jit(wanted)
         report(derived.__name__, got(*copied()), wanted(*copied()))
-    whole = (checkpoints_around_stages, replicas, sharded, training_loop, blocks)
+    whole = (checkpoints_around_stages, replicas, sharded, training_loop, blocks, repeated)
     for compose in (*whole, normalised, with_results):
         report(compose.__name__, *compose(schedule))
 

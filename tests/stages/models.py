@@ -271,8 +271,10 @@ def while_inside() -> Model:
 
 @model
 def checkpointed_scans() -> Model:
-    """Uneven scans over layers, with a checkpoint and with a policy."""
-    policy = jax.checkpoint_policies.save_only_these_names("product")
+    """Uneven scans over layers, with a checkpoint, a policy, and a policy that offloads."""
+    policies = jax.checkpoint_policies
+    policy = policies.save_only_these_names("product")
+    offloads = policies.offload_dot_with_no_batch_dims("device", "pinned_host")
 
     def layers(wrap: Any) -> Any:
         def one(x: jax.Array, w: jax.Array) -> Any:
@@ -283,8 +285,9 @@ def checkpointed_scans() -> Model:
 
     whole = layers(jax.checkpoint)
     named = layers(lambda f: jax.checkpoint(f, policy=policy))
-    weights = [_random(1, 3, WIDTH, WIDTH), _random(2, 5, WIDTH, WIDTH), _random(3, WIDTH, WIDTH)]
-    return Model([whole, named, _mean_square], weights, _inputs())
+    offloaded = layers(lambda f: jax.checkpoint(f, policy=offloads))
+    weights = [_random(i, i + 1, WIDTH, WIDTH) for i in (2, 4, 1)] + [_random(3, WIDTH, WIDTH)]
+    return Model([whole, named, offloaded, _mean_square], weights, _inputs())
 
 
 @model

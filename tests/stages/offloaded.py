@@ -1,4 +1,6 @@
-"""Runs one pipeline with and without each kind of offloading; prints one JSON object for each.
+"""Runs one pipeline, and a loop of steps with Adam, with and without each kind of offloading.
+
+Prints one JSON object for each.
 
 Run as a process of its own, whose environment sets the number of IPUs of a device.
 """
@@ -12,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 import ipujax as ipu
 
@@ -25,6 +28,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "all": {"offload_activations": True, "offload_accumulators": True, "offload_weights": True},
     "nothing that large": {"offload_activations": True, "minimum_remote_tensor_size": 1 << 30},
 }
+#: Loops of steps: whether the optimizer's state lies on the host, and options of the pipeline.
+LOOPS: dict[str, tuple[bool, dict[str, Any]]] = {
+    "nothing": (False, {}),
+    "state": (True, {}),
+    "all": (True, KINDS["all"] | {"remat": "then"}),
+}
+BATCHES = 3
 
 
 def layer(w: Any, x: Any) -> Any:
@@ -35,16 +45,17 @@ def head(w: Any, x: Any) -> Any:
     return jnp.mean(layer(w, x) ** 2)
 
 
+def pipeline(schedule: str, options: dict[str, Any]) -> Any:
+    options = {"remat": True} | options
+    stages = [*[layer] * (STAGES - 1), head]
+    return ipu.pipeline(
+        stages, micro_batches=MICRO_BATCHES, schedule=schedule, reduction="mean", **options
+    )
+
+
 def made(schedule: str, options: dict[str, Any]) -> Any:
     """A step; weights that are offloaded lie in the host's memory between two steps."""
-    loss = ipu.pipeline(
-        [*[layer] * (STAGES - 1), head],
-        micro_batches=MICRO_BATCHES,
-        schedule=schedule,
-        reduction="mean",
-        remat=True,
-        **options,
-    )
+    loss = pipeline(schedule, options)
     memory = HOST if options.get("offload_weights") else DEVICE
 
     def step(weights: Any, batch: Any) -> Any:
@@ -54,6 +65,46 @@ def made(schedule: str, options: dict[str, Any]) -> Any:
         return jax.device_put(after, memory), value
 
     return jax.jit(step, donate_argnums=0), memory
+
+
+def loop(schedule: str, is_far: bool, options: dict[str, Any]) -> Any:
+    """Several steps in one program; weights and state are donated."""
+    loss = pipeline(schedule, options)
+    optimizer = ipu.optim.offload_state(optax.adam(0.1)) if is_far else optax.adam(0.1)
+    memory = HOST if options.get("offload_weights") else DEVICE
+
+    def step(carried: Any, batch: Any) -> Any:
+        weights, state = carried
+        near = jax.device_put(weights, DEVICE)
+        value, gradients = jax.value_and_grad(loss)(near, batch)
+        updates, state = optimizer.update(gradients, state, near)
+        return (jax.device_put(optax.apply_updates(near, updates), memory), state), value
+
+    def steps(weights: Any, state: Any, batches: Any) -> Any:
+        return jax.lax.scan(step, (weights, state), batches)
+
+    return jax.jit(steps, donate_argnums=(0, 1)), optimizer, memory
+
+
+def run_loops(schedule: str, weights: Any, batch: Any) -> None:
+    batches = np.stack([batch + i for i in range(BATCHES)])
+    wanted: list[Any] = []
+    for kind, (is_far, options) in LOOPS.items():
+        steps, optimizer, memory = loop(schedule, is_far, options)
+        given = [jax.device_put(jnp.asarray(w), memory) for w in weights]
+        state = optimizer.init([jnp.asarray(w) for w in weights])
+        compiled = steps.lower(given, state, batches).compile()
+        got = [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(given, state, batches))]
+        wanted = wanted or got
+        stats = compiled.memory_analysis()
+        row = {
+            "loop": kind,
+            "equal": all(np.array_equal(a, b) for a, b in zip(got, wanted, strict=True)),
+            "host arguments": stats.host_argument_size_in_bytes,
+            "host results in place": stats.host_alias_size_in_bytes,
+            "host": stats.host_temp_size_in_bytes,
+        }
+        print(json.dumps(row), flush=True)
 
 
 def main(schedule: str) -> None:
@@ -77,6 +128,7 @@ def main(schedule: str) -> None:
             "costs": compiled.cost_analysis(),
         }
         print(json.dumps(row), flush=True)
+    run_loops(schedule, weights, batch)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 
 import ipujax as ipu
 
@@ -29,10 +30,22 @@ KEY = jax.random.PRNGKey(0)
 
 Function = Callable[..., Any]
 policies = jax.checkpoint_policies
+NAMES = policies.save_only_these_names("product")
+OFFLOADED_NAMES = policies.save_and_offload_only_these_names(
+    names_which_can_be_saved=[],
+    names_which_can_be_offloaded=["product"],
+    offload_src="device",
+    offload_dst="pinned_host",
+)
+OFFLOADED_DOTS = policies.offload_dot_with_no_batch_dims("device", "pinned_host")
 
 
 def layer(w: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.tanh(ipu.recomputation_checkpoint(x @ w))
+
+
+def named(w: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.tanh(checkpoint_name(x @ w, "product"))
 
 
 def dropped(w: jax.Array, x: jax.Array) -> jax.Array:
@@ -84,7 +97,15 @@ ROWS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "checkpoints": (stages(in_a_row, layer), {"remat": True}, "plain"),
     "nested": (stages(in_a_row, jax.checkpoint(unnamed)), {"remat": True}, "plain"),
     "dots": (PLAIN, {"remat": ipu.remat(policy=policies.dots_saveable, mode="then")}, "plain"),
+    "names": (stages(in_a_row, named), {"remat": NAMES}, "plain"),
+    "offloaded names": (stages(in_a_row, named), {"remat": OFFLOADED_NAMES}, "plain"),
+    "offloaded dots": (PLAIN, {"remat": ipu.remat(policy=OFFLOADED_DOTS, mode="then")}, "plain"),
     "scan": (SCANNED, {}, "scan"),
+    "scan of offloaded dots": (
+        stages(scanned, jax.checkpoint(unnamed, policy=OFFLOADED_DOTS)),
+        {},
+        "scan",
+    ),
     "scan of checkpoints": (stages(scanned, jax.checkpoint(unnamed)), {"remat": True}, "scan"),
     "dropout": (DROPPED, {}, "dropout"),
     "dropout again": (DROPPED, {"remat": True}, "dropout"),
@@ -109,6 +130,7 @@ def main(schedule: str) -> None:
             "flops": cost["flops"],
             "cycles": cost["cycles"],
             "temporary bytes": memory.temp_size_in_bytes,
+            "host bytes": memory.host_temp_size_in_bytes,
         }
         print(json.dumps(row), flush=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import RunPython
-from tests.stages.offloaded import MICRO_BATCHES, ROWS, STAGES, WIDTH
+from tests.stages.offloaded import LOOPS, MICRO_BATCHES, ROWS, STAGES, WIDTH
 
 ACTIVATION, WEIGHT = 4 * ROWS * WIDTH, 4 * WIDTH * WIDTH
 SMALL = 64  #: bytes of counters
@@ -29,9 +29,14 @@ def test_offloading_changes_where_values_lie_and_no_bit(
     done = run_python("-m", "tests.stages.offloaded", schedule, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     rows: dict[str, Any] = {}
+    loops: dict[str, Any] = {}
     for line in done.stdout.splitlines():
         row = json.loads(line)
-        rows[row["kind"]] = row
+        if "loop" in row:
+            loops[row["loop"]] = row
+        else:
+            rows[row["kind"]] = row
+    _check_loops(loops)
     assert all(row["equal"] for row in rows.values())
     host = {kind: row["host"] for kind, row in rows.items()}
     stash = WAITING[schedule] * ACTIVATION
@@ -49,6 +54,17 @@ def test_offloading_changes_where_values_lie_and_no_bit(
         assert saved["weights"] >= WEIGHT
         assert saved["all"] >= STAGES * WEIGHT
     _check_time(rows)
+
+
+def _check_loops(rows: dict[str, Any]) -> None:
+    """State of Adam and weights stay in their buffers on the host from step to step."""
+    assert rows.keys() == LOOPS.keys()
+    assert all(row["equal"] for row in rows.values())
+    held = {"nothing": 0, "state": 2 * STAGES * WEIGHT, "all": 3 * STAGES * WEIGHT}
+    assert {kind: row["host arguments"] for kind, row in rows.items()} == held
+    assert {kind: row["host results in place"] for kind, row in rows.items()} == held
+    assert rows["nothing"]["host"] == rows["state"]["host"] == 0
+    assert rows["all"]["host"] >= STAGES * WEIGHT
 
 
 def _check_time(rows: dict[str, Any]) -> None:

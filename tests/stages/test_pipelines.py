@@ -54,9 +54,9 @@ def test_stages_are_plain_calls_on_other_platforms(run_python: RunPython) -> Non
     assert wrong == {}
 
 
-@pytest.mark.parametrize("schedule", ["grouped", "interleaved"])
+@pytest.mark.parametrize("schedule", ["grouped", "interleaved", "sequential"])
 def test_pipelines_compose_with_transformations(run_python: RunPython, schedule: str) -> None:
     found = compare(run_python, "ipu,cpu", 3, schedule, module="tests.stages.compositions")
-    assert len(found) == 17
+    assert len(found) == 18
     wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, 1e-5)}
     assert wrong == {}

@@ -19,13 +19,17 @@ AGAIN = dict.fromkeys(ROWS, LAYERS) | {
     "checkpoints": 0,
     "nested": 2 * LAYERS - 1,
     "dots": 0,
+    "names": 0,
+    "offloaded names": 0,
+    "offloaded dots": 0,
     "scan": 0,
+    "scan of offloaded dots": 0,
     "scan of checkpoints": 2 * LAYERS,
     "dropout": 0,
 }
 
 #: What waits in their FIFOs is one array for each layer, as without recomputation.
-KEEP_AS_MUCH = {"checkpoints", "dots"}
+KEEP_AS_MUCH = {"checkpoints", "dots", "names"}
 
 
 @pytest.mark.parametrize("schedule", ["grouped", "interleaved", "sequential"])
@@ -46,5 +50,7 @@ def test_stages_are_recomputed(run_python: RunPython, schedule: str) -> None:
     takes_less = {name for name, row in rows.items() if row[key] < kept[name][key]}
     recomputed_rows = {name for name, (_, _, like) in ROWS.items() if name != like}
     assert takes_less == recomputed_rows - (set() if schedule == "sequential" else KEEP_AS_MUCH)
+    on_host = {name for name, row in rows.items() if row["host bytes"] > 0}
+    assert on_host == {name for name in ROWS if "offloaded" in name}
     if schedule == "interleaved":  # a forward and a recomputed stage take as long as a backward one
         assert rows["then"]["cycles"] < rows["interleaved"]["cycles"]
