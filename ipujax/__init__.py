@@ -9,6 +9,7 @@ from ipujax.api.collectives import cross_replica_mean as cross_replica_mean
 from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
 from ipujax.api.memories import memory_stats as memory_stats
 from ipujax.api.outlined import outlined as outlined
+from ipujax.api.phases import Liveness as Liveness
 from ipujax.api.phases import ParallelPhasedExecution as ParallelPhasedExecution
 from ipujax.api.phases import Phase as Phase
 from ipujax.api.phases import SerialPhasedExecution as SerialPhasedExecution

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ipujax.errors import PlacementError
 
@@ -28,6 +29,11 @@ DIRECTION = "ipujax.direction"
 PIPELINE = "ipujax.pipeline"
 #: The fewest bytes of a value that waits in the host's memory for its backward pass.
 OFFLOAD = "ipujax.offload"
+
+#: The attribute of the stages of a phase, if values leave the tiles between phases: `LeavingPhase`.
+PHASE = "ipujax.phase"
+#: Which values leave: all that another phase reads, or those that a backward phase reads.
+AFTER_EACH_PHASE, AFTER_FORWARD = "each_phase", "forward"
 
 #: The attribute with a stage's options for the ops that update its parameters.
 WEIGHT_UPDATE = "ipujax.weight_update"
@@ -58,6 +64,24 @@ def read_options(attribute: str) -> tuple[tuple[str, str], ...]:
     """The options, from the value of `WEIGHT_UPDATE`."""
     parts = (item.partition("=") for item in attribute.split(";"))
     return tuple((name, value) for name, _, value in parts)
+
+
+class LeavingPhase(NamedTuple):
+    """A phase of a phased strategy, whose values wait in the host's memory for other phases."""
+
+    number: int  #: its place in time, from 0
+    leaving: str  #: AFTER_EACH_PHASE or AFTER_FORWARD
+    minimum_bytes: int  #: smaller values stay on the IPU
+
+    def attribute(self) -> str:
+        """The value of `PHASE`."""
+        return f"{self.number}:{self.leaving}:{self.minimum_bytes}"
+
+
+def read_phase(attribute: str) -> LeavingPhase:
+    """The phase, from the value of `PHASE`."""
+    number, leaving, minimum_bytes = attribute.split(":")
+    return LeavingPhase(int(number), leaving, int(minimum_bytes))
 
 
 def block_attribute(name: str, ipu: int | None) -> str:

@@ -12,7 +12,7 @@ import jax
 from ipujax import jax_compat
 from ipujax.api.stages import StagedFunction, check_ipu
 from ipujax.errors import PipelineError, PlacementError
-from ipujax.placement import BLOCK, block_attribute, read_block
+from ipujax.placement import BLOCK, LeavingPhase, block_attribute, read_block
 
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 
@@ -85,6 +85,7 @@ class Assigned:
 
     make: Callable[[Callable[..., Any]], StagedFunction]
     place: int | None  #: of the stage or phase in time; None: whenever it is called
+    phase: LeavingPhase | None = None  #: if values leave the tiles between phases
 
 
 #: From the blocks of a function, in order, to the stage of each, by name.
@@ -121,7 +122,7 @@ def call_in_stages(
         if part.assigned is None:
             jax_compat.evaluate(part.eqns, values)
         else:
-            stage = part.assigned.make(part.call).at(part.assigned.place)
+            stage = part.assigned.make(part.call).at(part.assigned.place, part.assigned.phase)
             made = stage(*(values[variable] for variable in part.inputs))
             values.update(zip(part.outputs, made, strict=True))
     results = [jax_compat.value_of(atom, values) for atom in jaxpr.jaxpr.outvars]

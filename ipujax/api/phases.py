@@ -1,17 +1,46 @@
 """Phases: groups of stages that run one group after the other.
 
 A phase says where its blocks run, and that no earlier phase needs their results. What later phases
-need stays in the memory of the IPUs.
+need waits in the memory of the IPUs or in streaming memory, as the strategy's `Liveness` says.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 
 from ipujax.api.blocks import Assigned, Block
+from ipujax.api.offload import check_minimum
 from ipujax.api.stages import check_ipu
 from ipujax.api.strategies import Stage, Strategy, as_stage
 from ipujax.errors import PlacementError
+from ipujax.placement import AFTER_EACH_PHASE, AFTER_FORWARD, LeavingPhase
+
+
+class Liveness(enum.Enum):
+    """Where values of a phase wait until another phase reads them.
+
+    Gradients of parameters, and what operations outside of all phases read, stay on the IPUs.
+
+    Attributes:
+        ALWAYS_LIVE: on the IPUs.
+        OFF_CHIP_AFTER_FORWARD: what backward phases read waits in streaming memory; but the
+            backward pass of the last phase follows its forward pass, and finds all on the IPUs.
+        OFF_CHIP_AFTER_FORWARD_NO_OVERLAP: the same without that exception.
+        OFF_CHIP_AFTER_EACH_PHASE: what any other phase reads waits in streaming memory.
+    """
+
+    ALWAYS_LIVE = "always_live"
+    OFF_CHIP_AFTER_FORWARD = "off_chip_after_forward"
+    OFF_CHIP_AFTER_FORWARD_NO_OVERLAP = "off_chip_after_forward_no_overlap"
+    OFF_CHIP_AFTER_EACH_PHASE = "off_chip_after_each_phase"
+
+
+_LEAVING = {
+    Liveness.OFF_CHIP_AFTER_FORWARD: AFTER_FORWARD,
+    Liveness.OFF_CHIP_AFTER_FORWARD_NO_OVERLAP: AFTER_FORWARD,
+    Liveness.OFF_CHIP_AFTER_EACH_PHASE: AFTER_EACH_PHASE,
+}
 
 
 class Phase:
@@ -44,11 +73,23 @@ class Phase:
 
 
 class _PhasedExecution(Strategy):
-    def __init__(self, *phases: Phase | Stage | str):
+    def __init__(
+        self,
+        *phases: Phase | Stage | str,
+        liveness: Liveness = Liveness.ALWAYS_LIVE,
+        minimum_remote_tensor_size: int = 128,
+    ):
         if not phases:
             raise PlacementError(
                 f"[ipu.{self.name}] needs at least one phase; got none. Pass ipu.Phase objects."
             )
+        if not isinstance(liveness, Liveness):
+            raise PlacementError(
+                f"[ipu.{self.name}] needs liveness to be an ipu.Liveness; got {liveness!r}. "
+                f"Use one of {', '.join(map(str, Liveness))}."
+            )
+        self.liveness = liveness
+        self.minimum_bytes = check_minimum(f"ipu.{self.name}", minimum_remote_tensor_size)
         self.phases = [one if isinstance(one, Phase) else Phase(one) for one in phases]
         self.groups = [self._ipus_of(i, phase) for i, phase in enumerate(self.phases)]
         for i, group in enumerate(self.groups):
@@ -61,6 +102,13 @@ class _PhasedExecution(Strategy):
             for stage, ipu in zip(phase.stages, group, strict=True)
         ]
         return self._by_name(blocks, stages)
+
+    def _phase(self, place: int | None) -> LeavingPhase | None:
+        leaving = _LEAVING.get(self.liveness)
+        overlaps = self.liveness is Liveness.OFF_CHIP_AFTER_FORWARD
+        if place is None or leaving is None or (overlaps and place == len(self.phases) - 1):
+            return None
+        return LeavingPhase(place, leaving, self.minimum_bytes)
 
     def _ipus_of(self, index: int, phase: Phase) -> list[int]:
         chosen = phase.ipus or [self._default(index, i) for i in range(len(phase.stages))]
@@ -84,8 +132,12 @@ class SerialPhasedExecution(_PhasedExecution):
     Args:
         phases: `ipu.Phase`s in order; a stage or a name alone is a phase of one stage. By default
             the first stage of each runs on IPU 0, the second on IPU 1, and so on.
+        liveness: where values wait until another phase reads them.
+        minimum_remote_tensor_size: bytes; smaller arrays stay on the IPU.
     Raises:
-        PlacementError: a phase uses IPUs outside of the group, which is that of the largest phase.
+        PlacementError: a phase uses IPUs outside of the group, which is that of the largest phase;
+            or `liveness` is none.
+        PipelineError: `minimum_remote_tensor_size` is no number of bytes.
 
     Example:
         >>> def model(x):
@@ -118,8 +170,12 @@ class ParallelPhasedExecution(_PhasedExecution):
     Args:
         phases: `ipu.Phase`s in order; a stage or a name alone is a phase of one stage. By default
             even phases run on the IPUs 0, 2, 4..., odd ones on 1, 3, 5...
+        liveness: where values wait until another phase reads them.
+        minimum_remote_tensor_size: bytes; smaller arrays stay on the IPU.
     Raises:
-        PlacementError: an even phase uses an odd IPU, or an odd phase an even one.
+        PlacementError: an even phase uses an odd IPU, or an odd phase an even one, or
+            `liveness` is none.
+        PipelineError: `minimum_remote_tensor_size` is no number of bytes.
 
     Example:
         >>> def model(x):

@@ -153,6 +153,10 @@ def accumulate(
     outputs: Any = None,
     accumulate_dtype: Any = None,
     device_mapping: Sequence[int] | None = None,
+    offload_activations: bool = False,
+    offload_accumulators: bool = False,
+    offload_weights: bool = False,
+    minimum_remote_tensor_size: int = 128,
 ) -> Callable[..., Any]:
     """Accumulates what a function of a micro-batch returns, such as gradients, in one loop.
 
@@ -165,7 +169,8 @@ def accumulate(
         reduction: "sum", "mean" or "running_mean", for all results that `outputs` does not name.
         accumulate_dtype: of the accumulators: None (that of the result), a dtype, or a function of
             a result's `jax.ShapeDtypeStruct`.
-        micro_batches, in_axes, schedule, outputs, device_mapping: as in `ipu.pipeline`.
+        micro_batches, in_axes, schedule, outputs, device_mapping, offload_activations,
+            offload_accumulators, offload_weights, minimum_remote_tensor_size: as in `ipu.pipeline`.
     Returns:
         A function of the arguments that `in_axes` describes.
     Raises:
@@ -185,6 +190,10 @@ def accumulate(
         schedule=schedule,
         outputs=_Accumulated(reduction, outputs, accumulate_dtype),
         device_mapping=device_mapping,
+        offload_activations=offload_activations,
+        offload_accumulators=offload_accumulators,
+        offload_weights=offload_weights,
+        minimum_remote_tensor_size=minimum_remote_tensor_size,
     )
 
 

@@ -14,8 +14,8 @@ import jax
 from ipujax import jax_compat, placement
 from ipujax.api.precision import check_scoped
 from ipujax.api.remat import AUTO, THEN, Remat, Rematerialised, as_remat
-from ipujax.errors import PlacementError
-from ipujax.placement import DIRECTION, IPU, STAGE, STAGE_NAME
+from ipujax.errors import PipelineError, PlacementError
+from ipujax.placement import DIRECTION, IPU, PHASE, STAGE, STAGE_NAME, LeavingPhase
 
 FORWARD, BACKWARD = "forward", "backward"
 DIRECTIONS = (FORWARD, BACKWARD)
@@ -36,6 +36,7 @@ class StageLabel:
     index: int | None = None  #: its place in a pipeline
     options: Options = ()  #: for each direction, and for the weight update
     transpositions: int = 0
+    phase: LeavingPhase | None = None
 
     @property
     def direction(self) -> str:
@@ -50,6 +51,8 @@ class StageLabel:
             found[IPU] = str(self.ipu)
         if self.index is not None:
             found[STAGE] = str(self.index)
+        if self.phase is not None:
+            found[PHASE] = self.phase.attribute()
         options = dict(self.options)
         if WEIGHT_UPDATE in options:
             found[placement.WEIGHT_UPDATE] = placement.options_attribute(options[WEIGHT_UPDATE])
@@ -98,6 +101,7 @@ class StagedFunction:
         remat: Any,
         options: Options,
         place: int | None = None,
+        phase: LeavingPhase | None = None,
     ):
         functools.update_wrapper(self, fun)
         if isinstance(fun, Rematerialised) and remat is None:
@@ -107,12 +111,14 @@ class StagedFunction:
         self.name = name
         self._options = options
         self._place = place  #: in a pipeline; None: after the stage that was called before
+        self._phase = phase  #: outside of pipelines; None: no value leaves the tiles after it
         self._given = remat
         self._remat = as_remat("ipu.stage", remat)
 
-    def at(self, place: int | None) -> StagedFunction:
-        """The stage at this place in a pipeline."""
-        return StagedFunction(self.fun, self.ipu, self.name, self._given, self._options, place)
+    def at(self, place: int | None, phase: LeavingPhase | None = None) -> StagedFunction:
+        """The stage at this place in a pipeline, or in this phase."""
+        given = (self.fun, self.ipu, self.name, self._given, self._options)
+        return StagedFunction(*given, place, phase)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         jax_compat.hide_frames(__file__)
@@ -121,6 +127,7 @@ class StagedFunction:
         pipeline = traced_pipeline.get()
         index, ipu, remat = None, self.ipu, self._remat
         if pipeline is not None:
+            self._check_phase()
             index, ipu = pipeline.next_stage(ipu, self._place)
             remat = pipeline.remat if self._given is None else remat
         runs_before = remat is not None and _runs_before(remat, pipeline)
@@ -134,12 +141,20 @@ class StagedFunction:
 
         def call(*leaves: Any) -> list[Any]:
             jaxpr, captured = jax_compat.trace_call(flat, leaves)
-            label = StageLabel(self.name, ipu, index, self._options)
+            label = StageLabel(self.name, ipu, index, self._options, phase=self._phase)
             stage_p = jax_compat.call_primitive(STAGE_CALL)
             return list(stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label))
 
         results = remat.apply(call)(*leaves) if remat and runs_before else call(*leaves)
         return jax.tree.unflatten(made[-1], results)
+
+    def _check_phase(self) -> None:
+        if self._phase is not None:
+            raise PipelineError(
+                f"[ipu.stage] needs phases whose values stay on the IPU inside of a pipeline; got "
+                f"stage {self.name!r} of a strategy whose values leave it. Use "
+                "ipu.Liveness.ALWAYS_LIVE, and offload_activations of the pipeline."
+            )
 
     def __repr__(self) -> str:
         return f"ipu.stage({self.name}, ipu={self.ipu})"

@@ -11,6 +11,7 @@ from ipujax.api.blocks import Assigned, Block, call_in_stages
 from ipujax.api.pipeline import GROUPED, SCHEDULES, pipeline
 from ipujax.api.stages import StagedFunction, stage
 from ipujax.errors import PipelineError, PlacementError, check_choice
+from ipujax.placement import LeavingPhase
 
 
 class AutoStage(enum.Enum):
@@ -95,13 +96,17 @@ class Strategy:
         """The stage of each block, by name."""
         raise NotImplementedError
 
+    def _phase(self, place: int | None) -> LeavingPhase | None:
+        """The phase at this place, if values leave the tiles after it."""
+        return None
+
     def _by_name(
         self, blocks: Sequence[Block], stages: Iterable[tuple[Stage, int, int | None]]
     ) -> dict[str, Assigned]:
         """From stages that name all blocks, each with its IPU and its place in time."""
         found: dict[str, Assigned] = {}
         for given, ipu, place in stages:
-            assigned = Assigned(functools.partial(given.of, ipu=ipu), place)
+            assigned = Assigned(functools.partial(given.of, ipu=ipu), place, self._phase(place))
             for name in given.blocks:
                 if name in found:
                     raise PlacementError(

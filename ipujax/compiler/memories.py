@@ -13,6 +13,7 @@ Before:  %s = while(0, %zeros)                       After:  %s = while(0, host_
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from ipujax import placement
 from ipujax.compiler.dtypes import TOKEN
@@ -263,31 +264,37 @@ def _store_result(block: Block, index: int, source: Source) -> None:
 
 
 def _load_for_each_stage(block: Block) -> None:
-    """Stages bring a value from the host each for itself: it is not on the device between them."""
-    users: dict[Value, dict[tuple[int | None, str], list[Op]]] = {}
+    """Stages bring a value from the host each for itself: it is not on the device between them.
+
+    So do the phases of a strategy whose values leave the tiles.
+    """
+    users: dict[Value, dict[Any, list[Op]]] = {}
     for op in block.ops:
         for value in inputs_of(op):
             if value.op is not None and value.op.traits.loads:
-                place = (op.source.placed.stage, op.source.placed.direction)
+                placed = op.source.placed
+                part = placed.phase if placed.stage is None else placed.stage
+                place = None if part is None else (part, placed.direction)
                 users.setdefault(value, {}).setdefault(place, []).append(op)
     ops = []
     for op in block.ops:
         ops.append(op)
         for place, group in list(users.get(op.results[0], {}).items())[1:] if op.results else ():
-            if place[0] is None:
+            if place is None:
                 continue
             again = Op(op.name, list(op.operands), op.attrs, op.source)
             loaded = op.results[0]
-            _replace(group, loaded, again.add_result(loaded.shape, loaded.dtype))
+            replace_operands(group, loaded, again.add_result(loaded.shape, loaded.dtype))
             ops.append(again)
     block.ops = ops
 
 
-def _replace(ops: list[Op], old: Value, new: Value) -> None:
+def replace_operands(ops: list[Op], old: Value, new: Value) -> None:
+    """Gives the ops, and those inside of them, another value."""
     for op in ops:
         op.operands = [new if value is old else value for value in op.operands]
         for block in (inner for region in op.regions for inner in walk_blocks(region)):
-            _replace(block.ops, old, new)
+            replace_operands(block.ops, old, new)
             block.results = [new if value is old else value for value in block.results]
 
 

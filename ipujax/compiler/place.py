@@ -18,6 +18,7 @@ from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import NO_SOURCE, Block, Op, Program, Value, blocks_run, inputs_of, walk_ops
 from ipujax.compiler.memories import place_memories
 from ipujax.compiler.outline import outline
+from ipujax.compiler.phases import leave_between_phases
 from ipujax.compiler.pipelines import make_pipelines
 from ipujax.compiler.recomputation import divide_barriers, is_between_stages
 from ipujax.compiler.slots import Slot, slots_of
@@ -32,6 +33,7 @@ def place(program: Program, request: Request) -> Program:
         PlacementError: an op was placed on an IPU that the device does not have, or works on a
             value in the host's memory.
     """
+    leave_between_phases(program)
     place_memories(program)
     if _is_spread(program, request.machine.ipus_per_device):
         blocks = blocks_run(program.main)

@@ -32,6 +32,7 @@ _PLACES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (placement.WEIGHT_UPDATE, "weight_update", placement.read_options),
     (placement.OUTLINED_CALLS, "outlined", placement.numbers_of),
     (placement.OFFLOAD, "offload", int),
+    (placement.PHASE, "phase", placement.read_phase),
 )
 
 

@@ -122,6 +122,27 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         ipu.PlacementError,
         "odd phases on odd IPUs",
     ),
+    (
+        lambda: ipu.SerialPhasedExecution("a", liveness="off_chip"),
+        ipu.PlacementError,
+        "ipu.Liveness; got 'off_chip'",
+    ),
+    (
+        lambda: ipu.ParallelPhasedExecution("a", minimum_remote_tensor_size=0),
+        ipu.PipelineError,
+        "at least 1 byte",
+    ),
+    (
+        lambda: ipu.pipeline(
+            ipu.SerialPhasedExecution(
+                "a", "b", "c", liveness=ipu.Liveness.OFF_CHIP_AFTER_EACH_PHASE
+            ).apply(lambda x: back_and_forth(x)),
+            micro_batches=1,
+            in_axes=0,
+        )(jnp.ones(1)),
+        ipu.PipelineError,
+        "inside of a pipeline; got stage 'a'",
+    ),
     (lambda: applied(ipu.ShardedExecution(), plain), ipu.PlacementError, "with blocks"),
     (
         lambda: applied(ipu.ShardedExecution("a", "b", "d"), back_and_forth),

@@ -22,11 +22,13 @@ WAITING = {
 }
 
 
-@pytest.mark.parametrize("schedule", WAITING)
+@pytest.mark.parametrize(
+    ("schedule", "form"), [*((name, "derived") for name in WAITING), ("interleaved", "explicit")]
+)
 def test_offloading_changes_where_values_lie_and_no_bit(
-    run_python: RunPython, schedule: str
+    run_python: RunPython, schedule: str, form: str
 ) -> None:
-    done = run_python("-m", "tests.stages.offloaded", schedule, env=ENVIRONMENT)
+    done = run_python("-m", "tests.stages.offloaded", schedule, form, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     rows: dict[str, Any] = {}
     loops: dict[str, Any] = {}

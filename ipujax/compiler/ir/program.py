@@ -36,6 +36,7 @@ class Placed:
     outlined: tuple[int, ...] = ()  #: numbers of the calls of `ipu.outlined` around it
     #: the fewest bytes of what waits in the host's memory in that loop; None: nothing does
     offload: int | None = None
+    phase: placement.LeavingPhase | None = None  #: if values leave the tiles between phases
 
     @property
     def ipu(self) -> int | None:
