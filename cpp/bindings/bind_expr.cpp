@@ -12,6 +12,7 @@
 #include "popx/HalfOverflow.hpp"
 #include "popx/Layout.hpp"
 #include "popx/Map.hpp"
+#include "popx/VariableUse.hpp"
 
 namespace pe = popops::expr;
 
@@ -146,6 +147,12 @@ void bindExpr(py::module_& m) {
   auto popx = m.def_submodule("popx");
   popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a);
   popx.def("sameLayout", &popx::sameLayout, "a"_a, "b"_a);
+  py::native_enum<popx::VariableUse>(popx, "VariableUse", "enum.Enum")
+      .value("TEMPORARY", popx::VariableUse::kTemporary)
+      .value("ACCUMULATOR", popx::VariableUse::kAccumulator)
+      .value("STASH", popx::VariableUse::kStash)
+      .finalize();
+  popx.def("setVariableUse", &popx::setVariableUse, "graph"_a, "t"_a, "use"_a);
   auto popx_expr = popx.def_submodule("expr");
   auto popnn = m.def_submodule("popnn");
   bindPopopsExpr(popops_expr);

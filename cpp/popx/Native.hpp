@@ -55,6 +55,7 @@ using ipujax::engine::share;
 using ipujax::engine::SortKey;
 using ipujax::engine::StepSpec;
 using ipujax::engine::TurnBuffers;
+using ipujax::engine::VariableUse;
 using ipujax::engine::ViewPtr;
 using ipujax::engine::Window;
 using ipujax::engine::batch::kMostRows;

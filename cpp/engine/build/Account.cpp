@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "engine/build/Draft.hpp"
@@ -9,10 +8,6 @@ namespace ipujax::engine::build {
 namespace {
 
 constexpr std::size_t kLargestListed = 10;
-
-/// Parts of the name that say what a variable of a pipeline is for.
-constexpr std::string_view kStashName = "pipeline.stash";
-constexpr std::string_view kAccumulatorName = "pipeline.accumulator";
 
 /// A resident as the account sees it: its variable's tiles, for how long.
 struct Held {
@@ -32,12 +27,6 @@ struct Peak {
   std::uint32_t tile = 0;
   std::uint64_t temporary = 0;  ///< of the step that runs then
 };
-
-Part partOf(const Variable& variable) {
-  const std::string name = variable.debug.getPathName();
-  if (name.ends_with(kStashName)) return Part::kStash;
-  return name.ends_with(kAccumulatorName) ? Part::kAccumulators : Part::kTemporaries;
-}
 
 /// Sweeps the program in time and keeps the bytes live on each tile.
 class TileSweep {
@@ -79,8 +68,10 @@ class TileSweep {
     return storage.constant || storage.persistent || storage.input >= 0 || storage.output >= 0;
   }
 
-  static Part partOf(const Storage& storage, const Resident& resident) {
-    if (resident.part != Part::kTemporaries || !alwaysLive(storage)) return resident.part;
+  static Part partOf(const Storage& storage, VariableUse use) {
+    if (use == VariableUse::kStash) return Part::kStash;
+    if (use == VariableUse::kAccumulator) return Part::kAccumulators;
+    if (!alwaysLive(storage)) return Part::kTemporaries;
     return storage.persistent || storage.output >= 0 ? Part::kState : Part::kParameters;
   }
 
@@ -106,7 +97,7 @@ class TileSweep {
       if (storage.constant && draft_.accesses[s].empty()) continue;
       for (const Resident& resident : draft_.residents[s]) {
         const auto held = static_cast<std::uint32_t>(held_.size());
-        held_.push_back({resident.variable, partOf(storage, resident)});
+        held_.push_back({resident.variable, partOf(storage, resident.use)});
         if (alwaysLive(storage) && resident.variable == storage.variable) {
           draft_.image.memory.always_live_bytes += storage.bytes;
           changes_.push_back({0, true, held});
@@ -274,8 +265,7 @@ void findResidents(Draft& draft) {
     const Storage& storage = draft.storages[s];
     const auto& live = draft.live[s];
     if (live.empty() && storage.input < 0 && storage.output < 0) continue;
-    draft.residents[s] = {
-        {storage.variable, partOf(draft.graph->variables[storage.variable]), live}};
+    draft.residents[s] = {{storage.variable, draft.graph->variables[storage.variable].use, live}};
   }
 }
 

@@ -203,7 +203,7 @@ class Coalescer {
         first.push_back(std::move(other));
         continue;
       }
-      same->part = std::max(same->part, other.part);
+      same->use = std::max(same->use, other.use);
       mergeSorted(same->live, other.live, byBegin);
     }
     second.clear();

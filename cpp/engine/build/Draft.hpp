@@ -54,8 +54,8 @@ struct Segment {
 /// copy between IPUs that costs the host nothing leaves both sides on their tiles.
 struct Resident {
   std::uint32_t variable = 0;
-  Part part = Part::kTemporaries;  ///< as far as the variable's name tells
-  std::vector<Segment> live;       ///< sorted
+  VariableUse use = VariableUse::kTemporary;  ///< the greatest of the variables it stands for
+  std::vector<Segment> live;                  ///< sorted
 };
 
 struct Occurrence {

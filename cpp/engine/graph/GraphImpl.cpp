@@ -16,7 +16,7 @@ GraphImpl::~GraphImpl() = default;
 
 std::uint32_t GraphImpl::addVariable(ElementType type, std::uint64_t elements, TileMapPtr map,
                                      const DebugContext& debug) {
-  variables.push_back({type, elements, debug, std::move(map), false, false, {}});
+  variables.push_back({type, elements, debug, std::move(map)});
   return static_cast<std::uint32_t>(variables.size() - 1);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,14 +18,19 @@ namespace ipujax::engine {
 
 struct VertexStore;  ///< codelets, compute sets and vertices
 
+/// What a variable is for, as far as its maker says; the account of memory counts each use apart,
+/// and variables that become one as the greatest of their uses.
+enum class VariableUse : std::uint8_t { kTemporary, kAccumulator, kStash };
+
 struct Variable {
   ElementType type = ElementType::kFloat;
   std::uint64_t elements = 0;
   DebugContext debug;
   TileMapPtr map;
+  VariableUse use = VariableUse::kTemporary;
   bool is_constant = false;
-  bool is_remote = false;         ///< in the host's memory, on no tile
-  std::vector<std::byte> values;  ///< of a constant, or initial values; empty otherwise
+  bool is_remote = false;           ///< in the host's memory, on no tile
+  std::vector<std::byte> values{};  ///< of a constant, or initial values; empty otherwise
 };
 
 /// A channel between the host and the device.

@@ -25,7 +25,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
     cond, body = op.regions
     debug = builder.debug(op)
     is_pipeline = op.source.placed.pipeline is not None and op.source.placed.stage is None
-    carries = carried_variables(builder, op, accumulator_name(debug) if is_pipeline else debug)
+    carries = carried_variables(builder, op, are_accumulators=is_pipeline)
     program = ipu.poplar.program
     for arguments in (cond.args, body.args):
         pairs = zip(arguments, carries, strict=False)
@@ -92,13 +92,10 @@ def _variables(builder: Builder, op: Op) -> list[Variable | None]:
     return [variable_of(builder, value, builder.debug(op)) for value in op.results]
 
 
-def accumulator_name(debug: ipu.DebugContext) -> ipu.DebugContext:
-    """By which the account of memory knows what a pipeline carries (engine/build/Account.cpp)."""
-    return ipu.poplar.DebugContext(f"{debug.name}/pipeline.accumulator", debug.source)
-
-
-def carried_variables(builder: Builder, op: Op, name: ipu.DebugContext) -> list[Variable | None]:
-    """A variable of that name for each carried value, with the operand in it; None for tokens.
+def carried_variables(
+    builder: Builder, op: Op, *, are_accumulators: bool = False
+) -> list[Variable | None]:
+    """A variable for each carried value, with the operand in it; None for tokens.
 
     A remote buffer that nothing else needs is the variable itself.
     """
@@ -108,7 +105,10 @@ def carried_variables(builder: Builder, op: Op, name: ipu.DebugContext) -> list[
         if index in taken:
             variables.append(builder.buffer(value))
             continue
-        variable = variable_of(builder, result, name)
+        variable = variable_of(builder, result, debug)
+        if are_accumulators and isinstance(variable, ipu.poplar.Tensor):
+            popx = ipu.popx
+            popx.setVariableUse(builder.graph, variable, popx.VariableUse.ACCUMULATOR)
         if variable is not None:
             builder.copy(builder.held(value), variable, debug)
         variables.append(variable)

@@ -15,16 +15,12 @@ from ipujax.compiler.pipelines import Edge, Run
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, Variable
 from ipujax.compiler.rules.control_flow import (
-    accumulator_name,
     carried_variables,
     copy_together,
     variable_of,
     write_in_place,
 )
 from ipujax.compiler.rules.registry import rule
-
-#: Ends the names of FIFOs, by which the account of memory knows them (engine/build/Account.cpp).
-STASH = "pipeline.stash"
 
 declare("copy_to_ipu", moves=True, replicated="programs are divided before ops have IPUs")
 declare("pipeline", control_flow=True, moves=True, replicated="a loop becomes one after division")
@@ -63,7 +59,7 @@ class _Pipeline:
         self.op = op
         self.debug = builder.debug(op)
         self.runs: list[Run] = op.attrs["runs"]
-        self.results = carried_variables(builder, op, accumulator_name(self.debug))
+        self.results = carried_variables(builder, op, are_accumulators=True)
         self.landings: dict[tuple[int, int, int], Variable] = {}
         self.inputs = [self._inputs(index) for index in range(len(self.runs))]
         self.outputs: list[list[Variable]] = []
@@ -268,8 +264,9 @@ class _Pipeline:
     def _buffer(self, type_: ipu.Type, shape: list[int]) -> ipu.Tensor:
         """Each tile holds its part of every entry, so that entries do not move between tiles."""
         graph = self.builder.graph
-        name = ipu.poplar.DebugContext(f"{self.debug.name}/{STASH}", self.debug.source)
+        name = ipu.poplar.DebugContext(f"{self.debug.name}/stash", self.debug.source)
         buffer = graph.addVariable(type_, shape, name)
+        ipu.popx.setVariableUse(graph, buffer, ipu.popx.VariableUse.STASH)
         for index in range(shape[0]):
             ipu.poplar.poputil.mapTensorLinearly(graph, buffer.slice(index, index + 1, 0))
         return buffer

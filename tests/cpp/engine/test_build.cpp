@@ -6,6 +6,7 @@
 #include "engine/build/Build.hpp"
 #include "poplar/Graph.hpp"
 #include "popops/ElementWise.hpp"
+#include "popx/VariableUse.hpp"
 
 using namespace poplar;
 using namespace poplar::program;
@@ -166,6 +167,22 @@ TEST(copies_of_a_function_that_is_called_several_times_are_removed) {
   auto out = filled(0);
   run(image, {in.data()}, {out.data()});
   CHECK_EQ(out[0], 4.0f);
+}
+
+TEST(memory_is_counted_by_the_use_of_variables_and_not_by_their_names) {
+  using popx::VariableUse;
+  for (const auto use : {VariableUse::kTemporary, VariableUse::kAccumulator, VariableUse::kStash}) {
+    Built b;
+    const Tensor x = b.input("x");
+    const Tensor c =
+        b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "pipeline.stash");
+    if (use != VariableUse::kTemporary) popx::setVariableUse(b.graph, c, use);
+    b.prog.add(Copy(x.reverse(0), c));
+    b.output(popops::add(b.graph, x, c, b.prog));
+    const engine::TileParts parts = b.build()->ipus.at(0).worst_tile;
+    CHECK_EQ(parts.accumulators > 0, use == VariableUse::kAccumulator);
+    CHECK_EQ(parts.stash > 0, use == VariableUse::kStash);
+  }
 }
 
 TEST(a_carry_copied_out_and_back_is_updated_in_place) {

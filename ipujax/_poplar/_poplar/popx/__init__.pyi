@@ -16,6 +16,7 @@ __all__: list[str] = [
     "GatherDims",
     "ScatterDims",
     "SortKey",
+    "VariableUse",
     "Window",
     "allGatherToDestination",
     "allReduce",
@@ -51,6 +52,7 @@ __all__: list[str] = [
     "schur",
     "selectAndScatter",
     "setHalfOverflow",
+    "setVariableUse",
     "sort",
     "svd",
     "triangularSolve",
@@ -59,6 +61,11 @@ __all__: list[str] = [
     "withRepeats",
     "writeEntry",
 ]
+
+class VariableUse(enum.Enum):
+    ACCUMULATOR = ...
+    STASH = ...
+    TEMPORARY = ...
 
 class Window:
     @staticmethod
@@ -440,6 +447,7 @@ def selectAndScatter(
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
 def setHalfOverflow(graph: poplar.Graph, behaviour: str) -> None: ...
+def setVariableUse(graph: poplar.Graph, t: poplar.Tensor, use: VariableUse) -> None: ...
 @typing.overload
 def sort(
     graph: poplar.Graph,
