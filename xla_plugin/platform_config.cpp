@@ -78,7 +78,8 @@ std::string PlatformConfig::version() const {
   return "ipujax " IPUJAX_VERSION " IPU Model; ipus_per_device=" + std::to_string(ipus_per_device) +
          " num_tiles=" + std::to_string(num_tiles) + " machine=" + machine->name +
          " bytes_per_tile=" + std::to_string(machine->bytes_per_tile) +
-         " clock_hz=" + std::to_string(machine->clock_hz);
+         " clock_hz=" + std::to_string(machine->clock_hz) +
+         " streaming_bytes=" + std::to_string(streamingBytes());
 }
 
 Options PlatformConfig::deviceAttributes() const {

@@ -54,12 +54,14 @@ void bindTypes(py::module_& m) {
   });
   m.def(
       "createModelTarget",
-      [](const std::string& machine, unsigned num_ipus, unsigned tiles_per_ipu) {
-        return tiles_per_ipu == 0
-                   ? poplar::Target::createIPUTarget(num_ipus, machine)
-                   : poplar::Target::createIPUTarget(num_ipus, tiles_per_ipu, machine);
+      [](const std::string& name, unsigned num_ipus, unsigned tiles_per_ipu,
+         unsigned streaming_gigabytes) {
+        ipujax::engine::Machine machine = poplar::Target::createIPUTarget(num_ipus, name).machine();
+        if (tiles_per_ipu) machine.tiles_per_ipu = tiles_per_ipu;
+        if (streaming_gigabytes) machine.streaming_gigabytes = streaming_gigabytes;
+        return poplar::Target(ipujax::engine::System{machine, num_ipus});
       },
-      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0);
+      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0, "streaming_gigabytes"_a = 0);
 }
 
 void bindTensor(py::module_& m) {

@@ -33,7 +33,9 @@ def lower(program: Program, request: Request) -> Lowered:
     """Makes the graph, runs every op's rule, and connects the streams."""
     machine = request.machine
     num_ipus = request.num_devices * machine.ipus_per_device
-    target = ipu.poplar.createModelTarget(machine.machine, num_ipus, machine.num_tiles)
+    target = ipu.poplar.createModelTarget(
+        machine.machine, num_ipus, machine.num_tiles, machine.streaming_gigabytes
+    )
     graph = ipu.poplar.Graph(target, request.num_devices)
     main = ipu.poplar.program.Sequence(ipu.poplar.DebugContext(program.name))
     builder = Builder(graph, main, request.options, program.num_ipus)

@@ -249,14 +249,19 @@ for f in (lambda: jax.device_put(big, host), lambda: donate(small, state),
 print(limit, state.nbytes, small.is_deleted(), float(small[0]))
 state.delete()
 print(jax.device_put(small, host)[0])
+lowered = jax.jit(lambda x: x + 1, in_shardings=host, out_shardings=host).lower(big)
+try:
+    lowered.compile({"ipu_out_of_memory": "error"})
+except jax.errors.JaxRuntimeError as error:
+    print(error)
 """
 
 
 def test_more_than_the_memory_holds_is_refused(run_python):
-    """A quarter of one GB a device: small enough to allocate."""
+    """A quarter of one GB a device: small enough to allocate. Programs have the same limit."""
     done = run_python("-c", FULL, env={"IPUJAX_STREAMING_GIGABYTES": "1"})
     assert done.returncode == 0, done.stderr
-    *errors, facts, last = done.stdout.splitlines()
+    *errors, facts, last, refused = done.stdout.splitlines()
     limit, used = 250_000_000, 93_750_000
     needs = [limit, 2 * used, limit]
     for error, need in zip(errors, needs, strict=True):
@@ -267,6 +272,7 @@ def test_more_than_the_memory_holds_is_refused(run_python):
         ), error
     assert facts == f"{limit} {used} False 0.0"
     assert last == "0.0"
+    assert f"needs {2 * limit} bytes of streaming memory; a device has {limit}." in refused
 
 
 def test_checkpoints_hold_arrays_of_the_host(tmp_path: Any):

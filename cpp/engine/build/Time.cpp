@@ -7,11 +7,14 @@ namespace ipujax::engine::build {
 namespace {
 
 /// Runs the program in time: each IPU has a clock. A step of several IPUs begins when the last of
-/// them is free; so a copy between IPUs makes two clocks meet. All meet at both ends of a loop's
-/// iteration and of a branch, since all take part in control flow.
+/// them is free; so a copy between IPUs makes two clocks meet. At both ends of a loop's iteration
+/// and of a branch those meet that do something in it or hold its predicate.
 class Clocks {
  public:
-  explicit Clocks(const Draft& draft) : draft_(draft), ipus_(draft.image.ipus) {}
+  explicit Clocks(const Draft& draft)
+      : draft_(draft), ipus_(draft.image.ipus), sets_(draft.image.nodes.size()) {
+    findSet(0);
+  }
 
   std::vector<IpuAccount> run() {
     walk(0);
@@ -20,20 +23,46 @@ class Clocks {
   }
 
  private:
+  /// The IPUs that take part in a node; one bit for each, see takesPart.
+  std::uint64_t findSet(std::uint32_t index) {
+    const Node& node = draft_.image.nodes[index];
+    std::uint64_t& set = sets_[index];
+    if (set) return set;
+    if (node.kind == NodeKind::kStep && !isFree(node.value)) set = draft_.step_ipus[node.value];
+    if (hasPredicate(node.kind)) set = ipusOf(node.predicate);
+    for (const auto child : node.children) set |= findSet(child);
+    return set;
+  }
+
+  static bool hasPredicate(NodeKind kind) {
+    return kind == NodeKind::kRepeatWhile || kind == NodeKind::kIf || kind == NodeKind::kSwitch;
+  }
+
+  std::uint64_t ipusOf(const OperandDesc& operand) const {
+    const std::uint32_t variable = draft_.storages[draft_.find(operand.buffer)].variable;
+    return engine::ipusOf(*draft_.graph->variables[variable].map,
+                          draft_.graph->system.machine.tiles_per_ipu);
+  }
+
+  bool isFree(std::uint64_t step) const {
+    return draft_.step_removed[step] || draft_.image.steps[step].cost.cycles() == 0;
+  }
+
   void walk(std::uint32_t index) {
     const Node& node = draft_.image.nodes[index];
+    const std::uint64_t set = sets_[index];
     switch (node.kind) {
       case NodeKind::kStep:
         return step(node.value);
       case NodeKind::kRepeat:
-        return repeat(node);
+        return repeat(node, set);
       case NodeKind::kRepeatWhile:
-        meet(~std::uint64_t{0});
+        meet(set);
         for (const auto child : node.children) walk(child);
-        return meet(~std::uint64_t{0});
+        return meet(set);
       case NodeKind::kIf:
       case NodeKind::kSwitch:
-        return longestOf(node);
+        return longestOf(node, set);
       case NodeKind::kSequence:
       case NodeKind::kError:
         for (const auto child : node.children) walk(child);
@@ -43,7 +72,7 @@ class Clocks {
   void step(std::uint64_t index) {
     const StepDesc& step = draft_.image.steps[index];
     const Cost& cost = step.cost;
-    if (draft_.step_removed[index] || cost.cycles() == 0) return;
+    if (isFree(index)) return;
     const std::uint64_t taking_part = draft_.step_ipus[index];
     meet(taking_part);
     const bool with_host = isWithHost(step);
@@ -81,11 +110,11 @@ class Clocks {
       if (takesPart(set, i)) ipus_[i].idle_cycles += latest - ipus_[i].cycles();
   }
 
-  void repeat(const Node& node) {
-    meet(~std::uint64_t{0});
+  void repeat(const Node& node, std::uint64_t set) {
+    meet(set);
     const std::vector<IpuAccount> before = ipus_;
     for (const auto child : node.children) walk(child);
-    meet(~std::uint64_t{0});
+    meet(set);
     const auto again = static_cast<double>(node.value) - 1;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
       IpuAccount& now = ipus_[i];
@@ -98,22 +127,24 @@ class Clocks {
   }
 
   /// Only one branch runs; the account takes the longest.
-  void longestOf(const Node& node) {
-    meet(~std::uint64_t{0});
+  void longestOf(const Node& node, std::uint64_t set) {
+    meet(set);
+    const auto first = static_cast<std::size_t>(std::countr_zero(std::max<std::uint64_t>(set, 1)));
     const std::vector<IpuAccount> before = ipus_;
     std::vector<IpuAccount> longest = ipus_;
     for (const auto child : node.children) {
       ipus_ = before;
       walk(child);
-      meet(~std::uint64_t{0});
-      if (ipus_[0].cycles() > longest[0].cycles()) longest = ipus_;
+      meet(set);
+      if (ipus_[first].cycles() > longest[first].cycles()) longest = ipus_;
     }
     ipus_ = longest;
   }
 
   const Draft& draft_;
   std::vector<IpuAccount> ipus_;
-  double sent_bytes_ = 0;  ///< by copies between IPUs just before, in one exchange
+  std::vector<std::uint64_t> sets_;  ///< by node
+  double sent_bytes_ = 0;            ///< by copies between IPUs just before, in one exchange
 };
 
 }  // namespace
