@@ -90,24 +90,27 @@ def _write_results(
     _give_remote_results(builder, program, arguments, results, streams)
     names = zip(values, program.result_names, strict=True)
     debug = [_result_debug(value, name) for value, name in names]
-    stored = [
-        to_stored(builder, tensor, value.dtype, debug[j])
-        if isinstance(tensor, ipu.poplar.Tensor)
-        else None
-        for j, (tensor, value) in enumerate(zip(results, values, strict=True))
-    ]
+    stored: list[ipu.Tensor | None] = []
+    for tensor, value, name in zip(results, values, debug, strict=True):
+        if not isinstance(tensor, ipu.poplar.Tensor):
+            stored.append(None)
+            continue
+        with builder.on(value.ipu):
+            stored.append(to_stored(builder, tensor, value.dtype, name))
     owns = [_tensor_or_none(arguments[i]) if i >= 0 else None for i in alias]
     taken_over = _Overwritten([own for own in owns if own is not None])
     for j, (tensor, own) in enumerate(zip(stored, owns, strict=True)):
         if tensor is not None and (own is None or taken_over.is_seen_by(tensor, own)):
-            stored[j] = builder.materialise(tensor, debug[j])
+            with builder.on(values[j].ipu):
+                stored[j] = builder.materialise(tensor, debug[j])
     for j in range(len(values)):
         tensor, own = stored[j], owns[j]
         if tensor is None:
             continue
         if own is not None and tensor != own:
             if tensor.intersectsWith(own):
-                tensor = builder.materialise(tensor, debug[j])
+                with builder.on(values[j].ipu):
+                    tensor = builder.materialise(tensor, debug[j])
             builder.copy(tensor, own, debug[j])
         tensor = tensor if own is None else own
         builder.program.add(ipu.poplar.program.Copy(tensor, streams[j], debug[j]))

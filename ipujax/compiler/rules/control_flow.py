@@ -110,7 +110,8 @@ def carried_variables(
             popx = ipu.popx
             popx.setVariableUse(builder.graph, variable, popx.VariableUse.ACCUMULATOR)
         if variable is not None:
-            builder.copy(builder.held(value), variable, debug)
+            with builder.on(result.ipu):  # which makes its own constants
+                builder.copy(builder.held(value), variable, debug)
         variables.append(variable)
     return variables
 
