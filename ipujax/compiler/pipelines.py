@@ -216,29 +216,15 @@ class _Splitter:
                     )
 
     def _recomputed(self, reader: int) -> set[Op]:
-        """Cheap ops of earlier runs on its IPU that a run repeats, so that less waits in FIFOs.
-
-        Begins with all values that wait, and as long as that takes fewer bytes puts one value in
-        the place of those that follow from it.
-        """
-        waiting = {
+        """Cheap ops of earlier runs on its IPU that a run repeats, so that less waits in FIFOs."""
+        waiting = [
             value
             for op, run in self.run_of.items()
             if run == reader
             for value in inputs_of(op)
             if self._waits(value, reader)
-        }
-        kept = set(waiting)
-        sources = {v for value in waiting for v in self._sources(value) if self._waits(v, reader)}
-        while sources:
-            best, least = None, _stash_bytes(kept)
-            for source in (v for v in self.makers if v in sources):
-                rest = {v for v in kept if not self._follows(v, {source}, reader)} | {source}
-                if _stash_bytes(rest) < least:
-                    best, least = rest, _stash_bytes(rest)
-            if best is None:
-                break
-            kept = best
+        ]
+        kept = self._kept(list(dict.fromkeys(waiting)), reader)
         found: set[Op] = set()
         pending = [value for value in waiting if value not in kept]
         while pending:
@@ -248,6 +234,37 @@ class _Splitter:
                 pending += self.makers[value].operands
         return found
 
+    def _kept(self, waiting: list[Value], reader: int) -> set[Value]:
+        """What waits for the reader so that cheap ops make the rest of it.
+
+        Begins with all values that wait, and as long as that takes fewer bytes puts one value in
+        the place of those that follow from it.
+        """
+        followers: dict[Value, list[Value]] = {}
+        for value in waiting:
+            for source in self._sources(value, reader):
+                followers.setdefault(source, []).append(value)
+        for value in list(followers):
+            for source in self._sources(value, reader):
+                followers[source].append(value)
+        order = [value for value in self.makers if value in followers]
+        kept = {value for value in waiting if not self._follows(value, None, reader, {})}
+        while True:
+            best, most = None, 0
+            for source in order:
+                known: dict[Value, bool] = {}
+                gone = {
+                    value
+                    for value in followers[source]
+                    if value in kept and self._follows(value, source, reader, known)
+                }
+                saved = _stash_bytes(gone) - (0 if source in kept else _stash_bytes([source]))
+                if saved > most:
+                    best, most = (source, gone), saved
+            if best is None:
+                return kept
+            kept = kept - best[1] | {best[0]}
+
     def _waits(self, value: Value, reader: int) -> bool:
         """Whether an earlier run on the reader's IPU makes it."""
         maker = self.makers.get(value)
@@ -256,8 +273,8 @@ class _Splitter:
             return False
         return self.runs[run].ipu == self.runs[reader].ipu
 
-    def _sources(self, value: Value) -> set[Value]:
-        """What the value is made of by cheap ops."""
+    def _sources(self, value: Value, reader: int) -> set[Value]:
+        """What waits for the reader and gives the value by cheap ops."""
         found: set[Value] = set()
         pending = [value]
         while pending:
@@ -266,20 +283,26 @@ class _Splitter:
                 fresh = [v for v in maker.operands if v.const is None and v not in found]
                 found.update(fresh)
                 pending += fresh
-        return found
+        return {source for source in found if self._waits(source, reader)}
 
-    def _follows(self, value: Value, given: set[Value], reader: int) -> bool:
-        """Whether cheap ops make it of the given values and of what the reader has anyway."""
-        if value in given:
+    def _follows(
+        self, value: Value, given: Value | None, reader: int, known: dict[Value, bool]
+    ) -> bool:
+        """Whether cheap ops make it of the given value and of what the reader has anyway."""
+        if value is given or value.const is not None:
             return True
+        if value in known:
+            return known[value]
         maker = self.makers.get(value)
         if maker is None or maker in self.counted or maker in self.read:
-            return value not in self.slot_values
-        return (
-            _is_cheap(maker)
-            and self._waits(value, reader)
-            and all(v.const is not None or self._follows(v, given, reader) for v in maker.operands)
-        )
+            known[value] = value not in self.slot_values
+        else:
+            known[value] = (
+                _is_cheap(maker)
+                and self._waits(value, reader)
+                and all(self._follows(v, given, reader, known) for v in maker.operands)
+            )
+        return known[value]
 
     def is_read_by(self, op: Op, run: Run) -> bool:
         """Whether the run does such a read itself: it costs no copy, or nothing can wait for it."""
@@ -435,7 +458,7 @@ def _is_cheap(op: Op) -> bool:
     return (op.traits.elementwise and op.name in CHEAP) or op.traits.view
 
 
-def _stash_bytes(values: set[Value]) -> int:
+def _stash_bytes(values: Iterable[Value]) -> int:
     return sum(value.size_bytes + FIFO_BYTES for value in values)
 
 
