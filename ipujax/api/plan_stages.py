@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ from ipujax.api.pipeline_arguments import Arguments
 from ipujax.api.pipelined import ACCUMULATED
 from ipujax.api.plan import Plan, flat_function
 from ipujax.errors import PipelineError, check_choice
-from ipujax.planner.choose import Choice, choose, numbers_of_ipus, whole
+from ipujax.planner.choose import Choice, choose, numbers_of_ipus, priced, whole
 from ipujax.planner.costs import Pricing
 from ipujax.planner.fingerprint import fingerprint
 from ipujax.planner.intervals import Intervals, Schedule
@@ -26,6 +27,8 @@ PRIORITIES = ("cycles", "memory")
 MOST_IPUS = 64
 #: A search goes on with so many compiled pipelines at most.
 MOST_COMPILED = 8
+#: A cut is compiled if its estimate is at most so many times that of the best one.
+UNCERTAIN = 1.25
 #: In cycles: more than any program takes.
 TOO_LARGE = 1e18
 
@@ -60,9 +63,9 @@ def plan_stages(
         micro_batches, in_axes, schedule: as in `ipu.pipeline`.
         reduction: as in `ipu.pipeline`; with one, the costs are those of value and gradient.
         remat: as in `ipu.stage`, for all stages.
-        check: compile the pipeline of the chosen cut, and move single parts to the stage before or
-            after, off the busiest IPU first, as long as that helps; at most eight cuts are
-            compiled. It needs a JAX device with as many IPUs; otherwise the notes say that it was
+        check: compile the pipeline of the chosen cut, correct the estimates by what it costs, and
+            compile those with one part in the stage before or after that may be better, as long as
+            that helps; at most eight cuts are compiled. It needs a JAX device with as many IPUs; otherwise the notes say that it was
             not compiled.
     Returns:
         A `Plan`. Its notes say if one IPU is enough, and if nothing fits, what is missing.
@@ -120,6 +123,7 @@ class _Search:
     def __init__(self, intervals: Intervals, counts: Sequence[int], limit: float, blank: Plan):
         self.limit = limit
         self.priority = blank.data.priority
+        self.intervals = intervals
         fitting, smallest = choose(intervals, counts, self.priority, limit)
         choice = fitting or smallest
         names = intervals.names
@@ -131,9 +135,14 @@ class _Search:
             notes=_notes(intervals, choice, limit),
         )
         self.plan = Plan(blank.fun, data)
+        self.more_cycles = [0.0] * len(choice.ipu_cycles)  #: than estimated, of each IPU in a slot
+        self.more_bytes = [0.0] * len(choice.ipu_cycles)  #: on its fullest tile
 
     def checked(self, args: Sequence[Any], in_axes: Any, num_ipus: int) -> Plan:
-        """The plan with parts moved, off the busiest IPU first, as long as that helps."""
+        """The plan with parts moved to the next stage as long as that helps.
+
+        What was measured corrects the estimates; a cut is compiled only if by these it may win.
+        """
         needed = max(self.plan.device_mapping) + 1
         if needed > num_ipus:
             return self.plan.noted(
@@ -141,39 +150,67 @@ class _Search:
                 f"JAX_IPU_IPUS_PER_DEVICE to {needed} or more before JAX starts"
             )
         best, cost = self.plan, self.plan.measure(args, in_axes)
+        self._learn(best, cost)
         tried = {tuple(best.parts.values())}
-        is_better = True
-        while is_better:
-            is_better = False
-            for plan in (p for ipu in self._by_load(best, cost) for p in best.moved_off(ipu)):
-                key = tuple(plan.parts.values())
-                if key in tried or len(tried) == MOST_COMPILED:
-                    continue
-                tried.add(key)
-                own = plan.measure(args, in_axes)
-                if self._rank(own) < self._rank(cost):
-                    best, cost, is_better = plan, own, True
-                    break
+        while len(tried) < MOST_COMPILED:
+            plan = self._promising(best, tried)
+            if plan is None:
+                break
+            tried.add(tuple(plan.parts.values()))
+            own = plan.measure(args, in_axes)
+            self._learn(plan, own)
+            if self._rank(own["cycles"], own["worst tile bytes"]) < self._rank(
+                cost["cycles"], cost["worst tile bytes"]
+            ):
+                best, cost = plan, own
         return best.noted(
             f"compiled: {cost['cycles']:,.0f} cycles a call, {cost['worst tile bytes']:,.0f} bytes "
             f"on the fullest tile; the best of {len(tried)} cuts that were compiled"
         )
 
-    def _rank(self, cost: dict[str, float]) -> float:
+    def _promising(self, best: Plan, tried: set[tuple[int, ...]]) -> Plan | None:
+        """The neighbour of the best plan that should cost least, if it may be better."""
+
+        def estimated(plan: Plan) -> float:
+            choice = self._estimate(plan)
+            return self._rank(choice.cycles, max(choice.tile_bytes))
+
+        ipus = set(best.device_mapping)
+        near = [plan for ipu in sorted(ipus) for plan in best.moved_off(ipu)]
+        fresh = [plan for plan in near if tuple(plan.parts.values()) not in tried]
+        found = min(fresh, key=estimated, default=None)
+        may_win = found is not None and estimated(found) <= UNCERTAIN * estimated(best)
+        return found if may_win else None
+
+    def _estimate(self, plan: Plan) -> Choice:
+        """By the costs of the parts, and by what was more on each IPU of the last plan."""
+        places = list(plan.parts.values())
+        count = len(plan.device_mapping)
+        ends = accumulate(places.count(stage) for stage in range(count))
+        found = priced(self.intervals, tuple(ends), tuple(plan.device_mapping))
+        cycles = [a + b for a, b in zip(found.ipu_cycles, self.more_cycles, strict=True)]
+        tile_bytes = [a + b for a, b in zip(found.tile_bytes, self.more_bytes, strict=True)]
+        return replace(
+            found,
+            ipu_cycles=tuple(cycles),
+            cycles=self.intervals.schedule.cycles(count, cycles),
+            tile_bytes=tuple(tile_bytes),
+        )
+
+    def _learn(self, plan: Plan, cost: dict[str, float]) -> None:
+        """Adds to the estimates what each IPU was measured to do and to hold beyond them."""
+        estimate, kinds = self._estimate(plan), ("compute", "exchange", "link")
+        for ipu, cycles in enumerate(estimate.ipu_cycles):
+            busy = sum(cost[f"ipu {ipu} {kind} cycles"] for kind in kinds)
+            self.more_cycles[ipu] += busy / plan.data.micro_batches - cycles
+            more = cost[f"ipu {ipu} worst tile bytes"] - estimate.tile_bytes[ipu]
+            self.more_bytes[ipu] += more
+
+    def _rank(self, cycles: float, fullest: float) -> float:
         """What is to be small. A plan that does not fit comes after those that do."""
-        fullest = cost["worst tile bytes"]
         if self.priority == "memory":
             return fullest
-        return cost["cycles"] if fullest <= self.limit else TOO_LARGE + fullest
-
-    def _by_load(self, plan: Plan, cost: dict[str, float]) -> list[int]:
-        """The IPUs, the one that the rank depends on first."""
-        is_time = self._rank(cost) == cost["cycles"]
-        kinds = ["compute cycles", "exchange cycles"] if is_time else ["worst tile bytes"]
-        return sorted(
-            set(plan.device_mapping),
-            key=lambda ipu: -sum(cost.get(f"ipu {ipu} {kind}", 0.0) for kind in kinds),
-        )
+        return cycles if fullest <= self.limit else TOO_LARGE + fullest
 
 
 def _name(fun: Callable[..., Any]) -> str:

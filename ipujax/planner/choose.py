@@ -64,7 +64,7 @@ def choose(
 
 def whole(intervals: Intervals) -> Choice:
     """All parts on one IPU."""
-    return _choice(intervals, (len(intervals.parts),), (0,))
+    return priced(intervals, (len(intervals.parts),), (0,))
 
 
 def _for(intervals: Intervals, count: int, priority: str, limit: float) -> list[Choice]:
@@ -74,10 +74,10 @@ def _for(intervals: Intervals, count: int, priority: str, limit: float) -> list[
     found = []
     cut = best_cut(lambda place: _costs(intervals, place, count, priority, limit), count)[-1]
     if np.isfinite(cut.worst):
-        found.append(_choice(intervals, cut.ends, tuple(range(count))))
+        found.append(priced(intervals, cut.ends, tuple(range(count))))
     ring = _ring(intervals, count + 1, priority, limit) if count > 1 and intervals.is_tied else None
     if ring is not None:
-        found.append(_choice(intervals, ring.ends, (*range(count), 0)))
+        found.append(priced(intervals, ring.ends, (*range(count), 0)))
     return found
 
 
@@ -104,7 +104,8 @@ def _costs(intervals: Intervals, place: int, num_stages: int, priority: str, lim
     return np.where(tile_bytes <= limit, intervals.cycles(depth), np.inf)
 
 
-def _choice(intervals: Intervals, ends: tuple[int, ...], mapping: tuple[int, ...]) -> Choice:
+def priced(intervals: Intervals, ends: tuple[int, ...], mapping: tuple[int, ...]) -> Choice:
+    """What a cut should cost."""
     count = len(ends)
     starts = (0, *ends[:-1])
     depths = [intervals.schedule.depth(place, count) for place in range(count)]
