@@ -49,9 +49,10 @@ def plan_stages(
     """Finds stages for a function: where to cut it, and on how many IPUs.
 
     The function is cut where it calls jitted functions, at matrix products, convolutions and
-    look-ups, and between the iterations of a scan. Each different part is compiled once for one IPU
-    of the IPU Model, and the cut with the best sums of cycles or memory is chosen. If the first and
-    the last part share weights, they may have one IPU.
+    look-ups, and between the iterations of a scan; names of `ipu.block` begin those of its parts.
+    Each different part is compiled once for one IPU of the IPU Model, and the cut with the best
+    sums of cycles or memory is chosen. If the first and the last part share weights, they may have
+    one IPU.
 
     Args:
         fun: pure function of one micro-batch, without stages, as `ipu.pipeline` takes it.
@@ -65,8 +66,8 @@ def plan_stages(
         remat: as in `ipu.stage`, for all stages.
         check: compile the pipeline of the chosen cut, correct the estimates by what it costs, and
             compile those with one part in the stage before or after that may be better, as long as
-            that helps; at most eight cuts are compiled. It needs a JAX device with as many IPUs; otherwise the notes say that it was
-            not compiled.
+            that helps; at most eight cuts are compiled. It needs a JAX device with as many IPUs;
+            otherwise the notes say that it was not compiled.
     Returns:
         A `Plan`. Its notes say if one IPU is enough, and if nothing fits, what is missing.
     Raises:

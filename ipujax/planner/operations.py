@@ -16,6 +16,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from ipujax import jax_compat
+from ipujax.placement import BLOCK, read_block
 from ipujax.planner.work import is_layer, work_of
 
 #: Calls that may be opened: their meaning is that of their body.
@@ -45,7 +46,7 @@ class Operation:
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
     groups: tuple[range, ...] = ()  #: iterations, in the order in which they run
-    calls: tuple[str, ...] = ()  #: names of the calls around it that were opened
+    around: tuple[str, ...] = ()  #: names of its `ipu.block` and of the calls that were opened
 
     @property
     def num_whole(self) -> int:
@@ -118,6 +119,7 @@ class _Reader:
     def __init__(self, operations: list[Operation], limit: float):
         self.operations = operations
         self.limit = limit
+        self.block: str | None = None  #: around the call that is read, as an attribute
         self.calls: tuple[str, ...] = ()
 
     def read(self, jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
@@ -144,18 +146,23 @@ class _Reader:
 
     def _open(self, eqn: JaxprEqn, operands: tuple[Value, ...]) -> Sequence[Value]:
         body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-        before = self.calls
-        self.calls = (*before, str(eqn.params.get("name", eqn.primitive.name)))
+        before = self.block, self.calls
+        self.block = jax_compat.metadata_of(eqn).get(BLOCK, self.block)
+        self.calls = (*self.calls, str(eqn.params.get("name", eqn.primitive.name)))
         if isinstance(body, ClosedJaxpr):
             results = self.read(body.jaxpr, body.consts, operands)
         else:
             results = self.read(body, (), operands)
-        self.calls = before
+        self.block, self.calls = before
         return results
+
+    def _around(self, eqn: JaxprEqn) -> tuple[str, ...]:
+        attribute = jax_compat.metadata_of(eqn).get(BLOCK, self.block)
+        return self.calls if attribute is None else (read_block(attribute)[0], *self.calls)
 
     def _add(self, eqn: JaxprEqn, operands: tuple[Value, ...]) -> Operation:
         results = tuple(Value(variable.aval) for variable in eqn.outvars)
-        self.operations.append(Operation(eqn, operands, results, (), self.calls))
+        self.operations.append(Operation(eqn, operands, results, (), self._around(eqn)))
         return self.operations[-1]
 
     def _iterations(self, eqn: JaxprEqn, operands: tuple[Value, ...]) -> Sequence[Value]:
@@ -163,6 +170,7 @@ class _Reader:
         first, last = eqn.params["num_consts"], eqn.params["num_consts"] + num_carry
         carry = operands[first:last]
         size = -(-length // MOST_GROUPS)
+        around = self._around(eqn)
         stacked: list[tuple[Value, ...]] = []
         for start in range(0, length, size):
             group = range(start, min(start + size, length))
@@ -173,7 +181,7 @@ class _Reader:
             )
             carry = tuple(Value(x.aval) for x in carry)
             results = (*carry, *pieces)
-            self.operations.append(Operation(eqn, given, results, (group,), self.calls))
+            self.operations.append(Operation(eqn, given, results, (group,), around))
             stacked.append(pieces)
         if eqn.params["reverse"]:
             stacked.reverse()

@@ -79,7 +79,7 @@ def divide(jaxpr: ClosedJaxpr, shared: Sequence[bool], largest: float) -> Divide
             found.parts.append(Part(""))
         found.parts[-1].operations.append(operation)
         if is_heavy:
-            found.parts[-1].name = "/".join((*operation.calls, _name(operation)))
+            found.parts[-1].name = "/".join((*operation.around, _name(operation)))
     _number(found.parts)
     found.maker = {value: part for part in found.parts for value in part.makes()}
     return found

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import ipujax as ipu
 from ipujax.planner.parts import Divided, divide
 from ipujax.planner.pieces import pieces_of, run_pieces
 from tests.planner.models import KINDS, random_model
@@ -63,6 +64,24 @@ def test_scans_are_cut_between_iterations() -> None:
         ]
         (whole,) = check(jax.jit(scans), weights, jnp.ones((4, 8)), 2.0).parts
         assert whole.name == "scans"
+
+
+def test_parts_have_the_names_of_their_blocks() -> None:
+    @ipu.block("middle")
+    @jax.jit
+    def layer(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ w)
+
+    def whole(w: jax.Array, x: jax.Array) -> jax.Array:
+        with ipu.block("first"):
+            x = x @ w
+        x, _ = jax.lax.scan(lambda x, _: (layer(w, x), None), layer(w, x), length=2)
+        return x @ w
+
+    jaxpr = jax.make_jaxpr(whole)(jnp.ones((4, 4)), jnp.ones((2, 4)))
+    names = [part.name for part in divide(jaxpr, [True, False], 0.1).parts]
+    inside = "middle/layer/dot_general"
+    assert names == ["first/dot_general", inside, "layer 0", "layer 1", "dot_general"]
 
 
 def test_calls_keep_their_names() -> None:
