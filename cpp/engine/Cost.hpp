@@ -6,12 +6,12 @@ namespace ipujax::engine {
 /// What one step costs on the modelled IPU. Cycles are tile clock cycles; a step is one or more
 /// compute sets, each preceded by its exchange, so the phases add up. Bytes are bytes.
 struct Cost {
-  double compute_cycles = 0;          ///< slowest tile, launch constants included
-  double mean_compute_cycles = 0;     ///< mean over all tiles of the device (idle tiles count as 0)
-  double exchange_cycles = 0;         ///< slowest tile's receive (or send) time
-  double sync_cycles = 0;             ///< one on-chip sync per compute set and per exchange
-  /// Of exchange_cycles and sync_cycles: in turns of loops inside the step after the first, which run
-  /// the code of the first.
+  double compute_cycles = 0;       ///< slowest tile, launch constants included
+  double mean_compute_cycles = 0;  ///< mean over all tiles of the device (idle tiles count as 0)
+  double exchange_cycles = 0;      ///< slowest tile's receive (or send) time
+  double sync_cycles = 0;          ///< one on-chip sync per compute set and per exchange
+  /// Of exchange_cycles and sync_cycles: in turns of loops inside the step after the first, which
+  /// run the code of the first.
   double repeated_exchange_cycles = 0;
   double repeated_sync_cycles = 0;
   double link_cycles = 0;             ///< to other IPUs: the busiest link; or to the host's memory
