@@ -190,10 +190,11 @@ class _Splitter:
                 joining[op] = max([slot + (len(last) > 1), *joined])
             elif last:
                 self.places[op] = last[0]
-        users: dict[Op, list[tuple[Op, tuple[int, int]]]] = {op: [] for op in ops}
+        users: dict[Op, list[tuple[Op | None, tuple[int, int]]]] = {op: [] for op in ops}
         for op in reversed(ops):
-            if op in again and users[op]:
-                self.places[op] = latest_place(op, users[op], again)
+            if op in again:
+                last = 2 * num_stages - 1 - (op.source.placed.stage or 0)
+                self.places[op] = latest_place(op, users[op] or [(None, (last, op.ipu))], again)
             elif op not in self.places:
                 least = (joining.get(op, 0), op.ipu)
                 self.places[op] = min((place for _, place in users[op]), default=least)

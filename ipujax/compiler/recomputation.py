@@ -67,12 +67,15 @@ def computed_again(ops: Iterable[Op], makers_of: Callable[[Op], list[Op]]) -> se
 
 
 def latest_place(
-    op: Op, users: Iterable[tuple[Op, tuple[int, int]]], again: set[Op]
+    op: Op, users: Iterable[tuple[Op | None, tuple[int, int]]], again: set[Op]
 ) -> tuple[int, int]:
     """The slot and the IPU of an op that is computed again: just before it is needed.
 
     A stage runs again in the slot before its backward one, or in the same slot where the one before
     is still its first. What another IPU needs is made one slot earlier.
+
+    Args:
+        users: with their slots and IPUs; None stands for the backward pass, where no op uses it.
     """
     slots = []
     for user, (slot, ipu) in users:

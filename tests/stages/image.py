@@ -86,7 +86,11 @@ def _expected_fifos(op: Op) -> Iterator[Fifo]:
     runs: list[Run] = op.attrs["runs"]
     period, count = op.attrs["period"], op.attrs["micro_batches"]
     num_stages = 1 + max(i for region in op.regions for i, _ in _labels(region))
-    slots = [_slot(region, num_stages, run) for region, run in zip(op.regions, runs, strict=True)]
+    slots: list[int] = []
+    seen: dict[int, set[tuple[int, str]]] = {run.ipu: set() for run in runs}
+    for region, run in zip(op.regions, runs, strict=True):
+        slots.append(_slot(_labels(region), num_stages, run, seen[run.ipu]))
+        seen[run.ipu] |= _labels(region)
     num_slots = period * (count - 1) + max(slots) + 1
     for run, region, slot in zip(runs, op.regions, slots, strict=True):
         for edge, value in zip(run.edges, region.args[len(run.slots) :], strict=True):
@@ -104,8 +108,15 @@ def _labels(region: Any) -> set[tuple[int, str]]:
     return {(label.stage, label.direction) for label in placed}
 
 
-def _slot(region: Any, num_stages: int, run: Run) -> int:
-    """Of its first micro-batch: i for the forward pass of stage i, 2S - 1 - i for the backward."""
-    labels = _labels(region)
-    slots = [2 * num_stages - 1 - i if way == "backward" else i for i, way in labels]
+def _slot(
+    labels: set[tuple[int, str]], num_stages: int, run: Run, seen: set[tuple[int, str]]
+) -> int:
+    """Of its first micro-batch: i for the forward pass of stage i, 2S - 1 - i for the backward.
+
+    A forward pass that the IPU did before is computed again, in the slot before its backward pass.
+    """
+    slots = [
+        2 * num_stages - 1 - i - (way == "forward") if (i, way) in seen or way == "backward" else i
+        for i, way in labels
+    ]
     return max(slots, default=run.place)

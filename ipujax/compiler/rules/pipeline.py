@@ -206,7 +206,8 @@ class _Pipeline:
                 self._turn_on_tiles(move, place, length)
         for alike in offloaded.values():
             self._turn_offloaded(alike, place, length)
-        self._advance(place, length)
+        if length > 1:
+            self._advance(place, length)
 
     def _turn_buffer(
         self, source: ipu.RemoteBuffer, target: Variable, place: ipu.Tensor, length: int
@@ -247,6 +248,11 @@ class _Pipeline:
         assert isinstance(move.target, ipu.poplar.Tensor)
         shape = list(move.target.shape)
         buffer = self._buffer(move.target.elementType(), [length, *shape])
+        if length == 1:
+            only = buffer.reshape(shape)
+            builder.copy(only, move.target, self.debug)
+            builder.copy(move.source, only, self.debug)
+            return
         oldest = popops.dynamicSlice(graph, buffer, place, [0], [1], program, self.debug)
         builder.copy(oldest.reshape(shape), move.target, self.debug)
         newest = move.source.reshape([1, *shape])

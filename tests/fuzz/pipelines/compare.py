@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from tests.stages.image import Compiled
 
 #: Every how many pipelines JAX's CPU backend runs too: it compiles longer than all else takes.
 ON_CPU = 3
+#: A call of the host that returns nothing; only the IPU can make it.
+_WATCHED = re.compile(r"^.*custom_call @ipu_python_callback\(.* -> \(\)\n", re.MULTILINE)
 #: Every how many pipelines the FIFOs of the executable are compared with the schedule's.
 WITH_STASH = 4
 
@@ -71,6 +74,11 @@ class Lowered:
     def text(self) -> str:
         return str(self.lowered.compiler_ir())
 
+    @cached_property
+    def unwatched(self) -> str:
+        """The same for other backends: without calls by which the host only sees values."""
+        return _WATCHED.sub("", self.text)
+
     def run(self, platform: str, text: str = "") -> list[np.ndarray]:
         """Its results.
 
@@ -109,10 +117,7 @@ def _differences(spec: Spec, outcome: Outcome) -> Iterator[str]:
     if spec.seed % WITH_STASH == 0:
         yield from _stash_differences(Compiled(program.lowered, NUM_IPUS))
     if spec.seed % ON_CPU == 0:
-        if "custom_call @ipu_" in program.text:
-            outcome.refused["cpu"] = "calls of the host were lowered for the IPU"
-            return
-        found = _beyond(program, ours, program.run("cpu"))
+        found = _beyond(program, ours, program.run("cpu", program.unwatched))
         yield from _named(program, "not as on the CPU", found)
 
 
@@ -165,5 +170,5 @@ def _beyond(
     return {
         k: text
         for k, text in found.items()
-        if not explained(program.text, program.arguments, ours, theirs, k)
+        if not explained(program.unwatched, program.arguments, ours, theirs, k)
     }

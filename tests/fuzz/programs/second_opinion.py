@@ -19,11 +19,29 @@ _CONSTANT = re.compile(
 )
 _HEX = re.compile(r"0x[0-9A-F]+")
 _TYPE = re.compile(r"(?<=[x<( ])(bf16|f16|f32)(?=[>,) \n])")
+#: Random numbers are made of their bits.
+_OF_BITS = re.compile(
+    r"(%\w+) = (stablehlo.bitcast_convert %\w+ : \(tensor<[0-9x]*ui\d+>\) -> )"
+    r"(tensor<[0-9x]*)(f32|f16|bf16)>"
+)
 
 
 def widened(text: str) -> str:
     """A module's text with every float type made float64."""
-    return _TYPE.sub("f64", _CONSTANT.sub(_constant, text))
+    text = _TYPE.sub("f64", _CONSTANT.sub(_constant, _OF_BITS.sub(_of_bits, text)))
+    return text.replace(_KEPT, "")
+
+
+#: Stands before the names of types that stay narrow.
+_KEPT = "narrow_"
+
+
+def _of_bits(match: re.Match[str]) -> str:
+    """The number whose bits they are in the narrow type, then in float64."""
+    result, bits, shape, kind = match.groups()
+    narrow, name = f"{shape}{_KEPT}{kind}>", f"%of_bits_{result[1:]}"
+    made = f"{name} = {bits}{narrow}"
+    return f"{made}\n{result} = stablehlo.convert {name} : ({narrow}) -> {shape}{kind}>"
 
 
 def _constant(match: re.Match[str]) -> str:
