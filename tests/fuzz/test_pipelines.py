@@ -11,8 +11,9 @@ from tests.fuzz.pipelines.spec import Spec, from_seed
 from tests.fuzz.pipelines.transforms import TRANSFORMS
 
 #: Stages at once that read one argument on two IPUs; a result that is a constant; a gradient with
-#: respect to what stages at once read.
-FAILED = (4, 12, 101)
+#: respect to what stages at once read; a call of the host in a stage that is computed again; one
+#: value that waits, and a stage that is computed again; a call of the host that the CPU leaves out.
+FAILED = (4, 12, 101, 14_000_048, 14_000_108, 14_000_130)
 
 
 def names_of(spec: Spec) -> set[str]:
@@ -23,7 +24,7 @@ def names_of(spec: Spec) -> set[str]:
 @pytest.mark.parametrize(("first", "count"), [(0, 4), *((seed, 1) for seed in FAILED)])
 def test_pipelines_by_seed(first: int, count: int) -> None:
     found = chunks.run_chunk(first, count, "pipelines", "cpu")
-    assert {o["seed"]: o for o in found if o["differences"] or "pipeline" in o["refused"]} == {}
+    assert {o["seed"]: o for o in found if o["differences"] or o["refused"]} == {}
 
 
 def test_equal_seeds_make_equal_pipelines() -> None:

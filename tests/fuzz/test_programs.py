@@ -196,3 +196,12 @@ def test_bit_patterns_are_widened():
     wide = second_opinion.widened(text)
     assert wide.startswith("dense<[0x7FF0000000000000, 1.5]> : tensor<2xf64>")
     assert np.frombuffer(bytes.fromhex(wide.split('"0x')[1][:32])).tolist() == [1.0, 2.0]
+
+
+def test_random_bits_have_a_wide_form():
+    """The bits make a number of the narrow type, and that is widened."""
+    draw = jax.jit(lambda key: jax.random.uniform(key, (64,)))
+    key = jax.random.PRNGKey(5)
+    (wide,) = second_opinion.in_float64(draw.lower(key).as_text(), [np.asarray(key)])
+    assert wide.dtype == np.float64
+    np.testing.assert_array_equal(wide, draw(key))

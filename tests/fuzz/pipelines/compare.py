@@ -37,7 +37,7 @@ class Outcome:
 
     Attributes:
         differences: one line for each result that is wrong.
-        refused: "pipeline": why it runs one stage at a time; "cpu": why JAX did not run it there.
+        refused: "pipeline": why it runs one stage at a time.
     """
 
     differences: list[str] = field(default_factory=list)
