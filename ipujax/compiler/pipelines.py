@@ -193,8 +193,8 @@ class _Splitter:
         users: dict[Op, list[tuple[Op | None, tuple[int, int]]]] = {op: [] for op in ops}
         for op in reversed(ops):
             if op in again:
-                last = 2 * num_stages - 1 - (op.source.placed.stage or 0)
-                self.places[op] = latest_place(op, users[op] or [(None, (last, op.ipu))], again)
+                end = (2 * num_stages - 1 - (op.source.placed.stage or 0), op.ipu)
+                self.places[op] = latest_place(op, users[op] or [(None, end)], again)
             elif op not in self.places:
                 least = (joining.get(op, 0), op.ipu)
                 self.places[op] = min((place for _, place in users[op]), default=least)

@@ -210,7 +210,8 @@ def test_large_gradients_of_one_ipu_are_added_to_one_accumulator(run_python: Run
     assert len(rows) == 24
     for waiting, added in zip(rows[::2], rows[1::2], strict=True):
         schedule, stash, accumulators, error = added
-        assert accumulators == waiting[2] < 1.1 * size
+        for counted in (accumulators, waiting[2]):  # counters of micro-batches take 4 bytes each
+            assert size <= counted < size + 4 * 8
         assert stash == waiting[1] - (schedule == "grouped") * size
         assert waiting[3] == 0  # the order of the plain sum
         assert error <= (0 if schedule == "sequential" else 2)
