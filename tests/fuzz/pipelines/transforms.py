@@ -152,7 +152,8 @@ def scaled(subject: Any) -> Step:
 def over_models(subject: Any) -> Step:
     def both(parameters: Any, batch: Any) -> Any:
         stacked = jax.tree.map(lambda p: jnp.stack([p, p * 0.5]), parameters)
-        return jax.vmap(subject.value_and_grad, in_axes=(0, None))(stacked, batch)
+        run = jax.vmap(subject.value_and_grad, in_axes=(0, None), axis_size=2)
+        return run(stacked, batch)
 
     return both
 
