@@ -181,45 +181,25 @@ class _Pipeline:
             with self.builder.inside(program), self.builder.on(number):
                 for length in sorted({move.capacity for move in own}):
                     equal = [move for move in own if move.capacity == length]
-                    turning = [move for move in equal if self._turns(move)]
+                    if length:
+                        self._turn(equal, length)
+                        continue
                     for move in equal:
-                        if not self._turns(move):
-                            self._pass_on(move)
-                    if turning:
-                        self._turn(turning, length)
+                        self.builder.copy(move.source, move.target, self.debug)
         return program
-
-    def _turns(self, move: _Move) -> bool:
-        """Whether its FIFO has a place that turns; one value on the tiles needs none."""
-        is_on_tiles = isinstance(move.source, ipu.poplar.Tensor) and not self._is_offloaded(move)
-        return move.capacity > (1 if is_on_tiles else 0)
-
-    def _is_offloaded(self, move: _Move) -> bool:
-        least = self.op.attrs["offload"]
-        return least is not None and move.size_bytes >= least
-
-    def _pass_on(self, move: _Move) -> None:
-        """The value, or the one before it, which waited in a variable."""
-        source = move.source
-        if move.capacity:
-            assert isinstance(move.target, ipu.poplar.Tensor)
-            shape = list(move.target.shape)
-            source = self._buffer(move.target.elementType(), [1, *shape]).reshape(shape)
-        self.builder.copy(source, move.target, self.debug)
-        if move.capacity:
-            self.builder.copy(move.source, source, self.debug)
 
     def _turn(self, moves: list[_Move], length: int) -> None:
         """Takes the oldest value out of each FIFO and puts the new one in its place."""
         builder, unsigned = self.builder, ipu.poplar.UNSIGNED_INT
         place = builder.variable(unsigned, [1], self.debug)
         ipu.popops.zero(builder.graph, place, self.outer, self.debug)
+        least = self.op.attrs["offload"]
         offloaded: dict[tuple[ipu.Type, int], list[_Move]] = {}
         for move in moves:
             source = move.source
             if not isinstance(source, ipu.poplar.Tensor):
                 self._turn_buffer(source, move.target, place, length)
-            elif self._is_offloaded(move):
+            elif least is not None and move.size_bytes >= least:
                 key = (source.elementType(), source.numElements())
                 offloaded.setdefault(key, []).append(move)
             else:
