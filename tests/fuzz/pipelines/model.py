@@ -128,16 +128,20 @@ class Model:
             stages.append(both if stage.beside else both[0])
         return self.composed(stages)
 
-    def pipeline(self, schedule: str) -> Callable[..., Any]:
-        """The pipeline, of (parameters[, state], batch)."""
-        spec = self.spec
+    def placed_stages(self) -> list[Any]:
+        """The stages on their IPUs; a list of two where two run at one time."""
         stages: list[Any] = []
-        for i, stage in enumerate(spec.stages):
+        for i, stage in enumerate(self.spec.stages):
             made = self._ipu_stage(stage, self.stage_function(i), stage.ipu)
             if stage.beside:
                 beside = self.stage_function(i, is_beside=True)
                 made = [made, self._ipu_stage(stage, beside, stage.beside_ipu)]
             stages.append(made)
+        return stages
+
+    def pipeline(self, schedule: str) -> Callable[..., Any]:
+        """The pipeline, of (parameters[, state], batch)."""
+        spec, stages = self.spec, self.placed_stages()
         options: dict[str, Any] = {} if spec.is_function else {"remat": _remat(spec.remat)}
         if set(spec.outputs) == {"all"}:
             options["reduction"] = None
@@ -212,12 +216,8 @@ class Pipelined:
 
     def accumulated(self, parameters: Any, batch: Any) -> Any:
         """Gradients by the explicit form, in the accumulators' dtype."""
-        spec, function = self.model.spec, self.model
-        stages = [
-            function._ipu_stage(stage, function.stage_function(i), stage.ipu)
-            for i, stage in enumerate(spec.stages)
-        ]
-        whole = function.composed(stages)
+        spec = self.model.spec
+        whole = self.model.composed(self.model.placed_stages())
         return ipu.accumulate(
             jax.grad(whole),
             micro_batches=spec.micro_batches,
