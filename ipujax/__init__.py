@@ -35,6 +35,9 @@ from ipujax.api.strategies import ShardedExecution as ShardedExecution
 from ipujax.api.strategies import Stage as Stage
 from ipujax.api.verify import VerifyReport as VerifyReport
 from ipujax.api.verify import verify as verify
+from ipujax.api.weight_shards import WeightShard as WeightShard
+from ipujax.api.weight_shards import gather_weights as gather_weights
+from ipujax.api.weight_shards import shard_weights as shard_weights
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.errors import ConfigError as ConfigError
 from ipujax.errors import InternalError as InternalError

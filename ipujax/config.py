@@ -255,8 +255,8 @@ class CompileConfig:
         ("off", "marked", "auto"),
     )
     outline_threshold: int = option(
-        4096,
-        "With outline=auto: bytes of code on a tile that a function must save, by estimate.",
+        1024,
+        "With outline=auto: bytes of a tile that a function must save, by estimate.",
         "IPUJAX_OUTLINE_THRESHOLD",
         bounds=(0, 2**20),
     )

@@ -243,6 +243,8 @@ void bindPrograms(py::module_& m) {
       py::init<poplar::Function, const DebugContext&>(), "function"_a, debugArg());
   py::class_<program::PrintTensor, Program>(p, "PrintTensor")
       .def(py::init<const std::string&, Tensor>(), "title"_a, "tensor"_a);
+  py::class_<program::WriteUndef, Program>(p, "WriteUndef")
+      .def(py::init<Tensor, const DebugContext&>(), "tensor"_a, debugArg());
   py::class_<program::ErrorProgram, Program>(p, "ErrorProgram")
       .def(py::init<const std::string&, Tensor, const DebugContext&>(), "message"_a, "tensor"_a,
            debugArg());

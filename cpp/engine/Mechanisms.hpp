@@ -15,9 +15,10 @@ enum class Mechanism : std::uint8_t {
   kChains,      ///< cheap elementwise operations stay in registers (0008)
   kCopies,      ///< the two sides of a copy become one buffer (0007)
   kPlaces,      ///< buffers that are not live at the same time share memory
+  kTurns,       ///< FIFOs exchange memory with what they are given and give (0026)
 };
-constexpr std::array<std::string_view, 6> kMechanismNames = {"loops",  "rows",   "reductions",
-                                                             "chains", "copies", "places"};
+constexpr std::array<std::string_view, 7> kMechanismNames = {
+    "loops", "rows", "reductions", "chains", "copies", "places", "turns"};
 
 /// The mechanisms that are on: all but those named.
 class Mechanisms {

@@ -1,12 +1,14 @@
 #include "engine/ReplicaBindings.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "engine/Session.hpp"
+#include "engine/kernels/Turn.hpp"
 
 namespace ipujax::engine {
 
-PointerTable::PointerTable(const Image& image) {
+PointerTable::PointerTable(const Image& image) : turning_(image.buffers.size()) {
   for (std::uint32_t b = 0; b < image.buffers.size(); ++b) {
     const BufferKind kind = image.buffers[b].kind;
     if (kind != BufferKind::kConstant && kind != BufferKind::kArena) bound_buffers_.push_back(b);
@@ -25,6 +27,9 @@ PointerTable::PointerTable(const Image& image) {
     predicate_[n] = num_pointers_;
     add(image, node.predicate);
   }
+  const std::vector<bool> turns = turningBuffers(image);
+  for (const Slot& slot : fixed_)
+    if (turns[slot.buffer]) turning_[slot.buffer].push_back(slot);
 }
 
 void PointerTable::add(const Image& image, const OperandDesc& operand) {
@@ -65,8 +70,7 @@ void ReplicaBindings::bind(const Arrays& arrays) {
         std::memcpy(bases_[b], arrays.inputs[buffer.input], buffer.bytes);
     }
   }
-  for (const auto& slot : table_->bound_)
-    pointers_[slot.pointer] = bases_[slot.buffer] + slot.offset_bytes;
+  for (const auto& slot : table_->bound_) point(slot);
 }
 
 void ReplicaBindings::bindArena() {
@@ -77,8 +81,16 @@ void ReplicaBindings::bindArena() {
     const BufferDesc& buffer = image_->buffers[b];
     if (buffer.kind == BufferKind::kArena) bases_[b] = base + buffer.offset;
   }
-  for (const auto& slot : table_->fixed_)
-    pointers_[slot.pointer] = bases_[slot.buffer] + slot.offset_bytes;
+  for (const auto& slot : table_->fixed_) point(slot);
+}
+
+void ReplicaBindings::exchange(std::uint64_t step, std::size_t operand, std::size_t other) {
+  const auto& operands = image_->steps[step].operands;
+  const std::uint32_t a = operands[operand].buffer;
+  const std::uint32_t b = operands[other].buffer;
+  std::swap(bases_[a], bases_[b]);
+  for (const std::uint32_t buffer : {a, b})
+    for (const auto& slot : table_->turning_[buffer]) point(slot);
 }
 
 bool ReplicaBindings::predicate(std::uint32_t node) const {

@@ -30,8 +30,9 @@ class PointerTable {
   std::vector<std::uint32_t> first_;      // by step, and one past the last
   std::vector<std::uint32_t> predicate_;  // by node
   std::vector<std::uint32_t> bound_buffers_;
-  std::vector<Slot> fixed_;  // into the arena or the constants
-  std::vector<Slot> bound_;  // into what the caller brings
+  std::vector<Slot> fixed_;                 // into the arena or the constants
+  std::vector<Slot> bound_;                 // into what the caller brings
+  std::vector<std::vector<Slot>> turning_;  // by buffer; all of those whose memory is exchanged
 };
 
 /// What a caller brings for one replica: row-major host arrays, 64-byte aligned.
@@ -52,11 +53,17 @@ class ReplicaBindings {
     const auto first = table_->first_[step];
     return {pointers_.data() + first, table_->first_[step + 1] - first};
   }
+  /// Two operands of an engine.turn, each a whole buffer of the arena and of one size, take each
+  /// other's memory, for all steps and runs from now on.
+  void exchange(std::uint64_t step, std::size_t operand, std::size_t other);
   bool predicate(std::uint32_t node) const;
   std::int64_t selector(std::uint32_t node) const;
 
  private:
   void bindArena();
+  void point(const PointerTable::Slot& slot) {
+    pointers_[slot.pointer] = bases_[slot.buffer] + slot.offset_bytes;
+  }
 
   const Image* image_;
   const PointerTable* table_;

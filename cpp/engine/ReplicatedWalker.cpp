@@ -71,8 +71,7 @@ void ReplicatedWalker::find(std::uint32_t index) {
   if (node.kind == NodeKind::kRepeatWhile) facts.bytes *= kGuessedIterations;
 }
 
-void ReplicatedWalker::run(const RunContext& context,
-                           std::span<const ReplicaBindings> replicas) const {
+void ReplicatedWalker::run(const RunContext& context, std::span<ReplicaBindings> replicas) const {
   walk({context, replicas}, 0);
 }
 

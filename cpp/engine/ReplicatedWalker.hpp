@@ -22,12 +22,12 @@ class ReplicatedWalker {
   explicit ReplicatedWalker(const Walker& walker);
 
   /// Runs the program once; `context.replica` is set for each step.
-  void run(const RunContext& context, std::span<const ReplicaBindings> replicas) const;
+  void run(const RunContext& context, std::span<ReplicaBindings> replicas) const;
 
  private:
   struct Run {
     const RunContext& context;
-    std::span<const ReplicaBindings> replicas;
+    std::span<ReplicaBindings> replicas;
   };
   struct Facts {
     bool meets = false;       ///< a collective is inside

@@ -13,7 +13,10 @@ Walker::Walker(const Image& image, const std::atomic<bool>& cancelled)
   std::optional<expr::WithoutChains> without_chains;
   if (!image.mechanisms.has(Mechanism::kChains)) without_chains.emplace();
   kernels_.reserve(image.steps.size());
-  for (const auto& step : image.steps) kernels_.push_back(KernelRegistry::instance().make(step));
+  for (const auto& step : image.steps) {
+    kernels_.push_back(KernelRegistry::instance().make(step));
+    turns_.push_back(dynamic_cast<const TurnKernel*>(kernels_.back().get()));
+  }
   loops_.resize(image.nodes.size());
   if (!image.mechanisms.has(Mechanism::kLoops)) return;
   for (std::uint32_t n = 0; n < image.nodes.size(); ++n) {
@@ -33,7 +36,7 @@ std::uint32_t Walker::chosen(const Node& node, std::int64_t selector) {
   return node.children[static_cast<std::size_t>(found - node.selectors.begin())];
 }
 
-void Walker::walk(RunContext& context, const ReplicaBindings& bindings, std::uint32_t index) const {
+void Walker::walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t index) const {
   const Node& node = image_.nodes[index];
   if (loops_[index]) {
     checkCancelled();
@@ -45,6 +48,7 @@ void Walker::walk(RunContext& context, const ReplicaBindings& bindings, std::uin
       for (const auto child : node.children) walk(context, bindings, child);
       return;
     case NodeKind::kStep:
+      if (const TurnKernel* turn = turns_[node.value]) turn->exchange(bindings, node.value);
       kernels_[node.value]->run(context, bindings.operands(node.value));
       return;
     case NodeKind::kRepeat:

@@ -6,6 +6,7 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/ReplicaBindings.hpp"
+#include "engine/kernels/Turn.hpp"
 #include "engine/loop/LoopKernel.hpp"
 
 namespace ipujax::engine {
@@ -16,7 +17,7 @@ class Walker {
   /// Makes the kernel of every step; `cancelled` may be set by any thread during a run.
   Walker(const Image& image, const std::atomic<bool>& cancelled);
 
-  void walk(RunContext& context, const ReplicaBindings& bindings, std::uint32_t node) const;
+  void walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t node) const;
   /// Which child of a switch runs for a selector.
   static std::uint32_t chosen(const Node& node, std::int64_t selector);
   void checkCancelled() const;  ///< throws once the run was cancelled
@@ -27,6 +28,7 @@ class Walker {
   const Image& image_;
   const std::atomic<bool>& cancelled_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<const TurnKernel*> turns_;                  // by step; null for other kernels
   std::vector<std::unique_ptr<const LoopKernel>> loops_;  // by node; null where steps are walked
 };
 

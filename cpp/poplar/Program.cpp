@@ -176,6 +176,11 @@ PrintTensor::PrintTensor(StringRef title, Tensor t, const DebugContext& debugCon
   node_->view = t;
 }
 
+WriteUndef::WriteUndef(Tensor t, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kUndefine, debugContext)) {
+  node_->view = t;
+}
+
 Sync::Sync(SyncType, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kSequence, debugContext)) {}
 

@@ -115,6 +115,13 @@ class PrintTensor : public Program {
   PrintTensor(StringRef title, Tensor t, const DebugContext& debugContext = {});
 };
 
+/// Says that what a tensor holds is not needed any more: from here to its next write its memory is
+/// free for others.
+class WriteUndef : public Program {
+ public:
+  explicit WriteUndef(Tensor t, const DebugContext& debugContext = {});
+};
+
 enum class SyncType { INTERNAL, EXTERNAL, GLOBAL };
 
 class Sync : public Program {

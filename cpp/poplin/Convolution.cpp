@@ -150,9 +150,7 @@ Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const Con
       multipliedType(params.inputType, weights.elementType(), params.outputType);
   addWidening(spec.cost, graph, in, multiplied);
   addWidening(spec.cost, graph, weights, multiplied);
-  addRearrangement(spec.cost, graph, in, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles);
-  addRearrangement(spec.cost, graph, weights, plan.weight_elements_per_tile, plan.weight_move_bytes,
-                   plan.tiles);
+  addRearrangements(spec.cost, graph, plan, in, weights);
   ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
   return out;
 }

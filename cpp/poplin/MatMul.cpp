@@ -84,9 +84,7 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
       multipliedType(a.elementType(), b.elementType(), out.elementType());
   addWidening(spec.cost, graph, a, multiplied);
   addWidening(spec.cost, graph, b, multiplied);
-  addRearrangement(spec.cost, graph, a, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles);
-  addRearrangement(spec.cost, graph, b, plan.weight_elements_per_tile, plan.weight_move_bytes,
-                   plan.tiles);
+  addRearrangements(spec.cost, graph, plan, a, b);
   if (accumulate) {  // popops scaledAdd on what each tile holds of C
     const double elements = static_cast<double>(plan.out_elements_per_tile);
     ipujax::engine::addComputeSet(spec.cost, graph.getTarget(), 80 + 3 * elements / 2, plan.tiles);

@@ -43,9 +43,9 @@ def divide_by_place(
     Returns:
         The function, and how many results it has for each of those before.
     """
-    opened = jax_compat.inlined(jaxpr, lambda eqn: bool(_stages_inside(eqn)))
+    opened = jax_compat.inlined(jaxpr, lambda eqn: bool(stages_inside(eqn)))
     makers = {variable: eqn for eqn in opened.eqns for variable in eqn.outvars}
-    ipus = {label.ipu for eqn in opened.eqns for label in _stages_inside(eqn)}
+    ipus = {label.ipu for eqn in opened.eqns for label in stages_inside(eqn)}
     least = LARGE_BYTES if overlaps and len(ipus) > 1 else math.inf
     groups = [
         _by_place(result, makers, least) if accumulated else [[result]]
@@ -108,17 +108,17 @@ def _stages_of(atom: Any, makers: Mapping[Any, Any]) -> set[StageLabel]:
         if maker is None or atom in seen:
             continue
         seen.add(atom)
-        own = _stages_inside(maker)
+        own = stages_inside(maker)
         found |= own
         if not own:
             pending += maker.invars
     return found
 
 
-def _stages_inside(eqn: Any) -> set[StageLabel]:
+def stages_inside(eqn: Any) -> set[StageLabel]:
     """Those with an IPU that the equation calls, itself or deeper."""
     if eqn.primitive.name == STAGE_CALL:
         label = eqn.params["label"]
         return set() if label.ipu is None else {label}
     jaxprs = jax_compat.inner_jaxprs(eqn)
-    return {label for jaxpr in jaxprs for inner in jaxpr.eqns for label in _stages_inside(inner)}
+    return {label for jaxpr in jaxprs for inner in jaxpr.eqns for label in stages_inside(inner)}

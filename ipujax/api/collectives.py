@@ -13,6 +13,7 @@ from jax import lax
 
 from ipujax.api.primitives import broadcast_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
+from ipujax.api.weight_shards import check_no_shards
 from ipujax.errors import ReplicationError
 
 
@@ -34,7 +35,8 @@ def cross_replica_sum(
         >>> print(ipu.pmap(lambda x: ipu.cross_replica_sum(x, 2))(jnp.arange(4.0)))
         [1. 1. 5. 5.]
     """
-    return _sum(x, resolve("ipu.cross_replica_sum", axis_name, replica_group_size))
+    where = "ipu.cross_replica_sum"
+    return _sum(where, x, resolve(where, axis_name, replica_group_size))
 
 
 def cross_replica_mean(
@@ -54,11 +56,13 @@ def cross_replica_mean(
         >>> print(ipu.pmap(ipu.cross_replica_mean)(jnp.arange(4.0)))
         [1.5 1.5 1.5 1.5]
     """
-    replicas = resolve("ipu.cross_replica_mean", axis_name, replica_group_size)
-    return jax.tree.map(lambda total: total / replicas.size, _sum(x, replicas))
+    where = "ipu.cross_replica_mean"
+    replicas = resolve(where, axis_name, replica_group_size)
+    return jax.tree.map(lambda total: total / replicas.size, _sum(where, x, replicas))
 
 
-def _sum(x: Any, replicas: Replicas) -> Any:
+def _sum(where: str, x: Any, replicas: Replicas) -> Any:
+    check_no_shards(where, x)
     if replicas.groups is None:
         return lax.psum(x, replicas.axis_name)
     if not replicas.checks_variance:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +55,4 @@ to_memory_p.def_impl(lambda x, kind: x)
 to_memory_p.def_abstract_eval(lambda aval, kind: aval)
 ad.deflinear2(to_memory_p, lambda cotangent, x, kind: [cotangent])
 batching.defvectorized(to_memory_p)
-mlir.register_lowering(to_memory_p, lambda ctx, x, kind: [x])
-
-
-@functools.cache
-def prepare() -> None:
-    """What needs JAX's private parts, once before the first pipeline."""
-    if jax_compat.is_registered():
-        mlir.register_lowering(
-            to_memory_p, jax_compat.lower_to_memory, platform=jax_compat.PLATFORM
-        )
+mlir.register_lowering(to_memory_p, jax_compat.lower_to_memory)

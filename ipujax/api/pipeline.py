@@ -12,9 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.api.offload import Offload, check_minimum
-from ipujax.api.pipeline_arguments import WHERE, Arguments
-from ipujax.api.pipelined import (
+from ipujax.api.loops import (
     ACCUMULATED,
     ALL,
     LAST,
@@ -23,9 +21,10 @@ from ipujax.api.pipelined import (
     Loop,
     Output,
     accumulator_dtype,
-    pipeline_p,
-    prepare,
 )
+from ipujax.api.offload import Offload, check_minimum
+from ipujax.api.pipeline_arguments import WHERE, Arguments
+from ipujax.api.pipelined import pipeline_p, prepare
 from ipujax.api.remat import Remat, as_remat
 from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
 from ipujax.errors import IpuError, PipelineError, check_choice
@@ -50,9 +49,11 @@ def pipeline(
     device_mapping: Sequence[int] | None = None,
     remat: bool | str | Callable[..., Any] | None = None,
     repeat_count: int | None = None,
+    batch_serialization_iterations: int = 1,
     offload_activations: bool = False,
     offload_accumulators: bool = False,
     offload_weights: bool = False,
+    replicated_weight_sharding: bool | None = None,
     minimum_remote_tensor_size: int = 128,
 ) -> Callable[..., Any]:
     """Runs a function of one micro-batch on many, its stages on several IPUs at a time.
@@ -86,9 +87,15 @@ def pipeline(
         repeat_count: how many whole batches one call runs, one after the other: batched arguments
             have a leading axis of that size before that of micro-batches, and so have all results;
             carried state goes on from batch to batch. None: one batch, without that axis.
+        batch_serialization_iterations: n, with the schedule "sequential": each stage runs n
+            micro-batches before the next stage begins; n divides `micro_batches`. What stages hand
+            on lies stacked n times, and what is brought to a stage is brought once for n.
         offload_activations: what waits for its backward pass waits in the host's memory.
         offload_accumulators: sums over the micro-batches lie there between two micro-batches.
         offload_weights: what all micro-batches share lies there, and is brought for each use.
+        replicated_weight_sharding: parameters given as `ipu.shard_weights` made them are gathered
+            for each use (True), or once before the loop (False). None: for each use if
+            `batch_serialization_iterations` is above 1.
         minimum_remote_tensor_size: bytes; smaller arrays stay on the IPU.
     Returns:
         A function of the arguments that `in_axes` describes.
@@ -114,6 +121,7 @@ def pipeline(
     count = _checked_count("micro_batches", count)
     if repeat_count is not None:
         _checked_count("repeat_count", repeat_count)
+    serial = _checked_serial(batch_serialization_iterations, count, schedule)
     mapping = None if device_mapping is None else tuple(device_mapping)
     for ipu in mapping or ():
         check_ipu(WHERE, ipu)
@@ -129,7 +137,17 @@ def pipeline(
     offload = Offload(offload_activations, offload_accumulators, offload_weights, least)
     again = as_remat(WHERE, remat)
     request = _Request(
-        fun, count, in_axes, kinds, schedule, accumulate_dtype, mapping, again, offload
+        fun,
+        count,
+        in_axes,
+        kinds,
+        schedule,
+        accumulate_dtype,
+        mapping,
+        again,
+        offload,
+        serial,
+        replicated_weight_sharding,
     )
     run = request if repeat_count is None else functools.partial(request.repeated, repeat_count)
     return functools.wraps(fun)(lambda *args: run(*args))
@@ -143,6 +161,22 @@ def _checked_count(name: str, count: object) -> int:
     return count
 
 
+def _checked_serial(iterations: int, micro_batches: int, schedule: str) -> int:
+    name = "batch_serialization_iterations"
+    _checked_count(name, iterations)
+    if iterations > 1 and schedule != SEQUENTIAL:
+        raise PipelineError(
+            f"[{WHERE}] needs schedule={SEQUENTIAL!r} for {name}; got {schedule!r}. Choose that "
+            f"schedule, or remove {name}."
+        )
+    if micro_batches % iterations:
+        raise PipelineError(
+            f"[{WHERE}] needs {name} to divide the {micro_batches} micro-batches; got "
+            f"{iterations}. Choose a divisor."
+        )
+    return iterations
+
+
 def accumulate(
     grad_fn: Callable[..., Any],
     *,
@@ -153,9 +187,11 @@ def accumulate(
     outputs: Any = None,
     accumulate_dtype: Any = None,
     device_mapping: Sequence[int] | None = None,
+    batch_serialization_iterations: int = 1,
     offload_activations: bool = False,
     offload_accumulators: bool = False,
     offload_weights: bool = False,
+    replicated_weight_sharding: bool | None = None,
     minimum_remote_tensor_size: int = 128,
 ) -> Callable[..., Any]:
     """Accumulates what a function of a micro-batch returns, such as gradients, in one loop.
@@ -169,8 +205,9 @@ def accumulate(
         reduction: "sum", "mean" or "running_mean", for all results that `outputs` does not name.
         accumulate_dtype: of the accumulators: None (that of the result), a dtype, or a function of
             a result's `jax.ShapeDtypeStruct`.
-        micro_batches, in_axes, schedule, outputs, device_mapping, offload_activations,
-            offload_accumulators, offload_weights, minimum_remote_tensor_size: as in `ipu.pipeline`.
+        micro_batches, in_axes, schedule, outputs, device_mapping, batch_serialization_iterations,
+            offload_activations, offload_accumulators, offload_weights,
+            replicated_weight_sharding, minimum_remote_tensor_size: as in `ipu.pipeline`.
     Returns:
         A function of the arguments that `in_axes` describes.
     Raises:
@@ -190,9 +227,11 @@ def accumulate(
         schedule=schedule,
         outputs=_Accumulated(reduction, outputs, accumulate_dtype),
         device_mapping=device_mapping,
+        batch_serialization_iterations=batch_serialization_iterations,
         offload_activations=offload_activations,
         offload_accumulators=offload_accumulators,
         offload_weights=offload_weights,
+        replicated_weight_sharding=replicated_weight_sharding,
         minimum_remote_tensor_size=minimum_remote_tensor_size,
     )
 
@@ -293,6 +332,8 @@ class _Request:
     device_mapping: tuple[int, ...] | None
     remat: Remat | None
     offload: Offload
+    serial: int  #: batch_serialization_iterations
+    keeps_shards: bool | None  #: replicated_weight_sharding
 
     def __call__(self, *args: Any) -> Any:
         if traced_pipeline.get() is not None:
@@ -302,8 +343,7 @@ class _Request:
             )
         prepare()
         jax_compat.hide_frames(__file__)
-        arguments = Arguments(args, self.in_axes)
-        arguments.check((self.micro_batches,))
+        arguments = self._arguments(args)
         balances = self.schedule == INTERLEAVED
         stages = PipelineTrace(self.device_mapping, balances, self.remat)
         token = traced_pipeline.set(stages)
@@ -316,6 +356,9 @@ class _Request:
         is_kept = [output is not None for output in outputs]
         num_carried = arguments.num_carried
         jaxpr = jax_compat.with_outputs(traced.jaxpr, [True] * num_carried + is_kept)
+        partitions = arguments.partitions
+        if partitions:
+            partitions = [*[None] * len(traced.captured), *partitions]
         loop = Loop(
             micro_batches=self.micro_batches,
             num_shared=len(traced.captured) + arguments.num_shared,
@@ -324,6 +367,8 @@ class _Request:
             schedule=self.schedule,
             accumulate_dtype=self.accumulate_dtype,
             offload=self.offload,
+            serial=self.serial,
+            partitions=tuple(partitions),
         )
         made = pipeline_p.bind(*traced.captured, *arguments.operands, jaxpr=jaxpr, loop=loop)
         state, rest = made[:num_carried], iter(made[num_carried:])
@@ -332,11 +377,22 @@ class _Request:
         )
         return (results, jax.tree.unflatten(traced.state_tree, state)) if num_carried else results
 
+    def _arguments(self, args: tuple[Any, ...], *repeats: int) -> Arguments:
+        keeps = self.serial > 1 if self.keeps_shards is None else self.keeps_shards
+        arguments = Arguments(args, self.in_axes, keeps_shards=keeps)
+        arguments.check((*repeats, self.micro_batches))
+        if self.keeps_shards and not arguments.partitions:
+            raise PipelineError(
+                f"[{WHERE}] needs parameters that are partitioned over the replicas for "
+                "replicated_weight_sharding; got whole arrays. Pass what ipu.shard_weights made "
+                "of them, or remove the option."
+            )
+        return arguments
+
     def repeated(self, count: int, *args: Any) -> Any:
         """Runs `count` batches, whose state goes from one to the next."""
-        arguments = Arguments(args, self.in_axes)
-        arguments.check((count, self.micro_batches))
-        shared = arguments.operands[: arguments.num_shared]
+        arguments = self._arguments(args, count)
+        shared = arguments.shared
         state_trees: list[Any] = []
 
         def step(carried: Any, batch: Any) -> Any:

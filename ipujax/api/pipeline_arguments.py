@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.api.weight_shards import Partition, WeightShard, gather_weights, is_shard, partition_of
 from ipujax.errors import PipelineError
 
 WHERE = "ipu.pipeline"
@@ -17,16 +18,28 @@ SHARED, CARRIED, BATCHED = None, "carried", 0
 
 
 class Arguments:
-    """The leaves of the arguments of one call: shared ones first, then carried, then batched."""
+    """The leaves of the arguments of one call: shared ones first, then carried, then batched.
 
-    def __init__(self, args: tuple[Any, ...], in_axes: Any):
-        leaves, self._tree = jax.tree.flatten(args)
-        axes = _axes_of(args, in_axes)
+    Args:
+        keeps_shards: shared operands that are an `ipu.WeightShard` stay parts, as `partitions`
+            says; otherwise they are gathered here.
+    """
+
+    def __init__(self, args: tuple[Any, ...], in_axes: Any, *, keeps_shards: bool = False):
+        if not keeps_shards:
+            args = gather_weights(args)
+        leaves, self._tree = jax.tree.flatten(args, is_leaf=is_shard)
+        axes = _axes_of(jax.tree.unflatten(self._tree, range(len(leaves))), in_axes)
         self._order = [i for kind in (SHARED, CARRIED, BATCHED) for i in _indices(axes, kind)]
         self.is_shared = [axis == SHARED for axis in axes]
         self.num_shared = len(_indices(axes, SHARED))
         self.num_carried = len(_indices(axes, CARRIED))
-        operands = _varying_alike([jnp.asarray(leaves[i]) for i in self._order])
+        ordered = [leaves[i] for i in self._order]
+        found = [partition_of(WHERE, x) if is_shard(x) else None for x in ordered]
+        _check_partitions(found[self.num_shared :])
+        self.partitions = found[: self.num_shared] if any(found) else []
+        given = [x.part if is_shard(x) else x for x in ordered]
+        operands = _varying_alike([jnp.asarray(x) for x in given])
         first, second = self.num_shared, self.num_shared + self.num_carried
         self.carried = [lax.stop_gradient(x) for x in operands[first:second]]
         self.batched = operands[second:]
@@ -46,10 +59,22 @@ class Arguments:
                 )
 
     @property
+    def shared(self) -> list[Any]:
+        """The shared leaves as they were given."""
+        found = self.operands[: self.num_shared]
+        for i, partition in enumerate(self.partitions):
+            if partition is not None:
+                found[i] = WeightShard(found[i], partition.shape, partition.axis_name)
+        return found
+
+    @property
     def micro_avals(self) -> list[Any]:
         """What one micro-batch gets, in order."""
         count = len(self.operands) - len(self.batched)
         whole = [jax_compat.abstract(x) for x in self.operands[:count]]
+        for i, partition in enumerate(self.partitions):
+            if partition is not None:
+                whole[i] = whole[i].update(shape=partition.shape)
         return whole + [jax_compat.abstract(x, of_slice=True) for x in self.batched]
 
     def unflatten(self, given: Sequence[Any]) -> tuple[Any, ...]:
@@ -59,6 +84,14 @@ class Arguments:
             leaves[i] = leaf
         args: tuple[Any, ...] = jax.tree.unflatten(self._tree, leaves)
         return args
+
+
+def _check_partitions(of_others: Sequence[Partition | None]) -> None:
+    if any(of_others):
+        raise PipelineError(
+            f"[{WHERE}] needs an ipu.WeightShard to be shared by all micro-batches; got one in a "
+            "batched or carried argument. Pass None in in_axes for it, or gather it before."
+        )
 
 
 def _varying_alike(operands: list[Any]) -> list[Any]:

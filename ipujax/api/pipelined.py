@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
@@ -20,132 +20,22 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
-from ipujax.api import offload
 from ipujax.api.accumulators import divide_by_place
-from ipujax.placement import OFFLOAD, PIPELINE
-
-#: The schedule in which one stage runs at a time.
-SEQUENTIAL = "sequential"
-#: What becomes of a result that each micro-batch gives.
-ALL, LAST, SUM, MEAN, RUNNING_MEAN = "all", "last", "sum", "mean", "running_mean"
-ACCUMULATED = (SUM, MEAN, RUNNING_MEAN)
-
-
-@dataclass(frozen=True)
-class Output:
-    """What becomes of one result."""
-
-    kind: str
-    dtype: Any = None  #: of an accumulator; None: the result's own
-
-    def dtype_for(self, aval: Any) -> Any:
-        return aval.dtype if self.dtype is None or self.kind not in ACCUMULATED else self.dtype
-
-
-@dataclass(frozen=True)
-class Loop:
-    """The loop of a pipeline. Hashable: the primitive's parameter besides the jaxpr.
-
-    The micro-batch's function takes `num_shared` values that all micro-batches share, `num_carried`
-    that go from one to the next, and slices of the rest; it returns the carried ones, then one
-    value for each of `outputs`.
-    """
-
-    micro_batches: int
-    num_shared: int
-    num_carried: int
-    outputs: tuple[Output, ...]
-    schedule: str
-    accumulate_dtype: Any  #: None, a dtype, or a function of a parameter's ShapeDtypeStruct
-    offload: offload.Offload
-
-    @property
-    def overlaps(self) -> bool:
-        return self.schedule != SEQUENTIAL
-
-    @property
-    def num_unbatched(self) -> int:
-        return self.num_shared + self.num_carried
-
-    # The label of a call, see jax_compat.call_primitive.
-
-    def attributes(self) -> dict[str, str]:
-        least = self.offload.attribute()
-        waiting = {} if least is None else {OFFLOAD: str(least)}
-        return {PIPELINE: self.schedule, **waiting}
-
-    def transposed(self) -> Loop:
-        return self
-
-    def split(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Shared, carried and batched ones."""
-        first, second = self.num_shared, self.num_unbatched
-        return list(operands[:first]), list(operands[first:second]), list(operands[second:])
-
-
-def accumulator_dtype(choice: Any, of: Any) -> Any:
-    """The dtype that `accumulate_dtype` chooses for one array; None: the array's own."""
-    if not callable(choice) or isinstance(choice, type):
-        return choice
-    return choice(jax.ShapeDtypeStruct(of.shape, of.dtype))
-
+from ipujax.api.loops import (
+    ACCUMULATED,
+    ALL,
+    MEAN,
+    RUNNING_MEAN,
+    SUM,
+    Loop,
+    Output,
+    accumulator_dtype,
+    run,
+)
+from ipujax.api.serialized import run_by_stage
 
 pipeline_p = Primitive("ipu_pipeline")
 pipeline_p.multiple_results = True
-
-
-def run(jaxpr: ClosedJaxpr, loop: Loop, *operands: Any) -> list[Any]:
-    """The loop, in JAX's own operations. Returns what is carried, then the outputs."""
-    fun = jaxpr_as_fun(jaxpr)
-    shared, carried, batched = loop.split(operands)
-    weights = loop.offload if loop.offload.weights else None
-    sums = loop.offload if loop.offload.accumulators else None
-    if weights:
-        shared = [weights.store(x) for x in shared]
-    avals = jaxpr.out_avals[loop.num_carried :]
-    is_stacked = [output.kind == ALL for output in loop.outputs]
-    kept = [not stacked for stacked in is_stacked]
-    initial = [
-        jax_compat.zeros_of(aval, output.dtype_for(aval))
-        for output, aval in compress(zip(loop.outputs, avals, strict=True), kept)
-    ]
-
-    def body(state: Any, micro_batch: Any) -> Any:
-        index, carried, held = state
-        near = [weights.load(x) for x in shared] if weights else shared
-        made = fun(*near, *carried, *micro_batch)
-        results = made[loop.num_carried :]
-        updated = [
-            _update(output, index, loop.micro_batches, sums.load(old) if sums else old, new)
-            for output, old, new in zip(
-                compress(loop.outputs, kept), held, compress(results, kept), strict=True
-            )
-        ]
-        if sums:
-            updated = [sums.store(x) for x in updated]
-        stacked = list(compress(results, is_stacked))
-        return (index + 1, made[: loop.num_carried], updated), stacked
-
-    if sums:
-        initial = [sums.store(x) for x in initial]
-    state = (jnp.int32(0), carried, initial)
-    (_, carried, held), stacked = lax.scan(body, state, batched, length=loop.micro_batches)
-    if sums:
-        held = [sums.load(x) for x in held]
-    of_all, of_others = iter(stacked), iter(held)
-    return [*carried, *(next(of_all) if there else next(of_others) for there in is_stacked)]
-
-
-def _update(output: Output, index: Any, count: int, old: Any, new: Any) -> Any:
-    if output.kind == LAST:
-        return new
-    new = new.astype(old.dtype)
-    if output.kind == SUM:
-        return old + new
-    if output.kind == MEAN:
-        return old + new / count
-    number = index.astype(old.dtype)
-    return old * (number / (number + 1)) + new / (number + 1)
 
 
 def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
@@ -160,7 +50,8 @@ def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
     ]
 
     def joined(*given: Any) -> list[Any]:
-        results = iter(run(divided, replace(loop, outputs=tuple(outputs)), *given))
+        wider = replace(loop, outputs=tuple(outputs))
+        results = iter(run_by_stage(divided, wider, *given))
         return [functools.reduce(lax.add, islice(results, count)) for count in counts]
 
     whole, captured = jax_compat.trace_call(joined, operands)
@@ -190,13 +81,16 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
         and loop.outputs[i - loop.num_carried].kind in ACCUMULATED
     ]
     results, gradients = _with_gradients(scalars, moves, jaxpr, loop, primals)
-    there = list(compress(tangents, moves))
+    moving = [loop.whole(i, t) if moves[i] else t for i, t in enumerate(tangents)]
+    there = list(compress(moving, moves))
     found: list[Any] = [_zero(result) for result in results]
     for i, gradient in gradients.items():
         found[i] = _inner_product(gradient, there, results[i])
     others = [i for i in own if outputs[i] and i not in gradients]
     if others:
-        tangents_of_all = _tangents_by_scan(moves, jaxpr, loop, primals, there)
+        whole = [loop.whole(i, x) for i, x in enumerate(primals)]
+        plain = replace(loop, partitions=())
+        tangents_of_all = _tangents_by_scan(moves, jaxpr, plain, whole, there)
         for i in others:
             found[i] = tangents_of_all[i]
     return results, found
@@ -289,38 +183,36 @@ def _gradient_outputs(kind: str, moves: list[bool], jaxpr: ClosedJaxpr, loop: Lo
 
 
 def _batch(axis: Any, values: Any, dims: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
-    """Each micro-batch is mapped; the mapped axis comes after that of micro-batches."""
-    operands, inner_dims = [], []
-    for i, (value, dim) in enumerate(zip(values, dims, strict=True)):
-        mapped = dim is not None
-        if (
-            loop.num_shared <= i < loop.num_unbatched
-        ):  # results of a micro-batch are mapped, so what it is given, too
-            value = jnp.moveaxis(value, dim, 0) if mapped else _repeated(value, axis.size)
-            mapped = True
-        elif mapped:
-            value = jnp.moveaxis(value, dim, int(i >= loop.num_unbatched))
-        operands.append(value)
-        inner_dims.append(0 if mapped else None)
-    fun = jax.vmap(
-        jaxpr_as_fun(jaxpr),
-        in_axes=tuple(inner_dims),
-        axis_name=axis.name,
-        axis_size=axis.size,
-    )
-    avals = [
-        aval if dim is None else aval.update(shape=(axis.size, *aval.shape))
-        for aval, dim in zip(jaxpr.in_avals, inner_dims, strict=True)
+    """Each micro-batch is mapped; the mapped axis comes after that of micro-batches.
+
+    A result is mapped where it depends on what is mapped: `jax.jacfwd` needs those that do not.
+    """
+    first, second = loop.num_shared, loop.num_unbatched
+    mapped = [dim is not None for dim in dims]
+    # State is mapped where a micro-batch is given it, or returns it, as mapped.
+    for _ in range(loop.num_carried + 1):
+        state = mapped[first:second]
+        instantiated = [*state, *[False] * len(loop.outputs)]
+        derived, mapped_results = jax_compat.batched(jaxpr, axis, mapped, instantiated)
+        mapped[first:second] = mapped_results[: loop.num_carried]
+        if mapped[first:second] == state:
+            break
+    operands = [
+        _with_axis(value, dim, int(i >= second), axis.size) if needed else value
+        for i, (value, dim, needed) in enumerate(zip(values, dims, mapped, strict=True))
     ]
-    batched, captured = jax_compat.trace_avals(lambda *given: list(fun(*given)), avals)
-    assert not captured, "a jaxpr captures nothing"
-    results = pipeline_p.bind(*operands, jaxpr=batched, loop=loop)
-    out_dims = [0] * loop.num_carried + [int(o.kind == ALL) for o in loop.outputs]
-    return results, out_dims
+    results = pipeline_p.bind(*operands, jaxpr=derived, loop=loop)
+    places = [0] * loop.num_carried + [int(o.kind == ALL) for o in loop.outputs]
+    return results, [
+        place if there else None for place, there in zip(places, mapped_results, strict=True)
+    ]
 
 
-def _repeated(value: Any, size: int) -> Any:
-    return jnp.broadcast_to(value, (size, *value.shape))
+def _with_axis(value: Any, dim: int | None, place: int, size: int) -> Any:
+    """The value with its mapped axis at a place; without one, repeated along a first axis."""
+    if dim is None:
+        return jnp.broadcast_to(value, (size, *value.shape))
+    return jnp.moveaxis(value, dim, place)
 
 
 def _eliminate_dead(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
@@ -331,12 +223,14 @@ def _eliminate_dead(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
     carried = [loop.num_shared <= i < loop.num_unbatched for i in range(len(eqn.invars))]
     smaller, inputs = jax_compat.without_dead(jaxpr, kept, carried)
     outputs = tuple(compress(loop.outputs, kept[loop.num_carried :]))
+    partitions = tuple(compress(loop.partitions, inputs))
+    num_shared = sum(inputs[: loop.num_shared])
     return inputs, eqn.replace(
         invars=list(compress(eqn.invars, inputs)),
         outvars=list(compress(eqn.outvars, kept)),
         params={
             "jaxpr": smaller,
-            "loop": replace(loop, outputs=outputs, num_shared=sum(inputs[: loop.num_shared])),
+            "loop": replace(loop, outputs=outputs, num_shared=num_shared, partitions=partitions),
         },
     )
 
@@ -356,5 +250,4 @@ mlir.register_lowering(pipeline_p, mlir.lower_fun(_call, multiple_results=True))
 def prepare() -> None:
     """What needs JAX's private parts, once before the first pipeline."""
     jax_compat.set_dead_code_rule(pipeline_p, _eliminate_dead)
-    offload.prepare()
     jax_compat.hide_frames(__file__)

@@ -18,7 +18,7 @@ from ipujax.errors import PipelineError
 from ipujax.planner.fingerprint import fingerprint
 from ipujax.planner.parts import Divided, divide
 from ipujax.planner.pieces import Piece, pieces_of, run_pieces
-from ipujax.planner.plan_file import PlanData, check_stages, from_text, to_text
+from ipujax.planner.plan_file import PlanData, check_stages, from_text, stages_of, to_text
 from ipujax.planner.table import table
 
 WHERE = "ipu.Plan"
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def parts(self) -> dict[str, int]:
-        """The stage of each part, by name."""
+        """The stage of each part, by name; the name of a block may stand for all its parts."""
         return self.data.parts
 
     @property
@@ -98,14 +98,7 @@ class Plan:
         shared = [True] * num_captured + self.data.shared
         divided = divide(jaxpr, shared, self.data.largest)
         names = [part.name for part in divided.parts]
-        if list(self.parts) != names:
-            unknown = sorted(self.parts.keys() - set(names))
-            missing = [name for name in names if name not in self.parts]
-            raise PipelineError(
-                f"[{WHERE}] needs a stage for each part of {self.data.function!r}, in order; got "
-                f"unknown parts {unknown} and none for {missing}. The parts are {names}: name "
-                "these, or make a new plan with ipu.plan_stages."
-            )
+        self.data.parts = stages_of(self.parts, names, "the plan")
         check_stages(self.data, "the plan")
         return divided
 
@@ -116,7 +109,10 @@ class Plan:
         return f"<ipu.Plan of {self.data.function} on IPUs {self.device_mapping}>"
 
     def save(self, path: str | Path) -> None:
-        """Writes the plan as JSON, whose `device_mapping` and `parts` may be edited."""
+        """Writes the plan as JSON, whose `device_mapping` and `parts` may be edited.
+
+        In `parts` the name of a block may stand for all its parts: `"encoder": 0`.
+        """
         Path(path).write_text(to_text(self.data))
 
     @classmethod

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 
 from ipujax import jax_compat
+from ipujax.api.loops import ACCUMULATED
 from ipujax.api.pipeline import GROUPED, SCHEDULES
 from ipujax.api.pipeline_arguments import Arguments
-from ipujax.api.pipelined import ACCUMULATED
 from ipujax.api.plan import Plan, flat_function
 from ipujax.errors import PipelineError, check_choice
 from ipujax.planner.choose import Choice, choose, numbers_of_ipus, priced, whole

@@ -19,29 +19,37 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of, walk_blocks
-from ipujax.compiler.repeats import repeats
+from ipujax.compiler.repeats import is_transfer, repeats
 from ipujax.compiler.structure import Part, Structures
 
 
-def outline(program: Program) -> Program:
-    """Replaces equal parts by calls, as the program's options want."""
+def outline(program: Program, num_tiles: int) -> Program:
+    """Replaces equal parts by calls, as the program's options want; an IPU has so many tiles."""
     options = program.options.program
     if options.outline == "off":
         return program
-    structures, functions = Structures(), _Functions(program)
-    _outline_marked(program, structures, functions)
+    structures = Structures()
+    _outline_marked(program, structures)
     if options.outline == "auto":
-        found = repeats(program.blocks_run(), structures, options.outline_threshold)
-        for parts in list(found):  # all are found before the first is replaced
-            functions.share(parts)
+        while _outline_repeats(program, structures, num_tiles):
+            pass
     return program
 
 
-def _outline_marked(program: Program, structures: Structures, functions: _Functions) -> None:
+def _outline_repeats(program: Program, structures: Structures, num_tiles: int) -> bool:
+    """Makes functions of what repeats, in other functions too; says whether it made any."""
+    functions, threshold = _Functions(program), program.options.program.outline_threshold
+    found = repeats(program.blocks_run(), structures, threshold, num_tiles)
+    made = [functions.share(parts) for parts in list(found)]  # all found before any is replaced
+    return any(function is not None for function in made)
+
+
+def _outline_marked(program: Program, structures: Structures) -> None:
     """Makes functions of equal calls of `ipu.outlined`; what runs on several IPUs is one for each.
 
     Outer calls first: calls inside one that has become a function are in its body, once.
     """
+    functions = _Functions(program)
     pending = [(program.main, 0)]
     while pending:
         found = [pair for root, depth in pending for pair in _blocks(root, depth)]
@@ -51,7 +59,7 @@ def _outline_marked(program: Program, structures: Structures, functions: _Functi
             calls: dict[tuple[int, int], list[Op]] = defaultdict(list)
             for op in block.ops:
                 path = op.source.placed.outlined
-                if len(path) > depth and op.name != "copy_to_ipu":
+                if len(path) > depth and not is_transfer(op):
                     calls[path[depth], op.ipu].append(op)
             for ops in calls.values():
                 part = structures.part(block, ops)
@@ -72,12 +80,6 @@ def _blocks(block: Block, depth: int) -> Iterator[tuple[Block, int]]:
         if op.traits.control_flow and len(op.source.placed.outlined) == depth:
             for region in op.regions:
                 yield from _blocks(region, depth)
-
-
-def _is_on_tiles(part: Part) -> bool:
-    """Whether no value of it lies in the host's memory: functions have arguments on tiles."""
-    values = (value for op in part.ops for value in (*inputs_of(op), *op.results))
-    return not any(value.is_remote for value in values)
 
 
 @dataclass(slots=True)
@@ -103,7 +105,7 @@ class _Functions:
         Args:
             depth: number of outlined calls around the parts, if they are such calls.
         """
-        parts = [part for part in parts if _is_on_tiles(part) and _gap_of(part) is not None]
+        parts = [part for part in parts if _gap_of(part) is not None]
         if len(parts) < 2:
             return None
         used = sorted({index for part in parts for index in self._used(part)})

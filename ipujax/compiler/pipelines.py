@@ -10,7 +10,8 @@ of the "grouped" schedule the run at place p works on micro-batch t - p; values 
 through copies at the ends of slots, and through a FIFO where the reader is later than the next
 slot. With the "interleaved" schedule a run works in every second slot.
 
-A loop that has no such form (a value that two stages change) stays a loop: one IPU works at a time.
+A loop that has no such form (state that a stage reads before a later one changes it) stays a loop:
+one IPU works at a time.
 """
 
 from __future__ import annotations
@@ -107,14 +108,16 @@ class _Splitter:
         self.read = self._read()
         self.operands = {op: op.operands for op in self.body.ops}
         self.places: dict[Op, tuple[int, int]] = {}  #: the slot of time, and the IPU
+        #: Of what two IPUs make at one time: done where it is used, and from this slot on.
+        self.joining: dict[Op, int] = {}
         self._find_places()
         keys = sorted(set(self.places.values()))
         self.runs = [Run(place, ipu) for place, ipu in keys]
         self.run_of = {op: keys.index(key) for op, key in self.places.items()}
+        readers = range(len(self.runs))
+        self.again = {(op, reader) for reader in readers for op in self._joined(reader)}
         self._check_order()
-        self.again = {
-            (op, reader) for reader in range(len(self.runs)) for op in self._recomputed(reader)
-        }
+        self.again |= {(op, reader) for reader in readers for op in self._recomputed(reader)}
 
     # What every run counts for itself ------------------------------------------------------------
 
@@ -170,8 +173,7 @@ class _Splitter:
         num_stages = 1 + max(placed.stage or 0 for placed in stages)
         ops = [op for op in self.body.ops if op not in self.counted]
         again = computed_again(ops, self._makers)
-        #: Of what two IPUs make at one time: done where it is used, and from this slot on.
-        joining: dict[Op, int] = {}
+        joining = self.joining
         for op in ops:
             if op in again:
                 continue
@@ -201,8 +203,24 @@ class _Splitter:
             for maker in self._makers(op):
                 users[maker].append((op, self.places[op]))
 
+    def _is_late(self, maker: Op, run: int) -> bool:
+        """Whether another run has its result too late for this one."""
+        return self.run_of[maker] != run and self.places[maker][0] >= self.runs[run].place
+
+    def _joined(self, reader: int) -> set[Op]:
+        """What joins results of several IPUs and is used by several at one time: each does it."""
+        found: set[Op] = set()
+        pending = [op for op, run in self.run_of.items() if run == reader]
+        while pending:
+            for maker in self._makers(pending.pop()):
+                is_pure = not (maker.regions or maker.traits.effect)
+                if maker in self.joining and is_pure and self._is_late(maker, reader):
+                    pending += [maker] if maker not in found else []
+                    found.add(maker)
+        return found
+
     def _check_order(self) -> None:
-        for op, run in self.run_of.items():
+        for op, run in (*self.run_of.items(), *self.again):
             for value in inputs_of(op):
                 maker = self.makers.get(value)
                 if value.dtype == TOKEN and maker is not None and self.run_of[maker] != run:
@@ -210,7 +228,7 @@ class _Splitter:
             for maker in self._makers(op):
                 if maker in self.read and self.is_read_by(maker, self.runs[run]):
                     continue
-                if self.run_of[maker] != run and self.places[maker][0] >= self.places[op][0]:
+                if (maker, run) not in self.again and self._is_late(maker, run):
                     raise NotAPipeline(
                         f"{op.name} of {_where(op)} needs {maker.name} of {_where(maker)}, which "
                         "another IPU computes at the same time"
@@ -318,6 +336,7 @@ class _Splitter:
     # Regions -------------------------------------------------------------------------------------
 
     def split(self) -> Op:
+        self.owner: dict[Value, int] = {}  #: the run that carries such a value
         carried = self._carried()
         regions = [_Region(self, index, carried[index]) for index in range(len(self.runs))]
         for region in regions:
@@ -336,9 +355,9 @@ class _Splitter:
         return made
 
     def _carried(self) -> list[list[int]]:
-        """For each run the slots that it alone reads and changes."""
+        """For each run the slots that it alone changes; later runs may read them, too."""
         readers: dict[Value, set[int]] = {}
-        for op, run in self.run_of.items():
+        for op, run in (*self.run_of.items(), *self.again):
             for value in inputs_of(op):
                 readers.setdefault(value, set()).add(run)
         found: list[list[int]] = [[] for _ in self.runs]
@@ -352,11 +371,14 @@ class _Splitter:
                 raise NotAPipeline(f"no stage makes {after!r}, which the next micro-batch is given")
             own = 0 if maker is None or maker in self.counted else self.run_of[maker]
             users = readers.get(before, {own})
-            owner = max(users)
-            if len(users) > 1 or self.runs[own].place > self.runs[owner].place:
+            owner = own if len(users) > 1 else max(users)
+            least = self.runs[own].place
+            if any(user != own and self.runs[user].place <= least for user in users):
                 raise NotAPipeline(
-                    f"several stages read {before!r}, which goes from one micro-batch to the next"
+                    f"{before!r} goes from one micro-batch to the next, and is read before the "
+                    "stage that changes it"
                 )
+            self.owner[before] = owner
             found[owner].append(index)
         return found
 
@@ -410,19 +432,25 @@ class _Region:
             self.local[value] = Value(value.shape, value.dtype)
             return self.local[value]
         maker = splitter.makers.get(value)
-        if maker is None or splitter.run_of.get(maker) == self.index:
+        run = splitter.owner.get(value) if maker is None else splitter.run_of.get(maker)
+        if self.index == run or (maker is None and run is None):
             return value
-        is_read_here = maker in splitter.read and splitter.is_read_by(maker, self.run)
-        if maker in splitter.counted or is_read_here or (maker, self.index) in splitter.again:
+        if maker is not None and self._is_repeated(maker):
             return self._repeat(maker, value, regions)
+        assert run is not None
         if value not in self.inputs:
-            other = regions[splitter.run_of[maker]]
+            other = regions[run]
             apart = self.run.place - other.run.place
             result = other.outputs.setdefault(value, len(other.outputs))
             self.run.edges.append(Edge(other.index, result, (apart - 1) // splitter.period))
             self.inputs[value] = Value(value.shape, value.dtype)
             self.inputs[value].is_remote = value.is_remote
         return self.inputs[value]
+
+    def _is_repeated(self, maker: Op) -> bool:
+        splitter = self.splitter
+        is_read_here = maker in splitter.read and splitter.is_read_by(maker, self.run)
+        return maker in splitter.counted or is_read_here or (maker, self.index) in splitter.again
 
     def _repeat(self, maker: Op, value: Value, regions: list[_Region]) -> Value:
         given = self.splitter.operands[maker]  # by now the maker itself may be in its region

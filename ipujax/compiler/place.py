@@ -21,6 +21,7 @@ from ipujax.compiler.outline import outline
 from ipujax.compiler.phases import leave_between_phases
 from ipujax.compiler.pipelines import make_pipelines
 from ipujax.compiler.recomputation import divide_barriers, is_between_stages
+from ipujax.compiler.rules.poplar import poplar
 from ipujax.compiler.slots import Slot, slots_of
 from ipujax.compiler.sums import share_sums
 from ipujax.errors import PlacementError
@@ -43,8 +44,10 @@ def place(program: Program, request: Request) -> Program:
         make_pipelines(blocks)
         share_sums(blocks)
         _Copies(blocks_run(program.main)).insert()
-    program.num_ipus = request.machine.ipus_per_device
-    return outline(program)
+    machine = request.machine
+    program.num_ipus = machine.ipus_per_device
+    target = poplar.createModelTarget(machine.machine, 1, machine.num_tiles)
+    return outline(program, target.getTilesPerIPU())
 
 
 def _is_spread(program: Program, num_ipus: int) -> bool:

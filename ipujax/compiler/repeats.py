@@ -16,14 +16,17 @@ import numpy as np
 
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Value, has_effect, inputs_of
+from ipujax.compiler.room import Room
 from ipujax.compiler.structure import Part, Structures
 
-#: Estimates of bytes of code on a tile, about what the account says of a transformer: of an
-#: elementwise op, which is fused with its neighbours; of a product or convolution; of any other op
-#: that is no view; of the copy of an argument or result.
-ELEMENTWISE_BYTES = 8
-PRODUCT_BYTES = 200
+#: Estimates of bytes of code on a tile, about what the account says of transformers and ResNet-50:
+#: of an elementwise op, which is fused with its neighbours; of a product or convolution; of a
+#: reduction; of any other op that is no view; of a call; of the copy of an argument or result.
+ELEMENTWISE_BYTES = 16
+PRODUCT_BYTES = 1200
+REDUCTION_BYTES = 200
 STEP_BYTES = 60
+CALL_BYTES = 20
 COPY_BYTES = 30
 
 #: Of so many stretches, those that might save most, all occurrences and copies are counted.
@@ -31,14 +34,16 @@ MAX_COUNTED = 512
 
 
 def repeats(
-    blocks: Iterable[Block], structures: Structures, threshold: int
+    blocks: Sequence[Block], structures: Structures, threshold: int, num_tiles: int
 ) -> Iterator[list[Part]]:
     """Lists of equal parts that save code as functions; no two parts overlap.
 
     Args:
-        threshold: bytes of code that each list must save on a tile, by estimate.
+        threshold: bytes that each list must save on a tile, by estimate: its code, less what the
+            fullest tile needs for copies of arguments and results.
+        num_tiles: of an IPU.
     """
-    text = _Text(blocks, structures)
+    text = _Text(blocks, structures, Room(blocks, num_tiles))
     while (best := text.best(threshold)) is not None:
         parts = text.take(*best)
         if len(parts) > 1:
@@ -48,8 +53,9 @@ def repeats(
 class _Text:
     """The ops of all blocks as letters; those that compute the same have one letter."""
 
-    def __init__(self, blocks: Iterable[Block], structures: Structures):
+    def __init__(self, blocks: Iterable[Block], structures: Structures, room: Room):
         self.structures = structures
+        self.room = room
         self.places: list[tuple[Block, int]] = []
         self.letters: list[int] = []
         self.code = [0]  #: bytes of all ops before
@@ -75,31 +81,42 @@ class _Text:
         """Starts and length of the stretches that save most, if that is more than the threshold."""
         intervals = list(_repeated(np.asarray(self.letters)))
         order = sorted(range(len(intervals)), key=lambda i: -self._saved(*intervals[i]))
-        best, most = None, threshold
+        best, most = None, float(threshold)
         for index in order[:MAX_COUNTED]:
             found, longest = intervals[index]
             starts = sorted(found.tolist())
             gap = min(b - a for a, b in pairwise(starts))
             for length in {longest, min(gap, longest)}:
                 apart = _apart(starts, length)
-                saved = self._saved(apart, length)
-                if len(apart) < 2 or saved <= most:
+                if len(apart) < 2 or self._saved(apart, length) <= most:
                     continue
-                saved -= len(apart) * COPY_BYTES * self._num_copies(apart[0], length)
-                if saved > most:
-                    best, most = (apart, length), saved
+                worth = self._worth(apart, length)
+                if worth > most:
+                    best, most = (apart, length), worth
         return best
 
     def _saved(self, starts: Sequence[int] | np.ndarray, length: int) -> int:
         """By one piece of code in the place of several."""
         return (len(starts) - 1) * (self.code[starts[0] + length] - self.code[starts[0]])
 
-    def _num_copies(self, start: int, length: int) -> int:
+    def _worth(self, starts: list[int], length: int) -> float:
+        """Bytes of a tile that are saved, less those of calls and of what they copy."""
+        call = _call_bytes(sum(map(len, self._copies(starts[0], length))))
+        growth = max(self._growth(start, length) for start in starts)
+        return self._saved(starts, length) - len(starts) * call - growth
+
+    def _copies(self, start: int, length: int) -> tuple[set[Value], set[Value]]:
         """Arguments and results of a call."""
         ops = self._ops(start, length)
         made = {value for op in ops for value in op.results}
         inputs = {value for op in ops for value in inputs_of(op) if value not in made}
-        return len(inputs) + sum(self.last_use.get(value, 0) >= start + length for value in made)
+        return inputs, {value for value in made if self.last_use.get(value, 0) >= start + length}
+
+    def _growth(self, start: int, length: int) -> float:
+        """Bytes that a call adds to the fullest tile."""
+        block, index = self.places[start]
+        copies = self._copies(start, length)
+        return self.room.tile_bytes_of_call(block, slice(index, index + length), *copies)
 
     def _ops(self, start: int, length: int) -> list[Op]:
         block, index = self.places[start]
@@ -119,19 +136,35 @@ class _Text:
         return max(groups.values(), key=len)
 
 
+def is_transfer(op: Op) -> bool:
+    """Whether it has values of another IPU, or of the host's memory.
+
+    It stays outside of functions, whose arguments are on the tiles of one IPU.
+    """
+    values = (*inputs_of(op), *op.results)
+    return op.name == "copy_to_ipu" or any(value.is_remote for value in values)
+
+
 def _may_be_outlined(op: Op) -> bool:
     tokens = any(value.dtype == TOKEN for value in (*op.operands, *op.results))
-    between_ipus = op.name == "copy_to_ipu"
-    return not (tokens or between_ipus or op.traits.unique or has_effect(op))
+    return not (tokens or is_transfer(op) or op.traits.unique or has_effect(op))
+
+
+def _call_bytes(num_copies: int) -> int:
+    return CALL_BYTES + COPY_BYTES * num_copies
 
 
 def _code_bytes(op: Op) -> int:
     if op.traits.view:
         return 0
+    if op.name == "call":
+        return _call_bytes(len(op.operands) + len(op.results))
     if op.traits.control_flow and op.regions:
         return STEP_BYTES + sum(_code_bytes(inner) for block in op.regions for inner in block.ops)
     if op.traits.product:
         return PRODUCT_BYTES
+    if op.name in ("reduce", "reduce_window"):
+        return REDUCTION_BYTES
     return ELEMENTWISE_BYTES if op.traits.elementwise else STEP_BYTES
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ipujax.compiler.ir import Block, Op, Program, walk_ops
+from ipujax.compiler.ir import Block, Op, Program
 
 LETTERS = {"forward": "F", "backward": "B", "": "-"}
 
@@ -34,15 +34,25 @@ class _Work:
 
 def timetables(program: Program) -> list[list[Pass]]:
     """One for each pipeline of the program, sorted by slot."""
-    found = []
-    for op in walk_ops(program.main):
+    return list(_timetables(program.main))
+
+
+def _timetables(block: Block) -> Iterator[list[Pass]]:
+    for op in block.ops:
         if op.name == "pipeline":
-            found.append(_timetable(_overlapped(op), op.attrs["period"], op.attrs["micro_batches"]))
-        elif op.name == "while" and op.source.placed.pipeline and "trip_count" in op.attrs:
-            works = _one_at_a_time(op.regions[1])
-            if works and op.source.placed.stage is None:
-                found.append(_timetable(works, len(works), op.attrs["trip_count"]))
-    return found
+            yield _timetable(_overlapped(op), op.attrs["period"], op.attrs["micro_batches"])
+        elif _is_loop(op) and (found := _one_at_a_time(op)):
+            yield found
+        else:
+            for region in op.regions:
+                yield from _timetables(region)
+
+
+def _is_loop(op: Op) -> bool:
+    """Whether it is a loop over micro-batches that was not made a pipeline."""
+    placed = op.source.placed
+    is_outside = placed.pipeline != "" and placed.stage is None
+    return op.name == "while" and is_outside and "trip_count" in op.attrs
 
 
 def _timetable(works: list[_Work], period: int, micro_batches: int) -> list[Pass]:
@@ -52,8 +62,33 @@ def _timetable(works: list[_Work], period: int, micro_batches: int) -> list[Pass
             Pass(work.place + period * k, work.ipu, work.stage, letter, k)
             for k in range(micro_batches)
         ]
+    return _by_stage(passes, works)
+
+
+def _by_stage(passes: list[Pass], works: list[_Work]) -> list[Pass]:
     order = {(work.ipu, work.stage): i for i, work in reversed(list(enumerate(works)))}
     return sorted(passes, key=lambda p: (order[p.ipu, p.stage], p.slot))
+
+
+def _one_at_a_time(loop: Op) -> list[Pass]:
+    """The passes of a plain loop; inner loops are stages that run several micro-batches."""
+    body = loop.regions[1]
+    inner = [(_works(op.regions[1]), op.attrs["trip_count"]) for op in body.ops if _is_loop(op)]
+    parts = inner if any(works for works, _ in inner) else [(_works(body), 1)]
+    works = [work for own, _ in parts for work in own]
+    letters = list(_letters(works))
+    passes: list[Pass] = []
+    for block in range(loop.attrs["trip_count"]):
+        first = 0
+        for own, count in parts:
+            named = list(zip(own, letters[first:], strict=False))
+            first += len(own)
+            for k in range(block * count, (block + 1) * count):
+                passes += [
+                    Pass(len(passes) + i, work.ipu, work.stage, letter, k)
+                    for i, (work, letter) in enumerate(named)
+                ]
+    return _by_stage(passes, works)
 
 
 def _letters(works: list[_Work]) -> Iterator[str]:
@@ -79,7 +114,7 @@ def _most_common(region: Block) -> tuple[str, str]:
     return name, direction
 
 
-def _one_at_a_time(body: Block) -> list[_Work]:
+def _works(body: Block) -> list[_Work]:
     """The stages of a plain loop's body, in order."""
     works: list[_Work] = []
     for op in body.ops:

@@ -6,6 +6,7 @@ functions, so that `check_versions` speaks before an import fails.
 """
 
 from ipujax.jax_compat.call_primitives import abstract as abstract
+from ipujax.jax_compat.call_primitives import batched as batched
 from ipujax.jax_compat.call_primitives import call_primitive as call_primitive
 from ipujax.jax_compat.call_primitives import call_with_label as call_with_label
 from ipujax.jax_compat.call_primitives import hide_frames as hide_frames
@@ -32,6 +33,7 @@ from ipujax.jax_compat.equations import evaluate as evaluate
 from ipujax.jax_compat.equations import inlined as inlined
 from ipujax.jax_compat.equations import inner_jaxprs as inner_jaxprs
 from ipujax.jax_compat.equations import is_literal as is_literal
+from ipujax.jax_compat.equations import is_ordered as is_ordered
 from ipujax.jax_compat.equations import line_of as line_of
 from ipujax.jax_compat.equations import line_of_error as line_of_error
 from ipujax.jax_compat.equations import metadata_of as metadata_of

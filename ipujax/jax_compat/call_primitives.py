@@ -136,6 +136,20 @@ def set_dead_code_rule(primitive: Primitive, rule: Callable[[list[bool], Any], A
     pe.dce_rules[primitive] = rule
 
 
+def batched(
+    jaxpr: ClosedJaxpr, axis: Any, is_mapped: Sequence[bool], instantiated: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr over a mapped axis, the first of each mapped value, and which outputs have it.
+
+    Args:
+        axis: what JAX gives a fancy batching rule.
+        instantiated: outputs that have the axis in any case.
+    """
+    from jax._src.interpreters import batching as private
+
+    return private.batch_jaxpr(jaxpr, axis, list(is_mapped), list(instantiated))
+
+
 def with_outputs(jaxpr: ClosedJaxpr, kept: Sequence[bool]) -> ClosedJaxpr:
     """The jaxpr with some of its outputs, and all of its inputs."""
     return without_dead(jaxpr, kept, [True] * len(jaxpr.in_avals))[0]

@@ -41,6 +41,13 @@ def line_of_error(error: BaseException) -> str:
     return lines[-1] if lines else ""
 
 
+def is_ordered(eqn: Any) -> bool:
+    """Whether it has effects whose order with those of other equations must stay."""
+    from jax._src import effects
+
+    return bool(effects.ordered_effects.filter_in(eqn.effects))
+
+
 def inner_jaxprs(eqn: Any) -> Iterator[Any]:
     """The jaxprs that the equation calls, loops over or chooses from."""
     from jax._src import core

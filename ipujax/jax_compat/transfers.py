@@ -34,9 +34,15 @@ def lower_device_put() -> None:
 
 
 def lower_to_memory(ctx: Any, x: Any, *, kind: str) -> list[Any]:
-    """The custom call by which JAX asks for a memory, whatever the value's type says."""
+    """The custom call by which JAX asks for a memory, whatever the value's type says.
+
+    Other platforms get the value as it is. A rule of the platform's own would have to be registered
+    when it is known, and JAX may load it after the program is traced.
+    """
     from jax._src.interpreters import mlir as private_mlir
 
+    if tuple(ctx.platforms or ctx.module_context.platforms) != (PLATFORM,):
+        return [x]
     (aval,) = ctx.avals_out
     return [private_mlir.wrap_with_memory_kind(ctx.module_context, x, kind, aval)]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from ipujax.api.reduce_scatter import own_part, reduce_scatter
 from ipujax.api.replicas import AxisName, Replicas, resolve
+from ipujax.api.weight_shards import Partition
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.wrap import check_not_summed, extended
 
@@ -65,7 +65,12 @@ def shard_state(
         parts = reduce_scatter(grads, op, axis_name=replicas.axis_name)
         own = None if params is None else jax.tree.map(lambda p: _part(p, replicas), params)
         updates, state = inner.update(parts, state, own, **extra)
-        return jax.tree.map(lambda u, g: _whole(u, g, replicas), updates, grads), state
+        to = "invarying" if replicas.checks_variance else "varying"
+
+        def whole(update: jax.Array, like: jax.Array) -> jax.Array:
+            return Partition(like.shape, replicas.axis_name).gathered(update, to)
+
+        return jax.tree.map(whole, updates, grads), state
 
     return inner._replace(init=init, update=update)
 
@@ -73,12 +78,3 @@ def shard_state(
 def _part(x: jax.Array, replicas: Replicas) -> jax.Array:
     """[...] of n elements -> [ceil(n / R)]."""
     return own_part(jnp.pad(jnp.ravel(x), (0, -jnp.size(x) % replicas.size)), replicas)
-
-
-def _whole(part: jax.Array, like: jax.Array, replicas: Replicas) -> jax.Array:
-    """[ceil(n / R)] -> the shape of `like`, equal on all replicas."""
-    checked = replicas.checks_variance
-    flat = lax.all_gather(
-        part, replicas.axis_name, tiled=True, to="invarying" if checked else "varying"
-    )
-    return flat[: like.size].reshape(like.shape)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ipujax import jax_compat
+from ipujax.api.weight_shards import check_no_shards
 from ipujax.errors import ConfigError, ReplicationError
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ def check_not_summed(where: str, grads: Any, axis_name: Any) -> None:
     """Refuses gradients that JAX has already summed over the replicas.
 
     Inside `shard_map(check_vma=True)` the derivative by a value that all replicas share is a sum
-    over replicas: a second reduction would scale it.
+    over replicas: a second reduction would scale it. So is that by an `ipu.WeightShard`.
     """
+    check_no_shards(where, grads)
     if not jax_compat.varying_axes(jax.lax.axis_index(axis_name)):
         return  # JAX does not track which values vary
     names = set(axis_name) if isinstance(axis_name, tuple) else {axis_name}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -15,7 +16,10 @@ WHERE = "ipu.Plan.load"
 
 @dataclass
 class PlanData:
-    """What a plan file says. `parts` and `device_mapping` may be edited; the rest describes."""
+    """What a plan file says. `parts` and `device_mapping` may be edited; the rest describes.
+
+    In an edited file the name of a block may stand for all its parts in `parts`.
+    """
 
     function: str  #: its name
     fingerprint: str  #: of its jaxpr for one micro-batch
@@ -63,8 +67,48 @@ def from_text(text: str, origin: str) -> PlanData:
         if not holds(read[name]):
             raise _refused(origin, f"{name} to be {description}", repr(read[name]))
     data = PlanData(**read)
+    data.parts = stages_of(data.parts, list(data.costs), origin)
     check_stages(data, origin)
     return data
+
+
+def stages_of(given: Mapping[str, int], names: Sequence[str], origin: str) -> dict[str, int]:
+    """The stage of each part.
+
+    Args:
+        given: stages by the names of parts, or of blocks with all their parts; a part's own name
+            comes first, then the innermost block that is named.
+        names: of all parts, in the order in which they run.
+        origin: where `given` was found, for messages.
+    Raises:
+        PipelineError: a name is unknown, or a part has no stage.
+    """
+    blocks = {name: _blocks_around(name) for name in names}
+    known = dict.fromkeys([*names, *(block for around in blocks.values() for block in around)])
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, cutoff=0) or list(known)
+            raise PipelineError(
+                f"[{WHERE}] needs the names of parts or of blocks in {origin}; got {name!r}. Use "
+                f"one of the nearest names, {near}, or make a new plan with ipu.plan_stages."
+            )
+    found = {
+        name: next((given[one] for one in (name, *around) if one in given), None)
+        for name, around in blocks.items()
+    }
+    missing = [name for name, stage in found.items() if stage is None]
+    if missing:
+        raise PipelineError(
+            f"[{WHERE}] needs a stage for each part in {origin}; got none for {missing}. Name "
+            "these or their blocks, or make a new plan with ipu.plan_stages."
+        )
+    return {name: stage for name, stage in found.items() if stage is not None}
+
+
+def _blocks_around(name: str) -> list[str]:
+    """The blocks that a part is in, the innermost one first."""
+    pieces = name.split("/")
+    return ["/".join(pieces[:count]) for count in range(len(pieces) - 1, 0, -1)]
 
 
 def check_stages(data: PlanData, origin: str) -> None:

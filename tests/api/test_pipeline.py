@@ -73,6 +73,14 @@ def forward_mode(loss: Any) -> Any:
     return lambda w, x: jax.jvp(loss, (w, x), (w, x))
 
 
+def linearized(loss: Any) -> Any:
+    def both(w: Any, x: jax.Array) -> Any:
+        value, tangent_of = jax.linearize(lambda w: loss(w, x), w)
+        return value, tangent_of(w)
+
+    return both
+
+
 def checkpointed(loss: Any) -> Any:
     return jax.grad(jax.checkpoint(loss))
 
@@ -91,6 +99,10 @@ def by_batch(loss: Any) -> Any:
         regularised,
         over_models,
         forward_mode,
+        linearized,
+        jax.jacfwd,
+        jax.jacrev,
+        jax.hessian,
         checkpointed,
         by_batch,
     ],
@@ -159,6 +171,35 @@ def test_state_goes_from_micro_batch_to_micro_batch() -> None:
         result, mean = step(WEIGHTS[0], mean, x)
         total += result
     check((value, state), (total, mean))
+
+
+@pytest.mark.parametrize("mapped", range(3))
+def test_only_what_depends_on_mapped_values_is_mapped(mapped: int) -> None:
+    def micro_batch(w: jax.Array, state: Any, x: jax.Array) -> Any:
+        total, count = state
+        return (x, w * x), (total + x * w, count + 1)
+
+    loop = ipu.pipeline(
+        micro_batch, micro_batches=4, in_axes=(None, "carried", 0), outputs=("sum", "all")
+    )
+
+    def looped(w: jax.Array, total: jax.Array, x: jax.Array) -> Any:
+        return loop(w, (total, jnp.float32(0)), x)
+
+    def scanned(w: jax.Array, total: jax.Array, x: jax.Array) -> Any:
+        def step(state: Any, x: jax.Array) -> Any:
+            result, state = micro_batch(w, state, x)
+            return state, result
+
+        state, results = jax.lax.scan(step, (total, jnp.float32(0)), x)
+        return (jnp.sum(results[0], 0), results[1]), state
+
+    args = [jnp.float32(2), jnp.ones(3), jnp.arange(12.0).reshape(4, 3)]
+    args[mapped] = jnp.stack([args[mapped], 3 * args[mapped]])
+    axes = [0 if i == mapped else None for i in range(3)]
+    results = (0 if mapped == 2 else None, None if mapped == 1 else 0)  # the sum, and w * x
+    got, wanted = (jax.vmap(f, axes, (results, (0, None)))(*args) for f in (looped, scanned))
+    check(got, wanted)
 
 
 @pytest.mark.parametrize("reduction", [None, "sum"])
@@ -264,6 +305,16 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: ipu.stage(layer, options={"colour": 1}), ipu.ConfigError, "colour"),
     (lambda: pipelined(schedule="fast"), ipu.PipelineError, "interleaved"),
     (lambda: pipelined(micro_batches=0), ipu.PipelineError, "at least 1"),
+    (
+        lambda: pipelined(batch_serialization_iterations=2),
+        ipu.PipelineError,
+        "needs schedule='sequential' .* got 'grouped'. Choose",
+    ),
+    (
+        lambda: pipelined(schedule="sequential", batch_serialization_iterations=3),
+        ipu.PipelineError,
+        "to divide the 4 micro-batches; got 3. Choose",
+    ),
     (lambda: pipelined(repeat_count=0), ipu.PipelineError, "repeat_count of at least 1"),
     (lambda: pipelined(repeat_count=2)(WEIGHTS, BATCH), ipu.PipelineError, r"Reshape .* \(2, 4,"),
     (lambda: pipelined(device_mapping=[0]), ipu.PipelineError, "3 stages"),

@@ -32,6 +32,24 @@ def _rows(chart: str) -> dict[str, dict[int, set[str]]]:
     return rows
 
 
+def test_stages_may_run_several_micro_batches_in_turn() -> None:
+    """In a loop over batches."""
+    layers = [ipu.stage(f, ipu=0) for f in (jnp.sin, jnp.cos)]
+    run = ipu.pipeline(
+        lambda x: layers[1](layers[0](x)),
+        micro_batches=4,
+        in_axes=0,
+        schedule="sequential",
+        batch_serialization_iterations=2,
+        repeat_count=3,
+    )
+    rows = _rows(ipu.schedule_chart(run, jnp.ones((3, 4))))
+    assert rows == {
+        "sin": {0: {"F0"}, 1: {"F1"}, 4: {"F2"}, 5: {"F3"}},
+        "cos": {2: {"F0"}, 3: {"F1"}, 6: {"F2"}, 7: {"F3"}},
+    }
+
+
 @pytest.mark.parametrize("schedule", RULES)
 @pytest.mark.parametrize(("num_stages", "micro_batches"), [(2, 1), (3, 5), (4, 2)])
 def test_training(monkeypatch, schedule: str, num_stages: int, micro_batches: int):

@@ -94,6 +94,22 @@ def test_calls_in_loops() -> None:
     assert "call" not in names(program.main)
 
 
+def test_functions_of_what_repeats_call_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(weights, x):
+        for w in weights:
+            x = jnp.cos(jnp.tanh(x @ w) @ w)
+        return x
+
+    monkeypatch.setenv("IPUJAX_OUTLINE", "auto")
+    monkeypatch.setenv("IPUJAX_OUTLINE_THRESHOLD", "300")
+    program = placed(f, [X] * 6, X)
+    assert calls_of(program) == [[1] * 6, [], [0, 0]]
+    assert [names(function) for function in program.functions] == [
+        ["dot_general"],
+        ["call", "tanh", "call", "cosine"],
+    ]
+
+
 def test_each_ipu_has_its_own_function() -> None:
     def f(w, x):
         for number in (0, 1, 0, 1):
@@ -104,6 +120,19 @@ def test_each_ipu_has_its_own_function() -> None:
     used = [{op.ipu for op in function.ops} for function in program.functions]
     assert sorted(map(sorted, used)) == [[0], [1]]
     assert calls_of(program)[0] == [0, 1, 0, 1]
+
+
+def test_what_comes_from_and_goes_to_the_host_stays_outside() -> None:
+    @ipu.outlined
+    def brought(w, x):
+        return layer(jax.device_put(w, jax.memory.Space.Device), x)
+
+    def f(w, x):
+        host = jax.device_put(w, jax.memory.Space.Host)
+        return brought(host, brought(host, x))
+
+    program = placed(f, X, X)
+    assert names(program.main) == ["to_host", "to_device", "call", "to_device", "call"]
 
 
 def steps_run(code: bytes) -> Counter[str]:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import ipujax as ipu
+from ipujax.planner.plan_file import stages_of
 
 WEIGHTS = [jnp.eye(4) * (1 + i) for i in range(3)]
 BATCH = jnp.arange(24.0).reshape(2, 3, 4) / 24
@@ -68,18 +69,43 @@ def test_what_is_no_plan_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("places", "message"),
+    ("parts", "message"),
     [
-        ({"dot_general 0": 0, "dot 1": 0, "dot_general 2": 1}, r"unknown parts \['dot 1'\]"),
-        ({"dot_general 0": 0, "dot_general 1": 1, "dot_general 2": 0}, "needs 'dot_general 1' of"),
+        ({"dot_general 0": 0, "dot 1": 0, "dot_general 2": 1}, r"'dot 1'\. Use .*'dot_general 1'"),
+        ({"dot_general 0": 0, "dot_general 2": 1}, r"got none for \['dot_general 1'\]"),
     ],
 )
-def test_edited_parts_must_be_the_functions(
-    saved: Path, tmp_path: Path, places: dict[str, int], message: str
+def test_parts_must_have_names_and_stages(
+    saved: Path, tmp_path: Path, parts: dict[str, int], message: str
 ) -> None:
-    plan = ipu.Plan.load(edited(saved, tmp_path, parts=places), model)
+    with pytest.raises(ipu.PipelineError, match=message):
+        ipu.Plan.load(edited(saved, tmp_path, parts=parts), model)
+    plan = ipu.Plan.load(saved, model)
+    plan.data.parts = parts
     with pytest.raises(ipu.PipelineError, match=message):
         ipu.pipeline(plan)(WEIGHTS, BATCH)
+
+
+def test_stages_read_what_earlier_ones_made(saved: Path, tmp_path: Path) -> None:
+    parts = {"dot_general 0": 0, "dot_general 1": 1, "dot_general 2": 0}
+    plan = ipu.Plan.load(edited(saved, tmp_path, parts=parts), model)
+    with pytest.raises(ipu.PipelineError, match="needs 'dot_general 1' of"):
+        ipu.pipeline(plan)(WEIGHTS, BATCH)
+
+
+NAMES = ["encoder/first/dot 0", "encoder/first/dot 1", "encoder/second/dot 0", "head"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "stages"),
+    [
+        ({"encoder": 0, "head": 1}, [0, 0, 0, 1]),
+        ({"head": 2, "encoder": 0, "encoder/second": 1}, [0, 0, 1, 2]),
+        ({"encoder/first": 0, "encoder/first/dot 1": 1, "encoder": 2, "head": 2}, [0, 1, 2, 2]),
+    ],
+)
+def test_blocks_stand_for_their_parts(parts: dict[str, int], stages: list[int]) -> None:
+    assert stages_of(parts, NAMES, "the plan") == dict(zip(NAMES, stages, strict=True))
 
 
 def test_a_plan_for_another_function_is_refused(saved: Path) -> None:

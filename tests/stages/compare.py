@@ -1,7 +1,8 @@
 """Runs the models of `models` as pipelines and as plain loops, on the default platform.
 
-`python -m tests.stages.compare SCHEDULES REDUCTIONS REMAT [MODEL...]`, each of the first three one
-word or several with commas, such as `grouped,interleaved,sequential mean,sum off,on` for all.
+`python -m tests.stages.compare SCHEDULES REDUCTIONS REMAT TURNS [MODEL...]`, each of the first four
+one word or several with commas, such as `grouped,interleaved,sequential mean,sum off,on 0,1,2,3`.
+A model of S stages is on 1 to S IPUs by turns, from model to model and with the number of the turn.
 Prints one JSON object for each: the largest difference of value and gradients, relative to the
 largest element. Run as a process of its own, whose environment sets the number of IPUs of a device.
 """
@@ -12,24 +13,30 @@ import itertools
 import json
 import sys
 from functools import partial
+from inspect import isfunction
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 import ipujax as ipu
-from tests.stages.models import MODELS, Model
+from tests.stages.models import MODELS, Model, schedule_options
 
 
-def losses(model: Model, schedule: str, reduction: str, remat: bool = False) -> tuple[Any, Any]:
+def on_ipus(stages: Any, turn: int) -> dict[str, Any]:
+    """The option that puts stages on some number of IPUs, unless they have places of their own."""
+    if not isinstance(stages, list) or not all(isfunction(stage) for stage in stages):
+        return {}
+    return {"device_mapping": [i % (1 + turn % len(stages)) for i in range(len(stages))]}
+
+
+def losses(model: Model, schedule: str, reduction: str, **options: Any) -> tuple[Any, Any]:
     """The pipeline and the plain function, of (parameters, batch); a sum for running means."""
-    options = {"remat": True} if remat else {}
     pipeline = ipu.pipeline(
         model.stages,
         micro_batches=model.micro_batches,
-        schedule=schedule,
         reduction=reduction,
-        **{**options, **model.options},
+        **{**options, **schedule_options(schedule), **model.options},
     )
 
     def plain(parameters: Any, batch: Any) -> Any:
@@ -52,19 +59,32 @@ def difference(got: Any, wanted: Any) -> float:
     return worst
 
 
-def main(schedules: str, reductions: str, remats: str, names: list[str]) -> None:
-    options = [text.split(",") for text in (schedules, reductions, remats)]
-    for name, schedule, reduction, remat in itertools.product(names or MODELS, *options):
+def values_of(loss: Any, model: Model) -> Any:
+    """The value and the gradients."""
+    return jax.jit(jax.value_and_grad(loss))(model.parameters, model.batch)
+
+
+def has_equal_bits(got: Any, wanted: Any) -> bool:
+    return all(jax.tree.leaves(jax.tree.map(jnp.array_equal, got, wanted)))
+
+
+def main(names: list[str], *choices: str) -> None:
+    options = [text.split(",") for text in choices]
+    for name, schedule, reduction, remat, turn in itertools.product(names or MODELS, *options):
         model = MODELS[name]()
-        pipeline, plain = losses(model, schedule, reduction, remat == "on")
-        got = jax.jit(jax.value_and_grad(pipeline))(model.parameters, model.batch)
-        wanted = jax.jit(jax.value_and_grad(plain))(model.parameters, model.batch)
+        ipus = on_ipus(model.stages, list(MODELS).index(name) + int(turn))
+        own = {"remat": remat == "on"} | ipus
+        pipeline, plain = losses(model, schedule, reduction, **own)
+        got, wanted = values_of(pipeline, model), values_of(plain, model)
         if reduction == "running_mean":  # of each micro-batch's own value and gradient
             wanted = jax.tree.map(partial(jnp.multiply, 1 / model.micro_batches), wanted)
-        facts = {"schedule": schedule, "reduction": reduction, "remat": remat}
+        facts = {"schedule": schedule, "reduction": reduction, "remat": remat} | ipus
         row = {"model": name, "difference": difference(got, wanted), **facts}
+        if schedule == "serialized":  # each sum has the same terms in the same order
+            other = values_of(losses(model, "sequential", reduction, **own)[0], model)
+            row["equals sequential"] = has_equal_bits(got, other)
         print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], sys.argv[4:])
+    main(sys.argv[5:], *sys.argv[1:5])

@@ -18,6 +18,7 @@ import optax
 import ipujax as ipu
 from tests.api import test_pipeline as model
 from tests.stages.compare import difference
+from tests.stages.models import schedule_options
 
 WEIGHTS, BATCH = model.WEIGHTS, model.BATCH
 DERIVED: list[Callable[[Any], Any]] = [
@@ -31,13 +32,8 @@ DERIVED: list[Callable[[Any], Any]] = [
 ]
 
 
-def options_of(schedule: str) -> dict[str, Any]:
-    """What all pipelines have: stages are recomputed in all schedules but "grouped"."""
-    return {"schedule": schedule, "remat": schedule != "grouped"}
-
-
 def pipeline(fun: Any, schedule: str) -> Any:
-    return ipu.pipeline(fun, micro_batches=4, reduction="mean", **options_of(schedule))
+    return ipu.pipeline(fun, micro_batches=4, reduction="mean", **schedule_options(schedule))
 
 
 def checkpoints_around_stages(schedule: str) -> tuple[Any, Any]:
@@ -60,6 +56,22 @@ def replicas(schedule: str) -> tuple[Any, Any]:
     both = [jax.grad(model.plain)(WEIGHTS, batch) for batch in (BATCH, BATCH + 1)]
     mean = jax.tree.map(lambda a, b: (a + b) / 2, *both)
     return step(WEIGHTS, jnp.stack([BATCH, BATCH + 1])), mean
+
+
+def phases_in_replicas(_: str) -> tuple[Any, Any]:
+    """Phases whose values wait in streaming memory, on two groups of IPUs."""
+    leaves = ipu.Liveness.OFF_CHIP_AFTER_EACH_PHASE
+    kinds = (ipu.SerialPhasedExecution, ipu.ParallelPhasedExecution)
+    names = ("layer0", "layer1", "head")
+
+    def step(kind: Any) -> Any:
+        strategy = kind(*names, liveness=leaves, minimum_remote_tensor_size=1)
+        gradient = jax.grad(strategy.apply(model_in_blocks))
+        run = ipu.pmap(gradient, in_axes=(None, 0))
+        return lambda weights, x: jax.tree.map(lambda g: jnp.mean(g, 0), run(weights, x))
+
+    wanted = jax.grad(model.plain)(WEIGHTS, BATCH[:2])
+    return [step(kind)(WEIGHTS, BATCH[:2]) for kind in kinds], [wanted, wanted]
 
 
 def training_loop(schedule: str) -> tuple[Any, Any]:
@@ -140,7 +152,7 @@ def normalised(schedule: str) -> tuple[Any, Any]:
 
     functions = (layer, layer, model.head)
     stages = [ipu.stage(f, ipu=i) for i, f in enumerate(functions)]
-    options = {"micro_batches": 4, **options_of(schedule)}
+    options = {"micro_batches": 4, **schedule_options(schedule)}
     loop = ipu.pipeline(trained(stages), in_axes=(None, "carried", 0), reduction="sum", **options)
     evaluation = ipu.pipeline(evaluated, in_axes=(None, None, 0), **options)
     means = [jnp.zeros(3), jnp.zeros(3)]
@@ -170,7 +182,7 @@ def with_results(schedule: str) -> tuple[Any, Any]:
         [*model.STAGES[:2], head],
         micro_batches=4,
         outputs=("mean", {"x": "all", "largest": "last"}),
-        **options_of(schedule),
+        **schedule_options(schedule),
     )
     got = jax.jit(jax.value_and_grad(loss, has_aux=True))(WEIGHTS, BATCH)
     x = model.layer(WEIGHTS[1], model.layer(WEIGHTS[0], BATCH))
@@ -208,6 +220,9 @@ def model_in_blocks(weights: Any, x: jax.Array) -> jax.Array:
 
 def blocks(schedule: str) -> tuple[Any, Any]:
     """The same function with every strategy."""
+    options = dict(schedule_options(schedule))
+    when = options.pop("schedule")
+    options["micro_batches"] = 4
     strategies = [
         ipu.ShardedExecution(),
         ipu.ShardedExecution(ipu.Stage("layer0", "head", ipu=1), ipu.Stage("layer1", ipu=0)),
@@ -215,12 +230,12 @@ def blocks(schedule: str) -> tuple[Any, Any]:
         ipu.ParallelPhasedExecution("layer0", "layer1", "head"),
     ]
     pipelines = [
-        ipu.PipelinedExecution(schedule=schedule),
-        ipu.PipelinedExecution(ipu.Stage("layer0", "layer1", ipu=0), "head", schedule=schedule),
+        ipu.PipelinedExecution(schedule=when),
+        ipu.PipelinedExecution(ipu.Stage("layer0", "layer1", ipu=0), "head", schedule=when),
     ]
     one = [jax.jit(jax.grad(strategy.apply(model_in_blocks))) for strategy in strategies]
     all_ = [
-        jax.jit(jax.grad(strategy.apply(model_in_blocks, micro_batches=4, reduction="mean")))
+        jax.jit(jax.grad(strategy.apply(model_in_blocks, reduction="mean", **options)))
         for strategy in pipelines
     ]
     # Without a strategy, blocks are places; the loop stays a loop.
@@ -236,9 +251,8 @@ def repeated(schedule: str) -> tuple[Any, Any]:
         model.STAGES,
         micro_batches=2,
         repeat_count=2,
-        schedule=schedule,
         reduction="mean",
-        remat="then",
+        **{**schedule_options(schedule), "remat": "then"},
     )
     halves = BATCH.reshape(2, 2, *BATCH.shape[1:])
     got = jax.jit(jax.value_and_grad(lambda w: jnp.mean(loss(w, halves))))(WEIGHTS)
@@ -261,7 +275,15 @@ def main(schedule: str) -> None:
         if derived is not clipped:
             got, wanted = jax.jit(got), jax.jit(wanted)
         report(derived.__name__, got(*copied()), wanted(*copied()))
-    whole = (checkpoints_around_stages, replicas, sharded, training_loop, blocks, repeated)
+    whole = (
+        checkpoints_around_stages,
+        replicas,
+        sharded,
+        phases_in_replicas,
+        training_loop,
+        blocks,
+        repeated,
+    )
     for compose in (*whole, normalised, with_results):
         report(compose.__name__, *compose(schedule))
 

@@ -73,13 +73,18 @@ class Compiled:
         """The FIFOs of all pipelines: what a loop over micro-batches itself updates in place."""
         found = []
         for step, turns in zip(self._image["steps"], self.turns, strict=True):
-            buffer = step["operands"][0] if step["operands"] else None
-            if step["kernel"] == "popops.dynamic_update" and step["name"].endswith("while"):
-                assert buffer is not None
-                if buffer["shape"][0] == 1:  # one value waits: not of the expected FIFOs either
-                    continue
-                size = math.prod(buffer["shape"]) * _BYTES[buffer["type"]]
-                found.append(Fifo(buffer["shape"][0], size, turns))
+            if not step["name"].endswith("while"):
+                continue
+            if step["kernel"] == "engine.turn":  # place, newest, oldest, rows
+                rows = step["operands"][3:]
+            elif step["kernel"] == "popops.dynamic_update":
+                rows = step["operands"][:1]
+            else:
+                continue
+            depth = sum(row["shape"][0] for row in rows)
+            size = sum(math.prod(row["shape"]) * _BYTES[row["type"]] for row in rows)
+            if depth > 1:  # one value waits: not of the expected FIFOs either
+                found.append(Fifo(depth, size, turns))
         return found
 
 

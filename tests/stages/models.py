@@ -41,6 +41,17 @@ class Model:
         return value
 
 
+#: Each stage runs two micro-batches before the next stage begins.
+SERIALIZED = {"schedule": "sequential", "batch_serialization_iterations": 2}
+
+
+def schedule_options(name: str) -> dict[str, Any]:
+    """The options of a schedule, or of "serialized"; after "grouped remat" stages run again."""
+    name, _, remat = name.partition(" ")
+    options = SERIALIZED if name == "serialized" else {"schedule": name}
+    return {**options, "remat": True} if remat else options
+
+
 MODELS: dict[str, Callable[[], Model]] = {}
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import optax
 
 import ipujax as ipu
+from tests.stages.models import schedule_options
 
 STAGES, MICRO_BATCHES, ROWS, WIDTH = 4, 8, 64, 128
 HOST, DEVICE = jax.memory.Space.Host, jax.memory.Space.Device
@@ -48,7 +49,8 @@ def head(w: Any, x: Any) -> Any:
 
 def with_gradients(schedule: str, form: str, options: dict[str, Any]) -> Any:
     """The function of (weights, batch) that returns the loss and its gradients."""
-    options = {"micro_batches": MICRO_BATCHES, "schedule": schedule, "remat": True} | options
+    options = {"micro_batches": MICRO_BATCHES, "remat": True} | options
+    options |= schedule_options(schedule)
     remat = options.pop("remat")
     stages = [ipu.stage(fun, remat=remat) for fun in [*[layer] * (STAGES - 1), head]]
     if form == "derived":

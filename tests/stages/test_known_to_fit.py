@@ -1,4 +1,4 @@
-"""BERT-large fits the IPUs that it is known to fit, and no fewer."""
+"""Models fit the IPUs that they are known to fit, and BERT-large no fewer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import pytest
 from tests.conftest import RunPython
 
 
-@pytest.mark.parametrize(("layers", "verdict"), [("3 7 7 7", "fits"), ("10 14", "does not fit")])
-def test_bert_large(run_python: RunPython, layers: str, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "verdict"),
+    [
+        ("bert-large-128", "fits"),
+        ("bert-large-128 --layers 10 14", "does not fit"),
+        ("resnet-50-on-one", "fits"),
+    ],
+)
+def test_verdicts(run_python: RunPython, arguments: str, verdict: str) -> None:
     settings = {"JAX_IPU_IPUS_PER_DEVICE": "4", "JAX_PLATFORMS": "ipu"}
-    command = ["-m", "tests.stages.known_to_fit", "bert-large-128", "--layers", *layers.split()]
-    done = run_python(*command, env=settings)
+    done = run_python("-m", "tests.stages.known_to_fit", *arguments.split(), env=settings)
     assert done.returncode == 0, done.stderr
     assert f": {verdict}: " in done.stdout

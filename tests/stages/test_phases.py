@@ -47,6 +47,7 @@ def test_liveness_changes_where_values_wait_and_no_bit(
             continue
         assert live["device"] - row["device"] >= (PHASES - 1) * ACTIVATION
         assert costs["worst tile bytes"] < live["costs"]["worst tile bytes"]
+        assert costs["cycles"] > live["costs"]["cycles"]  # a phase waits for what it brings
         transfers = 2 * WAITING[kind] * ACTIVATION
         assert costs["host cycles"] / 1.33e9 >= transfers / 32e9
     # Weights on the host come for each pass of their own phase, not before.

@@ -26,22 +26,27 @@ def compare(
     done = run_python("-m", module, *arguments, env=env)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [row["model"] for row in rows if not row.get("equals sequential", True)] == []
     return {row["model"]: row["difference"] for row in rows}
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        ("grouped", "mean", "off"),
-        ("interleaved", "sum", "on"),
-        ("sequential", "running_mean", "off"),
+        ("grouped", "mean", "off", "0"),
+        ("grouped", "running_mean", "on", "1"),
+        ("interleaved", "sum", "off", "2"),
+        ("interleaved", "mean", "on", "3"),
+        ("sequential", "running_mean", "off", "4"),
+        ("sequential", "sum", "on", "5"),
+        ("serialized", "sum", "off", "6"),
     ],
-    ids=lambda options: options[0],
+    ids=lambda options: f"{options[0]}-remat {options[2]}",
 )
 def test_a_pipeline_equals_the_plain_function(
-    run_python: RunPython, options: tuple[str, str, str]
+    run_python: RunPython, options: tuple[str, ...]
 ) -> None:
-    """A sample; `python -m tests.stages.compare` runs all."""
+    """Each model in each schedule; `python -m tests.stages.compare` runs all numbers of IPUs."""
     found = compare(run_python, "ipu,cpu", 8, *options)
     assert found.keys() == MODELS.keys()
     wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, TOLERANCE)}
@@ -49,14 +54,16 @@ def test_a_pipeline_equals_the_plain_function(
 
 
 def test_stages_are_plain_calls_on_other_platforms(run_python: RunPython) -> None:
-    found = compare(run_python, "cpu", 1, "grouped", "mean", "off")
+    found = compare(run_python, "cpu", 1, "grouped", "mean", "off", "0", *list(MODELS)[::3])
     wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, TOLERANCE)}
     assert wrong == {}
 
 
-@pytest.mark.parametrize("schedule", ["grouped", "interleaved", "sequential"])
+@pytest.mark.parametrize(
+    "schedule", ["grouped", "grouped remat", "interleaved", "sequential remat", "serialized remat"]
+)
 def test_pipelines_compose_with_transformations(run_python: RunPython, schedule: str) -> None:
     found = compare(run_python, "ipu,cpu", 3, schedule, module="tests.stages.compositions")
-    assert len(found) == 18
+    assert len(found) == 19
     wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, 1e-5)}
     assert wrong == {}

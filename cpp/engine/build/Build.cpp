@@ -20,6 +20,7 @@ void complete(build::Draft& draft) {
   if (mechanisms.has(Mechanism::kCopies)) build::removeCopies(draft);
   build::accountMemory(draft);
   build::accountTime(draft);
+  if (mechanisms.has(Mechanism::kTurns)) build::turnFifos(draft);
   if (mechanisms.has(Mechanism::kRows)) build::fuseRows(draft);
   if (mechanisms.has(Mechanism::kReductions)) build::fuseReductions(draft);
   build::placeStorages(draft);

@@ -59,7 +59,7 @@ struct Resident {
 };
 
 struct Occurrence {
-  std::int64_t step = -1;  ///< index into the image's steps, or -1 for a predicate
+  std::int64_t step = -1;  ///< index into the image's steps; -1: a predicate, or no step at all
 };
 
 struct Draft {
@@ -102,6 +102,9 @@ void findLiveRanges(Draft& draft);
 /// Gives each live storage its one resident.
 void findResidents(Draft& draft);
 void removeCopies(Draft& draft);
+/// Lets FIFOs exchange memory with what they are given and what they give, in place of copies;
+/// after the account is made.
+void turnFifos(Draft& draft);
 /// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
 void placeStorages(Draft& draft);
 void accountMemory(Draft& draft);

@@ -151,6 +151,8 @@ class Flattener {
         addGathered(node, "engine.print", parent, span);
         return;
       }
+      case ProgramKind::kUndefine:
+        return addUndefined(*node.view, span);
       case ProgramKind::kError: {
         const std::uint32_t index = addNode(NodeKind::kError);
         draft_.image.nodes[parent].children.push_back(index);
@@ -376,11 +378,21 @@ class Flattener {
           "[Program] needs a predicate in one variable; got a view of several. Copy it to a "
           "variable first.");
     draft_.image.nodes[index].predicate = operand(view, Access::kRead);
+    addAccess(view, Access::kRead, span);
+    span.end = now();
+  }
+
+  /// Parts of a variable stay as they are: the rest of it may be needed.
+  void addUndefined(const View& view, Span& span) {
+    if (coversVariable(view)) addAccess(view, Access::kWrite, span);
+  }
+
+  /// An access that is no step's.
+  void addAccess(const View& view, Access access, Span& span) {
     const std::uint32_t position = now();
     draft_.occurrences.push_back({-1});
     span.children.push_back({Span::Kind::kLeaf, position, position + 1, true, {}});
-    span.end = now();
-    note(view, Access::kRead, position);
+    note(view, access, position);
   }
 
   Draft& draft_;

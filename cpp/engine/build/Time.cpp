@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "engine/build/Draft.hpp"
 
@@ -7,8 +8,9 @@ namespace ipujax::engine::build {
 namespace {
 
 /// Runs the program in time: each IPU has a clock. A step of several IPUs begins when the last of
-/// them is free; so a copy between IPUs makes two clocks meet. At both ends of a loop's iteration
-/// and of a branch those meet that do something in it or hold its predicate.
+/// them is free; so a copy between IPUs makes two clocks meet. What is read from the host's memory
+/// was written there before. At both ends of a loop's iteration and of a branch those meet that do
+/// something in it or hold its predicate.
 class Clocks {
  public:
   explicit Clocks(const Draft& draft)
@@ -76,6 +78,7 @@ class Clocks {
     const std::uint64_t taking_part = draft_.step_ipus[index];
     meet(taking_part);
     const bool with_host = isWithHost(step);
+    awaitWrites(step, taking_part);
     // A copy that needs no work on the host is an engine.account.
     const bool sends = !with_host && cost.link_bytes > 0 &&
                        (step.kernel == "engine.copy" || step.kernel == "engine.account");
@@ -91,21 +94,45 @@ class Clocks {
       (with_host ? ipus_[i].host_cycles : ipus_[i].link_cycles) +=
           cost.link_cycles + (sends ? sync : 0);
     }
+    noteWrites(step, taking_part);
+  }
+
+  bool isOnHost(std::uint32_t storage) const {
+    return draft_.graph->variables[draft_.storages[storage].variable].is_remote;
+  }
+
+  /// Those that take part wait until what the step finds in the host's memory is there.
+  void awaitWrites(const StepDesc& step, std::uint64_t taking_part) {
+    double ready = 0;
+    for (const OperandDesc& operand : step.operands) {
+      const auto found = written_.find(draft_.find(operand.buffer));
+      if (found != written_.end()) ready = std::max(ready, found->second);
+    }
+    for (std::size_t i = 0; i < ipus_.size(); ++i)
+      if (takesPart(taking_part, i))
+        ipus_[i].idle_cycles += std::max(0.0, ready - ipus_[i].cycles());
+  }
+
+  void noteWrites(const StepDesc& step, std::uint64_t taking_part) {
+    for (const OperandDesc& operand : step.operands) {
+      const std::uint32_t storage = draft_.find(operand.buffer);
+      if (operand.access == Access::kRead || !isOnHost(storage)) continue;
+      for (std::size_t i = 0; i < ipus_.size(); ++i)
+        if (takesPart(taking_part, i))
+          written_[storage] = std::max(written_[storage], ipus_[i].cycles());
+    }
   }
 
   /// Whether some operand is in the host's memory.
   bool isWithHost(const StepDesc& step) const {
     return std::ranges::any_of(step.operands, [&](const OperandDesc& operand) {
-      const Storage& storage = draft_.storages[draft_.find(operand.buffer)];
-      return draft_.graph->variables[storage.variable].is_remote;
+      return isOnHost(draft_.find(operand.buffer));
     });
   }
 
   /// Those in the set wait for the last of them.
   void meet(std::uint64_t set) {
-    double latest = 0;
-    for (std::size_t i = 0; i < ipus_.size(); ++i)
-      if (takesPart(set, i)) latest = std::max(latest, ipus_[i].cycles());
+    const double latest = latestOf(set);
     for (std::size_t i = 0; i < ipus_.size(); ++i)
       if (takesPart(set, i)) ipus_[i].idle_cycles += latest - ipus_[i].cycles();
   }
@@ -113,6 +140,8 @@ class Clocks {
   void repeat(const Node& node, std::uint64_t set) {
     meet(set);
     const std::vector<IpuAccount> before = ipus_;
+    const std::map<std::uint32_t, double> known = written_;
+    const double start = latestOf(set);
     for (const auto child : node.children) walk(child);
     meet(set);
     const auto again = static_cast<double>(node.value) - 1;
@@ -124,6 +153,17 @@ class Clocks {
       now.host_cycles += again * (now.host_cycles - before[i].host_cycles);
       now.idle_cycles += again * (now.idle_cycles - before[i].idle_cycles);
     }
+    // What an iteration wrote, the last one wrote last.
+    for (auto& [storage, time] : written_)
+      if (const auto old = known.find(storage); old == known.end() || old->second < time)
+        time += again * (latestOf(set) - start) / (again + 1);
+  }
+
+  double latestOf(std::uint64_t set) const {
+    double latest = 0;
+    for (std::size_t i = 0; i < ipus_.size(); ++i)
+      if (takesPart(set, i)) latest = std::max(latest, ipus_[i].cycles());
+    return latest;
   }
 
   /// Only one branch runs; the account takes the longest.
@@ -143,8 +183,9 @@ class Clocks {
 
   const Draft& draft_;
   std::vector<IpuAccount> ipus_;
-  std::vector<std::uint64_t> sets_;  ///< by node
-  double sent_bytes_ = 0;            ///< by copies between IPUs just before, in one exchange
+  std::vector<std::uint64_t> sets_;          ///< by node
+  std::map<std::uint32_t, double> written_;  ///< when, by storage in the host's memory
+  double sent_bytes_ = 0;  ///< by copies between IPUs just before, in one exchange
 };
 
 }  // namespace

@@ -40,6 +40,7 @@ enum class ProgramKind : std::uint8_t {
   kSwitch,
   kCall,
   kPrint,
+  kUndefine,  ///< what the tensor holds is not needed any more
   kError,
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/Kernel.hpp"
+#include "engine/kernels/Turn.hpp"
 #include "engine/verify/StepCheck.hpp"
 
 namespace ipujax::engine {
@@ -47,6 +48,7 @@ class Verifier {
     verifySignature();
     verifyBuffers();
     for (const auto& step : image_.steps) verifyOne(step);
+    verifyTurns();
     verifyTree();
     for (const auto& tensor : image_.memory.largest)
       need(tensor.debug < image_.debug.size(), "a tensor names no debug entry");
@@ -182,6 +184,25 @@ class Verifier {
     }
     footprint.space = arena ? 0 : constant ? 1 : 2 + std::uint64_t{o.buffer};
     if (arena || constant) footprint.move(static_cast<std::int64_t>(buffer.offset));
+  }
+
+  /// What exchanges memory shares it with no other buffer.
+  void verifyTurns() const {
+    const std::vector<bool> turning = turningBuffers(image_);
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t b = 0; b < image_.buffers.size(); ++b)
+      if (image_.buffers[b].kind == BufferKind::kArena && image_.buffers[b].bytes > 0)
+        order.push_back(b);
+    std::ranges::sort(order, {}, [&](std::uint32_t b) { return image_.buffers[b].offset; });
+    std::uint64_t end = 0;          // of the buffers before
+    std::uint64_t turning_end = 0;  // of those of them that turn
+    for (const std::uint32_t b : order) {
+      const BufferDesc& buffer = image_.buffers[b];
+      need(buffer.offset >= (turning[b] ? end : turning_end),
+           "a buffer that exchanges memory overlaps another");
+      end = std::max(end, buffer.offset + buffer.bytes);
+      if (turning[b]) turning_end = std::max(turning_end, buffer.offset + buffer.bytes);
+    }
   }
 
   /// Children come after their parents, and have one: so walks end, and take linear time.

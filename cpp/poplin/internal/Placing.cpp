@@ -26,6 +26,19 @@ std::uint64_t tilesFor(std::uint64_t elements, std::uint64_t grain, std::uint64_
   return std::clamp<std::uint64_t>(grains / least, 1, tiles);
 }
 
+/// Returns the bytes that a tile receives.
+double addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
+                        const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
+                        std::uint64_t tiles) {
+  if (move_bytes <= 0 || isPlacedAsPlanned(graph, t, per_tile)) return 0;
+  const auto& target = graph.getTarget();
+  ipujax::engine::addExchange(cost, target, {move_bytes * static_cast<double>(tiles), move_bytes});
+  // poplibs ConvModel.cpp: regrouping moves bytes * 5/4 at the copy's rate.
+  const double copy = move_bytes * 5 / 4 / target.getMemcpyBytesPerCycle();
+  ipujax::engine::addComputeSet(cost, target, copy, tiles);
+  return move_bytes;
+}
+
 }  // namespace
 
 void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile) {
@@ -47,16 +60,20 @@ bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t,
          map.regions.size() == tiles;
 }
 
-void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
-                      const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
-                      std::uint64_t tiles) {
-  if (move_bytes <= 0 || isPlacedAsPlanned(graph, t, per_tile)) return;
-  const auto& target = graph.getTarget();
-  ipujax::engine::addExchange(cost, target, {move_bytes * static_cast<double>(tiles), move_bytes});
-  // poplibs ConvModel.cpp: regrouping moves bytes * 5/4 at the copy's rate.
-  const double copy = move_bytes * 5 / 4 / target.getMemcpyBytesPerCycle();
-  ipujax::engine::addComputeSet(cost, target, copy, tiles);
-  cost.temporary_bytes += static_cast<std::uint64_t>(move_bytes);
+void addRearrangements(ipujax::engine::Cost& cost, const poplar::Graph& graph,
+                       const plan::Plan& plan, const poplar::Tensor& in,
+                       const poplar::Tensor& weights) {
+  const double moved =
+      addRearrangement(cost, graph, in, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles) +
+      addRearrangement(cost, graph, weights, plan.weight_elements_per_tile, plan.weight_move_bytes,
+                       plan.tiles);
+  // poplibs ConvModel.cpp: regrouped from one buffer to another, then multiplied, then reduced;
+  // what is multiplied slice by slice stays for all slices.
+  const auto bytes = static_cast<std::uint64_t>(moved);
+  const std::uint64_t staying = plan.serial_split > 1 ? bytes : 0;
+  cost.temporary_bytes +=
+      std::max({2 * bytes, plan.multiply_bytes + bytes, plan.reduce_bytes + staying}) -
+      plan.cost.temporary_bytes;
 }
 
 bool isFloating(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }

@@ -4,6 +4,7 @@
 #include "engine/Cost.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Tensor.hpp"
+#include "poplin/internal/Plan.hpp"
 
 /// Where planned operands lie. A variable made for a plan is contiguous and row-major, so that it
 /// can be bound to a host array; its elements are spread in order, as many on a tile as the plan
@@ -16,11 +17,11 @@ void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t
 /// True where t's elements are those of a variable with that mapping.
 bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
-/// Charges the move of an operand to the plan's tiles, and its regrouping there, where it was made
-/// by someone else.
-void addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
-                      const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
-                      std::uint64_t tiles);
+/// Charges the moves of the operands that someone else made to the plan's tiles, and their
+/// regrouping there.
+void addRearrangements(ipujax::engine::Cost& cost, const poplar::Graph& graph,
+                       const plan::Plan& plan, const poplar::Tensor& in,
+                       const poplar::Tensor& weights);
 
 bool isFloating(poplar::Type type);  ///< FLOAT or HALF
 

@@ -206,17 +206,18 @@ class Model {
     once += sync * 2 * (1 + r.stages);
     if (castNeeded(c)) once += castOf(s) + sync;
     c.cycles = once * static_cast<double>(c.serial);
-    c.temporary = temporaryBytes(c, s);
+    c.temporary = std::max(multiplyBytes(c, s), reductionBytes(c, s));
     c.fits = c.temporary <= limit_;
   }
 
-  double temporaryBytes(const Candidate& c, const Share& s) const {
-    const double received = inputBytes(c, s) + weightBytes(c, s);
-    const double partials = static_cast<double>(s.partials * partial_size_);
-    const bool kept = c.in_split == 1 && !castNeeded(c) && c.serial == 1;
-    const double compute = received + (kept ? 0 : partials);
-    const double reduce = c.in_split == 1 ? 0 : partials * 2;
-    return std::max(compute, reduce);
+  double multiplyBytes(const Candidate& c, const Share& s) const {
+    const bool is_result = c.in_split == 1 && !castNeeded(c) && c.serial == 1;
+    const double partials = is_result ? 0 : static_cast<double>(s.partials * partial_size_);
+    return inputBytes(c, s) + weightBytes(c, s) + partials;
+  }
+
+  double reductionBytes(const Candidate& c, const Share& s) const {
+    return c.in_split == 1 ? 0 : 2 * static_cast<double>(s.partials * partial_size_);
   }
 
   bool castNeeded(const Candidate& c) const {
@@ -257,7 +258,9 @@ class Model {
     cost.repeated_sync_cycles = cost.sync_cycles * (serial - 1) / serial;
     cost.exchange_bytes =
         serial * static_cast<double>(s.tiles) * (inputBytes(c, s) + weightBytes(c, s) + r.bytes);
-    cost.temporary_bytes = static_cast<std::uint64_t>(c.temporary);
+    plan.multiply_bytes = static_cast<std::uint64_t>(multiplyBytes(c, s));
+    plan.reduce_bytes = static_cast<std::uint64_t>(reductionBytes(c, s));
+    cost.temporary_bytes = std::max(plan.multiply_bytes, plan.reduce_bytes);
     cost.vertex_state_bytes =
         kStateBytes + 8 * (ceilDiv(s.in, c.grains.in) + ceilDiv(s.out, c.grains.out)) * s.groups;
     cost.code_bytes = kCodeBytes;

@@ -54,6 +54,8 @@ struct Plan {
   ipujax::engine::Cost cost;  ///< of one run, operands placed as planned
   double in_move_bytes = 0;   ///< most one tile receives where the input was not so placed
   double weight_move_bytes = 0;
+  /// Temporaries of a tile while it multiplies and while it reduces, operands placed as planned.
+  std::uint64_t multiply_bytes = 0, reduce_bytes = 0;
   bool fits = true;
   std::string report() const;
 };

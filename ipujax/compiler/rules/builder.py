@@ -43,6 +43,7 @@ class Builder:
         self.tensors: dict[Value, Variable] = {}
         #: Buffers in which values are to be made.
         self.destinations: dict[Value, ipu.RemoteBuffer] = {}
+        self.in_pipeline = False  #: whether what is lowered is in a loop over micro-batches
         self._num_buffers = 0
         self.has_host_callbacks = False
         self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes

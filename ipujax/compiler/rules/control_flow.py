@@ -24,7 +24,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
     """Repeat where the number of iterations is known, else RepeatWhileTrue."""
     cond, body = op.regions
     debug = builder.debug(op)
-    is_pipeline = op.source.placed.pipeline is not None and op.source.placed.stage is None
+    is_pipeline = op.source.placed.pipeline != "" and op.source.placed.stage is None
     carries = carried_variables(builder, op, are_accumulators=is_pipeline)
     program = ipu.poplar.program
     for arguments in (cond.args, body.args):
@@ -32,8 +32,10 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
         builder.tensors.update((value, carry) for value, carry in pairs if carry is not None)
     body_program = program.Sequence(debug)
     write_in_place(builder, body, carries)
+    was_inside, builder.in_pipeline = builder.in_pipeline, builder.in_pipeline or is_pipeline
     with builder.inside(body_program):
         copy_together(builder, builder.lower(body), carries, debug)
+    builder.in_pipeline = was_inside
     if "trip_count" in op.attrs:
         builder.program.add(program.Repeat(op.attrs["trip_count"], body_program, debug))
         return carries
@@ -107,13 +109,23 @@ def carried_variables(
             continue
         variable = variable_of(builder, result, debug)
         if are_accumulators and isinstance(variable, ipu.poplar.Tensor):
-            popx = ipu.popx
-            popx.setVariableUse(builder.graph, variable, popx.VariableUse.ACCUMULATOR)
+            uses = ipu.popx.VariableUse
+            waits = builder.in_pipeline and op.name == "while" and _is_stack(op, index)
+            use = uses.STASH if waits else uses.ACCUMULATOR
+            ipu.popx.setVariableUse(builder.graph, variable, use)
         if variable is not None:
             with builder.on(result.ipu):  # which makes its own constants
                 builder.copy(builder.held(value), variable, debug)
         variables.append(variable)
     return variables
+
+
+def _is_stack(loop: Op, index: int) -> bool:
+    """Whether each iteration writes a part of what is carried at this place."""
+    body = loop.regions[-1]
+    maker = body.results[index].op
+    writes = maker is not None and maker.name == "dynamic_update_slice"
+    return writes and maker is not None and maker.operands[0] is body.args[index]
 
 
 def write_in_place(builder: Builder, body: Block, carries: Sequence[Variable | None]) -> None:

@@ -7,7 +7,7 @@ have a micro-batch, on IPUs of their own, and then moves what they made to where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ipujax.compiler.ir import Op, Value, declare
@@ -145,6 +145,14 @@ class _Pipeline:
             if reader.ipu == run.ipu and edge.capacity
         ]
         return self._moved({run.ipu: moves})
+
+    def _undefined(self, sources: Iterable[Variable]) -> ipu.Sequence:
+        """In slots without a micro-batch FIFOs take what is not a value."""
+        program = ipu.poplar.program.Sequence(self.debug)
+        for source in sources:
+            if isinstance(source, ipu.poplar.Tensor):
+                program.add(ipu.poplar.program.WriteUndef(source, self.debug))
+        return program
 
     def _passed(self, producer: int) -> ipu.Sequence:
         """Brings what the run made to those on its IPU that read it in the next slot."""
@@ -297,16 +305,26 @@ class _Pipeline:
 
         Readers run before makers: what one brings may then lie where the other puts the next.
         """
-        period, micro_batches = self.op.attrs["period"], self.op.attrs["micro_batches"]
+        period = self.op.attrs["period"]
         working: list[int] = []
         turning = [i for i, run in enumerate(self.runs) if (slot - run.place) % period == 0]
         for index in reversed(turning):
+            if not self._works(index, slot - period):
+                landings = (at for (run, _, _), at in self.landings.items() if run == index)
+                program.add(self._undefined(landings))
             program.add(self.arrived[index])
-            if 0 <= (slot - self.runs[index].place) // period < micro_batches:
+            if self._works(index, slot):
                 program.add(ipu.poplar.program.Call(self.functions[index], self.debug))
                 working.append(index)
         for index in turning:
+            if index not in working:
+                program.add(self._undefined(self.outputs[index]))
             program.add(self.kept[index])
         for moved in (self.passed, self.sent):  # copies between IPUs come together, as one exchange
             for index in reversed(working):
                 program.add(moved[index])
+
+    def _works(self, index: int, slot: int) -> bool:
+        """Whether a run has a micro-batch in a slot of its own."""
+        number = (slot - self.runs[index].place) // self.op.attrs["period"]
+        return 0 <= number < self.op.attrs["micro_batches"]

@@ -5,7 +5,9 @@
 #include "engine/Session.hpp"
 #include "engine/build/Build.hpp"
 #include "poplar/Graph.hpp"
+#include "popops/DynamicSlice.hpp"
 #include "popops/ElementWise.hpp"
+#include "popops/Zero.hpp"
 #include "popx/VariableUse.hpp"
 
 using namespace poplar;
@@ -303,4 +305,50 @@ TEST(the_account_multiplies_counted_loops) {
   };
   CHECK(cycles(10) > 0);
   CHECK_NEAR(cycles(30) - cycles(20), cycles(20) - cycles(10), 1e-6);
+}
+
+TEST(fifos_exchange_memory_and_change_no_result) {
+  // 1, 2, ... 7 go through a FIFO of two values, after which the newest one is needed or not.
+  for (const bool stays : {false, true}) {
+    double cycles = 0;
+    for (const std::string without : {"", "turns"}) {
+      Built b;
+      b.options.options.set("engine_without", without);
+      const Tensor one = b.input("x");
+      const auto variable = [&](const Type& type, std::vector<std::size_t> shape) {
+        return b.graph.addVariable(type, shape, VariableMappingMethod::LINEAR, "variable");
+      };
+      const Tensor count = variable(FLOAT, {1, 2 * kN}), out = variable(FLOAT, {kN});
+      const Tensor fifo = variable(FLOAT, {2, 2 * kN}), place = variable(UNSIGNED_INT, {1});
+      popops::zero(b.graph, count, b.prog);
+      popops::zero(b.graph, place, b.prog);
+      Sequence body;
+      popops::addInPlace(b.graph, count, concat(one, one).expand({0}), body);
+      const Tensor newest = popops::square(b.graph, count, body);
+      const Tensor oldest = popops::dynamicSlice(b.graph, fifo, place, {0}, {1}, body);
+      popops::dynamicUpdate(b.graph, fifo, newest, place, {0}, {1}, body);
+      const Tensor sum = popops::add(b.graph, oldest, stays ? newest : oldest, body);
+      body.add(Copy(sum.flatten().slice(0, kN), out));
+      const Tensor used = b.graph.addConstant(UNSIGNED_INT, {1}, 1u);
+      b.graph.setTileMapping(used, 0);
+      body.add(Copy(popops::sub(b.graph, used, place, body), place));
+      b.prog.add(Repeat(7, body));
+      b.output(out);
+      const auto image = b.build();
+      const auto turn = std::ranges::find(image->steps, "engine.turn", &engine::StepDesc::kernel);
+      CHECK_EQ(turn != image->steps.end(), without.empty());
+      if (without.empty()) CHECK_EQ(turn->operands[1].access == engine::Access::kRead, stays);
+      const auto in = filled(1);
+      engine::Session session(image, std::make_shared<engine::DeviceMemory>());
+      for (int runs = 0; runs < 2; ++runs) {
+        auto got = filled(0);
+        std::vector<const void*> inputs = {in.data()};
+        std::vector<void*> outputs = {got.data()};
+        session.run(inputs, outputs);
+        CHECK(got == filled(stays ? 25 + 49 : 25 + 25));
+      }
+      CHECK(without.empty() || image->cost().cycles() == cycles);
+      cycles = image->cost().cycles();
+    }
+  }
 }

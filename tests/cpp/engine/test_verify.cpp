@@ -194,6 +194,35 @@ TEST(names_and_numbers_exist) {
   refuses([](Image& i) { i.clock_hz = -1; }, "clock");
 }
 
+TEST(fifos_exchange_whole_buffers_of_their_own) {
+  // A place, the newest and the oldest value, and one row, each in a buffer of the arena.
+  const auto turn = [](const std::function<void(Image&)>& alter) {
+    Image image = copies();
+    const auto first = static_cast<std::uint32_t>(image.buffers.size());
+    const auto base = (image.arena_bytes + 63) / 64 * 64;
+    image.arena_bytes = base + 256;
+    engine::StepDesc step;
+    step.kernel = "engine.turn";
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      image.buffers.push_back({engine::BufferKind::kArena, i == 0 ? 4u : 16u, base + 64 * i, 0, 0});
+      const Access access = i == 0 ? Access::kRead : i == 2 ? Access::kWrite : Access::kReadWrite;
+      const auto type = i == 0 ? ElementType::kUInt32 : ElementType::kFloat;
+      step.operands.push_back({first + i, type, access, 0, {i == 0 ? 1 : 4}, {1}});
+    }
+    image.steps.push_back(step);
+    alter(image);
+    engine::verify(image);
+  };
+  turn([](Image&) {});
+  const auto refusesTurn = [&](const std::function<void(Image&)>& alter, const char* what) {
+    CHECK_THROWS(turn(alter), what);
+  };
+  refusesTurn([](Image& i) { i.steps.back().operands.pop_back(); }, "rows");
+  refusesTurn([](Image& i) { i.buffers.back().bytes = 32; }, "whole buffers");
+  refusesTurn([](Image& i) { i.steps.back().operands[3].shape = {3}; }, "shape");
+  refusesTurn([](Image& i) { i.buffers.push_back(i.buffers.back()); }, "overlaps another");
+}
+
 /// A kernel that lets pass a step of nothing has not declared what it needs.
 TEST(every_kernel_refuses_a_step_of_nothing) {
   const Image image = copies();

@@ -69,6 +69,24 @@ struct Bound {
   }
 };
 
+/// A FIFO whose newest value dies there, and one whose newest value is needed afterwards.
+void fifos(Bound& b) {
+  const auto x = b.inCopied(FLOAT, {1, 1024});
+  const auto total = b.inCopied(FLOAT, {1, 1024});
+  const auto place = b.inCopied(UNSIGNED_INT, {1});
+  for (const bool stays : {false, true}) {
+    const auto fifo = b.graph.addVariable(FLOAT, {3, 1024}, VariableMappingMethod::LINEAR, "fifo");
+    Sequence body;
+    const auto newest = popops::add(b.graph, x, total, body);
+    const auto oldest = popops::dynamicSlice(b.graph, fifo, place, {0}, {1}, body);
+    popops::dynamicUpdate(b.graph, fifo, newest, place, {0}, {1}, body);
+    if (stays) popops::addInPlace(b.graph, x, newest, body);
+    popops::addInPlace(b.graph, total, oldest, body);
+    b.prog.add(program::Repeat(4, body));
+  }
+  b.out(total);
+}
+
 void selections(Bound& b) {
   const auto keys = b.in(FLOAT, {3, 70});
   const auto values = b.in(INT, {3, 70});
@@ -201,7 +219,7 @@ std::string codelets() {
 
 std::vector<std::string> poplarCorpus() {
   std::vector<std::string> corpus;
-  for (const auto fill : {selections, lookups, randomNumbers, pooling, scaledReductions}) {
+  for (const auto fill : {fifos, selections, lookups, randomNumbers, pooling, scaledReductions}) {
     Bound bound;
     fill(bound);
     corpus.push_back(bound.build());

@@ -105,11 +105,12 @@ def compared(spec: Spec) -> Outcome:
 def _differences(spec: Spec, outcome: Outcome) -> Iterator[str]:
     model, row = Model(spec), TRANSFORMS[spec.transform]
     given = (model.parameters, (model.batch, model.state))
-    program = Lowered(row.of(Pipelined(model, spec.schedule)), given, spec.seed % 2 == 0)
+    program = Lowered(row.of(Pipelined(model)), given, spec.seed % 2 == 0)
     ours = program.run("ipu")
-    other = SCHEDULES[(SCHEDULES.index(spec.schedule) + 1 + spec.seed % 2) % len(SCHEDULES)]
-    in_other = program.run("ipu", program.text.replace(f'"{spec.schedule}"', f'"{other}"'))
-    yield from _named(program, f"not as {other}", differing_bits(ours, in_other))
+    if spec.serial == 1:  # else it is another program
+        other = SCHEDULES[(SCHEDULES.index(spec.schedule) + 1 + spec.seed % 2) % len(SCHEDULES)]
+        in_other = program.run("ipu", program.text.replace(f'"{spec.schedule}"', f'"{other}"'))
+        yield from _named(program, f"not as {other}", differing_bits(ours, in_other))
     theirs = Lowered(row.of(Plain(model)), given).run("ipu")
     is_exact = has_equal_bits(spec)
     found = differing_bits(ours, theirs) if is_exact else _beyond(program, ours, theirs)
@@ -122,9 +123,15 @@ def _differences(spec: Spec, outcome: Outcome) -> Iterator[str]:
 
 
 def has_equal_bits(spec: Spec) -> bool:
-    """Whether the plain function adds the same numbers in the same order."""
+    """Whether the plain function adds the same numbers in the same order.
+
+    Sums follow the layout of their operand: a transposed stack is copied on its way to another IPU.
+    """
     tied = {stage.ipu for stage in spec.stages if stage.is_tied}
-    return TRANSFORMS[spec.transform].in_order and len(tied) < 2
+    ipus = {stage.ipu for stage in spec.stages}
+    layers = {layer.name for stage in spec.stages for layer in (*stage.layers, *stage.beside)}
+    moves_views = len(ipus) > 1 and "recurrent" in layers
+    return TRANSFORMS[spec.transform].in_order and len(tied) < 2 and not moves_views
 
 
 def _stash_differences(compiled: Compiled) -> Iterator[str]:

@@ -139,7 +139,7 @@ class Model:
             stages.append(made)
         return stages
 
-    def pipeline(self, schedule: str) -> Callable[..., Any]:
+    def pipeline(self) -> Callable[..., Any]:
         """The pipeline, of (parameters[, state], batch)."""
         spec, stages = self.spec, self.placed_stages()
         options: dict[str, Any] = {} if spec.is_function else {"remat": _remat(spec.remat)}
@@ -152,7 +152,8 @@ class Model:
             self.composed(stages) if spec.is_function else stages,
             micro_batches=spec.micro_batches,
             in_axes=(None, "carried", 0) if spec.is_carried else None,
-            schedule=schedule,
+            schedule=spec.schedule,
+            batch_serialization_iterations=spec.serial,
             accumulate_dtype=accumulate_dtype(spec),
             **options,
         )
@@ -200,9 +201,9 @@ def _one_by_one(stages: list[Any], parameters: Any, micro_batch: Any) -> Any:
 class Pipelined:
     """The loss of a batch by `ipu.pipeline`; a batch is (micro-batches, the state before)."""
 
-    def __init__(self, model: Model, schedule: str):
+    def __init__(self, model: Model):
         self.model = model
-        self.run = model.pipeline(schedule)
+        self.run = model.pipeline()
 
     def loss(self, parameters: Any, batch: Any) -> tuple[Any, Any]:
         """The loss, and whatever else the pipeline returns."""
@@ -222,6 +223,7 @@ class Pipelined:
             jax.grad(whole),
             micro_batches=spec.micro_batches,
             schedule=spec.schedule,
+            batch_serialization_iterations=spec.serial,
             reduction=spec.reduction,
             accumulate_dtype=accumulate_dtype(spec),
         )(parameters, batch[0])

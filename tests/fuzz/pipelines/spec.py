@@ -63,6 +63,14 @@ class Spec:
     is_carried: bool
     transform: str
 
+    @property
+    def serial(self) -> int:
+        """How many micro-batches a stage runs before the next stage begins."""
+        if self.schedule != "sequential":
+            return 1
+        divisors = [n for n in range(1, self.micro_batches + 1) if self.micro_batches % n == 0]
+        return divisors[self.seed % len(divisors)]
+
     def __str__(self) -> str:
         """As an expression."""
         return repr(self)

@@ -91,11 +91,15 @@ def counted_loop(subject: Any) -> Step:
 
 
 def _step_of(optimizer: Any) -> Callable[[Any], Step]:
+    """A step in float32: the squares of a gradient in float16 are zero."""
+
     def of(subject: Any) -> Step:
         def step(parameters: Any, batch: Any) -> Any:
-            state = optimizer.init(parameters)
+            wide = jax.tree.map(lambda p: p.astype(jnp.float32), parameters)
+            state = optimizer.init(wide)
             value, gradients = subject.value_and_grad(parameters, batch)
-            updates, state = optimizer.update(gradients, state, parameters)
+            gradients = jax.tree.map(lambda g: g.astype(jnp.float32), gradients)
+            updates, state = optimizer.update(gradients, state, wide)
             return optax.apply_updates(parameters, updates), state, value
 
         return step
@@ -105,7 +109,8 @@ def _step_of(optimizer: Any) -> Callable[[Any], Step]:
 
 @transform(1)
 def adam_step(subject: Any) -> Step:
-    return _step_of(optax.adamw(0.01))(subject)
+    """Eps is no smaller than what float16 tells apart in a gradient."""
+    return _step_of(optax.adamw(0.01, eps=1e-3))(subject)
 
 
 @transform(0.5)

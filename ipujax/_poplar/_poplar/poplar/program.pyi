@@ -19,6 +19,7 @@ __all__: list[str] = [
     "RepeatWhileTrue",
     "Sequence",
     "Switch",
+    "WriteUndef",
 ]
 
 class Program:
@@ -112,6 +113,9 @@ class Call(Program):
 
 class PrintTensor(Program):
     def __init__(self, title: str, tensor: poplar.Tensor) -> None: ...
+
+class WriteUndef(Program):
+    def __init__(self, tensor: poplar.Tensor, debug: poplar.DebugContext = ...) -> None: ...
 
 class ErrorProgram(Program):
     def __init__(
