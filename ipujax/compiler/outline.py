@@ -24,7 +24,7 @@ from ipujax.compiler.structure import Part, Structures
 
 
 def outline(program: Program, num_tiles: int) -> Program:
-    """Replaces equal parts by calls, as the program's options want; an IPU has so many tiles."""
+    """Replaces equal parts by calls, as the program's options say; an IPU has `num_tiles` tiles."""
     options = program.options.program
     if options.outline == "off":
         return program

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/build/Draft.hpp"
@@ -35,7 +36,8 @@ class TileSweep {
       : draft_(draft),
         tiles_(draft.graph->system.numTiles(), 0),
         fullest_(draft.graph->system.num_ipus),
-        peaks_(fullest_.size()) {
+        peaks_(fullest_.size()),
+        changed_(fullest_.size(), true) {
     draft.image.ipus.resize(fullest_.size());
   }
 
@@ -120,21 +122,38 @@ class TileSweep {
     if (storage.input < 0 && storage.output < 0) streaming.temporary_bytes += storage.bytes;
   }
 
+  /// The first tile that holds something of a variable; the last entry is not zero either.
+  std::size_t firstTileOf(const Variable& variable) {
+    const auto [found, fresh] = first_tiles_.try_emplace(variable.map.get());
+    if (fresh) {
+      const auto& counts = variable.map->per_tile;
+      const auto first = std::ranges::find_if(counts, [](auto count) { return count != 0; });
+      found->second = static_cast<std::size_t>(first - counts.begin());
+    }
+    return found->second;
+  }
+
   void apply(const Held& held, bool starts) {
     const auto& variable = variableOf(held);
     const auto bytes = static_cast<std::int64_t>(sizeOf(variable.type)) * (starts ? 1 : -1);
-    const auto& counts = variable.map->per_tile;
-    for (std::size_t t = 0; t < counts.size(); ++t)
-      tiles_[t] += bytes * static_cast<std::int64_t>(counts[t]);
     live_bytes_ += (starts ? 1 : -1) * static_cast<std::int64_t>(bytesOf(held));
-    changed_ = true;
+    const auto& counts = variable.map->per_tile;
+    const std::size_t first = firstTileOf(variable);
+    for (std::size_t t = first; t < counts.size(); ++t)
+      tiles_[t] += bytes * static_cast<std::int64_t>(counts[t]);
+    for (std::size_t i = first / tilesPerIpu(); i * tilesPerIpu() < counts.size(); ++i)
+      changed_[i] = true;
   }
 
+  std::size_t tilesPerIpu() const { return tiles_.size() / fullest_.size(); }
+
+  /// Only where something changed.
   void findFullest() {
-    const auto per_ipu = static_cast<std::ptrdiff_t>(tiles_.size() / fullest_.size());
     for (std::size_t i = 0; i < fullest_.size(); ++i) {
-      const auto first = tiles_.begin() + static_cast<std::ptrdiff_t>(i) * per_ipu;
-      const auto most = std::max_element(first, first + per_ipu);
+      if (!changed_[i]) continue;
+      changed_[i] = false;
+      const auto first = tiles_.begin() + static_cast<std::ptrdiff_t>(i * tilesPerIpu());
+      const auto most = std::max_element(first, first + static_cast<std::ptrdiff_t>(tilesPerIpu()));
       fullest_[i] = {static_cast<std::uint32_t>(most - tiles_.begin()),
                      static_cast<std::uint64_t>(std::max<std::int64_t>(*most, 0))};
     }
@@ -148,7 +167,7 @@ class TileSweep {
   /// The account while the step at position_ runs: what is live and its own temporaries.
   void stepAt() {
     const auto step = draft_.occurrences[position_++].step;
-    if (std::exchange(changed_, false)) findFullest();
+    findFullest();
     MemoryAccount& memory = draft_.image.memory;
     memory.peak_live_bytes = std::max(
         memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
@@ -254,7 +273,8 @@ class TileSweep {
   std::size_t num_applied_ = 0;
   std::int64_t live_bytes_ = 0;
   std::uint64_t position_ = 0;
-  bool changed_ = true;
+  std::vector<bool> changed_;  ///< since findFullest, by IPU
+  std::unordered_map<const TileMap*, std::size_t> first_tiles_;
 };
 
 }  // namespace

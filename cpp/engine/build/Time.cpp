@@ -171,14 +171,20 @@ class Clocks {
     meet(set);
     const auto first = static_cast<std::size_t>(std::countr_zero(std::max<std::uint64_t>(set, 1)));
     const std::vector<IpuAccount> before = ipus_;
+    const std::map<std::uint32_t, double> known = written_;
     std::vector<IpuAccount> longest = ipus_;
+    std::map<std::uint32_t, double> written = written_;
     for (const auto child : node.children) {
       ipus_ = before;
+      written_ = known;
       walk(child);
       meet(set);
-      if (ipus_[first].cycles() > longest[first].cycles()) longest = ipus_;
+      if (ipus_[first].cycles() <= longest[first].cycles()) continue;
+      longest = ipus_;
+      written = written_;
     }
-    ipus_ = longest;
+    ipus_ = std::move(longest);
+    written_ = std::move(written);
   }
 
   const Draft& draft_;
