@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from jaxlib import _jax
+
 from ipujax import jax_compat
 from ipujax.compiler.build import build
 from ipujax.compiler.fuse import fuse
@@ -40,13 +42,17 @@ class Compiled:
 
     Args:
         lowered: what `jax.jit(...).lower(...)` returns.
+        num_ipus: of one replica.
+        num_replicas: devices that the program is for.
     """
 
-    def __init__(self, lowered: Any, num_ipus: int):
+    def __init__(self, lowered: Any, num_ipus: int, num_replicas: int = 1):
+        options = _jax.CompileOptions()
+        options.num_partitions = num_replicas
         platform = {"machine": "gc200", "ipus_per_device": num_ipus}
         code = jax_compat.serialize_artifact(lowered)
         with jax_compat.lent_context(len(code)) as context:
-            request = partition(ingest(code, b"", platform, context))
+            request = partition(ingest(code, options.SerializeAsString(), platform, context))
             program = place(normalise(request), request)
             self.pipelines = [op for op in walk_ops(program.main) if op.name == "pipeline"]
             self.expected = [list(_expected_fifos(op)) for op in self.pipelines]
@@ -67,6 +73,11 @@ class Compiled:
 
         visit(0, 1)
         return counts
+
+    def turns_of(self, kernel: str) -> list[int]:
+        """How often each step of a kernel runs."""
+        steps = zip(self._image["steps"], self.turns, strict=True)
+        return [turns for step, turns in steps if step["kernel"] == kernel]
 
     @property
     def fifos(self) -> list[Fifo]:
