@@ -20,6 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from ipujax.errors import ConfigError
+from ipujax.process_variables import (
+    BUILD_VARIABLES,
+    PROCESS_VARIABLES,
+    check_process_variables,
+)
 
 logger = logging.getLogger("ipujax")
 
@@ -94,51 +99,6 @@ def _check_dump_dir(text: str) -> str | None:
 EXCEPTIONS = ("inv", "div0", "oflo")
 
 
-def _check_num_threads(text: str) -> str | None:
-    known = text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 1024
-    return None if known else "a whole number from 1 to 1024"
-
-
-def _check_isa(text: str) -> str | None:
-    return None if text in ("baseline", "avx2", "avx512") else "baseline, avx2 or avx512"
-
-
-def _check_folder(text: str) -> str | None:
-    return None if Path(text).is_dir() else "a folder that exists"
-
-
-def _check_switch(text: str) -> str | None:
-    return None if text in ("0", "1") else "0 or 1"
-
-
-Check = Callable[[str], "str | None"]
-
-#: Variables that the engine and the tests read for the whole process: help, and a check of the
-#: value. None changes what a program computes.
-PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
-    "IPUJAX_NUM_THREADS": (
-        "Number of threads of the IPU Model; by default the number of CPUs.",
-        _check_num_threads,
-    ),
-    "IPUJAX_MAX_ISA": (
-        "Newest instruction set that its kernels may use: baseline, avx2 or avx512.",
-        _check_isa,
-    ),
-    "IPUJAX_CODELET_INCLUDE": (
-        "An additional folder of headers for codelets compiled at run time.",
-        _check_folder,
-    ),
-    "IPUJAX_TRUST_NATIVE_CODE": (
-        "Folder of compiled codelets that you trust loaded programs to run.",
-        _check_folder,
-    ),
-    "IPUJAX_VERIFY": (
-        "1 makes the compiler check shapes between its stages, as the tests do.",
-        _check_switch,
-    ),
-}
-#: Read by the build and its tests only.
-BUILD_VARIABLES = frozenset({"IPUJAX_CPP_TESTS", "IPUJAX_POPLAR_SDK", "IPUJAX_SHOW_ULP"})
 PREFIXES = ("IPUJAX_", "JAX_IPU_")
 
 
@@ -193,6 +153,13 @@ class CompileConfig:
         "IPUJAX_OUT_OF_MEMORY",
         ("log", "error"),
     )
+    fit: str = option(
+        "advise",
+        "For a program that does not fit: try nothing; with out_of_memory=error, list in the error "
+        "what other options would give; or take of these options the fastest that fit.",
+        "IPUJAX_FIT",
+        ("off", "advise", "auto"),
+    )
     dump_dir: str = option(
         "",
         "Folder into which each compiler stage writes its result; empty: none.",
@@ -246,6 +213,11 @@ class CompileConfig:
         "Largest size in bytes of small reduce-scatters combined into one; 0: combine none.",
         "IPUJAX_MAXIMUM_REDUCE_SCATTER_BUFFER_SIZE",
         bounds=(0, 2**40),
+    )
+    allow_recompute: bool = option(
+        False,
+        "Compute elementwise values again where that lowers the most that is live at one time.",
+        "IPUJAX_ALLOW_RECOMPUTE",
     )
     outline: str = option(
         "marked",
@@ -369,19 +341,6 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
         tree = replace(tree, **{section.name: replace(options, **changes)})
     _check_together(tree.machine)
     return tree
-
-
-def check_process_variables(environment: Mapping[str, str]) -> None:
-    """Checks the variables that the engine reads itself, so that errors appear at the start.
-
-    Raises:
-        ConfigError: a variable has a value that is not allowed.
-    """
-    for name, (_, check) in PROCESS_VARIABLES.items():
-        value = environment.get(name, "")
-        needs = check(value) if value else None
-        if needs:
-            raise ConfigError(f"[config] {name} needs {needs}; got {value!r}. Correct or unset it.")
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from ipujax import config, host_callbacks, jax_compat
 from ipujax.compile_progress import compile_progress
 from ipujax.errors import CompileCancelledError, ConfigError, IpuError
+from ipujax.process_variables import check_process_variables
 from ipujax.types import PlatformConfig
 
 logger = logging.getLogger("ipujax")
@@ -31,7 +32,7 @@ def initialize() -> None:
     try:
         jax_compat.check_versions()
         # The extension reads some of them when it is loaded.
-        config.check_process_variables(os.environ)
+        check_process_variables(os.environ)
         _register()
     except ConfigError as error:
         jax_compat.register_refusal(error)

@@ -114,16 +114,14 @@ void bindEngine(py::module_& m) {
         build.signature = signature;
         build.stablehlo = stablehlo;
         for (const auto& [name, value] : options) build.options.set(name, value);
-        build.log = [](const std::string& message) {
-          const py::gil_scoped_acquire acquire;
-          py::module_::import("logging").attr("getLogger")("ipujax").attr("warning")("%s", message);
-        };
-        std::string bytes;
+        std::string bytes, report;
         {
           const py::gil_scoped_release release;
-          bytes = engine::buildImage(graph, prog, std::move(build))->serialise();
+          const auto image = engine::buildImage(graph, prog, std::move(build));
+          bytes = image->serialise();
+          report = engine::outOfMemoryReport(*image);
         }
-        return py::bytes(bytes);
+        return std::pair<py::bytes, std::string>(bytes, report);
       },
       "graph"_a, "program"_a, "signature"_a, "stablehlo"_a = py::bytes(), "options"_a = Options());
   e.def("inspectImage", &inspectImage, "image"_a);

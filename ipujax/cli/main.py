@@ -12,6 +12,7 @@ from typing import Any
 from ipujax import __version__, config
 from ipujax.cli import laboratory
 from ipujax.errors import IpuError
+from ipujax.process_variables import check_process_variables
 
 #: Each command and what it does; the module of the same name implements it.
 WORDS = {
@@ -79,7 +80,7 @@ def _check_installation() -> None:
     Raises:
         IpuError: an environment variable has a wrong value, or there is no extension.
     """
-    config.check_process_variables(os.environ)  # the extension reads some as it is loaded
+    check_process_variables(os.environ)  # the extension reads some as it is loaded
     try:
         import_module("ipujax._poplar._poplar")
     except ImportError as error:

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from dataclasses import dataclass
 
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.lower import Lowered
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.errors import OutOfMemoryError
 
 
-def build(lowered: Lowered, request: Request) -> bytes:
-    """The executable's bytes.
+@dataclass(frozen=True)
+class Built:
+    """A sealed executable."""
 
-    Raises:
-        OutOfMemoryError: it does not fit a tile, and `out_of_memory="error"`.
-    """
+    executable: bytes
+    report: str  #: by how much it does not fit; empty where it fits
+
+
+def build(lowered: Lowered, request: Request) -> Built:
+    """Allocates, and seals what was lowered."""
     bytecode = io.BytesIO()  # for as_text(); much faster to write than text
     request.module.operation.write_bytecode(bytecode)
-    try:
-        image = ipu.engine.buildImage(
+    return Built(
+        *ipu.engine.buildImage(
             lowered.graph,
             lowered.program,
             lowered.signature,
             bytecode.getvalue(),
             dataclasses.asdict(request.options),
         )
-    except ipu.poplar.graph_memory_allocation_error as error:
-        raise OutOfMemoryError(str(error)) from error
-    return bytes(image)
+    )

@@ -6,14 +6,16 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from dataclasses import replace
+from typing import Any, ParamSpec, TypeVar
 
 from ipujax import jax_compat
 from ipujax.compiler.bugs import is_bug, report
-from ipujax.compiler.build import build
+from ipujax.compiler.build import Built, build
 from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
 from ipujax.compiler.emulation import first_wide_op, log_emulation
+from ipujax.compiler.fit import Attempt, Changes, fitted
 from ipujax.compiler.fuse import fuse
 from ipujax.compiler.ingest import Request, ingest
 from ipujax.compiler.ir import Program, to_text
@@ -66,8 +68,11 @@ def compile_module(
         stage = name
         at_stage(name)
 
+    def attempt(changes: Changes) -> Attempt:
+        return _run_stages(code, options, platform, at, changes)
+
     def run() -> bytes:
-        return _run_stages(code, options, platform, at)
+        return fitted(attempt)
 
     with _without_collections():
         try:
@@ -100,11 +105,19 @@ def _on_enough_stack(run: Callable[[], bytes]) -> bytes:
 
 
 def _run_stages(
-    code: bytes, options: bytes, platform: PlatformConfig, at_stage: Callable[[str], None]
-) -> bytes:
+    code: bytes,
+    options: bytes,
+    platform: PlatformConfig,
+    at_stage: Callable[[str], None],
+    changes: Changes,
+) -> Attempt:
+    def ingested(context: Any) -> Request:
+        request = ingest(code, options, platform, context)
+        return replace(request, options=replace(request.options, **changes))
+
     with jax_compat.lent_context(len(code)) as context:
         stages = _Stages(at_stage)
-        request = stages.run(INGEST, ingest, code, options, platform, context)
+        request = stages.run(INGEST, ingested, context)
         request = stages.run(PARTITION, partition, request)
         program = stages.run(NORMALISE, normalise, request)
         wide = first_wide_op(program)
@@ -112,9 +125,9 @@ def _run_stages(
         program = stages.run(FUSE, fuse, program)
         program = stages.run(SCHEDULE, schedule, program)
         lowered = stages.run(LOWER, lower, program, request)
-        executable = stages.run(BUILD, build, lowered, request)
-        log_emulation(request.name, wide, executable)
-    return executable
+        built = stages.run(BUILD, build, lowered, request)
+        log_emulation(request.name, wide, built.executable)
+    return Attempt(request.name, request.options, built.executable, built.report)
 
 
 class _Stages:
@@ -144,8 +157,8 @@ def _text_of(made: object) -> str:
         return to_text(made)
     if isinstance(made, Lowered):
         return f"{made.signature!r}\n"
-    assert isinstance(made, bytes)
-    return _described(made)
+    assert isinstance(made, Built)
+    return _described(made.executable)
 
 
 def _described(executable: bytes) -> str:

@@ -21,6 +21,7 @@ from ipujax.compiler.outline import outline
 from ipujax.compiler.phases import leave_between_phases
 from ipujax.compiler.pipelines import make_pipelines
 from ipujax.compiler.recomputation import divide_barriers, is_between_stages
+from ipujax.compiler.rematerialise import rematerialise
 from ipujax.compiler.rules.poplar import poplar
 from ipujax.compiler.slots import Slot, slots_of
 from ipujax.compiler.sums import share_sums
@@ -47,7 +48,7 @@ def place(program: Program, request: Request) -> Program:
     machine = request.machine
     program.num_ipus = machine.ipus_per_device
     target = poplar.createModelTarget(machine.machine, 1, machine.num_tiles)
-    return outline(program, target.getTilesPerIPU())
+    return outline(rematerialise(program), target.getTilesPerIPU())
 
 
 def _is_spread(program: Program, num_ipus: int) -> bool:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipujax.compiler.ir import Block, Op, Value, inputs_of
+from ipujax.compiler.ir import Block, Op, Value, inputs_of, passed_on
 
 
 @dataclass(slots=True)
-class _Life:
+class Life:
     """What a block's own values need."""
 
     live: dict[int, np.ndarray]  #: of each IPU: bytes while each op runs, and at the block's end
@@ -29,7 +29,7 @@ class Room:
 
     def __init__(self, blocks: Iterable[Block], num_tiles: int):
         self.num_tiles = num_tiles
-        self.lives = {block: _life(block) for block in blocks}
+        self.lives = {block: life_of(block) for block in blocks}
         self.callers: dict[Block, list[tuple[Block, int]]] = defaultdict(list)
         for block in self.lives:
             for index, op in enumerate(block.ops):
@@ -79,16 +79,17 @@ def _called(op: Op) -> list[Block]:
     return [op.attrs["function"]] if op.name == "call" else []
 
 
-def _life(block: Block) -> _Life:
+def life_of(block: Block) -> Life:
+    """What a block's values need, in the order of its ops; regions count as one op each."""
     end = len(block.ops)
     made = dict.fromkeys(block.args, 0)
     last_use: dict[Value, int] = {}
     root: dict[Value, Value] = {}
     for index, op in enumerate(block.ops):
         last_use.update((root.get(value, value), index) for value in inputs_of(op))
-        if op.traits.view and op.operands:
-            root.update((value, root.get(op.operands[0], op.operands[0])) for value in op.results)
-        else:
+        passed = passed_on(op)
+        root.update((result, root.get(operand, operand)) for operand, result in passed)
+        if not passed:
             made.update((value, index) for value in op.results)
     last_use.update((root.get(value, value), end) for value in block.results)
     changes: dict[int, np.ndarray] = {}
@@ -96,4 +97,4 @@ def _life(block: Block) -> _Life:
         change = changes.setdefault(value.ipu, np.zeros(end + 2))
         change[index] += value.size_bytes
         change[last_use.get(value, index) + 1] -= value.size_bytes
-    return _Life({ipu: change.cumsum() for ipu, change in changes.items()}, last_use, root)
+    return Life({ipu: change.cumsum() for ipu, change in changes.items()}, last_use, root)

@@ -42,7 +42,7 @@ def elementwise_cycles(op: str, elements_per_tile: int, num_tiles: int) -> float
     else:
         first, second = (popops.expr.PlaceHolder(i) for i in (1, 2))
         _poplar.popx.map(graph, [popops.expr.Add(first, second)], tensors, program)
-    image = _poplar.engine.buildImage(graph, program, _poplar.engine.Signature("published"))
+    image, _ = _poplar.engine.buildImage(graph, program, _poplar.engine.Signature("published"))
     cycles = _poplar.engine.inspectImage(image)["cost"]["compute_cycles"]
     return float(cycles + popops.timerCycles)
 

@@ -57,7 +57,7 @@ class Compiled:
             self.pipelines = [op for op in walk_ops(program.main) if op.name == "pipeline"]
             self.expected = [list(_expected_fifos(op)) for op in self.pipelines]
             made = lower(schedule(fuse(program)), request)
-            self._image = ipu.engine.inspectImage(build(made, request))
+            self._image = ipu.engine.inspectImage(build(made, request).executable)
 
     @property
     def turns(self) -> list[int]:

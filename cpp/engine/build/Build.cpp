@@ -28,13 +28,11 @@ void complete(build::Draft& draft) {
   draft.image.num_tiles = draft.graph->system.numTiles();
 }
 
-void judgeMemory(const Image& image, bool refuse,
-                 const std::function<void(const std::string&)>& log = {}) {
+void judgeMemory(const Image& image, bool refuse) {
   const std::string report = outOfMemoryReport(image);
   if (report.empty()) return;
   if (refuse) throw graph_memory_allocation_error(report);
-  const std::string message = report + " The IPU Model runs it all the same.";
-  log ? log(message) : static_cast<void>(std::fprintf(stderr, "ipujax: %s\n", message.c_str()));
+  std::fprintf(stderr, "ipujax: %s The IPU Model runs it all the same.\n", report.c_str());
 }
 
 /// FNV-1a over the sealed form: names a program, not its version.
@@ -154,8 +152,6 @@ std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNo
   build::flatten(draft, graph.impl, program, {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);
-  const bool refuse = options.options.textOr("out_of_memory", "log") == "error";
-  judgeMemory(draft.image, refuse, options.log);
   return std::make_shared<const Image>(std::move(draft.image));
 }
 

@@ -13,24 +13,23 @@ struct BuildOptions {
   std::string stablehlo;
   /// The user's, by the names that `ipujax/config.py` declares; an absent one is its default.
   Attributes options;
-  /// Told, once for a build, by how much a program does not fit; stderr where empty.
-  std::function<void(const std::string&)> log;
 };
 
 /// Compiles one program whose host streams are the signature's inputs and outputs, for callers that
-/// bind memory instead of streaming. Throws graph_memory_allocation_error, naming the tile,
-/// the bytes and the largest tensors, where the program does not fit and options ask for that.
+/// bind memory instead of streaming. Whether it fits, outOfMemoryReport says.
 std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNode& program,
                                         BuildOptions options);
 
 /// Compiles programs that a poplar::Engine runs one by one, by number, beside the entry points
 /// "load" (initial values), "write:<handle>" and "read:<handle>". Streams stay streams, and
-/// variables keep their values between runs. `refuse`: as buildImage where a program does not fit.
+/// variables keep their values between runs. Where a program does not fit, the report goes to
+/// stderr; with `refuse` it is thrown as graph_memory_allocation_error.
 std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
                                               const std::vector<ProgramNodePtr>& programs,
                                               const std::string& name, bool refuse);
 
-/// The sentence that says by how much an image does not fit a tile, or "" where it fits.
+/// By how much an image does not fit, with the tile, the bytes and the largest tensors there, and
+/// what to do; "" where it fits.
 std::string outOfMemoryReport(const Image& image);
 
 }  // namespace ipujax::engine

@@ -1,0 +1,70 @@
+"""Environment variables that the engine and the tests read for the whole process.
+
+None changes what a program computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ipujax.errors import ConfigError
+
+
+def _check_num_threads(text: str) -> str | None:
+    known = text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 1024
+    return None if known else "a whole number from 1 to 1024"
+
+
+def _check_isa(text: str) -> str | None:
+    return None if text in ("baseline", "avx2", "avx512") else "baseline, avx2 or avx512"
+
+
+def _check_folder(text: str) -> str | None:
+    return None if Path(text).is_dir() else "a folder that exists"
+
+
+def _check_switch(text: str) -> str | None:
+    return None if text in ("0", "1") else "0 or 1"
+
+
+Check = Callable[[str], "str | None"]
+
+#: Of each: help, and a check of the value.
+PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
+    "IPUJAX_NUM_THREADS": (
+        "Number of threads of the IPU Model; by default the number of CPUs.",
+        _check_num_threads,
+    ),
+    "IPUJAX_MAX_ISA": (
+        "Newest instruction set that its kernels may use: baseline, avx2 or avx512.",
+        _check_isa,
+    ),
+    "IPUJAX_CODELET_INCLUDE": (
+        "An additional folder of headers for codelets compiled at run time.",
+        _check_folder,
+    ),
+    "IPUJAX_TRUST_NATIVE_CODE": (
+        "Folder of compiled codelets that you trust loaded programs to run.",
+        _check_folder,
+    ),
+    "IPUJAX_VERIFY": (
+        "1 makes the compiler check shapes between its stages, as the tests do.",
+        _check_switch,
+    ),
+}
+#: Read by the build and its tests only.
+BUILD_VARIABLES = frozenset({"IPUJAX_CPP_TESTS", "IPUJAX_POPLAR_SDK", "IPUJAX_SHOW_ULP"})
+
+
+def check_process_variables(environment: Mapping[str, str]) -> None:
+    """Checks the variables that the engine reads itself, so that errors appear at the start.
+
+    Raises:
+        ConfigError: a variable has a value that is not allowed.
+    """
+    for name, (_, check) in PROCESS_VARIABLES.items():
+        value = environment.get(name, "")
+        needs = check(value) if value else None
+        if needs:
+            raise ConfigError(f"[config] {name} needs {needs}; got {value!r}. Correct or unset it.")
