@@ -94,7 +94,7 @@ def fitted(compile: Callable[[Changes], Attempt]) -> bytes:
 
 def _applied(best: Trial, first: Attempt, compile: Callable[[Changes], Attempt]) -> bytes:
     logger.warning(
-        "[fit] %r needs %d bytes of a tile as written; got a fit with %s. Set that to compile once.",
+        "[fit] %r needs %d bytes of a tile as it is; got a fit with %s. Set that to compile once.",
         first.name,
         first.tile_bytes,
         best.text(first),
