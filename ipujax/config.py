@@ -238,6 +238,12 @@ class CompileConfig:
         "IPUJAX_MAXIMUM_INTER_IPU_COPIES_BUFFER_SIZE",
         bounds=(0, 2**40),
     )
+    assumed_trip_count: int = option(
+        1,
+        "Iterations in the cost analysis of each loop whose number only a run knows.",
+        "IPUJAX_ASSUMED_TRIP_COUNT",
+        bounds=(0, 2**31),
+    )
     fast_math: bool = option(
         False,
         "Allow rewrites that are valid for real numbers but not for every float.",

@@ -63,6 +63,7 @@ def _register() -> None:
     jax_compat.estimate_costs_by_compiling()
     jax_compat.follow_transfer_guard(_poplar.guard_transfers)
     jax_compat.lower_linalg_as_on_cpu()
+    jax_compat.keep_erfc()
     jax_compat.lower_named_platforms_only()
     jax_compat.allow_persistent_cache(_options_key)
     jax_compat.replace_cache_entries()

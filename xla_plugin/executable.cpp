@@ -76,6 +76,12 @@ Options costsOf(const engine::Image& image) {
                 {"exchange bytes", real(cost.exchange_bytes)},
                 {"link bytes", real(cost.link_bytes)},
                 {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
+  const auto loops = image.unknownLoops();
+  costs.insert_or_assign("unknown trip counts", static_cast<float>(loops.count));
+  if (loops.count > 0) {
+    costs.insert_or_assign("assumed trip count", static_cast<float>(image.assumed_trip_count));
+    costs.insert_or_assign("cycles per iteration", real(loops.iteration_cycles));
+  }
   for (std::size_t i = 0; image.ipus.size() > 1 && i < image.ipus.size(); ++i) {
     const std::string ipu = "ipu " + std::to_string(i) + " ";
     costs.insert_or_assign(ipu + "compute cycles", real(image.ipus[i].compute_cycles));

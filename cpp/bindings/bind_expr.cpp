@@ -72,6 +72,9 @@ void bindPopxExpr(py::module_& m) {
 #define UNARY(Name, name, traits, api, ...) api
 #define POPX(Name) m.def(#Name, &unary<popx::expr::Name>, "a"_a);
 #include "engine/expr/ElementwiseOps.def"
+#define BINARY(Name, name, traits, api, ...) api
+#define POPX(Name) m.def(#Name, &binary<popx::expr::Name>, "a"_a, "b"_a);
+#include "engine/expr/ElementwiseOps.def"
   m.def(
       "Bitcast",
       [](const pe::Expr& a, Type type) { return pe::Expr(popx::expr::Bitcast(a, type)); }, "a"_a,

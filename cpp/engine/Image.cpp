@@ -104,11 +104,21 @@ void members(A& archive, T& image) {
   archive(image.arena_bytes, image.constants);
   members(archive, image.memory);
   archive(image.ipus);
-  archive(image.clock_hz, image.num_tiles);
+  archive(image.clock_hz, image.num_tiles, image.assumed_trip_count);
   std::uint32_t mechanisms = image.mechanisms.bits();
   archive(mechanisms);
   if constexpr (A::kReads) image.mechanisms = Mechanisms::fromBits(mechanisms);
   archive(image.streaming, image.stablehlo, image.fingerprint);
+}
+
+/// n times the cycles and what moves; the tiles hold its memory once.
+Cost repeated(Cost cost, double n) {
+  for (double* each :
+       {&cost.compute_cycles, &cost.mean_compute_cycles, &cost.exchange_cycles, &cost.sync_cycles,
+        &cost.repeated_exchange_cycles, &cost.repeated_sync_cycles, &cost.link_cycles,
+        &cost.exchange_bytes, &cost.link_bytes, &cost.flops})
+    *each *= n;
+  return cost;
 }
 
 Cost costOf(const Image& image, std::uint32_t index) {
@@ -123,26 +133,30 @@ Cost costOf(const Image& image, std::uint32_t index) {
     }
     return total;
   }
-  for (const auto child : node.children) total += costOf(image, child);
-  if (node.kind == NodeKind::kRepeat) {
-    const auto n = static_cast<double>(node.value);
-    total.compute_cycles *= n;
-    total.mean_compute_cycles *= n;
-    total.exchange_cycles *= n;
-    total.sync_cycles *= n;
-    total.repeated_exchange_cycles *= n;
-    total.repeated_sync_cycles *= n;
-    total.link_cycles *= n;
-    total.exchange_bytes *= n;
-    total.link_bytes *= n;
-    total.flops *= n;
+  if (node.kind == NodeKind::kRepeatWhile) {
+    const Cost condition = costOf(image, node.children[0]);
+    total = costOf(image, node.children[1]) + condition;
+    return repeated(total, static_cast<double>(image.assumed_trip_count)) + condition;
   }
+  for (const auto child : node.children) total += costOf(image, child);
+  if (node.kind == NodeKind::kRepeat) return repeated(total, static_cast<double>(node.value));
   return total;
 }
 
 }  // namespace
 
 Cost Image::cost() const { return costOf(*this, 0); }
+
+Image::UnknownLoops Image::unknownLoops() const {
+  UnknownLoops loops;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].kind != NodeKind::kRepeatWhile) continue;
+    ++loops.count;
+    for (const auto child : nodes[i].children)
+      loops.iteration_cycles += costOf(*this, child).cycles();
+  }
+  return loops;
+}
 
 double Image::elapsedCycles() const {
   double longest = 0;

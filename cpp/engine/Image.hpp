@@ -151,6 +151,8 @@ struct Image {
   std::vector<IpuAccount> ipus;  ///< one for each IPU of a device
   double clock_hz = 0;
   std::uint32_t num_tiles = 0;
+  /// Iterations that the account takes loops to have whose count only a run knows.
+  std::uint64_t assumed_trip_count = 1;
   Mechanisms mechanisms;  ///< what the build did, and what a session may do
   std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
@@ -158,8 +160,14 @@ struct Image {
 
   /// From the beginning to the end of a run: steps of different IPUs run at one time.
   double elapsedCycles() const;
-  /// The account of one run: the sum over the steps, loops with a known count multiplied.
+  /// The account of one run: the sum over the steps, loops multiplied by their counts.
   Cost cost() const;
+  /// Loops whose count only a run knows, and the cycles of one iteration of each, added up.
+  struct UnknownLoops {
+    std::uint64_t count = 0;
+    double iteration_cycles = 0;
+  };
+  UnknownLoops unknownLoops() const;
 
   /// Sealed bytes: magic, format and ipujax version, checksum, contents.
   std::string serialise() const;

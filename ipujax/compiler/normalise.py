@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program
 from ipujax.compiler.ir.scopes import ScopedOptions
+from ipujax.compiler.passes.activations import recognise_activations
 from ipujax.compiler.passes.checks import add_checks
 from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.passes.complex import split_complex
@@ -39,6 +40,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     widen_small,
     narrow,
     simplify,
+    recognise_activations,
     simplify_loops,
     unroll,
     sink_reshapes,

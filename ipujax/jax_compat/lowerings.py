@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from ipujax.errors import UnsupportedOpError
@@ -52,6 +53,21 @@ def lower_named_platforms_only() -> None:
     )
     for name, primitive in _cudnn_primitives().items():
         mlir.register_lowering(primitive, partial(_refuse_primitive, name), platform=PLATFORM)
+
+
+def keep_erfc() -> None:
+    """Lowers erfc to a composite, as JAX's artifacts keep erf; else they hold 40 operations for it."""
+    from jax._src.interpreters import mlir as private_mlir
+    from jax._src.lax import lax, special
+
+    written_out = Primitive("erfc_written_out")
+    written_out.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(written_out, private_mlir._lowerings[special.erfc_p].rule)
+    mlir.register_lowering(
+        special.erfc_p,
+        mlir.lower_fun(lax.composite(written_out.bind, "chlo.erfc"), multiple_results=False),
+        platform=PLATFORM,
+    )
 
 
 def _cudnn_primitives() -> dict[str, Any]:

@@ -17,7 +17,8 @@ BOUND = 0.05
 _MACHINES = {"add": "bow", "scaled_add": "gc200"}
 
 
-def _points(name: str) -> list[dict[str, str]]:
+def points(name: str) -> list[dict[str, str]]:
+    """The rows of a table of tests/data."""
     with (source_tree.ROOT / "tests" / "data" / name).open() as file:
         return list(csv.DictReader(file))
 
@@ -65,7 +66,7 @@ def _row(name: str, pairs: list[tuple[str, float, float]]) -> Row:
 
 def _elementwise_row(op: str) -> Row:
     pairs = []
-    for point in _points("elementwise_points.csv"):
+    for point in points("elementwise_points.csv"):
         if point["op"] == op:
             each, tiles = int(point["elements_per_tile"]), int(point["num_tiles"])
             counted = elementwise_cycles(op, each, tiles)
@@ -75,7 +76,7 @@ def _elementwise_row(op: str) -> Row:
 
 def _amp_row() -> Row:
     pairs = []
-    for point in _points("amp_points.csv"):
+    for point in points("amp_points.csv"):
         rows = int(point["N_rows"])
         pairs.append((f"{rows} rows", amp_cycles(rows), float(point["derived_tile_cycles"])))
     return _row("cycles: AMP float16", pairs)

@@ -130,6 +130,9 @@ def _float_cases() -> list[Case]:
             runs = ALL_RUNS if dtype == "float32" else ("jit",)
             args = (array((3, 7), dtype, -3, 3), array((3, 7), dtype, 0.5, 2))
             cases.append(Case(f"{name}-{dtype}", f, args, runs))
+    for dtype in FLOATS:
+        # Its divisor is repeated: narrow dtypes multiply by the reciprocal.
+        cases.append(Case(f"softmax-{dtype}", jax.nn.softmax, (array((5, 24), dtype, -3, 3),)))
     cases.append(
         Case("pow-float32", lax.pow, (array((3, 7), high=3, low=0.2), array((3, 7))), ALL_RUNS)
     )

@@ -79,10 +79,10 @@ class Transformer:
 
     def _through(self, layers: Any, x: jax.Array) -> jax.Array:
         for p in layers:
-            x = jax.checkpoint(self._layer)(p, x)
+            x = jax.checkpoint(self.layer)(p, x)
         return x
 
-    def _layer(self, p: Any, x: jax.Array) -> jax.Array:
+    def layer(self, p: Any, x: jax.Array) -> jax.Array:
         split = (*x.shape[:2], self.heads, self.width // self.heads)
         y = _normalised(x, p["norms"][0], p["norms"][1])
         q, k, v = (part.reshape(split) for part in jnp.split(y @ p["qkv"], 3, -1))
@@ -126,7 +126,7 @@ class ResNet50:
 
     def parameters(self) -> Any:
         found, channels = [], 64
-        for width, out, _ in self._rows():
+        for width, out, _ in self.rows():
             kernels = {"a": _kernel(1, channels, width), "b": _kernel(3, width, width)}
             kernels["c"] = _kernel(1, width, out)
             if channels != out:
@@ -143,7 +143,7 @@ class ResNet50:
     def loss(self, stage: Callable[[Stage, int], Stage], p: Any, batch: Any) -> jax.Array:
         """The loss of one micro-batch; `stage(f, i)` is f on IPU i."""
         x, labels = batch
-        strides = [stride for _, _, stride in self._rows()]
+        strides = [stride for _, _, stride in self.rows()]
         first = 0
         for i, number in enumerate(self.layers):
             own = slice(first, first + number)
@@ -156,7 +156,7 @@ class ResNet50:
             )
         return x
 
-    def _rows(self) -> list[tuple[int, int, int]]:
+    def rows(self) -> list[tuple[int, int, int]]:
         """Width, channels of the result and stride of each bottleneck."""
         return [
             (width, width * 4, 2 if i == 0 and width > 64 else 1)

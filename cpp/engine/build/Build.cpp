@@ -149,6 +149,10 @@ std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNo
   if (options.options.has(kCopiesBytes))
     draft.inter_ipu_copies_bytes =
         static_cast<std::uint64_t>(options.options.integer(kCopiesBytes));
+  constexpr const char* kTripCount = "assumed_trip_count";
+  if (options.options.has(kTripCount))
+    draft.image.assumed_trip_count =
+        static_cast<std::uint64_t>(options.options.integer(kTripCount));
   build::flatten(draft, graph.impl, program, {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);

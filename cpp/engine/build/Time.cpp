@@ -57,11 +57,11 @@ class Clocks {
       case NodeKind::kStep:
         return step(node.value);
       case NodeKind::kRepeat:
-        return repeat(node, set);
-      case NodeKind::kRepeatWhile:
+        return repeat(node.children, node.value, set);
+      case NodeKind::kRepeatWhile:  // the condition is computed once more than the body
         meet(set);
-        for (const auto child : node.children) walk(child);
-        return meet(set);
+        walk(node.children[0]);
+        return repeat({node.children[1], node.children[0]}, draft_.image.assumed_trip_count, set);
       case NodeKind::kIf:
       case NodeKind::kSwitch:
         return longestOf(node, set);
@@ -137,14 +137,15 @@ class Clocks {
       if (takesPart(set, i)) ipus_[i].idle_cycles += latest - ipus_[i].cycles();
   }
 
-  void repeat(const Node& node, std::uint64_t set) {
+  void repeat(const std::vector<std::uint32_t>& nodes, std::uint64_t count, std::uint64_t set) {
     meet(set);
+    if (count == 0) return;
     const std::vector<IpuAccount> before = ipus_;
     const std::map<std::uint32_t, double> known = written_;
     const double start = latestOf(set);
-    for (const auto child : node.children) walk(child);
+    for (const auto node : nodes) walk(node);
     meet(set);
-    const auto again = static_cast<double>(node.value) - 1;
+    const auto again = static_cast<double>(count) - 1;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
       IpuAccount& now = ipus_[i];
       now.compute_cycles += again * (now.compute_cycles - before[i].compute_cycles);

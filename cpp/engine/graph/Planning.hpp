@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "engine/Cost.hpp"
+#include "engine/graph/Exchange.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
 /// Closed-form questions about tile mappings, from which PopLibs functions of the model make costs.
@@ -15,16 +16,7 @@ struct Placement {
 };
 Placement placementOf(const GraphScope& graph, const ViewPtr& tensor);
 
-/// What must move over the on-chip exchange.
-struct Exchange {
-  double bytes = 0;             ///< received, summed over tiles
-  double worst_tile_bytes = 0;  ///< most that one tile receives
-};
-/// Moves `from`'s elements to the tiles of `to`'s elements (same number of elements; a broadcast
-/// dimension is received once per tile). Zero where both have the same mapping.
-Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const ViewPtr& to);
-
-/// Adds an exchange phase to a cost: receive cycles of the worst tile and one sync.
+/// Adds an exchange phase to a cost: cycles of the tile that receives or sends most, and one sync.
 void addExchange(Cost& cost, const System& system, const Exchange& exchange);
 
 /// Adds bytes sent from one IPU to another: the IPUs meet before and after.

@@ -225,10 +225,13 @@ Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst) {
   }
   const Exchange exchange = exchangeBetween(graph, src, dst);
   if (exchange.bytes > 0) addExchange(cost, system, exchange);
-  if (exchange.bytes > 0 && src->isContiguous() && dst->isContiguous()) return cost;
   const Placement placed = placementOf(graph, dst);
   if (placed.elements == 0) return cost;
-  const std::uint64_t bytes = placed.max_elements_per_tile * sizeOf(dst->type);
+  // Runs go from tile to tile without a copy; what is on its tile already is copied there.
+  const bool direct = exchange.bytes > 0 && src->isContiguous() && dst->isContiguous();
+  const auto bytes = direct ? static_cast<std::uint64_t>(exchange.worst_kept_bytes)
+                            : placed.max_elements_per_tile * sizeOf(dst->type);
+  if (bytes == 0) return cost;
   addComputeSet(cost, system,
                 static_cast<double>(ceilDiv(bytes, system.machine.memcpy_bytes_per_cycle)),
                 placed.tiles_used);

@@ -410,6 +410,22 @@ IPUJAX_INLINE float geluErfFloat(float x) {
   const float result = static_cast<float>(0.5 * d * erfcDouble(d * -0.7071067811865476));
   return x == -kInfinity ? -0.0f : x != x ? x : result;
 }
+/// (1 + tanh(u)) / 2 of GELU's cubic u, which is a sigmoid: so nothing is lost where u is negative.
+IPUJAX_INLINE float geluShare(float x) {
+  return sigmoidFloat(2.0f * (0.7978846f * (x + 0.044715f * (x * x * x))));
+}
+IPUJAX_INLINE float geluFloat(float x) { return x * geluShare(x); }
+IPUJAX_INLINE float geluGradientFloat(float x, float g) {
+  const float s = geluShare(x);
+  const float slope = 1.5957691f * (1.0f + 0.134145f * (x * x));
+  return g * (s + x * (s * (1.0f - s)) * slope);
+}
+IPUJAX_INLINE float geluErfGradientFloat(float x, float g) {
+  const double d = static_cast<double>(x);
+  const double density = 0.3989422804014327 * expDouble(-0.5 * d * d);
+  const double slope = 0.5 * erfcDouble(d * -0.7071067811865476) + d * density;
+  return x != x ? x : g * static_cast<float>(slope);
+}
 IPUJAX_INLINE float erfInvFloat(float x) {
   const double d = static_cast<double>(x);
   const double left = (1.0 - d) * (1.0 + d);

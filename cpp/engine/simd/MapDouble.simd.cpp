@@ -16,6 +16,17 @@ IPUJAX_INLINE double minimumOf(double a, double b) {
   return (a != a || a < b) ? a : (a == b ? (std::signbit(a) ? a : b) : b);
 }
 
+double geluGradient(double x, double g) {
+  const double t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+  const double slope = 0.7978845608028654 * (1.0 + 0.134145 * x * x);
+  return g * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t) * (1.0 + t) * slope);
+}
+
+double geluErfGradient(double x, double g) {
+  const double density = 0.3989422804014327 * std::exp(-0.5 * x * x);
+  return g * (0.5 * std::erfc(-0.7071067811865476 * x) + x * density);
+}
+
 /// Winitzki's first guess, then Newton on erf (erfc in the tails) to the last bit but a few.
 double erfInv(double x) {
   if (x != x || std::fabs(x) > 1.0) return __builtin_nan("");

@@ -211,14 +211,13 @@ engine::Cost costOf(const poplar::Graph& graph, const ExprProgram& program,
   const std::uint64_t elements = out.numElements();
   if (elements == 0) return cost;
   const auto& target = graph.getTarget();
-  engine::Exchange exchange;
+  engine::ExchangeCount moved(graph);
   std::vector<bool> scalar;
   for (const auto& in : inputs) {
     scalar.push_back(isOneElement(in));
-    const engine::Exchange moved = engine::exchangeBetween(graph, in, out);
-    exchange.bytes += moved.bytes;
-    exchange.worst_tile_bytes += moved.worst_tile_bytes;
+    moved.add(in, out);
   }
+  const engine::Exchange exchange = moved.result();
   addExchange(cost, target, exchange);
   const engine::Placement place = engine::placementOf(graph, out);
   const unsigned workers = target.getNumWorkerContexts();

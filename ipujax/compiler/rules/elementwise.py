@@ -121,6 +121,13 @@ def _reduce_precision(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     )
 
 
+def _multiply_wide(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
+    """A float16 or bfloat16 times a float32, rounded once to the first one's dtype."""
+    wide, dtype = ipu.poplar.FLOAT, poplar_type(op.results[0].dtype)
+    product = ipu.popops.expr.Mul(ipu.popops.expr.Cast(args[0], wide), args[1])
+    return ipu.popops.expr.Cast(product, dtype)
+
+
 def _bitcast(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     source, target = op.operands[0].dtype, op.results[0].dtype
     (x,) = args
@@ -173,7 +180,14 @@ ELEMENTWISE: dict[str, Row] = {
     "chlo.atanh": Row(_call("Atanh")),
     "chlo.cosh": Row(_call("Cosh")),
     "chlo.erf": Row(_call("Erf")),
+    "chlo.erfc": Row(_call("Erfc")),
     "chlo.sinh": Row(_call("Sinh")),
+    # Made by the compiler (passes/activations.py): of x; of x and the result's gradient.
+    "gelu": Row(_call("Gelu")),
+    "gelu_erf": Row(_call("GeluErf")),
+    "gelu_erf_gradient": Row(_call("GeluErfGradient")),
+    "gelu_gradient": Row(_call("GeluGradient")),
+    "multiply_wide": Row(_multiply_wide),  # simplifiers/arithmetic.py makes it
     # Two operands.
     "add": Row(_by_kind(b="Or", other="Add"), identity="zero"),
     "and": Row(_by_kind(b="And", other="BitwiseAnd"), identity="ones"),

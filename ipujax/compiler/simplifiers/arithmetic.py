@@ -13,6 +13,9 @@ from ipujax.compiler.ir import Op, Value, Writer, splat_of
 from ipujax.compiler.ir.fold import is_identity
 from ipujax.compiler.ir.rewriter import Rule
 
+#: How often a divisor is repeated for its reciprocal to be computed first.
+FEWER = 8
+
 
 def _without_identity(w: Writer, op: Op) -> list[Value] | None:
     if op.name == "add" and DTYPES[op.results[0].dtype].kind == "f":
@@ -24,12 +27,31 @@ def _without_identity(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _divide(w: Writer, op: Op) -> list[Value] | None:
-    if splat_of(op.operands[1]) == 1:
-        return [op.operands[0]]
+    dividend, divisor = op.operands
+    if splat_of(divisor) == 1:
+        return [dividend]
     x = _argument_of_logistic(op)
     if x is not None:
         op.name, op.operands = "logistic", [x]
+    elif divisor.dtype in ("f16", "bf16"):
+        return _times_reciprocal(w, dividend, divisor)
     return None
+
+
+def _times_reciprocal(w: Writer, x: Value, divisor: Value) -> list[Value] | None:
+    """x / s with s repeated, as in a softmax: x times 1 / s in float32, rounded once.
+
+    popnn's softmax does this too: s has far fewer elements, and products are faster.
+    """
+    repeat = divisor.op
+    if repeat is None or repeat.name != "broadcast_in_dim":
+        return None
+    s = repeat.operands[0]
+    if s.is_splat or s.num_elements * FEWER > divisor.num_elements:
+        return None
+    wide = w.term(s).convert("f32")
+    reciprocal = w.op("broadcast_in_dim", [(1 / wide).value], repeat.attrs, shape=divisor.shape)
+    return [w.op("multiply_wide", [x, reciprocal])]
 
 
 def _argument_of_logistic(op: Op) -> Value | None:

@@ -13,6 +13,7 @@ from ipujax.compiler import ir
 from ipujax.compiler.ir import declare
 from ipujax.compiler.ir.traits import TRAITS
 from ipujax.compiler.partition.localise import KINDS, localises
+from ipujax.compiler.passes.activations import recognise_activations
 from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.simplify import simplify
@@ -26,7 +27,8 @@ STAGES = {"call", "copy_to_ipu", "pipeline"}
 #: Rules for values in the host's memory: tests/compiler/test_memories.py.
 MEMORIES = {"host_empty", "host_reshape", "read_entry", "to_device", "to_host", "write_entry"}
 #: Names that the compiler makes itself; no program has them.
-OWN = {"fused", "bitcast", "raise_if", *STAGES, *MEMORIES}
+FASTER = {"multiply_wide", "gelu", "gelu_erf", "gelu_erf_gradient", "gelu_gradient"}
+OWN = {"fused", "bitcast", "raise_if", *FASTER, *STAGES, *MEMORIES}
 #: Rules for ops that JAX makes inside larger programs only, or never: tested elsewhere.
 TESTED_ELSEWHERE = {"custom_call", "create_token", "after_all", "if", "map", "rng"}
 #: Rules for programs over several devices: tests/compiler/rules/test_collectives.py.
@@ -93,7 +95,8 @@ def test_each_registered_op_was_run() -> None:
             module = jax_compat.deserialize_artifact(jax_compat.serialize_artifact(lowered))
             program = read_program(module, case.name, RULES.__contains__)
             seen |= {op.name for op in ir.walk_ops(program.main)}
-            simplify(narrow(split_complex(program)))  # makes logistic and bitcast
+            program = simplify(narrow(split_complex(program)))  # makes logistic and bitcast
+            recognise_activations(program)
             seen |= {op.name for op in ir.walk_ops(program.main)}
     missing = set(RULES) - seen - TESTED_ELSEWHERE - COLLECTIVES - STAGES - MEMORIES
     missing -= {"fused", "raise_if"}

@@ -28,6 +28,22 @@ struct Row {
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double rsqrt(double x) { return 1 / std::sqrt(x); }
 double inverse(double x) { return 1 / x; }
+double geluErf(double x) {
+  return std::isinf(x) && x < 0 ? -0.0 : 0.5 * x * std::erfc(x * -std::sqrt(0.5));
+}
+
+/// Of gradients by 1: near their zeros they are differences, so errors are absolute.
+double geluSlope(double x) {
+  const double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) +
+         0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+double geluErfSlope(double x) {
+  return 0.5 * std::erfc(x * -std::sqrt(0.5)) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+}
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 
 /// Distance in representable floats from the exact value, denormals included.
 double ulpError(float got, double want) {
@@ -115,6 +131,7 @@ const Row kRows[] = {
     {Op::kSigmoid, sigmoid, 2.5},
     {Op::kErf, static_cast<D>(std::erf), 2},
     {Op::kErfc, static_cast<D>(std::erfc), 1.1},
+    {Op::kGeluErf, geluErf, 1.1},
     {Op::kRsqrt, rsqrt, 1.6},
     {Op::kSqrt, static_cast<D>(std::sqrt), 0.51},
     {Op::kInverse, inverse, 0.51},
@@ -138,6 +155,31 @@ const Row kRows[] = {
     {Op::kNearbyInt, static_cast<D>(std::nearbyint), 0},
 };
 }  // namespace
+
+TEST(gelu_and_its_gradients_are_accurate) {
+  const struct {
+    Op op;
+    double (*reference)(double);
+  } rows[] = {{Op::kGelu, gelu},
+              {Op::kGeluGradient, geluSlope},
+              {Op::kGeluErfGradient, geluErfSlope}};
+  std::vector<float> x;
+  for (int k = -60000; k <= 60000; ++k) x.push_back(static_cast<float>(k) / 4000);
+  const std::vector<float> twos(x.size(), 2.0f);
+  for (const auto& row : rows) {
+    std::vector<float> y(x.size());
+    const bool is_gradient = row.op != Op::kGelu;
+    const auto fn =
+        ipujax::engine::simd::findMap({row.op, ElementType::kFloat, ElementType::kFloat});
+    CHECK(fn != nullptr);
+    fn(x.data(), is_gradient ? twos.data() : nullptr, nullptr, y.data(),
+       static_cast<std::int64_t>(x.size()), 0);
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const double want = (is_gradient ? 2 : 1) * row.reference(static_cast<double>(x[k]));
+      CHECK_NEAR(y[k], want, 1e-6 * std::max(1.0, std::abs(want)));
+    }
+  }
+}
 
 TEST(unary_functions_are_accurate_everywhere) {
   std::string failures;

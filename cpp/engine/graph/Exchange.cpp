@@ -1,0 +1,208 @@
+#include "engine/graph/Exchange.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace ipujax::engine {
+namespace {
+
+/// Runs that are looked at one by one, and elements of one tile's part of a longer tensor.
+constexpr std::uint64_t kRuns = 1 << 15;
+constexpr std::uint64_t kRunsOfPart = 1 << 11;
+
+/// Whether both are one view of two variables with one mapping.
+bool isLaidOutAlike(const GraphImpl& graph, const View& a, const View& b) {
+  if (!a.isStrided() || !b.isStrided() || a.offset != b.offset || a.strides != b.strides)
+    return false;
+  const TileMap& from = *graph.variables[a.variable].map;
+  const TileMap& to = *graph.variables[b.variable].map;
+  return from.complete && from.elements == to.elements && from.regions == to.regions;
+}
+
+bool mayRepeat(const View& view) {
+  for (std::size_t d = 0; d < view.shape.size(); ++d)
+    if (view.shape[d] > 1 && view.strides[d] == 0) return true;
+  return !view.isStrided() && std::ranges::any_of(view.pieces->views, mayRepeat);
+}
+
+/// Elements that follow each other in memory, where the view's last dimensions are compact.
+std::uint64_t runOf(const View& view) {
+  std::uint64_t run = 1;
+  for (std::size_t d = view.shape.size(); d-- > 0;) {
+    if (view.shape[d] != 1 && view.strides[d] != static_cast<std::int64_t>(run)) break;
+    run *= view.shape[d];
+  }
+  if (view.isStrided()) return run;
+  std::uint64_t shortest = run;
+  for (const View& piece : view.pieces->views) shortest = std::min(shortest, runOf(piece));
+  return shortest;
+}
+
+/// Both views with their dimensions in the order of `to`'s memory, so that its runs are long.
+std::pair<View, View> inOrderOf(const View& from, const View& to) {
+  if (from.shape != to.shape || to.isRowMajor()) return {from, to};
+  std::vector<unsigned> order(to.shape.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, std::greater<>{},
+                           [&](unsigned d) { return std::abs(to.strides[d]); });
+  return {permuteView(from, order), permuteView(to, order)};
+}
+
+void grow(std::vector<double>& by_tile, std::uint32_t tile, double bytes) {
+  if (by_tile.size() <= tile) by_tile.resize(tile + 1);
+  by_tile[tile] += bytes;
+}
+
+double mostOf(const std::vector<double>& by_tile) {
+  return by_tile.empty() ? 0 : *std::ranges::max_element(by_tile);
+}
+
+}  // namespace
+
+/// Consecutive elements of a source on one tile, wanted on another.
+struct ExchangeCount::Part {
+  std::uint32_t to_tile, variable;
+  std::uint64_t begin, end;
+  std::uint32_t from_tile;
+};
+
+/// One operand: the moves, of all tiles or of every n-th.
+class ExchangeCount::Sample {
+ public:
+  Sample(ExchangeCount& count, const View& from, const View& to)
+      : count_(count), variables_(count.graph_.variables) {
+    std::tie(from_, to_) = inOrderOf(from, to);
+    repeats_ = mayRepeat(from_);
+    dropRepeats();
+    bytes_ = static_cast<double>(sizeOf(from_.type));
+    const std::uint64_t runs = from_.numElements() / std::max<std::uint64_t>(runOf(from_), 1);
+    step_ = std::max<std::uint64_t>(runs / kRuns, 1);
+  }
+
+  void run() {
+    std::size_t first = 0;
+    forEachRun(to_, [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+      const auto at = static_cast<std::uint64_t>(begin);
+      variables_[variable].map->forEachPart(
+          at, at + length, [&](std::uint32_t tile, std::uint64_t b, std::uint64_t e) {
+            if (tile != TileMap::kUnmapped) part(tile, first + (b - at), e - b);
+          });
+      first += length;
+    });
+    if (repeats_) countOnce();
+    finish();
+  }
+
+ private:
+  /// Removes the last dimensions where they only repeat one element.
+  void dropRepeats() {
+    while (!from_.shape.empty() && (from_.shape.back() == 1 || from_.strides.back() == 0)) {
+      each_ *= from_.shape.back();
+      from_.shape.pop_back();
+      from_.strides.pop_back();
+    }
+  }
+
+  /// Elements [first, first + count) of the views, all wanted on one tile.
+  void part(std::uint32_t tile, std::size_t first, std::size_t count) {
+    if (number_++ % step_ != 0) return;
+    seen_ += static_cast<double>(count);
+    count = (first + count - 1) / each_ + 1 - first / each_;
+    first /= each_;
+    const bool all = step_ == 1 || repeats_;
+    const std::size_t looked_at =
+        all ? count : std::min<std::size_t>(count, kRunsOfPart * runOf(from_));
+    weight_ = static_cast<double>(count) / static_cast<double>(looked_at);
+    forEachRun(from_, first, looked_at,
+               [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+                 const auto at = static_cast<std::uint64_t>(begin);
+                 variables_[variable].map->forEachPart(
+                     at, at + length, [&](std::uint32_t source, std::uint64_t b, std::uint64_t e) {
+                       piece({tile, variable, b, e, source});
+                     });
+               });
+  }
+
+  void piece(const Part& part) {
+    const double bytes = static_cast<double>(part.end - part.begin) * bytes_ * weight_;
+    if (part.from_tile == part.to_tile) return grow(count_.kept_, part.to_tile, bytes);
+    if (repeats_) return parts_.push_back(part);
+    receive(part.to_tile, bytes);
+    send(part.from_tile, bytes);
+  }
+
+  void receive(std::uint32_t tile, double bytes) {
+    grow(count_.received_, tile, bytes);
+    moved_ += bytes;
+  }
+
+  /// Of a sample it is not known which tile sends most.
+  void send(std::uint32_t tile, double bytes) {
+    if (tile != TileMap::kUnmapped && step_ == 1) grow(count_.sent_, tile, bytes);
+  }
+
+  /// Elements that a tile wants, and those that a tile sends, once each.
+  void countOnce() {
+    const auto each = [&](auto before, auto same, auto add) {
+      std::ranges::sort(parts_, before);
+      std::uint64_t end = 0;
+      for (std::size_t i = 0; i < parts_.size(); ++i) {
+        const Part& part = parts_[i];
+        if (i == 0 || !same(parts_[i - 1], part)) end = 0;
+        const std::uint64_t begin = std::max(part.begin, end);
+        if (begin < part.end) add(part, static_cast<double>(part.end - begin) * bytes_);
+        end = std::max(end, part.end);
+      }
+    };
+    each(
+        [](const Part& a, const Part& b) {
+          return std::tie(a.to_tile, a.variable, a.begin) <
+                 std::tie(b.to_tile, b.variable, b.begin);
+        },
+        [](const Part& a, const Part& b) {
+          return a.to_tile == b.to_tile && a.variable == b.variable;
+        },
+        [&](const Part& part, double bytes) { receive(part.to_tile, bytes); });
+    each(
+        [](const Part& a, const Part& b) {
+          return std::tie(a.variable, a.begin) < std::tie(b.variable, b.begin);
+        },
+        [](const Part& a, const Part& b) { return a.variable == b.variable; },
+        [&](const Part& part, double bytes) { send(part.from_tile, bytes); });
+  }
+
+  void finish() {
+    const auto all = static_cast<double>(to_.numElements());
+    count_.total_ += seen_ > 0 ? moved_ * (all / seen_) : 0;
+  }
+
+  ExchangeCount& count_;
+  const std::vector<Variable>& variables_;
+  View from_, to_;
+  bool repeats_ = false;
+  double bytes_ = 1;
+  std::size_t each_ = 1;     ///< how often each element of from_ follows itself
+  double weight_ = 1;        ///< elements of a part for each one looked at
+  std::uint64_t step_ = 1;   ///< every so many parts are counted
+  std::uint64_t number_ = 0; ///< of parts so far
+  double seen_ = 0, moved_ = 0;
+  std::vector<Part> parts_;
+};
+
+void ExchangeCount::add(const ViewPtr& from, const ViewPtr& to) {
+  if (from->numElements() == 0 || isLaidOutAlike(graph_, *from, *to)) return;
+  Sample(*this, *from, *to).run();
+}
+
+Exchange ExchangeCount::result() const {
+  return {total_, mostOf(received_), mostOf(sent_), mostOf(kept_)};
+}
+
+Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const ViewPtr& to) {
+  ExchangeCount count(graph);
+  count.add(from, to);
+  return count.result();
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "engine/graph/GraphImpl.hpp"
+
+/// What must move over the on-chip exchange before a compute set or a copy.
+namespace ipujax::engine {
+
+struct Exchange {
+  double bytes = 0;             ///< received, summed over tiles
+  double worst_tile_bytes = 0;  ///< most that one tile receives
+  double worst_sent_bytes = 0;  ///< most that one tile sends; any number of tiles may listen
+  double worst_kept_bytes = 0;  ///< most that is on its tile already
+};
+
+/// Counts the elements of operands that are on another tile than the elements they are for. A tile
+/// receives an element once, also where a broadcast repeats it. Exact up to about 30,000 runs of
+/// consecutive elements; beyond that every n-th tile is counted. It lives for one function's plan.
+class ExchangeCount {
+ public:
+  explicit ExchangeCount(const GraphScope& graph) : graph_(graph.impl) {}
+
+  /// Element i of `from`, in row-major order, goes where element i of `to` is.
+  void add(const ViewPtr& from, const ViewPtr& to);
+  Exchange result() const;
+
+ private:
+  struct Part;
+  class Sample;
+
+  const GraphImpl& graph_;
+  double total_ = 0;
+  std::vector<double> received_, sent_, kept_;  ///< bytes, by tile
+};
+
+/// Moves `from`'s elements to the tiles of `to`'s elements (same number of elements).
+Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const ViewPtr& to);
+
+}  // namespace ipujax::engine
