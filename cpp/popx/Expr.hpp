@@ -17,12 +17,11 @@ using popops::expr::Expr;
 #include "engine/expr/ElementwiseOps.def"
 
 #define BINARY(Name, name, traits, api, ...) api
-#define POPX(Name)                                                                            \
-  class Name : public Expr {                                                                  \
-   public:                                                                                    \
-    Name(const Expr& a, const Expr& b)                                                        \
-        : Expr(popops::expr::makeOp(ipujax::engine::expr::Op::k##Name, {a.node(), b.node()})) \
-    {}                                                                                        \
+#define POPX(Name)                                                                               \
+  class Name : public Expr {                                                                     \
+   public:                                                                                       \
+    Name(const Expr& a, const Expr& b)                                                           \
+        : Expr(popops::expr::makeOp(ipujax::engine::expr::Op::k##Name, {a.node(), b.node()})) {} \
   };
 #include "engine/expr/ElementwiseOps.def"
 

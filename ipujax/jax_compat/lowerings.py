@@ -56,7 +56,7 @@ def lower_named_platforms_only() -> None:
 
 
 def keep_erfc() -> None:
-    """Lowers erfc to a composite, as JAX's artifacts keep erf; else they hold 40 operations for it."""
+    """Lowers erfc to a composite: JAX's artifacts keep erf, but hold 40 operations for erfc."""
     from jax._src.interpreters import mlir as private_mlir
     from jax._src.lax import lax, special
 

@@ -78,6 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=KINDS,
         help="what to measure for the programs of --all (memory: in child processes); default: all",
     )
+    parser.add_argument(
+        "--points",
+        action="store_true",
+        help="compare modelled with published throughputs instead; nothing runs",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
     parser.add_argument("--only", default="", help="only rows whose name contains this text")
 
@@ -203,6 +208,11 @@ def _workload_rows(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
+    if arguments.points:
+        from tests.bench import points
+
+        yield from points.rows(arguments.only.lower())
+        return
     rounds, sample = _effort(arguments)
     if arguments.devices > 1:
         yield from _sharded_rows(arguments, rounds, sample)
@@ -235,8 +245,10 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
 
 def _names(arguments: argparse.Namespace) -> list[str]:
     """The names of all rows from which `--only` selects."""
-    from tests.bench import digests, pipelined, published, startup, workloads
+    from tests.bench import digests, pipelined, points, published, startup, workloads
 
+    if arguments.points:
+        return [point.title for point in points.POINTS]
     if arguments.devices > 1:
         names = [f"{what}, {arguments.devices} devices" for what, _, _ in SHARDED]
         names.append(f"compile for {MANY_DEVICES} over {arguments.devices} devices")

@@ -46,6 +46,10 @@ class Point:
     ipus: int = 1
 
     @property
+    def title(self) -> str:
+        return f"{self.id} {self.name}"
+
+    @property
     def measured(self) -> float:
         """Items a second, of all replicas."""
         rows = published.points("ipu_points.csv")
@@ -56,9 +60,7 @@ def _train(
     id: str, name: str, machine: str, model: Any, replicas: int, ipus: int, packed: float = 1
 ) -> Point:
     items = model.samples * model.micro_batches * packed
-    return Point(
-        id, name, machine, lambda: known_to_fit.lowered_step(model), items, replicas, ipus
-    )
+    return Point(id, name, machine, lambda: known_to_fit.lowered_step(model), items, replicas, ipus)
 
 
 def _resnet_50(samples: int, micro_batches: int) -> Any:
@@ -162,14 +164,14 @@ def row(point: Point) -> Row:
     (found,) = children.json_lines(command, settings)
     error = found["modelled"] / point.measured - 1
     detail = f"{point.measured:.0f} items/s measured, {found['modelled']:.0f} modelled"
-    return Row(f"{point.id} {point.name}", abs(error), None, f"{detail} ({error:+.0%})")
+    return Row(point.title, abs(error), None, f"{detail} ({error:+.0%})")
 
 
 def rows(wanted: str) -> Iterator[Row]:
     """Those whose lower-case name contains `wanted`, and the median of all."""
     found = []
     for point in POINTS:
-        if wanted in f"{point.id} {point.name}".lower():
+        if wanted in point.title.lower():
             found.append(row(point))
             yield found[-1]
     errors = sorted(each.value for each in found)

@@ -99,10 +99,10 @@ class Transformer:
         pieces = max(1, x.shape[0] // PIECE)
         x, words = x.reshape(pieces, -1, self.width), words.reshape(pieces, -1)
 
-        @jax.checkpoint
-        def add(total: jax.Array, piece: Any) -> tuple[jax.Array, None]:
+        def add_piece(total: jax.Array, piece: Any) -> tuple[jax.Array, None]:
             return total + _cross_entropy(piece[0] @ table.T, piece[1]), None
 
+        add: Callable[..., Any] = jax.checkpoint(add_piece)
         if pieces == 1:
             return add(jnp.float32(0), (x[0], words[0]))[0]
         return lax.scan(add, jnp.float32(0), (x, words))[0] / pieces
@@ -190,10 +190,8 @@ def _convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
     return _whitened(y) * scale + shift
 
 
-@jax.custom_vjp
-def _whitened(y: jax.Array) -> jax.Array:
-    """Of mean 0 and variance 1; keeps its result for the backward pass, as popnn does."""
-    return _whiten(y)[0]
+#: Of mean 0 and variance 1; keeps its result for the backward pass, as popnn does.
+_whitened: Any = jax.custom_vjp(lambda y: _whiten(y)[0])
 
 
 def _whiten(y: jax.Array) -> tuple[jax.Array, Any]:

