@@ -95,6 +95,11 @@ def _encoder(layers: int, width: int, heads: int, length: int, batch: int, **cho
     return _lowered(infer, proportion, model.parameters(), tokens)
 
 
+def clip_text(batch: int) -> Any:
+    """Inference of CLIP's text encoder, 77 tokens."""
+    return _encoder(12, 512, 8, 77, batch, proportion=0.8, is_causal=True)
+
+
 def _resnet_50_inference(batch: int, proportion: float) -> Any:
     """With batch normalisation folded into the kernels, as for inference."""
     model = _resnet_50(batch, 1)
@@ -132,7 +137,7 @@ POINTS = (
         "V077",
         "CLIP's text encoder, 4",
         "c600",
-        lambda: _encoder(12, 512, 8, 77, 4, proportion=0.8, is_causal=True),
+        lambda: clip_text(4),
         4,
     ),
     _train("V089", "train ResNet-50, 64 x 20", "gc200", _resnet_50(20, 2), 64, 1),

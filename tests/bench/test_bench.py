@@ -20,6 +20,7 @@ from tests.bench import (
     digests,
     machine,
     memory,
+    points,
     startup,
     summary,
     threads,
@@ -49,6 +50,18 @@ def test_fails_where_a_bound_is_missed(monkeypatch, capsys):
     code, shown = _bench(monkeypatch, capsys, [rows[0], rows[2]])
     assert code == 0
     assert shown.endswith("all within bounds\n")
+
+
+def test_points_name_published_rows():
+    assert len({point.title for point in points.POINTS}) == len(points.POINTS)
+    for point in points.POINTS:
+        assert point.measured > 0
+
+
+def test_a_point_is_its_programs_throughput():
+    few = points.Point("V077", "", "gc200", lambda: points.clip_text(4), 4, replicas=3)
+    seconds = few.lower().compile().cost_analysis()["seconds"]
+    assert points.modelled(few) == pytest.approx(12 / seconds)
 
 
 def test_only_must_name_something(capsys):
