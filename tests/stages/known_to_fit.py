@@ -50,6 +50,7 @@ class Transformer:
     predicted: int
     samples: int
     is_causal: bool
+    gelu_by_tanh: bool = True
     micro_batches: int = 16
     has_velocities: bool = False
 
@@ -92,7 +93,8 @@ class Transformer:
         mixed = jnp.einsum("bhqk,bkhc->bqhc", jax.nn.softmax(scores), v).reshape(x.shape)
         x = x + mixed @ p["out"]
         y = _normalised(x, p["norms"][2], p["norms"][3])
-        return x + jax.nn.gelu(y @ p["up"] + p["bias"]) @ p["down"]
+        y = jax.nn.gelu(y @ p["up"] + p["bias"], approximate=self.gelu_by_tanh)
+        return x + y @ p["down"]
 
     def _head(self, table: Any, x: jax.Array, positions: jax.Array, words: jax.Array) -> jax.Array:
         x = jnp.take_along_axis(x, positions[..., None], 1, mode="clip").reshape(-1, self.width)

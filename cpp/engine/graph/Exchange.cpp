@@ -7,9 +7,11 @@
 namespace ipujax::engine {
 namespace {
 
-/// Runs that are looked at one by one, and elements of one tile's part of a longer tensor.
-constexpr std::uint64_t kRuns = 1 << 15;
-constexpr std::uint64_t kRunsOfPart = 1 << 11;
+/// Runs that are looked at one by one. Of tensors with more of them: the tiles, and the runs of
+/// each.
+constexpr std::uint64_t kRuns = 1 << 12;
+constexpr std::uint64_t kTiles = 32;
+constexpr std::uint64_t kRunsOfTile = 128;
 
 /// Whether both are one view of two variables with one mapping.
 bool isLaidOutAlike(const GraphImpl& graph, const View& a, const View& b) {
@@ -67,31 +69,26 @@ struct ExchangeCount::Part {
   std::uint32_t from_tile;
 };
 
-/// One operand: the moves, of all tiles or of every n-th.
-class ExchangeCount::Sample {
+/// One operand: the moves, all of them or some.
+class ExchangeCount::Operand {
  public:
-  Sample(ExchangeCount& count, const View& from, const View& to)
+  Operand(ExchangeCount& count, const View& from, const View& to)
       : count_(count), variables_(count.graph_.variables) {
     std::tie(from_, to_) = inOrderOf(from, to);
     repeats_ = mayRepeat(from_);
     dropRepeats();
     bytes_ = static_cast<double>(sizeOf(from_.type));
-    const std::uint64_t runs = from_.numElements() / std::max<std::uint64_t>(runOf(from_), 1);
-    step_ = std::max<std::uint64_t>(runs / kRuns, 1);
   }
 
   void run() {
-    std::size_t first = 0;
-    forEachRun(to_, [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
-      const auto at = static_cast<std::uint64_t>(begin);
-      variables_[variable].map->forEachPart(
-          at, at + length, [&](std::uint32_t tile, std::uint64_t b, std::uint64_t e) {
-            if (tile != TileMap::kUnmapped) part(tile, first + (b - at), e - b);
-          });
-      first += length;
-    });
+    const std::uint64_t all = to_.numElements();
+    const std::uint64_t run = std::min(runOf(from_) * each_, runOf(to_));
+    if (all / run <= kRuns)
+      range(0, all);
+    else
+      sample(all, run);
     if (repeats_) countOnce();
-    finish();
+    count_.total_ += moved_ * (static_cast<double>(all) / seen_);
   }
 
  private:
@@ -104,17 +101,40 @@ class ExchangeCount::Sample {
     }
   }
 
-  /// Elements [first, first + count) of the views, all wanted on one tile.
+  /// Some runs of as many elements as are on a tile, evenly spaced.
+  void sample(std::uint64_t all, std::uint64_t run) {
+    const std::uint64_t used = to_.isStrided() ? variables_[to_.variable].map->tiles_used
+                                               : count_.graph_.system.numTiles();
+    const std::uint64_t tiles = std::clamp<std::uint64_t>(used, 1, all);
+    const std::uint64_t each = (all + tiles - 1) / tiles;
+    const std::uint64_t taken = repeats_ ? each : std::min(each, kRunsOfTile * run);
+    const std::uint64_t chosen = std::min(tiles, kTiles);
+    weight_ = static_cast<double>(each) / static_cast<double>(taken);
+    is_sample_ = true;
+    for (std::uint64_t i = 0; i < chosen; ++i) {
+      const std::uint64_t first = i * tiles / chosen * each;
+      if (first < all) range(first, std::min(taken, all - first));
+    }
+  }
+
+  /// Elements [first, first + count) of the views.
+  void range(std::size_t first, std::size_t count) {
+    seen_ += static_cast<double>(count) * weight_;
+    forEachRun(to_, first, count, [&](std::uint32_t variable, std::int64_t begin, std::size_t n) {
+      const auto at = static_cast<std::uint64_t>(begin);
+      variables_[variable].map->forEachPart(
+          at, at + n, [&](std::uint32_t tile, std::uint64_t b, std::uint64_t e) {
+            if (tile != TileMap::kUnmapped) part(tile, first + (b - at), e - b);
+          });
+      first += n;
+    });
+  }
+
+  /// The same, all wanted on one tile.
   void part(std::uint32_t tile, std::size_t first, std::size_t count) {
-    if (number_++ % step_ != 0) return;
-    seen_ += static_cast<double>(count);
     count = (first + count - 1) / each_ + 1 - first / each_;
     first /= each_;
-    const bool all = step_ == 1 || repeats_;
-    const std::size_t looked_at =
-        all ? count : std::min<std::size_t>(count, kRunsOfPart * runOf(from_));
-    weight_ = static_cast<double>(count) / static_cast<double>(looked_at);
-    forEachRun(from_, first, looked_at,
+    forEachRun(from_, first, count,
                [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
                  const auto at = static_cast<std::uint64_t>(begin);
                  variables_[variable].map->forEachPart(
@@ -139,7 +159,7 @@ class ExchangeCount::Sample {
 
   /// Of a sample it is not known which tile sends most.
   void send(std::uint32_t tile, double bytes) {
-    if (tile != TileMap::kUnmapped && step_ == 1) grow(count_.sent_, tile, bytes);
+    if (tile != TileMap::kUnmapped && !is_sample_) grow(count_.sent_, tile, bytes);
   }
 
   /// Elements that a tile wants, and those that a tile sends, once each.
@@ -172,27 +192,21 @@ class ExchangeCount::Sample {
         [&](const Part& part, double bytes) { send(part.from_tile, bytes); });
   }
 
-  void finish() {
-    const auto all = static_cast<double>(to_.numElements());
-    count_.total_ += seen_ > 0 ? moved_ * (all / seen_) : 0;
-  }
-
   ExchangeCount& count_;
   const std::vector<Variable>& variables_;
   View from_, to_;
   bool repeats_ = false;
   double bytes_ = 1;
-  std::size_t each_ = 1;      ///< how often each element of from_ follows itself
-  double weight_ = 1;         ///< elements of a part for each one looked at
-  std::uint64_t step_ = 1;    ///< every so many parts are counted
-  std::uint64_t number_ = 0;  ///< of parts so far
+  std::size_t each_ = 1;  ///< how often each element of from_ follows itself
+  bool is_sample_ = false;
+  double weight_ = 1;  ///< elements that each one looked at stands for
   double seen_ = 0, moved_ = 0;
   std::vector<Part> parts_;
 };
 
 void ExchangeCount::add(const ViewPtr& from, const ViewPtr& to) {
   if (from->numElements() == 0 || isLaidOutAlike(graph_, *from, *to)) return;
-  Sample(*this, *from, *to).run();
+  Operand(*this, *from, *to).run();
 }
 
 Exchange ExchangeCount::result() const {

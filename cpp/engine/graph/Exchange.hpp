@@ -15,8 +15,9 @@ struct Exchange {
 };
 
 /// Counts the elements of operands that are on another tile than the elements they are for. A tile
-/// receives an element once, also where a broadcast repeats it. Exact up to about 30,000 runs of
-/// consecutive elements; beyond that every n-th tile is counted. It lives for one function's plan.
+/// receives an element once, also where a broadcast repeats it. Exact up to 4,096 runs of
+/// consecutive elements; beyond that it is estimated from some tiles. It lives for one function's
+/// plan.
 class ExchangeCount {
  public:
   explicit ExchangeCount(const GraphScope& graph) : graph_(graph.impl) {}
@@ -27,7 +28,7 @@ class ExchangeCount {
 
  private:
   struct Part;
-  class Sample;
+  class Operand;
 
   const GraphImpl& graph_;
   double total_ = 0;
