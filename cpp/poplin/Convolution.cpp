@@ -134,8 +134,11 @@ Tensor makeOutput(Graph& graph, const ConvParams& params, Inner inner,
 
 /// in [N, G, Ci, field...], weights [G, Co, Ci, kernel...] -> [N, G, Co, field...].
 Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
-                const plan::Plan& plan, Sequence& prog, const DebugContext& debugContext) {
+                const PlanOptions& options, PlanningCache* cache, Sequence& prog,
+                const DebugContext& debugContext) {
   checkTypes("convolution", in.elementType(), "*", weights.elementType(), params.outputType);
+  const plan::Plan plan =
+      planForOperands(graph, problemOf(params, options), in, weights, cache);
   Tensor out = makeOutput(graph, params, innermost(in), debugContext);
   placeAsPlanned(graph, out, plan.out_elements_per_tile);
   ipujax::engine::StepSpec spec;
@@ -150,7 +153,6 @@ Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const Con
       multipliedType(params.inputType, weights.elementType(), params.outputType);
   addWidening(spec.cost, graph, in, multiplied);
   addWidening(spec.cost, graph, weights, multiplied);
-  addRearrangements(spec.cost, graph, plan, in, weights);
   ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
   return out;
 }
@@ -176,7 +178,8 @@ Tensor createInput(Graph& graph, const ConvParams& params, const DebugContext& d
 Tensor convolution(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
                    bool transposeAndFlipWeights, Sequence& prog, const DebugContext& debugContext,
                    const OptionFlags& options, PlanningCache* cache) {
-  const plan::Plan plan = planOf(graph, params, options, "convolution", cache);
+  params.validate();
+  const PlanOptions read = PlanOptions::read(options, "convolution");
   checkShape("input", in, inputShape(params), params);
   Tensor kernel = weights;
   if (transposeAndFlipWeights) {
@@ -186,7 +189,7 @@ Tensor convolution(Graph& graph, const Tensor& in, const Tensor& weights, const 
   checkShape("weights", kernel, weightShape(params), params);
   const Tensor grouped =
       in.reshapePartial(1, 2, {params.numConvGroups, params.inputChannelsPerConvGroup});
-  return convolve(graph, grouped, kernel, params, plan, prog, debugContext).flatten(1, 3);
+  return convolve(graph, grouped, kernel, params, read, cache, prog, debugContext).flatten(1, 3);
 }
 
 Tensor calculateWeightDeltas(Graph& graph, const Tensor& zDeltas, const Tensor& activations,
@@ -195,7 +198,8 @@ Tensor calculateWeightDeltas(Graph& graph, const Tensor& zDeltas, const Tensor& 
                              PlanningCache* cache) {
   params.validate();
   const ConvParams update = getWeightUpdateParams(params);
-  const plan::Plan plan = planOf(graph, update, options, "calculateWeightDeltas", cache);
+  update.validate();
+  const PlanOptions read = PlanOptions::read(options, "calculateWeightDeltas");
   checkShape("activations", activations, inputShape(params), params);
   Shape deltas{params.batchSize, params.getNumOutputChans()};
   const Shape field = params.getOutputFieldShape();
@@ -206,7 +210,7 @@ Tensor calculateWeightDeltas(Graph& graph, const Tensor& zDeltas, const Tensor& 
                         .dimShufflePartial({0, 2}, {2, 0});
   const Tensor kernel = zDeltas.reshapePartial(1, 2, {groups, params.outputChannelsPerConvGroup})
                             .dimShufflePartial({0, 1, 2}, {2, 0, 1});
-  return convolve(graph, in, kernel, update, plan, prog, debugContext)
+  return convolve(graph, in, kernel, update, read, cache, prog, debugContext)
       .dimShufflePartial({0, 1, 2}, {2, 0, 1});
 }
 

@@ -1,5 +1,6 @@
 #include "poplin/MatMul.hpp"
 
+#include <algorithm>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -44,25 +45,47 @@ Shape grouped(const Shape& shape) {
   return shape.size() == 3 ? shape : Shape{1, shape[0], shape[1]};
 }
 
+/// A product as it is planned. A x B and its transpose are one problem: the larger operand is the
+/// weights, so that the two take the same time.
+struct Planned {
+  plan::Plan plan;
+  bool transposed = false;  ///< B is the plan's input and A its weights
+
+  std::uint64_t elementsPerTile(bool lhs) const {
+    return lhs != transposed ? plan.in_elements_per_tile : plan.weight_elements_per_tile;
+  }
+};
+
+bool isTransposed(const Shape& a, const Shape& b) { return grouped(a)[1] > grouped(b)[2]; }
+
 plan::Problem problemOf(ElementType in, Type out, const Shape& a, const Shape& b,
                         const PlanOptions& options) {
   const Shape lhs = grouped(a), rhs = grouped(b);
   plan::Problem p;
   p.groups = lhs[0];
-  p.rows = p.row_length = lhs[1];
+  p.rows = p.row_length = std::min(lhs[1], rhs[2]);
   p.in_channels = lhs[2];
-  p.out_channels = rhs[2];
-  p.input_elements = lhs[1] * lhs[2];
+  p.out_channels = std::max(lhs[1], rhs[2]);
+  p.input_elements = p.rows * p.in_channels;
   p.in_type = in;
   p.out_type = out.element();
   options.apply(p);
   return p;
 }
 
-plan::Plan planOf(const Graph& graph, const char* where, ElementType in, Type out, const Shape& a,
-                  const Shape& b, const OptionFlags& flags, PlanningCache* cache) {
-  return planFor(problemOf(in, out, a, b, PlanOptions::read(flags, where)), graph.getTarget(),
-                 cache);
+/// Operands placed as planned.
+Planned planOf(const Graph& graph, const char* where, ElementType in, Type out, const Shape& a,
+               const Shape& b, const OptionFlags& flags, PlanningCache* cache) {
+  const auto problem = problemOf(in, out, a, b, PlanOptions::read(flags, where));
+  return {planFor(problem, graph.getTarget(), cache), isTransposed(a, b)};
+}
+
+Planned planOf(const Graph& graph, const char* where, ElementType in, Type out, const Tensor& a,
+               const Tensor& b, const OptionFlags& flags, PlanningCache* cache) {
+  const auto problem = problemOf(in, out, a.shape(), b.shape(), PlanOptions::read(flags, where));
+  const bool transposed = isTransposed(a.shape(), b.shape());
+  return {planForOperands(graph, problem, transposed ? b : a, transposed ? a : b, cache),
+          transposed};
 }
 
 Tensor asGroups(const Tensor& t) { return t.rank() == 3 ? t : t.expand({0}); }
@@ -84,7 +107,6 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
       multipliedType(a.elementType(), b.elementType(), out.elementType());
   addWidening(spec.cost, graph, a, multiplied);
   addWidening(spec.cost, graph, b, multiplied);
-  addRearrangements(spec.cost, graph, plan, a, b);
   if (accumulate) {  // popops scaledAdd on what each tile holds of C
     const double elements = static_cast<double>(plan.out_elements_per_tile);
     ipujax::engine::addComputeSet(spec.cost, graph.getTarget(), 80 + 3 * elements / 2, plan.tiles);
@@ -99,8 +121,7 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
   checkShapes(where, a.shape(), b.shape(), rank);
   checkTypes(where, a.elementType(), "x", b.elementType(), out_type);
   const auto multiplied = multipliedType(a.elementType(), b.elementType(), out_type);
-  const plan::Plan plan =
-      planOf(graph, where, multiplied, out_type, a.shape(), b.shape(), flags, cache);
+  const plan::Plan plan = planOf(graph, where, multiplied, out_type, a, b, flags, cache).plan;
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   Tensor out = graph.addVariable(out_type, shape, debugContext);
@@ -122,8 +143,9 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
   if (!isFloating(c.elementType()))
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");
-  const plan::Plan plan = planOf(graph, where, a.elementType().element(), c.elementType(),
-                                 a.shape(), b.shape(), flags, cache);
+  const plan::Plan plan = planOf(graph, where, a.elementType().element(), c.elementType(), a, b,
+                                 flags, cache)
+                              .plan;
   addProduct(graph, a, b, c, plan, prog, static_cast<double>(k), true, debugContext);
 }
 
@@ -132,10 +154,10 @@ Tensor input(Graph& graph, const char* where, std::size_t rank, bool lhs, Type i
              const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, a, b, rank);
   checkTypes(where, in, "x", in, out);
-  const plan::Plan plan =
+  const Planned planned =
       planOf(graph, where, multipliedType(in, in, out), out, a, b, flags, cache);
   Tensor t = graph.addVariable(in, lhs ? a : b, debugContext);
-  placeAsPlanned(graph, t, lhs ? plan.in_elements_per_tile : plan.weight_elements_per_tile);
+  placeAsPlanned(graph, t, planned.elementsPerTile(lhs));
   return t;
 }
 
@@ -144,7 +166,7 @@ void report(std::ostream& out, const Graph& graph, const char* where, std::size_
             PlanningCache* cache) {
   checkShapes(where, a, b, rank);
   const auto multiplied = multipliedType(in, in, out_type);
-  out << planOf(graph, where, multiplied, out_type, a, b, flags, cache).report() << "\n";
+  out << planOf(graph, where, multiplied, out_type, a, b, flags, cache).plan.report() << "\n";
 }
 
 }  // namespace

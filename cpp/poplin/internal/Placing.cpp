@@ -7,6 +7,7 @@
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
+#include "poplin/internal/PlanningCacheImpl.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 
 namespace poplin {
@@ -24,19 +25,6 @@ std::uint64_t tilesFor(std::uint64_t elements, std::uint64_t grain, std::uint64_
   const std::uint64_t grains = ceilDiv(elements, grain);
   const std::uint64_t least = std::max<std::uint64_t>(ceilDiv(per_tile, grain), 1);
   return std::clamp<std::uint64_t>(grains / least, 1, tiles);
-}
-
-/// Returns the bytes that a tile receives.
-double addRearrangement(ipujax::engine::Cost& cost, const poplar::Graph& graph,
-                        const poplar::Tensor& t, std::uint64_t per_tile, double move_bytes,
-                        std::uint64_t tiles) {
-  if (move_bytes <= 0 || isPlacedAsPlanned(graph, t, per_tile)) return 0;
-  const auto& target = graph.getTarget();
-  ipujax::engine::addExchange(cost, target, {move_bytes * static_cast<double>(tiles), move_bytes});
-  // poplibs ConvModel.cpp: regrouping moves bytes * 5/4 at the copy's rate.
-  const double copy = move_bytes * 5 / 4 / target.getMemcpyBytesPerCycle();
-  ipujax::engine::addComputeSet(cost, target, copy, tiles);
-  return move_bytes;
 }
 
 }  // namespace
@@ -60,20 +48,21 @@ bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t,
          map.regions.size() == tiles;
 }
 
-void addRearrangements(ipujax::engine::Cost& cost, const poplar::Graph& graph,
-                       const plan::Plan& plan, const poplar::Tensor& in,
-                       const poplar::Tensor& weights) {
-  const double moved =
-      addRearrangement(cost, graph, in, plan.in_elements_per_tile, plan.in_move_bytes, plan.tiles) +
-      addRearrangement(cost, graph, weights, plan.weight_elements_per_tile, plan.weight_move_bytes,
-                       plan.tiles);
-  // poplibs ConvModel.cpp: regrouped from one buffer to another, then multiplied, then reduced;
-  // what is multiplied slice by slice stays for all slices.
-  const auto bytes = static_cast<std::uint64_t>(moved);
-  const std::uint64_t staying = plan.serial_split > 1 ? bytes : 0;
-  cost.temporary_bytes +=
-      std::max({2 * bytes, plan.multiply_bytes + bytes, plan.reduce_bytes + staying}) -
-      plan.cost.temporary_bytes;
+plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
+                           const poplar::Tensor& in, const poplar::Tensor& weights,
+                           PlanningCache* cache) {
+  // A plan that moves one operand may want the other elsewhere, so at most three plans are made.
+  while (true) {
+    const plan::Plan plan = planFor(problem, graph.getTarget(), cache);
+    if (plan.swapped) return plan;  // moves both
+    const bool in_moves =
+        !problem.in_moved && !isPlacedAsPlanned(graph, in, plan.in_elements_per_tile);
+    const bool weights_move = !problem.weights_moved &&
+                              !isPlacedAsPlanned(graph, weights, plan.weight_elements_per_tile);
+    if (!in_moves && !weights_move) return plan;
+    problem.in_moved |= in_moves;
+    problem.weights_moved |= weights_move;
+  }
 }
 
 bool isFloating(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }

@@ -4,6 +4,7 @@
 #include "engine/Cost.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Tensor.hpp"
+#include "poplin/PlanningCache.hpp"
 #include "poplin/internal/Plan.hpp"
 
 /// Where planned operands lie. A variable made for a plan is contiguous and row-major, so that it
@@ -17,11 +18,11 @@ void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t
 /// True where t's elements are those of a variable with that mapping.
 bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
-/// Charges the moves of the operands that someone else made to the plan's tiles, and their
-/// regrouping there.
-void addRearrangements(ipujax::engine::Cost& cost, const poplar::Graph& graph,
-                       const plan::Plan& plan, const poplar::Tensor& in,
-                       const poplar::Tensor& weights);
+/// The plan for these operands: those that are not where the plan reads them are moved there and
+/// regrouped, in the plan's cycles and inside its limit of memory.
+plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
+                           const poplar::Tensor& in, const poplar::Tensor& weights,
+                           PlanningCache* cache);
 
 bool isFloating(poplar::Type type);  ///< FLOAT or HALF
 

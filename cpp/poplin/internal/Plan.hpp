@@ -26,7 +26,13 @@ struct Problem {
   ipujax::engine::ElementType out_type = ipujax::engine::ElementType::kFloat;
   bool half_partials = false;
   bool wide_weight_load = false;
+  bool multi_stage_reduce = true;
+  bool transforms = true;   ///< kernels may be expanded and operands swapped
+  std::uint64_t tiles = 0;  ///< at most; 0: all
   double memory_proportion = 0.6;
+  /// Operands that lie elsewhere and are moved and regrouped first, inside the same limit.
+  bool in_moved = false;
+  bool weights_moved = false;
 
   std::uint64_t taps() const { return kernel_height * kernel_width; }
   auto operator<=>(const Problem&) const = default;
@@ -45,21 +51,23 @@ const char* nameOf(Vertex vertex);
 struct Plan {
   Vertex vertex = Vertex::kAmp;
   bool expanded = false;  ///< kernel elements became input channels (a gather of the input first)
+  bool swapped = false;   ///< the weights are multiplied as input, both regrouped for it first
   std::uint64_t group_split = 1, row_split = 1, in_split = 1, out_split = 1;
-  std::uint64_t serial_split = 1;  ///< output channels, one slice after another
-  std::uint64_t tiles = 1;         ///< tiles that compute
-  /// Bytes of the operands on one tile of the plan's own placement, and the tiles used by each.
+  /// Slices of output or of input channels, one after another; one of the two is 1.
+  std::uint64_t out_serial = 1, in_serial = 1;
+  std::uint64_t tiles = 1;  ///< tiles that compute
+  /// Elements of the operands on one tile of the plan's own placement.
   std::uint64_t in_elements_per_tile = 1, weight_elements_per_tile = 1, out_elements_per_tile = 1;
   std::uint64_t chain = 0;    ///< half partials: products one tile adds up; 0: float partials
-  ipujax::engine::Cost cost;  ///< of one run, operands placed as planned
-  double in_move_bytes = 0;   ///< most one tile receives where the input was not so placed
-  double weight_move_bytes = 0;
-  /// Temporaries of a tile while it multiplies and while it reduces, operands placed as planned.
-  std::uint64_t multiply_bytes = 0, reduce_bytes = 0;
+  ipujax::engine::Cost cost;  ///< of one run, moves of operands included
   bool fits = true;
+  std::uint64_t serial() const { return out_serial * in_serial; }
   std::string report() const;
 };
 
+/// The plan with the fewest cycles among all whose temporaries fit the memory proportion; if none
+/// fits, the one with the least memory. Candidates do not depend on the proportion, so that more
+/// memory never costs cycles.
 Plan makePlan(const Problem& problem, const poplar::Target& target);
 
 }  // namespace poplin::plan

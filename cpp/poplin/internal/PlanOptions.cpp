@@ -1,8 +1,10 @@
 #include "poplin/internal/PlanOptions.hpp"
 
+#include <charconv>
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <system_error>
 
 #include "poplar/exceptions.hpp"
 
@@ -30,11 +32,21 @@ double proportion(const char* where, const std::string& name, const std::string&
   return x;
 }
 
+std::uint64_t count(const char* where, const std::string& name, const std::string& value) {
+  std::uint64_t n = 0;
+  const char* last = value.data() + value.size();
+  const auto [end, error] = std::from_chars(value.data(), last, n);
+  if (error != std::errc() || end != last || n == 0)
+    refuse(where, name, value, "a positive integer");
+  return n;
+}
+
 const std::set<std::string>& truths() {
   static const std::set<std::string> names{
       "use128BitConvUnitLoad",   "enableMultiStageReduce",
       "enableFastReduce",        "enableConvDithering",
       "remapOutputTensor",       "gatherConvOutput",
+      "gatherOutput",            "enableAmpHalfEnginesPlan",
       "disableTransformations",  "insertTransformsCycleCountProgs",
       "interIpuPartialsEnabled", "inputRHSIsPreArranged",
       "enableSingleInputReduce", "experimental.slicVmac16",
@@ -43,17 +55,10 @@ const std::set<std::string>& truths() {
 }
 
 const std::set<std::string>& ignored() {
-  static const std::set<std::string> names{"maxOutputMemoryProportion",
-                                           "planConstraints",
-                                           "planConstraintsOutputFilename",
-                                           "numIPUs",
-                                           "tilesPerIPU",
-                                           "startTileMultiplier",
-                                           "partialsType.interIPU",
-                                           "pass",
-                                           "use128BitLoad",
-                                           "weightUpdateMethod",
-                                           "numTilesPerIPU"};
+  static const std::set<std::string> names{
+      "maxOutputMemoryProportion", "planConstraints", "planConstraintsOutputFilename",
+      "numIPUs",                   "use128BitLoad",   "startTileMultiplier",
+      "partialsType.interIPU",     "weightUpdateMethod"};
   return names;
 }
 
@@ -82,6 +87,10 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
     } else if (truths().contains(name)) {
       const bool on = isFirst(where, name, value, "true", "false");
       if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
+      if (name == "enableMultiStageReduce") result.multi_stage_reduce = on;
+      if (name == "disableTransformations") result.transforms = !on;
+    } else if (name == "tilesPerIPU" || name == "numTilesPerIPU") {
+      result.tiles = count(where, name, value);
     } else if (!ignored().contains(name)) {
       throw poplar::invalid_option(
           std::string("[poplin::") + where + "] needs options it knows; got '" + name +
@@ -96,6 +105,9 @@ void PlanOptions::apply(plan::Problem& problem) const {
   // Half partials need half operands: float units have float partials.
   problem.half_partials = half_partials && problem.in_type == ipujax::engine::ElementType::kHalf;
   problem.wide_weight_load = wide_weight_load;
+  problem.multi_stage_reduce = multi_stage_reduce;
+  problem.transforms = transforms;
+  problem.tiles = tiles;
   problem.memory_proportion = memory_proportion;
 }
 

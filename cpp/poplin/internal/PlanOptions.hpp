@@ -1,15 +1,23 @@
 #pragma once
+#include <cstdint>
+
 #include "poplar/OptionFlags.hpp"
 #include "poplin/internal/Plan.hpp"
 
 namespace poplin {
 
-/// What matMul's and convolution's OptionFlags say. Names and defaults: poplibs ConvOptions.hpp
-/// and the documentation of poplin::matMul. Options that steer only PopLibs' own search are read,
-/// checked and change nothing here.
+/// What matMul's and convolution's OptionFlags say. Names and defaults: poplibs ConvOptions.hpp,
+/// MatMul.cpp and their documentation. Read and used: partialsType, availableMemoryProportion,
+/// use128BitConvUnitLoad, enableMultiStageReduce, disableTransformations and tilesPerIPU. Read and
+/// checked, without an effect on the model: the passes (each product is planned alone, operands and
+/// results of any pass lie as their plan wants), types of partials between tiles and IPUs (as
+/// partialsType), planConstraints, and what steers code that the model does not have.
 struct PlanOptions {
   bool half_partials = false;
   bool wide_weight_load = false;
+  bool multi_stage_reduce = true;
+  bool transforms = true;
+  std::uint64_t tiles = 0;  ///< of an IPU; 0: all
   double memory_proportion = 0.6;
 
   /// Throws poplar::invalid_option for an unknown name or a value it cannot take.

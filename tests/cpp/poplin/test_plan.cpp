@@ -3,7 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
+#include <random>
 #include <sstream>
+#include <vector>
 
 #include "Check.hpp"
 #include "OnDevice.hpp"
@@ -45,6 +48,36 @@ Problem product(std::size_t m, std::size_t k, std::size_t n, poplar::Type type) 
   return p;
 }
 
+/// Products and convolutions of all kinds, sizes spread evenly over their logarithms.
+class RandomProblems {
+ public:
+  explicit RandomProblems(unsigned seed) : random_(seed) {}
+
+  Problem next() {
+    Problem p = product(size(20000), size(5000), size(20000), flip() ? HALF : FLOAT);
+    if (flip()) p.groups = size(500);
+    if (flip()) {
+      p.kernel_height = size(7);
+      p.kernel_width = size(7);
+      p.row_length = std::min<std::size_t>(p.rows, size(256));
+      p.stride = size(2);
+    }
+    p.half_partials = p.in_type == HALF.element() && flip();
+    p.wide_weight_load = flip();
+    p.in_moved = flip();
+    p.weights_moved = flip();
+    return p;
+  }
+
+ private:
+  bool flip() { return random_() % 2 == 0; }
+  std::size_t size(double most) {
+    const double share = static_cast<double>(random_()) / static_cast<double>(random_.max());
+    return static_cast<std::size_t>(std::exp(share * std::log(most + 0.5)));
+  }
+  std::mt19937 random_;
+};
+
 double cycles(const Problem& p) { return makePlan(p, poplar::Target()).cost.cycles(); }
 
 }  // namespace
@@ -79,31 +112,31 @@ TEST(amp_vertex_rows_of_the_workload_table_are_within_five_percent) {
   CHECK(found >= 4);
 }
 
-// Measured on a Bow with operands laid out by PopLibs' planner: [n, m] x [m, m] in our terms. What
-// the model misses: mean 6 %, worst 25 % (skinny products in half, where weight loads dominate).
+// Measured on a Bow with operands laid out by PopLibs' planner: [n, m] x [m, m] in our terms, and its
+// transpose, which is the same problem. Median 3 %, worst 12 % (short half products).
 TEST(matmul_cycles_are_near_the_measured_products) {
   auto file = points("gemm_points.csv");
   std::string line;
-  double sum = 0, worst = 0;
-  int count = 0;
+  std::vector<double> errors;
   while (std::getline(file, line)) {
     char type[8] = {};
     double m = 0, n = 0, tflops = 0, measured = 0;
     CHECK_EQ(std::sscanf(line.c_str(), "%7[^,],%lf,%lf,%lf,%lf", type, &m, &n, &tflops, &measured),
              5);
     const bool half = std::string(type) == "FP16";
-    const double model =
-        poplin::matMulCycles(bow(), static_cast<std::size_t>(n), static_cast<std::size_t>(m),
-                             static_cast<std::size_t>(m), half ? HALF : FLOAT,
-                             {{"partialsType", half ? "half" : "float"}});
-    const double error = std::abs(model / measured - 1);
-    sum += error;
-    worst = std::max(worst, error);
-    ++count;
+    const auto model = [&](double rows, double columns) {
+      return poplin::matMulCycles(bow(), static_cast<std::size_t>(rows),
+                                  static_cast<std::size_t>(m), static_cast<std::size_t>(columns),
+                                  half ? HALF : FLOAT,
+                                  {{"partialsType", half ? "half" : "float"}});
+    };
+    errors.push_back(std::abs(model(n, m) / measured - 1));
+    CHECK_EQ(model(n, m), model(m, n));
   }
-  CHECK(count >= 30);
-  CHECK(worst < 0.25);
-  CHECK(sum / count < 0.08);
+  CHECK(errors.size() >= 30);
+  std::ranges::sort(errors);
+  CHECK(errors.back() < 0.15);
+  CHECK(errors[errors.size() / 2] < 0.04);
 }
 
 TEST(cost_grows_with_work) {
@@ -143,8 +176,51 @@ TEST(less_memory_is_planned_with_serial_slices) {
   p.memory_proportion = 0.05;
   const auto tight = makePlan(p, poplar::Target());
   CHECK(tight.cost.temporary_bytes < roomy.cost.temporary_bytes);
-  CHECK(tight.serial_split > roomy.serial_split);
+  CHECK(tight.serial() > roomy.serial());
   CHECK(tight.cost.cycles() >= roomy.cost.cycles());
+}
+
+TEST(a_product_that_needs_slices_has_no_cliff) {
+  Problem p = product(2048, 2048, 2048, FLOAT);
+  p.memory_proportion = 1;
+  const double least = cycles(p);
+  for (const double proportion : {0.6, 0.4, 0.2, 0.1}) {
+    p.memory_proportion = proportion;
+    CHECK(makePlan(p, poplar::Target()).vertex == poplin::plan::Vertex::kAmp);
+    CHECK(cycles(p) < 2 * least);
+  }
+}
+
+TEST(moved_operands_are_inside_the_limit_of_memory) {
+  for (const std::size_t rows : {384, 4096, 20000}) {
+    Problem p = product(rows, 768, 3072, HALF);
+    p.memory_proportion = 0.1;
+    const auto placed = makePlan(p, poplar::Target());
+    p.in_moved = p.weights_moved = true;
+    const auto moved = makePlan(p, poplar::Target());
+    CHECK(moved.cost.cycles() > placed.cost.cycles());
+    if (!moved.fits) continue;
+    CHECK(static_cast<double>(moved.cost.temporary_bytes) <=
+          0.1 * static_cast<double>(poplar::Target().getBytesPerTile()));
+  }
+}
+
+TEST(more_memory_never_costs_cycles_over_five_thousand_random_problems) {
+  RandomProblems random(15);
+  for (int i = 0; i < 5000; ++i) {
+    Problem p = random.next();
+    double previous = std::numeric_limits<double>::infinity();
+    bool fitted = false;
+    for (const double proportion : {0.02, 0.1, 0.25, 0.6, 0.9}) {
+      p.memory_proportion = proportion;
+      const auto plan = makePlan(p, poplar::Target());
+      const double now = plan.cost.cycles();
+      if (now > previous * (1 + 1e-12) || (fitted && !plan.fits))
+        check::fail(__FILE__, __LINE__, "problem ", i, " at ", proportion, ": ", plan.report());
+      previous = now;
+      fitted = plan.fits;
+    }
+  }
 }
 
 TEST(depthwise_and_outer_products_use_their_own_vertices) {

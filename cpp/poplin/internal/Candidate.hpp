@@ -1,0 +1,80 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "poplin/internal/Plan.hpp"
+
+/// One way to share a product out over the tiles, its cycles and its memory. Variables, cost and
+/// bounds follow poplibs lib/poplin/ConvModel.cpp.
+namespace poplin::plan {
+
+/// A vertex and the least numbers of groups and channels that it works on.
+struct Grains {
+  Vertex vertex = Vertex::kAmp;
+  std::uint64_t group = 1, in = 1, out = 1;
+};
+
+struct Candidate {
+  Grains grains{};
+  std::uint64_t group_split = 1, row_split = 1, in_split = 1, out_split = 1;
+  std::uint64_t out_serial = 1, in_serial = 1;
+  /// Slices of output channels: the input is brought once and stays, or comes with each slice.
+  bool input_stays = false;
+  double cycles = 0, temporary = 0;
+  bool fits = false;
+
+  std::uint64_t serial() const { return out_serial * in_serial; }
+};
+
+/// What is done to the operands before the product is shared out.
+struct Transform {
+  bool expanded = false;
+  bool swapped = false;
+};
+
+/// The problem after a transform, and the sizes that costs need again and again.
+class Model {
+ public:
+  Model(const Problem& problem, const poplar::Target& target, Transform transform);
+
+  const Problem& problem() const { return p_; }
+  std::vector<Grains> vertices() const;
+
+  /// No candidate of this vertex and number of slices takes fewer cycles.
+  double leastCycles(const Grains& grains, std::uint64_t serial) const;
+  /// Fills in temporary and fits, and cycles. `most` is infinite until something fits; then what
+  /// does not fit has no cycles, and what is sure to take more than `most` a lower bound of them.
+  void evaluate(Candidate& candidate, double most) const;
+  Plan planOf(const Candidate& candidate) const;
+
+ private:
+  struct Share;
+  struct Phases;
+  struct Reduction;
+
+  double fastest(Vertex vertex) const;
+  Share shareOf(const Candidate& c) const;
+  double vertexCycles(const Candidate& c, const Share& s) const;
+  Reduction reduction(const Candidate& c, const Share& s) const;
+  Phases phasesOf(const Candidate& c, const Share& s) const;
+  /// Bytes that a tile receives for one slice: its share less what is there already.
+  double inputBytes(const Candidate& c, const Share& s) const;
+  double weightBytes(const Candidate& c, const Share& s) const;
+  double busFor(const Candidate& c) const;
+  bool castNeeded(const Candidate& c) const;
+  /// Bytes on one tile of the operands that are moved before the first slice.
+  double movedBytes(const Candidate& c, const Share& s) const;
+  std::uint64_t inElementsPerTile(const Candidate& c, const Share& s) const;
+  std::uint64_t weightElementsPerTile(const Candidate& c, const Share& s) const;
+  double temporaryOf(const Candidate& c, const Share& s) const;
+  double balance(const Candidate& c, const Share& s) const;
+
+  const poplar::Target& target_;
+  Problem p_;
+  Transform transform_;
+  std::uint64_t original_in_ = 1, original_weights_ = 1;  ///< elements, before the transform
+  std::uint64_t in_size_, out_size_, partial_size_;
+  double limit_, sync_, bus_, memcpy_;
+};
+
+}  // namespace poplin::plan
