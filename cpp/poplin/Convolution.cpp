@@ -137,8 +137,7 @@ Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const Con
                 const PlanOptions& options, PlanningCache* cache, Sequence& prog,
                 const DebugContext& debugContext) {
   checkTypes("convolution", in.elementType(), "*", weights.elementType(), params.outputType);
-  const plan::Plan plan =
-      planForOperands(graph, problemOf(params, options), in, weights, cache);
+  const plan::Plan plan = planForOperands(graph, problemOf(params, options), in, weights, cache);
   Tensor out = makeOutput(graph, params, innermost(in), debugContext);
   placeAsPlanned(graph, out, plan.out_elements_per_tile);
   ipujax::engine::StepSpec spec;

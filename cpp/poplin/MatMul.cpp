@@ -143,9 +143,8 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
   if (!isFloating(c.elementType()))
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");
-  const plan::Plan plan = planOf(graph, where, a.elementType().element(), c.elementType(), a, b,
-                                 flags, cache)
-                              .plan;
+  const plan::Plan plan =
+      planOf(graph, where, a.elementType().element(), c.elementType(), a, b, flags, cache).plan;
   addProduct(graph, a, b, c, plan, prog, static_cast<double>(k), true, debugContext);
 }
 

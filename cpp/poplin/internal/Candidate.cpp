@@ -109,8 +109,7 @@ Model::Share Model::shareOf(const Candidate& c) const {
   // A kernel larger than one element also reads its neighbours' rows.
   const std::uint64_t halo =
       p_.taps() == 1 ? 0 : (p_.kernel_height - 1) * std::min(p_.row_length, s.rows);
-  s.in_elements =
-      s.groups * s.in * (static_cast<std::uint64_t>(real(s.rows) * field) + halo + 1);
+  s.in_elements = s.groups * s.in * (static_cast<std::uint64_t>(real(s.rows) * field) + halo + 1);
   s.weight_elements = s.groups * s.in * s.out * p_.taps();
   s.partials = s.groups * s.rows * s.out;
   return s;
@@ -175,8 +174,7 @@ Model::Reduction Model::reduction(const Candidate& c, const Share& s) const {
     const double bytes = real(outputs * (factor - 1) * partial_size_);
     r.bytes += bytes;
     r.exchange += bytes / bus_;
-    r.compute +=
-        reduceAddCycles(outputs, factor, p_.half_partials, target_.getNumWorkerContexts());
+    r.compute += reduceAddCycles(outputs, factor, p_.half_partials, target_.getNumWorkerContexts());
     partials = outputs;
     depth = ceilDiv(depth, factor);
   }
@@ -188,8 +186,9 @@ bool Model::castNeeded(const Candidate& c) const {
   return !reduces_last && out_size_ != partial_size_ && p_.in_type != ElementType::kInt32;
 }
 
-/// poplibs ConvModel.cpp: moves and regrouping before the loop over slices; in it slices, transfers,
-/// products, reductions, and sums with the slices before or writes of their part of the result.
+/// poplibs ConvModel.cpp: moves and regrouping before the loop over slices; in it slices,
+/// transfers, products, reductions, and sums with the slices before or writes of their part of the
+/// result.
 Model::Phases Model::phasesOf(const Candidate& c, const Share& s) const {
   Phases phases;
   const double turns = real(c.serial());
@@ -294,8 +293,7 @@ void Model::evaluate(Candidate& c, double most) const {
 
 /// Work of the mean busy tile over the largest: what rounding up to grains wastes.
 double Model::balance(const Candidate& c, const Share& s) const {
-  const double all =
-      real(p_.groups) * real(p_.rows) * real(p_.in_channels) * real(p_.out_channels);
+  const double all = real(p_.groups) * real(p_.rows) * real(p_.in_channels) * real(p_.out_channels);
   const double shared =
       real(s.groups) * real(s.rows) * real(s.in) * real(s.out) * real(s.tiles) * real(c.serial());
   return std::min(1.0, all / std::max(shared, 1.0));
@@ -322,8 +320,7 @@ Plan Model::planOf(const Candidate& c) const {
   plan.out_elements_per_tile = ceilDiv(s.partials * c.out_serial, c.in_split);
   Cost& cost = plan.cost;
   cost.compute_cycles = phases.compute;
-  cost.mean_compute_cycles =
-      phases.compute * balance(c, s) * real(s.tiles) / target_.getNumTiles();
+  cost.mean_compute_cycles = phases.compute * balance(c, s) * real(s.tiles) / target_.getNumTiles();
   cost.exchange_cycles = phases.exchange;
   cost.sync_cycles = phases.sync;
   cost.repeated_exchange_cycles = phases.repeated_exchange;

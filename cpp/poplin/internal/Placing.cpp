@@ -57,8 +57,8 @@ plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
     if (plan.swapped) return plan;  // moves both
     const bool in_moves =
         !problem.in_moved && !isPlacedAsPlanned(graph, in, plan.in_elements_per_tile);
-    const bool weights_move = !problem.weights_moved &&
-                              !isPlacedAsPlanned(graph, weights, plan.weight_elements_per_tile);
+    const bool weights_move =
+        !problem.weights_moved && !isPlacedAsPlanned(graph, weights, plan.weight_elements_per_tile);
     if (!in_moves && !weights_move) return plan;
     problem.in_moved |= in_moves;
     problem.weights_moved |= weights_move;

@@ -9,8 +9,8 @@
 #include "engine/graph/Planning.hpp"
 #include "poplin/internal/Candidate.hpp"
 
-/// The search walks split counts directly, with bounds, where poplibs ConvPlan.cpp runs a constraint
-/// solver. What it tries depends on shapes and types alone.
+/// The search walks split counts directly, with bounds, where poplibs ConvPlan.cpp runs a
+/// constraint solver. What it tries depends on shapes and types alone.
 namespace poplin::plan {
 namespace {
 
@@ -40,12 +40,12 @@ struct Splits {
 /// The best candidate so far, over all models.
 class Search {
  public:
-  explicit Search(std::uint64_t tiles) : tiles_(tiles) {}
+  Search(std::uint64_t tiles, bool bounded) : tiles_(tiles), bounded_(bounded) {}
 
   /// Tries every share of one vertex with this many slices.
   void slices(const Model& model, const Grains& grains, std::uint64_t out_serial,
               std::uint64_t in_serial) {
-    if (best_.fits && model.leastCycles(grains, out_serial * in_serial) >= best_.cycles) return;
+    if (model.leastCycles(grains, out_serial * in_serial) >= bound()) return;
     const Problem& p = model.problem();
     const std::uint64_t out_grains = ceilDiv(p.out_channels, grains.out);
     const std::uint64_t in_grains = ceilDiv(p.in_channels, grains.in);
@@ -97,11 +97,16 @@ class Search {
     for (const bool stays : {false, true}) {
       if (stays && c.out_serial == 1) break;
       c.input_stays = stays;
-      model.evaluate(c, best_.fits ? best_.cycles : std::numeric_limits<double>::infinity());
+      model.evaluate(c, bound());
       if (model_ && !better(c)) continue;
       best_ = c;
       model_ = &model;
     }
+  }
+
+  /// Candidates of more cycles are not better.
+  double bound() const {
+    return bounded_ && best_.fits ? best_.cycles : std::numeric_limits<double>::infinity();
   }
 
   bool better(const Candidate& c) const {
@@ -111,6 +116,7 @@ class Search {
   }
 
   std::uint64_t tiles_;
+  bool bounded_;
   Candidate best_;
   const Model* model_ = nullptr;
 };
@@ -132,14 +138,14 @@ const char* nameOf(Vertex vertex) {
   return kNames[static_cast<std::size_t>(vertex)];
 }
 
-Plan makePlan(const Problem& problem, const poplar::Target& target) {
+Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded) {
   Problem p = problem;
   for (auto* n :
        {&p.rows, &p.groups, &p.in_channels, &p.out_channels, &p.kernel_height, &p.kernel_width})
     *n = std::max<std::uint64_t>(*n, 1);
   const std::vector<Model> models = modelsOf(p, target);
   const std::uint64_t tiles = target.getNumTiles();
-  Search search(p.tiles == 0 ? tiles : std::min(p.tiles, tiles));
+  Search search(p.tiles == 0 ? tiles : std::min(p.tiles, tiles), bounded);
   for (std::uint64_t serial = 1; serial <= kMostSerial; serial *= 2) {
     for (const Model& model : models) {
       for (const Grains& grains : model.vertices()) {
@@ -160,10 +166,10 @@ std::string Plan::report() const {
   os << "vertex " << nameOf(vertex) << (expanded ? ", kernel expanded into channels" : "")
      << (swapped ? ", operands swapped" : "") << "; split: groups " << group_split << ", rows "
      << row_split << ", input channels " << in_split << ", output channels " << out_split
-     << "; serial: input channels " << in_serial << ", output channels " << out_serial
-     << "; tiles " << tiles << "; cycles " << cost.cycles() << " (compute "
-     << cost.compute_cycles << ", exchange " << cost.exchange_cycles << ", sync "
-     << cost.sync_cycles << "); temporary bytes " << cost.temporary_bytes
+     << "; serial: input channels " << in_serial << ", output channels " << out_serial << "; tiles "
+     << tiles << "; cycles " << cost.cycles() << " (compute " << cost.compute_cycles
+     << ", exchange " << cost.exchange_cycles << ", sync " << cost.sync_cycles
+     << "); temporary bytes " << cost.temporary_bytes
      << (fits ? "" : " (more than the options allow)");
   return os.str();
 }

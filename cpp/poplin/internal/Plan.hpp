@@ -67,7 +67,8 @@ struct Plan {
 
 /// The plan with the fewest cycles among all whose temporaries fit the memory proportion; if none
 /// fits, the one with the least memory. Candidates do not depend on the proportion, so that more
-/// memory never costs cycles.
-Plan makePlan(const Problem& problem, const poplar::Target& target);
+/// memory never costs cycles. `bounded`: candidates that are sure to be slower are passed over; the
+/// plan is the same without.
+Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded = true);
 
 }  // namespace poplin::plan

@@ -42,23 +42,33 @@ std::uint64_t count(const char* where, const std::string& name, const std::strin
 }
 
 const std::set<std::string>& truths() {
-  static const std::set<std::string> names{
-      "use128BitConvUnitLoad",   "enableMultiStageReduce",
-      "enableFastReduce",        "enableConvDithering",
-      "remapOutputTensor",       "gatherConvOutput",
-      "gatherOutput",            "enableAmpHalfEnginesPlan",
-      "disableTransformations",  "insertTransformsCycleCountProgs",
-      "interIpuPartialsEnabled", "inputRHSIsPreArranged",
-      "enableSingleInputReduce", "experimental.slicVmac16",
-      "disableSRForAMPVertices"};
+  static const std::set<std::string> names{"use128BitConvUnitLoad",
+                                           "enableMultiStageReduce",
+                                           "enableFastReduce",
+                                           "enableConvDithering",
+                                           "remapOutputTensor",
+                                           "gatherConvOutput",
+                                           "gatherOutput",
+                                           "enableAmpHalfEnginesPlan",
+                                           "disableTransformations",
+                                           "insertTransformsCycleCountProgs",
+                                           "interIpuPartialsEnabled",
+                                           "inputRHSIsPreArranged",
+                                           "enableSingleInputReduce",
+                                           "experimental.slicVmac16",
+                                           "disableSRForAMPVertices"};
   return names;
 }
 
 const std::set<std::string>& ignored() {
-  static const std::set<std::string> names{
-      "maxOutputMemoryProportion", "planConstraints", "planConstraintsOutputFilename",
-      "numIPUs",                   "use128BitLoad",   "startTileMultiplier",
-      "partialsType.interIPU",     "weightUpdateMethod"};
+  static const std::set<std::string> names{"maxOutputMemoryProportion",
+                                           "planConstraints",
+                                           "planConstraintsOutputFilename",
+                                           "numIPUs",
+                                           "use128BitLoad",
+                                           "startTileMultiplier",
+                                           "partialsType.interIPU",
+                                           "weightUpdateMethod"};
   return names;
 }
 

@@ -18,8 +18,8 @@ double weightLoad(const VertexWork& w) {
   return bytes / (w.wide_weight_load ? 16 : 8);
 }
 
-/// One worker's pass over n rows with a 1x1 kernel; `later` passes of a vertex keep a worker's state
-/// and add to what is there.
+/// One worker's pass over n rows with a 1x1 kernel; `later` passes of a vertex keep a worker's
+/// state and add to what is there.
 double pointwiseWorker(std::uint64_t n, bool float_input, bool later) {
   // poplibs conv1x1WorkerRetentionSavings
   const double retained = !float_input && later ? 7 : 0;

@@ -85,6 +85,48 @@ TEST(matmul_half_partials_round) {
   CHECK(worst < 0.05);
 }
 
+TEST(matmul_rounds_half_partials_of_slices_of_input_channels) {
+  // With little memory for temporaries one tile adds up few products before it rounds.
+  const Sizes s{1, 256, 2048, 256};
+  const auto errorAt = [&](const char* proportion) {
+    OnDevice d;
+    const Tensor a = d.random(HALF, {s.m, s.k});
+    const Tensor b = d.random(HALF, {s.k, s.n});
+    const poplar::OptionFlags options{{"partialsType", "half"},
+                                      {"availableMemoryProportion", proportion}};
+    std::ostringstream plan;
+    poplin::matMulReportPlan(plan, d.graph, HALF, FLOAT, {s.m, s.k}, {s.k, s.n}, options);
+    const bool sliced = plan.str().find("serial: input channels 1,") == std::string::npos;
+    CHECK_EQ(sliced, std::string(proportion) != "0.6");
+    const Tensor c = poplin::matMul(d.graph, a, b, d.prog, FLOAT, {}, options);
+    const auto want = oracle(d.values(0), d.values(1), s);
+    const auto got = d.read(c);
+    double squares = 0;
+    for (std::size_t i = 0; i < want.size(); ++i)
+      squares += (got[i] - want[i]) * (got[i] - want[i]);
+    return std::sqrt(squares / static_cast<double>(want.size()));
+  };
+  const double roomy = errorAt("0.6"), tight = errorAt("0.006");
+  CHECK(roomy > 0);
+  CHECK(tight > roomy);
+  CHECK(tight < 2 * roomy);
+}
+
+TEST(matmul_options_are_checked) {
+  OnDevice d;
+  const Tensor a = d.random(FLOAT, {8, 8});
+  CHECK_THROWS(poplin::matMul(d.graph, a, a, d.prog, "x", {{"tilesPerIPU", "0"}}),
+               "a positive integer");
+  CHECK_THROWS(poplin::matMul(d.graph, a, a, d.prog, "x", {{"disableTransformations", "no"}}),
+               "true or false");
+  for (const auto& [name, value] : {std::pair{"tilesPerIPU", "1000"},
+                                    {"enableMultiStageReduce", "false"},
+                                    {"disableTransformations", "true"},
+                                    {"gatherOutput", "true"},
+                                    {"planConstraints", "{}"}})
+    poplin::matMul(d.graph, a, a, d.prog, "x", {{name, value}});
+}
+
 TEST(matmul_takes_views_in_any_order) {
   OnDevice d;
   const Sizes s{1, 45, 61, 37};

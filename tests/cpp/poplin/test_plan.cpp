@@ -112,8 +112,8 @@ TEST(amp_vertex_rows_of_the_workload_table_are_within_five_percent) {
   CHECK(found >= 4);
 }
 
-// Measured on a Bow with operands laid out by PopLibs' planner: [n, m] x [m, m] in our terms, and its
-// transpose, which is the same problem. Median 3 %, worst 12 % (short half products).
+// Measured on a Bow with operands laid out by PopLibs' planner: [n, m] x [m, m] in our terms, and
+// its transpose, which is the same problem. Median 3 %, worst 12 % (short half products).
 TEST(matmul_cycles_are_near_the_measured_products) {
   auto file = points("gemm_points.csv");
   std::string line;
@@ -127,8 +127,7 @@ TEST(matmul_cycles_are_near_the_measured_products) {
     const auto model = [&](double rows, double columns) {
       return poplin::matMulCycles(bow(), static_cast<std::size_t>(rows),
                                   static_cast<std::size_t>(m), static_cast<std::size_t>(columns),
-                                  half ? HALF : FLOAT,
-                                  {{"partialsType", half ? "half" : "float"}});
+                                  half ? HALF : FLOAT, {{"partialsType", half ? "half" : "float"}});
     };
     errors.push_back(std::abs(model(n, m) / measured - 1));
     CHECK_EQ(model(n, m), model(m, n));
@@ -221,6 +220,35 @@ TEST(more_memory_never_costs_cycles_over_five_thousand_random_problems) {
       fitted = plan.fits;
     }
   }
+}
+
+TEST(bounds_do_not_change_plans) {
+  RandomProblems random(16);
+  for (int i = 0; i < 300; ++i) {
+    const Problem p = random.next();
+    const auto quick = makePlan(p, poplar::Target());
+    const auto slow = makePlan(p, poplar::Target(), false);
+    if (quick.report() != slow.report() || quick.cost.cycles() != slow.cost.cycles())
+      check::fail(__FILE__, __LINE__, "problem ", i, ": ", quick.report(), " and ", slow.report());
+  }
+}
+
+TEST(options_steer_plans) {
+  Problem p = product(512, 4096, 512, FLOAT);
+  const double all = cycles(p);
+  p.tiles = 64;
+  CHECK(makePlan(p, poplar::Target()).tiles <= 64);
+  CHECK(cycles(p) > 4 * all);
+  p = product(64, 30000, 64, FLOAT);
+  const double staged = cycles(p);
+  p.multi_stage_reduce = false;
+  CHECK(cycles(p) > staged);
+  p = product(50000, 3, 64, HALF);
+  p.kernel_height = p.kernel_width = 7;
+  p.row_length = 112;
+  CHECK(makePlan(p, poplar::Target()).expanded);
+  p.transforms = false;
+  CHECK(!makePlan(p, poplar::Target()).expanded);
 }
 
 TEST(depthwise_and_outer_products_use_their_own_vertices) {
