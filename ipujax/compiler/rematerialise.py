@@ -77,7 +77,6 @@ class _Round:
                 for value in inputs_of(op):
                     self.uses.setdefault(self._root(value), []).append((index, value))
         self.returned = {self._root(value) for value in block.results}
-        self.where = {op: index for index, op in enumerate(block.ops)}
 
     def run(self) -> bool:
         """Says whether it changed anything."""
@@ -110,19 +109,8 @@ class _Round:
             and _is_cheap(value)
             and value not in self.returned
             and self.life.last_use.get(value, 0) > self.peak
-            and all(
-                index != self.peak and self._is_seen(user, value)
-                for index, user in self.uses[value]
-            )
+            and all(index != self.peak for index, _ in self.uses[value])
         )
-
-    def _is_seen(self, user: Value, value: Value) -> bool:
-        """Whether a use can be given another value: it is a view, or behind a late barrier."""
-        seen = _first_seen(user)
-        if seen is value:
-            return True
-        barrier = seen.op
-        return barrier is not None and self.where[barrier] > self.peak
 
     def _again(self, value: Value) -> _Again | None:
         late = [index for index, _ in self.uses[value] if index > self.peak]
@@ -165,7 +153,7 @@ class _Round:
             env = dict(self._barrier(again, ops))
             ops += [_copy(op, env) for op in again.ops]
             for index, value in self.uses[again.value]:
-                if index >= again.before and _first_seen(value) is again.value:
+                if index >= again.before:
                     user = self.block.ops[index]
                     self._view(value, env, ops)
                     user.operands = [env[v] if v is value else v for v in user.operands]
@@ -198,13 +186,6 @@ class _Round:
         assert value.op is not None
         self._view(value.op.operands[0], env, ops)
         ops.append(_copy(value.op, env))
-
-
-def _first_seen(value: Value) -> Value:
-    """What a value is a view of."""
-    while value.op is not None and value.op.traits.view:
-        value = value.op.operands[0]
-    return value
 
 
 def _is_cheap(value: Value) -> bool:

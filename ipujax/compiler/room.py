@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipujax.compiler.ir import Block, Op, Value, inputs_of, passed_on
+from ipujax.compiler.ir import Block, Op, Value, inputs_of
 
 
 @dataclass(slots=True)
@@ -87,9 +87,9 @@ def life_of(block: Block) -> Life:
     root: dict[Value, Value] = {}
     for index, op in enumerate(block.ops):
         last_use.update((root.get(value, value), index) for value in inputs_of(op))
-        passed = passed_on(op)
-        root.update((result, root.get(operand, operand)) for operand, result in passed)
-        if not passed:
+        if op.traits.view and op.operands:
+            root.update((value, root.get(op.operands[0], op.operands[0])) for value in op.results)
+        else:
             made.update((value, index) for value in op.results)
     last_use.update((root.get(value, value), end) for value in block.results)
     changes: dict[int, np.ndarray] = {}

@@ -13,7 +13,7 @@ import heapq
 import itertools
 from collections.abc import Iterable
 
-from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of, passed_on
+from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of
 
 #: The user's order is kept unless another one needs less than this part of its memory.
 WORTHWHILE = 0.95
@@ -52,7 +52,8 @@ class _Scheduler:
         self.readers: dict[Value, set[int]] = {}
         self.inputs: list[list[Value]] = []
         self.allocated = [
-            0 if passed_on(op) else sum(value.size_bytes for value in op.results) for op in self.ops
+            0 if _passed_on(op) else sum(value.size_bytes for value in op.results)
+            for op in self.ops
         ]
         self.in_place: set[int] = set()  #: ops that overwrite one of their operands
         self._connect()
@@ -63,7 +64,7 @@ class _Scheduler:
     def _connect(self) -> None:
         for index, op in enumerate(self.ops):
             inputs = inputs_of(op)
-            passed = passed_on(op)
+            passed_on = _passed_on(op)
             roots = [self.root.get(value, value) for value in inputs]
             needs: set[int] = set()
             bits = 0
@@ -73,9 +74,9 @@ class _Scheduler:
                     needs.add(producer)
                     self.users[producer].add(index)
                     bits |= self.reached[producer] | (1 << producer)
-                if not passed:
+                if not passed_on:
                     self.readers.setdefault(root, set()).add(index)
-            for operand, result in passed:
+            for operand, result in passed_on:
                 self.root[result] = self.root.get(operand, operand)
             self.needs.append(needs)
             self.reached.append(bits)
@@ -221,3 +222,11 @@ class _Scheduler:
                 if waiting[user] == 0:
                     heapq.heappush(ready, (added(user), user))
         return order
+
+
+def _passed_on(op: Op) -> list[tuple[Value, Value]]:
+    """(operand, result) where the result is the operand's memory."""
+    if op.traits.view:
+        return [(op.operands[0], op.results[0])]
+    is_barrier = op.name == "optimization_barrier"
+    return list(zip(op.operands, op.results, strict=True)) if is_barrier else []

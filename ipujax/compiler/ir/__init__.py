@@ -20,7 +20,6 @@ from ipujax.compiler.ir.program import has_effect as has_effect
 from ipujax.compiler.ir.program import inputs_of as inputs_of
 from ipujax.compiler.ir.program import number as number
 from ipujax.compiler.ir.program import number_of as number_of
-from ipujax.compiler.ir.program import passed_on as passed_on
 from ipujax.compiler.ir.program import splat as splat
 from ipujax.compiler.ir.program import splat_of as splat_of
 from ipujax.compiler.ir.program import walk_blocks as walk_blocks

@@ -296,14 +296,6 @@ def has_effect(op: Op) -> bool:
     return any(has_effect(inner) for block in _bodies(op) for inner in block.ops)
 
 
-def passed_on(op: Op) -> list[tuple[Value, Value]]:
-    """(operand, result) where the result is the operand's memory."""
-    if op.traits.view:
-        return [(op.operands[0], op.results[0])]
-    is_barrier = op.name == "optimization_barrier"
-    return list(zip(op.operands, op.results, strict=True)) if is_barrier else []
-
-
 def _bodies(op: Op) -> list[Block]:
     return [op.attrs["function"]] if op.name == "call" else op.regions
 
