@@ -7,6 +7,9 @@ from ipujax.api.collectives import all_to_all as all_to_all
 from ipujax.api.collectives import assume_equal_across_replicas as assume_equal_across_replicas
 from ipujax.api.collectives import cross_replica_mean as cross_replica_mean
 from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
+from ipujax.api.cost import Cost as Cost
+from ipujax.api.cost import assert_fits as assert_fits
+from ipujax.api.cost import cost as cost
 from ipujax.api.memories import memory_stats as memory_stats
 from ipujax.api.outlined import outlined as outlined
 from ipujax.api.phases import Liveness as Liveness
@@ -40,6 +43,7 @@ from ipujax.api.weight_shards import gather_weights as gather_weights
 from ipujax.api.weight_shards import shard_weights as shard_weights
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.errors import ConfigError as ConfigError
+from ipujax.errors import FitError as FitError
 from ipujax.errors import InternalError as InternalError
 from ipujax.errors import IpuError as IpuError
 from ipujax.errors import MismatchError as MismatchError

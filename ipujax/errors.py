@@ -109,6 +109,19 @@ class OutOfMemoryError(IpuError, MemoryError):
     pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
 
 
+class FitError(IpuError, AssertionError):
+    """A program exceeds a limit of `ipujax.assert_fits`.
+
+    Args:
+        message: which limits, and what the program costs.
+        cost: the `ipujax.Cost` of the program; None where unknown.
+    """
+
+    def __init__(self, message: str, cost: Any = None):
+        super().__init__(message)
+        self.cost = cost
+
+
 class PlacementError(IpuError, ValueError):
     """An array was requested in a memory or a layout that IPUs do not offer."""
 

@@ -1,0 +1,177 @@
+"""`cost` and `assert_fits`: time and memory of a program as numbers, and as a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from ipujax import jax_compat
+from ipujax.errors import ConfigError, FitError, PlacementError
+
+#: What the bytes of a tile are for; see docs/guides/costs.md.
+PARTS = ("parameters", "state", "accumulators", "stash", "temporaries", "code")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run of a program costs on the modelled IPU.
+
+    Attributes:
+        cycles: of the whole program.
+        seconds: the same at the clock of the machine.
+        fullest_tile_bytes: bytes on the fullest tile when it is fullest.
+        tile_capacity_bytes: bytes that a tile has.
+        fullest_ipu: the IPU of the device that has the fullest tile.
+        parts: those bytes by what they are for; they add up to `fullest_tile_bytes`.
+        analysis: all that `compiled.cost_analysis()` gives.
+    """
+
+    cycles: float
+    seconds: float
+    fullest_tile_bytes: int
+    tile_capacity_bytes: int
+    fullest_ipu: int
+    parts: Mapping[str, int]
+    analysis: Mapping[str, float]
+
+    @property
+    def headroom(self) -> float:
+        """The free proportion of the fullest tile; negative if the program does not fit."""
+        return 1 - self.fullest_tile_bytes / self.tile_capacity_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the fullest tile holds what is on it."""
+        return self.fullest_tile_bytes <= self.tile_capacity_bytes
+
+    def __str__(self) -> str:
+        verdict = "fits" if self.fits else "does not fit"
+        parts = sorted(self.parts.items(), key=lambda part: -part[1])
+        return (
+            f"{verdict}: {self.fullest_tile_bytes} of {self.tile_capacity_bytes} bytes on the "
+            f"fullest tile, on IPU {self.fullest_ipu} (headroom {self.headroom:.1%})\n"
+            f"time: {self.cycles:.0f} cycles, {self.seconds:.3g} s\n"
+            "fullest tile: " + ", ".join(f"{name} {size}" for name, size in parts if size)
+        )
+
+
+def cost(fun: Callable[..., Any], *args: Any) -> Cost:
+    """Compiles a function for an IPU and says what it costs. Nothing runs.
+
+    A program that does not fit is costed all the same, whatever `ipu_out_of_memory` says.
+
+    Args:
+        fun: a function that `jax.jit` takes, or one that it returned.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+    Returns:
+        Cycles, seconds, and bytes of the fullest tile.
+    Raises:
+        ConfigError: `fun` is no function.
+        PlacementError: the arguments are on a device that is no IPU.
+
+    Example:
+        >>> found = ipu.cost(jnp.tanh, jax.ShapeDtypeStruct((256, 256), jnp.float32))
+        >>> found.fits, found.fullest_tile_bytes == sum(found.parts.values())
+        (True, True)
+    """
+    if not callable(fun):
+        raise ConfigError(
+            f"[cost] needs a function; got {type(fun).__name__}. Pass the function, then its "
+            "arguments."
+        )
+    jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
+    device = jax.devices(jax_compat.PLATFORM)[0]
+    with jax.default_device(device):
+        compiled = jitted.lower(*args)
+        platforms = {d.platform for d in jax.tree.leaves(_devices(args))}
+        if platforms - {jax_compat.PLATFORM}:
+            raise PlacementError(
+                f"[cost] needs arguments on an IPU; got some on {', '.join(sorted(platforms))}. "
+                "Pass jax.ShapeDtypeStructs, or arrays that jax.device_put put on an IPU."
+            )
+        analysis = dict(compiled.compile({"ipu_out_of_memory": "log"}).cost_analysis())
+    return _from_analysis(analysis, int(device.bytes_per_tile))
+
+
+def assert_fits(
+    fun: Callable[..., Any], *args: Any, headroom: float = 0.0, seconds: float | None = None
+) -> Cost:
+    """Fails if a function does not fit an IPU, or takes longer than it may. Nothing runs.
+
+    Args:
+        fun: a function that `jax.jit` takes, or one that it returned.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        headroom: proportion of the fullest tile that must stay free, from 0 to less than 1.
+        seconds: the longest that a run may take on the modelled IPU; None for any time.
+    Returns:
+        The cost, if it is within both limits.
+    Raises:
+        FitError: an `AssertionError` that names each limit that is exceeded.
+        ConfigError: a limit is out of range, or `fun` is no function.
+        PlacementError: the arguments are on a device that is no IPU.
+
+    Example:
+        >>> x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+        >>> ipu.assert_fits(jnp.tanh, x, headroom=0.05, seconds=2e-3).fits
+        True
+    """
+    _check_limits(headroom, seconds)
+    found = cost(fun, *args)
+    allowed = found.tile_capacity_bytes * (1 - headroom)
+    over = []
+    if found.fullest_tile_bytes > allowed:
+        over.append(
+            f"at most {int(allowed)} bytes on a tile (headroom {headroom:g}); "
+            f"got {found.fullest_tile_bytes}"
+        )
+    if seconds is not None and found.seconds > seconds:
+        over.append(f"at most {seconds:g} s; got {found.seconds:.3g}")
+    if over:
+        raise FitError(
+            f"[assert_fits] needs {', and '.join(over)}.\n{found}\n"
+            "Use a smaller batch or model, or more IPUs, or raise the limit.",
+            found,
+        )
+    return found
+
+
+def _devices(args: Any) -> list[Any]:
+    """The devices that committed arrays among the arguments are on."""
+    arrays = [x for x in jax.tree.leaves(args) if isinstance(x, jax.Array)]
+    return [list(x.devices()) for x in arrays if x.committed]
+
+
+def _from_analysis(analysis: Mapping[str, float], capacity: int) -> Cost:
+    bytes_of_ipu: list[float] = []
+    while (size := analysis.get(f"ipu {len(bytes_of_ipu)} worst tile bytes")) is not None:
+        bytes_of_ipu.append(size)
+    fullest = bytes_of_ipu.index(max(bytes_of_ipu)) if bytes_of_ipu else 0
+    of = f"ipu {fullest} " if bytes_of_ipu else ""
+    return Cost(
+        cycles=analysis["cycles"],
+        seconds=analysis["seconds"],
+        fullest_tile_bytes=int(analysis[f"{of}worst tile bytes"]),
+        tile_capacity_bytes=capacity,
+        fullest_ipu=fullest,
+        parts={part: int(analysis[f"{of}worst tile {part} bytes"]) for part in PARTS},
+        analysis=analysis,
+    )
+
+
+def _check_limits(headroom: Any, seconds: Any) -> None:
+    def is_number(value: Any) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
+    if not is_number(headroom) or not 0 <= headroom < 1:
+        raise ConfigError(
+            f"[assert_fits] needs headroom from 0 to less than 1; got {headroom!r}. "
+            "Pass the proportion of a tile that must stay free, such as 0.05."
+        )
+    if seconds is not None and (not is_number(seconds) or not seconds > 0):
+        raise ConfigError(
+            f"[assert_fits] needs seconds above 0; got {seconds!r}. "
+            "Pass the longest time that a run may take, or None."
+        )
