@@ -121,17 +121,16 @@ def assert_fits(
     _check_limits(headroom, seconds)
     found = cost(fun, *args)
     allowed = found.tile_capacity_bytes * (1 - headroom)
-    over = []
+    needs, got = [], []
     if found.fullest_tile_bytes > allowed:
-        over.append(
-            f"at most {int(allowed)} bytes on a tile (headroom {headroom:g}); "
-            f"got {found.fullest_tile_bytes}"
-        )
+        needs.append(f"at most {int(allowed)} bytes on a tile (headroom {headroom:g})")
+        got.append(f"{found.fullest_tile_bytes} bytes")
     if seconds is not None and found.seconds > seconds:
-        over.append(f"at most {seconds:g} s; got {found.seconds:.3g}")
-    if over:
+        needs.append(f"at most {seconds:g} s")
+        got.append(f"{found.seconds:.3g} s")
+    if needs:
         raise FitError(
-            f"[assert_fits] needs {', and '.join(over)}.\n{found}\n"
+            f"[assert_fits] needs {' and '.join(needs)}; got {' and '.join(got)}.\n{found}\n"
             "Use a smaller batch or model, or more IPUs, or raise the limit.",
             found,
         )

@@ -52,10 +52,11 @@ def test_each_limit_that_is_exceeded_is_named() -> None:
     assert isinstance(caught.value, AssertionError)
     assert not caught.value.cost.fits
     assert " s; got" not in str(caught.value)
+    assert f"; got {caught.value.cost.fullest_tile_bytes} bytes.\n" in str(caught.value)
     with pytest.raises(ipu.FitError, match=r"needs at most 1e-09 s; got") as caught:
         ipu.assert_fits(jnp.tanh, SMALL, seconds=1e-9)
     assert caught.value.cost.fits
-    with pytest.raises(ipu.FitError, match=r"bytes on a tile .*, and at most 1e-09 s"):
+    with pytest.raises(ipu.FitError, match=r"bytes on a tile .* and at most 1e-09 s; got"):
         ipu.assert_fits(lambda x: x * 2, LARGE, seconds=1e-9)
 
 
