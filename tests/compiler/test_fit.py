@@ -102,13 +102,14 @@ def test_trials_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nanogpt_fits_one_ipu(caplog: pytest.LogCaptureFixture) -> None:
-    arguments = shapes(Sizes(), 4)
-    elements = sum(leaf.size for leaf in jax.tree.leaves(arguments[0]))
+    """With 1,024 tokens as it is, with 1,536 by options."""
+    parameters = shapes(Sizes(), 1)[0]
+    elements = sum(leaf.size for leaf in jax.tree.leaves(parameters))
     assert elements - Sizes.context * Sizes.width == 10_672_512
-    lowered = step_of(Sizes()).lower(*arguments)
-    with caplog.at_level(logging.WARNING, "ipujax"):
-        cost = lowered.compile({"ipu_fit": "auto"}).cost_analysis()
-    assert cost["worst tile bytes"] <= TILE
+    step = step_of(Sizes())
+    for batch in (4, 6):
+        cost = step.lower(*shapes(Sizes(), batch)).compile({"ipu_fit": "auto"}).cost_analysis()
+        assert cost["worst tile bytes"] <= TILE
     (slower,) = re.findall(r"a fit with .* bytes, \+(\d+\.\d) % cycles, fits", caplog.text)
     assert float(slower) < 10
 
