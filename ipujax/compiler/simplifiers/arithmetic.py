@@ -39,7 +39,7 @@ def _divide(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _times_reciprocal(w: Writer, x: Value, divisor: Value) -> list[Value] | None:
-    """x / s with s repeated, as in a softmax: x times 1 / s in float32, rounded once.
+    """x / s with s one number a row, as in a softmax: x times 1 / s in float32, rounded once.
 
     popnn's softmax does this too: s has far fewer elements, and products are faster.
     """
@@ -47,7 +47,7 @@ def _times_reciprocal(w: Writer, x: Value, divisor: Value) -> list[Value] | None
     if repeat is None or repeat.name != "broadcast_in_dim":
         return None
     s = repeat.operands[0]
-    if s.is_splat or s.num_elements * FEWER > divisor.num_elements:
+    if s.num_elements == 1 or s.is_splat or s.num_elements * FEWER > divisor.num_elements:
         return None
     wide = w.term(s).convert("f32")
     reciprocal = w.op("broadcast_in_dim", [(1 / wide).value], repeat.attrs, shape=divisor.shape)
