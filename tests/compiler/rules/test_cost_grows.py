@@ -62,6 +62,19 @@ def if_(n: int) -> Program:
     return lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), (floats(n),)
 
 
+def exact_gelu(x: Any) -> Any:
+    return jax.nn.gelu(x, approximate=False)
+
+
+def gradient(f: Callable) -> Callable:
+    """Of an elementwise function, times x."""
+    return lambda x, y: jax.vjp(f, x)[1](y)
+
+
+def softmax(n: int) -> Program:
+    return jax.nn.softmax, (np.ones((n // 16, 16), np.float16),)
+
+
 def pooled(x: Any) -> Any:
     return lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "VALID")
 
@@ -98,6 +111,7 @@ PROGRAMS: dict[str, Callable[[int], Program]] = {
     "chlo.atanh": unary(lax.atanh),
     "chlo.cosh": unary(lax.cosh),
     "chlo.erf": unary(lax.erf),
+    "chlo.erfc": unary(lax.erfc),
     "chlo.sinh": unary(lax.sinh),
     "chlo.top_k": lambda n: (lambda x: lax.top_k(x, 8), (floats(n),)),
     "cholesky": square(lambda a: lax.linalg.cholesky(a, symmetrize_input=False)),
@@ -124,6 +138,10 @@ PROGRAMS: dict[str, Callable[[int], Program]] = {
     "floor": unary(jnp.floor),
     "fused": unary(lambda x: jnp.sin(x) * 2 + x),
     "gather": lambda n: (lambda x, i: x[i], (floats(n), ints(n))),
+    "gelu": unary(jax.nn.gelu),
+    "gelu_erf": unary(exact_gelu),
+    "gelu_erf_gradient": binary(gradient(exact_gelu)),
+    "gelu_gradient": binary(gradient(jax.nn.gelu)),
     "if": if_,
     "iota": lambda n: (lambda: lax.iota(np.int32, 4 * n), ()),
     "is_finite": unary(jnp.isfinite),
@@ -133,6 +151,7 @@ PROGRAMS: dict[str, Callable[[int], Program]] = {
     "maximum": binary(jnp.maximum),
     "minimum": binary(jnp.minimum),
     "multiply": binary(jnp.multiply),
+    "multiply_wide": softmax,
     "negate": unary(jnp.negative),
     "not": unary(jnp.bitwise_not, np.int32),
     "or": binary(jnp.bitwise_or, np.int32),
