@@ -11,19 +11,38 @@ Graphcore's TensorFlow). Numbers are the same bit for bit.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of, walk_blocks
-from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.rules.collectives import operator_of
-from ipujax.config import CompileConfig
+from ipujax.config import PER_CALL_PREFIX
+
+logger = logging.getLogger("ipujax")
+
+#: The option that limits each kind of collective.
+OPTIONS = {
+    "all_reduce": "maximum_cross_replica_sum_buffer_size",
+    "reduce_scatter": "maximum_reduce_scatter_buffer_size",
+}
+#: What a warning proposes as limit, and how many collectives that must save.
+PROPOSED_BYTES, WORTH_A_WARNING = 1 << 20, 8
 
 
 def combine_collectives(program: Program) -> Program:
-    """Rewrites all blocks."""
-    for block in walk_blocks(program.main):
-        _combine_in(block, program.options)
+    """Rewrites all blocks; warns where collectives stay apart that cost their latency."""
+    blocks = list(walk_blocks(program.main))
+    for name, option in OPTIONS.items():
+
+        def limit_bytes(op: Op, option: str = option) -> int:
+            return int(getattr(program.options.of(op), option))
+
+        placed = [_grouped(block, name, limit_bytes) for block in blocks]
+        for block, groups in zip(blocks, placed, strict=True):
+            block.ops = [_as_one(group) for group in groups]
+        _warn_of_latency(blocks, name)
     return program
 
 
@@ -35,34 +54,28 @@ class _Waiting:
     size_bytes: int = 0
 
 
-def _limit_bytes(op: Op, options: CompileConfig) -> int:
-    if op.name == "all_reduce":
-        return options.maximum_cross_replica_sum_buffer_size
-    if op.name == "reduce_scatter":
-        return options.maximum_reduce_scatter_buffer_size
-    return 0
-
-
-def _combine_in(block: Block, options: ScopedOptions) -> None:
-    placed: list[Op] = []
+def _grouped(block: Block, name: str, limit_bytes: Callable[[Op], int]) -> list[list[Op]]:
+    """The block's ops in a new order; collectives of that name that become one are together."""
+    placed: list[list[Op]] = []
     waiting: dict[Any, _Waiting] = {}
     made: dict[Value, Any] = {}  #: results of waiting collectives, with their keys
 
     def place(key: Any) -> None:
         group = waiting.pop(key)
-        placed.append(_as_one(group.ops))
-        for value in placed[-1].results:
-            made.pop(value)
+        placed.append(group.ops)
+        for op in group.ops:
+            for value in op.results:
+                made.pop(value)
 
     for op in block.ops:
         for value in inputs_of(op):
             if value in made:
                 place(made[value])
-        limit = _limit_bytes(op, options.of(op))
+        limit = limit_bytes(op) if op.name == name else 0
         size = sum(value.size_bytes for value in op.operands)
         key = _key(op) if 0 < size <= limit else None
         if key is None:
-            placed.append(op)
+            placed.append([op])
             continue
         if key in waiting and waiting[key].size_bytes + size > limit:
             place(key)
@@ -72,7 +85,26 @@ def _combine_in(block: Block, options: ScopedOptions) -> None:
         made.update((value, key) for value in op.results)
     for key in list(waiting):
         place(key)
-    block.ops = placed
+    return placed
+
+
+def _warn_of_latency(blocks: list[Block], name: str) -> None:
+    groups = [
+        group for block in blocks for group in _grouped(block, name, lambda op: PROPOSED_BYTES)
+    ]
+    joined = [group for group in groups if len(group) > 1]
+    before = sum(len(group) for group in joined)
+    if before - len(joined) >= WORTH_A_WARNING:
+        logger.warning(
+            "[combine] %d small collectives (%s) each wait for the latency of the links. "
+            "Set %s%s=%d to run them as %d.",
+            before,
+            name,
+            PER_CALL_PREFIX,
+            OPTIONS[name],
+            PROPOSED_BYTES,
+            len(joined),
+        )
 
 
 def _key(op: Op) -> Any:

@@ -136,6 +136,21 @@ def test_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_array_equal(de[device], want)
 
 
+def test_many_small_ones_that_stay_apart_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    names = [f"r{i}" for i in range(9)]
+    text = text_of([all_reduce(name, "0") for name in names], names)
+    assert operands_after(text, maximum_cross_replica_sum_buffer_size=32) == [1] * 9
+    assert "9 small collectives (all_reduce)" in caplog.text
+    assert "ipu_maximum_cross_replica_sum_buffer_size=1048576 to run them as 1" in caplog.text
+    caplog.clear()
+    assert operands_after(text, maximum_cross_replica_sum_buffer_size=1 << 20) == [9]
+    few = text_of([all_reduce(name, "0") for name in names[:8]], names[:8])
+    assert operands_after(few) == [1] * 8
+    one_after_another = [all_reduce(a, b) for a, b in zip(names, ["0", *names], strict=False)]
+    assert operands_after(text_of(one_after_another, names[-1:])) == [1] * 9
+    assert not caplog.text
+
+
 def test_options_of_one_function() -> None:
     options = {"ipu_maximum_cross_replica_sum_buffer_size": 64}
     x = jax.device_put(np.ones(3, np.float32), jax.devices("ipu")[0])
