@@ -25,6 +25,9 @@ from ipujax.api.precision import precision as precision
 from ipujax.api.reduce_scatter import reduce_scatter as reduce_scatter
 from ipujax.api.remat import recomputation_checkpoint as recomputation_checkpoint
 from ipujax.api.remat import remat as remat
+from ipujax.api.remedies import Remedies as Remedies
+from ipujax.api.remedies import Remedy as Remedy
+from ipujax.api.remedies import remedies as remedies
 from ipujax.api.replica_grouping import ReplicaGrouping as ReplicaGrouping
 from ipujax.api.replica_grouping import replica_grouping as replica_grouping
 from ipujax.api.replicas import replication_factor as replication_factor

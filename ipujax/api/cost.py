@@ -77,23 +77,8 @@ def cost(fun: Callable[..., Any], *args: Any) -> Cost:
         >>> found.fits, found.fullest_tile_bytes == sum(found.parts.values())
         (True, True)
     """
-    if not callable(fun):
-        raise ConfigError(
-            f"[cost] needs a function; got {type(fun).__name__}. Pass the function, then its "
-            "arguments."
-        )
-    jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
-    device = jax.devices(jax_compat.PLATFORM)[0]
-    with jax.default_device(device):
-        compiled = jitted.lower(*args)
-        platforms = {d.platform for d in jax.tree.leaves(_devices(args))}
-        if platforms - {jax_compat.PLATFORM}:
-            raise PlacementError(
-                f"[cost] needs arguments on an IPU; got some on {', '.join(sorted(platforms))}. "
-                "Pass jax.ShapeDtypeStructs, or arrays that jax.device_put put on an IPU."
-            )
-        analysis = dict(compiled.compile({"ipu_out_of_memory": "log"}).cost_analysis())
-    return _from_analysis(analysis, int(device.bytes_per_tile))
+    lowered = lower("cost", fun, args)
+    return of_compiled(lowered.compile({"ipu_out_of_memory": "log"}))
 
 
 def assert_fits(
@@ -135,6 +120,34 @@ def assert_fits(
             found,
         )
     return found
+
+
+def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The function lowered for the first IPU; `where` names the caller in errors."""
+    if not callable(fun):
+        raise ConfigError(
+            f"[{where}] needs a function; got {type(fun).__name__}. Pass the function, then its "
+            "arguments."
+        )
+    platforms = {device.platform for device in jax.tree.leaves(_devices(args))}
+    jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
+    with jax.default_device(_first_ipu()):
+        lowered = jitted.lower(*args)
+    if platforms - {jax_compat.PLATFORM}:
+        raise PlacementError(
+            f"[{where}] needs arguments on an IPU; got some on {', '.join(sorted(platforms))}. "
+            "Pass jax.ShapeDtypeStructs, or arrays that jax.device_put put on an IPU."
+        )
+    return lowered
+
+
+def of_compiled(compiled: Any) -> Cost:
+    """The cost of a program that was compiled for an IPU."""
+    return _from_analysis(dict(compiled.cost_analysis()), int(_first_ipu().bytes_per_tile))
+
+
+def _first_ipu() -> Any:
+    return jax.devices(jax_compat.PLATFORM)[0]
 
 
 def _devices(args: Any) -> list[Any]:

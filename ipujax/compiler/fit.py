@@ -85,6 +85,7 @@ def fitted(compile: Callable[[Changes], Attempt]) -> bytes:
     report = first.report
     if trials:
         report += " Tried " + "; ".join(trial.text(first) for trial in trials) + "."
+        report += " ipujax.remedies tries changes of the function, too."
     if first.options.out_of_memory == "error":
         raise OutOfMemoryError(report)
     hint = "" if trials else f' Set {PER_CALL_PREFIX}fit="auto" to try options that save memory.'
@@ -109,7 +110,7 @@ def _trials(first: Attempt, compile: Callable[[Changes], Attempt]) -> Iterator[T
     if not first.lacks_tile_memory:
         return
     deadline = time.monotonic() + SECONDS
-    for group in _remedies(first.options):
+    for group in remedies_of(first.options):
         fits = False
         for changes in group:
             trial = Trial(changes, compile({**changes, "dump_dir": ""}))
@@ -121,7 +122,7 @@ def _trials(first: Attempt, compile: Callable[[Changes], Attempt]) -> Iterator[T
             return
 
 
-def _remedies(options: CompileConfig) -> Iterator[list[Changes]]:
+def remedies_of(options: CompileConfig) -> Iterator[list[Changes]]:
     """Options that save memory and leave results as they are, in groups, the fastest first."""
     outline = {} if options.outline == "auto" else {"outline": "auto"}
     recompute = {} if options.allow_recompute else {"allow_recompute": True}

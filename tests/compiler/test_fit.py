@@ -127,7 +127,7 @@ def test_remedies_leave_results_as_they_are() -> None:
     wanted = run({})
     remedies: list[dict[str, Any]] = [
         {f"ipu_{name}": value for name, value in changes.items()}
-        for group in fit._remedies(CompileConfig())
+        for group in fit.remedies_of(CompileConfig())
         for changes in group
     ]
     assert len(remedies) == 9
