@@ -13,6 +13,9 @@
 namespace ipujax::plugin {
 namespace {
 
+// Answers about costs that threads may still be reading.
+constexpr std::size_t kCostsKept = 16;
+
 // Before a program was timed: few steps on little data and no loop end within microseconds.
 constexpr std::size_t kShortSteps = 32;
 constexpr std::uint64_t kShortBytes = std::uint64_t{1} << 18;
@@ -52,8 +55,23 @@ void addParts(Options& costs, const std::string& of, const engine::TileParts& pa
     costs.insert_or_assign(of + "worst tile " + name + " bytes", static_cast<float>(bytes));
 }
 
+/// What the last run counted of loops of unknown length, and the cycles of the program with these
+/// counts; nothing before a run.
+void addMeasured(Options& costs, const engine::Image& image, const engine::TripMeans& counted) {
+  if (counted.empty()) return;
+  std::size_t loop = 0;
+  for (std::uint32_t node = 0; node < image.nodes.size(); ++node) {
+    if (image.nodes[node].kind != engine::NodeKind::kRepeatWhile) continue;
+    const std::string name = "loop " + std::to_string(loop++) + " measured trip count";
+    if (counted[node]) costs.insert_or_assign(name, static_cast<float>(*counted[node]));
+  }
+  const double more = engine::costOf(image, 0, counted).cycles() - image.cost().cycles();
+  costs.insert_or_assign("measured cycles", static_cast<float>(image.elapsedCycles() + more));
+}
+
 /// The first names are the ones XLA's own backends use, so that tools find them.
-Options costsOf(const engine::Image& image) {
+Options costsOf(const Program& program) {
+  const engine::Image& image = *program.image();
   const auto cost = image.cost();
   const auto moved = static_cast<double>(totalBytes(image.signature.inputs) +
                                          totalBytes(image.signature.outputs)) +
@@ -81,6 +99,7 @@ Options costsOf(const engine::Image& image) {
   if (loops.count > 0) {
     costs.insert_or_assign("assumed trip count", static_cast<float>(image.assumed_trip_count));
     costs.insert_or_assign("cycles per iteration", real(loops.iteration_cycles));
+    addMeasured(costs, image, program.tripMeans());
   }
   for (std::size_t i = 0; image.ipus.size() > 1 && i < image.ipus.size(); ++i) {
     const std::string ipu = "ipu " + std::to_string(i) + " ";
@@ -121,6 +140,17 @@ Program::Program(std::shared_ptr<const engine::Image> image)
   }
 }
 
+engine::TripMeans Program::tripMeans() const {
+  const std::scoped_lock lock(trip_means_mutex_);
+  return trip_means_;
+}
+
+void Program::noteTripMeans(engine::TripMeans means) const {
+  if (means.empty()) return;
+  const std::scoped_lock lock(trip_means_mutex_);
+  trip_means_ = std::move(means);
+}
+
 std::shared_ptr<const Program> Program::open(std::string_view sealed) {
   return std::make_shared<const Program>(
       engine::Image::deserialise(std::as_bytes(std::span(sealed.data(), sealed.size()))));
@@ -144,7 +174,6 @@ MemoryKindNames::MemoryKindNames(const std::vector<engine::TensorSpec>& specs) {
 Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment)
     : program_(std::move(program)),
       assignment_(std::move(assignment)),
-      costs_(costsOf(*program_->image())),
       parameter_shardings_(program_->signature().inputs, program_->signature().num_replicas > 1),
       output_shardings_(program_->signature().outputs, program_->signature().num_replicas > 1),
       parameter_memories_(program_->signature().inputs),
@@ -154,6 +183,14 @@ Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment 
     output_ranks.push_back(shape->dims.size());
     output_dims.insert(output_dims.end(), shape->dims.begin(), shape->dims.end());
   }
+}
+
+const NamedValues& Executable::costs() {
+  Options now = costsOf(*program_);
+  const std::scoped_lock lock(costs_mutex_);
+  if (costs_.empty() || costs_.back().options() != now) costs_.emplace_back(std::move(now));
+  if (costs_.size() > kCostsKept) costs_.pop_front();
+  return costs_.back();
 }
 
 namespace {

@@ -1,19 +1,22 @@
 #pragma once
 #include <array>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "compile_options.hpp"
 #include "engine/Image.hpp"
+#include "engine/TripCounts.hpp"
 #include "memory.hpp"
 #include "named_values.hpp"
 #include "shape.hpp"
 
 namespace ipujax::plugin {
 
-/// A compiled program and everything about it that can be known beforehand. Immutable; shared by
-/// the executables and launches that use it.
+/// A compiled program and everything about it that can be known beforehand; shared by the
+/// executables and launches that use it. Immutable but for what the last run counted.
 class Program {
  public:
   explicit Program(std::shared_ptr<const engine::Image> image);
@@ -21,6 +24,9 @@ class Program {
 
   const std::shared_ptr<const engine::Image>& image() const { return image_; }
   const engine::Signature& signature() const { return image_->signature; }
+  /// What the run that ended last counted.
+  engine::TripMeans tripMeans() const;
+  void noteTripMeans(engine::TripMeans means) const;
   const std::vector<std::shared_ptr<const Shape>>& outputs() const { return outputs_; }
   /// What results that take over no argument add to each memory, by kind.
   const std::array<std::size_t, kNumMemories>& newBytes() const { return new_bytes_; }
@@ -32,6 +38,8 @@ class Program {
   std::vector<std::shared_ptr<const Shape>> outputs_;
   std::array<std::size_t, kNumMemories> new_bytes_{};
   bool looks_short_;
+  mutable std::mutex trip_means_mutex_;
+  mutable engine::TripMeans trip_means_;
 };
 
 /// Serialised shardings of all inputs, or all outputs, of a program; none where they are not known,
@@ -57,7 +65,7 @@ class Executable final : public PJRT_Executable {
   const Program& program() const { return *program_; }
   const engine::Image& image() const { return *program_->image(); }
   const DeviceAssignment& assignment() const { return assignment_; }
-  const NamedValues& costs() const { return costs_; }
+  const NamedValues& costs();  ///< with what runs have counted by now; valid until it is gone
   const ShardingTexts& parameterShardings() const { return parameter_shardings_; }
   const ShardingTexts& outputShardings() const { return output_shardings_; }
   const MemoryKindNames& parameterMemories() const { return parameter_memories_; }
@@ -71,7 +79,8 @@ class Executable final : public PJRT_Executable {
  private:
   std::shared_ptr<const Program> program_;
   DeviceAssignment assignment_;
-  NamedValues costs_;
+  std::mutex costs_mutex_;
+  std::list<NamedValues> costs_;  // the last one is the newest; JAX may still read those before
   ShardingTexts parameter_shardings_;
   ShardingTexts output_shardings_;
   MemoryKindNames parameter_memories_;

@@ -254,6 +254,7 @@ FailurePtr Launch::runSession(engine::Session& session) noexcept {
     session.run(arrays, &callbacks);
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     placement_->timed(took.count());
+    placement_->program->noteTripMeans(session.tripMeans());
     return nullptr;
   } catch (...) {
     return currentFailure();

@@ -22,6 +22,7 @@ class NamedValues {
   NamedValues(const NamedValues&) = delete;
   NamedValues& operator=(const NamedValues&) = delete;
 
+  const Options& options() const { return options_; }
   const PJRT_NamedValue* data() const { return values_.data(); }
   std::size_t size() const { return values_.size(); }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/Serial.hpp"
+#include "engine/TripCounts.hpp"
 #include "engine/verify/Verify.hpp"
 
 namespace ipujax::engine {
@@ -109,38 +110,6 @@ void members(A& archive, T& image) {
   archive(mechanisms);
   if constexpr (A::kReads) image.mechanisms = Mechanisms::fromBits(mechanisms);
   archive(image.streaming, image.stablehlo, image.fingerprint);
-}
-
-/// n times the cycles and what moves; the tiles hold its memory once.
-Cost repeated(Cost cost, double n) {
-  for (double* each :
-       {&cost.compute_cycles, &cost.mean_compute_cycles, &cost.exchange_cycles, &cost.sync_cycles,
-        &cost.repeated_exchange_cycles, &cost.repeated_sync_cycles, &cost.link_cycles,
-        &cost.exchange_bytes, &cost.link_bytes, &cost.flops})
-    *each *= n;
-  return cost;
-}
-
-Cost costOf(const Image& image, std::uint32_t index) {
-  const Node& node = image.nodes[index];
-  if (node.kind == NodeKind::kStep) return image.steps[node.value].cost;
-  Cost total;
-  if (node.kind == NodeKind::kIf || node.kind == NodeKind::kSwitch) {
-    // Only one branch runs; the account takes the dearest.
-    for (const auto child : node.children) {
-      const Cost cost = costOf(image, child);
-      if (cost.cycles() > total.cycles()) total = cost;
-    }
-    return total;
-  }
-  if (node.kind == NodeKind::kRepeatWhile) {
-    const Cost condition = costOf(image, node.children[0]);
-    total = costOf(image, node.children[1]) + condition;
-    return repeated(total, static_cast<double>(image.assumed_trip_count)) + condition;
-  }
-  for (const auto child : node.children) total += costOf(image, child);
-  if (node.kind == NodeKind::kRepeat) return repeated(total, static_cast<double>(node.value));
-  return total;
 }
 
 }  // namespace

@@ -90,10 +90,11 @@ void ReplicatedWalker::walk(const Run& run, std::uint32_t index) const {
       }
       return;
     case NodeKind::kRepeatWhile:
-      for (;;) {
+      for (std::uint64_t iterations = 0;; ++iterations) {
         walker_.checkCancelled();
         walk(run, node.children[0]);
-        if ((agreed(run, index) != 0) != (node.value != 0)) return;
+        if ((agreed(run, index) != 0) != (node.value != 0))
+          return walker_.tripCounts().add(index, iterations);
         walk(run, node.children[1]);
       }
     case NodeKind::kIf:

@@ -24,7 +24,10 @@ std::byte* DeviceMemory::arena(std::uint64_t bytes) {
 
 struct Session::Impl {
   Impl(std::shared_ptr<const Image> i, const std::vector<std::shared_ptr<DeviceMemory>>& memories)
-      : image(std::move(i)), table(*image), walker(*image, cancelled) {
+      : image(std::move(i)),
+        trip_counts(*image),
+        table(*image),
+        walker(*image, cancelled, trip_counts) {
     if (memories.size() != image->signature.num_replicas) {
       throw std::invalid_argument("[Session] needs memory for " +
                                   std::to_string(image->signature.num_replicas) +
@@ -57,6 +60,7 @@ struct Session::Impl {
   }
 
   std::shared_ptr<const Image> image;
+  TripCounts trip_counts;
   std::atomic<bool> cancelled{false};
   PointerTable table;
   Walker walker;
@@ -74,6 +78,7 @@ Session::Session(std::shared_ptr<const Image> image,
 Session::~Session() = default;
 
 const Image& Session::image() const { return *impl_->image; }
+TripMeans Session::tripMeans() const { return impl_->trip_counts.means(); }
 void Session::cancel() { impl_->cancelled.store(true, std::memory_order_relaxed); }
 
 void Session::run(std::span<const void* const> inputs, std::span<void* const> outputs,
@@ -90,6 +95,7 @@ void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
     ~ForgetCancel() { flag.store(false, std::memory_order_relaxed); }
   } const forget{impl_->cancelled};
   impl_->bind(replicas);
+  impl_->trip_counts.clear();
   RunContext context{ThreadPool::shared(), callbacks, streams};
   if (impl_->replicated) {
     impl_->replicated->run(context, impl_->bindings);

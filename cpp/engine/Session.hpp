@@ -6,6 +6,7 @@
 
 #include "engine/Image.hpp"
 #include "engine/ReplicaBindings.hpp"
+#include "engine/TripCounts.hpp"
 
 namespace ipujax::engine {
 
@@ -45,6 +46,7 @@ class Session {
   /// The same for a program of several replicas.
   void run(std::span<const Arrays> replicas, HostCallbacks* callbacks = nullptr,
            HostStreams* streams = nullptr);
+  TripMeans tripMeans() const;  ///< what the last run counted
   /// Set from any thread: the run in progress stops at the next loop iteration and throws.
   void cancel();
 

@@ -8,8 +8,8 @@
 
 namespace ipujax::engine {
 
-Walker::Walker(const Image& image, const std::atomic<bool>& cancelled)
-    : image_(image), cancelled_(cancelled) {
+Walker::Walker(const Image& image, const std::atomic<bool>& cancelled, TripCounts& trip_counts)
+    : image_(image), cancelled_(cancelled), trip_counts_(trip_counts) {
   std::optional<expr::WithoutChains> without_chains;
   if (!image.mechanisms.has(Mechanism::kChains)) without_chains.emplace();
   kernels_.reserve(image.steps.size());
@@ -40,8 +40,10 @@ void Walker::walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t 
   const Node& node = image_.nodes[index];
   if (loops_[index]) {
     checkCancelled();
-    loops_[index]->run(bindings, cancelled_);
-    return checkCancelled();
+    const std::uint64_t iterations = loops_[index]->run(bindings, cancelled_);
+    checkCancelled();
+    if (node.kind == NodeKind::kRepeatWhile) trip_counts_.add(index, iterations);
+    return;
   }
   switch (node.kind) {
     case NodeKind::kSequence:
@@ -58,10 +60,11 @@ void Walker::walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t 
       }
       return;
     case NodeKind::kRepeatWhile:
-      for (;;) {
+      for (std::uint64_t iterations = 0;; ++iterations) {
         checkCancelled();
         walk(context, bindings, node.children[0]);
-        if (bindings.predicate(index) != (node.value != 0)) return;
+        if (bindings.predicate(index) != (node.value != 0))
+          return trip_counts_.add(index, iterations);
         walk(context, bindings, node.children[1]);
       }
     case NodeKind::kIf:

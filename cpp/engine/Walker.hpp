@@ -6,16 +6,19 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/ReplicaBindings.hpp"
+#include "engine/TripCounts.hpp"
 #include "engine/kernels/Turn.hpp"
 #include "engine/loop/LoopKernel.hpp"
 
 namespace ipujax::engine {
 
-/// Runs nodes of a program for one replica. Re-entrant: it holds nothing of a run.
+/// Runs nodes of a program for one replica. Re-entrant: all it keeps of a run are its counts of
+/// iterations.
 class Walker {
  public:
   /// Makes the kernel of every step; `cancelled` may be set by any thread during a run.
-  Walker(const Image& image, const std::atomic<bool>& cancelled);
+  /// `trip_counts` hears of every loop of unknown length that ran.
+  Walker(const Image& image, const std::atomic<bool>& cancelled, TripCounts& trip_counts);
 
   void walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t node) const;
   /// Which child of a switch runs for a selector.
@@ -23,10 +26,12 @@ class Walker {
   void checkCancelled() const;  ///< throws once the run was cancelled
   const Kernel& kernel(std::uint64_t step) const { return *kernels_[step]; }
   const Image& image() const { return image_; }
+  TripCounts& tripCounts() const { return trip_counts_; }
 
  private:
   const Image& image_;
   const std::atomic<bool>& cancelled_;
+  TripCounts& trip_counts_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<const TurnKernel*> turns_;                  // by step; null for other kernels
   std::vector<std::unique_ptr<const LoopKernel>> loops_;  // by node; null where steps are walked

@@ -58,18 +58,21 @@ class Cost:
         )
 
 
-def cost(fun: Callable[..., Any], *args: Any) -> Cost:
-    """Compiles a function for an IPU and says what it costs. Nothing runs.
+def cost(fun: Callable[..., Any], *args: Any, run: bool = False) -> Cost:
+    """Compiles a function for an IPU and says what it costs. Nothing runs unless you ask.
 
     A program that does not fit is costed all the same, whatever `ipu_out_of_memory` says.
 
     Args:
         fun: a function that `jax.jit` takes, or one that it returned.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        run: whether to run it once with these arrays, so that loops whose number of iterations
+            only a run knows count as often as they ran; otherwise `ipu_assumed_trip_count` times.
+            `analysis` then has "loop 0 measured trip count" and so on.
     Returns:
         Cycles, seconds, and bytes of the fullest tile.
     Raises:
-        ConfigError: `fun` is no function.
+        ConfigError: `fun` is no function, or there is no array to run it with.
         PlacementError: the arguments are on a device that is no IPU.
 
     Example:
@@ -77,8 +80,10 @@ def cost(fun: Callable[..., Any], *args: Any) -> Cost:
         >>> found.fits, found.fullest_tile_bytes == sum(found.parts.values())
         (True, True)
     """
-    lowered = lower("cost", fun, args)
-    return of_compiled(lowered.compile({"ipu_out_of_memory": "log"}))
+    compiled = lower("cost", fun, args).compile({"ipu_out_of_memory": "log"})
+    if run:
+        jax.block_until_ready(compiled(*_copied(args)))
+    return of_compiled(compiled)
 
 
 def assert_fits(
@@ -146,6 +151,16 @@ def of_compiled(compiled: Any) -> Cost:
     return _from_analysis(dict(compiled.cost_analysis()), int(_first_ipu().bytes_per_tile))
 
 
+def _copied(args: Any) -> Any:
+    """So that the caller keeps arrays that a run takes over."""
+    leaves = jax.tree.leaves(args)
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+        raise ConfigError(
+            "[cost] needs arrays for run=True; got a ShapeDtypeStruct. Pass arrays, or omit run."
+        )
+    return jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, args)
+
+
 def _first_ipu() -> Any:
     return jax.devices(jax_compat.PLATFORM)[0]
 
@@ -162,9 +177,10 @@ def _from_analysis(analysis: Mapping[str, float], capacity: int) -> Cost:
         bytes_of_ipu.append(size)
     fullest = bytes_of_ipu.index(max(bytes_of_ipu)) if bytes_of_ipu else 0
     of = f"ipu {fullest} " if bytes_of_ipu else ""
+    cycles = analysis.get("measured cycles", analysis["cycles"])
     return Cost(
-        cycles=analysis["cycles"],
-        seconds=analysis["seconds"],
+        cycles=cycles,
+        seconds=analysis["seconds"] * (cycles / analysis["cycles"] if analysis["cycles"] else 1),
         fullest_tile_bytes=int(analysis[f"{of}worst tile bytes"]),
         tile_capacity_bytes=capacity,
         fullest_ipu=fullest,

@@ -149,21 +149,26 @@ struct LoopKernel::Impl {
     return made;
   }
 
-  /// Returns the bank that holds the result; where the run was cancelled, there is none.
-  int iterate(std::byte* block, const std::atomic<bool>& cancelled) const {
+  struct Iterated {
+    std::uint64_t iterations;
+    int bank;  ///< holds the result; where the run was cancelled, there is none
+  };
+
+  Iterated iterate(std::byte* block, const std::atomic<bool>& cancelled) const {
     int bank = 0;
     if (!is_open) {
       repeat<&Part::stretch_of_many>(block, bank, count / many, cancelled);
       repeat<&Part::stretch_of_rest>(block, bank, rest > 0 ? 1 : 0, cancelled);
-      return bank;
+      return {count, bank};
     }
     // The first ones one by one: so those begun in vain are never more than those that were made.
-    if (repeat<&Part::stretch_of_rest>(block, bank, many, cancelled) == many) {
-      repeat<&Part::stretch_of_many>(block, bank, kNoLimit, cancelled);
-      repeat<&Part::stretch_of_rest>(block, bank, many, cancelled);
+    std::uint64_t made = repeat<&Part::stretch_of_rest>(block, bank, many, cancelled);
+    if (made == many) {
+      made += many * repeat<&Part::stretch_of_many>(block, bank, kNoLimit, cancelled);
+      made += repeat<&Part::stretch_of_rest>(block, bank, many, cancelled);
     }
     run<&Part::condition>(block, bank);
-    return 1 - bank;
+    return {made, 1 - bank};
   }
 
   std::vector<std::unique_ptr<Part>> parts;
@@ -191,13 +196,15 @@ std::unique_ptr<const LoopKernel> LoopKernel::make(const Image& image, std::uint
   return std::unique_ptr<const LoopKernel>(new LoopKernel(std::move(impl)));
 }
 
-void LoopKernel::run(const ReplicaBindings& bindings, const std::atomic<bool>& cancelled) const {
+std::uint64_t LoopKernel::run(const ReplicaBindings& bindings,
+                              const std::atomic<bool>& cancelled) const {
   Workspace workspace;
   std::byte* block = workspace.get(static_cast<std::int64_t>(impl_->layout.bytes()));
   for (const auto& part : impl_->parts) part->begin(bindings, block);
-  const int bank = impl_->iterate(block, cancelled);
-  if (cancelled.load(std::memory_order_relaxed)) return;
+  const auto [iterations, bank] = impl_->iterate(block, cancelled);
+  if (cancelled.load(std::memory_order_relaxed)) return iterations;
   for (const auto& [part, cell] : impl_->stored) part->store(bindings, block, bank, cell);
+  return iterations;
 }
 
 }  // namespace ipujax::engine

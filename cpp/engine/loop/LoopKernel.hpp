@@ -18,8 +18,9 @@ class LoopKernel {
   static std::unique_ptr<const LoopKernel> make(const Image& image, std::uint32_t node);
   ~LoopKernel();
 
-  /// Stops early, with what it has done lost, once `cancelled` is true.
-  void run(const ReplicaBindings& bindings, const std::atomic<bool>& cancelled) const;
+  /// Returns the iterations made. Stops early, with what it has done lost, once `cancelled` is
+  /// true.
+  std::uint64_t run(const ReplicaBindings& bindings, const std::atomic<bool>& cancelled) const;
 
  private:
   struct Impl;
