@@ -79,21 +79,28 @@ class _Text:
 
     def best(self, threshold: int) -> tuple[list[int], int] | None:
         """Starts and length of the stretches that save most, if that is more than the threshold."""
-        intervals = list(_repeated(np.asarray(self.letters)))
-        order = sorted(range(len(intervals)), key=lambda i: -self._saved(*intervals[i]))
         best, most = None, float(threshold)
-        for index in order[:MAX_COUNTED]:
-            found, longest = intervals[index]
+        found = sorted(self._stretches(), key=lambda found: -self._saved(*found))
+        for starts, length in found[:MAX_COUNTED]:
+            if self._saved(starts, length) <= most:
+                break
+            worth = self._worth(starts, length)
+            if worth > most:
+                best, most = (starts, length), worth
+        return best
+
+    def _stretches(self) -> Iterator[tuple[list[int], int]]:
+        """Starts and lengths of equal stretches, no two of which overlap.
+
+        Where longer ones would overlap, as in layers one after another, those of one layer.
+        """
+        for found, longest in _repeated(np.asarray(self.letters)):
             starts = sorted(found.tolist())
             gap = min(b - a for a, b in pairwise(starts))
             for length in {longest, min(gap, longest)}:
                 apart = _apart(starts, length)
-                if len(apart) < 2 or self._saved(apart, length) <= most:
-                    continue
-                worth = self._worth(apart, length)
-                if worth > most:
-                    best, most = (apart, length), worth
-        return best
+                if len(apart) > 1:
+                    yield apart, length
 
     def _saved(self, starts: Sequence[int] | np.ndarray, length: int) -> int:
         """By one piece of code in the place of several."""

@@ -29,7 +29,9 @@ class Room:
 
     def __init__(self, blocks: Iterable[Block], num_tiles: int):
         self.num_tiles = num_tiles
-        self.lives = {block: life_of(block) for block in blocks}
+        self.lives: dict[Block, Life] = {}
+        for block in blocks:  # the program's own comes first: its arguments stay where they are
+            self.lives[block] = life_of(block, keeps_arguments=not self.lives)
         self.callers: dict[Block, list[tuple[Block, int]]] = defaultdict(list)
         for block in self.lives:
             for index, op in enumerate(block.ops):
@@ -79,7 +81,7 @@ def _called(op: Op) -> list[Block]:
     return [op.attrs["function"]] if op.name == "call" else []
 
 
-def life_of(block: Block) -> Life:
+def life_of(block: Block, keeps_arguments: bool = False) -> Life:
     """What a block's values need, in the order of its ops; regions count as one op each."""
     end = len(block.ops)
     made = dict.fromkeys(block.args, 0)
@@ -91,7 +93,8 @@ def life_of(block: Block) -> Life:
             root.update((value, root.get(op.operands[0], op.operands[0])) for value in op.results)
         else:
             made.update((value, index) for value in op.results)
-    last_use.update((root.get(value, value), end) for value in block.results)
+    kept = (*block.results, *block.args) if keeps_arguments else block.results
+    last_use.update((root.get(value, value), end) for value in kept)
     changes: dict[int, np.ndarray] = {}
     for value, index in made.items():
         change = changes.setdefault(value.ipu, np.zeros(end + 2))
