@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ class Cost:
     Attributes:
         cycles: of the whole program.
         seconds: the same at the clock of the machine.
+        seconds_without_host: the same if streams and callbacks took no time.
+        host_bytes: that cross the link to the host in a run, both ways.
         fullest_tile_bytes: bytes on the fullest tile when it is fullest.
         tile_capacity_bytes: bytes that a tile has.
         fullest_ipu: the IPU of the device that has the fullest tile.
@@ -31,6 +33,8 @@ class Cost:
 
     cycles: float
     seconds: float
+    seconds_without_host: float
+    host_bytes: float
     fullest_tile_bytes: int
     tile_capacity_bytes: int
     fullest_ipu: int
@@ -50,15 +54,25 @@ class Cost:
     def __str__(self) -> str:
         verdict = "fits" if self.fits else "does not fit"
         parts = sorted(self.parts.items(), key=lambda part: -part[1])
+        host = (
+            f" ({self.seconds_without_host:.3g} s without the host's {self.host_bytes:.0f} bytes)"
+            if self.host_bytes
+            else ""
+        )
         return (
             f"{verdict}: {self.fullest_tile_bytes} of {self.tile_capacity_bytes} bytes on the "
             f"fullest tile, on IPU {self.fullest_ipu} (headroom {self.headroom:.1%})\n"
-            f"time: {self.cycles:.0f} cycles, {self.seconds:.3g} s\n"
+            f"time: {self.cycles:.0f} cycles, {self.seconds:.3g} s{host}\n"
             "fullest tile: " + ", ".join(f"{name} {size}" for name, size in parts if size)
         )
 
 
-def cost(fun: Callable[..., Any], *args: Any) -> Cost:
+def cost(
+    fun: Callable[..., Any],
+    *args: Any,
+    streamed: str | Iterable[str] = (),
+    fetched: str | None = None,
+) -> Cost:
     """Compiles a function for an IPU and says what it costs. Nothing runs.
 
     A program that does not fit is costed all the same, whatever `ipu_out_of_memory` says.
@@ -66,15 +80,23 @@ def cost(fun: Callable[..., Any], *args: Any) -> Cost:
     Args:
         fun: a function that `jax.jit` takes, or one that it returned.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        streamed: names of the parameters of `fun` whose arrays come from the host in every run,
+            such as "batch"; the others stay on the device, as JAX's arrays do.
+        fetched: which results go to the host in every run: "none", "new" (those that take over no
+            donated argument) or "all"; by default "new" if anything is streamed, else "none".
     Returns:
         Cycles, seconds, and bytes of the fullest tile.
     Raises:
-        ConfigError: `fun` is no function.
+        ConfigError: `fun` is no function, or `streamed` names no argument that it uses.
         PlacementError: the arguments are on a device that is no IPU.
 
     Example:
         >>> found = ipu.cost(jnp.tanh, jax.ShapeDtypeStruct((256, 256), jnp.float32))
         >>> found.fits, found.fullest_tile_bytes == sum(found.parts.values())
+        (True, True)
+        >>> x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+        >>> found = ipu.cost(lambda w, batch: batch @ w, x, x, streamed="batch")
+        >>> found.host_bytes == 2 * 256 * 256 * 4, found.seconds > found.seconds_without_host
         (True, True)
     """
     if not callable(fun):
@@ -92,7 +114,8 @@ def cost(fun: Callable[..., Any], *args: Any) -> Cost:
                 f"[cost] needs arguments on an IPU; got some on {', '.join(sorted(platforms))}. "
                 "Pass jax.ShapeDtypeStructs, or arrays that jax.device_put put on an IPU."
             )
-        analysis = dict(compiled.compile({"ipu_out_of_memory": "log"}).cost_analysis())
+        options = {"ipu_out_of_memory": "log"} | _host_options(streamed, fetched)
+        analysis = dict(compiled.compile(options).cost_analysis())
     return _from_analysis(analysis, int(device.bytes_per_tile))
 
 
@@ -137,6 +160,13 @@ def assert_fits(
     return found
 
 
+def _host_options(streamed: str | Iterable[str], fetched: str | None) -> dict[str, str]:
+    names = streamed if isinstance(streamed, str) else ",".join(streamed)
+    options = {"ipu_streamed_arguments": names} if names else {}
+    wanted = fetched or ("new" if names else None)
+    return options | ({"ipu_streamed_results": wanted} if wanted else {})
+
+
 def _devices(args: Any) -> list[Any]:
     """The devices that committed arrays among the arguments are on."""
     arrays = [x for x in jax.tree.leaves(args) if isinstance(x, jax.Array)]
@@ -152,6 +182,9 @@ def _from_analysis(analysis: Mapping[str, float], capacity: int) -> Cost:
     return Cost(
         cycles=analysis["cycles"],
         seconds=analysis["seconds"],
+        seconds_without_host=analysis["seconds"]
+        * (analysis["cycles without host"] / analysis["cycles"] if analysis["cycles"] else 1),
+        host_bytes=analysis["host bytes"],
         fullest_tile_bytes=int(analysis[f"{of}worst tile bytes"]),
         tile_capacity_bytes=capacity,
         fullest_ipu=fullest,

@@ -87,7 +87,7 @@ TEST(several_entries_are_one_transfer_in_the_order_of_the_offsets) {
   const double bytes = 2 * kElements * sizeof(float);
   CHECK_EQ(b.cost().link_bytes, bytes);
   CHECK_EQ(b.cost().cycles(), 2.0 * target.getGlobalSyncCycles() +
-                                  std::ceil(bytes / target.machine().host_bytes_per_second *
+                                  std::ceil(bytes / target.machine().streaming_bytes_per_second *
                                             target.getTileClockFrequency()));
 }
 
