@@ -92,7 +92,8 @@ ProgramNodePtr streamProgram(GraphImpl& graph, const std::string& name, const Vi
                              [&](const Stream& known) { return known.handle == name; });
   if (stream == streams.end()) {
     const auto id = static_cast<std::uint32_t>(streams.size());
-    stream = streams.insert(stream, {id, name, tensor->type, tensor->numElements(), to_device});
+    stream =
+        streams.insert(stream, {id, name, tensor->type, tensor->numElements(), to_device, false});
   }
   auto node = std::make_shared<ProgramNode>();
   node->kind = to_device ? ProgramKind::kStreamIn : ProgramKind::kStreamOut;

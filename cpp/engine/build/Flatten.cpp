@@ -329,7 +329,7 @@ class Flattener {
     step->debug = node.debug;
     step->step.kernel = in ? "engine.stream_in" : "engine.stream_out";
     step->step.attributes.set("stream", static_cast<std::int64_t>(node.ids[0]));
-    step->step.cost = costOfStream(node.view, in, true);
+    if (graph_.streams[node.ids[0]].is_in_runs) step->step.cost = costOfStream(node.view, in, true);
     keep_.push_back(step);
     if (in && !node.view->isContiguous()) {
       const ViewPtr landing = addVariable(*node.view, node.debug);
