@@ -95,6 +95,25 @@ def test_every_device_of_a_program_has_a_plane(tmp_path):
     assert [name for name in planes if "IPU" in name] == [f"/device:IPU:{i}" for i in range(4)]
 
 
+def test_a_long_trace_has_all_runs_and_the_ops_of_the_first(tmp_path):
+    def chain(x):
+        for _ in range(50):
+            x = x @ x
+        return x
+
+    step, x, num_runs = jax.jit(chain), jnp.eye(4), 4500
+    step(x).block_until_ready()
+
+    def run():
+        for _ in range(num_runs):
+            y = step(x)
+        y.block_until_ready()
+
+    lines = traced(tmp_path, run)["/device:IPU:0"]
+    assert len(lines["Steps"]) == len(lines["Host"]) == num_runs
+    assert 100_000 < len(lines["XLA Ops"]) <= 200_000 < 50 * num_runs
+
+
 def test_a_trace_without_runs_has_no_plane(tmp_path):
     assert not [name for name in traced(tmp_path, lambda: None) if "IPU" in name]
 
