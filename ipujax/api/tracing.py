@@ -91,7 +91,8 @@ def summaries() -> Iterator[list[Summary]]:
 def summary(name: str, x: Any) -> Any:
     """Gives `x` back, and what it holds to the `summaries` that are open when the program runs.
 
-    Under `jax.grad` and `jax.vmap` it is the identity, too; each example is summed up apart. The
+    Under `jax.grad` and `jax.vmap` it is the identity, too; each example is summed up apart, as is
+    each iteration of a loop and what `jax.checkpoint` computes again. The
     statistics are computed on the device; a callback, whose time is counted, brings 20 bytes to the
     host.
 

@@ -47,6 +47,24 @@ def test_derivatives_and_examples_see_the_identity():
     assert {each.shape for each in found} == {(2,)}
 
 
+def test_iterations_shards_and_outlined_functions_are_summed_up_apart():
+    def grown(x, _):
+        return ipu.summary("x", x) + 1, None
+
+    _, found = summed_up(lambda x: jax.lax.scan(grown, x, None, length=3)[0], FINITE)
+    assert [each.max for each in found] == [2.5, 3.5, 4.5]
+    mesh = jax.sharding.Mesh(jax.devices()[:4], ("replica",))
+    spread = jax.P("replica")
+    x = jax.device_put(FINITE, jax.NamedSharding(mesh, spread))
+    shards = jax.shard_map(
+        lambda x: ipu.summary("x", x), mesh=mesh, in_specs=spread, out_specs=spread
+    )
+    _, found = summed_up(shards, x)
+    assert sorted(each.max for each in found) == sorted(FINITE)
+    _, found = summed_up(lambda x: ipu.outlined(lambda x: ipu.summary("x", x))(x), FINITE)
+    assert [each.shape for each in found] == [(4,)]
+
+
 def test_only_open_contexts_collect():
     step = jax.jit(lambda x: ipu.summary("x", x))
     step(FINITE)

@@ -94,6 +94,12 @@ def _bert_large_384() -> Any:
     return replace(_bert_large(512, 512), length=384, predicted=56)
 
 
+def _bert_large_on_8(samples: int, micro_batches: int) -> Any:
+    """On eight IPUs in equal parts; MLPerf's submissions do not publish the division."""
+    model = replace(_bert_large(512, micro_batches), samples=samples)
+    return replace(model, layers=(3,) * 8, proportions=(0.15,) * 8)
+
+
 def _bert_base(length: int, predicted: int, samples: int, micro_batches: int = 512) -> Any:
     """As graphcore/examples trains it (nlp/bert/pytorch): layers on three of four IPUs."""
     size = (768, 12, 30_522, length, predicted, samples, False)
@@ -202,6 +208,8 @@ POINTS = (
     ),
     _train("V089", "train ResNet-50, 64 x 20", "gc200", _resnet_50(20, 2), 64, 1),
     _train("V091", "train ResNet-50, 64 x 20 x 3", "gc200", _resnet_50(20, 3), 64, 1),
+    _train("V093", "train ResNet-50, 256 x 20", "gc200", _resnet_50(20, 2), 256, 1),
+    _train("V097", "train ResNet-50, 256 x 20", "bow", _resnet_50(20, 2), 256, 1),
     _train("V095", "train ResNet-50, 64 x 20 x 4", "bow", _resnet_50(20, 4), 64, 1),
     _train("V129", "train ResNet-50, 64 x 20 x 4, TF1", "bow", _resnet_50(20, 4), 64, 1),
     _train("V127", "train ResNet-50, 16 x 22", "bow", _resnet_50(22, 10), 16, 1),
@@ -210,6 +218,9 @@ POINTS = (
     _train("V123", "train BERT-base 128, TF2", "bow", _bert_base(128, 20, 32), 4, 4),
     _train("V125", "train BERT-base 512, PopART", "bow", _bert_base(512, 76, 8), 4, 4),
     _train("V159", "train BERT-large 384, PopART", "bow", _bert_large_384(), 4, 4),
+    _train("V101", "train BERT-large 512, MLPerf", "gc200", _bert_large_on_8(2, 96), 8, 8, 2.0),
+    _train("V105", "train BERT-large 512, MLPerf", "bow", _bert_large_on_8(3, 64), 16, 8, 2.0),
+    _train("V103", "train BERT-large 512, MLPerf", "bow", _bert_large_on_8(3, 256), 2, 8, 2.0),
     _train(
         "V117", "train BERT-large 512, packed", "bow", _bert_large(512, 512), 4, 4, PACKED_WIKIPEDIA
     ),
