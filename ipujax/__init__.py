@@ -39,6 +39,10 @@ from ipujax.api.strategies import AutoStage as AutoStage
 from ipujax.api.strategies import PipelinedExecution as PipelinedExecution
 from ipujax.api.strategies import ShardedExecution as ShardedExecution
 from ipujax.api.strategies import Stage as Stage
+from ipujax.api.tracing import Summary as Summary
+from ipujax.api.tracing import summaries as summaries
+from ipujax.api.tracing import summary as summary
+from ipujax.api.tracing import trace as trace
 from ipujax.api.verify import VerifyReport as VerifyReport
 from ipujax.api.verify import verify as verify
 from ipujax.api.weight_shards import WeightShard as WeightShard

@@ -14,12 +14,14 @@ import dataclasses
 import difflib
 import logging
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ipujax.errors import ConfigError
+from ipujax.option import Value as Value
+from ipujax.option import option, parse, shown
 from ipujax.process_variables import (
     BUILD_VARIABLES,
     PROCESS_VARIABLES,
@@ -28,31 +30,9 @@ from ipujax.process_variables import (
 
 logger = logging.getLogger("ipujax")
 
-Value = str | int | float | bool
 PER_CALL_PREFIX = "ipu_"
 #: Prefix of the options of XLA's other backends, which users may set for any backend.
 XLA_PREFIX = "xla_"
-
-
-def option(
-    default: Value,
-    help: str,
-    env: str,
-    allowed: tuple[Value, ...] | Callable[[], tuple[Value, ...]] = (),
-    several: bool = False,
-    bounds: tuple[float, float] | None = None,
-    check: Callable[[Any], str | None] | None = None,
-) -> Any:
-    """A dataclass field with the description of the option as metadata.
-
-    Args:
-        allowed: the possible values; a function if the built extension defines them.
-        several: the value is a comma-separated list of them.
-        bounds: the smallest and the largest number.
-        check: returns what is needed if a value is wrong.
-    """
-    metadata = {"help": help, "env": env, "allowed": allowed, "several": several}
-    return field(default=default, metadata={**metadata, "bounds": bounds, "check": check})
 
 
 def machine_names() -> tuple[str, ...]:
@@ -244,6 +224,59 @@ class CompileConfig:
         "IPUJAX_ASSUMED_TRIP_COUNT",
         bounds=(0, 2**31),
     )
+    streamed_arguments: str = option(
+        "",
+        "Arguments that the cost analysis streams from the host in every run, comma-separated "
+        "names of the function's parameters; * is all; empty: all are on the device.",
+        "IPUJAX_STREAMED_ARGUMENTS",
+    )
+    streamed_results: str = option(
+        "none",
+        "Results that the cost analysis streams to the host in every run; new are those that take "
+        "over no donated argument.",
+        "IPUJAX_STREAMED_RESULTS",
+        ("none", "new", "all"),
+    )
+    host_bandwidth: float = option(
+        0.0,
+        "Bandwidth in GB/s, each way, of a link to the host; 0: as the modelled machine has.",
+        "IPUJAX_HOST_BANDWIDTH",
+        bounds=(0.0, 10_000.0),
+    )
+    host_latency: float = option(
+        -1.0,
+        "Microseconds until the host's data arrive; negative: as the modelled machine has.",
+        "IPUJAX_HOST_LATENCY",
+        bounds=(-1.0, 1_000_000.0),
+    )
+    prefetch_depth: int = option(
+        1,
+        "Batches that the host sends ahead; 0: the IPU waits the host's latency for arguments.",
+        "IPUJAX_PREFETCH_DEPTH",
+        bounds=(0, 1024),
+    )
+    rearrange_copies_on_host: bool = option(
+        False,
+        "Give streams the order of elements that the tiles have on the host, not on the tiles.",
+        "IPUJAX_REARRANGE_COPIES_ON_HOST",
+    )
+    num_io_tiles: int = option(
+        0,
+        "Tiles of each IPU that compute nothing and hold what is streamed.",
+        "IPUJAX_NUM_IO_TILES",
+        bounds=(0, 2**16),
+    )
+    place_ops_on_io_tiles: bool = option(
+        False,
+        "Stream through the I/O tiles, so that it overlaps with what the other tiles do.",
+        "IPUJAX_PLACE_OPS_ON_IO_TILES",
+    )
+    io_tile_available_memory_proportion: float = option(
+        0.9,
+        "Share of the memory of I/O tiles that streamed arguments and results may take.",
+        "IPUJAX_IO_TILE_AVAILABLE_MEMORY_PROPORTION",
+        bounds=(0.0, 1.0),
+    )
     fast_math: bool = option(
         False,
         "Allow rewrites that are valid for real numbers but not for every float.",
@@ -266,67 +299,6 @@ class IPUConfig:
     compile: CompileConfig = CompileConfig()
 
 
-def _allowed(spec: dataclasses.Field[Any]) -> tuple[Value, ...]:
-    allowed = spec.metadata["allowed"]
-    return allowed() if callable(allowed) else allowed
-
-
-def _shown(spec: dataclasses.Field[Any]) -> str:
-    allowed, bounds = _allowed(spec), spec.metadata["bounds"]
-    if allowed:
-        kind = "a comma-separated list of " if spec.metadata["several"] else "one of "
-        return kind + ", ".join(str(value) for value in allowed)
-    if isinstance(spec.default, bool):
-        return "true or false"
-    if bounds:
-        kind = "a whole number" if isinstance(spec.default, int) else "a number"
-        return f"{kind} from {bounds[0]} to {bounds[1]}"
-    return "text"
-
-
-def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
-    """The value in the option's type; KeyError or ValueError where it has no such value."""
-    if isinstance(spec.default, bool):
-        known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-        return known[str(value).strip().lower()]
-    if isinstance(spec.default, int):
-        if isinstance(value, (bool, float)):
-            raise ValueError
-        return int(str(value))
-    if isinstance(spec.default, float):
-        if isinstance(value, bool):
-            raise ValueError
-        return float(str(value))
-    if not isinstance(value, (str, os.PathLike)):
-        raise ValueError
-    text = os.fspath(value)
-    return ",".join(map(str.strip, text.split(","))) if spec.metadata["several"] else text
-
-
-def _parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:
-    """Converts and checks one value; `where` names the option as the user did."""
-
-    def refused(needs: str) -> ConfigError:
-        return ConfigError(
-            f"[config] {where} needs {needs}; got {value!r}. Use such a value, or omit it"
-            + (f" for the default {spec.default!r}." if spec.default != "" else ".")
-        )
-
-    try:
-        parsed = _convert(spec, value)
-    except (KeyError, ValueError):
-        raise refused(_shown(spec)) from None
-    allowed, bounds = _allowed(spec), spec.metadata["bounds"]
-    chosen = str(parsed).split(",") if spec.metadata["several"] and parsed else [parsed]
-    known = not allowed or parsed == spec.default or set(chosen) <= set(allowed)
-    if not known or (bounds and not bounds[0] <= parsed <= bounds[1]):
-        raise refused(_shown(spec))
-    complaint = spec.metadata["check"] and spec.metadata["check"](parsed)
-    if complaint:
-        raise refused(complaint)
-    return parsed
-
-
 def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
     """The defaults, overridden by environment variables.
 
@@ -340,7 +312,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
     for section in fields(tree):
         options = getattr(tree, section.name)
         changes = {
-            spec.name: _parse(spec, environment[spec.metadata["env"]], spec.metadata["env"])
+            spec.name: parse(spec, environment[spec.metadata["env"]], spec.metadata["env"])
             for spec in fields(options)
             if environment.get(spec.metadata["env"], "") != ""
         }
@@ -404,7 +376,7 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
                 f"[config] compiler_options needs names from {', '.join(sorted(known))}; "
                 f"got {name!r}. Use one of these."
             )
-        changes[known[name].name] = _parse(known[name], value, f"compiler_options[{name!r}]")
+        changes[known[name].name] = parse(known[name], value, f"compiler_options[{name!r}]")
     return replace(config, **changes)
 
 
@@ -454,7 +426,7 @@ def table() -> str:
             name = (PER_CALL_PREFIX if section.name == "compile" else "") + spec.name
             default = f"`{spec.default}`" if spec.default != "" else "(empty)"
             lines.append(
-                f"| `{name}` | `{spec.metadata['env']}` | {default} | {_shown(spec)} "
+                f"| `{name}` | `{spec.metadata['env']}` | {default} | {shown(spec)} "
                 f"| {spec.metadata['help']} |"
             )
     lines += ["", "## Process", "", "| environment variable | what |", "|---|---|"]

@@ -9,6 +9,7 @@
 #include "loaded_executable.hpp"
 #include "memory.hpp"
 #include "plugin.hpp"
+#include "profiler.hpp"
 #include "shardings.hpp"
 #include "topology.hpp"
 #include "unimplemented.hpp"
@@ -19,7 +20,7 @@ namespace {
 PJRT_Api makeApi() {
   PJRT_Api api{};
   api.struct_size = sizeof(PJRT_Api);
-  api.extension_start = shardings::extension();
+  api.extension_start = profiler::extension(shardings::extension());
   api.pjrt_api_version = {.struct_size = sizeof(PJRT_Api_Version),
                           .extension_start = nullptr,
                           .major_version = kPjrtApiMajor,

@@ -77,8 +77,14 @@ Options costsOf(const Program& program) {
                                          totalBytes(image.signature.outputs)) +
                      cost.exchange_bytes;
   const double cycles = image.elapsedCycles();
-  double host_cycles = 0;
-  for (const auto& ipu : image.ipus) host_cycles += ipu.host_cycles;
+  double streaming_cycles = 0;
+  double io_cycles = 0;
+  double hidden_cycles = 0;
+  for (const auto& ipu : image.ipus) {
+    streaming_cycles += ipu.host_cycles;
+    io_cycles += ipu.io_cycles;
+    hidden_cycles += ipu.hidden_io_cycles;
+  }
   const double seconds = image.clock_hz > 0 ? cycles / image.clock_hz : 0;
   const auto real = [](double value) { return static_cast<float>(value); };
   Options costs{{"flops", real(cost.flops)},
@@ -89,8 +95,11 @@ Options costsOf(const Program& program) {
                 {"compute cycles", real(cost.compute_cycles)},
                 {"exchange cycles", real(cost.exchange_cycles)},
                 {"sync cycles", real(cost.sync_cycles)},
-                {"link cycles", real(cost.link_cycles - host_cycles)},
-                {"host cycles", real(host_cycles)},
+                {"link cycles", real(cost.link_cycles - streaming_cycles)},
+                {"host cycles", real(streaming_cycles + io_cycles)},
+                {"hidden host cycles", real(hidden_cycles)},
+                {"host bytes", real(cost.host_bytes)},
+                {"cycles without host", real(image.cycles_without_host)},
                 {"exchange bytes", real(cost.exchange_bytes)},
                 {"link bytes", real(cost.link_bytes)},
                 {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
@@ -106,7 +115,8 @@ Options costsOf(const Program& program) {
     costs.insert_or_assign(ipu + "compute cycles", real(image.ipus[i].compute_cycles));
     costs.insert_or_assign(ipu + "exchange cycles", real(image.ipus[i].exchange_cycles));
     costs.insert_or_assign(ipu + "link cycles", real(image.ipus[i].link_cycles));
-    costs.insert_or_assign(ipu + "host cycles", real(image.ipus[i].host_cycles));
+    costs.insert_or_assign(ipu + "host cycles",
+                           real(image.ipus[i].host_cycles + image.ipus[i].io_cycles));
     costs.insert_or_assign(ipu + "idle cycles", real(image.ipus[i].idle_cycles));
     costs.insert_or_assign(ipu + "worst tile bytes",
                            real(static_cast<double>(image.ipus[i].worst_tile_bytes)));

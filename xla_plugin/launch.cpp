@@ -9,6 +9,7 @@
 
 #include "compiler_bridge.hpp"
 #include "handle.hpp"
+#include "profiler.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -249,16 +250,26 @@ FailurePtr Launch::runSession(engine::Session& session) noexcept {
       arrays.push_back({{inputs.data() + r * num_inputs, num_inputs},
                         {outputs.data() + r * num_outputs, num_outputs}});
     }
+    const bool is_traced = RunRecorder::shared().isOn();
+    const std::int64_t begin = is_traced ? RunRecorder::now() : 0;
     const auto start = std::chrono::steady_clock::now();
     LaunchCallbacks callbacks(done_);
     session.run(arrays, &callbacks);
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     placement_->timed(took.count());
     placement_->program->noteTripMeans(session.tripMeans());
+    if (is_traced) record(begin);
     return nullptr;
   } catch (...) {
     return currentFailure();
   }
+}
+
+void Launch::record(std::int64_t begin) const {
+  std::vector<int> ids;
+  for (const Device* device : placement_->devices) ids.push_back(device->id());
+  const std::int64_t took = RunRecorder::now() - begin;
+  RunRecorder::shared().add({placement_->program, std::move(ids), begin, took});
 }
 
 FailurePtr Launch::runHere() noexcept {

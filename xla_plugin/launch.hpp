@@ -65,6 +65,7 @@ class Launch final : public Task {
                std::uint64_t number);
   FailurePtr awaitInputs() const;
   FailurePtr runSession(engine::Session& session) noexcept;
+  void record(std::int64_t begin) const;  ///< for a trace; nanoseconds since 1970
   void finish(const FailurePtr& failure) noexcept;
 
   std::shared_ptr<Placement> placement_;

@@ -25,7 +25,8 @@ void bindSignature(py::module_& m) {
           "memory_kind", [](const TensorSpec& spec) { return engine::nameOf(spec.memory); },
           [](TensorSpec& spec, const std::string& kind) {
             spec.memory = engine::memoryKindByName(kind);
-          });
+          })
+      .def_readwrite("is_streamed", &TensorSpec::is_streamed);
   py::class_<Signature>(m, "Signature")
       .def(py::init([](std::string name, Specs inputs, Specs outputs, Alias output_alias,
                        bool has_host_callbacks, std::uint32_t num_replicas, std::string interface) {
@@ -50,7 +51,8 @@ Description costDict(const engine::Cost& c) {
   return py::dict("compute_cycles"_a = c.compute_cycles,
                   "mean_compute_cycles"_a = c.mean_compute_cycles,
                   "exchange_cycles"_a = c.exchange_cycles, "sync_cycles"_a = c.sync_cycles,
-                  "link_cycles"_a = c.link_cycles, "exchange_bytes"_a = c.exchange_bytes,
+                  "link_cycles"_a = c.link_cycles, "host_cycles"_a = c.host_cycles,
+                  "host_bytes"_a = c.host_bytes, "exchange_bytes"_a = c.exchange_bytes,
                   "repeated_exchange_cycles"_a = c.repeated_exchange_cycles,
                   "repeated_sync_cycles"_a = c.repeated_sync_cycles, "link_bytes"_a = c.link_bytes,
                   "flops"_a = c.flops, "temporary_bytes"_a = c.temporary_bytes,

@@ -55,13 +55,17 @@ void bindTypes(py::module_& m) {
   m.def(
       "createModelTarget",
       [](const std::string& name, unsigned num_ipus, unsigned tiles_per_ipu,
-         unsigned streaming_gigabytes) {
+         unsigned streaming_gigabytes, double host_gigabytes_per_second, double host_microseconds) {
         ipujax::engine::Machine machine = poplar::Target::createIPUTarget(num_ipus, name).machine();
         if (tiles_per_ipu) machine.tiles_per_ipu = tiles_per_ipu;
         if (streaming_gigabytes) machine.streaming_gigabytes = streaming_gigabytes;
+        if (host_gigabytes_per_second > 0)
+          machine.host_bytes_per_second = host_gigabytes_per_second * 1e9;
+        if (host_microseconds >= 0) machine.host_latency_seconds = host_microseconds * 1e-6;
         return poplar::Target(ipujax::engine::System{machine, num_ipus});
       },
-      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0, "streaming_gigabytes"_a = 0);
+      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0, "streaming_gigabytes"_a = 0,
+      "host_gigabytes_per_second"_a = 0.0, "host_microseconds"_a = -1.0);
 }
 
 void bindTensor(py::module_& m) {

@@ -11,7 +11,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 11;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 12;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -38,7 +38,7 @@ concept Is = std::is_same_v<std::remove_const_t<T>, U>;
 // or a Reader, which sets them.
 template <class A, Is<TensorSpec> T>
 void members(A& archive, T& spec) {
-  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding, spec.memory);
+  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding, spec.memory, spec.is_streamed);
 }
 
 template <class A, Is<OperandDesc> T>
@@ -105,7 +105,7 @@ void members(A& archive, T& image) {
   archive(image.arena_bytes, image.constants);
   members(archive, image.memory);
   archive(image.ipus);
-  archive(image.clock_hz, image.num_tiles, image.assumed_trip_count);
+  archive(image.clock_hz, image.num_tiles, image.assumed_trip_count, image.cycles_without_host);
   std::uint32_t mechanisms = image.mechanisms.bits();
   archive(mechanisms);
   if constexpr (A::kReads) image.mechanisms = Mechanisms::fromBits(mechanisms);

@@ -20,6 +20,7 @@ struct TensorSpec {
   std::uint64_t bytes = 0;  ///< in one replica
   std::string sharding;     ///< a serialised xla.OpSharding; of no meaning with one replica
   MemoryKind memory = MemoryKind::kDevice;  ///< where the caller has it, or wants it
+  bool is_streamed = false;  ///< crosses the link to the host in every run, by account
 };
 
 /// What a caller must know to run an image.
@@ -118,14 +119,16 @@ struct StreamingAccount {
 /// How one IPU of a device spends a run, in cycles.
 struct IpuAccount {
   double compute_cycles = 0;
-  double exchange_cycles = 0;  ///< on the chip, syncs included
-  double link_cycles = 0;      ///< copies from and to other IPUs
-  double host_cycles = 0;      ///< copies from and to the host's memory
-  double idle_cycles = 0;      ///< while others work, or before a copy that both take part in
+  double exchange_cycles = 0;   ///< on the chip, syncs included
+  double link_cycles = 0;       ///< copies from and to other IPUs
+  double host_cycles = 0;       ///< copies from and to streaming memory
+  double io_cycles = 0;         ///< streams and callbacks that the tiles wait for
+  double hidden_io_cycles = 0;  ///< streams that pass while the tiles do other things
+  double idle_cycles = 0;       ///< while others work, or before a copy that both take part in
   std::uint64_t worst_tile_bytes = 0;  ///< as MemoryAccount's, of the tiles of this IPU
   TileParts worst_tile;                ///< the same bytes, by what they are for
   double cycles() const {
-    return compute_cycles + exchange_cycles + link_cycles + host_cycles + idle_cycles;
+    return compute_cycles + exchange_cycles + link_cycles + host_cycles + io_cycles + idle_cycles;
   }
 };
 
@@ -151,6 +154,7 @@ struct Image {
   std::vector<IpuAccount> ipus;  ///< one for each IPU of a device
   double clock_hz = 0;
   std::uint32_t num_tiles = 0;
+  double cycles_without_host = 0;  ///< from beginning to end if streams and callbacks took no time
   /// Iterations that the account takes loops to have whose count only a run knows.
   std::uint64_t assumed_trip_count = 1;
   Mechanisms mechanisms;  ///< what the build did, and what a session may do

@@ -36,7 +36,13 @@ std::vector<Machine> rows() {
       .ipus_per_machine = 4,                      // IPU-M2000 datasheet
       .ipus_per_rack = 64,                        // Bow Pod64: 16 machines a rack
       .gateway_bytes_per_second = 2 * 100e9 / 8,  // Bow-2000 datasheet: two links of 100 Gbit/s
-      .host_bytes_per_second = 32e9,              // PCIe Gen4 x16: Bow-2000 datasheet
+      // PCIe Gen4 x16 (Bow-2000 datasheet): the most it can be; nobody published a figure.
+      .streaming_bytes_per_second = 32e9,
+      // An IPU-M2000 has one 100GbE RoCEv2 NIC for its host: "Build and test guide for IPU-POD
+      // direct attach systems", section 1.2.
+      .host_bytes_per_second = 100e9 / 8,
+      .ipus_per_host_link = 4,
+      .host_latency_seconds = 10e-6,  // assumed, as a read by RDMA and a turn of the host's poll
       .name = "gc200",
       .device_kind = "IPU Mk2 (GC200) Model",
   };
@@ -53,6 +59,11 @@ std::vector<Machine> rows() {
   // between the cards of a pair. Of the bits 85 % are data, as above.
   c600.link_bytes_per_second = 1e12 / 2 / 4 / 8 * 0.85;
   c600.links_across = 2;
+  // PCIe Gen4 x16 (ByteMLPerf, README of its IPU backend): 16 GT/s, 128 of 130 bits, of which 85 %
+  // are data, assumed as for IPU-Links. Wide & Deep (V087 in ipu_points.csv) shows 8 GB/s or more.
+  c600.host_bytes_per_second = 16 * 16e9 / 8 * 128 / 130 * 0.85;
+  c600.ipus_per_host_link = 1;
+  c600.host_latency_seconds = 5e-6;  // assumed: two crossings of the bus and a turn of the poll
   return {gc200, bow, c600};
 }
 

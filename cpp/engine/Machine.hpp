@@ -32,10 +32,13 @@ struct Machine {
   double link_hop_seconds;       ///< that a sync takes for one hop
   unsigned ipus_per_machine;
   unsigned ipus_per_rack;
-  double gateway_bytes_per_second;  ///< from one machine to other racks, each way
-  double host_bytes_per_second;     ///< between an IPU and the host, each way
-  std::string name;                 ///< what users write: "gc200"
-  std::string device_kind;          ///< what JAX shows of a device
+  double gateway_bytes_per_second;    ///< from one machine to other racks, each way
+  double streaming_bytes_per_second;  ///< between an IPU and streaming memory, each way
+  double host_bytes_per_second;       ///< of one link to the host, each way
+  unsigned ipus_per_host_link;        ///< that share it
+  double host_latency_seconds;        ///< from the IPU's request until the host's data arrive
+  std::string name;                   ///< what users write: "gc200"
+  std::string device_kind;            ///< what JAX shows of a device
 };
 
 /// All machines that the model knows; the first is the default.

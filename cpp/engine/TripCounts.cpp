@@ -10,7 +10,7 @@ Cost repeated(Cost cost, double n) {
   for (double* each :
        {&cost.compute_cycles, &cost.mean_compute_cycles, &cost.exchange_cycles, &cost.sync_cycles,
         &cost.repeated_exchange_cycles, &cost.repeated_sync_cycles, &cost.link_cycles,
-        &cost.exchange_bytes, &cost.link_bytes, &cost.flops})
+        &cost.host_cycles, &cost.exchange_bytes, &cost.link_bytes, &cost.host_bytes, &cost.flops})
     *each *= n;
   return cost;
 }

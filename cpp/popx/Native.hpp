@@ -32,6 +32,7 @@ namespace popx::native {
 using ipujax::engine::Access;
 using ipujax::engine::addComputeSet;
 using ipujax::engine::addExchange;
+using ipujax::engine::addHostTransfer;
 using ipujax::engine::appendCopy;
 using ipujax::engine::appendRemoteCopy;
 using ipujax::engine::Attributes;

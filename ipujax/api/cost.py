@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ class Cost:
     Attributes:
         cycles: of the whole program.
         seconds: the same at the clock of the machine.
+        seconds_without_host: the same if streams and callbacks took no time.
+        host_bytes: that cross the link to the host in a run, both ways.
         fullest_tile_bytes: bytes on the fullest tile when it is fullest.
         tile_capacity_bytes: bytes that a tile has.
         fullest_ipu: the IPU of the device that has the fullest tile.
@@ -31,6 +33,8 @@ class Cost:
 
     cycles: float
     seconds: float
+    seconds_without_host: float
+    host_bytes: float
     fullest_tile_bytes: int
     tile_capacity_bytes: int
     fullest_ipu: int
@@ -50,15 +54,26 @@ class Cost:
     def __str__(self) -> str:
         verdict = "fits" if self.fits else "does not fit"
         parts = sorted(self.parts.items(), key=lambda part: -part[1])
+        host = (
+            f" ({self.seconds_without_host:.3g} s without the host's {self.host_bytes:.0f} bytes)"
+            if self.host_bytes
+            else ""
+        )
         return (
             f"{verdict}: {self.fullest_tile_bytes} of {self.tile_capacity_bytes} bytes on the "
             f"fullest tile, on IPU {self.fullest_ipu} (headroom {self.headroom:.1%})\n"
-            f"time: {self.cycles:.0f} cycles, {self.seconds:.3g} s\n"
+            f"time: {self.cycles:.0f} cycles, {self.seconds:.3g} s{host}\n"
             "fullest tile: " + ", ".join(f"{name} {size}" for name, size in parts if size)
         )
 
 
-def cost(fun: Callable[..., Any], *args: Any, run: bool = False) -> Cost:
+def cost(
+    fun: Callable[..., Any],
+    *args: Any,
+    streamed: str | Iterable[str] = (),
+    fetched: str | None = None,
+    run: bool = False,
+) -> Cost:
     """Compiles a function for an IPU and says what it costs. Nothing runs unless you ask.
 
     A program that does not fit is costed all the same, whatever `ipu_out_of_memory` says.
@@ -66,21 +81,31 @@ def cost(fun: Callable[..., Any], *args: Any, run: bool = False) -> Cost:
     Args:
         fun: a function that `jax.jit` takes, or one that it returned.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        streamed: names of the parameters of `fun` whose arrays come from the host in every run,
+            such as "batch"; the others stay on the device, as JAX's arrays do.
+        fetched: which results go to the host in every run: "none", "new" (those that take over no
+            donated argument) or "all"; by default "new" if anything is streamed, else "none".
         run: whether to run it once with these arrays, so that loops whose number of iterations
             only a run knows count as often as they ran; otherwise `ipu_assumed_trip_count` times.
             `analysis` then has "loop 0 measured trip count" and so on.
     Returns:
         Cycles, seconds, and bytes of the fullest tile.
     Raises:
-        ConfigError: `fun` is no function, or there is no array to run it with.
+        ConfigError: `fun` is no function, `streamed` names no argument that it uses, or there is no
+            array to run it with.
         PlacementError: the arguments are on a device that is no IPU.
 
     Example:
         >>> found = ipu.cost(jnp.tanh, jax.ShapeDtypeStruct((256, 256), jnp.float32))
         >>> found.fits, found.fullest_tile_bytes == sum(found.parts.values())
         (True, True)
+        >>> x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+        >>> found = ipu.cost(lambda w, batch: batch @ w, x, x, streamed="batch")
+        >>> found.host_bytes == 2 * 256 * 256 * 4, found.seconds > found.seconds_without_host
+        (True, True)
     """
-    compiled = lower("cost", fun, args).compile({"ipu_out_of_memory": "log"})
+    options = {"ipu_out_of_memory": "log"} | _host_options(streamed, fetched)
+    compiled = lower("cost", fun, args).compile(options)
     if run:
         jax.block_until_ready(compiled(*_copied(args)))
     return of_compiled(compiled)
@@ -165,6 +190,13 @@ def _first_ipu() -> Any:
     return jax.devices(jax_compat.PLATFORM)[0]
 
 
+def _host_options(streamed: str | Iterable[str], fetched: str | None) -> dict[str, str]:
+    names = streamed if isinstance(streamed, str) else ",".join(streamed)
+    options = {"ipu_streamed_arguments": names} if names else {}
+    wanted = fetched or ("new" if names else None)
+    return options | ({"ipu_streamed_results": wanted} if wanted else {})
+
+
 def _devices(args: Any) -> list[Any]:
     """The devices that committed arrays among the arguments are on."""
     arrays = [x for x in jax.tree.leaves(args) if isinstance(x, jax.Array)]
@@ -178,9 +210,12 @@ def _from_analysis(analysis: Mapping[str, float], capacity: int) -> Cost:
     fullest = bytes_of_ipu.index(max(bytes_of_ipu)) if bytes_of_ipu else 0
     of = f"ipu {fullest} " if bytes_of_ipu else ""
     cycles = analysis.get("measured cycles", analysis["cycles"])
+    rate = analysis["seconds"] / analysis["cycles"] if analysis["cycles"] else 0.0
     return Cost(
         cycles=cycles,
-        seconds=analysis["seconds"] * (cycles / analysis["cycles"] if analysis["cycles"] else 1),
+        seconds=rate * cycles,
+        seconds_without_host=rate * (cycles - analysis["cycles"] + analysis["cycles without host"]),
+        host_bytes=analysis["host bytes"],
         fullest_tile_bytes=int(analysis[f"{of}worst tile bytes"]),
         tile_capacity_bytes=capacity,
         fullest_ipu=fullest,

@@ -18,6 +18,7 @@ from ipujax.compiler.modules import main_of
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, Variable
 from ipujax.compiler.rules.custom_call import from_stored, to_stored
+from ipujax.compiler.streamed import Streamed, compute_tiles, find_streamed
 
 
 @dataclass(slots=True)
@@ -33,8 +34,14 @@ def lower(program: Program, request: Request) -> Lowered:
     """Makes the graph, runs every op's rule, and connects the streams."""
     machine = request.machine
     num_ipus = request.num_devices * machine.ipus_per_device
+    streamed = find_streamed(program, request.options)
     target = ipu.poplar.createModelTarget(
-        machine.machine, num_ipus, machine.num_tiles, machine.streaming_gigabytes
+        machine.machine,
+        num_ipus,
+        compute_tiles(machine, request.options, streamed),
+        machine.streaming_gigabytes,
+        request.options.host_bandwidth,
+        request.options.host_latency,
     )
     graph = ipu.poplar.Graph(target, request.num_devices)
     main = ipu.poplar.program.Sequence(ipu.poplar.DebugContext(program.name))
@@ -42,7 +49,7 @@ def lower(program: Program, request: Request) -> Lowered:
     arguments = _read_arguments(builder, program)
     results = builder.lower(program.main)
     _write_results(builder, program, arguments, results)
-    return Lowered(graph, main, _signature(program, builder, request))
+    return Lowered(graph, main, _signature(program, builder, request, streamed))
 
 
 def _read_arguments(builder: Builder, program: Program) -> list[Variable | None]:
@@ -178,12 +185,20 @@ def _result_debug(value: Value, name: str) -> ipu.DebugContext:
     return ipu.poplar.DebugContext(name, line)
 
 
-def _signature(program: Program, builder: Builder, request: Request) -> ipu.engine.Signature:
+def _signature(
+    program: Program, builder: Builder, request: Request, streamed: Streamed
+) -> ipu.engine.Signature:
     inputs, outputs = request.parameter_shardings, request.result_shardings
+    main = program.main
+    arguments = _specs(main.args, program.seen_arguments, inputs, program.argument_memories)
+    results = _specs(main.results, program.seen_results, outputs, program.result_memories)
+    for specs, chosen in ((arguments, streamed.arguments), (results, streamed.results)):
+        for index in chosen:
+            specs[index].is_streamed = True
     return ipu.engine.Signature(
         program.name,
-        _specs(program.main.args, program.seen_arguments, inputs, program.argument_memories),
-        _specs(program.main.results, program.seen_results, outputs, program.result_memories),
+        arguments,
+        results,
         program.output_alias,
         builder.has_host_callbacks,
         request.num_devices,

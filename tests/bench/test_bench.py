@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -62,6 +63,11 @@ def test_a_point_is_its_programs_throughput():
     few = points.Point("V077", "", "gc200", lambda: points.clip_text(4), 4, replicas=3)
     seconds = few.lower().compile().cost_analysis()["seconds"]
     assert points.modelled(few) == pytest.approx(12 / seconds)
+
+
+def test_replicas_add_up_their_gradients():
+    alone = points.Point("V077", "", "gc200", lambda: points.clip_text(4), 4, replicas=4)
+    assert points.modelled(replace(alone, gradient_bytes=2**26)) < points.modelled(alone)
 
 
 def test_only_must_name_something(capsys):

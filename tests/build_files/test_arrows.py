@@ -50,6 +50,7 @@ PYTHON_SHARED = {
     "host_callbacks",
     "jax_compat",
     "placement",
+    "option",
     "process_variables",
     "types",
 }

@@ -50,6 +50,18 @@ std::string fingerprintOf(const Image& image) {
   return text;
 }
 
+build::HostOptions hostOptions(const Attributes& options) {
+  const auto number = [&](const char* name, unsigned otherwise) {
+    return options.has(name) ? static_cast<unsigned>(options.integer(name)) : otherwise;
+  };
+  build::HostOptions host;
+  host.io_tiles = number("num_io_tiles", 0);
+  host.overlaps = host.io_tiles > 0 && number("place_ops_on_io_tiles", 0) != 0;
+  host.prefetch_depth = number("prefetch_depth", host.prefetch_depth);
+  host.rearranges_on_host = number("rearrange_copies_on_host", 0) != 0;
+  return host;
+}
+
 ViewPtr wholeOf(const GraphImpl& graph, std::uint32_t id) {
   const Variable& variable = graph.variables[id];
   return share(wholeVariable(id, variable.type, {variable.elements}));
@@ -80,7 +92,8 @@ ProgramNodePtr streamProgram(GraphImpl& graph, const std::string& name, const Vi
                              [&](const Stream& known) { return known.handle == name; });
   if (stream == streams.end()) {
     const auto id = static_cast<std::uint32_t>(streams.size());
-    stream = streams.insert(stream, {id, name, tensor->type, tensor->numElements(), to_device});
+    stream =
+        streams.insert(stream, {id, name, tensor->type, tensor->numElements(), to_device, false});
   }
   auto node = std::make_shared<ProgramNode>();
   node->kind = to_device ? ProgramKind::kStreamIn : ProgramKind::kStreamOut;
@@ -153,6 +166,7 @@ std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNo
   if (options.options.has(kTripCount))
     draft.image.assumed_trip_count =
         static_cast<std::uint64_t>(options.options.integer(kTripCount));
+  draft.host = hostOptions(options.options);
   build::flatten(draft, graph.impl, program, {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);

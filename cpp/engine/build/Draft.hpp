@@ -62,6 +62,14 @@ struct Occurrence {
   std::int64_t step = -1;  ///< index into the image's steps; -1: a predicate, or no step at all
 };
 
+/// How streams pass between the host and the tiles: the user's options.
+struct HostOptions {
+  unsigned io_tiles = 0;  ///< of each IPU; the graph's target has the others
+  bool overlaps = false;  ///< streams pass while the tiles do other things
+  unsigned prefetch_depth = 1;
+  bool rearranges_on_host = false;
+};
+
 struct Draft {
   const GraphImpl* graph = nullptr;
   Image image;
@@ -75,6 +83,7 @@ struct Draft {
   std::vector<bool> step_removed;
   std::vector<std::uint64_t> step_ipus;  ///< by step: the IPUs that take part, see takesPart
 
+  HostOptions host;
   std::uint64_t inter_ipu_copies_bytes = 1 << 26;  ///< most that one exchange of IPUs takes
 
   std::uint32_t find(std::uint32_t storage) const {
@@ -98,6 +107,10 @@ struct FlattenOptions {
 
 void flatten(Draft& draft, GraphImpl& graph, const ProgramNode& root,
              const FlattenOptions& options);
+/// What streaming all of a tensor costs; `asks` if it is the first of its exchange with the host.
+/// May add a variable to the graph.
+Cost hostIoCost(const HostOptions& options, GraphImpl& graph, const ViewPtr& view, bool to_device,
+                bool asks);
 void findLiveRanges(Draft& draft);
 /// Gives each live storage its one resident.
 void findResidents(Draft& draft);

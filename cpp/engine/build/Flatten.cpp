@@ -1,5 +1,6 @@
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/Errors.hpp"
 #include "engine/build/Draft.hpp"
@@ -261,6 +262,7 @@ class Flattener {
     if (!options_.bind_streams) return addStreamStep(node, true, parent, span);
     const std::int32_t slot = slot_[node.ids[0]];
     const View& view = *node.view;
+    addHostIo(node, true, parent, span);
     const bool direct = top && isWhole(view) && draft_.accesses[view.variable].empty() &&
                         draft_.storages[view.variable].input < 0;
     if (direct) {
@@ -275,6 +277,7 @@ class Flattener {
   void addStreamOut(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
     if (!options_.bind_streams) return addStreamStep(node, false, parent, span);
     const std::int32_t slot = slot_[node.ids[0]];
+    addHostIo(node, false, parent, span);
     Storage& storage = draft_.storages[node.view->variable];
     const bool direct = top && isWhole(*node.view) && storage.output < 0 && !storage.constant &&
                         (storage.input < 0 || mayAlias(slot, storage.input));
@@ -286,6 +289,32 @@ class Flattener {
     const ViewPtr leaving = addVariable(*node.view, node.debug);
     draft_.storages[leaving->variable].output = slot;
     addCopy(node.view, leaving, parent, span);
+  }
+
+  /// What it costs to stream the node's tensor, as a step that does nothing; none if the caller's
+  /// array stays on the device.
+  void addHostIo(const ProgramNode& node, bool in, std::uint32_t parent, Span& span) {
+    const auto& signature = draft_.image.signature;
+    const auto& specs = in ? signature.inputs : signature.outputs;
+    if (!specs[static_cast<std::size_t>(slot_[node.ids[0]])].is_streamed) return;
+    auto step = std::make_shared<ProgramNode>();
+    step->kind = ProgramKind::kStep;
+    step->debug = node.debug;
+    step->step.kernel = "engine.account";
+    const bool is_first = !std::exchange(in ? has_read_ : has_given_, true);
+    step->step.cost = costOfStream(node.view, in, is_first);
+    keep_.push_back(step);
+    addInto(*step, parent, span, false);
+    if (graph_.system.num_ipus > 1)
+      draft_.step_ipus.back() = engine::ipusOf(*graph_.variables[node.view->variable].map,
+                                               graph_.system.machine.tiles_per_ipu);
+  }
+
+  Cost costOfStream(const ViewPtr& view, bool in, bool asks) {
+    const Cost cost = hostIoCost(draft_.host, graph_, view, in, asks);
+    while (draft_.storages.size() < graph_.variables.size())
+      addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
+    return cost;
   }
 
   bool mayAlias(std::int32_t output, std::int32_t input) const {
@@ -300,6 +329,7 @@ class Flattener {
     step->debug = node.debug;
     step->step.kernel = in ? "engine.stream_in" : "engine.stream_out";
     step->step.attributes.set("stream", static_cast<std::int64_t>(node.ids[0]));
+    if (graph_.streams[node.ids[0]].is_in_runs) step->step.cost = costOfStream(node.view, in, true);
     keep_.push_back(step);
     if (in && !node.view->isContiguous()) {
       const ViewPtr landing = addVariable(*node.view, node.debug);
@@ -402,6 +432,8 @@ class Flattener {
   std::map<std::pair<std::string, std::string>, std::uint32_t> debug_;
   std::map<const ProgramNode*, std::uint64_t> steps_;
   std::vector<ProgramNodePtr> keep_;
+  bool has_read_ = false;  ///< a stream of the host; the others come with the first
+  bool has_given_ = false;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_at_;  ///< (storage, position)
   int depth_ = 0;
 };

@@ -13,13 +13,22 @@ namespace {
 /// something in it or hold its predicate.
 class Clocks {
  public:
-  explicit Clocks(const Draft& draft)
-      : draft_(draft), ipus_(draft.image.ipus), sets_(draft.image.nodes.size()) {
+  /// `with_host`: whether streams and callbacks take time.
+  Clocks(const Draft& draft, bool with_host)
+      : draft_(draft),
+        with_host_(with_host),
+        ipus_(draft.image.ipus),
+        sets_(draft.image.nodes.size()) {
     findSet(0);
   }
 
   std::vector<IpuAccount> run() {
     walk(0);
+    for (IpuAccount& ipu : ipus_) {
+      const double awaited = std::max(0.0, ipu.hidden_io_cycles - ipu.cycles());
+      ipu.io_cycles += awaited;
+      ipu.hidden_io_cycles -= awaited;
+    }
     meet(~std::uint64_t{0});
     return std::move(ipus_);
   }
@@ -77,22 +86,24 @@ class Clocks {
     if (isFree(index)) return;
     const std::uint64_t taking_part = draft_.step_ipus[index];
     meet(taking_part);
-    const bool with_host = isWithHost(step);
+    const bool is_streaming = touchesStreamingMemory(step);
     awaitWrites(step, taking_part);
     // A copy that needs no work on the host is an engine.account.
-    const bool sends = !with_host && cost.link_bytes > 0 &&
+    const bool sends = !is_streaming && cost.link_bytes > 0 &&
                        (step.kernel == "engine.copy" || step.kernel == "engine.account");
     const bool joins =
         sends && sent_bytes_ > 0 &&
         sent_bytes_ + cost.link_bytes <= static_cast<double>(draft_.inter_ipu_copies_bytes);
+    const bool hides = draft_.host.overlaps && step.kernel.starts_with("engine.");
     const double sync = joins ? 0 : cost.sync_cycles;
     sent_bytes_ = sends ? cost.link_bytes + (joins ? sent_bytes_ : 0) : 0;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
       if (!takesPart(taking_part, i)) continue;
       ipus_[i].compute_cycles += cost.compute_cycles;
       ipus_[i].exchange_cycles += cost.exchange_cycles + (sends ? 0 : sync);
-      (with_host ? ipus_[i].host_cycles : ipus_[i].link_cycles) +=
+      (is_streaming ? ipus_[i].host_cycles : ipus_[i].link_cycles) +=
           cost.link_cycles + (sends ? sync : 0);
+      if (with_host_) (hides ? ipus_[i].hidden_io_cycles : ipus_[i].io_cycles) += cost.host_cycles;
     }
     noteWrites(step, taking_part);
   }
@@ -123,8 +134,8 @@ class Clocks {
     }
   }
 
-  /// Whether some operand is in the host's memory.
-  bool isWithHost(const StepDesc& step) const {
+  /// Whether some operand is in streaming memory.
+  bool touchesStreamingMemory(const StepDesc& step) const {
     return std::ranges::any_of(step.operands, [&](const OperandDesc& operand) {
       return isOnHost(draft_.find(operand.buffer));
     });
@@ -152,6 +163,8 @@ class Clocks {
       now.exchange_cycles += again * (now.exchange_cycles - before[i].exchange_cycles);
       now.link_cycles += again * (now.link_cycles - before[i].link_cycles);
       now.host_cycles += again * (now.host_cycles - before[i].host_cycles);
+      now.io_cycles += again * (now.io_cycles - before[i].io_cycles);
+      now.hidden_io_cycles += again * (now.hidden_io_cycles - before[i].hidden_io_cycles);
       now.idle_cycles += again * (now.idle_cycles - before[i].idle_cycles);
     }
     // What an iteration wrote, the last one wrote last.
@@ -189,6 +202,7 @@ class Clocks {
   }
 
   const Draft& draft_;
+  bool with_host_;
   std::vector<IpuAccount> ipus_;
   std::vector<std::uint64_t> sets_;          ///< by node
   std::map<std::uint32_t, double> written_;  ///< when, by storage in the host's memory
@@ -197,6 +211,15 @@ class Clocks {
 
 }  // namespace
 
-void accountTime(Draft& draft) { draft.image.ipus = Clocks(draft).run(); }
+void accountTime(Draft& draft) {
+  const std::vector<IpuAccount> blank = draft.image.ipus;
+  Image& image = draft.image;
+  image.ipus = Clocks(draft, false).run();
+  image.cycles_without_host = image.elapsedCycles();
+  const auto& steps = image.steps;
+  if (std::ranges::none_of(steps, [](const StepDesc& s) { return s.cost.host_cycles > 0; })) return;
+  image.ipus = blank;
+  image.ipus = Clocks(draft, true).run();
+}
 
 }  // namespace ipujax::engine::build

@@ -181,8 +181,8 @@ void appendRemoteCopy(const GraphScope& graph, ProgramNode& sequence, const View
   const Access other = to_remote ? Access::kRead : Access::kWrite;
   StepSpec step;
   const auto bytes = static_cast<double>(tensor->numElements() * sizeOf(tensor->type));
-  addHostTransfer(step.cost, graph.system.machine, bytes);
-  if (graph.impl.isRemote(*tensor)) addHostTransfer(step.cost, graph.system.machine, bytes);
+  addStreamingTransfer(step.cost, graph.system.machine, bytes);
+  if (graph.impl.isRemote(*tensor)) addStreamingTransfer(step.cost, graph.system.machine, bytes);
   if (!offsets) {
     const ViewPtr whole = share(reshapeView(*buffer, tensor->shape));
     step.kernel = "engine.copy";

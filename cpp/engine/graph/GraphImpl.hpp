@@ -40,6 +40,7 @@ struct Stream {
   ElementType type = ElementType::kFloat;
   std::uint64_t elements = 0;
   bool to_device = true;
+  bool is_in_runs = true;  ///< and not of what a host does between runs, which no account has
 };
 
 /// How results are rounded to HALF.

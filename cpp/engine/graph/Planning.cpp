@@ -54,9 +54,18 @@ void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned t
   cost.link_bytes += bytes;
 }
 
-void addHostTransfer(Cost& cost, const Machine& machine, double bytes) {
-  // Nobody published a figure of streaming memory: what the host link passes is the most it can be.
-  const double cycles = bytes / machine.host_bytes_per_second * machine.clock_hz;
+void addHostTransfer(Cost& cost, const GraphScope& graph, double bytes, double requests) {
+  const Machine& machine = graph.impl.system.machine;
+  const unsigned on_link = machine.ipus_per_host_link / graph.impl.system.num_ipus;
+  const unsigned sharing = std::clamp(on_link, 1u, graph.impl.replication_factor);
+  const double seconds =
+      bytes * sharing / machine.host_bytes_per_second + requests * machine.host_latency_seconds;
+  cost.host_cycles += std::ceil(seconds * machine.clock_hz);
+  cost.host_bytes += bytes;
+}
+
+void addStreamingTransfer(Cost& cost, const Machine& machine, double bytes) {
+  const double cycles = bytes / machine.streaming_bytes_per_second * machine.clock_hz;
   cost.link_cycles += std::ceil(cycles) + 2.0 * machine.global_sync_cycles;
   cost.link_bytes += bytes;
 }

@@ -23,7 +23,10 @@ void addExchange(Cost& cost, const System& system, const Exchange& exchange);
 void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned to, double bytes);
 
 /// Adds one transfer between an IPU and the host's memory: the IPU meets the host before and after.
-void addHostTransfer(Cost& cost, const Machine& machine, double bytes);
+void addStreamingTransfer(Cost& cost, const Machine& machine, double bytes);
+/// The same between the tiles of each replica, all at one time, and the host, which is asked
+/// `requests` times.
+void addHostTransfer(Cost& cost, const GraphScope& graph, double bytes, double requests);
 
 /// Adds one compute set: worst tile's cycles, busy tiles, and one sync.
 void addComputeSet(Cost& cost, const System& system, double worst_cycles, std::uint64_t busy_tiles,

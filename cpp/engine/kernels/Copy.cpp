@@ -214,7 +214,7 @@ Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst) {
   const System& system = graph.system;
   const auto bytes_moved = static_cast<double>(dst->numElements() * sizeOf(dst->type));
   for (const ViewPtr& side : {src, dst})
-    if (graph.impl.isRemote(*side)) addHostTransfer(cost, system.machine, bytes_moved);
+    if (graph.impl.isRemote(*side)) addStreamingTransfer(cost, system.machine, bytes_moved);
   if (cost.link_bytes > 0) return cost;
   const bool several = graph.impl.system.num_ipus > 1;
   const auto from = several ? graph.impl.ipuOf(*src) : std::nullopt;

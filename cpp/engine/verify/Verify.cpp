@@ -33,9 +33,10 @@ void need(bool good, const char* what) {
 }
 
 bool isFinite(const Cost& c) {
-  for (const double value : {c.compute_cycles, c.mean_compute_cycles, c.exchange_cycles,
-                             c.sync_cycles, c.repeated_exchange_cycles, c.repeated_sync_cycles,
-                             c.link_cycles, c.exchange_bytes, c.link_bytes, c.flops})
+  for (const double value :
+       {c.compute_cycles, c.mean_compute_cycles, c.exchange_cycles, c.sync_cycles,
+        c.repeated_exchange_cycles, c.repeated_sync_cycles, c.link_cycles, c.host_cycles,
+        c.exchange_bytes, c.link_bytes, c.host_bytes, c.flops})
     if (!std::isfinite(value)) return false;
   return true;
 }

@@ -10,6 +10,7 @@ from ipujax._poplar._poplar import poplar
 __all__: list[str] = ["Signature", "TensorSpec", "buildImage", "inspectImage", "mechanismNames"]
 
 class TensorSpec:
+    is_streamed: bool
     memory_kind: str
     def __init__(
         self,

@@ -87,8 +87,24 @@ TEST(several_entries_are_one_transfer_in_the_order_of_the_offsets) {
   const double bytes = 2 * kElements * sizeof(float);
   CHECK_EQ(b.cost().link_bytes, bytes);
   CHECK_EQ(b.cost().cycles(), 2.0 * target.getGlobalSyncCycles() +
-                                  std::ceil(bytes / target.machine().host_bytes_per_second *
+                                  std::ceil(bytes / target.machine().streaming_bytes_per_second *
                                             target.getTileClockFrequency()));
+}
+
+TEST(streams_take_the_time_of_the_link_to_the_host) {
+  Buffered b;
+  constexpr std::size_t kMany = 100'000;
+  const Tensor tensor =
+      b.graph.addVariable(FLOAT, {kMany}, VariableMappingMethod::LINEAR, "streamed");
+  b.graph.createHostWrite("between runs", tensor);
+  CHECK_EQ(b.cost().host_bytes, 0.0);
+  const DataStream stream = b.graph.addHostToDeviceFIFO("in", FLOAT, kMany);
+  b.prog.add(Repeat(5, Copy(stream, tensor)));
+  const ipujax::engine::Cost cost = b.cost();
+  const Target& target = b.graph.getTarget();
+  const double seconds = kMany * sizeof(float) / target.machine().host_bytes_per_second;
+  CHECK_EQ(cost.host_bytes, 5.0 * kMany * sizeof(float));
+  CHECK_EQ(cost.host_cycles, 5 * std::ceil(seconds * target.getTileClockFrequency()));
 }
 
 TEST(buffers_take_no_tile_memory_and_have_a_capacity) {

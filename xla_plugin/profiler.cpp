@@ -1,0 +1,256 @@
+#include "profiler.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "xspace.hpp"
+
+/// A tracing session; jaxlib owns it from `create` to `destroy`.
+struct PLUGIN_Profiler {
+  std::vector<ipujax::plugin::RunRecorder::Run> runs;
+  std::string collected;
+};
+
+struct PLUGIN_Profiler_Error {
+  explicit PLUGIN_Profiler_Error(std::string text) : message(std::move(text)) {}
+  const std::string message;
+};
+
+namespace ipujax::plugin {
+namespace {
+
+/// A trace of more events has the runs of programs, and the ops of the first runs alone.
+constexpr std::size_t kMostOps = 200'000;
+constexpr int kInternal = 13;  // absl::StatusCode
+
+/// The steps of a program in order on the model's clock. A loop is one event, with the steps of its
+/// first iteration inside; of branches the longest is there. Steps of several IPUs come one after
+/// another, though IPUs run at one time.
+class OpTimes {
+ public:
+  explicit OpTimes(const engine::Image& image) : image_(image) {
+    if (!image.nodes.empty()) walk(0);
+  }
+  const std::vector<xspace::Event>& ops() const { return ops_; }
+
+ private:
+  std::int64_t picoseconds(double cycles) const {
+    return static_cast<std::int64_t>(cycles / image_.clock_hz * 1e12);
+  }
+
+  void walk(std::uint32_t index) {
+    const engine::Node& node = image_.nodes[index];
+    switch (node.kind) {
+      case engine::NodeKind::kStep:
+        return add(image_.steps[node.value]);
+      case engine::NodeKind::kRepeat:
+        return loop(node, static_cast<double>(node.value));
+      case engine::NodeKind::kRepeatWhile:
+        return loop(node, static_cast<double>(image_.assumed_trip_count));
+      case engine::NodeKind::kIf:
+      case engine::NodeKind::kSwitch:
+        return longestOf(node);
+      default:
+        for (const auto child : node.children) walk(child);
+    }
+  }
+
+  void add(const engine::StepDesc& step) {
+    const double cycles = step.cost.cycles();
+    if (cycles == 0) return;
+    const engine::DebugEntry& debug = image_.debug[step.debug];
+    const std::string_view name = debug.name.empty() ? step.kernel : debug.name;
+    ops_.push_back({name, picoseconds(now_), picoseconds(cycles), cycles, debug.source});
+    now_ += cycles;
+  }
+
+  void loop(const engine::Node& node, double count) {
+    const double begin = now_;
+    const std::size_t at = ops_.size();
+    ops_.push_back({"loop", picoseconds(begin), 0, 0});
+    for (const auto child : node.children) walk(child);
+    now_ = begin + count * (now_ - begin);
+    ops_[at].cycles = now_ - begin;
+    ops_[at].picoseconds = picoseconds(now_ - begin);
+    if (now_ == begin) ops_.resize(at);
+  }
+
+  void longestOf(const engine::Node& node) {
+    const double begin = now_;
+    const std::size_t at = ops_.size();
+    std::vector<xspace::Event> longest;
+    double end = begin;
+    for (const auto child : node.children) {
+      walk(child);
+      if (now_ > end) {
+        longest.assign(ops_.begin() + static_cast<std::ptrdiff_t>(at), ops_.end());
+        end = now_;
+      }
+      ops_.resize(at);
+      now_ = begin;
+    }
+    ops_.insert(ops_.end(), longest.begin(), longest.end());
+    now_ = end;
+  }
+
+  const engine::Image& image_;
+  double now_ = 0;
+  std::vector<xspace::Event> ops_;
+};
+
+/// What a device did: a step for each run and its ops, on the model's clock, beside the time that
+/// the host took. On the model's clock a run begins with the host's, or after the run before it.
+class DevicePlane {
+ public:
+  DevicePlane(int id, std::int64_t begin) : begin_(begin) {
+    plane_.name = "/device:IPU:" + std::to_string(id);
+    for (const char* name : {"Steps", "XLA Ops", "Host"}) plane_.lines.push_back({name, begin, {}});
+  }
+
+  void add(const RunRecorder::Run& run, const std::vector<xspace::Event>* ops) {
+    const engine::Image& image = *run.program->image();
+    const std::int64_t host_offset = (run.begin_nanoseconds - begin_) * 1000;
+    const std::int64_t offset = std::max(host_offset, free_at_);
+    const double cycles = image.elapsedCycles();
+    const auto took = static_cast<std::int64_t>(cycles / image.clock_hz * 1e12);
+    const std::string_view name = image.signature.name;
+    plane_.lines[0].events.push_back({name, offset, took, cycles});
+    if (ops)
+      for (xspace::Event op : *ops) {
+        op.offset_picoseconds += offset;
+        plane_.lines[1].events.push_back(op);
+      }
+    plane_.lines[2].events.push_back({name, host_offset, run.nanoseconds * 1000, cycles});
+    free_at_ = offset + took;
+  }
+  xspace::Plane take() { return std::move(plane_); }
+
+ private:
+  const std::int64_t begin_;
+  std::int64_t free_at_ = 0;
+  xspace::Plane plane_;
+};
+
+std::string serialised(const std::vector<RunRecorder::Run>& runs) {
+  if (runs.empty()) return {};
+  std::int64_t begin = runs.front().begin_nanoseconds;
+  for (const auto& run : runs) begin = std::min(begin, run.begin_nanoseconds);
+  std::map<const Program*, OpTimes> known;
+  std::map<int, DevicePlane> devices;
+  std::size_t num_ops = 0;
+  for (const auto& run : runs) {
+    const auto& ops =
+        known.try_emplace(run.program.get(), *run.program->image()).first->second.ops();
+    num_ops += ops.size() * run.devices.size();
+    for (const int id : run.devices)
+      devices.try_emplace(id, id, begin)
+          .first->second.add(run, num_ops <= kMostOps ? &ops : nullptr);
+  }
+  std::vector<xspace::Plane> planes;
+  for (auto& [id, device] : devices) planes.push_back(device.take());
+  std::vector<std::string> warnings;
+  if (num_ops > kMostOps)
+    warnings.push_back("ipujax: the trace has " + std::to_string(num_ops) +
+                       " ops; those of later runs were left out. Trace fewer steps.");
+  return xspace::serialise(planes, warnings);
+}
+
+/// Runs one entry: an exception becomes an error for jaxlib to own.
+template <auto kEntry, class Args>
+PLUGIN_Profiler_Error* profilerEntry(Args* args) noexcept {
+  try {
+    kEntry(*args);
+    return nullptr;
+  } catch (const std::exception& error) {
+    return std::make_unique<PLUGIN_Profiler_Error>(error.what()).release();
+  }
+}
+
+void create(PLUGIN_Profiler_Create_Args& args) {
+  args.profiler = std::make_unique<PLUGIN_Profiler>().release();
+}
+void destroy(PLUGIN_Profiler_Args& args) {
+  const std::unique_ptr<PLUGIN_Profiler> owned(args.profiler);
+}
+void start(PLUGIN_Profiler_Args&) { RunRecorder::shared().start(); }
+void stop(PLUGIN_Profiler_Args& args) { args.profiler->runs = RunRecorder::shared().stop(); }
+
+void collect(PLUGIN_Profiler_CollectData_Args& args) {
+  PLUGIN_Profiler& profiler = *args.profiler;
+  // jaxlib 0.10 calls once and reads what it finds here; the header speaks of a second call, with a
+  // buffer of the caller's.
+  if (!args.buffer) {
+    profiler.collected = serialised(profiler.runs);
+    args.buffer = reinterpret_cast<std::uint8_t*>(profiler.collected.data());
+    args.buffer_size_in_bytes = profiler.collected.size();
+  } else if (args.buffer != reinterpret_cast<std::uint8_t*>(profiler.collected.data())) {
+    std::memcpy(args.buffer, profiler.collected.data(), profiler.collected.size());
+  }
+}
+
+void errorDestroy(PLUGIN_Profiler_Error_Destroy_Args* args) {
+  const std::unique_ptr<PLUGIN_Profiler_Error> owned(args->error);
+}
+void errorMessage(PLUGIN_Profiler_Error_Message_Args* args) {
+  args->message = args->error->message.data();
+  args->message_size = args->error->message.size();
+}
+PLUGIN_Profiler_Error* errorCode(PLUGIN_Profiler_Error_GetCode_Args* args) {
+  args->code = kInternal;
+  return nullptr;
+}
+
+}  // namespace
+
+RunRecorder& RunRecorder::shared() {
+  static RunRecorder recorder;
+  return recorder;
+}
+
+std::int64_t RunRecorder::now() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+}
+
+void RunRecorder::start() {
+  const std::lock_guard lock(mutex_);
+  runs_.clear();
+  is_on_ = true;
+}
+
+std::vector<RunRecorder::Run> RunRecorder::stop() {
+  const std::lock_guard lock(mutex_);
+  is_on_ = false;
+  return std::exchange(runs_, {});
+}
+
+void RunRecorder::add(Run run) {
+  const std::lock_guard lock(mutex_);
+  if (is_on_) runs_.push_back(std::move(run));
+}
+
+PJRT_Extension_Base* profiler::extension(PJRT_Extension_Base* next) {
+  static PLUGIN_Profiler_Api api{.struct_size = sizeof(PLUGIN_Profiler_Api),
+                                 .priv = nullptr,
+                                 .error_destroy = errorDestroy,
+                                 .error_message = errorMessage,
+                                 .error_get_code = errorCode,
+                                 .create = profilerEntry<create>,
+                                 .destroy = profilerEntry<destroy>,
+                                 .start = profilerEntry<start>,
+                                 .stop = profilerEntry<stop>,
+                                 .collect_data = profilerEntry<collect>};
+  static PJRT_Profiler_Extension instance{.base = {.struct_size = sizeof(PJRT_Profiler_Extension),
+                                                   .type = PJRT_Extension_Type_Profiler,
+                                                   .next = next},
+                                          .profiler_api = &api,
+                                          .traceme_context_id = 0};
+  return &instance.base;
+}
+
+}  // namespace ipujax::plugin
