@@ -13,7 +13,7 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import jax
@@ -35,6 +35,7 @@ PACKED_WIKIPEDIA_128 = 1.17
 PACKED_SQUAD = 2958 * 22.97e-3 / 36
 #: Largest relative error of a point, and of the median.
 BOUND, MEDIAN_BOUND = 0.4, 0.1
+TILE_BYTES = 638_976
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ def _lowered(f: Any, proportion: float, io_tiles: int, *args: Any) -> Any:
         "ipu_streamed_results": "all",
         "ipu_num_io_tiles": io_tiles,
         "ipu_place_ops_on_io_tiles": io_tiles > 0,
+        "ipu_outline": "auto",  # as PopART does
     }
     return jax.jit(f, compiler_options=options).lower(*args)
 
@@ -301,12 +303,26 @@ POINTS = (
 )
 
 
-def modelled(point: Point) -> float:
-    """Items a second, of all replicas. A process has one machine: see `row`."""
-    seconds = point.lower().compile().cost_analysis()["seconds"]
+@dataclass(frozen=True)
+class Modelled:
+    """What the model says of a point. A process has one machine: see `rows_of`.
+
+    Attributes:
+        throughput: items a second, of all replicas.
+        tile_bytes: on the fullest tile.
+    """
+
+    throughput: float
+    tile_bytes: float
+
+
+def modelled(point: Point) -> Modelled:
+    """Compiles the point's program."""
+    cost = point.lower().compile().cost_analysis()
+    seconds = cost["seconds"]
     if point.gradient_bytes:
         seconds += _all_reduce_seconds(point)
-    return float(point.items / seconds * point.replicas)
+    return Modelled(float(point.items / seconds * point.replicas), float(cost["worst tile bytes"]))
 
 
 def _all_reduce_seconds(point: Point) -> float:
@@ -316,8 +332,11 @@ def _all_reduce_seconds(point: Point) -> float:
     return float(add.lower(gradients).compile().cost_analysis()["seconds"])
 
 
-def row(point: Point) -> Row:
-    """The point's relative error; compiled in a process with its machine."""
+def rows_of(point: Point) -> tuple[Row, Row]:
+    """Its relative error, and its share of a tile, which is at most 1: it ran on this machine.
+
+    Compiled in a process with the point's machine.
+    """
     command = ["-m", "tests.bench.points", point.id]
     settings = {
         "IPUJAX_MACHINE": point.machine,
@@ -326,9 +345,14 @@ def row(point: Point) -> Row:
         "JAX_PLATFORMS": "ipu,cpu",
     }
     (found,) = children.json_lines(command, settings)
-    error = found["modelled"] / point.measured - 1
-    detail = f"{point.measured:.0f} items/s measured, {found['modelled']:.0f} modelled"
-    return Row(point.title, abs(error), BOUND, f"{detail} ({error:+.0%})")
+    error = found["throughput"] / point.measured - 1
+    detail = f"{point.measured:.0f} items/s measured, {found['throughput']:.0f} modelled"
+    detail = f"{detail} ({error:+.0%})"
+    memory = f"{found['tile_bytes']:.0f} bytes on the fullest tile of a program that ran"
+    return (
+        Row(point.title, abs(error), BOUND, detail),
+        Row(f"{point.title}: memory", found["tile_bytes"] / TILE_BYTES, 1.0, memory),
+    )
 
 
 def rows(wanted: str) -> Iterator[Row]:
@@ -336,8 +360,9 @@ def rows(wanted: str) -> Iterator[Row]:
     found = []
     for point in POINTS:
         if wanted in point.title.lower():
-            found.append(row(point))
-            yield found[-1]
+            throughput, memory = rows_of(point)
+            found.append(throughput)
+            yield from (throughput, memory)
     errors = [each.value for each in found]
     if errors:
         yield Row(
@@ -347,4 +372,4 @@ def rows(wanted: str) -> Iterator[Row]:
 
 if __name__ == "__main__":
     (chosen,) = (point for point in POINTS if point.id == sys.argv[1])
-    print(json.dumps({"modelled": modelled(chosen)}))
+    print(json.dumps(asdict(modelled(chosen))))

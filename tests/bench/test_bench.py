@@ -62,12 +62,21 @@ def test_points_name_published_rows():
 def test_a_point_is_its_programs_throughput():
     few = points.Point("V077", "", "gc200", lambda: points.clip_text(4), 4, replicas=3)
     seconds = few.lower().compile().cost_analysis()["seconds"]
-    assert points.modelled(few) == pytest.approx(12 / seconds)
+    assert points.modelled(few).throughput == pytest.approx(12 / seconds)
 
 
 def test_replicas_add_up_their_gradients():
     alone = points.Point("V077", "", "gc200", lambda: points.clip_text(4), 4, replicas=4)
-    assert points.modelled(replace(alone, gradient_bytes=2**26)) < points.modelled(alone)
+    together = replace(alone, gradient_bytes=2**26)
+    assert points.modelled(together).throughput < points.modelled(alone).throughput
+
+
+@pytest.mark.parametrize(
+    "point", [p for p in points.POINTS if p.replicas == 1], ids=lambda point: point.title
+)
+def test_published_programs_that_ran_on_one_ipu_fit(point: points.Point) -> None:
+    """Those of inference; `bench --points` looks at all."""
+    assert points.modelled(point).tile_bytes <= points.TILE_BYTES
 
 
 def test_only_must_name_something(capsys):
