@@ -97,10 +97,21 @@ def _bert_large_384() -> Any:
     return replace(_bert_large(512, 512), length=384, predicted=56)
 
 
-def _bert_large_on_8(samples: int, micro_batches: int) -> Any:
-    """On eight IPUs in equal parts; MLPerf's submissions do not publish the division."""
+def _bert_large_on_8(
+    samples: int, micro_batches: int, layers: tuple[int, ...], proportions: tuple[float, ...]
+) -> Any:
+    """As submitted to MLPerf (Graphcore/benchmarks/bert/implementations/popart/configs,
+    pod64-closed.json), but with whole layers where it cuts between attention and MLP."""
     model = replace(_bert_large(512, micro_batches), samples=samples)
-    return replace(model, layers=(3,) * 8, proportions=(0.15,) * 8)
+    return replace(model, layers=layers, proportions=proportions)
+
+
+def _mlperf_1(micro_batches: int) -> Any:
+    return _bert_large_on_8(2, micro_batches, (1, 2, 3, 4, 3, 4, 3, 4), (0.2, *[0.25] * 7))
+
+
+def _mlperf_2(micro_batches: int) -> Any:
+    return _bert_large_on_8(3, micro_batches, (1, 3, 3, 3, 3, 4, 3, 4), (1.0,) * 8)
 
 
 def _bert_base(length: int, predicted: int, samples: int, micro_batches: int = 512) -> Any:
@@ -247,7 +258,7 @@ POINTS = (
         "V099",
         "train BERT-large 512, MLPerf 1.0",
         "gc200",
-        _bert_large_on_8(2, 96),
+        _mlperf_1(96),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -256,7 +267,7 @@ POINTS = (
         "V107",
         "train BERT-large 512, MLPerf, Paddle",
         "bow",
-        _bert_large_on_8(3, 256),
+        _mlperf_2(256),
         2,
         8,
         PACKED_WIKIPEDIA,
@@ -265,7 +276,7 @@ POINTS = (
         "V101",
         "train BERT-large 512, MLPerf",
         "gc200",
-        _bert_large_on_8(2, 96),
+        _mlperf_1(96),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -274,7 +285,7 @@ POINTS = (
         "V105",
         "train BERT-large 512, MLPerf",
         "bow",
-        _bert_large_on_8(3, 64),
+        _mlperf_2(64),
         16,
         8,
         PACKED_WIKIPEDIA,
@@ -283,7 +294,7 @@ POINTS = (
         "V103",
         "train BERT-large 512, MLPerf",
         "bow",
-        _bert_large_on_8(3, 256),
+        _mlperf_2(256),
         2,
         8,
         PACKED_WIKIPEDIA,
