@@ -244,6 +244,11 @@ class CompileConfig:
         "IPUJAX_ASSUMED_TRIP_COUNT",
         bounds=(0, 2**31),
     )
+    profile: bool = option(
+        False,
+        "Keep in the executable where its time and memory go, as ipu.report asks for.",
+        "IPUJAX_PROFILE",
+    )
     fast_math: bool = option(
         False,
         "Allow rewrites that are valid for real numbers but not for every float.",

@@ -10,7 +10,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 11;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 12;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -90,6 +90,18 @@ void members(A& archive, T& m) {
                [&](auto& tensor) { archive(tensor.debug, tensor.bytes, tensor.worst_tile_bytes); });
 }
 
+template <class A, Is<Profile> T>
+void members(A& archive, T& profile) {
+  archive(profile.slices, profile.live);
+  archive.list(profile.categories, 8, [&](auto& name) { archive(name); });
+  archive.list(profile.tensors, 42, [&](auto& tensor) {
+    archive(tensor.debug, tensor.category, tensor.type, tensor.shape, tensor.bytes,
+            tensor.peak_tile_bytes, tensor.live_at_peak, tensor.always_live);
+  });
+  archive.list(profile.ipus, 12, [&](auto& ipu) { archive(ipu.fullest_tile, ipu.tile_bytes); });
+  archive(profile.half_flops_per_cycle, profile.float_flops_per_cycle);
+}
+
 template <class A, Is<Image> T>
 void members(A& archive, T& image) {
   const auto each = [&](auto& item) { members(archive, item); };
@@ -109,6 +121,12 @@ void members(A& archive, T& image) {
   archive(mechanisms);
   if constexpr (A::kReads) image.mechanisms = Mechanisms::fromBits(mechanisms);
   archive(image.streaming, image.stablehlo, image.fingerprint);
+  bool has_profile = image.profile.has_value();
+  archive(has_profile);
+  if constexpr (A::kReads) {
+    if (has_profile) image.profile.emplace();
+  }
+  if (has_profile) members(archive, *image.profile);
 }
 
 /// n times the cycles and what moves; the tiles hold its memory once.
@@ -145,15 +163,16 @@ Cost costOf(const Image& image, std::uint32_t index) {
 
 }  // namespace
 
-Cost Image::cost() const { return costOf(*this, 0); }
+Cost Image::cost() const { return costOf(0); }
+
+Cost Image::costOf(std::uint32_t node) const { return engine::costOf(*this, node); }
 
 Image::UnknownLoops Image::unknownLoops() const {
   UnknownLoops loops;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].kind != NodeKind::kRepeatWhile) continue;
     ++loops.count;
-    for (const auto child : nodes[i].children)
-      loops.iteration_cycles += costOf(*this, child).cycles();
+    for (const auto child : nodes[i].children) loops.iteration_cycles += costOf(child).cycles();
   }
   return loops;
 }

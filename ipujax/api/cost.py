@@ -77,23 +77,39 @@ def cost(fun: Callable[..., Any], *args: Any) -> Cost:
         >>> found.fits, found.fullest_tile_bytes == sum(found.parts.values())
         (True, True)
     """
+    compiled = compiled_for_ipu("cost", fun, args, {})
+    capacity = int(jax.devices(jax_compat.PLATFORM)[0].bytes_per_tile)
+    return _from_analysis(dict(compiled.cost_analysis()), capacity)
+
+
+def compiled_for_ipu(
+    where: str, fun: Any, args: tuple[Any, ...], options: Mapping[str, Any]
+) -> Any:
+    """JAX's compiled form of a function; a program that does not fit is logged alone.
+
+    Args:
+        where: the name of the caller, for errors.
+        options: for the compiler, by the names that `jax.jit` takes.
+    Raises:
+        ConfigError: `fun` is no function.
+        PlacementError: the arguments are on a device that is no IPU.
+    """
     if not callable(fun):
         raise ConfigError(
-            f"[cost] needs a function; got {type(fun).__name__}. Pass the function, then its "
+            f"[{where}] needs a function; got {type(fun).__name__}. Pass the function, then its "
             "arguments."
         )
     jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
-    device = jax.devices(jax_compat.PLATFORM)[0]
-    with jax.default_device(device):
-        compiled = jitted.lower(*args)
+    with jax.default_device(jax.devices(jax_compat.PLATFORM)[0]):
+        lowered = jitted.lower(*args)
         platforms = {d.platform for d in jax.tree.leaves(_devices(args))}
         if platforms - {jax_compat.PLATFORM}:
             raise PlacementError(
-                f"[cost] needs arguments on an IPU; got some on {', '.join(sorted(platforms))}. "
-                "Pass jax.ShapeDtypeStructs, or arrays that jax.device_put put on an IPU."
+                f"[{where}] needs arguments on an IPU; got some on "
+                f"{', '.join(sorted(platforms))}. Pass jax.ShapeDtypeStructs, or arrays that "
+                "jax.device_put put on an IPU."
             )
-        analysis = dict(compiled.compile({"ipu_out_of_memory": "log"}).cost_analysis())
-    return _from_analysis(analysis, int(device.bytes_per_tile))
+        return lowered.compile({"ipu_out_of_memory": "log", **options})
 
 
 def assert_fits(

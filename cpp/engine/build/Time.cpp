@@ -24,6 +24,8 @@ class Clocks {
     return std::move(ipus_);
   }
 
+  std::vector<Slice> takeSlices() { return std::move(slices_); }
+
  private:
   /// The IPUs that take part in a node; one bit for each, see takesPart.
   std::uint64_t findSet(std::uint32_t index) {
@@ -55,13 +57,11 @@ class Clocks {
     const std::uint64_t set = sets_[index];
     switch (node.kind) {
       case NodeKind::kStep:
-        return step(node.value);
+        return step(index);
       case NodeKind::kRepeat:
-        return repeat(node.children, node.value, set);
-      case NodeKind::kRepeatWhile:  // the condition is computed once more than the body
-        meet(set);
-        walk(node.children[0]);
-        return repeat({node.children[1], node.children[0]}, draft_.image.assumed_trip_count, set);
+        return loop(index, set, [&] { repeat(node.children, node.value, set); });
+      case NodeKind::kRepeatWhile:
+        return loop(index, set, [&] { repeatWhile(node, set); });
       case NodeKind::kIf:
       case NodeKind::kSwitch:
         return longestOf(node, set);
@@ -71,7 +71,15 @@ class Clocks {
     }
   }
 
-  void step(std::uint64_t index) {
+  /// The condition is computed once more than the body.
+  void repeatWhile(const Node& node, std::uint64_t set) {
+    meet(set);
+    walk(node.children[0]);
+    repeat({node.children[1], node.children[0]}, draft_.image.assumed_trip_count, set);
+  }
+
+  void step(std::uint32_t node) {
+    const std::uint64_t index = draft_.image.nodes[node].value;
     const StepDesc& step = draft_.image.steps[index];
     const Cost& cost = step.cost;
     if (isFree(index)) return;
@@ -79,6 +87,7 @@ class Clocks {
     meet(taking_part);
     const bool with_host = isWithHost(step);
     awaitWrites(step, taking_part);
+    const double begin = latestOf(taking_part);
     // A copy that needs no work on the host is an engine.account.
     const bool sends = !with_host && cost.link_bytes > 0 &&
                        (step.kernel == "engine.copy" || step.kernel == "engine.account");
@@ -95,6 +104,24 @@ class Clocks {
           cost.link_cycles + (sends ? sync : 0);
     }
     noteWrites(step, taking_part);
+    if (!profiled()) return;
+    const double link = with_host ? 0 : cost.link_cycles;
+    const double host = with_host ? cost.link_cycles : 0;
+    const double cycles = cost.compute_cycles + cost.exchange_cycles + sync + cost.link_cycles;
+    slices_.push_back({node, taking_part, times_, begin, cycles, cost.compute_cycles,
+                       cost.exchange_cycles, sync, link, host});
+  }
+
+  bool profiled() const { return draft_.image.profile.has_value(); }
+
+  /// Walks what loops have below `node`, whose slice lasts until all of it is done.
+  template <class Walk>
+  void loop(std::uint32_t node, std::uint64_t set, const Walk& walk_loop) {
+    const std::size_t slice = slices_.size();
+    const double begin = latestOf(set);
+    if (profiled()) slices_.push_back({node, set, times_, begin});
+    walk_loop();
+    if (profiled()) slices_[slice].cycles = latestOf(set) - begin;
   }
 
   bool isOnHost(std::uint32_t storage) const {
@@ -143,7 +170,9 @@ class Clocks {
     const std::vector<IpuAccount> before = ipus_;
     const std::map<std::uint32_t, double> known = written_;
     const double start = latestOf(set);
+    times_ *= static_cast<double>(count);
     for (const auto node : nodes) walk(node);
+    times_ /= static_cast<double>(count);
     meet(set);
     const auto again = static_cast<double>(count) - 1;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
@@ -175,15 +204,21 @@ class Clocks {
     const std::map<std::uint32_t, double> known = written_;
     std::vector<IpuAccount> longest = ipus_;
     std::map<std::uint32_t, double> written = written_;
+    const std::size_t first_slice = slices_.size();
+    std::vector<Slice> slices;
     for (const auto child : node.children) {
       ipus_ = before;
       written_ = known;
+      slices_.resize(first_slice);
       walk(child);
       meet(set);
       if (ipus_[first].cycles() <= longest[first].cycles()) continue;
       longest = ipus_;
       written = written_;
+      slices.assign(slices_.begin() + static_cast<std::ptrdiff_t>(first_slice), slices_.end());
     }
+    slices_.resize(first_slice);
+    slices_.insert(slices_.end(), slices.begin(), slices.end());
     ipus_ = std::move(longest);
     written_ = std::move(written);
   }
@@ -192,11 +227,17 @@ class Clocks {
   std::vector<IpuAccount> ipus_;
   std::vector<std::uint64_t> sets_;          ///< by node
   std::map<std::uint32_t, double> written_;  ///< when, by storage in the host's memory
+  std::vector<Slice> slices_;                ///< where a profile is asked for
+  double times_ = 1;                         ///< that a run does what is walked now
   double sent_bytes_ = 0;  ///< by copies between IPUs just before, in one exchange
 };
 
 }  // namespace
 
-void accountTime(Draft& draft) { draft.image.ipus = Clocks(draft).run(); }
+void accountTime(Draft& draft) {
+  Clocks clocks(draft);
+  draft.image.ipus = clocks.run();
+  if (draft.image.profile) draft.image.profile->slices = clocks.takeSlices();
+}
 
 }  // namespace ipujax::engine::build
