@@ -19,10 +19,17 @@ def timeline(report: Report) -> Any:
     from bokeh.models import HoverTool
 
     ipus = min(len(report.ipus), LARGEST_SYSTEM)
-    chart = plot("", 90 + 34 * max(ipus, 2), "cycles", "IPU", y_range=(ipus - 0.4, -0.6),
-                 name="timeline")
-    chart.quad([0] * ipus, [report.cycles] * ipus, [i + 0.4 for i in range(ipus)],
-               [i - 0.4 for i in range(ipus)], color=COLOURS["idle"], legend_label="idle")
+    chart = plot(
+        "", 90 + 34 * max(ipus, 2), "cycles", "IPU", y_range=(ipus - 0.4, -0.6), name="timeline"
+    )
+    chart.quad(
+        [0] * ipus,
+        [report.cycles] * ipus,
+        [i + 0.4 for i in range(ipus)],
+        [i - 0.4 for i in range(ipus)],
+        color=COLOURS["idle"],
+        legend_label="idle",
+    )
     found = blocks(report)
     drawn = []
     for kind in (*KINDS, "further iterations"):
@@ -38,8 +45,16 @@ def timeline(report: Report) -> Any:
             "kind": [kind] * len(mine),
         }
         drawn.append(
-            chart.quad("left", "right", "top", "bottom", source=data, color=COLOURS[kind],
-                       line_width=0.3, legend_label=kind)
+            chart.quad(
+                "left",
+                "right",
+                "top",
+                "bottom",
+                source=data,
+                color=COLOURS[kind],
+                line_width=0.3,
+                legend_label=kind,
+            )
         )
     tips = [("", "@label"), ("@kind", "from @left{0,0} to @right{0,0}")]
     chart.add_tools(HoverTool(tooltips=tips, renderers=drawn))
@@ -76,18 +91,27 @@ def tiles(report: Report) -> Any:
         color=[PALETTE[i % len(PALETTE)] for i in range(len(report.categories))],
         legend_label=list(report.categories),
     )
-    chart.add_layout(Span(location=report.tile_capacity_bytes, dimension="width",
-                          line_color="#b3261e", line_dash="dashed"))
+    chart.add_layout(
+        Span(
+            location=report.tile_capacity_bytes,
+            dimension="width",
+            line_color="#b3261e",
+            line_dash="dashed",
+        )
+    )
     chart.add_tools(HoverTool(tooltips=[("tile", "@tile"), ("$name", "@{$name}{0,0} bytes")]))
     chart.add_layout(chart.legend[0], "right")
     chart.y_range.start = 0
     if len(shown) == 1:
         return column(chart)
     choice = Select(title="IPU", value=first, options=[str(i) for i in shown], width=120)
-    args = {"source": source, "ipus": {k: {n: v.tolist() for n, v in d.items()}
-                                      for k, d in data.items()}}
-    choice.js_on_change("value", CustomJS(args={**args, "choice": choice},
-                                          code=template("tiles.js")))
+    args = {
+        "source": source,
+        "ipus": {k: {n: v.tolist() for n, v in d.items()} for k, d in data.items()},
+    }
+    choice.js_on_change(
+        "value", CustomJS(args={**args, "choice": choice}, code=template("tiles.js"))
+    )
     return column(choice, chart)
 
 
@@ -110,15 +134,36 @@ def liveness(report: Report) -> Any:
         }
     )
     chart = plot("", 300, "step of the program", "bytes on all tiles", name="liveness")
-    chart.varea_step("position", 0, "live", source=source, step_mode="after", alpha=0.8,
-                     color=PALETTE[4], legend_label="live")
-    chart.varea_step("position", 0, "always", source=source, step_mode="after",
-                     color=PALETTE[0], legend_label="always live")
+    chart.varea_step(
+        "position",
+        0,
+        "live",
+        source=source,
+        step_mode="after",
+        alpha=0.8,
+        color=PALETTE[4],
+        legend_label="live",
+    )
+    chart.varea_step(
+        "position",
+        0,
+        "always",
+        source=source,
+        step_mode="after",
+        color=PALETTE[0],
+        legend_label="always live",
+    )
     line = chart.line("position", "live", source=source, color=PALETTE[0])
     if points:
         position, peak = max(points, key=lambda point: point[1].fullest_tile_bytes)
-        chart.scatter([position], [peak.live_bytes], size=11, color="#b3261e",
-                      legend_label="fullest tile is fullest", name="peak")
+        chart.scatter(
+            [position],
+            [peak.live_bytes],
+            size=11,
+            color="#b3261e",
+            legend_label="fullest tile is fullest",
+            name="peak",
+        )
     tips = [("", "@label"), ("live on all tiles", "@live{0,0}"), ("fullest tile", "@fullest{0,0}")]
     chart.add_tools(HoverTool(tooltips=tips, renderers=[line], mode="vline"))
     chart.add_layout(chart.legend[0], "right")

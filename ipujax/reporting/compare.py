@@ -49,8 +49,11 @@ class Comparison:
         """Figures of the whole program: name, before, after."""
         return [
             ("cycles", self.before.cycles, self.after.cycles),
-            ("bytes on the fullest tile",
-             self.before.fullest_tile_bytes, self.after.fullest_tile_bytes),
+            (
+                "bytes on the fullest tile",
+                self.before.fullest_tile_bytes,
+                self.after.fullest_tile_bytes,
+            ),
             ("always live bytes", self.before.always_live_bytes, self.after.always_live_bytes),
             ("peak live bytes", self.before.peak_live_bytes, self.after.peak_live_bytes),
             ("steps", len(self.before.steps), len(self.after.steps)),
@@ -80,8 +83,12 @@ class Comparison:
         for grouping in GROUPINGS:
             changes = [change for change in self.by(grouping) if change.difference][:LISTED]
             rows = [
-                (c.name or f"(no {grouping})", f"{c.before:.0f}", f"{c.after:.0f}",
-                 relative(c.before, c.after))
+                (
+                    c.name or f"(no {grouping})",
+                    f"{c.before:.0f}",
+                    f"{c.after:.0f}",
+                    relative(c.before, c.after),
+                )
                 for c in changes
             ]
             if rows:

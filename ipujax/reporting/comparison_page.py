@@ -39,9 +39,7 @@ def _totals(comparison: Comparison) -> Any:
 
     names, before, after = zip(*comparison.totals(), strict=True)
     changes = [relative(a, b) for a, b in zip(before, after, strict=True)]
-    source = ColumnDataSource(
-        {"name": names, "before": before, "after": after, "change": changes}
-    )
+    source = ColumnDataSource({"name": names, "before": before, "after": after, "change": changes})
     return data_table(source, _columns("figure"), 180)
 
 

@@ -51,21 +51,21 @@ def load_report(path: str | Path) -> Report:
         ) from None
     try:
         return read(document)
-    except _Malformed as error:
+    except _MalformedError as error:
         raise ReportError(
             f"[load_report] needs a report that this version of ipujax saved; got {error} in "
             f"{str(where)!r}. Save the report again."
         ) from None
 
 
-class _Malformed(Exception):
+class _MalformedError(Exception):
     """What is wrong with a document."""
 
 
 def read(document: Any) -> Report:
     """A report of parsed JSON."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise _Malformed(f"no schema {SCHEMA!r}")
+        raise _MalformedError(f"no schema {SCHEMA!r}")
     report: Report = _decode(Report, document.get("report"), "report")
     _check(report)
     return report
@@ -92,38 +92,41 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
         assert isinstance(hint, type)
         if not isinstance(value, dict) or set(value) != set(_hints(hint)):
-            raise _Malformed(f"other fields in {where}")
+            raise _MalformedError(f"other fields in {where}")
         return hint(**{n: _decode(h, value[n], n) for n, h in _hints(hint).items()})
     if get_origin(hint) is tuple:
         return _decode_tuple(get_args(hint)[0], value, where)
     if hint is float and type(value) in (int, float):
         if not (math.isfinite(value) and 0 <= value <= LARGEST):
-            raise _Malformed(f"a number out of range in {where}")
+            raise _MalformedError(f"a number out of range in {where}")
         return float(value)
     if type(value) is not hint or (hint is int and not 0 <= value <= LARGEST):
-        raise _Malformed(f"no {hint.__name__} from 0 to {LARGEST:g} in {where}" if hint is int
-                         else f"no {hint.__name__} in {where}")
+        raise _MalformedError(
+            f"no {hint.__name__} from 0 to {LARGEST:g} in {where}"
+            if hint is int
+            else f"no {hint.__name__} in {where}"
+        )
     return value
 
 
 def _decode_tuple(item: Any, value: Any, where: str) -> tuple[Any, ...]:
     if not dataclasses.is_dataclass(item):
         if not isinstance(value, list):
-            raise _Malformed(f"no list in {where}")
+            raise _MalformedError(f"no list in {where}")
         return tuple(_decode(item, each, where) for each in value)
     if value == []:
         return ()
     assert isinstance(item, type)
     hints = _hints(item)
     if not isinstance(value, dict) or value.get("fields") != list(hints):
-        raise _Malformed(f"other fields in {where}")
+        raise _MalformedError(f"other fields in {where}")
     rows = value.get("rows")
     if not isinstance(rows, list):
-        raise _Malformed(f"no rows in {where}")
+        raise _MalformedError(f"no rows in {where}")
     made = []
     for row in rows:
         if not isinstance(row, list) or len(row) != len(hints):
-            raise _Malformed(f"a row of another length in {where}")
+            raise _MalformedError(f"a row of another length in {where}")
         pairs = zip(hints.items(), row, strict=True)
         made.append(item(**{n: _decode(h, v, f"{where}.{n}") for (n, h), v in pairs}))
     return tuple(made)
@@ -135,7 +138,7 @@ def _check(report: Report) -> None:
 
     def need(good: bool, what: str) -> None:
         if not good:
-            raise _Malformed(what)
+            raise _MalformedError(what)
 
     need(ipus > 0, "no IPU")
     need(report.tile_capacity_bytes > 0, "no tile memory")

@@ -38,7 +38,7 @@ def check_library() -> None:
     """Raises a ReportError that says what to install if Bokeh is missing."""
     try:
         import bokeh  # noqa: F401
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ReportError(
             f"[report.save] needs Bokeh to draw a page; got: {error}. Install it with: pip install "
             "'ipujax[report]', or save as .json."
@@ -55,8 +55,6 @@ def render(title: str, header: str, sections: Sequence[Section]) -> str:
     from bokeh.embed import file_html
     from bokeh.resources import INLINE
 
-    for i, section in enumerate(sections):
-        section.root.name = f"section{i}"
     return str(
         file_html(
             [section.root for section in sections],

@@ -170,7 +170,7 @@ def _ipu(found: Mapping[str, Any], categories: int) -> Ipu:
             found["link_cycles"],
             found["host_cycles"],
         ),
-        idle_cycles=max(0.0, found["idle_cycles"])  ,  # rounding
+        idle_cycles=max(0.0, found["idle_cycles"]),  # rounding
         fullest_tile=found["fullest_tile"],
         fullest_tile_bytes=found["fullest_tile_bytes"],
         tile_bytes=tuple(tuple(flat[c * tiles : (c + 1) * tiles]) for c in range(categories)),

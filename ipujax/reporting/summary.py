@@ -56,8 +56,12 @@ def _groups(report: Report, grouping: str) -> list[str]:
 
 def _tensors(report: Report) -> list[str]:
     rows = [
-        (tensor.name or "(unnamed)", tensor.source, shape_of(tensor.dtype, tensor.shape),
-         str(tensor.bytes))
+        (
+            tensor.name or "(unnamed)",
+            tensor.source,
+            shape_of(tensor.dtype, tensor.shape),
+            str(tensor.bytes),
+        )
         for tensor in report.tensors[:LISTED]
     ]
     return table(("tensor", "line", "shape", "bytes"), rows)

@@ -40,6 +40,7 @@ def data_table(source: Any, columns: Sequence[tuple[str, str, str, int]], height
         width=WIDTH,
         height=height,
         index_position=None,
+        reorderable=False,  # needs a library that Bokeh does not bring
         sizing_mode="fixed",
     )
 
@@ -131,7 +132,7 @@ def step_table(report: Report) -> Any:
     from bokeh.models import ColumnDataSource
 
     steps = sorted(report.steps, key=lambda step: -step.total_cycles)[:LISTED]
-    table = {
+    table: Table = {
         "name": [step.op for step in steps],
         "source": [step.source for step in steps],
         "scope": [step.scope for step in steps],
@@ -165,7 +166,7 @@ def tensor_table(tensors: Sequence[Tensor], height: int = 320) -> Any:
     from bokeh.models import ColumnDataSource
 
     shown = tensors[:LISTED]
-    table = {
+    table: Table = {
         "name": [tensor.name or "(unnamed)" for tensor in shown],
         "source": [tensor.source for tensor in shown],
         "shape": [shape_of(tensor.dtype, tensor.shape) for tensor in shown],
