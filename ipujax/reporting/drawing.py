@@ -75,7 +75,7 @@ def header(report: Report, title: str = "") -> str:
         (f"{report.seconds:.4g} s", f"one run, {report.cycles:,.0f} cycles"),
         (f"{report.headroom:.1%}", "free on the fullest tile"),
         (f"{fullest:,} B", f"on the fullest tile, of {report.tile_capacity_bytes:,}"),
-        (f"{len(report.ipus)}", f"IPUs a replica, {report.num_replicas} replicas"),
+        (f"{len(report.ipus)}", f"IPUs in a replica; replicas: {report.num_replicas}"),
         (f"{len(report.steps):,}", "steps"),
     ]
     if report.unknown_loops:

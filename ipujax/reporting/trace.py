@@ -24,7 +24,10 @@ def trace(report: Report) -> str:
         step = steps.get(piece.node)
         if step is None:
             node = report.nodes[piece.node]
-            args: dict[str, Any] = {"iterations": node.count, "iterations_shown": min(SHOWN_ITERATIONS, node.count)}
+            args: dict[str, Any] = {
+                "iterations": node.count,
+                "iterations_shown": min(SHOWN_ITERATIONS, node.count),
+            }
             events += _events(report, piece, f"{node.kind} x {node.count}", "loop", args)
         else:
             cycles = dict(zip(KINDS, piece.by_kind, strict=True))

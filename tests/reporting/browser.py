@@ -67,6 +67,15 @@ class Page:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
+    def close(self) -> None:
+        self._socket.close()
+        self._loop.run_until_complete(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        while await asyncio.wait_for(self._socket.read_message(), 30) is not None:
+            pass
+        await asyncio.sleep(0.05)  # the connection ends after its last message
+
     def open(self, path: Path) -> None:
         for domain in ("Runtime", "Log", "Network", "Page"):
             self.call(f"{domain}.enable")
@@ -97,8 +106,10 @@ def opened(browser: str, path: Path) -> Iterator[Page]:
             page = loop.run_until_complete(_connect(websocket_connect, found[1]))
             made = Page(page, loop)
             made.open(path)
-            yield made
-            made.call("Browser.close")
+            try:
+                yield made
+            finally:
+                made.close()
         finally:
             process.terminate()
             process.wait(30)

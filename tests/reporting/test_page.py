@@ -76,7 +76,8 @@ def test_the_charts_are_drawn(page: Page):
 
 @browser
 def test_the_filter_and_the_choice_change_the_table(page: Page, report: ipu.Report):
-    names = f"{MODEL}('times').data.name"
+    # callbacks are asynchronous
+    names = f"new Promise((done) => setTimeout(() => done({MODEL}('times').data.name), 200))"
     page.evaluate(f"{MODEL}('group').active = 1")
     assert page.evaluate(names) == [g.name or "(no layer)" for g in report.by("layer")][:1000]
     boxes = "[...Bokeh.documents[0]._all_models.values()].filter((m) => m.name === 'filter')"
@@ -101,7 +102,11 @@ def test_the_wheel_zooms(page: Page, chart: str):
     )
     page.call(
         "Input.dispatchMouseEvent",
-        type="mouseWheel", x=place[0], y=place[1], deltaX=0, deltaY=-400,
+        type="mouseWheel",
+        x=place[0],
+        y=place[1],
+        deltaX=0,
+        deltaY=-400,
     )
     page.evaluate("new Promise((done) => setTimeout(done, 400))")
     assert 0 < page.evaluate(span) < before

@@ -51,9 +51,7 @@ def generated(seed: int):
                 x[0, 0] > 0, lambda c: tree(c, w, depth - 1), lambda c: tree(c, w, depth - 1), x
             )
         if kind == 3:
-            return jax.lax.while_loop(
-                lambda c: c.sum() < 3, lambda c: tree(c, w, depth - 1) + 1, x
-            )
+            return jax.lax.while_loop(lambda c: c.sum() < 3, lambda c: tree(c, w, depth - 1) + 1, x)
         if kind == 4:
             with jax.named_scope(f"layer{depth}"):
                 return tree(tree(x, w, depth - 1), w, depth - 1)
@@ -94,9 +92,7 @@ def check_totals(report: ipu.Report, analysis) -> None:
 def check_ipus(report: ipu.Report) -> None:
     """The timeline has what each IPU's account has, and its tiles hold what the account says."""
     for i, account in enumerate(report.ipus):
-        spent = sum(
-            piece.times * sum(piece.by_kind) for piece in report.slices if i in piece.ipus
-        )
+        spent = sum(piece.times * sum(piece.by_kind) for piece in report.slices if i in piece.ipus)
         assert spent == pytest.approx(sum(account.by_kind), rel=1e-6, abs=1e-3)
         assert sum(account.by_kind) + account.idle_cycles == pytest.approx(report.cycles, rel=1e-6)
         on_fullest = sum(tiles[account.fullest_tile] for tiles in account.tile_bytes)
@@ -147,7 +143,10 @@ def test_the_summary_names_lines_layers_and_tensors():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("jit(f)/transpose(jvp(layer1))/attention/dot_general", ("layer1/attention", "dot_general")),
+        (
+            "jit(f)/transpose(jvp(layer1))/attention/dot_general",
+            ("layer1/attention", "dot_general"),
+        ),
         ("jit(f)/jvp()/while/body/add", ("", "add")),
         ("dot_general", ("", "dot_general")),
         ("", ("", "")),
