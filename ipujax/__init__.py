@@ -32,6 +32,7 @@ from ipujax.api.replica_grouping import ReplicaGrouping as ReplicaGrouping
 from ipujax.api.replica_grouping import replica_grouping as replica_grouping
 from ipujax.api.replicas import replication_factor as replication_factor
 from ipujax.api.replicas import replication_index as replication_index
+from ipujax.api.report import report as report
 from ipujax.api.schedule_chart import schedule_chart as schedule_chart
 from ipujax.api.stages import shard as shard
 from ipujax.api.stages import stage as stage
@@ -60,7 +61,10 @@ from ipujax.errors import OutOfMemoryError as OutOfMemoryError
 from ipujax.errors import PipelineError as PipelineError
 from ipujax.errors import PlacementError as PlacementError
 from ipujax.errors import ReplicationError as ReplicationError
+from ipujax.errors import ReportError as ReportError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
+from ipujax.reporting.document import load_report as load_report
+from ipujax.reporting.model import Report as Report
 
 __version__ = "0.1.0"

@@ -277,6 +277,11 @@ class CompileConfig:
         "IPUJAX_IO_TILE_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
     )
+    profile: bool = option(
+        False,
+        "Keep in the executable where its time and memory go, as ipu.report asks for.",
+        "IPUJAX_PROFILE",
+    )
     fast_math: bool = option(
         False,
         "Allow rewrites that are valid for real numbers but not for every float.",

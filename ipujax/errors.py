@@ -109,6 +109,10 @@ class OutOfMemoryError(IpuError, MemoryError):
     pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
 
 
+class ReportError(IpuError):
+    """A report cannot be saved, read or drawn."""
+
+
 class FitError(IpuError, AssertionError):
     """A program exceeds a limit of `ipujax.assert_fits`.
 

@@ -1,3 +1,5 @@
+#include <pybind11/numpy.h>
+
 #include "bindings/bindings.hpp"
 #include "engine/Image.hpp"
 #include "engine/build/Build.hpp"
@@ -102,6 +104,103 @@ Description inspectImage(const py::bytes& bytes) {
       "output_memory_kinds"_a = kinds(image->signature.outputs));
 }
 
+/// Columns of numbers as bytes of numpy: large programs have many steps.
+template <class T, class F>
+py::array_t<double> columns(const std::vector<T>& rows, const F& values) {
+  const std::size_t width = rows.empty() ? 0 : values(rows[0]).size();
+  py::array_t<double> table({rows.size(), width});
+  double* next = table.mutable_data();
+  for (const T& row : rows)
+    for (const double value : values(row)) *next++ = value;
+  return table;
+}
+
+py::list profileTree(const engine::Image& image) {
+  py::list nodes;
+  for (const auto& node : image.nodes)
+    nodes.append(py::make_tuple(static_cast<int>(node.kind), node.value, node.children));
+  return nodes;
+}
+
+py::list profileSteps(const engine::Image& image) {
+  py::list steps;
+  for (const auto& s : image.steps) {
+    const auto& debug = image.debug[s.debug];
+    py::list operands;
+    for (const auto& o : s.operands) {
+      if (operands.size() == 8) break;  // enough to know a step by
+      operands.append(py::make_tuple(engine::nameOf(o.type), o.shape));
+    }
+    steps.append(py::make_tuple(s.kernel, debug.name, debug.source, costDict(s.cost), operands,
+                                s.attributes.textOr("plan", "")));
+  }
+  return steps;
+}
+
+py::list profileTensors(const engine::Image& image) {
+  py::list tensors;
+  for (const auto& t : image.profile->tensors)
+    tensors.append(py::make_tuple(image.debug[t.debug].name, image.debug[t.debug].source,
+                                  t.category, engine::nameOf(t.type), t.shape, t.bytes,
+                                  t.peak_tile_bytes, t.live_at_peak, t.always_live));
+  return tensors;
+}
+
+py::list profileIpus(const engine::Image& image) {
+  py::list ipus;
+  for (std::size_t i = 0; i < image.ipus.size() && i < image.profile->ipus.size(); ++i) {
+    const auto& a = image.ipus[i];
+    const auto& tiles = image.profile->ipus[i];
+    ipus.append(py::dict("compute_cycles"_a = a.compute_cycles,
+                         "exchange_cycles"_a = a.exchange_cycles, "link_cycles"_a = a.link_cycles,
+                         "host_cycles"_a = a.host_cycles, "idle_cycles"_a = a.idle_cycles,
+                         "fullest_tile_bytes"_a = a.worst_tile_bytes,
+                         "fullest_tile"_a = tiles.fullest_tile, "tile_bytes"_a = tiles.tile_bytes));
+  }
+  return ipus;
+}
+
+/// Where time and memory of an executable go: what ipujax.report shows.
+Description profileImage(const py::bytes& bytes) {
+  const std::string_view view(bytes);
+  const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
+  if (!image->profile)
+    throw engine::ImageError(
+        "[profileImage] needs an executable with a profile; got one without. Compile it with "
+        "ipu_profile=true.");
+  const auto& profile = *image->profile;
+  using Numbers = std::vector<double>;
+  const auto slice = [](const engine::Slice& s) {
+    return Numbers{static_cast<double>(s.node),
+                   static_cast<double>(s.ipus),
+                   s.times,
+                   s.begin_cycles,
+                   s.cycles,
+                   s.compute_cycles,
+                   s.exchange_cycles,
+                   s.sync_cycles,
+                   s.link_cycles,
+                   s.host_cycles};
+  };
+  const auto live = [](const engine::LivePoint& p) {
+    return Numbers{static_cast<double>(p.node), static_cast<double>(p.live_bytes),
+                   static_cast<double>(p.fullest_tile_bytes)};
+  };
+  return py::dict(
+      "name"_a = image->signature.name, "num_replicas"_a = image->signature.num_replicas,
+      "clock_hz"_a = image->clock_hz, "elapsed_cycles"_a = image->elapsedCycles(),
+      "assumed_trip_count"_a = image->assumed_trip_count, "nodes"_a = profileTree(*image),
+      "times"_a = engine::timesRun(*image), "steps"_a = profileSteps(*image),
+      "slices"_a = columns(profile.slices, slice), "live"_a = columns(profile.live, live),
+      "categories"_a = profile.categories, "tensors"_a = profileTensors(*image),
+      "ipus"_a = profileIpus(*image), "cost"_a = costDict(image->cost()),
+      "tile_capacity"_a = image->memory.tile_capacity,
+      "always_live_bytes"_a = image->memory.always_live_bytes,
+      "peak_live_bytes"_a = image->memory.peak_live_bytes,
+      "half_flops_per_cycle"_a = profile.half_flops_per_cycle,
+      "float_flops_per_cycle"_a = profile.float_flops_per_cycle);
+}
+
 }  // namespace
 
 void bindEngine(py::module_& m) {
@@ -127,6 +226,7 @@ void bindEngine(py::module_& m) {
       },
       "graph"_a, "program"_a, "signature"_a, "stablehlo"_a = py::bytes(), "options"_a = Options());
   e.def("inspectImage", &inspectImage, "image"_a);
+  e.def("profileImage", &profileImage, "image"_a);
   e.def("mechanismNames", [] {
     const auto& names = engine::kMechanismNames;
     return std::vector<std::string>(names.begin(), names.end());

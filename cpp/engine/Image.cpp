@@ -91,6 +91,18 @@ void members(A& archive, T& m) {
                [&](auto& tensor) { archive(tensor.debug, tensor.bytes, tensor.worst_tile_bytes); });
 }
 
+template <class A, Is<Profile> T>
+void members(A& archive, T& profile) {
+  archive(profile.slices, profile.live);
+  archive.list(profile.categories, 8, [&](auto& name) { archive(name); });
+  archive.list(profile.tensors, 42, [&](auto& tensor) {
+    archive(tensor.debug, tensor.category, tensor.type, tensor.shape, tensor.bytes,
+            tensor.peak_tile_bytes, tensor.live_at_peak, tensor.always_live);
+  });
+  archive.list(profile.ipus, 12, [&](auto& ipu) { archive(ipu.fullest_tile, ipu.tile_bytes); });
+  archive(profile.half_flops_per_cycle, profile.float_flops_per_cycle);
+}
+
 template <class A, Is<Image> T>
 void members(A& archive, T& image) {
   const auto each = [&](auto& item) { members(archive, item); };
@@ -110,19 +122,26 @@ void members(A& archive, T& image) {
   archive(mechanisms);
   if constexpr (A::kReads) image.mechanisms = Mechanisms::fromBits(mechanisms);
   archive(image.streaming, image.stablehlo, image.fingerprint);
+  bool has_profile = image.profile.has_value();
+  archive(has_profile);
+  if constexpr (A::kReads) {
+    if (has_profile) image.profile.emplace();
+  }
+  if (has_profile) members(archive, *image.profile);
 }
 
 }  // namespace
 
-Cost Image::cost() const { return costOf(*this, 0); }
+Cost Image::cost() const { return costOf(0); }
+
+Cost Image::costOf(std::uint32_t node) const { return engine::costOf(*this, node); }
 
 Image::UnknownLoops Image::unknownLoops() const {
   UnknownLoops loops;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].kind != NodeKind::kRepeatWhile) continue;
     ++loops.count;
-    for (const auto child : nodes[i].children)
-      loops.iteration_cycles += costOf(*this, child).cycles();
+    for (const auto child : nodes[i].children) loops.iteration_cycles += costOf(child).cycles();
   }
   return loops;
 }

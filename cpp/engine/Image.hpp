@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "engine/Mechanisms.hpp"
 #include "engine/MemoryKind.hpp"
+#include "engine/Profile.hpp"
 #include "engine/Step.hpp"
 
 namespace ipujax::engine {
@@ -161,11 +163,14 @@ struct Image {
   std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
   StreamingAccount streaming;
+  std::optional<Profile> profile;  ///< if the build was asked for one
 
   /// From the beginning to the end of a run: steps of different IPUs run at one time.
   double elapsedCycles() const;
   /// The account of one run: the sum over the steps, loops multiplied by their counts.
   Cost cost() const;
+  /// The same of one node of the tree and all below it, each time that it runs.
+  Cost costOf(std::uint32_t node) const;
   /// Loops whose count only a run knows, and the cycles of one iteration of each, added up.
   struct UnknownLoops {
     std::uint64_t count = 0;

@@ -146,6 +146,7 @@ Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const Con
       {in, Access::kRead, false}, {weights, Access::kRead, false}, {out, Access::kWrite, false}};
   spec.attributes.set("axes", convolution::encode(transformsOf(params)));
   spec.attributes.set("half_partials", std::int64_t{plan.chain > 0});
+  spec.attributes.set("plan", plan.splits());
   spec.cost = plan.cost;
   spec.cost.flops = static_cast<double>(getFwdFlops(params));
   const auto multiplied =

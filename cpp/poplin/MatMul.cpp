@@ -101,6 +101,7 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
                    {asGroups(out), accumulate ? Access::kReadWrite : Access::kWrite, false}};
   spec.attributes.set("half_block", static_cast<std::int64_t>(plan.chain));
   spec.attributes.set("scale", scale);
+  spec.attributes.set("plan", plan.splits());
   spec.attributes.set("accumulate", std::int64_t{accumulate});
   spec.cost = plan.cost;
   const ElementType multiplied =

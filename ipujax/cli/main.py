@@ -20,6 +20,7 @@ WORDS = {
     "devices": "list the IPUs that JAX sees",
     "ops": "print how each StableHLO op is lowered, or why it is not supported",
     "options": "print every option with its environment variable, default and values",
+    "report": "show or compare saved reports of where time and memory go",
     "conformance": "run JAX's test harnesses and compare results with its CPU backend",
     "bench": "compare speed with JAX's CPU backend, and cycles with published measurements",
 }

@@ -41,7 +41,7 @@ PYTHON_ROOMS = (
     "verification",
     "compile_progress",
     "compiler",
-    "report",
+    "reporting",
 )
 PYTHON_SHARED = {
     "_poplar",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/build/Draft.hpp"
+#include "engine/build/ProfileFill.hpp"
 
 namespace ipujax::engine::build {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::size_t kLargestListed = 10;
 struct Held {
   std::uint32_t variable;
   Part part;
+  bool always_live = false;
 };
 
 struct Change {
@@ -99,8 +101,9 @@ class TileSweep {
       if (storage.constant && draft_.accesses[s].empty()) continue;
       for (const Resident& resident : draft_.residents[s]) {
         const auto held = static_cast<std::uint32_t>(held_.size());
-        held_.push_back({resident.variable, partOf(storage, resident.use)});
-        if (alwaysLive(storage) && resident.variable == storage.variable) {
+        const bool always = alwaysLive(storage) && resident.variable == storage.variable;
+        held_.push_back({resident.variable, partOf(storage, resident.use), always});
+        if (always) {
           draft_.image.memory.always_live_bytes += storage.bytes;
           changes_.push_back({0, true, held});
         } else {
@@ -178,6 +181,29 @@ class TileSweep {
       most = fullest_[i].bytes + temporary;
       peaks_[i] = {num_applied_, fullest_[i].tile, temporary};
     }
+    if (draft_.image.profile && step >= 0) noteLive(step);
+  }
+
+  void noteLive(std::int64_t step) {
+    std::uint64_t fullest = 0;
+    for (std::size_t i = 0; i < fullest_.size(); ++i)
+      fullest = std::max(fullest, fullest_[i].bytes + temporaryOf(step, i));
+    const auto live = static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0));
+    draft_.image.profile->live.push_back({0, live, fullest});
+  }
+
+  /// The tensors that are held, and the bytes of each tile at the peak of each IPU.
+  void fillProfile(const std::vector<AlwaysThere>& always) {
+    ProfileFill fill(draft_);
+    for (const Held& held : held_) fill.add(held.variable, held.part, held.always_live);
+    for (std::size_t i = 0; i < peaks_.size(); ++i) {
+      fill.beginPeak(i, peaks_[i].tile);
+      const std::vector<bool> live = liveFlags(peaks_[i]);
+      for (std::size_t h = 0; h < held_.size(); ++h)
+        if (live[h]) fill.addLive(h);
+      fill.addToTiles(peaks_[i].temporary, always[i]);
+    }
+    fill.finish();
   }
 
   /// Adds what is always there, and takes the account of the whole from the fullest IPU.
@@ -204,11 +230,17 @@ class TileSweep {
     memory.worst_tile = peak.tile;
     memory.worst_tile_bytes = worst->worst_tile_bytes;
     listLargest(peak);
+    if (draft_.image.profile) fillProfile(always);
+  }
+
+  std::vector<bool> liveFlags(const Peak& peak) const {
+    std::vector<bool> is_live(held_.size());
+    for (std::size_t i = 0; i < peak.changes; ++i) is_live[changes_[i].held] = changes_[i].starts;
+    return is_live;
   }
 
   std::vector<Held> liveAt(const Peak& peak) const {
-    std::vector<bool> is_live(held_.size());
-    for (std::size_t i = 0; i < peak.changes; ++i) is_live[changes_[i].held] = changes_[i].starts;
+    const std::vector<bool> is_live = liveFlags(peak);
     std::vector<Held> live;
     for (std::size_t i = 0; i < held_.size(); ++i)
       if (is_live[i]) live.push_back(held_[i]);

@@ -167,6 +167,8 @@ std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNo
     draft.image.assumed_trip_count =
         static_cast<std::uint64_t>(options.options.integer(kTripCount));
   draft.host = hostOptions(options.options);
+  if (options.options.has("profile") && options.options.integer("profile") != 0)
+    draft.image.profile.emplace();
   build::flatten(draft, graph.impl, program, {});
   complete(draft);
   draft.image.fingerprint = fingerprintOf(draft.image);

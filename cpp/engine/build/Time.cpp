@@ -33,6 +33,8 @@ class Clocks {
     return std::move(ipus_);
   }
 
+  std::vector<Slice> takeSlices() { return std::move(slices_); }
+
  private:
   /// The IPUs that take part in a node; one bit for each, see takesPart.
   std::uint64_t findSet(std::uint32_t index) {
@@ -64,13 +66,11 @@ class Clocks {
     const std::uint64_t set = sets_[index];
     switch (node.kind) {
       case NodeKind::kStep:
-        return step(node.value);
+        return step(index);
       case NodeKind::kRepeat:
-        return repeat(node.children, node.value, set);
-      case NodeKind::kRepeatWhile:  // the condition is computed once more than the body
-        meet(set);
-        walk(node.children[0]);
-        return repeat({node.children[1], node.children[0]}, draft_.image.assumed_trip_count, set);
+        return loop(index, set, [&] { repeat(node.children, node.value, set); });
+      case NodeKind::kRepeatWhile:
+        return loop(index, set, [&] { repeatWhile(node, set); });
       case NodeKind::kIf:
       case NodeKind::kSwitch:
         return longestOf(node, set);
@@ -80,7 +80,15 @@ class Clocks {
     }
   }
 
-  void step(std::uint64_t index) {
+  /// The condition is computed once more than the body.
+  void repeatWhile(const Node& node, std::uint64_t set) {
+    meet(set);
+    walk(node.children[0]);
+    repeat({node.children[1], node.children[0]}, draft_.image.assumed_trip_count, set);
+  }
+
+  void step(std::uint32_t node) {
+    const std::uint64_t index = draft_.image.nodes[node].value;
     const StepDesc& step = draft_.image.steps[index];
     const Cost& cost = step.cost;
     if (isFree(index)) return;
@@ -88,6 +96,7 @@ class Clocks {
     meet(taking_part);
     const bool is_streaming = touchesStreamingMemory(step);
     awaitWrites(step, taking_part);
+    const double begin = latestOf(taking_part);
     // A copy that needs no work on the host is an engine.account.
     const bool sends = !is_streaming && cost.link_bytes > 0 &&
                        (step.kernel == "engine.copy" || step.kernel == "engine.account");
@@ -106,6 +115,25 @@ class Clocks {
       if (with_host_) (hides ? ipus_[i].hidden_io_cycles : ipus_[i].io_cycles) += cost.host_cycles;
     }
     noteWrites(step, taking_part);
+    if (!profiled()) return;
+    const double link = is_streaming ? 0 : cost.link_cycles;
+    const double awaited = with_host_ && !hides ? cost.host_cycles : 0;
+    const double host = (is_streaming ? cost.link_cycles : 0) + awaited;
+    const double cycles = cost.compute_cycles + cost.exchange_cycles + sync + link + host;
+    slices_.push_back({node, taking_part, times_, begin, cycles, cost.compute_cycles,
+                       cost.exchange_cycles, sync, link, host});
+  }
+
+  bool profiled() const { return draft_.image.profile.has_value(); }
+
+  /// Walks what loops have below `node`, whose slice lasts until all of it is done.
+  template <class Walk>
+  void loop(std::uint32_t node, std::uint64_t set, const Walk& walk_loop) {
+    const std::size_t slice = slices_.size();
+    const double begin = latestOf(set);
+    if (profiled()) slices_.push_back({node, set, times_, begin});
+    walk_loop();
+    if (profiled()) slices_[slice].cycles = latestOf(set) - begin;
   }
 
   bool isOnHost(std::uint32_t storage) const {
@@ -154,7 +182,9 @@ class Clocks {
     const std::vector<IpuAccount> before = ipus_;
     const std::map<std::uint32_t, double> known = written_;
     const double start = latestOf(set);
+    times_ *= static_cast<double>(count);
     for (const auto node : nodes) walk(node);
+    times_ /= static_cast<double>(count);
     meet(set);
     const auto again = static_cast<double>(count) - 1;
     for (std::size_t i = 0; i < ipus_.size(); ++i) {
@@ -188,15 +218,21 @@ class Clocks {
     const std::map<std::uint32_t, double> known = written_;
     std::vector<IpuAccount> longest = ipus_;
     std::map<std::uint32_t, double> written = written_;
+    const std::size_t first_slice = slices_.size();
+    std::vector<Slice> slices;
     for (const auto child : node.children) {
       ipus_ = before;
       written_ = known;
+      slices_.resize(first_slice);
       walk(child);
       meet(set);
       if (ipus_[first].cycles() <= longest[first].cycles()) continue;
       longest = ipus_;
       written = written_;
+      slices.assign(slices_.begin() + static_cast<std::ptrdiff_t>(first_slice), slices_.end());
     }
+    slices_.resize(first_slice);
+    slices_.insert(slices_.end(), slices.begin(), slices.end());
     ipus_ = std::move(longest);
     written_ = std::move(written);
   }
@@ -206,6 +242,8 @@ class Clocks {
   std::vector<IpuAccount> ipus_;
   std::vector<std::uint64_t> sets_;          ///< by node
   std::map<std::uint32_t, double> written_;  ///< when, by storage in the host's memory
+  std::vector<Slice> slices_;                ///< where a profile is asked for
+  double times_ = 1;                         ///< that a run does what is walked now
   double sent_bytes_ = 0;  ///< by copies between IPUs just before, in one exchange
 };
 
@@ -214,12 +252,17 @@ class Clocks {
 void accountTime(Draft& draft) {
   const std::vector<IpuAccount> blank = draft.image.ipus;
   Image& image = draft.image;
-  image.ipus = Clocks(draft, false).run();
+  const auto account = [&](bool with_host) {
+    Clocks clocks(draft, with_host);
+    image.ipus = blank;
+    image.ipus = clocks.run();
+    if (image.profile) image.profile->slices = clocks.takeSlices();
+  };
+  account(false);
   image.cycles_without_host = image.elapsedCycles();
   const auto& steps = image.steps;
-  if (std::ranges::none_of(steps, [](const StepDesc& s) { return s.cost.host_cycles > 0; })) return;
-  image.ipus = blank;
-  image.ipus = Clocks(draft, true).run();
+  if (std::ranges::any_of(steps, [](const StepDesc& s) { return s.cost.host_cycles > 0; }))
+    account(true);
 }
 
 }  // namespace ipujax::engine::build

@@ -54,9 +54,34 @@ class Verifier {
     for (const auto& tensor : image_.memory.largest)
       need(tensor.debug < image_.debug.size(), "a tensor names no debug entry");
     need(std::isfinite(image_.clock_hz) && image_.clock_hz >= 0, "the clock is no frequency");
+    if (image_.profile) verifyProfile(*image_.profile);
   }
 
  private:
+  void verifyProfile(const Profile& profile) const {
+    for (const Slice& s : profile.slices) {
+      need(s.node < image_.nodes.size(), "a slice of time names no node");
+      for (const double value : {s.times, s.begin_cycles, s.cycles, s.compute_cycles,
+                                 s.exchange_cycles, s.sync_cycles, s.link_cycles, s.host_cycles})
+        need(std::isfinite(value) && value >= 0, "a slice of time has no length");
+    }
+    for (const LivePoint& point : profile.live)
+      need(point.node < image_.nodes.size(), "a live point names no node");
+    for (const TensorProfile& tensor : profile.tensors) {
+      need(tensor.debug < image_.debug.size(), "a tensor names no debug entry");
+      need(tensor.category < profile.categories.size(), "a tensor is of an unknown category");
+      need(tensor.type <= ElementType::kDouble, "a tensor is of an unknown type");
+    }
+    for (const TileProfile& ipu : profile.ipus) {
+      need(!profile.categories.empty(), "tile memory has no categories");
+      const std::size_t tiles = ipu.tile_bytes.size() / profile.categories.size();
+      need(tiles * profile.categories.size() == ipu.tile_bytes.size() && ipu.fullest_tile < tiles,
+           "the fullest tile is none");
+    }
+    for (const double flops : {profile.half_flops_per_cycle, profile.float_flops_per_cycle})
+      need(std::isfinite(flops) && flops >= 0, "a peak of flops is no number");
+  }
+
   void verifySignature() const {
     const Signature& s = image_.signature;
     for (const auto* specs : {&s.inputs, &s.outputs})

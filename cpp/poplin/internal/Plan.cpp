@@ -161,13 +161,19 @@ Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded
   return plan;
 }
 
-std::string Plan::report() const {
+std::string Plan::splits() const {
   std::ostringstream os;
   os << "vertex " << nameOf(vertex) << (expanded ? ", kernel expanded into channels" : "")
      << (swapped ? ", operands swapped" : "") << "; split: groups " << group_split << ", rows "
      << row_split << ", input channels " << in_split << ", output channels " << out_split
      << "; serial: input channels " << in_serial << ", output channels " << out_serial << "; tiles "
-     << tiles << "; cycles " << cost.cycles() << " (compute " << cost.compute_cycles
+     << tiles;
+  return os.str();
+}
+
+std::string Plan::report() const {
+  std::ostringstream os;
+  os << splits() << "; cycles " << cost.cycles() << " (compute " << cost.compute_cycles
      << ", exchange " << cost.exchange_cycles << ", sync " << cost.sync_cycles
      << "); temporary bytes " << cost.temporary_bytes
      << (fits ? "" : " (more than the options allow)");

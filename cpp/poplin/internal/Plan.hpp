@@ -62,6 +62,7 @@ struct Plan {
   ipujax::engine::Cost cost;  ///< of one run, moves of operands included
   bool fits = true;
   std::uint64_t serial() const { return out_serial * in_serial; }
+  std::string splits() const;  ///< what reports of a program show of it
   std::string report() const;
 };
 

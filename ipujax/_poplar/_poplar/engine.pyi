@@ -7,7 +7,14 @@ import typing
 
 from ipujax._poplar._poplar import poplar
 
-__all__: list[str] = ["Signature", "TensorSpec", "buildImage", "inspectImage", "mechanismNames"]
+__all__: list[str] = [
+    "Signature",
+    "TensorSpec",
+    "buildImage",
+    "inspectImage",
+    "mechanismNames",
+    "profileImage",
+]
 
 class TensorSpec:
     is_streamed: bool
@@ -60,3 +67,4 @@ def buildImage(
 ) -> tuple[bytes, str]: ...
 def inspectImage(image: bytes) -> dict[str, typing.Any]: ...
 def mechanismNames() -> list[str]: ...
+def profileImage(image: bytes) -> dict[str, typing.Any]: ...

@@ -1,0 +1,147 @@
+#include "engine/build/ProfileFill.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace ipujax::engine::build {
+namespace {
+
+constexpr std::size_t kTensorsListed = 256;  ///< the largest, and as many of the fullest tiles
+/// In the order of Part; then what is always on each tile besides variables.
+constexpr const char* kCategories[] = {"temporaries", "parameters",   "state", "accumulators",
+                                       "stash",       "vertex state", "code"};
+constexpr std::size_t kVertexState = 5;
+constexpr std::size_t kCode = 6;
+
+std::uint32_t narrow(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(bytes, std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace
+
+ProfileFill::ProfileFill(Draft& draft) : draft_(draft), profile_(*draft.image.profile) {
+  const System& system = draft.graph->system;
+  tiles_per_ipu_ = system.machine.tiles_per_ipu;
+  profile_.categories.assign(std::begin(kCategories), std::end(kCategories));
+  profile_.ipus.resize(system.num_ipus);
+  for (TileProfile& ipu : profile_.ipus)
+    ipu.tile_bytes.assign(profile_.categories.size() * tiles_per_ipu_, 0);
+  // A unit takes a weight of each of its input channels in four cycles; a product is two flops.
+  // With operands of 32 bits a tile does a quarter: 250 and 62.5 TFLOPS are published of a GC200.
+  const Machine& machine = system.machine;
+  profile_.half_flops_per_cycle =
+      2.0 / 4 * machine.fp16_in_fp16_out_units * machine.weights_per_unit_fp16 * system.numTiles();
+  profile_.float_flops_per_cycle = profile_.half_flops_per_cycle / 4;
+  findShapes();
+}
+
+/// As the first operand sees a variable that is all of it and in order.
+void ProfileFill::findShapes() {
+  const auto& variables = draft_.graph->variables;
+  shapes_.resize(variables.size());
+  for (const StepDesc& step : draft_.image.steps) {
+    for (const OperandDesc& o : step.operands) {
+      const std::uint32_t variable = draft_.storages[o.buffer].variable;
+      if (!shapes_[variable].empty() || !o.isContiguous()) continue;
+      if (static_cast<std::uint64_t>(o.numElements()) == variables[variable].elements)
+        shapes_[variable].assign(o.shape.begin(), o.shape.end());
+    }
+  }
+}
+
+void ProfileFill::add(std::uint32_t variable, Part part, bool always_live) {
+  const Variable& from = draft_.graph->variables[variable];
+  TensorProfile tensor;
+  tensor.category = static_cast<std::uint32_t>(part);
+  tensor.type = from.type;
+  tensor.shape = shapes_[variable];
+  if (tensor.shape.empty() && from.elements != 1)
+    tensor.shape = {static_cast<std::int64_t>(from.elements)};
+  tensor.bytes = from.elements * sizeOf(from.type);
+  tensor.always_live = always_live;
+  profile_.tensors.push_back(std::move(tensor));
+  variables_.push_back(variable);
+}
+
+void ProfileFill::beginPeak(std::size_t ipu, std::uint32_t tile) {
+  ipu_ = ipu;
+  const auto first = static_cast<std::uint32_t>(ipu * tiles_per_ipu_);
+  profile_.ipus[ipu].fullest_tile = std::max(tile, first) - first;
+}
+
+std::uint32_t& ProfileFill::bytesOf(std::size_t category, std::size_t tile) {
+  return profile_.ipus[ipu_].tile_bytes[category * tiles_per_ipu_ + tile];
+}
+
+void ProfileFill::addLive(std::size_t held) {
+  TensorProfile& tensor = profile_.tensors[held];
+  const Variable& variable = draft_.graph->variables[variables_[held]];
+  const auto& counts = variable.map->per_tile;
+  const std::size_t first = ipu_ * tiles_per_ipu_;
+  const std::size_t fullest = first + profile_.ipus[ipu_].fullest_tile;
+  std::uint64_t on_ipu = 0;
+  for (std::size_t t = first; t < std::min(counts.size(), first + tiles_per_ipu_); ++t) {
+    const std::uint64_t bytes = std::uint64_t{counts[t]} * sizeOf(variable.type);
+    bytesOf(tensor.category, t - first) += narrow(bytes);
+    on_ipu += bytes;
+    if (t == fullest) tensor.peak_tile_bytes = std::max(tensor.peak_tile_bytes, bytes);
+  }
+  if (on_ipu > 0) tensor.live_at_peak |= std::uint64_t{1} << std::min<std::size_t>(ipu_, 63);
+}
+
+/// Where a step's temporaries are is not known: they count on the fullest tile.
+void ProfileFill::addToTiles(std::uint64_t temporary_bytes, const AlwaysThere& always) {
+  bytesOf(static_cast<std::size_t>(Part::kTemporaries), profile_.ipus[ipu_].fullest_tile) +=
+      narrow(temporary_bytes);
+  for (std::size_t t = 0; t < tiles_per_ipu_; ++t) {
+    bytesOf(kVertexState, t) = narrow(always.vertex_state_bytes);
+    bytesOf(kCode, t) = narrow(always.code_bytes);
+  }
+}
+
+void ProfileFill::finish() {
+  auto& tensors = profile_.tensors;
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](auto i) { return tensors[i].peak_tile_bytes; });
+  std::vector<bool> kept(tensors.size());
+  for (std::size_t i = 0; i < std::min(order.size(), kTensorsListed); ++i)
+    kept[order[i]] = tensors[order[i]].peak_tile_bytes > 0;
+  std::ranges::stable_sort(order, std::greater{}, [&](auto i) { return tensors[i].bytes; });
+  for (std::size_t i = 0; i < std::min(order.size(), kTensorsListed); ++i) kept[order[i]] = true;
+
+  auto& debug = draft_.image.debug;
+  std::map<std::pair<std::string, std::string>, std::uint32_t> known;
+  for (std::uint32_t i = 0; i < debug.size(); ++i)
+    known.emplace(std::pair(debug[i].name, debug[i].source), i);
+  std::vector<TensorProfile> list;
+  for (const std::size_t i : order) {
+    if (!kept[i]) continue;
+    const DebugContext& context = draft_.graph->variables[variables_[i]].debug;
+    const auto key = std::pair(context.getPathName(), context.source());
+    const auto [found, fresh] = known.emplace(key, debug.size());
+    if (fresh) debug.push_back({key.first, key.second});
+    tensors[i].debug = found->second;
+    list.push_back(std::move(tensors[i]));
+  }
+  tensors = std::move(list);
+  nameNodes();
+}
+
+/// Steps occur in the order of the nodes that name them.
+void ProfileFill::nameNodes() {
+  std::size_t node = 0;
+  for (LivePoint& point : profile_.live) {
+    const auto& nodes = draft_.image.nodes;
+    while (node < nodes.size() && nodes[node].kind != NodeKind::kStep) ++node;
+    point.node = std::min(node++, nodes.size() - 1);
+  }
+}
+
+}  // namespace ipujax::engine::build

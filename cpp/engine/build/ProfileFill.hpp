@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "engine/build/Draft.hpp"
+
+namespace ipujax::engine::build {
+
+/// Writes the memory of a profile from what the account finds: first each variable that is held in
+/// tile memory, then the peak of each IPU with what is live then.
+class ProfileFill {
+ public:
+  explicit ProfileFill(Draft& draft);
+
+  void add(std::uint32_t variable, Part part, bool always_live);
+  void beginPeak(std::size_t ipu, std::uint32_t tile);
+  /// The variable that was added as the `held`th is live at this peak.
+  void addLive(std::size_t held);
+  void addToTiles(std::uint64_t temporary_bytes, const AlwaysThere& always);
+  /// Keeps the largest tensors and those of the peaks, and gives live points their nodes.
+  void finish();
+
+ private:
+  void findShapes();
+  void nameNodes();
+  std::uint32_t& bytesOf(std::size_t category, std::size_t tile);
+
+  Draft& draft_;
+  Profile& profile_;
+  std::vector<std::uint32_t> variables_;           ///< by tensor
+  std::vector<std::vector<std::int64_t>> shapes_;  ///< by variable; empty where none is known
+  std::size_t ipu_ = 0;
+  std::size_t tiles_per_ipu_ = 0;
+};
+
+}  // namespace ipujax::engine::build

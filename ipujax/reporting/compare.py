@@ -1,0 +1,103 @@
+"""Two reports side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipujax.errors import ConfigError
+from ipujax.reporting.model import GROUPINGS, Report
+from ipujax.reporting.summary import LISTED, table, verdict
+
+
+@dataclass(frozen=True)
+class Change:
+    """A line, layer or op, and its cycles in two reports; 0 where it is absent."""
+
+    name: str
+    before: float
+    after: float
+
+    @property
+    def difference(self) -> float:
+        """Positive if it takes longer now."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from one report to another. Print it, or save it as a page.
+
+    Attributes:
+        before: a report.
+        after: of the same program after a change, or of another one.
+    """
+
+    before: Report
+    after: Report
+
+    def by(self, grouping: str) -> list[Change]:
+        """Changes by "line", "layer" or "op", the greatest first."""
+        before = {group.name: group.cycles for group in self.before.by(grouping)}
+        after = {group.name: group.cycles for group in self.after.by(grouping)}
+        changes = [
+            Change(name, before.get(name, 0.0), after.get(name, 0.0)) for name in before | after
+        ]
+        return sorted(changes, key=lambda change: (-abs(change.difference), change.name))
+
+    def totals(self) -> list[tuple[str, float, float]]:
+        """Figures of the whole program: name, before, after."""
+        return [
+            ("cycles", self.before.cycles, self.after.cycles),
+            (
+                "bytes on the fullest tile",
+                self.before.fullest_tile_bytes,
+                self.after.fullest_tile_bytes,
+            ),
+            ("always live bytes", self.before.always_live_bytes, self.after.always_live_bytes),
+            ("peak live bytes", self.before.peak_live_bytes, self.after.peak_live_bytes),
+            ("steps", len(self.before.steps), len(self.after.steps)),
+        ]
+
+    def save(self, path: str | Path) -> None:
+        """Writes a page; the file name must end in ".html".
+
+        Raises:
+            ConfigError: the file name has another suffix.
+            ReportError: the file cannot be written, or the drawing library is missing.
+        """
+        from ipujax.reporting.comparison_page import comparison_page
+        from ipujax.reporting.saving import write_whole
+
+        if not str(path).endswith(".html"):
+            raise ConfigError(
+                f"[comparison.save] needs a file name that ends in .html; got {str(path)!r}. "
+                "Use that suffix."
+            )
+        write_whole(path, comparison_page(self))
+
+    def __str__(self) -> str:
+        parts = [f"before: {verdict(self.before)}", f"after:  {verdict(self.after)}", ""]
+        rows = [(name, f"{a:.0f}", f"{b:.0f}", relative(a, b)) for name, a, b in self.totals()]
+        parts += table(("", "before", "after", "change"), rows)
+        for grouping in GROUPINGS:
+            changes = [change for change in self.by(grouping) if change.difference][:LISTED]
+            rows = [
+                (
+                    c.name or f"(no {grouping})",
+                    f"{c.before:.0f}",
+                    f"{c.after:.0f}",
+                    relative(c.before, c.after),
+                )
+                for c in changes
+            ]
+            if rows:
+                parts += ["", *table((grouping, "cycles before", "after", "change"), rows)]
+        return "\n".join(parts)
+
+
+def relative(before: float, after: float) -> str:
+    """Such as "+12.5%"."""
+    if before == after:
+        return "0.0%"
+    return f"{after / before - 1:+.1%}" if before else "new"

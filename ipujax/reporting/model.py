@@ -1,0 +1,293 @@
+"""What a report holds. `profile.py` makes it, `document.py` writes and reads it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ipujax.reporting.compare import Comparison
+
+#: What an IPU does, and the columns of cycles that say for how long.
+KINDS = ("compute", "exchange", "sync", "inter-IPU", "host")
+#: What tables of time group steps by, and the field of a step that says so.
+GROUPINGS = {"line": "source", "layer": "scope", "op": "op"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the program, at one of the places where it runs. Costs are of one execution.
+
+    Attributes:
+        node: its place in the program tree.
+        times: how often a run executes it; 0 in a branch that the account does not take.
+        name: as JAX has it, such as "jit(f)/layer1/dot_general".
+        op: the last part of the name.
+        scope: the layer: the named scopes of the name, without transformations.
+        source: "train.py:31", or "".
+        kernel: what implements it.
+        kind: what most of its cycles are; one of `KINDS`.
+        operands: types and shapes of the first operands.
+        plan: of a product or convolution, if known.
+        ipus: the IPUs that take part; empty if it takes no time.
+        utilisation: flops as a proportion of the most that the device can do in the time.
+    """
+
+    node: int
+    times: float
+    name: str
+    op: str
+    scope: str
+    source: str
+    kernel: str
+    kind: str
+    operands: str
+    plan: str
+    ipus: tuple[int, ...]
+    compute_cycles: float
+    exchange_cycles: float
+    sync_cycles: float
+    link_cycles: float
+    host_cycles: float
+    exchange_bytes: float
+    link_bytes: float
+    flops: float
+    temporary_bytes: int
+    utilisation: float
+
+    @property
+    def cycles(self) -> float:
+        """Of one execution."""
+        return sum(self.by_kind())
+
+    @property
+    def total_cycles(self) -> float:
+        """Of all executions in a run."""
+        return self.times * self.cycles
+
+    def by_kind(self) -> tuple[float, ...]:
+        """Cycles of one execution, in the order of `KINDS`."""
+        return (
+            self.compute_cycles,
+            self.exchange_cycles,
+            self.sync_cycles,
+            self.link_cycles,
+            self.host_cycles,
+        )
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the program tree; children follow in the order they run.
+
+    Attributes:
+        kind: "sequence", "step", "repeat", "while", "if", "switch" or "error".
+        count: iterations of a "repeat", or the assumed ones of a "while"; otherwise 1.
+        times: how often a run executes the node.
+    """
+
+    kind: str
+    count: int
+    times: float
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """When a step or a loop first runs, in cycles from the beginning of the run.
+
+    Attributes:
+        cycles: how long it takes; of a loop, with all iterations.
+        by_kind: the cycles of a step in the order of `KINDS`; zeros for a loop.
+        times: how often a run does the same.
+    """
+
+    node: int
+    ipus: tuple[int, ...]
+    times: float
+    begin: float
+    cycles: float
+    by_kind: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A variable in tile memory.
+
+    Attributes:
+        category: what it is for; one of `Report.categories`.
+        bytes: on all tiles.
+        peak_tile_bytes: on the fullest tile, if it is live when that is fullest.
+        ipus_at_peak: the IPUs that hold some of it when their fullest tile is fullest.
+        always_live: whether it stays for the whole program.
+    """
+
+    name: str
+    source: str
+    category: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    peak_tile_bytes: int
+    ipus_at_peak: tuple[int, ...]
+    always_live: bool
+
+
+@dataclass(frozen=True)
+class Ipu:
+    """Time and memory of one IPU.
+
+    Attributes:
+        by_kind: cycles in the order of `KINDS`; those of syncs are with "exchange".
+        idle_cycles: spent waiting for other IPUs.
+        fullest_tile: counted from the first of this IPU.
+        tile_bytes: when that tile is fullest: for each category, the bytes of each tile.
+    """
+
+    by_kind: tuple[float, ...]
+    idle_cycles: float
+    fullest_tile: int
+    fullest_tile_bytes: int
+    tile_bytes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class LivePoint:
+    """Memory while one step runs: bytes of all tiles, and of the fullest (code not counted)."""
+
+    node: int
+    live_bytes: int
+    fullest_tile_bytes: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Steps that have one line, layer or op. Cycles and bytes are of a whole run."""
+
+    name: str
+    steps: int
+    cycles: float
+    by_kind: tuple[float, ...]
+    exchange_bytes: float
+    flops: float
+    utilisation: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Whether a program fits, what it costs, and where.
+
+    Attributes:
+        name: of the program.
+        version: of ipujax that made the report.
+        clock_hz: of the tiles.
+        cycles: from the beginning to the end of a run.
+        tile_capacity_bytes: what a tile has.
+        always_live_bytes: of tensors that stay for the whole program, on all tiles.
+        peak_live_bytes: most that is live at one time, on all tiles.
+        assumed_trip_count: iterations of each loop whose number only a run knows.
+        categories: of tile memory.
+    """
+
+    name: str
+    version: str
+    num_replicas: int
+    clock_hz: float
+    cycles: float
+    flops_per_cycle: float
+    tile_capacity_bytes: int
+    always_live_bytes: int
+    peak_live_bytes: int
+    assumed_trip_count: int
+    categories: tuple[str, ...]
+    ipus: tuple[Ipu, ...]
+    steps: tuple[Step, ...] = field(repr=False)
+    nodes: tuple[Node, ...] = field(repr=False)
+    slices: tuple[Slice, ...] = field(repr=False)
+    live: tuple[LivePoint, ...] = field(repr=False)
+    tensors: tuple[Tensor, ...] = field(repr=False)
+
+    @property
+    def seconds(self) -> float:
+        """The time of a run on the modelled IPU."""
+        return self.cycles / self.clock_hz if self.clock_hz else 0.0
+
+    @property
+    def fullest_ipu(self) -> int:
+        """The IPU that has the fullest tile."""
+        return max(range(len(self.ipus)), key=lambda i: self.ipus[i].fullest_tile_bytes)
+
+    @property
+    def fullest_tile_bytes(self) -> int:
+        return self.ipus[self.fullest_ipu].fullest_tile_bytes
+
+    @property
+    def headroom(self) -> float:
+        """The free proportion of the fullest tile; negative if the program does not fit."""
+        return 1 - self.fullest_tile_bytes / self.tile_capacity_bytes
+
+    @property
+    def fits(self) -> bool:
+        return self.fullest_tile_bytes <= self.tile_capacity_bytes
+
+    @property
+    def unknown_loops(self) -> int:
+        """Loops whose number of iterations only a run knows."""
+        return sum(node.kind == "while" for node in self.nodes)
+
+    def by(self, grouping: str) -> list[Group]:
+        """Time by "line", "layer" or "op", longest first. The groups add up to the steps' time."""
+        attribute = GROUPINGS[grouping]
+        found: dict[str, list[Step]] = defaultdict(list)
+        for step in self.steps:
+            found[getattr(step, attribute)].append(step)
+        groups = [self._group(name, steps) for name, steps in found.items()]
+        return sorted(groups, key=lambda group: (-group.cycles, group.name))
+
+    def _group(self, name: str, steps: list[Step]) -> Group:
+        kinds = tuple(
+            sum(step.times * cycles for step, cycles in zip(steps, column, strict=True))
+            for column in zip(*(step.by_kind() for step in steps), strict=True)
+        )
+        cycles = sum(kinds)
+        ideal = sum(step.times * step.utilisation * step.cycles for step in steps)
+        return Group(
+            name=name,
+            steps=len(steps),
+            cycles=cycles,
+            by_kind=kinds,
+            exchange_bytes=sum(step.times * step.exchange_bytes for step in steps),
+            flops=sum(step.times * step.flops for step in steps),
+            utilisation=ideal / cycles if cycles else 0.0,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Writes the report: a page ("step.html"), data ("step.json") or a trace
+        ("step.trace.json", which Perfetto and chrome://tracing open).
+
+        Raises:
+            ConfigError: the file name has another suffix.
+            ReportError: the file cannot be written, or the page's drawing library is missing.
+        """
+        from ipujax.reporting.saving import save
+
+        save(self, path)
+
+    def compare(self, other: Report) -> Comparison:
+        """What changes from this report to another one."""
+        from ipujax.reporting.compare import Comparison
+
+        return Comparison(self, other)
+
+    def __str__(self) -> str:
+        from ipujax.reporting.summary import summary
+
+        return summary(self)
+
+
+def bits(mask: Any, count: int) -> tuple[int, ...]:
+    """The IPUs of a mask; those from the 64th on share its last bit."""
+    mask = int(mask)
+    return tuple(i for i in range(count) if mask >> min(i, 63) & 1)

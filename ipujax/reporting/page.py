@@ -1,0 +1,64 @@
+"""A report as one self-contained page."""
+
+from __future__ import annotations
+
+from ipujax.reporting.drawing import Section, check_library, header, render
+from ipujax.reporting.model import Report
+
+
+def page(report: Report) -> str:
+    """HTML that opens without a network.
+
+    Raises:
+        ReportError: the drawing library is missing.
+    """
+    check_library()
+    from ipujax.reporting import charts, tables
+
+    at_peak = sorted(
+        (tensor for tensor in report.tensors if tensor.peak_tile_bytes),
+        key=lambda tensor: -tensor.peak_tile_bytes,
+    )
+    sections = [
+        Section(
+            "Time",
+            "Cycles of one run by source line, layer (named scopes) or op. IPUs that work at one "
+            "time are added up. Click on a head to sort.",
+            tables.time_tables(report),
+        ),
+        Section(
+            "Timeline",
+            "What each IPU does when. Zoom with the wheel. Very short steps are drawn together; "
+            "of a loop the first iteration is drawn.",
+            charts.timeline(report),
+        ),
+        Section(
+            "Steps",
+            "The most expensive steps, with their operands and plans. Utilisation is flops as a "
+            "proportion of what the device can do at most in that time.",
+            tables.step_table(report),
+        ),
+        Section(
+            "Memory of each tile",
+            "Bytes of each tile when the fullest one is fullest, by what they are for. "
+            "The dashed line is what a tile has.",
+            charts.tiles(report),
+        ),
+        Section(
+            "Liveness",
+            "Bytes of tensors that are live while each step runs, on all tiles. "
+            "The mark is where the fullest tile is fullest.",
+            charts.liveness(report),
+        ),
+        Section(
+            "Live at the peak",
+            "What the fullest tile holds when it is fullest.",
+            tables.tensor_table(at_peak, 240),
+        ),
+        Section(
+            "Largest tensors",
+            "By bytes on all tiles, whenever they are live.",
+            tables.tensor_table(report.tensors),
+        ),
+    ]
+    return render(f"{report.name}: ipujax report", header(report), sections)

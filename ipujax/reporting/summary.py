@@ -1,0 +1,96 @@
+"""A report as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ipujax.reporting.model import GROUPINGS, KINDS, Report
+
+LISTED = 5  #: rows of a table
+
+
+def summary(report: Report) -> str:
+    """Verdict, time, headroom; most expensive lines and layers; largest tensors; time of IPUs."""
+    parts = [verdict(report), *notes(report)]
+    for grouping in ("line", "layer"):
+        parts += ["", *_groups(report, grouping)]
+    parts += ["", *_tensors(report), "", *_ipus(report)]
+    return "\n".join(parts)
+
+
+def verdict(report: Report) -> str:
+    """Whether it fits and how long it takes, in two lines."""
+    fits = "fits" if report.fits else "does not fit"
+    return (
+        f"{report.name}: {fits}; {report.fullest_tile_bytes} of {report.tile_capacity_bytes} "
+        f"bytes on tile {report.ipus[report.fullest_ipu].fullest_tile} of IPU "
+        f"{report.fullest_ipu} (headroom {report.headroom:.1%})\n"
+        f"time: {report.cycles:.0f} cycles, {report.seconds:.3g} s"
+    )
+
+
+def notes(report: Report) -> list[str]:
+    """Assumptions that the reader must know."""
+    if not report.unknown_loops:
+        return []
+    return [
+        f"assumed: {report.assumed_trip_count} iterations of each of {report.unknown_loops} loops "
+        "whose number only a run knows; set ipu_assumed_trip_count to change it"
+    ]
+
+
+def _groups(report: Report, grouping: str) -> list[str]:
+    total = sum(step.total_cycles for step in report.steps) or 1.0
+    rows = [
+        (
+            group.name or f"(no {grouping})",
+            f"{group.cycles:.0f}",
+            f"{group.cycles / total:.1%}",
+            f"{group.utilisation:.1%}",
+        )
+        for group in report.by(grouping)[:LISTED]
+    ]
+    assert grouping in GROUPINGS
+    return table((grouping, "cycles", "of all", "utilisation"), rows)
+
+
+def _tensors(report: Report) -> list[str]:
+    rows = [
+        (
+            tensor.name or "(unnamed)",
+            tensor.source,
+            shape_of(tensor.dtype, tensor.shape),
+            str(tensor.bytes),
+        )
+        for tensor in report.tensors[:LISTED]
+    ]
+    return table(("tensor", "line", "shape", "bytes"), rows)
+
+
+def shape_of(dtype: str, shape: Sequence[int]) -> str:
+    """Such as "float[16x8]"."""
+    return f"{dtype}[{'x'.join(map(str, shape))}]"
+
+
+def _ipus(report: Report) -> list[str]:
+    kinds = [kind for kind in KINDS if kind != "sync"]  # which an IPU counts with its exchange
+    rows = []
+    for i, ipu in enumerate(report.ipus):
+        cycles = dict(zip(KINDS, ipu.by_kind, strict=True))
+        times = [f"{cycles[kind]:.0f}" for kind in kinds]
+        rows.append((str(i), *times, f"{ipu.idle_cycles:.0f}", str(ipu.fullest_tile_bytes)))
+    heads = ["exchange+sync" if kind == "exchange" else kind for kind in kinds]
+    return table(("IPU", *heads, "idle", "tile bytes"), rows)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines with columns of equal width; the first column to the left, others to the right."""
+    lines = [tuple(heads), *map(tuple, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
