@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 from ipujax.api.cost import compiled_for_ipu
@@ -32,9 +33,8 @@ def report(fun: Callable[..., Any], *args: Any) -> Report:
         (True, ['tanh'])
         >>> found.save("tanh.json")
     """
-    from ipujax import __version__
     from ipujax.reporting.profile import read_profile
 
     compiled = compiled_for_ipu("report", fun, args, {"ipu_profile": True})
     serialised = bytes(compiled.runtime_executable().serialize())
-    return read_profile(serialised[serialised.index(_MAGIC) :], __version__)
+    return read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))
