@@ -50,7 +50,10 @@ void addParts(Options& costs, const std::string& of, const engine::TileParts& pa
                                                          {"stash", parts.stash},
                                                          {"accumulators", parts.accumulators},
                                                          {"temporaries", parts.temporaries},
-                                                         {"code", parts.code}};
+                                                         {"vertex state", parts.vertex_state},
+                                                         {"vertex code", parts.vertex_code},
+                                                         {"control code", parts.control_code},
+                                                         {"exchange code", parts.exchange_code}};
   for (const auto& [name, bytes] : named)
     costs.insert_or_assign(of + "worst tile " + name + " bytes", static_cast<float>(bytes));
 }

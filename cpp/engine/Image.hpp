@@ -107,7 +107,10 @@ struct TileParts {
   std::uint64_t accumulators = 0;  ///< what a pipeline carries from micro-batch to micro-batch
   std::uint64_t stash = 0;         ///< FIFOs of pipelines
   std::uint64_t temporaries = 0;   ///< everything else
-  std::uint64_t code = 0;          ///< codelets and vertex state
+  std::uint64_t vertex_state = 0;  ///< what vertices know of their operands
+  std::uint64_t vertex_code = 0;   ///< codelets, each once
+  std::uint64_t control_code = 0;  ///< calls of compute sets, exchanges and syncs
+  std::uint64_t exchange_code = 0;
 };
 
 /// The host's memory ("streaming memory") that remote buffers take, in bytes for one device.

@@ -12,7 +12,17 @@ from ipujax import jax_compat
 from ipujax.errors import ConfigError, FitError, PlacementError
 
 #: What the bytes of a tile are for; see docs/guides/costs.md.
-PARTS = ("parameters", "state", "accumulators", "stash", "temporaries", "code")
+PARTS = (
+    "parameters",
+    "state",
+    "accumulators",
+    "stash",
+    "temporaries",
+    "vertex state",
+    "vertex code",
+    "control code",
+    "exchange code",
+)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 from ipujax.api.cost import lower
@@ -32,10 +33,9 @@ def report(fun: Callable[..., Any], *args: Any) -> Report:
         (True, ['tanh'])
         >>> found.save("tanh.json")
     """
-    from ipujax import __version__
     from ipujax.reporting.profile import read_profile
 
     options = {"ipu_out_of_memory": "log", "ipu_profile": True}
     compiled = lower("report", fun, args).compile(options)
     serialised = bytes(compiled.runtime_executable().serialize())
-    return read_profile(serialised[serialised.index(_MAGIC) :], __version__)
+    return read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))

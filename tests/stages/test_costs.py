@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ipujax.api.cost import PARTS
 from tests.conftest import RunPython
 
 PROGRAM = """
@@ -114,8 +115,6 @@ def test_weights_and_their_gradients_cross_no_ipus(run_python: RunPython) -> Non
     for i in range(2):
         assert 0 < wide[f"ipu {i} link cycles"] == narrow[f"ipu {i} link cycles"]
 
-
-PARTS = ("parameters", "state", "accumulators", "stash", "temporaries", "code")
 
 STASH = """
 import json, jax, jax.numpy as jnp, ipujax as ipu

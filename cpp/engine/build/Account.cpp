@@ -213,8 +213,11 @@ class TileSweep {
     const auto always = codeOfIpus(draft_);
     for (std::size_t i = 0; i < ipus.size(); ++i) {
       ipus[i].worst_tile = partsOf(peaks_[i]);
-      ipus[i].worst_tile.code = always[i].vertex_state_bytes + always[i].code_bytes;
-      ipus[i].worst_tile_bytes += ipus[i].worst_tile.code;
+      ipus[i].worst_tile.vertex_state = always[i].vertex_state_bytes;
+      ipus[i].worst_tile.vertex_code = always[i].vertex_code_bytes;
+      ipus[i].worst_tile.control_code = always[i].control_code_bytes;
+      ipus[i].worst_tile.exchange_code = always[i].exchange_code_bytes;
+      ipus[i].worst_tile_bytes += always[i].vertex_state_bytes + always[i].codeBytes();
     }
     const auto worst = std::ranges::max_element(ipus, {}, &IpuAccount::worst_tile_bytes);
     const auto i = static_cast<std::size_t>(worst - ipus.begin());
@@ -226,7 +229,7 @@ class TileSweep {
     draft_.image.streaming.capacity =
         of_machine * system.num_ipus / system.machine.ipus_per_machine;
     memory.vertex_state_bytes = always[i].vertex_state_bytes;
-    memory.code_bytes = always[i].code_bytes;
+    memory.code_bytes = always[i].codeBytes();
     memory.worst_tile = peak.tile;
     memory.worst_tile_bytes = worst->worst_tile_bytes;
     listLargest(peak);

@@ -17,15 +17,17 @@ constexpr std::uint64_t kControlBytes = 20;
 constexpr std::uint64_t kInstructionBytes = 4;
 constexpr double kBytesPerInstruction = 208;
 
-/// What makes a step run on a tile, its vertices' own code not included.
+/// Every compute set and every exchange has one sync; syncs between IPUs are two each.
 std::uint64_t controlBytes(const Cost& cost, const Machine& machine) {
-  // Every compute set and every exchange has one sync; syncs between IPUs are two each.
   const double sync_cycles = cost.sync_cycles - cost.repeated_sync_cycles;
-  const double exchange_cycles = cost.exchange_cycles - cost.repeated_exchange_cycles;
   const double syncs = cost.link_bytes > 0 ? 2 : std::round(sync_cycles / machine.sync_cycles);
-  const double received = exchange_cycles * machine.exchange_bytes_per_cycle;
-  return static_cast<std::uint64_t>(syncs) * kControlBytes +
-         static_cast<std::uint64_t>(std::ceil(received / kBytesPerInstruction)) * kInstructionBytes;
+  return static_cast<std::uint64_t>(syncs) * kControlBytes;
+}
+
+std::uint64_t exchangeBytes(const Cost& cost, const Machine& machine) {
+  const double cycles = cost.exchange_cycles - cost.repeated_exchange_cycles;
+  const double received = cycles * machine.exchange_bytes_per_cycle;
+  return static_cast<std::uint64_t>(std::ceil(received / kBytesPerInstruction)) * kInstructionBytes;
 }
 
 }  // namespace
@@ -39,11 +41,12 @@ std::vector<AlwaysThere> codeOfIpus(const Draft& draft) {
       if (draft.step_removed[i] || !takesPart(draft.step_ipus[i], ipu)) continue;
       const StepDesc& step = image.steps[i];
       found[ipu].vertex_state_bytes += step.cost.vertex_state_bytes;
-      found[ipu].code_bytes += controlBytes(step.cost, draft.graph->system.machine);
+      found[ipu].control_code_bytes += controlBytes(step.cost, draft.graph->system.machine);
+      found[ipu].exchange_code_bytes += exchangeBytes(step.cost, draft.graph->system.machine);
       auto& bytes = vertices[step.kernel];
       bytes = std::max(bytes, step.cost.code_bytes);
     }
-    for (const auto& [kernel, bytes] : vertices) found[ipu].code_bytes += bytes;
+    for (const auto& [kernel, bytes] : vertices) found[ipu].vertex_code_bytes += bytes;
   }
   return found;
 }

@@ -124,7 +124,12 @@ void accountMemory(Draft& draft);
 /// What each tile of an IPU holds all the time besides variables.
 struct AlwaysThere {
   std::uint64_t vertex_state_bytes = 0;
-  std::uint64_t code_bytes = 0;
+  std::uint64_t vertex_code_bytes = 0;
+  std::uint64_t control_code_bytes = 0;
+  std::uint64_t exchange_code_bytes = 0;
+  std::uint64_t codeBytes() const {
+    return vertex_code_bytes + control_code_bytes + exchange_code_bytes;
+  }
 };
 std::vector<AlwaysThere> codeOfIpus(const Draft& draft);
 /// Gives each IPU its clock: see Image::ipus.

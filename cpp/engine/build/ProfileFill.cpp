@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t kTensorsListed = 256;  ///< the largest, and as many of the fullest tiles
 /// In the order of Part; then what is always on each tile besides variables.
 constexpr const char* kCategories[] = {"temporaries", "parameters",   "state", "accumulators",
-                                       "stash",       "vertex state", "code"};
-constexpr std::size_t kVertexState = 5;
-constexpr std::size_t kCode = 6;
+                                       "stash",       "vertex state", "vertex code",
+                                       "control code", "exchange code"};
+constexpr std::size_t kAlwaysThere = 5;  ///< the first of these
 
 std::uint32_t narrow(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(
@@ -99,8 +99,10 @@ void ProfileFill::addToTiles(std::uint64_t temporary_bytes, const AlwaysThere& a
   bytesOf(static_cast<std::size_t>(Part::kTemporaries), profile_.ipus[ipu_].fullest_tile) +=
       narrow(temporary_bytes);
   for (std::size_t t = 0; t < tiles_per_ipu_; ++t) {
-    bytesOf(kVertexState, t) = narrow(always.vertex_state_bytes);
-    bytesOf(kCode, t) = narrow(always.code_bytes);
+    std::size_t category = kAlwaysThere;
+    for (const std::uint64_t bytes : {always.vertex_state_bytes, always.vertex_code_bytes,
+                                      always.control_code_bytes, always.exchange_code_bytes})
+      bytesOf(category++, t) = narrow(bytes);
   }
 }
 

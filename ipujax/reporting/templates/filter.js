@@ -1,6 +1,6 @@
 // Shows the rows of the chosen table that contain the text, and draws the first of them.
 const table = tables[choice === null ? 0 : choice.active];
-const text = box.value.toLowerCase();
+const text = (box.value_input ?? "").toLowerCase(); // as it is typed
 const names = Object.keys(table);
 const kept = [];
 for (let i = 0; i < table[names[0]].length; ++i) {
