@@ -38,7 +38,8 @@ def test_code_blocks_run(page: str, run_python, tmp_path: Path):
     They print what the page's blocks of text show.
     """
     script = tmp_path / "blocks.py"
-    script.write_text("\n\n".join(blocks_that_run(page)))
+    blocks = [f"import os\nos.chdir({str(tmp_path)!r})", *blocks_that_run(page)]  # they write files
+    script.write_text("\n\n".join(blocks))
     run = run_python(script)
     assert run.returncode == 0, run.stdout + run.stderr
     missing = [text for text in SHOWN.findall((ROOT / page).read_text()) if text not in run.stdout]

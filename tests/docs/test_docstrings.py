@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,10 @@ EXAMPLES = [found for found in DOCSTRINGS if found.examples]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_examples_print_what_they_say(example: doctest.DocTest):
+def test_examples_print_what_they_say(
+    example: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)  # for those that write files
     said: list[str] = []
     outcome = doctest.DocTestRunner(verbose=False).run(example, out=said.append)
     assert outcome.failed == 0, "".join(said)
