@@ -22,7 +22,17 @@ COLOURS = {
     "further iterations": "#b9c7d6",
     "idle": "#eeeef1",
 }
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#777777")
+PALETTE = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#f0e442",
+    "#777777",
+    "#000000",
+)
 
 
 @dataclass(frozen=True)

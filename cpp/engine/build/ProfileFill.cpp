@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t kTensorsListed = 256;  ///< the largest, and as many of the fullest tiles
 /// In the order of Part; then what is always on each tile besides variables.
-constexpr const char* kCategories[] = {"temporaries", "parameters",   "state", "accumulators",
-                                       "stash",       "vertex state", "vertex code",
-                                       "control code", "exchange code"};
+constexpr const char* kCategories[] = {"temporaries",  "parameters",   "state",
+                                       "accumulators", "stash",        "vertex state",
+                                       "vertex code",  "control code", "exchange code"};
 constexpr std::size_t kAlwaysThere = 5;  ///< the first of these
 
 std::uint32_t narrow(std::uint64_t bytes) {
