@@ -242,10 +242,14 @@ def programs() -> dict[str, Program]:
     return {name: program for part in parts for name, program in part().items()}
 
 
-def sealed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+def sealed(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any] | None = None,
+) -> bytes:
     """The plugin's own bytes of a program, without JAX's wrapping."""
     with jax.default_device(jax.devices("ipu")[0]):
-        compiled = jax.jit(function).lower(*arguments).compile()
+        compiled = jax.jit(function).lower(*arguments).compile(options)
     wrapped = bytes(compiled.runtime_executable().serialize())
     begin = wrapped.index(b"IPUJAXEX")
     # Magic, format; the version and the contents each behind its length; the checksum between.
