@@ -104,6 +104,18 @@ Description inspectImage(const py::bytes& bytes) {
       "output_memory_kinds"_a = kinds(image->signature.outputs));
 }
 
+/// Text to look at: what is not UTF-8 in it becomes a replacement character.
+py::str shown(const std::string& text) {
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(text.data(), size, "replace"));
+}
+
+py::list shown(const std::vector<std::string>& texts) {
+  py::list list;
+  for (const auto& text : texts) list.append(shown(text));
+  return list;
+}
+
 /// Columns of numbers as bytes of numpy: large programs have many steps.
 template <class T, class F>
 py::array_t<double> columns(const std::vector<T>& rows, const F& values) {
@@ -131,8 +143,9 @@ py::list profileSteps(const engine::Image& image) {
       if (operands.size() == 8) break;  // enough to know a step by
       operands.append(py::make_tuple(engine::nameOf(o.type), o.shape));
     }
-    steps.append(py::make_tuple(s.kernel, debug.name, debug.source, costDict(s.cost), operands,
-                                s.attributes.textOr("plan", "")));
+    steps.append(py::make_tuple(shown(s.kernel), shown(debug.name), shown(debug.source),
+                                costDict(s.cost), operands,
+                                shown(s.attributes.textOr("plan", ""))));
   }
   return steps;
 }
@@ -140,9 +153,10 @@ py::list profileSteps(const engine::Image& image) {
 py::list profileTensors(const engine::Image& image) {
   py::list tensors;
   for (const auto& t : image.profile->tensors)
-    tensors.append(py::make_tuple(image.debug[t.debug].name, image.debug[t.debug].source,
-                                  t.category, engine::nameOf(t.type), t.shape, t.bytes,
-                                  t.peak_tile_bytes, t.live_at_peak, t.always_live));
+    tensors.append(py::make_tuple(shown(image.debug[t.debug].name),
+                                  shown(image.debug[t.debug].source), t.category,
+                                  engine::nameOf(t.type), t.shape, t.bytes, t.peak_tile_bytes,
+                                  t.live_at_peak, t.always_live));
   return tensors;
 }
 
@@ -151,11 +165,11 @@ py::list profileIpus(const engine::Image& image) {
   for (std::size_t i = 0; i < image.ipus.size() && i < image.profile->ipus.size(); ++i) {
     const auto& a = image.ipus[i];
     const auto& tiles = image.profile->ipus[i];
-    ipus.append(py::dict("compute_cycles"_a = a.compute_cycles,
-                         "exchange_cycles"_a = a.exchange_cycles, "link_cycles"_a = a.link_cycles,
-                         "host_cycles"_a = a.host_cycles, "idle_cycles"_a = a.idle_cycles,
-                         "fullest_tile_bytes"_a = a.worst_tile_bytes,
-                         "fullest_tile"_a = tiles.fullest_tile, "tile_bytes"_a = tiles.tile_bytes));
+    ipus.append(
+        py::dict("compute_cycles"_a = a.compute_cycles, "exchange_cycles"_a = a.exchange_cycles,
+                 "link_cycles"_a = a.link_cycles, "host_cycles"_a = a.host_cycles + a.io_cycles,
+                 "idle_cycles"_a = a.idle_cycles, "fullest_tile_bytes"_a = a.worst_tile_bytes,
+                 "fullest_tile"_a = tiles.fullest_tile, "tile_bytes"_a = tiles.tile_bytes));
   }
   return ipus;
 }
@@ -187,12 +201,12 @@ Description profileImage(const py::bytes& bytes) {
                    static_cast<double>(p.fullest_tile_bytes)};
   };
   return py::dict(
-      "name"_a = image->signature.name, "num_replicas"_a = image->signature.num_replicas,
+      "name"_a = shown(image->signature.name), "num_replicas"_a = image->signature.num_replicas,
       "clock_hz"_a = image->clock_hz, "elapsed_cycles"_a = image->elapsedCycles(),
       "assumed_trip_count"_a = image->assumed_trip_count, "nodes"_a = profileTree(*image),
       "times"_a = engine::timesRun(*image), "steps"_a = profileSteps(*image),
       "slices"_a = columns(profile.slices, slice), "live"_a = columns(profile.live, live),
-      "categories"_a = profile.categories, "tensors"_a = profileTensors(*image),
+      "categories"_a = shown(profile.categories), "tensors"_a = profileTensors(*image),
       "ipus"_a = profileIpus(*image), "cost"_a = costDict(image->cost()),
       "tile_capacity"_a = image->memory.tile_capacity,
       "always_live_bytes"_a = image->memory.always_live_bytes,

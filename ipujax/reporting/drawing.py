@@ -10,6 +10,7 @@ from typing import Any
 
 from ipujax.errors import ReportError
 from ipujax.reporting.model import Report
+from ipujax.reporting.summary import notes
 
 WIDTH = 1200  #: pixels
 #: Colours that people with colour blindness can tell apart (Okabe and Ito), by kind of time.
@@ -88,15 +89,12 @@ def header(report: Report, title: str = "") -> str:
         (f"{len(report.ipus)}", f"IPUs in a replica; replicas: {report.num_replicas}"),
         (f"{len(report.steps):,}", "steps"),
     ]
-    if report.unknown_loops:
-        figures.append(
-            (f"{report.assumed_trip_count}", f"iterations assumed in {report.unknown_loops} loops")
-        )
     cells = "".join(f"<div><b>{big}</b>{small}</div>" for big, small in figures)
     name = html.escape(title or report.name)
     return (
         f'<h1>{name} <span class="verdict {sign}">{verdict}</span></h1>'
         f'<div class="figures">{cells}</div>'
+        + "".join(f"<p>{html.escape(note)}</p>" for note in notes(report))
     )
 
 

@@ -30,13 +30,16 @@ def verdict(report: Report) -> str:
 
 
 def notes(report: Report) -> list[str]:
-    """Assumptions that the reader must know."""
-    if not report.unknown_loops:
-        return []
-    return [
-        f"assumed: {report.assumed_trip_count} iterations of each of {report.unknown_loops} loops "
-        "whose number only a run knows; set ipu_assumed_trip_count to change it"
-    ]
+    """What the reader must know or can do."""
+    found = []
+    if not report.fits:
+        found.append("ipujax.remedies tries changes that make it fit, and says what each costs")
+    if report.unknown_loops:
+        found.append(
+            f"loops whose iterations only a run knows: {report.unknown_loops}; assumed iterations "
+            f"of each: {report.assumed_trip_count}; set ipu_assumed_trip_count to change it"
+        )
+    return found
 
 
 def _groups(report: Report, grouping: str) -> list[str]:

@@ -125,7 +125,16 @@ def test_unknown_loops_are_said_to_be():
 
     report = ipu.report(f, *shapes())
     assert report.unknown_loops == 1
-    assert "assumed: 1 iterations of each of 1 loops" in str(report)
+    assert "loops whose iterations only a run knows: 1; assumed iterations of each: 1" in str(
+        report
+    )
+
+
+def test_what_does_not_fit_is_said_with_what_to_do():
+    report = ipu.report(lambda x: x * 2, jax.ShapeDtypeStruct((30_000, 30_000), jnp.float32))
+    assert "does not fit; " in str(report)
+    assert "ipujax.remedies tries changes that make it fit" in str(report)
+    assert "ipujax.remedies" not in str(ipu.report(jnp.tanh, shapes()[0]))
 
 
 def test_the_summary_names_lines_layers_and_tensors():
