@@ -253,8 +253,8 @@ void accountTime(Draft& draft) {
   const std::vector<IpuAccount> blank = draft.image.ipus;
   Image& image = draft.image;
   const auto account = [&](bool with_host) {
-    Clocks clocks(draft, with_host);
     image.ipus = blank;
+    Clocks clocks(draft, with_host);
     image.ipus = clocks.run();
     if (image.profile) image.profile->slices = clocks.takeSlices();
   };
