@@ -68,10 +68,10 @@ class Page:
         return found["result"].get("value")
 
     def close(self) -> None:
-        self._socket.close()
-        self._loop.run_until_complete(self._until_closed())
+        self._loop.run_until_complete(self._close())
 
-    async def _until_closed(self) -> None:
+    async def _close(self) -> None:
+        self._socket.close()
         while await asyncio.wait_for(self._socket.read_message(), 30) is not None:
             pass
         await asyncio.sleep(0.05)  # the connection ends after its last message
