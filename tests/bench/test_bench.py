@@ -71,6 +71,15 @@ def test_replicas_add_up_their_gradients():
     assert points.modelled(together).throughput < points.modelled(alone).throughput
 
 
+@pytest.mark.parametrize(("clients", "share"), [(1, 1 / 4), (3, 3 / 4), (4, 1), (9, 1)])
+def test_few_clients_leave_the_device_without_a_batch(clients: int, share: float) -> None:
+    point = points.Point("V077", "", "c600", lambda: points.clip_text(4), 4)
+    most = points.modelled(point).throughput
+    assert points.modelled(replace(point, clients=clients)).throughput == pytest.approx(
+        share * most
+    )
+
+
 @pytest.mark.parametrize(
     "point", [p for p in points.POINTS if p.replicas == 1], ids=lambda point: point.title
 )
