@@ -1,6 +1,8 @@
 """JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point."""
 
 from ipujax import optim as optim
+from ipujax import testing as testing
+from ipujax import tile as tile
 from ipujax.api.blocks import block as block
 from ipujax.api.collectives import all_gather as all_gather
 from ipujax.api.collectives import all_to_all as all_to_all

@@ -21,6 +21,7 @@ using Tensors = std::vector<Tensor>;
 
 /// One function for each bind_<library>.cpp, in the order they must run.
 void bindPoplar(py::module_& m);
+void bindVertices(py::module_& m);
 void bindExpr(py::module_& m);
 void bindReduce(py::module_& m);
 void bindMove(py::module_& m);

@@ -7,6 +7,7 @@ PYBIND11_MODULE(_poplar, m) {
   ipujax::engine::blas::loadOpenBlas();
   m.attr("version") = IPUJAX_VERSION;
   bindPoplar(m);
+  bindVertices(m);
   bindExpr(m);
   bindReduce(m);
   bindMove(m);

@@ -1,4 +1,5 @@
-"""Where arguments are on the tiles: as the planner of their first matrix product wants them.
+"""Where arguments are on the tiles: where `ipu.tile` puts them, or as the planner of their first
+matrix product wants them.
 
 Only the mapping is taken over: memory stays row-major, so that callers' arrays are bound without a
 copy. Arguments that a product sees transposed, and all others, are spread evenly.
@@ -11,21 +12,34 @@ from collections.abc import Iterator
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Block, Op, Program, Value, walk_ops
 from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules import tile
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.dot_general import grouped_shape
 
 
 def map_parameters(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]:
-    """Variables for arguments that a planner allocates, by argument."""
+    """Variables for arguments that are not spread evenly, by argument."""
+    mapped = _put_on_tiles(builder, program)
     arguments = {
         value: parameter.name
         for value, parameter in zip(program.main.args, program.parameters, strict=True)
         if value.dtype in DTYPES and DTYPES[value.dtype].kind == "f" and value.num_elements
     }
-    mapped: dict[Value, ipu.Tensor] = {}
     for op, (lhs, rhs) in _products(program.main, {}):
         if lhs in arguments or rhs in arguments:
             _allocate(builder, op, lhs, rhs, arguments, mapped)
+    return mapped
+
+
+def _put_on_tiles(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]:
+    """Those that `ipu.tile.put_sharded` puts on tiles: the first call decides."""
+    mapped: dict[Value, ipu.Tensor] = {}
+    for op in program.main.ops:
+        if tile.keeps_rows(op) and op.operands[0] in program.main.args:
+            value = op.operands[0]
+            if value not in mapped and value.dtype in DTYPES:
+                with builder.on(op.ipu):
+                    mapped[value] = tile.argument(builder, op)
     return mapped
 
 

@@ -46,6 +46,8 @@ class Builder:
         self.in_pipeline = False  #: whether what is lowered is in a loop over micro-batches
         self._num_buffers = 0
         self.has_host_callbacks = False
+        self.codelets: set[tuple[str, str]] = set()  #: sources added so far, and their flags
+        self.on_tiles: set[Value] = set()  #: values whose tiles the user chose; loops keep them
         self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
         self._constants: dict[object, ipu.Tensor] = {}
         self._debug: dict[Source, ipu.DebugContext] = {}

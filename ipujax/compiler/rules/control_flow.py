@@ -28,8 +28,10 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
     carries = carried_variables(builder, op, are_accumulators=is_pipeline)
     program = ipu.poplar.program
     for arguments in (cond.args, body.args):
-        pairs = zip(arguments, carries, strict=False)
+        pairs = list(zip(arguments, carries, strict=False))
         builder.tensors.update((value, carry) for value, carry in pairs if carry is not None)
+        sources = zip(arguments, op.operands, strict=False)
+        builder.on_tiles.update(value for value, source in sources if source in builder.on_tiles)
     body_program = program.Sequence(debug)
     write_in_place(builder, body, carries)
     was_inside, builder.in_pipeline = builder.in_pipeline, builder.in_pipeline or is_pipeline
@@ -107,7 +109,11 @@ def carried_variables(
         if index in taken:
             variables.append(builder.buffer(value))
             continue
-        variable = variable_of(builder, result, debug)
+        if value in builder.on_tiles:
+            variable: Variable | None = builder.graph.clone(builder.tensor(value), debug)
+            builder.on_tiles.add(result)
+        else:
+            variable = variable_of(builder, result, debug)
         if are_accumulators and isinstance(variable, ipu.poplar.Tensor):
             uses = ipu.popx.VariableUse
             waits = builder.in_pipeline and op.name == "while" and _is_stack(op, index)

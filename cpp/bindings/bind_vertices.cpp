@@ -1,0 +1,45 @@
+#include <sstream>
+
+#include "bindings/bindings.hpp"
+
+// Codelets, and the vertices of compute sets. After bindPoplar, whose classes these functions join.
+void bindVertices(py::module_& m) {
+  using poplar::ComputeSet;
+  using poplar::FieldRef;
+  using poplar::VertexRef;
+  namespace program = poplar::program;
+  auto poplar = submodule(m, "poplar");
+  py::class_<ComputeSet>(poplar, "ComputeSet");
+  py::class_<FieldRef>(poplar, "FieldRef");
+  py::class_<VertexRef>(poplar, "VertexRef")
+      .def("__getitem__", [](const VertexRef& v, const std::string& field) { return v[field]; });
+  auto graph = py::reinterpret_borrow<py::class_<Graph>>(poplar.attr("Graph"));
+  graph
+      .def(
+          "addCodelets",
+          [](Graph& g, const std::string& source, const std::string& flags) {
+            const py::gil_scoped_release release;  // a compiler runs
+            std::istringstream stream(source);
+            g.addCodelets(stream, flags);
+          },
+          "source"_a, "compileFlags"_a = "")
+      .def("addComputeSet", &Graph::addComputeSet, debugArg())
+      .def(
+          "addVertex",
+          [](Graph& g, ComputeSet cs, const std::string& type) { return g.addVertex(cs, type); },
+          "cs"_a, "vertexType"_a)
+      .def(
+          "connect", [](Graph& g, const FieldRef& field, const Tensor& t) { g.connect(field, t); },
+          "field"_a, "tensor"_a)
+      .def(
+          "setInitialValue",
+          [](Graph& g, const FieldRef& field, double value) { g.setInitialValue(field, value); },
+          "field"_a, "value"_a)
+      .def("setPerfEstimate", &Graph::setPerfEstimate, "v"_a, "cycles"_a, "flops"_a = 0)
+      .def("setTileMapping",
+           py::overload_cast<poplar::VertexRef, unsigned>(&Graph::setTileMapping), "v"_a,
+           "tileNum"_a);
+  auto p = submodule(poplar, "program");
+  py::class_<program::Execute, program::Program>(p, "Execute")
+      .def(py::init<ComputeSet, const DebugContext&>(), "cs"_a, debugArg());
+}

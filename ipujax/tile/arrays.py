@@ -1,0 +1,181 @@
+"""Arrays whose rows lie on chosen tiles."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax.errors import PlacementError
+from ipujax.tile.primitives import place_p
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["tiles"]
+)
+@dataclass(frozen=True)
+class TileArray:
+    """An array with each row on a tile of its own choice. A pytree: it passes through `jit`,
+    loops and other transformations.
+
+    `jax.numpy` takes it as the array that it holds, whose rows are then kept where the compiler
+    wants; `ipu.tile.map` keeps results on the tiles.
+
+    Attributes:
+        array: [number of rows, ...]
+        tiles: for each row the number of its tile, from 0. A tile may have several rows.
+    """
+
+    array: jax.Array
+    tiles: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole array."""
+        return tuple(self.array.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    @property
+    def tile_shape(self) -> tuple[int, ...]:
+        """Of one row."""
+        return self.shape[1:]
+
+    def reshape(self, *shape: int) -> TileArray:
+        """The same elements on the same tiles, with rows of another shape."""
+        return TileArray(self.array.reshape(len(self.tiles), *shape), self.tiles)
+
+    def __jax_array__(self) -> jax.Array:
+        return self.array
+
+    def __len__(self) -> int:
+        return len(self.tiles)
+
+
+def put_sharded(x: Any, tiles: Iterable[int]) -> TileArray:
+    """Puts each row of an array on a tile.
+
+    Args:
+        x: [n, ...]
+        tiles: n numbers of tiles of the device's IPU, from 0. The rows of one tile may run on its
+            six workers at one time.
+    Raises:
+        PlacementError: a number for each row is missing, or is no number of a tile. Numbers beyond
+            the device's tiles are refused when the program is compiled.
+
+    Source: `tile_put_sharded` of Graphcore Research's tessellate-ipu, a public library.
+
+    Example:
+        >>> x = ipu.tile.put_sharded(jnp.arange(6.0).reshape(3, 2), tiles=(0, 5, 7))
+        >>> x.tiles, x.tile_shape
+        ((0, 5, 7), (2,))
+    """
+    array = jnp.asarray(x)
+    numbers = _tiles("put_sharded", tiles)
+    if array.ndim == 0 or array.shape[0] != len(numbers):
+        raise PlacementError(
+            f"[ipu.tile.put_sharded] needs a tile for each row; got {len(numbers)} tiles for an "
+            f"array of shape {array.shape}. Pass as many tiles as the array has rows."
+        )
+    return _place(array, range(len(numbers)), numbers)
+
+
+def put_replicated(x: Any, tiles: Iterable[int]) -> TileArray:
+    """Puts a copy of an array on each of some tiles.
+
+    Args:
+        x: [...]
+        tiles: n numbers of tiles.
+    Returns:
+        [n, ...]
+    Raises:
+        PlacementError: a number is no number of a tile.
+
+    Example:
+        >>> ipu.tile.put_replicated(jnp.ones(4), tiles=range(8)).shape
+        (8, 4)
+    """
+    array = jnp.asarray(x)
+    numbers = _tiles("put_replicated", tiles)
+    return _place(array[None], [0] * len(numbers), numbers)
+
+
+def gather(x: TileArray, rows: Sequence[int], tiles: Iterable[int]) -> TileArray:
+    """Sends rows to other tiles.
+
+    Args:
+        x: [m, ...]
+        rows: n numbers of rows of x; a row may be sent to several tiles.
+        tiles: n numbers of tiles; row `rows[i]` of x goes to `tiles[i]`.
+    Returns:
+        [n, ...]
+    Raises:
+        PlacementError: there is no such row, or the numbers of rows and tiles differ.
+
+    Source: `tile_gather` of tessellate-ipu.
+
+    Example:
+        >>> x = ipu.tile.put_sharded(jnp.arange(3.0), tiles=(0, 1, 2))
+        >>> ipu.tile.gather(x, [2, 2, 0], tiles=(5, 6, 7)).array.tolist()
+        [2.0, 2.0, 0.0]
+    """
+    _check_array("gather", x)
+    numbers = _tiles("gather", tiles)
+    wanted = [operator.index(row) for row in rows]
+    if len(wanted) != len(numbers) or not all(0 <= row < len(x) for row in wanted):
+        raise PlacementError(
+            f"[ipu.tile.gather] needs a row from 0 to {len(x) - 1} for each of {len(numbers)} "
+            f"tiles; got {list(rows)}. Pass as many rows as tiles."
+        )
+    return _place(x.array, wanted, numbers)
+
+
+def barrier(*arrays: TileArray) -> tuple[TileArray, ...]:
+    """Separates what is computed before from what is computed after.
+
+    No operation on the results begins, and none is joined with one on the arguments, before all
+    arguments are there.
+
+    Source: `tile_data_barrier` of tessellate-ipu.
+
+    Example:
+        >>> x, y = (ipu.tile.put_replicated(jnp.float32(v), (0, 1)) for v in (1, 2))
+        >>> x, y = ipu.tile.barrier(x, y)
+    """
+    for x in arrays:
+        _check_array("barrier", x)
+    passed = lax.optimization_barrier(tuple(x.array for x in arrays))
+    return tuple(TileArray(a, x.tiles) for a, x in zip(passed, arrays, strict=True))
+
+
+def _place(x: jax.Array, rows: Iterable[int], tiles: tuple[int, ...]) -> TileArray:
+    return TileArray(place_p.bind(x, rows=tuple(rows), tiles=tiles), tiles)
+
+
+def _tiles(name: str, tiles: Iterable[int]) -> tuple[int, ...]:
+    try:
+        numbers = tuple(operator.index(tile) for tile in tiles)
+    except TypeError:
+        numbers = (-1,)
+    if not numbers or min(numbers) < 0:
+        raise PlacementError(
+            f"[ipu.tile.{name}] needs numbers of tiles, from 0; got {tiles!r}. Pass a range or a "
+            "sequence of them."
+        )
+    return numbers
+
+
+def _check_array(name: str, x: Any) -> None:
+    if not isinstance(x, TileArray):
+        raise PlacementError(
+            f"[ipu.tile.{name}] needs arrays on tiles; got {type(x).__name__}. Put it on tiles with "
+            "ipu.tile.put_sharded or ipu.tile.put_replicated."
+        )

@@ -1,0 +1,133 @@
+"""The JAX primitives of this package, and what they are on other platforms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.ffi
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from ipujax import jax_compat
+
+#: Targets of the custom calls that the compiler gets: compiler/rules/tile.py.
+PLACE_TARGET, VERTEX_TARGET = "ipu_tile_place", "ipu_tile_vertex"
+Ints = tuple[int, ...]
+
+
+def _call(target: str, config: dict[str, Any]) -> Any:
+    """A lowering to a custom call whose parameters are JSON."""
+
+    def lower(ctx: Any, *operands: Any, **_: Any) -> Any:
+        return jax.ffi.ffi_lowering(target)(ctx, *operands, config=json.dumps(config))
+
+    return lower
+
+
+def _register(
+    primitive: Primitive,
+    defined: Callable[..., Any],
+    on_ipu: Callable[..., Any],
+) -> None:
+    """Lowers a primitive to a custom call on IPUs, and to a function of JAX's elsewhere."""
+    elsewhere = mlir.lower_fun(defined, multiple_results=primitive.multiple_results)
+
+    def lower(ctx: Any, *operands: Any, **parameters: Any) -> Any:
+        is_ipu = tuple(ctx.module_context.platforms) == (jax_compat.PLATFORM,)
+        lowering = on_ipu(**parameters) if is_ipu else elsewhere
+        return lowering(ctx, *operands, **parameters)
+
+    mlir.register_lowering(primitive, lower)
+    primitive.def_impl(
+        lambda *operands, **parameters: jax.jit(lambda *x: primitive.bind(*x, **parameters))(
+            *operands
+        )
+    )
+
+
+# place: row rows[i] of an array on tile tiles[i] -------------------------------------------------
+
+place_p = Primitive("ipu_tile_place")
+
+
+def _placed(x: jax.Array, *, rows: Ints, tiles: Ints) -> jax.Array:
+    return x if rows == tuple(range(x.shape[0])) else x[np.asarray(rows)]
+
+
+def _place_transpose(ct: Any, x: Any, *, rows: Ints, tiles: Ints) -> tuple[Any]:
+    shape = x.aval.shape
+    if rows == tuple(range(shape[0])):
+        return (ct,)
+    return (jnp.zeros(shape, ct.dtype).at[np.asarray(rows)].add(ct),)
+
+
+def _place_batch(values: Any, dims: Any, *, rows: Ints, tiles: Ints) -> tuple[Any, int]:
+    x = jnp.moveaxis(values[0], dims[0], 1)
+    return place_p.bind(x, rows=rows, tiles=tiles), 1
+
+
+@place_p.def_abstract_eval
+def _place_aval(x: Any, *, rows: Ints, tiles: Ints) -> Any:
+    return x.update(shape=(len(rows), *x.shape[1:]))
+
+
+ad.deflinear2(place_p, lambda ct, x, **parameters: _place_transpose(ct, x, **parameters))
+batching.primitive_batchers[place_p] = _place_batch
+_register(
+    place_p,
+    _placed,
+    lambda rows, tiles: _call(PLACE_TARGET, {"rows": rows, "tiles": tiles}),
+)
+
+
+# vertex: one vertex on each tile -----------------------------------------------------------------
+
+vertex_p = Primitive("ipu_tile_vertex")
+vertex_p.multiple_results = True
+
+
+def _reference(*arrays: jax.Array, vertex: Any, tiles: Ints, attributes: Any) -> list[jax.Array]:
+    return list(vertex.over_rows(attributes)(*arrays))
+
+
+def _vertex_batch(
+    values: Sequence[jax.Array], dims: Any, *, vertex: Any, tiles: Ints, attributes: Any
+) -> tuple[list[jax.Array], list[int]]:
+    """More rows on each tile, one for each example."""
+    size = next(x.shape[d] for x, d in zip(values, dims, strict=True) if d is not None)
+
+    def rows(x: jax.Array, dim: int | None) -> jax.Array:
+        if dim is None:
+            x = jnp.broadcast_to(x[:, None], (x.shape[0], size, *x.shape[1:]))
+        else:
+            x = jnp.moveaxis(x, dim, 1)
+        return x.reshape(-1, *x.shape[2:])
+
+    many = tuple(tile for tile in tiles for _ in range(size))
+    results = vertex_p.bind(
+        *map(rows, values, dims), vertex=vertex, tiles=many, attributes=attributes
+    )
+    return [y.reshape(len(tiles), size, *y.shape[1:]) for y in results], [1] * len(results)
+
+
+@vertex_p.def_abstract_eval
+def _vertex_avals(*avals: Any, vertex: Any, tiles: Ints, attributes: Any) -> list[Any]:
+    results = vertex.results(avals, attributes)
+    return [avals[0].update(shape=(len(tiles), *y.shape), dtype=y.dtype) for y in results]
+
+
+def _lower_vertex(vertex: Any, tiles: Ints, attributes: Any) -> Any:
+    def lower(ctx: Any, *operands: Any, **_: Any) -> Any:
+        config = vertex.config(ctx.avals_in, attributes) | {"tiles": tiles}
+        return _call(VERTEX_TARGET, config)(ctx, *operands)
+
+    return lower
+
+
+batching.primitive_batchers[vertex_p] = _vertex_batch
+_register(vertex_p, _reference, _lower_vertex)

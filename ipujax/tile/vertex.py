@@ -1,0 +1,254 @@
+"""Vertices that users write in C++, declared in Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ipujax import codelet_sources
+from ipujax.errors import ConfigError
+
+#: Poplar's names of the dtypes that a codelet may have.
+POPLAR_TYPES = {
+    "float32": "float",
+    "float16": "half",
+    "int32": "int",
+    "uint32": "unsigned int",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+}
+#: Shape and dtype of a result: those of an input, given, or computed from the inputs'.
+Result = str | jax.ShapeDtypeStruct | Callable[..., jax.ShapeDtypeStruct]
+Attributes = tuple[tuple[str, int | float | bool], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """A vertex for `ipu.tile.map`; made by `ipu.tile.create_vertex`.
+
+    Attributes:
+        name: the class in the source; parts such as "{x}" stand for the type of that input.
+        inputs: fields that the arguments are connected to.
+        results: fields that the results come from.
+    """
+
+    name: str
+    digest: str
+    flags: str
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, Result], ...]
+    in_place: tuple[str, ...]
+    constants: tuple[tuple[str, Any], ...]
+    cycles: Callable[..., int] | None
+    reference: Callable[..., Any] | None
+    vjp: Callable[..., Any] | None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What operands are connected to: inputs, and then constants."""
+        return (*self.inputs, *(name for name, _ in self.constants))
+
+    def results(self, avals: Sequence[Any], attributes: Attributes) -> list[jax.ShapeDtypeStruct]:
+        """Shapes and dtypes of one tile's results, from those of whole operands."""
+        inputs = dict(zip(self.fields, map(_of_a_tile, avals), strict=True))
+        given = [inputs[name] for name in self.inputs]
+        found = [inputs[name] for name in self.in_place]
+        for _, result in self.outputs:
+            if isinstance(result, str):
+                found.append(inputs[result])
+            elif isinstance(result, jax.ShapeDtypeStruct):
+                found.append(result)
+            else:
+                found.append(result(*given, **dict(attributes)))
+        return found
+
+    def constants_of(self, avals: Sequence[Any], attributes: Attributes) -> list[np.ndarray]:
+        """The constants' values, for inputs of these shapes and dtypes of one tile."""
+        return [
+            np.asarray(value(*avals, **dict(attributes)) if callable(value) else value)
+            for _, value in self.constants
+        ]
+
+    def over_rows(self, attributes: Attributes) -> Callable[..., list[jax.Array]]:
+        """The reference, for whole operands.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        if self.reference is None:
+            raise ConfigError(
+                f"[ipu.tile.map] needs a reference of the vertex {self.name!r} for its derivatives "
+                "and for other platforms; got none. Pass reference= to create_vertex."
+            )
+        reference = self.reference
+
+        def one_tile(*operands: jax.Array) -> list[jax.Array]:
+            results = reference(*operands[: len(self.inputs)], **dict(attributes))
+            return list(results) if isinstance(results, (list, tuple)) else [results]
+
+        return jax.vmap(one_tile)
+
+    def config(self, avals: Sequence[Any], attributes: Attributes) -> dict[str, Any]:
+        """What the compiler learns."""
+        tiles = [_of_a_tile(aval) for aval in avals]
+        types = {
+            name: _poplar_type(self.name, name, aval)
+            for name, aval in zip(self.fields, tiles, strict=True)
+        }
+        given = tiles[: len(self.inputs)]
+        cycles = None if self.cycles is None else int(self.cycles(*given, **dict(attributes)))
+        return {
+            "vertex": self.name.format(**types) if "{" in self.name else self.name,
+            "source": self.digest,
+            "flags": self.flags,
+            "fields": list(self.fields),
+            "in_place": list(self.in_place),
+            "outputs": [name for name, _ in self.outputs],
+            "attributes": dict(attributes),
+            "cycles": cycles,
+        }
+
+
+def create_vertex(
+    name: str,
+    *,
+    source: str | Path,
+    inputs: Sequence[str],
+    outputs: Mapping[str, Result] | None = None,
+    in_place: Sequence[str] = (),
+    constants: Mapping[str, Any] | None = None,
+    cycles: Callable[..., int] | None = None,
+    flags: str = "",
+    reference: Callable[..., Any] | None = None,
+    vjp: Callable[..., Any] | None = None,
+) -> Vertex:
+    """Declares a vertex written in Poplar's C++.
+
+    The source is compiled by the host's C++ compiler for the IPU Model, when a program first uses
+    it. Only this process can compile it: programs name it by its digest.
+
+    Args:
+        name: of the class, such as "Scale" or "Scale<{x}>", where "{x}" is the type of input x.
+        source: C++ text, or the path of a file with it.
+        inputs: fields that `ipu.tile.map` connects to its arrays, in their order. A field
+            `Vector<Input<Vector<T>>>` gets the rows of an input of two dimensions.
+        outputs: fields of results; for each the name of an input of the same shape and dtype, a
+            `jax.ShapeDtypeStruct` of one tile, or a function from the inputs'
+            `jax.ShapeDtypeStruct`s and the attributes to that.
+        in_place: inputs, `InOut` fields, that the vertex changes; they are the first results.
+        constants: fields with values: arrays, or functions from the inputs'
+            `jax.ShapeDtypeStruct`s and the attributes to arrays. Each tile has them.
+        cycles: worker cycles of one vertex, from the inputs' `jax.ShapeDtypeStruct`s and the
+            attributes. Without it the model assumes 30, and 10 for each element of the largest
+            field.
+        flags: for the compiler, such as "-O3".
+        reference: the same function in `jax.numpy`, from the arrays of one tile and the attributes
+            to the results. Other platforms run it, and derivatives are those of it.
+        vjp: derivatives of your own: from the whole arguments as `TileArray`s, cotangents as
+            `TileArray`s, and the attributes to cotangents of the arguments.
+    Raises:
+        ConfigError: a field is named twice or has no such input, there is no result, or the file
+            cannot be read.
+
+    Source: `create_ipu_tile_primitive` of tessellate-ipu.
+
+    Example:
+        >>> scale = ipu.tile.create_vertex(
+        ...     "Scale",
+        ...     source='''
+        ...         #include <poplar/Vertex.hpp>
+        ...         class Scale : public poplar::Vertex {
+        ...          public:
+        ...           poplar::Input<poplar::Vector<float>> x;
+        ...           poplar::Output<poplar::Vector<float>> y;
+        ...           float factor;
+        ...           bool compute() {
+        ...             for (unsigned i = 0; i < x.size(); ++i) y[i] = factor * x[i];
+        ...             return true;
+        ...           }
+        ...         };
+        ...     ''',
+        ...     inputs=["x"],
+        ...     outputs={"y": "x"},
+        ...     cycles=lambda x, factor: 20 + 3 * x.size,
+        ...     reference=lambda x, factor: factor * x,
+        ... )
+        >>> x = ipu.tile.put_sharded(jnp.arange(4.0).reshape(2, 2), tiles=(3, 4))
+        >>> ipu.tile.map(scale, x, factor=10.0).array.tolist()
+        [[0.0, 10.0], [20.0, 30.0]]
+    """
+    outputs = dict(outputs or {})
+    made = Vertex(
+        name=name,
+        digest=codelet_sources.register(_text(source)),
+        flags=flags,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs.items()),
+        in_place=tuple(in_place),
+        constants=tuple((constants or {}).items()),
+        cycles=cycles,
+        reference=reference,
+        vjp=vjp,
+    )
+    _check(made)
+    return made
+
+
+def _text(source: str | Path) -> str:
+    if isinstance(source, str):
+        return source
+    try:
+        return Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"[ipu.tile.create_vertex] needs a file of C++ source; got {error}. Pass another path, "
+            "or the text."
+        ) from None
+
+
+def _check(vertex: Vertex) -> None:
+    def refuse(needs: str, got: object, advice: str) -> None:
+        raise ConfigError(f"[ipu.tile.create_vertex] needs {needs}; got {got}. {advice}")
+
+    fields = [*vertex.fields, *(name for name, _ in vertex.outputs)]
+    bad = [name for name in fields if not re.fullmatch(r"[A-Za-z_]\w*", str(name))]
+    if bad:
+        refuse("names of fields", bad, "Use the names of the class's fields.")
+    if len(set(fields)) < len(fields):
+        refuse("each field once", fields, "Remove the second one.")
+    unknown = [name for name in vertex.in_place if name not in vertex.inputs]
+    unknown += [r for _, r in vertex.outputs if isinstance(r, str) and r not in vertex.inputs]
+    if unknown:
+        refuse(f"names of inputs ({', '.join(vertex.inputs)})", unknown, "Use one of them.")
+    if not vertex.outputs and not vertex.in_place:
+        refuse("a result", "neither outputs nor in_place", "Name the fields that are written.")
+    if not vertex.inputs:
+        refuse("an input", "none", "Name the fields that arrays are connected to.")
+    placeholders = set(re.findall(r"\{(\w+)\}", vertex.name)) - set(vertex.fields)
+    if placeholders:
+        refuse(
+            "inputs in the name's braces", sorted(placeholders), "Use the name of an input there."
+        )
+
+
+def _of_a_tile(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape[1:], aval.dtype)
+
+
+def _poplar_type(vertex: str, field: str, aval: jax.ShapeDtypeStruct) -> str:
+    found = POPLAR_TYPES.get(np.dtype(aval.dtype).name)
+    if found is None:
+        raise ConfigError(
+            f"[ipu.tile.map] needs one of {', '.join(POPLAR_TYPES)} for field {field!r} of "
+            f"{vertex!r}; got {aval.dtype}. Cast the array."
+        )
+    return found
