@@ -58,12 +58,17 @@ def check_vertex(
 
     def run(*values: jax.Array) -> list[jax.Array]:
         placed = [tile.TileArray(x, tiles) for x in values]
-        return [y.array for y in jax.tree.leaves(tile.map(vertex, *placed, **attributes), is_leaf=_is_array)]
+        return [
+            y.array
+            for y in jax.tree.leaves(tile.map(vertex, *placed, **attributes), is_leaf=_is_array)
+        ]
 
     reference = vertex.over_rows(tuple(attributes.items()))
 
     def compare(what: str, found: Callable[..., Any], wanted: Callable[..., Any], *of: Any) -> None:
-        pairs = zip(jax.tree.leaves(jax.jit(found)(*of)), jax.tree.leaves(jax.jit(wanted)(*of)), strict=True)
+        pairs = zip(
+            jax.tree.leaves(jax.jit(found)(*of)), jax.tree.leaves(jax.jit(wanted)(*of)), strict=True
+        )
         for i, (a, b) in enumerate(pairs):
             _compare(vertex.name, f"result {i} under {what}", a, b, rtol, atol)
 

@@ -9,6 +9,14 @@ void bindVertices(py::module_& m) {
   using poplar::VertexRef;
   namespace program = poplar::program;
   auto poplar = submodule(m, "poplar");
+  // What users' codelets may do wrong is a ValueError as well.
+  const py::object bad = py::make_tuple(poplar.attr("poplar_error"),
+                                        py::reinterpret_borrow<py::object>(PyExc_ValueError));
+  py::register_exception<poplar::graph_program_compilation_error>(
+      poplar, "graph_program_compilation_error", bad.ptr());
+  py::register_exception<poplar::graph_connection_error>(poplar, "graph_connection_error",
+                                                         bad.ptr());
+  py::register_exception<poplar::unknown_vertex_type>(poplar, "unknown_vertex_type", bad.ptr());
   py::class_<ComputeSet>(poplar, "ComputeSet");
   py::class_<FieldRef>(poplar, "FieldRef");
   py::class_<VertexRef>(poplar, "VertexRef")
@@ -36,9 +44,8 @@ void bindVertices(py::module_& m) {
           [](Graph& g, const FieldRef& field, double value) { g.setInitialValue(field, value); },
           "field"_a, "value"_a)
       .def("setPerfEstimate", &Graph::setPerfEstimate, "v"_a, "cycles"_a, "flops"_a = 0)
-      .def("setTileMapping",
-           py::overload_cast<poplar::VertexRef, unsigned>(&Graph::setTileMapping), "v"_a,
-           "tileNum"_a);
+      .def("setTileMapping", py::overload_cast<poplar::VertexRef, unsigned>(&Graph::setTileMapping),
+           "v"_a, "tileNum"_a);
   auto p = submodule(poplar, "program");
   py::class_<program::Execute, program::Program>(p, "Execute")
       .def(py::init<ComputeSet, const DebugContext&>(), "cs"_a, debugArg());

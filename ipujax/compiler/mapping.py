@@ -37,7 +37,7 @@ def _put_on_tiles(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]
     for op in program.main.ops:
         if tile.keeps_rows(op) and op.operands[0] in program.main.args:
             value = op.operands[0]
-            if value not in mapped and value.dtype in DTYPES:
+            if value not in mapped and DTYPES[value.dtype].poplar == DTYPES[value.dtype].stored:
                 with builder.on(op.ipu):
                     mapped[value] = tile.argument(builder, op)
     return mapped

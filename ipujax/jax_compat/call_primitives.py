@@ -122,6 +122,7 @@ def without_dead(
 
 
 @functools.cache
+@functools.cache  # JAX keeps a list
 def hide_frames(path: str) -> None:
     """Leaves a file out of the lines that JAX records for operations, as it does its own."""
     from jax._src import source_info_util

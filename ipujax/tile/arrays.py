@@ -16,9 +16,7 @@ from ipujax.errors import PlacementError
 from ipujax.tile.primitives import place_p
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["tiles"]
-)
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["tiles"])
 @dataclass(frozen=True)
 class TileArray:
     """An array with each row on a tile of its own choice. A pytree: it passes through `jit`,
@@ -176,6 +174,6 @@ def _tiles(name: str, tiles: Iterable[int]) -> tuple[int, ...]:
 def _check_array(name: str, x: Any) -> None:
     if not isinstance(x, TileArray):
         raise PlacementError(
-            f"[ipu.tile.{name}] needs arrays on tiles; got {type(x).__name__}. Put it on tiles with "
-            "ipu.tile.put_sharded or ipu.tile.put_replicated."
+            f"[ipu.tile.{name}] needs arrays on tiles; got {type(x).__name__}. Put it on tiles "
+            "with ipu.tile.put_sharded or ipu.tile.put_replicated."
         )

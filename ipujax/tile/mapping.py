@@ -16,9 +16,7 @@ from ipujax.tile.primitives import vertex_p
 from ipujax.tile.vertex import Attributes, Vertex
 
 
-def map(
-    function: Callable[..., Any] | Vertex | Any, *arrays: TileArray, **attributes: Any
-) -> Any:
+def map(function: Callable[..., Any] | Vertex | Any, *arrays: TileArray, **attributes: Any) -> Any:
     """Applies a function, a JAX primitive or a vertex to the rows of arrays, each on its tile.
 
     Args:
@@ -85,11 +83,11 @@ def _differentiable(
     if vertex.vjp is None:
         with_jvp = jax.custom_jvp(run)
 
-        @with_jvp.defjvp
-        def _(primals: Any, tangents: Any) -> Any:
+        def jvp(primals: Any, tangents: Any) -> Any:
             _, changes = jax.jvp(vertex.over_rows(attributes), primals, tangents)
             return with_jvp(*primals), changes
 
+        with_jvp.defjvp(jvp)
         return with_jvp
 
     given = vertex.vjp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +19,15 @@ from ipujax import jax_compat
 #: Targets of the custom calls that the compiler gets: compiler/rules/tile.py.
 PLACE_TARGET, VERTEX_TARGET = "ipu_tile_place", "ipu_tile_vertex"
 Ints = tuple[int, ...]
+
+
+def _hide_frames() -> None:
+    """Lines of operations are the user's, not this package's."""
+    for path in Path(__file__).parent.glob("*.py"):
+        jax_compat.hide_frames(str(path))
+
+
+_hide_frames()
 
 
 def _call(target: str, config: dict[str, Any]) -> Any:
@@ -71,10 +81,11 @@ def _place_batch(values: Any, dims: Any, *, rows: Ints, tiles: Ints) -> tuple[An
     return place_p.bind(x, rows=rows, tiles=tiles), 1
 
 
-@place_p.def_abstract_eval
 def _place_aval(x: Any, *, rows: Ints, tiles: Ints) -> Any:
     return x.update(shape=(len(rows), *x.shape[1:]))
 
+
+place_p.def_abstract_eval(_place_aval)
 
 ad.deflinear2(place_p, lambda ct, x, **parameters: _place_transpose(ct, x, **parameters))
 batching.primitive_batchers[place_p] = _place_batch
@@ -115,7 +126,6 @@ def _vertex_batch(
     return [y.reshape(len(tiles), size, *y.shape[1:]) for y in results], [1] * len(results)
 
 
-@vertex_p.def_abstract_eval
 def _vertex_avals(*avals: Any, vertex: Any, tiles: Ints, attributes: Any) -> list[Any]:
     results = vertex.results(avals, attributes)
     return [avals[0].update(shape=(len(tiles), *y.shape), dtype=y.dtype) for y in results]
@@ -129,5 +139,6 @@ def _lower_vertex(vertex: Any, tiles: Ints, attributes: Any) -> Any:
     return lower
 
 
+vertex_p.def_abstract_eval(_vertex_avals)
 batching.primitive_batchers[vertex_p] = _vertex_batch
 _register(vertex_p, _reference, _lower_vertex)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -27,8 +27,8 @@ POPLAR_TYPES = {
     "bool": "bool",
 }
 #: Shape and dtype of a result: those of an input, given, or computed from the inputs'.
-Result = str | jax.ShapeDtypeStruct | Callable[..., jax.ShapeDtypeStruct]
-Attributes = tuple[tuple[str, int | float | bool], ...]
+Result: TypeAlias = str | jax.ShapeDtypeStruct | Callable[..., jax.ShapeDtypeStruct]
+Attributes: TypeAlias = tuple[tuple[str, int | float | bool], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,6 @@ class Vertex:
             for name, aval in zip(self.fields, tiles, strict=True)
         }
         given = tiles[: len(self.inputs)]
-        cycles = None if self.cycles is None else int(self.cycles(*given, **dict(attributes)))
         return {
             "vertex": self.name.format(**types) if "{" in self.name else self.name,
             "source": self.digest,
@@ -114,8 +113,19 @@ class Vertex:
             "in_place": list(self.in_place),
             "outputs": [name for name, _ in self.outputs],
             "attributes": dict(attributes),
-            "cycles": cycles,
+            "cycles": self._cycles(given, attributes),
         }
+
+    def _cycles(self, given: Sequence[jax.ShapeDtypeStruct], attributes: Attributes) -> int | None:
+        if self.cycles is None:
+            return None
+        found = self.cycles(*given, **dict(attributes))
+        if not isinstance(found, (int, float)) or not 0 <= found < 2**63:
+            raise ConfigError(
+                f"[ipu.tile.map] needs a number of cycles of {self.name!r}, from 0; got {found!r}. "
+                "Return a number from cycles= of create_vertex."
+            )
+        return int(found)
 
 
 def create_vertex(

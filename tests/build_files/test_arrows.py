@@ -34,7 +34,9 @@ PYTHON_ROOMS = (
     "conformance",
     "plugin",
     "__init__",
+    "testing",
     "optim",
+    "tile",
     "ops",
     "api",
     "planner",
@@ -45,6 +47,7 @@ PYTHON_ROOMS = (
 )
 PYTHON_SHARED = {
     "_poplar",
+    "codelet_sources",
     "config",
     "errors",
     "host_callbacks",

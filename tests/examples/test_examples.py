@@ -30,6 +30,12 @@ def test_digits(run_python, name: str):
     assert re.search(r"training step on one IPU: [\d,]+ cycles", shown)
 
 
+def test_singular_values_on_tiles(run_python):
+    shown = _run(run_python, "tiles/jacobi_svd.py")
+    (difference,) = re.findall(r"NumPy's singular values: ([\d.e+-]+)", shown)
+    assert float(difference) < 1e-4
+
+
 @pytest.mark.slow
 def test_transformer(run_python):
     shown = _run(run_python, "models/transformer.py")
@@ -104,4 +110,5 @@ def test_every_script_is_run_here():
     libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
     replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
     stages = {"pipelined_transformer", "resnet"}
-    assert scripts == models | libraries | replication | stages
+    tiles = {"jacobi_svd"}
+    assert scripts == models | libraries | replication | stages | tiles

@@ -26,7 +26,7 @@ def place(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     (x,) = op.operands
     builder.on_tiles.add(op.results[0])
     if x.const is not None:
-        return [_constant(builder, x, rows, tiles, builder.debug(op))]
+        return [_constant(builder, x, x.const[np.asarray(rows)], tiles, builder.debug(op))]
     tensor = builder.tensor(x)
     parts = [tensor.slice(begin, end) for begin, end in _runs(rows)]
     view = parts[0] if len(parts) == 1 else ipu.poplar.concat(parts, 0)
@@ -97,8 +97,8 @@ def _add_codelets(builder: Builder, config: dict[str, Any]) -> None:
     text = codelet_sources.find(config["source"])
     if text is None:
         raise PlacementError(
-            f"[ipu.tile] needs the C++ source of {config['vertex']!r} declared by this process; got "
-            "its digest alone. Import the module that calls ipu.tile.create_vertex for it."
+            f"[ipu.tile] needs the C++ source of {config['vertex']!r} declared by this process; "
+            "got its digest alone. Import the module that calls ipu.tile.create_vertex for it."
         )
     builder.whole_graph.addCodelets(text, config["flags"])
     builder.codelets.add(key)
@@ -107,13 +107,12 @@ def _add_codelets(builder: Builder, config: dict[str, Any]) -> None:
 def _constant(
     builder: Builder,
     value: Value,
-    rows: Sequence[int],
+    rows: np.ndarray,
     tiles: Sequence[int],
     debug: ipu.DebugContext,
 ) -> ipu.Tensor:
     """A constant's rows on their tiles: there before the program runs."""
-    held = value.const.astype(DTYPES[value.dtype].held_numpy, copy=False)
-    data = np.ascontiguousarray(held[np.asarray(rows)])
+    data = np.ascontiguousarray(rows.astype(DTYPES[value.dtype].held_numpy, copy=False))
     tensor = builder.graph.addConstantBytes(
         builder.type_of(value), list(data.shape), data.tobytes(), debug
     )

@@ -12,6 +12,7 @@ __all__: list[str] = [
     "Copy",
     "CrossReplicaCopy",
     "ErrorProgram",
+    "Execute",
     "If",
     "PrintTensor",
     "Program",
@@ -121,3 +122,6 @@ class ErrorProgram(Program):
     def __init__(
         self, message: str, tensor: poplar.Tensor, debug: poplar.DebugContext = ...
     ) -> None: ...
+
+class Execute(Program):
+    def __init__(self, cs: poplar.ComputeSet, debug: poplar.DebugContext = ...) -> None: ...
