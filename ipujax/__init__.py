@@ -12,6 +12,7 @@ from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
 from ipujax.api.cost import Cost as Cost
 from ipujax.api.cost import assert_fits as assert_fits
 from ipujax.api.cost import cost as cost
+from ipujax.api.cycle_count import cycle_count as cycle_count
 from ipujax.api.memories import memory_stats as memory_stats
 from ipujax.api.outlined import outlined as outlined
 from ipujax.api.phases import Liveness as Liveness

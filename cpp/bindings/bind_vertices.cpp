@@ -1,8 +1,10 @@
 #include <sstream>
 
 #include "bindings/bindings.hpp"
+#include "poplar/CycleCount.hpp"
 
-// Codelets, and the vertices of compute sets. After bindPoplar, whose classes these functions join.
+// Codelets, the vertices of compute sets, and cycle counters. After bindPoplar, whose classes these
+// functions join.
 void bindVertices(py::module_& m) {
   using poplar::ComputeSet;
   using poplar::FieldRef;
@@ -46,6 +48,12 @@ void bindVertices(py::module_& m) {
       .def("setPerfEstimate", &Graph::setPerfEstimate, "v"_a, "cycles"_a, "flops"_a = 0)
       .def("setTileMapping", py::overload_cast<poplar::VertexRef, unsigned>(&Graph::setTileMapping),
            "v"_a, "tileNum"_a);
+  poplar.def(
+      "cycleStamp",
+      [](Graph& g, Sequence& prog, unsigned tile, const DebugContext& debug) {
+        return poplar::cycleStamp(g, prog, tile, poplar::SyncType::INTERNAL, debug);
+      },
+      "graph"_a, "prog"_a, "tile"_a, debugArg());
   auto p = submodule(poplar, "program");
   py::class_<program::Execute, program::Program>(p, "Execute")
       .def(py::init<ComputeSet, const DebugContext&>(), "cs"_a, debugArg());

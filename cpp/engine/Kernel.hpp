@@ -29,6 +29,7 @@ struct RunContext {
   HostCallbacks* callbacks = nullptr;  ///< null where the program was run without a host
   HostStreams* streams = nullptr;
   std::uint32_t replica = 0;  ///< which of the program's replicas runs this step
+  double cycles = 0;  ///< of the modelled IPU before this step, if the program has cycle stamps
 };
 
 /// The host implementation of one step, made once when a session loads an executable and then run
@@ -64,6 +65,7 @@ enum class KernelRole : std::uint8_t {
   kReductionByProgram,  ///< "expr" over "dims"
   kSliceOfRow,          ///< one slice at run-time offsets is read
   kUpdateOfRow,         ///< one slice at run-time offsets is written
+  kCycleStamp,          ///< reads RunContext::cycles
 };
 constexpr bool isReduction(KernelRole role) {
   return role == KernelRole::kReduction || role == KernelRole::kReductionByProgram;

@@ -56,6 +56,7 @@ ReplicaBindings::ReplicaBindings(const Image& image, const PointerTable& table,
 }
 
 void ReplicaBindings::bind(const Arrays& arrays) {
+  cycles = 0;
   bindArena();
   for (const std::uint32_t b : table_->bound_buffers_) {
     const BufferDesc& buffer = image_->buffers[b];

@@ -59,6 +59,8 @@ class ReplicaBindings {
   bool predicate(std::uint32_t node) const;
   std::int64_t selector(std::uint32_t node) const;
 
+  double cycles = 0;  ///< of this run so far, where the walker counts them
+
  private:
   void bindArena();
   void point(const PointerTable::Slot& slot) {

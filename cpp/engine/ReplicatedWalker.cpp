@@ -126,6 +126,7 @@ void ReplicatedWalker::meet(const Run& run, std::uint64_t step) const {
   operands.reserve(run.replicas.size());
   for (const ReplicaBindings& bindings : run.replicas) operands.push_back(bindings.operands(step));
   collectives_[step]->meet(context, operands);
+  for (ReplicaBindings& bindings : run.replicas) walker_.countCycles(bindings, step);
 }
 
 void ReplicatedWalker::walkApart(const Run& run, std::span<const std::uint32_t> nodes) const {

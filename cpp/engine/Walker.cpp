@@ -16,9 +16,11 @@ Walker::Walker(const Image& image, const std::atomic<bool>& cancelled, TripCount
   for (const auto& step : image.steps) {
     kernels_.push_back(KernelRegistry::instance().make(step));
     turns_.push_back(dynamic_cast<const TurnKernel*>(kernels_.back().get()));
+    counts_cycles_ |= roleOf(step) == KernelRole::kCycleStamp;
   }
   loops_.resize(image.nodes.size());
-  if (!image.mechanisms.has(Mechanism::kLoops)) return;
+  // A loop that runs as one kernel passes no steps whose cycles could be counted.
+  if (!image.mechanisms.has(Mechanism::kLoops) || counts_cycles_) return;
   for (std::uint32_t n = 0; n < image.nodes.size(); ++n) {
     const NodeKind kind = image.nodes[n].kind;
     if (kind == NodeKind::kRepeat || kind == NodeKind::kRepeatWhile)
@@ -51,7 +53,9 @@ void Walker::walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t 
       return;
     case NodeKind::kStep:
       if (const TurnKernel* turn = turns_[node.value]) turn->exchange(bindings, node.value);
+      context.cycles = bindings.cycles;
       kernels_[node.value]->run(context, bindings.operands(node.value));
+      countCycles(bindings, node.value);
       return;
     case NodeKind::kRepeat:
       for (std::uint64_t i = 0; i < node.value; ++i) {

@@ -27,11 +27,16 @@ class Walker {
   const Kernel& kernel(std::uint64_t step) const { return *kernels_[step]; }
   const Image& image() const { return image_; }
   TripCounts& tripCounts() const { return trip_counts_; }
+  /// Adds the cycles of a step to those of a replica, if the program has cycle stamps.
+  void countCycles(ReplicaBindings& bindings, std::uint64_t step) const {
+    if (counts_cycles_) bindings.cycles += image_.steps[step].cost.cycles();
+  }
 
  private:
   const Image& image_;
   const std::atomic<bool>& cancelled_;
   TripCounts& trip_counts_;
+  bool counts_cycles_ = false;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<const TurnKernel*> turns_;                  // by step; null for other kernels
   std::vector<std::unique_ptr<const LoopKernel>> loops_;  // by node; null where steps are walked

@@ -8,6 +8,7 @@
 #include "poplar/DataStream.hpp"
 #include "poplar/DebugContext.hpp"
 #include "poplar/GraphElements.hpp"
+#include "poplar/SyncType.hpp"
 #include "poplar/Tensor.hpp"
 
 namespace ipujax::engine {
@@ -122,7 +123,7 @@ class WriteUndef : public Program {
   explicit WriteUndef(Tensor t, const DebugContext& debugContext = {});
 };
 
-enum class SyncType { INTERNAL, EXTERNAL, GLOBAL };
+using poplar::SyncType;
 
 class Sync : public Program {
  public:

@@ -1,3 +1,4 @@
+#include <poplar/CycleCount.hpp>
 #include <poplar/DeviceManager.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
@@ -59,6 +60,37 @@ TEST(a_program_with_streams_handles_and_views) {
   std::ostringstream summary;
   engine.printProfileSummary(summary, {{"showExecutionSteps", "true"}});
   CHECK(summary.str().find("Cycles") != std::string::npos);
+}
+
+TEST(a_program_that_counts_its_cycles) {
+  Device device = IPUModel().createDevice();
+  Graph graph(device.getTarget());
+  popops::addCodelets(graph);
+  Tensor x = graph.addVariable(FLOAT, {1000}, "x");
+  poputil::mapTensorLinearly(graph, x);
+  Sequence body;
+  popops::addInPlace(graph, x, x, body);
+  std::uint64_t counts[3];
+  for (unsigned times : {0u, 1u, 5u}) {
+    Sequence timed;
+    timed.add(Repeat(times, body));
+    Tensor count = cycleCount(graph, timed, 3, SyncType::INTERNAL);
+    const std::string handle = "count" + std::to_string(times);
+    graph.createHostRead(handle, count);
+    Engine engine(graph, timed);
+    engine.load(device);
+    engine.run();
+    std::uint64_t& cycles = counts[times == 5 ? 2 : times];
+    engine.readTensor(handle, &cycles, &cycles + 1);
+  }
+  CHECK(counts[1] - counts[0] > 100);
+  CHECK_EQ(counts[2] - counts[0], 5 * (counts[1] - counts[0]));
+
+  IPUModel two;
+  two.numIPUs = 2;
+  Graph large(two.createDevice().getTarget());
+  Sequence empty;
+  CHECK_THROWS(cycleCount(large, empty, 0, SyncType::INTERNAL), "a graph of one IPU");
 }
 
 TEST(a_program_with_libraries) {

@@ -38,6 +38,7 @@ __all__: list[str] = [
     "VertexRef",
     "concat",
     "createModelTarget",
+    "cycleStamp",
     "graph_connection_error",
     "graph_memory_allocation_error",
     "graph_program_compilation_error",
@@ -219,6 +220,9 @@ def createModelTarget(
     host_gigabytes_per_second: typing.SupportsFloat | typing.SupportsIndex = 0.0,
     host_microseconds: typing.SupportsFloat | typing.SupportsIndex = -1.0,
 ) -> Target: ...
+def cycleStamp(
+    graph: Graph, prog: program.Sequence, tile: typing.SupportsIndex, debug: DebugContext = ...
+) -> Tensor: ...
 def machineNames() -> list[str]: ...
 def setStochasticRounding(graph: Graph, prog: program.Sequence, enable: bool) -> None: ...
 

@@ -1,0 +1,54 @@
+#include "poplar/CycleCount.hpp"
+
+#include <optional>
+
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/Planning.hpp"
+#include "poplar/exceptions.hpp"
+
+namespace poplar {
+namespace {
+
+namespace engine = ipujax::engine;
+using program::Sequence;
+
+/// To read the counter and store it; an assumption.
+constexpr double kStampCycles = 30;
+
+/// The cycles so far, or those since an earlier stamp.
+Tensor stamp(Graph& graph, Sequence& prog, unsigned tile, const std::optional<Tensor>& since,
+             const DebugContext& debug) {
+  if (graph.getTopLevelGraph().getTarget().getNumIPUs() > 1)
+    throw poplar_error(
+        "[cycleStamp] needs a graph of one IPU on the IPU Model; got one of several, whose steps "
+        "run at one time. Count on one IPU, or use a profile.");
+  const Tensor count = graph.addVariable(UNSIGNED_INT, {2}, debug);
+  graph.setTileMapping(count, tile);
+  engine::StepSpec spec;
+  spec.kernel = "engine.cycle_stamp";
+  if (since) spec.operands.push_back({*since, engine::Access::kRead, true});
+  spec.operands.push_back({count, engine::Access::kWrite, true});
+  const engine::GraphScope scope = graph;
+  engine::addComputeSet(spec.cost, scope.system, kStampCycles, 1);
+  engine::emit(scope, prog, std::move(spec), debug);
+  return count;
+}
+
+}  // namespace
+
+Tensor cycleCount(Graph& graph, Sequence& prog, unsigned tile, SyncType syncType,
+                  const DebugContext& debugContext) {
+  Sequence timed(debugContext);
+  const Tensor begin = cycleStamp(graph, timed, tile, syncType, debugContext);
+  timed.add(prog);
+  const Tensor count = stamp(graph, timed, tile, begin, debugContext);
+  prog = timed;
+  return count;
+}
+
+Tensor cycleStamp(Graph& graph, Sequence& prog, unsigned tile, SyncType /*syncType*/,
+                  const DebugContext& debugContext) {
+  return stamp(graph, prog, tile, std::nullopt, debugContext);
+}
+
+}  // namespace poplar

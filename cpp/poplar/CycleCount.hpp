@@ -1,0 +1,21 @@
+#pragma once
+#include "poplar/DebugContext.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/SyncType.hpp"
+
+namespace poplar {
+
+/// Source: Poplar API reference, CycleCount.hpp. Tiles have a counter of 64 bits; the model counts
+/// the cycles that it accounts for, of one IPU. Results are UNSIGNED_INT [2], the lower word first.
+/// Both throw poplar_error for a graph of several IPUs, whose steps run at one time.
+
+/// Replaces `prog` by a program that also counts the cycles it takes; returns the count.
+Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
+                  const DebugContext& debugContext = {});
+
+/// The cycles from the beginning of the run to where this is added to `prog`.
+Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
+                  const DebugContext& debugContext = {});
+
+}  // namespace poplar
