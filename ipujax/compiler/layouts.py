@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from ipujax.compiler.ir import Block, Op, Program, Value
 
-#: Bytes that lie on one tile: the least that a linear mapping puts there.
-_TILE_BYTES = 128
+#: Fewer bytes lie on one tile: each of two would have less than a linear mapping puts there.
+_TWO_TILES_BYTES = 256
 
 
 class _Groups:
@@ -89,7 +89,7 @@ def _alike(op: Op) -> Iterator[Sequence[Value]]:
     if op.name == "while":
         cond, body = op.regions
         yield from zip(op.operands, op.results, body.args, body.results, strict=True)
-        yield from zip(op.operands, cond.args, strict=False)  # which may have none
+        yield from zip(op.results, cond.args, strict=False)  # which may have none
     elif op.name in ("if", "case"):
         yield from zip(op.results, *(region.results for region in op.regions), strict=True)
     elif op.name == "pipeline":
@@ -104,7 +104,8 @@ def _alike(op: Op) -> Iterator[Sequence[Value]]:
         sizes = {value.num_elements for value in values}
         for size in sorted(sizes):
             yield [value for value in values if value.num_elements == size]
-        if len(sizes) > 1 and all(value.size_bytes <= _TILE_BYTES for value in values):
+        is_part = op.traits.view and op.results[0].num_elements < op.operands[0].num_elements
+        if is_part or all(value.size_bytes < _TWO_TILES_BYTES for value in values):
             yield values
 
 
