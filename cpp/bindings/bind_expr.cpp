@@ -150,6 +150,7 @@ void bindExpr(py::module_& m) {
   auto popx = m.def_submodule("popx");
   popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a);
   popx.def("sameLayout", &popx::sameLayout, "a"_a, "b"_a);
+  popx.def("setLayoutGroup", &popx::setLayoutGroup, "graph"_a, "group"_a);
   py::native_enum<popx::VariableUse>(popx, "VariableUse", "enum.Enum")
       .value("TEMPORARY", popx::VariableUse::kTemporary)
       .value("ACCUMULATOR", popx::VariableUse::kAccumulator)

@@ -6,8 +6,8 @@
 
 namespace ipujax::engine {
 
-/// What the engine does to run faster than step by step. None of it changes a bit of a result, so
-/// that each can be tested against itself switched off (tests/fuzz).
+/// What the engine does to run faster than step by step, or in less memory. None of it changes a bit
+/// of a result, so that each can be tested against itself switched off (tests/fuzz).
 enum class Mechanism : std::uint8_t {
   kLoops,       ///< loops of tiny steps run as one kernel (docs/decisions/0017)
   kRows,        ///< neighbours that work by the same rows run as one step (0018)
@@ -16,9 +16,10 @@ enum class Mechanism : std::uint8_t {
   kCopies,      ///< the two sides of a copy become one buffer (0007)
   kPlaces,      ///< buffers that are not live at the same time share memory
   kTurns,       ///< FIFOs exchange memory with what they are given and give (0026)
+  kStarts,      ///< variables begin all around an IPU, not all at tile 0 (0028)
 };
-constexpr std::array<std::string_view, 7> kMechanismNames = {
-    "loops", "rows", "reductions", "chains", "copies", "places", "turns"};
+constexpr std::array<std::string_view, 8> kMechanismNames = {
+    "loops", "rows", "reductions", "chains", "copies", "places", "turns", "starts"};
 
 /// The mechanisms that are on: all but those named.
 class Mechanisms {

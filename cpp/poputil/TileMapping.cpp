@@ -1,6 +1,6 @@
 #include "poputil/TileMapping.hpp"
 
-#include <numeric>
+#include <algorithm>
 
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/exceptions.hpp"
@@ -13,13 +13,14 @@ using poplar::Tensor;
 Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph,
                                                  poplar::ArrayRef<std::size_t> shape,
                                                  unsigned minElementsPerTile, unsigned grainSize) {
-  std::vector<unsigned> tiles(graph.physicalTiles().size());
-  std::iota(tiles.begin(), tiles.end(), 0u);
-  const auto map = ipujax::engine::linearTileMap(ipujax::engine::elementsOf(shape), tiles,
-                                                 minElementsPerTile, grainSize);
+  const auto& tiles = graph.physicalTiles();
+  std::vector<std::size_t> numbers(*std::ranges::max_element(tiles) + std::size_t{1});
+  for (std::size_t i = 0; i < tiles.size(); ++i) numbers[tiles[i]] = i;
+  const auto map = graph.impl().linearMap(ipujax::engine::elementsOf(shape), tiles,
+                                          {minElementsPerTile, grainSize});
   Graph::TileToTensorMapping mapping(tiles.size());
   for (std::size_t i = 0; i < map->regions.size(); ++i)
-    mapping[map->regions[i].tile].emplace_back(map->regions[i].begin, map->endOf(i));
+    mapping[numbers[map->regions[i].tile]].emplace_back(map->regions[i].begin, map->endOf(i));
   return mapping;
 }
 
@@ -32,8 +33,8 @@ Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph, const Tenso
 void mapTensorLinearly(Graph& graph, const Tensor& t, unsigned minElementsPerTile,
                        unsigned grainSize) {
   if (auto* variable = graph.impl().variableOfAll(*t.view())) {
-    variable->map = ipujax::engine::linearTileMap(t.numElements(), graph.physicalTiles(),
-                                                  minElementsPerTile, grainSize);
+    variable->map = graph.impl().linearMap(t.numElements(), graph.physicalTiles(),
+                                           {minElementsPerTile, grainSize});
   } else {
     graph.setTileMapping(t, calcLinearTileMapping(graph, t.shape(), minElementsPerTile, grainSize));
   }

@@ -21,4 +21,8 @@ bool sameLayout(const poplar::Tensor& a, const poplar::Tensor& b) {
   return true;
 }
 
+void setLayoutGroup(poplar::Graph& graph, std::uint32_t group) {
+  graph.impl().layout_group = group;
+}
+
 }  // namespace popx

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+
 #include "popx/Native.hpp"
 
 namespace popx {
@@ -7,5 +9,11 @@ namespace popx {
 /// reads both in the same order. Tensors of several variables count as row-major: what needs one
 /// piece of memory copies them to one first.
 bool sameLayout(const poplar::Tensor& a, const poplar::Tensor& b);
+
+/// Variables made from now on belong to a layout group. Those that PopLibs functions spread over
+/// fewer tiles than the graph has begin at one tile for each group, and groups begin all around the
+/// IPU; those of group 0 begin at tile 0. Values that meet element by element belong in one group.
+/// On hardware a group is an offset for poputil::mapTensorLinearlyWithOffset.
+void setLayoutGroup(poplar::Graph& graph, std::uint32_t group);
 
 }  // namespace popx

@@ -13,6 +13,7 @@ from typing import Any
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program, Seen, Value
+from ipujax.compiler.layouts import layout_groups
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.modules import main_of
 from ipujax.compiler.rules import poplar as ipu
@@ -45,7 +46,9 @@ def lower(program: Program, request: Request) -> Lowered:
     )
     graph = ipu.poplar.Graph(target, request.num_devices)
     main = ipu.poplar.program.Sequence(ipu.poplar.DebugContext(program.name))
-    builder = Builder(graph, main, request.options, program.num_ipus)
+    spreads = "starts" not in request.options.engine_without.split(",")
+    groups = layout_groups(program) if spreads else {}
+    builder = Builder(graph, main, request.options, program.num_ipus, groups)
     arguments = _read_arguments(builder, program)
     results = builder.lower(program.main)
     _write_results(builder, program, arguments, results)
@@ -70,14 +73,14 @@ def _read_arguments(builder: Builder, program: Program) -> list[Variable | None]
             continue
         tensor = mapped.get(value)
         if tensor is None:
-            with builder.on(value.ipu):
+            with builder.at(value):
                 tensor = builder.variable(type_, value.shape, debug)
         builder.program.add(ipu.poplar.program.Copy(stream, tensor, debug))
         variables.append(tensor)
     for value, variable in zip(program.main.args, variables, strict=True):
         if isinstance(variable, ipu.poplar.Tensor):
             debug = ipu.poplar.DebugContext("argument")
-            with builder.on(value.ipu):
+            with builder.at(value):
                 builder.tensors[value] = from_stored(builder, variable, value.dtype, debug)
     return variables
 
@@ -102,13 +105,13 @@ def _write_results(
         if not isinstance(tensor, ipu.poplar.Tensor):
             stored.append(None)
             continue
-        with builder.on(value.ipu):
+        with builder.at(value):
             stored.append(to_stored(builder, tensor, value.dtype, name))
     owns = [_tensor_or_none(arguments[i]) if i >= 0 else None for i in alias]
     taken_over = _Overwritten([own for own in owns if own is not None])
     for j, (tensor, own) in enumerate(zip(stored, owns, strict=True)):
         if tensor is not None and (own is None or taken_over.is_seen_by(tensor, own)):
-            with builder.on(values[j].ipu):
+            with builder.at(values[j]):
                 stored[j] = builder.materialise(tensor, debug[j])
     for j in range(len(values)):
         tensor, own = stored[j], owns[j]
@@ -116,7 +119,7 @@ def _write_results(
             continue
         if own is not None and tensor != own:
             if tensor.intersectsWith(own):
-                with builder.on(values[j].ipu):
+                with builder.at(values[j]):
                     tensor = builder.materialise(tensor, debug[j])
             builder.copy(tensor, own, debug[j])
         tensor = tensor if own is None else own

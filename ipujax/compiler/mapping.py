@@ -72,7 +72,7 @@ def _allocate(
     ):
         if value not in arguments or value in mapped or order != tuple(range(len(order))):
             continue
-        with builder.on(value.ipu):
+        with builder.at(value):
             operand = create(
                 builder.graph,
                 builder.type_of(value),

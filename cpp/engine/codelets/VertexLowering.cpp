@@ -215,7 +215,7 @@ class Lowering {
   std::uint32_t copied(const View& tensor, const IpujaxField& field, unsigned tile) {
     const std::size_t n = tensor.numElements();
     const std::uint32_t id =
-        graph_.addVariable(tensor.type, n, linearTileMap(n, {tile}, n, 1), debug_);
+        graph_.addVariable(tensor.type, n, linearTileMap(n, {tile}, {n, 1}), debug_);
     const ViewPtr flat = share(reshapeView(tensor, {n}));
     const ViewPtr copy = share(wholeVariable(id, tensor.type, {n}));
     // An output's elements that the vertex leaves alone must keep their values: copied in as well.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/Machine.hpp"
@@ -73,7 +74,11 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   bool isRemote(const View& view) const;
   /// The IPU on which all elements of the variables of a view lie, if it is one.
   std::optional<unsigned> ipuOf(const View& view) const;
-  /// The linear mapping over `tiles`, which do not change while the graph lives.
+  /// The linear mapping over `tiles`, which do not change while the graph lives, from the first
+  /// tile of the layout group on.
+  TileMapPtr linearMap(std::uint64_t elements, const std::vector<unsigned>& tiles,
+                       const LinearDivision& division);
+  /// At least 128 bytes a tile, in grains of a vector.
   TileMapPtr linearMap(ElementType type, std::uint64_t elements,
                        const std::vector<unsigned>& tiles);
   /// The variable that the view is all of, in order; null for any other view.
@@ -91,6 +96,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   HalfBehaviour half;                     ///< of steps added from now on
   std::int64_t random_streams = 0;        ///< given to steps so far
   unsigned replication_factor = 1;
+  std::uint32_t layout_group = 0;  ///< of variables made from now on; see startOf
   /// Written by every program before all else: addReplicationIndexConstant.
   std::vector<ViewPtr> replication_indices;
   std::map<std::string, ViewPtr> remote_buffers;  ///< [repeats, elements], by handle
@@ -99,9 +105,16 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape,
                     const std::vector<unsigned>& tiles, const DebugContext& debug);
 
+  /// Where on `tiles` mappings of the layout group begin that do not need all of them. The first
+  /// one of a group goes to the tiles after those that the group before began with.
+  std::size_t startOf(const std::vector<unsigned>& tiles, std::uint64_t used);
+
   std::vector<std::vector<unsigned>> ipu_tiles_;
-  /// By bytes of an element, elements, first tile and number of tiles, which follow each other.
-  std::map<std::tuple<std::size_t, std::uint64_t, unsigned, std::size_t>, TileMapPtr> linear_maps_;
+  /// Tiles that follow each other: the first, and how many.
+  using Range = std::pair<unsigned, std::size_t>;
+  std::map<std::tuple<Range, std::uint64_t, LinearDivision, std::size_t>, TileMapPtr> linear_maps_;
+  std::map<std::pair<Range, std::uint32_t>, std::size_t> starts_;  ///< by layout group
+  std::map<Range, std::size_t> next_start_;
 };
 
 /// A graph as the functions that plan see it: a virtual graph has tiles of its own. It refers to

@@ -43,19 +43,25 @@ TileMapPtr unmapped(std::uint64_t elements) {
   return tileMapOf(elements, {{0, TileMap::kUnmapped}});
 }
 
-TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& tiles,
-                         std::uint64_t min_per_tile, std::uint64_t grain) {
-  const std::uint64_t num_tiles = tiles.size();
-  grain = std::max<std::uint64_t>(grain, 1);
+std::uint64_t linearTilesUsed(std::uint64_t elements, std::uint64_t num_tiles,
+                              const LinearDivision& division) {
+  const std::uint64_t grain = std::max<std::uint64_t>(division.grain, 1);
   const std::uint64_t num_grains = (elements + grain - 1) / grain;
-  const std::uint64_t min_grains = std::max<std::uint64_t>((min_per_tile + grain - 1) / grain, 1);
-  const std::uint64_t by_minimum = std::max<std::uint64_t>(num_grains / min_grains, 1);
-  const std::uint64_t used =
-      std::min({num_tiles, by_minimum, std::max<std::uint64_t>(num_grains, 1)});
+  const std::uint64_t min_grains =
+      std::max<std::uint64_t>((division.min_per_tile + grain - 1) / grain, 1);
+  return std::min(num_tiles, std::max<std::uint64_t>(num_grains / min_grains, 1));
+}
+
+TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& tiles,
+                         const LinearDivision& division, std::size_t start) {
+  const std::uint64_t grain = std::max<std::uint64_t>(division.grain, 1);
+  const std::uint64_t num_grains = (elements + grain - 1) / grain;
+  const std::uint64_t used = linearTilesUsed(elements, tiles.size(), division);
   std::vector<TileMap::Region> regions;
   regions.reserve(used);
   for (std::uint64_t t = 0; t < used && elements > 0; ++t)
-    regions.push_back({std::min(t * num_grains / used * grain, elements), tiles[t]});
+    regions.push_back(
+        {std::min(t * num_grains / used * grain, elements), tiles[(start + t) % tiles.size()]});
   return tileMapOf(elements, std::move(regions));
 }
 

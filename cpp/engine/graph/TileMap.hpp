@@ -46,9 +46,18 @@ using TileMapPtr = std::shared_ptr<const TileMap>;
 std::uint64_t ipusOf(const TileMap& map, unsigned tiles_per_ipu);
 
 TileMapPtr unmapped(std::uint64_t elements);
-/// Even spread over `tiles` (physical numbers), in order.
+/// How a linear mapping divides elements: in grains, with a least number for each tile.
+struct LinearDivision {
+  std::uint64_t min_per_tile = 1;
+  std::uint64_t grain = 1;
+  friend auto operator<=>(const LinearDivision&, const LinearDivision&) = default;
+};
+/// The tiles that an even spread needs, of `num_tiles`; 1 for no elements.
+std::uint64_t linearTilesUsed(std::uint64_t elements, std::uint64_t num_tiles,
+                              const LinearDivision& division);
+/// Even spread over `tiles` (physical numbers), in order from the one at `start`, round the end.
 TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& tiles,
-                         std::uint64_t min_per_tile, std::uint64_t grain);
+                         const LinearDivision& division, std::size_t start = 0);
 TileMapPtr tileMapOf(std::uint64_t elements, std::vector<TileMap::Region> regions);
 /// `map` with elements [begin, end) moved to `tile`.
 TileMapPtr withRegion(const TileMapPtr& map, std::uint64_t begin, std::uint64_t end,

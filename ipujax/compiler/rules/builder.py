@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -27,16 +27,24 @@ class Builder:
     """Lowers blocks into the graph. `program` is the Sequence that rules add to."""
 
     def __init__(
-        self, graph: ipu.Graph, program: ipu.Sequence, options: CompileConfig, num_ipus: int = 1
+        self,
+        graph: ipu.Graph,
+        program: ipu.Sequence,
+        options: CompileConfig,
+        num_ipus: int = 1,
+        layout_groups: Mapping[Value, int] | None = None,
     ):
         """Args:
         num_ipus: of the device; each is a virtual graph.
+        layout_groups: of values that begin at one tile; by default all begin at tile 0.
         """
         self.whole_graph = graph
         self._graphs = _virtual_graphs(graph, num_ipus)
         self.ipu = 0  #: of the op that is being lowered
         self.graph = self._graphs[0]  #: its tiles
         self.program = program
+        self._layout_groups = layout_groups or {}
+        self._layout_group = 0  #: of what is made now
         self._scoped_options = ScopedOptions(options)
         self._set_options(options)  #: `options`: those of the op that is being lowered
         self.functions: dict[Block, list[Any]] = {}  #: compiled so far, see rules/call.py
@@ -227,17 +235,39 @@ class Builder:
         finally:
             self._go_to(outer)
 
+    @contextmanager
+    def at(self, value: Value) -> Iterator[None]:
+        """Variables are made where the value is to lie: on its IPU, in its layout group."""
+        outer, group = self.ipu, self._layout_group
+        self._go_to(value.ipu)
+        self._join(value)
+        try:
+            yield
+        finally:
+            self._go_to(outer)
+            self._set_group(group)
+
     def _go_to(self, number: int) -> None:
         self.ipu = number
         self.graph = self._graphs[number]
 
+    def _join(self, value: Value) -> None:
+        self._set_group(self._layout_groups.get(value, 0))
+
+    def _set_group(self, group: int) -> None:
+        if group != self._layout_group:
+            self._layout_group = group
+            ipu.popx.setLayoutGroup(self.whole_graph, group)
+
     def lower(self, block: Block) -> list[Variable | None]:
         """Adds the block's ops to the program; returns the tensors of its results."""
-        outer = self.ipu
+        outer, group = self.ipu, self._layout_group
         tensors = self.tensors
         for op in block.ops:
             if op.ipu != self.ipu:
                 self._go_to(op.ipu)
+            if op.results:
+                self._join(op.results[0])
             options = self._scoped_options.of(op)
             if options is not self.options:
                 self._set_options(options)
@@ -246,6 +276,7 @@ class Builder:
                 if tensor is not None:  # a token has none
                     tensors[value] = tensor
         self._go_to(outer)
+        self._set_group(group)
         return [self.held(value) if value.dtype != "token" else None for value in block.results]
 
     @contextmanager

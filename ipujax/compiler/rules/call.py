@@ -56,7 +56,7 @@ def _compiled(
         if operand is None:
             arguments.append(None)
             continue
-        with builder.on(value.ipu):
+        with builder.at(value):
             argument = builder.tensors[value] = _like(builder, operand, debug)
         arguments.append(argument)
     body = ipu.poplar.program.Sequence(debug)

@@ -46,7 +46,8 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
         (predicate,) = builder.lower(cond)
         assert isinstance(predicate, ipu.poplar.Tensor)
         # A predicate of its own: the condition's result may be a view or a constant.
-        flag = builder.variable(ipu.poplar.BOOL, [], debug)
+        with builder.at(cond.results[0]):
+            flag = builder.variable(ipu.poplar.BOOL, [], debug)
         builder.copy(predicate.reshape([]), flag, debug)
     builder.program.add(program.RepeatWhileTrue(cond_program, flag, body_program, debug))
     return carries
@@ -120,7 +121,7 @@ def carried_variables(
             use = uses.STASH if waits else uses.ACCUMULATOR
             ipu.popx.setVariableUse(builder.graph, variable, use)
         if variable is not None:
-            with builder.on(result.ipu):  # which makes its own constants
+            with builder.at(result):  # which makes its own constants
                 builder.copy(builder.held(value), variable, debug)
         variables.append(variable)
     return variables
@@ -159,7 +160,7 @@ def variable_of(builder: Builder, value: Value, debug: ipu.DebugContext) -> Vari
         return None
     if value.is_remote:
         return builder.remote_buffer(value)
-    with builder.on(value.ipu):
+    with builder.at(value):
         return builder.variable(builder.type_of(value), value.shape, debug)
 
 

@@ -51,6 +51,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "schur": NOT_YET,
     "selectAndScatter": NOT_YET,
     "setHalfOverflow": NOT_YET,
+    "setLayoutGroup": NOT_YET,
     "setVariableUse": NOT_YET,
     "sort": NOT_YET,
     "svd": NOT_YET,

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "Check.hpp"
 #include "poplar/Engine.hpp"
@@ -196,4 +198,72 @@ TEST(virtual_graph_uses_its_tiles_only) {
   const auto mapping = graph.getTileMapping(t);
   for (unsigned tile = 0; tile < mapping.size(); ++tile)
     CHECK_EQ(!mapping[tile].empty(), tile >= 10 && tile < 14);
+}
+
+namespace {
+
+/// The tiles that hold some of a new linear variable, in the order of its elements.
+std::vector<unsigned> tilesOf(Graph& graph, std::size_t elements) {
+  const Tensor t = graph.addVariable(FLOAT, {elements}, VariableMappingMethod::LINEAR, "t");
+  std::vector<std::pair<std::size_t, unsigned>> found;
+  const auto mapping = graph.getTileMapping(t);
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    for (const auto& part : mapping[tile]) found.emplace_back(part.begin(), tile);
+  std::ranges::sort(found);
+  std::vector<unsigned> tiles;
+  for (const auto& [begin, tile] : found) tiles.push_back(tile);
+  return tiles;
+}
+
+}  // namespace
+
+TEST(layout_groups_begin_one_after_another) {
+  Graph graph{Target()};
+  using Tiles = std::vector<unsigned>;
+  popx::setLayoutGroup(graph, 7);
+  CHECK(tilesOf(graph, 64) == (Tiles{0, 1}));
+  popx::setLayoutGroup(graph, 3);
+  CHECK_EQ(tilesOf(graph, 32 * 1460).front(), 23u);  // the next of 64 places
+  CHECK(tilesOf(graph, 96) == (Tiles{23, 24, 25}));
+  popx::setLayoutGroup(graph, 4);
+  CHECK(tilesOf(graph, 64) == (Tiles{23, 24}));  // 1,460 tiles take all places
+  popx::setLayoutGroup(graph, 7);
+  CHECK(tilesOf(graph, 64) == (Tiles{0, 1}));
+  popx::setLayoutGroup(graph, 0);
+  CHECK(tilesOf(graph, 64) == (Tiles{0, 1}));
+}
+
+TEST(a_layout_goes_round_the_end) {
+  Graph graph{Target()};
+  popx::setLayoutGroup(graph, 1);
+  tilesOf(graph, 32 * 1440);  // 63 places
+  popx::setLayoutGroup(graph, 2);
+  const auto tiles = tilesOf(graph, 32 * 100);
+  CHECK_EQ(tiles.size(), 100u);
+  CHECK_EQ(tiles.front(), 1449u);
+  CHECK_EQ(tiles[22], 1471u);
+  CHECK_EQ(tiles[23], 0u);
+  CHECK_EQ(tiles.back(), 76u);
+}
+
+TEST(what_needs_all_tiles_begins_at_tile_0_in_each_group) {
+  Graph graph{Target()};
+  for (const std::uint32_t group : {1, 2}) {
+    popx::setLayoutGroup(graph, group);
+    tilesOf(graph, 32);
+    CHECK_EQ(tilesOf(graph, 32 * 1472).front(), 0u);
+  }
+}
+
+TEST(parts_of_a_variable_are_mapped_as_a_whole_one) {
+  Graph graph{Target()};
+  Graph part = graph.createVirtualGraph(100, 200);
+  popx::setLayoutGroup(graph, 1);
+  part.addVariable(FLOAT, {32}, VariableMappingMethod::LINEAR, "first");
+  popx::setLayoutGroup(graph, 2);
+  const Tensor t = part.addVariable(FLOAT, {2, 64}, "t");
+  for (std::size_t row : {0, 1}) poputil::mapTensorLinearly(part, t.slice(row, row + 1));
+  const auto mapping = graph.getTileMapping(t);
+  for (const unsigned tile : {101, 102}) CHECK_EQ(mapping[tile].size(), 2u);
+  CHECK(mapping[100].empty());
 }

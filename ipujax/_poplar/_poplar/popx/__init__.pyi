@@ -52,6 +52,7 @@ __all__: list[str] = [
     "schur",
     "selectAndScatter",
     "setHalfOverflow",
+    "setLayoutGroup",
     "setVariableUse",
     "sort",
     "svd",
@@ -447,6 +448,7 @@ def selectAndScatter(
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
 def setHalfOverflow(graph: poplar.Graph, behaviour: str) -> None: ...
+def setLayoutGroup(graph: poplar.Graph, group: typing.SupportsIndex) -> None: ...
 def setVariableUse(graph: poplar.Graph, t: poplar.Tensor, use: VariableUse) -> None: ...
 @typing.overload
 def sort(
