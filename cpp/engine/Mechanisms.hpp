@@ -16,9 +16,10 @@ enum class Mechanism : std::uint8_t {
   kCopies,      ///< the two sides of a copy become one buffer (0007)
   kPlaces,      ///< buffers that are not live at the same time share memory
   kTurns,       ///< FIFOs exchange memory with what they are given and give (0026)
+  kTiles,       ///< memory is counted once for tiles of equal history, addresses on the fullest
 };
-constexpr std::array<std::string_view, 7> kMechanismNames = {
-    "loops", "rows", "reductions", "chains", "copies", "places", "turns"};
+constexpr std::array<std::string_view, 8> kMechanismNames = {
+    "loops", "rows", "reductions", "chains", "copies", "places", "turns", "tiles"};
 
 /// The mechanisms that are on: all but those named.
 class Mechanisms {
