@@ -13,12 +13,12 @@ namespace {
 constexpr std::size_t kLargestListed = 10;
 /// As vertices ask of most vectors, for loads of 64 bits (PopLibs' codelets).
 constexpr std::uint64_t kAlignment = 8;
-/// A tile that has less live than this part of what the fullest takes is taken not to be fuller:
-/// gaps between variables take a few percent (tests/compiler/test_tile_memory.py).
-constexpr double kCandidates = 0.8;
+/// Tiles that are given addresses, of those of an IPU that have most live. Gaps between variables
+/// are alike on tiles that hold about the same: see tests/compiler/test_tile_memory.py.
+constexpr std::size_t kCandidates = 2;
 
 struct Change {
-  std::uint64_t position;
+  std::uint64_t moment;
   bool starts;
   std::uint32_t held;
 };
@@ -38,7 +38,8 @@ class TileSweep {
   explicit TileSweep(Draft& draft)
       : draft_(draft),
         num_ipus_(draft.graph->system.num_ipus),
-        held_(heldOf(draft)),
+        history_(historyOf(draft)),
+        held_(history_.held),
         classes_(mapsOf(draft, held_), draft.graph->system.numTiles(), num_ipus_,
                  !draft.image.mechanisms.has(Mechanism::kTiles)),
         live_(classes_.size()),
@@ -49,11 +50,11 @@ class TileSweep {
   void run() {
     findUses();
     collectChanges();
-    for (std::uint64_t position = 0; position <= draft_.root.end; ++position) {
-      for (; num_applied_ < changes_.size() && changes_[num_applied_].position <= position;
+    for (std::uint64_t moment = 0; moment < history_.steps.size(); ++moment) {
+      for (; num_applied_ < changes_.size() && changes_[num_applied_].moment <= moment;
            ++num_applied_)
         apply(held_[changes_[num_applied_].held], changes_[num_applied_].starts);
-      stepAt(position < draft_.occurrences.size() ? draft_.occurrences[position].step : -1);
+      stepAt(history_.steps[moment]);
     }
     for (std::size_t ipu = 0; ipu < num_ipus_; ++ipu) findFullest(ipu);
     finish();
@@ -95,9 +96,9 @@ class TileSweep {
   void findUses() {
     uses_.resize(draft_.image.steps.size());
     times_.resize(draft_.image.steps.size());
-    for (std::uint64_t p = 0; p < draft_.occurrences.size(); ++p)
-      if (const auto step = draft_.occurrences[p].step; step >= 0)
-        times_[static_cast<std::size_t>(step)].push_back({p, p});
+    for (std::uint64_t moment = 0; moment < history_.steps.size(); ++moment)
+      if (const auto step = history_.steps[moment]; step >= 0)
+        times_[static_cast<std::size_t>(step)].push_back({moment, moment});
     for (std::size_t s = 0; s < uses_.size(); ++s) {
       const StepDesc& step = draft_.image.steps[s];
       if (step.cost.temporary_bytes == 0 || times_[s].empty()) continue;
@@ -125,7 +126,7 @@ class TileSweep {
       }
     }
     std::ranges::stable_sort(changes_, [](const Change& a, const Change& b) {
-      return a.position != b.position ? a.position < b.position : a.starts < b.starts;
+      return a.moment != b.moment ? a.moment < b.moment : a.starts < b.starts;
     });
   }
 
@@ -155,11 +156,12 @@ class TileSweep {
     }
     const std::uint64_t fullest = fullest_now_;
     has_changed_ = false;
-    if (step < 0) return;
-    const auto s = static_cast<std::size_t>(step);
-    const std::uint64_t temporary = draft_.image.steps[s].cost.temporary_bytes;
-    for (const std::uint32_t c : uses_[s]) note(c, live_[c] + temporary, step);
-    if (draft_.image.profile) draft_.image.profile->live.push_back({0, live_bytes_, fullest_now_});
+    if (step >= 0) {
+      const auto s = static_cast<std::size_t>(step);
+      const std::uint64_t temporary = draft_.image.steps[s].cost.temporary_bytes;
+      for (const std::uint32_t c : uses_[s]) note(c, live_[c] + temporary, step);
+    }
+    points_.push_back({0, live_bytes_, fullest_now_});
     fullest_now_ = fullest;
   }
 
@@ -191,12 +193,10 @@ class TileSweep {
     std::vector<std::size_t> order;
     for (std::size_t c = first; c < last; ++c) order.push_back(c);
     std::ranges::stable_sort(order, std::greater{}, [&](auto c) { return peaks_[c].live_bytes; });
+    if (draft_.image.mechanisms.has(Mechanism::kTiles) && order.size() > kCandidates)
+      order.resize(kCandidates);
     std::size_t fullest = order.front();
     for (const std::size_t c : order) {
-      const auto most = static_cast<double>(peaks_[fullest].allocated_bytes);
-      if (draft_.image.mechanisms.has(Mechanism::kTiles) &&
-          static_cast<double>(peaks_[c].live_bytes) < kCandidates * most)
-        break;
       peaks_[c].allocated_bytes = allocatedOn(c);
       if (peaks_[c].allocated_bytes > peaks_[fullest].allocated_bytes) fullest = c;
     }
@@ -243,6 +243,9 @@ class TileSweep {
 
   /// The tensors that are held, and the bytes of each tile at the peak of each IPU.
   void fillProfile(const std::vector<TileParts>& always) {
+    for (std::size_t p = 0; p < draft_.occurrences.size(); ++p)
+      if (draft_.occurrences[p].step >= 0)
+        draft_.image.profile->live.push_back(points_[history_.moment_of[p]]);
     ProfileFill fill(draft_);
     for (const Held& held : held_) fill.add(held.variable, held.part, held.always_live);
     for (std::size_t i = 0; i < num_ipus_; ++i) {
@@ -295,12 +298,14 @@ class TileSweep {
 
   Draft& draft_;
   std::size_t num_ipus_;
-  std::vector<Held> held_;
+  History history_;
+  const std::vector<Held>& held_;
   TileClasses classes_;
   std::vector<std::uint64_t> live_;               ///< bytes of variables, by class
   std::vector<Peak> peaks_;                       ///< by class
   std::vector<std::vector<std::uint32_t>> uses_;  ///< classes that have a step's temporaries
-  std::vector<std::vector<Segment>> times_;       ///< positions of a step
+  std::vector<std::vector<Segment>> times_;       ///< moments of a step
+  std::vector<LivePoint> points_;                 ///< by moment
   std::vector<std::size_t> fullest_;              ///< a class, by IPU
   std::vector<Change> changes_;
   std::size_t num_applied_ = 0;

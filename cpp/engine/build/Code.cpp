@@ -40,15 +40,13 @@ std::uint64_t exchangeBytes(const Cost& cost, const Machine& machine) {
 
 }  // namespace
 
+/// Nothing on an IPU that has no part in the program.
 std::vector<TileParts> alwaysThere(const Draft& draft) {
   const Image& image = draft.image;
   const Machine& machine = draft.graph->system.machine;
   std::vector<TileParts> found(draft.graph->system.num_ipus);
   for (std::size_t ipu = 0; ipu < found.size(); ++ipu) {
     TileParts& parts = found[ipu];
-    parts[TilePart::kStack] = kStackBytes;
-    parts[TilePart::kControlCode] = kControlBytes;
-    parts[TilePart::kExchangeCode] = kHostExchangeBytes;
     std::map<std::string, std::uint64_t> vertices;
     for (std::size_t i = 0; i < image.steps.size(); ++i) {
       if (draft.step_removed[i] || !takesPart(draft.step_ipus[i], ipu)) continue;
@@ -60,6 +58,10 @@ std::vector<TileParts> alwaysThere(const Draft& draft) {
       bytes = std::max(bytes, step.cost.code_bytes);
     }
     for (const auto& [kernel, bytes] : vertices) parts[TilePart::kVertexCode] += bytes;
+    if (vertices.empty()) continue;
+    parts[TilePart::kStack] = kStackBytes;
+    parts[TilePart::kControlCode] += kControlBytes;
+    parts[TilePart::kExchangeCode] += kHostExchangeBytes;
   }
   return found;
 }

@@ -1,6 +1,9 @@
 #include "engine/build/Held.hpp"
 
 #include <algorithm>
+#include <unordered_map>
+
+#include "engine/build/TileClasses.hpp"
 
 namespace ipujax::engine::build {
 namespace {
@@ -41,21 +44,7 @@ void countRemote(Draft& draft, std::uint32_t s) {
   if (storage.input < 0 && storage.output < 0) streaming.temporary_bytes += storage.bytes;
 }
 
-}  // namespace
-
-TileParts temporariesOf(const Cost& cost) {
-  TileParts parts;
-  if (cost.host_bytes > 0) {
-    parts[TilePart::kHostBuffers] = cost.temporary_bytes;
-    return parts;
-  }
-  parts[TilePart::kRearrangement] = cost.rearranged_bytes;
-  parts[TilePart::kExchangeBuffers] = cost.received_bytes;
-  parts[TilePart::kTemporaries] =
-      cost.temporary_bytes - cost.rearranged_bytes - cost.received_bytes;
-  return parts;
-}
-
+/// Live times in positions.
 std::vector<Held> heldOf(Draft& draft) {
   std::vector<Held> all;
   const std::uint64_t last = draft.root.end;
@@ -75,6 +64,70 @@ std::vector<Held> heldOf(Draft& draft) {
     }
   }
   return all;
+}
+
+/// The same in moments, of which `first` are the positions.
+std::vector<Segment> momentsOf(const std::vector<Segment>& live,
+                               const std::vector<std::uint64_t>& first) {
+  std::vector<Segment> moments;
+  for (const Segment& segment : live) {
+    const auto from = std::ranges::lower_bound(first, segment.begin);
+    const auto to = std::upper_bound(from, first.end(), segment.end);
+    if (from == to) continue;
+    const auto begin = static_cast<std::uint64_t>(from - first.begin());
+    const auto end = static_cast<std::uint64_t>(to - first.begin()) - 1;
+    if (!moments.empty() && begin == moments.back().end + 1)
+      moments.back().end = end;
+    else
+      moments.push_back({begin, end});
+  }
+  return moments;
+}
+
+}  // namespace
+
+TileParts temporariesOf(const Cost& cost) {
+  TileParts parts;
+  if (cost.host_bytes > 0) {
+    parts[TilePart::kHostBuffers] = cost.temporary_bytes;
+    return parts;
+  }
+  parts[TilePart::kRearrangement] = cost.rearranged_bytes;
+  parts[TilePart::kExchangeBuffers] = cost.received_bytes;
+  parts[TilePart::kTemporaries] =
+      cost.temporary_bytes - cost.rearranged_bytes - cost.received_bytes;
+  return parts;
+}
+
+History historyOf(Draft& draft) {
+  History history;
+  history.held = heldOf(draft);
+  const std::size_t positions = std::size_t{draft.root.end} + 1;
+  // What is live as the sum of one number for each variable: twice the same, the same moment.
+  std::vector<std::uint64_t> change(positions + 1);
+  for (std::size_t h = 0; h < history.held.size(); ++h) {
+    for (const Segment& live : history.held[h].live) {
+      change[live.begin] += mixed(h);
+      change[live.end + 1] -= mixed(h);
+    }
+  }
+  const bool once = draft.image.mechanisms.has(Mechanism::kTiles);
+  std::unordered_map<std::uint64_t, std::uint32_t> known;
+  std::vector<std::uint64_t> first;
+  std::uint64_t live = 0;
+  for (std::size_t p = 0; p < positions; ++p) {
+    live += change[p];
+    const std::int64_t step = p < draft.occurrences.size() ? draft.occurrences[p].step : -1;
+    const std::uint64_t key = once ? live + mixed(~static_cast<std::uint64_t>(step)) : p;
+    const auto next = static_cast<std::uint32_t>(first.size());
+    const auto [found, fresh] = known.try_emplace(key, next);
+    history.moment_of.push_back(found->second);
+    if (!fresh) continue;
+    first.push_back(p);
+    history.steps.push_back(step);
+  }
+  for (Held& held : history.held) held.live = momentsOf(held.live, first);
+  return history;
 }
 
 }  // namespace ipujax::engine::build

@@ -3,18 +3,6 @@
 #include <algorithm>
 
 namespace ipujax::engine::build {
-namespace {
-
-/// splitmix64: two tiles of different histories have equal numbers once in 2^64.
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-  value = (value ^ value >> 27) * 0x94d049bb133111eb;
-  return value ^ value >> 31;
-}
-
-}  // namespace
-
 TileClasses::TileClasses(const std::vector<const TileMap*>& maps, std::size_t num_tiles,
                          std::size_t num_ipus, bool apart) {
   std::vector<std::uint64_t> history(num_tiles);
