@@ -45,17 +45,9 @@ bool looksShort(const engine::Image& image) {
 
 /// What lies in the fullest tile; the names go on after `of`.
 void addParts(Options& costs, const std::string& of, const engine::TileParts& parts) {
-  const std::pair<const char*, std::uint64_t> named[] = {{"parameters", parts.parameters},
-                                                         {"state", parts.state},
-                                                         {"stash", parts.stash},
-                                                         {"accumulators", parts.accumulators},
-                                                         {"temporaries", parts.temporaries},
-                                                         {"vertex state", parts.vertex_state},
-                                                         {"vertex code", parts.vertex_code},
-                                                         {"control code", parts.control_code},
-                                                         {"exchange code", parts.exchange_code}};
-  for (const auto& [name, bytes] : named)
-    costs.insert_or_assign(of + "worst tile " + name + " bytes", static_cast<float>(bytes));
+  for (std::size_t i = 0; i < parts.bytes.size(); ++i)
+    costs.insert_or_assign(of + "worst tile " + std::string(engine::kPartNames[i]) + " bytes",
+                           static_cast<float>(parts.bytes[i]));
 }
 
 /// What the last run counted of loops of unknown length, and the cycles of the program with these

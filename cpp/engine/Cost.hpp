@@ -14,19 +14,23 @@ struct Cost {
   /// run the code of the first.
   double repeated_exchange_cycles = 0;
   double repeated_sync_cycles = 0;
-  double link_cycles = 0;             ///< to other IPUs: the busiest link; or to streaming memory
-  double host_cycles = 0;             ///< of the link to the host: streams and callbacks
-  double exchange_bytes = 0;          ///< total received over all tiles
-  double link_bytes = 0;              ///< received over these links, per replica
-  double host_bytes = 0;              ///< over the link to the host, both ways, per replica
-  double flops = 0;                   ///< arithmetic operations the user asked for
-  std::uint64_t temporary_bytes = 0;  ///< worst tile, while the step runs
+  double link_cycles = 0;              ///< to other IPUs: the busiest link; or to streaming memory
+  double host_cycles = 0;              ///< of the link to the host: streams and callbacks
+  double exchange_bytes = 0;           ///< total received over all tiles
+  double link_bytes = 0;               ///< received over these links, per replica
+  double host_bytes = 0;               ///< over the link to the host, both ways, per replica
+  double flops = 0;                    ///< arithmetic operations the user asked for
+  std::uint64_t temporary_bytes = 0;   ///< worst tile, while the step runs
+  std::uint64_t rearranged_bytes = 0;  ///< of temporary_bytes: operands in the vertices' order
+  std::uint64_t received_bytes = 0;    ///< of temporary_bytes: from other tiles
   std::uint64_t vertex_state_bytes = 0;  ///< worst tile, always live
   std::uint64_t code_bytes = 0;          ///< per tile, always live; shared by steps of equal kernel
 
   double cycles() const {
     return compute_cycles + exchange_cycles + sync_cycles + link_cycles + host_cycles;
   }
+  /// Takes temporaries over where they are more than its own, with what they are for.
+  void raiseTemporaries(std::uint64_t bytes, std::uint64_t rearranged, std::uint64_t received);
   /// Sequential composition: cycles and bytes moved add; temporaries do not live at one time.
   Cost& operator+=(const Cost& other);
   friend Cost operator+(Cost lhs, const Cost& rhs) { return lhs += rhs; }

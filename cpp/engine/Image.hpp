@@ -12,6 +12,7 @@
 #include "engine/MemoryKind.hpp"
 #include "engine/Profile.hpp"
 #include "engine/Step.hpp"
+#include "engine/TileParts.hpp"
 
 namespace ipujax::engine {
 
@@ -98,19 +99,6 @@ struct MemoryAccount {
   std::uint64_t code_bytes = 0;
   std::vector<TensorAccount> largest;  ///< at the peak, on the worst tile, largest first
   bool fits() const { return worst_tile_bytes <= tile_capacity; }
-};
-
-/// What lies in a tile's memory, in bytes.
-struct TileParts {
-  std::uint64_t parameters = 0;    ///< arguments that are only read, and constants
-  std::uint64_t state = 0;         ///< results, and arguments whose memory they take over
-  std::uint64_t accumulators = 0;  ///< what a pipeline carries from micro-batch to micro-batch
-  std::uint64_t stash = 0;         ///< FIFOs of pipelines
-  std::uint64_t temporaries = 0;   ///< everything else
-  std::uint64_t vertex_state = 0;  ///< what vertices know of their operands
-  std::uint64_t vertex_code = 0;   ///< codelets, each once
-  std::uint64_t control_code = 0;  ///< calls of compute sets, exchanges and syncs
-  std::uint64_t exchange_code = 0;
 };
 
 /// The host's memory ("streaming memory") that remote buffers take, in bytes for one device.

@@ -53,6 +53,13 @@ std::optional<std::int64_t> OperandDesc::strideOf(std::size_t begin, std::size_t
   return stride;
 }
 
+void Cost::raiseTemporaries(std::uint64_t bytes, std::uint64_t rearranged, std::uint64_t received) {
+  if (bytes <= temporary_bytes) return;
+  temporary_bytes = bytes;
+  rearranged_bytes = std::min(rearranged, bytes);
+  received_bytes = std::min(received, bytes - rearranged_bytes);
+}
+
 Cost& Cost::operator+=(const Cost& other) {
   compute_cycles += other.compute_cycles;
   mean_compute_cycles += other.mean_compute_cycles;
@@ -66,7 +73,7 @@ Cost& Cost::operator+=(const Cost& other) {
   link_bytes += other.link_bytes;
   host_bytes += other.host_bytes;
   flops += other.flops;
-  temporary_bytes = std::max(temporary_bytes, other.temporary_bytes);
+  raiseTemporaries(other.temporary_bytes, other.rearranged_bytes, other.received_bytes);
   vertex_state_bytes += other.vertex_state_bytes;
   code_bytes = std::max(code_bytes, other.code_bytes);
   return *this;

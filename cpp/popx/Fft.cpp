@@ -87,6 +87,7 @@ native::Cost costOf(const Graph& graph, const Work& work) {
   }
   cost.flops = 5 * work.elements * work.levels;
   cost.temporary_bytes = static_cast<std::uint64_t>(2 * bytes);
+  if (exchanges > 0) cost.received_bytes = static_cast<std::uint64_t>(bytes);
   cost.vertex_state_bytes = 64;  // our estimate
   return cost;
 }

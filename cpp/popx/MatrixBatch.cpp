@@ -119,6 +119,7 @@ native::Cost cost(const Graph& graph, std::uint64_t items, std::uint64_t rows,
   }
   cost.flops = flops * static_cast<double>(items);
   cost.temporary_bytes = static_cast<std::uint64_t>(bytes_per_tile + column_bytes);
+  if (tiles_per_item > 1) cost.received_bytes = static_cast<std::uint64_t>(column_bytes);
   cost.vertex_state_bytes = 64;  // our estimate
   return cost;
 }

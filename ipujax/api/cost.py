@@ -18,10 +18,15 @@ PARTS = (
     "accumulators",
     "stash",
     "temporaries",
+    "rearrangement",
+    "exchange buffers",
+    "host copy buffers",
     "vertex state",
     "vertex code",
     "control code",
     "exchange code",
+    "stack",
+    "padding",
 )
 
 

@@ -1,62 +1,85 @@
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
-#include "engine/build/Draft.hpp"
+#include "engine/build/Held.hpp"
 #include "engine/build/ProfileFill.hpp"
+#include "engine/build/TileClasses.hpp"
 
 namespace ipujax::engine::build {
 namespace {
 
 constexpr std::size_t kLargestListed = 10;
-
-/// A resident as the account sees it: its variable's tiles, for how long.
-struct Held {
-  std::uint32_t variable;
-  Part part;
-  bool always_live = false;
-};
+/// As vertices ask of most vectors, for loads of 64 bits (PopLibs' codelets).
+constexpr std::uint64_t kAlignment = 8;
+/// Tiles that are given addresses, of those of an IPU that have most live. Gaps between variables
+/// are alike on tiles that hold about the same: see tests/compiler/test_tile_memory.py.
+constexpr std::size_t kCandidates = 2;
 
 struct Change {
-  std::uint64_t time;
+  std::uint64_t moment;
   bool starts;
   std::uint32_t held;
 };
 
-/// When a tile is fullest.
+/// When the tiles of a class are fullest.
 struct Peak {
-  std::size_t changes = 0;  ///< that came before
-  std::uint32_t tile = 0;
-  std::uint64_t temporary = 0;  ///< of the step that runs then
+  std::uint64_t live_bytes = 0;  ///< the step's temporaries included
+  std::size_t changes = 0;       ///< that came before
+  std::int64_t step = -1;        ///< that runs then
+  std::uint64_t allocated_bytes = 0;
 };
 
-/// Sweeps the program in time and keeps the bytes live on each tile.
+/// Sweeps the program in time, keeps the bytes live on the tiles of each class, and gives addresses
+/// to what is on those that may be the fullest.
 class TileSweep {
  public:
   explicit TileSweep(Draft& draft)
       : draft_(draft),
-        tiles_(draft.graph->system.numTiles(), 0),
-        fullest_(draft.graph->system.num_ipus),
-        peaks_(fullest_.size()),
-        changed_(fullest_.size(), true) {
-    draft.image.ipus.resize(fullest_.size());
+        num_ipus_(draft.graph->system.num_ipus),
+        history_(historyOf(draft)),
+        held_(history_.held),
+        classes_(mapsOf(draft, held_), draft.graph->system.numTiles(), num_ipus_,
+                 !draft.image.mechanisms.has(Mechanism::kTiles)),
+        live_(classes_.size()),
+        peaks_(classes_.size()) {
+    draft.image.ipus.resize(num_ipus_);
   }
 
   void run() {
+    findUses();
     collectChanges();
-    for (; num_applied_ < changes_.size(); ++num_applied_) {
-      const Change& change = changes_[num_applied_];
-      while (position_ < draft_.occurrences.size() && 2 * position_ + 1 < change.time) stepAt();
-      apply(held_[change.held], change.starts);
+    for (std::uint64_t moment = 0; moment < history_.steps.size(); ++moment) {
+      for (; num_applied_ < changes_.size() && changes_[num_applied_].moment <= moment;
+           ++num_applied_)
+        apply(held_[changes_[num_applied_].held], changes_[num_applied_].starts);
+      stepAt(history_.steps[moment]);
     }
-    while (position_ < draft_.occurrences.size()) stepAt();
+    for (std::size_t ipu = 0; ipu < num_ipus_; ++ipu) findFullest(ipu);
     finish();
   }
 
  private:
-  const Variable& variableOf(const Held& held) const {
-    return draft_.graph->variables[held.variable];
+  static const Variable& variableOf(const Draft& draft, const Held& held) {
+    return draft.graph->variables[held.variable];
+  }
+  const Variable& variableOf(const Held& held) const { return variableOf(draft_, held); }
+
+  static const TileMap* mapOf(const Draft& draft, const OperandDesc& operand) {
+    const Variable& variable = draft.graph->variables[draft.storages[operand.buffer].variable];
+    return variable.is_remote ? nullptr : variable.map.get();
+  }
+
+  static std::vector<const TileMap*> mapsOf(const Draft& draft, const std::vector<Held>& held) {
+    std::vector<const TileMap*> maps;
+    for (const Held& each : held) maps.push_back(variableOf(draft, each).map.get());
+    for (const StepDesc& step : draft.image.steps) {
+      if (step.cost.temporary_bytes == 0) continue;
+      for (const OperandDesc& operand : step.operands)
+        if (const TileMap* map = mapOf(draft, operand)) maps.push_back(map);
+    }
+    return maps;
   }
 
   std::uint64_t bytesOf(const Held& held) const {
@@ -68,218 +91,197 @@ class TileSweep {
     return tile < counts.size() ? counts[tile] * sizeOf(variableOf(held).type) : 0;
   }
 
-  static bool alwaysLive(const Storage& storage) {
-    return storage.constant || storage.persistent || storage.input >= 0 || storage.output >= 0;
-  }
-
-  static Part partOf(const Storage& storage, VariableUse use) {
-    if (use == VariableUse::kStash) return Part::kStash;
-    if (use == VariableUse::kAccumulator) return Part::kAccumulators;
-    if (!alwaysLive(storage)) return Part::kTemporaries;
-    return storage.persistent || storage.output >= 0 ? Part::kState : Part::kParameters;
-  }
-
-  /// A step that reads an old value and writes a new one holds the memory once.
-  void addChanges(const std::vector<Segment>& live, std::uint64_t end, std::uint32_t held) {
-    for (std::size_t i = 0; i < live.size(); ++i) {
-      const std::uint64_t begin = live[i].begin & ~std::uint64_t{1};
-      while (i + 1 < live.size() && (live[i + 1].begin & ~std::uint64_t{1}) <= live[i].end) ++i;
-      changes_.push_back({begin, true, held});
-      changes_.push_back({std::min(live[i].end, end) + 1, false, held});
+  /// Temporaries of a step are on the tiles that have some of its operands; of one that has none on
+  /// an IPU, on all tiles of it.
+  void findUses() {
+    uses_.resize(draft_.image.steps.size());
+    times_.resize(draft_.image.steps.size());
+    for (std::uint64_t moment = 0; moment < history_.steps.size(); ++moment)
+      if (const auto step = history_.steps[moment]; step >= 0)
+        times_[static_cast<std::size_t>(step)].push_back({moment, moment});
+    for (std::size_t s = 0; s < uses_.size(); ++s) {
+      const StepDesc& step = draft_.image.steps[s];
+      if (step.cost.temporary_bytes == 0 || times_[s].empty()) continue;
+      std::vector<bool> used(classes_.size());
+      for (const OperandDesc& operand : step.operands)
+        if (const TileMap* map = mapOf(draft_, operand))
+          for (const auto& count : classes_.counts(map)) used[count.tiles] = true;
+      for (std::size_t ipu = 0; ipu < num_ipus_; ++ipu) {
+        if (!takesPart(draft_.step_ipus[s], ipu)) continue;
+        const auto [first, last] = classes_.ofIpu(ipu);
+        const bool none = std::find(used.begin() + static_cast<std::ptrdiff_t>(first),
+                                    used.begin() + static_cast<std::ptrdiff_t>(last),
+                                    true) == used.begin() + static_cast<std::ptrdiff_t>(last);
+        for (std::size_t c = first; c < last; ++c)
+          if (none || used[c]) uses_[s].push_back(static_cast<std::uint32_t>(c));
+      }
     }
   }
 
   void collectChanges() {
-    const std::uint64_t end = 2 * std::uint64_t{draft_.root.end} + 1;
-    for (std::uint32_t s = 0; s < draft_.storages.size(); ++s) {
-      if (draft_.find(s) != s) continue;
-      const Storage& storage = draft_.storages[s];
-      if (draft_.graph->variables[storage.variable].is_remote) {
-        countRemote(s);
-        continue;
-      }
-      if (storage.constant && draft_.accesses[s].empty()) continue;
-      for (const Resident& resident : draft_.residents[s]) {
-        const auto held = static_cast<std::uint32_t>(held_.size());
-        const bool always = alwaysLive(storage) && resident.variable == storage.variable;
-        held_.push_back({resident.variable, partOf(storage, resident.use), always});
-        if (always) {
-          draft_.image.memory.always_live_bytes += storage.bytes;
-          changes_.push_back({0, true, held});
-        } else {
-          addChanges(resident.live, end, held);
-        }
+    for (std::uint32_t h = 0; h < held_.size(); ++h) {
+      for (const Segment& live : held_[h].live) {
+        changes_.push_back({live.begin, true, h});
+        changes_.push_back({live.end + 1, false, h});
       }
     }
-    std::stable_sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
-      return a.time != b.time ? a.time < b.time : a.starts < b.starts;
+    std::ranges::stable_sort(changes_, [](const Change& a, const Change& b) {
+      return a.moment != b.moment ? a.moment < b.moment : a.starts < b.starts;
     });
-  }
-
-  /// Remote buffers have places of their own for the whole program.
-  void countRemote(std::uint32_t s) {
-    const Storage& storage = draft_.storages[s];
-    if (!alwaysLive(storage) && draft_.accesses[s].empty()) return;
-    StreamingAccount& streaming = draft_.image.streaming;
-    streaming.bytes += storage.bytes;
-    if (storage.input < 0 && storage.output < 0) streaming.temporary_bytes += storage.bytes;
-  }
-
-  /// The first tile that holds something of a variable; the last entry is not zero either.
-  std::size_t firstTileOf(const Variable& variable) {
-    const auto [found, fresh] = first_tiles_.try_emplace(variable.map.get());
-    if (fresh) {
-      const auto& counts = variable.map->per_tile;
-      const auto first = std::ranges::find_if(counts, [](auto count) { return count != 0; });
-      found->second = static_cast<std::size_t>(first - counts.begin());
-    }
-    return found->second;
   }
 
   void apply(const Held& held, bool starts) {
     const auto& variable = variableOf(held);
-    const auto bytes = static_cast<std::int64_t>(sizeOf(variable.type)) * (starts ? 1 : -1);
-    live_bytes_ += (starts ? 1 : -1) * static_cast<std::int64_t>(bytesOf(held));
-    const auto& counts = variable.map->per_tile;
-    const std::size_t first = firstTileOf(variable);
-    for (std::size_t t = first; t < counts.size(); ++t)
-      tiles_[t] += bytes * static_cast<std::int64_t>(counts[t]);
-    for (std::size_t i = first / tilesPerIpu(); i * tilesPerIpu() < counts.size(); ++i)
-      changed_[i] = true;
+    const std::uint64_t size = sizeOf(variable.type);
+    // Unsigned numbers wrap: what is taken away was added before.
+    live_bytes_ += starts ? bytesOf(held) : -bytesOf(held);
+    for (const auto& count : classes_.counts(variable.map.get()))
+      live_[count.tiles] += starts ? count.elements * size : -(count.elements * size);
+    has_changed_ = true;
   }
 
-  std::size_t tilesPerIpu() const { return tiles_.size() / fullest_.size(); }
-
-  /// Only where something changed.
-  void findFullest() {
-    for (std::size_t i = 0; i < fullest_.size(); ++i) {
-      if (!changed_[i]) continue;
-      changed_[i] = false;
-      const auto first = tiles_.begin() + static_cast<std::ptrdiff_t>(i * tilesPerIpu());
-      const auto most = std::max_element(first, first + static_cast<std::ptrdiff_t>(tilesPerIpu()));
-      fullest_[i] = {static_cast<std::uint32_t>(most - tiles_.begin()),
-                     static_cast<std::uint64_t>(std::max<std::int64_t>(*most, 0))};
-    }
+  void note(std::size_t tiles, std::uint64_t bytes, std::int64_t step) {
+    Peak& peak = peaks_[tiles];
+    if (bytes > peak.live_bytes) peak = {bytes, num_applied_, step};
+    fullest_now_ = std::max(fullest_now_, bytes);
   }
 
-  std::uint64_t temporaryOf(std::int64_t step, std::size_t ipu) const {
-    if (step < 0 || !takesPart(draft_.step_ipus[static_cast<std::size_t>(step)], ipu)) return 0;
-    return draft_.image.steps[static_cast<std::size_t>(step)].cost.temporary_bytes;
-  }
-
-  /// The account while the step at position_ runs: what is live and its own temporaries.
-  void stepAt() {
-    const auto step = draft_.occurrences[position_++].step;
-    findFullest();
+  /// The account while a step runs: what is live and its own temporaries.
+  void stepAt(std::int64_t step) {
     MemoryAccount& memory = draft_.image.memory;
-    memory.peak_live_bytes = std::max(
-        memory.peak_live_bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0)));
-    for (std::size_t i = 0; i < fullest_.size(); ++i) {
-      auto& most = draft_.image.ipus[i].worst_tile_bytes;
-      const std::uint64_t temporary = temporaryOf(step, i);
-      if (fullest_[i].bytes + temporary <= most) continue;
-      most = fullest_[i].bytes + temporary;
-      peaks_[i] = {num_applied_, fullest_[i].tile, temporary};
+    memory.peak_live_bytes = std::max(memory.peak_live_bytes, live_bytes_);
+    if (has_changed_) {
+      fullest_now_ = 0;
+      for (std::size_t c = 0; c < live_.size(); ++c) note(c, live_[c], -1);
     }
-    if (draft_.image.profile && step >= 0) noteLive(step);
-  }
-
-  void noteLive(std::int64_t step) {
-    std::uint64_t fullest = 0;
-    for (std::size_t i = 0; i < fullest_.size(); ++i)
-      fullest = std::max(fullest, fullest_[i].bytes + temporaryOf(step, i));
-    const auto live = static_cast<std::uint64_t>(std::max<std::int64_t>(live_bytes_, 0));
-    draft_.image.profile->live.push_back({0, live, fullest});
-  }
-
-  /// The tensors that are held, and the bytes of each tile at the peak of each IPU.
-  void fillProfile(const std::vector<AlwaysThere>& always) {
-    ProfileFill fill(draft_);
-    for (const Held& held : held_) fill.add(held.variable, held.part, held.always_live);
-    for (std::size_t i = 0; i < peaks_.size(); ++i) {
-      fill.beginPeak(i, peaks_[i].tile);
-      const std::vector<bool> live = liveFlags(peaks_[i]);
-      for (std::size_t h = 0; h < held_.size(); ++h)
-        if (live[h]) fill.addLive(h);
-      fill.addToTiles(peaks_[i].temporary, always[i]);
+    const std::uint64_t fullest = fullest_now_;
+    has_changed_ = false;
+    if (step >= 0) {
+      const auto s = static_cast<std::size_t>(step);
+      const std::uint64_t temporary = draft_.image.steps[s].cost.temporary_bytes;
+      for (const std::uint32_t c : uses_[s]) note(c, live_[c] + temporary, step);
     }
-    fill.finish();
+    points_.push_back({0, live_bytes_, fullest_now_});
+    fullest_now_ = fullest;
   }
 
-  /// Adds what is always there, and takes the account of the whole from the fullest IPU.
+  /// Variables that are always live have the first addresses of a tile, then all others share the
+  /// rest in time.
+  std::uint64_t allocatedOn(std::size_t tiles) const {
+    const std::uint32_t tile = classes_.tileOf(tiles);
+    std::uint64_t always = 0;
+    std::vector<Block> blocks;
+    for (const Held& held : held_) {
+      const std::uint64_t bytes = bytesOn(held, tile);
+      if (bytes == 0) continue;
+      if (held.always_live)
+        always += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+      else
+        blocks.push_back({bytes, &held.live});
+    }
+    for (std::size_t s = 0; s < uses_.size(); ++s) {
+      if (!std::ranges::binary_search(uses_[s], tiles)) continue;
+      for (const std::uint64_t bytes : temporariesOf(draft_.image.steps[s].cost).bytes)
+        if (bytes > 0) blocks.push_back({bytes, &times_[s]});
+    }
+    return always + allocate(blocks, kAlignment);
+  }
+
+  /// The class of an IPU that needs most. Those that have most live are tried first.
+  void findFullest(std::size_t ipu) {
+    const auto [first, last] = classes_.ofIpu(ipu);
+    std::vector<std::size_t> order;
+    for (std::size_t c = first; c < last; ++c) order.push_back(c);
+    std::ranges::stable_sort(order, std::greater{}, [&](auto c) { return peaks_[c].live_bytes; });
+    if (draft_.image.mechanisms.has(Mechanism::kTiles) && order.size() > kCandidates)
+      order.resize(kCandidates);
+    std::size_t fullest = order.front();
+    for (const std::size_t c : order) {
+      peaks_[c].allocated_bytes = allocatedOn(c);
+      if (peaks_[c].allocated_bytes > peaks_[fullest].allocated_bytes) fullest = c;
+    }
+    fullest_.push_back(fullest);
+  }
+
+  /// The bytes of the fullest tile of an IPU when it is fullest, by what they are for.
+  TileParts partsOf(std::size_t ipu, const TileParts& always) const {
+    const Peak& peak = peaks_[fullest_[ipu]];
+    TileParts parts = always;
+    if (peak.step >= 0)
+      parts += temporariesOf(draft_.image.steps[static_cast<std::size_t>(peak.step)].cost);
+    for (const std::size_t h : liveAt(peak))
+      parts[held_[h].part] += bytesOn(held_[h], classes_.tileOf(fullest_[ipu]));
+    parts[TilePart::kPadding] = peak.allocated_bytes - peak.live_bytes;
+    return parts;
+  }
+
+  /// Takes the account of the whole from the fullest IPU.
   void finish() {
     MemoryAccount& memory = draft_.image.memory;
     auto& ipus = draft_.image.ipus;
-    const auto always = codeOfIpus(draft_);
-    for (std::size_t i = 0; i < ipus.size(); ++i) {
-      ipus[i].worst_tile = partsOf(peaks_[i]);
-      ipus[i].worst_tile.vertex_state = always[i].vertex_state_bytes;
-      ipus[i].worst_tile.vertex_code = always[i].vertex_code_bytes;
-      ipus[i].worst_tile.control_code = always[i].control_code_bytes;
-      ipus[i].worst_tile.exchange_code = always[i].exchange_code_bytes;
-      ipus[i].worst_tile_bytes += always[i].vertex_state_bytes + always[i].codeBytes();
+    const auto always = alwaysThere(draft_);
+    for (std::size_t i = 0; i < num_ipus_; ++i) {
+      ipus[i].worst_tile = partsOf(i, always[i]);
+      ipus[i].worst_tile_bytes = ipus[i].worst_tile.total();
     }
     const auto worst = std::ranges::max_element(ipus, {}, &IpuAccount::worst_tile_bytes);
     const auto i = static_cast<std::size_t>(worst - ipus.begin());
-    const Peak& peak = peaks_[i];
     const System& system = draft_.graph->system;
     memory.tile_capacity = system.machine.bytes_per_tile;
     const std::uint64_t of_machine =
         std::uint64_t{system.machine.streaming_gigabytes} * 1'000'000'000;
     draft_.image.streaming.capacity =
         of_machine * system.num_ipus / system.machine.ipus_per_machine;
-    memory.vertex_state_bytes = always[i].vertex_state_bytes;
-    memory.code_bytes = always[i].codeBytes();
-    memory.worst_tile = peak.tile;
+    memory.vertex_state_bytes = always[i][TilePart::kVertexState];
+    memory.code_bytes = always[i][TilePart::kVertexCode] + always[i][TilePart::kControlCode] +
+                        always[i][TilePart::kExchangeCode];
+    memory.worst_tile = classes_.tileOf(fullest_[i]);
     memory.worst_tile_bytes = worst->worst_tile_bytes;
-    listLargest(peak);
+    listLargest(fullest_[i]);
     if (draft_.image.profile) fillProfile(always);
   }
 
-  std::vector<bool> liveFlags(const Peak& peak) const {
-    std::vector<bool> is_live(held_.size());
-    for (std::size_t i = 0; i < peak.changes; ++i) is_live[changes_[i].held] = changes_[i].starts;
-    return is_live;
+  /// The tensors that are held, and the bytes of each tile at the peak of each IPU.
+  void fillProfile(const std::vector<TileParts>& always) {
+    for (std::size_t p = 0; p < draft_.occurrences.size(); ++p)
+      if (draft_.occurrences[p].step >= 0)
+        draft_.image.profile->live.push_back(points_[history_.moment_of[p]]);
+    ProfileFill fill(draft_);
+    for (const Held& held : held_) fill.add(held.variable, held.part, held.always_live);
+    for (std::size_t i = 0; i < num_ipus_; ++i) {
+      const Peak& peak = peaks_[fullest_[i]];
+      fill.beginPeak(i, classes_.tileOf(fullest_[i]));
+      for (const std::size_t h : liveAt(peak)) fill.addLive(h);
+      std::vector<TileParts> others(classes_.size(), always[i]);
+      if (peak.step >= 0) {
+        const auto s = static_cast<std::size_t>(peak.step);
+        const TileParts temporaries = temporariesOf(draft_.image.steps[s].cost);
+        for (const std::uint32_t c : uses_[s]) others[c] += temporaries;
+      }
+      others[fullest_[i]][TilePart::kPadding] = peak.allocated_bytes - peak.live_bytes;
+      fill.addToTiles([&](std::size_t tile) { return others[classes_.classOf(tile)]; });
+    }
+    fill.finish();
   }
 
-  std::vector<Held> liveAt(const Peak& peak) const {
-    const std::vector<bool> is_live = liveFlags(peak);
-    std::vector<Held> live;
-    for (std::size_t i = 0; i < held_.size(); ++i)
-      if (is_live[i]) live.push_back(held_[i]);
+  /// By number of what is held.
+  std::vector<std::size_t> liveAt(const Peak& peak) const {
+    std::vector<bool> is_live(held_.size());
+    for (std::size_t i = 0; i < peak.changes; ++i) is_live[changes_[i].held] = changes_[i].starts;
+    std::vector<std::size_t> live;
+    for (std::size_t h = 0; h < held_.size(); ++h)
+      if (is_live[h]) live.push_back(h);
     return live;
   }
 
-  TileParts partsOf(const Peak& peak) const {
-    TileParts parts;
-    parts.temporaries = peak.temporary;
-    for (const Held& held : liveAt(peak)) bytesOfPart(parts, held.part) += bytesOn(held, peak.tile);
-    return parts;
-  }
-
-  static std::uint64_t& bytesOfPart(TileParts& parts, Part part) {
-    switch (part) {
-      case Part::kParameters:
-        return parts.parameters;
-      case Part::kState:
-        return parts.state;
-      case Part::kAccumulators:
-        return parts.accumulators;
-      case Part::kStash:
-        return parts.stash;
-      case Part::kTemporaries:
-        break;
-    }
-    return parts.temporaries;
-  }
-
-  void listLargest(const Peak& peak) {
+  void listLargest(std::size_t tiles) {
+    const std::uint32_t tile = classes_.tileOf(tiles);
     MemoryAccount& memory = draft_.image.memory;
     std::map<std::pair<std::string, std::string>, std::uint32_t> known;
     for (std::uint32_t i = 0; i < draft_.image.debug.size(); ++i)
       known.emplace(std::make_pair(draft_.image.debug[i].name, draft_.image.debug[i].source), i);
-    for (const Held& held : liveAt(peak))
-      memory.largest.push_back({held.variable, bytesOf(held), bytesOn(held, peak.tile)});
+    for (const std::size_t h : liveAt(peaks_[tiles]))
+      memory.largest.push_back({held_[h].variable, bytesOf(held_[h]), bytesOn(held_[h], tile)});
     std::stable_sort(memory.largest.begin(), memory.largest.end(),
                      [](const TensorAccount& a, const TensorAccount& b) {
                        return a.worst_tile_bytes > b.worst_tile_bytes;
@@ -294,22 +296,22 @@ class TileSweep {
     }
   }
 
-  struct Tile {
-    std::uint32_t tile = 0;
-    std::uint64_t bytes = 0;
-  };
-
   Draft& draft_;
-  std::vector<std::int64_t> tiles_;
-  std::vector<Tile> fullest_;  ///< now, by IPU
-  std::vector<Peak> peaks_;    ///< by IPU
-  std::vector<Held> held_;
+  std::size_t num_ipus_;
+  History history_;
+  const std::vector<Held>& held_;
+  TileClasses classes_;
+  std::vector<std::uint64_t> live_;               ///< bytes of variables, by class
+  std::vector<Peak> peaks_;                       ///< by class
+  std::vector<std::vector<std::uint32_t>> uses_;  ///< classes that have a step's temporaries
+  std::vector<std::vector<Segment>> times_;       ///< moments of a step
+  std::vector<LivePoint> points_;                 ///< by moment
+  std::vector<std::size_t> fullest_;              ///< a class, by IPU
   std::vector<Change> changes_;
   std::size_t num_applied_ = 0;
-  std::int64_t live_bytes_ = 0;
-  std::uint64_t position_ = 0;
-  std::vector<bool> changed_;  ///< since findFullest, by IPU
-  std::unordered_map<const TileMap*, std::size_t> first_tiles_;
+  std::uint64_t live_bytes_ = 0;
+  std::uint64_t fullest_now_ = 0;
+  bool has_changed_ = true;
 };
 
 }  // namespace

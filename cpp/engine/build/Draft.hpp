@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/Image.hpp"
+#include "engine/build/Allocate.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
 /// How a graph and its programs become an Image: flatten, find live ranges, drop copies, account,
@@ -23,9 +24,6 @@ struct Storage {
   bool persistent = false;  ///< keeps its value between runs
 };
 
-/// What tile memory is for.
-enum class Part : std::uint8_t { kTemporaries, kParameters, kState, kAccumulators, kStash };
-
 /// When steps run, as a tree. Positions number the step occurrences of the whole program in order;
 /// a predicate takes a position of its own. [begin, end) is what the node spans.
 struct Span {
@@ -42,12 +40,6 @@ enum class AccessKind : std::uint8_t { kRead, kWriteAll, kWriteSome };
 struct StorageAccess {
   std::uint32_t position = 0;
   AccessKind kind = AccessKind::kRead;
-};
-
-/// Live time of a storage, in half positions: a step at p reads at 2p and writes at 2p + 1.
-struct Segment {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;  ///< inclusive
 };
 
 /// A variable of a storage in tile memory, and when it is live. A storage has one for each IPU: a
@@ -122,16 +114,7 @@ void turnFifos(Draft& draft);
 void placeStorages(Draft& draft);
 void accountMemory(Draft& draft);
 /// What each tile of an IPU holds all the time besides variables.
-struct AlwaysThere {
-  std::uint64_t vertex_state_bytes = 0;
-  std::uint64_t vertex_code_bytes = 0;
-  std::uint64_t control_code_bytes = 0;
-  std::uint64_t exchange_code_bytes = 0;
-  std::uint64_t codeBytes() const {
-    return vertex_code_bytes + control_code_bytes + exchange_code_bytes;
-  }
-};
-std::vector<AlwaysThere> codeOfIpus(const Draft& draft);
+std::vector<TileParts> alwaysThere(const Draft& draft);
 /// Gives each IPU its clock: see Image::ipus.
 void accountTime(Draft& draft);
 /// Runs neighbouring steps that work row by row on the same rows a few rows at a time; after the

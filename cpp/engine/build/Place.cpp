@@ -12,48 +12,12 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// A storage in the arena: live over [begin, end] in half positions.
-struct Block {
-  std::uint32_t storage;
-  std::uint64_t bytes;
-  std::uint64_t begin;
-  std::uint64_t end;
-  std::uint64_t offset = 0;
-};
-
 /// Each in a place of its own. Returns the arena's size.
 std::uint64_t assignApart(std::vector<Block>& blocks) {
   std::uint64_t top = 0;
   for (Block& block : blocks) {
     block.offset = top;
-    top += block.bytes;
-  }
-  return top;
-}
-
-/// Largest first, each at the lowest offset free for all of its life. Returns the arena's size.
-std::uint64_t assignOffsets(std::vector<Block>& blocks) {
-  std::vector<std::size_t> order(blocks.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return blocks[a].bytes > blocks[b].bytes; });
-  std::vector<std::size_t> placed;  // by offset
-  std::uint64_t top = 0;
-  for (const std::size_t i : order) {
-    Block& block = blocks[i];
-    std::uint64_t offset = 0;
-    for (const std::size_t k : placed) {
-      const Block& other = blocks[k];
-      if (other.begin > block.end || block.begin > other.end) continue;
-      if (other.offset >= offset + block.bytes) break;
-      offset = std::max(offset, other.offset + other.bytes);
-    }
-    block.offset = offset;
-    top = std::max(top, offset + block.bytes);
-    const auto at = std::upper_bound(
-        placed.begin(), placed.end(), offset,
-        [&](std::uint64_t value, std::size_t k) { return value < blocks[k].offset; });
-    placed.insert(at, i);
+    top += aligned(block.bytes);
   }
   return top;
 }
@@ -107,7 +71,7 @@ void placeStorages(Draft& draft) {
   dropRemovedSteps(draft);
   constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> buffer_of(draft.storages.size(), kNone);
-  std::vector<Block> blocks;
+  std::vector<std::uint32_t> in_arena;
   const auto bufferOf = [&](std::uint32_t operand) {
     const std::uint32_t s = draft.find(operand);
     if (buffer_of[s] != kNone) return buffer_of[s];
@@ -120,9 +84,7 @@ void placeStorages(Draft& draft) {
     if (buffer.kind == BufferKind::kConstant)
       buffer.offset = placeConstant(image, draft.graph->variables[storage.variable].values);
     const auto& live = draft.live[s];
-    if (buffer.kind == BufferKind::kArena && !live.empty())
-      blocks.push_back(
-          {s, aligned(storage.bytes), live.front().begin & ~std::uint64_t{1}, live.back().end});
+    if (buffer.kind == BufferKind::kArena && !live.empty()) in_arena.push_back(s);
     buffer_of[s] = static_cast<std::uint32_t>(image.buffers.size());
     image.buffers.push_back(buffer);
     return buffer_of[s];
@@ -140,9 +102,17 @@ void placeStorages(Draft& draft) {
     if (draft.find(s) == s && (draft.storages[s].input >= 0 || draft.storages[s].output >= 0))
       bufferOf(s);
   }
+  // From first to last: the host does not share memory in between.
+  std::vector<std::vector<Segment>> lives;
+  for (const std::uint32_t s : in_arena)
+    lives.push_back({{draft.live[s].front().begin & ~std::uint64_t{1}, draft.live[s].back().end}});
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < in_arena.size(); ++i)
+    blocks.push_back({draft.storages[in_arena[i]].bytes, &lives[i]});
   image.arena_bytes =
-      image.mechanisms.has(Mechanism::kPlaces) ? assignOffsets(blocks) : assignApart(blocks);
-  for (const auto& block : blocks) image.buffers[buffer_of[block.storage]].offset = block.offset;
+      image.mechanisms.has(Mechanism::kPlaces) ? allocate(blocks, kAlignment) : assignApart(blocks);
+  for (std::size_t i = 0; i < in_arena.size(); ++i)
+    image.buffers[buffer_of[in_arena[i]]].offset = blocks[i].offset;
   for (auto& buffer : image.buffers) {
     if (buffer.kind == BufferKind::kArena && buffer.offset + buffer.bytes > image.arena_bytes)
       image.arena_bytes = aligned(buffer.offset + buffer.bytes);

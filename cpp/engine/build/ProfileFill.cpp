@@ -11,11 +11,6 @@ namespace ipujax::engine::build {
 namespace {
 
 constexpr std::size_t kTensorsListed = 256;  ///< the largest, and as many of the fullest tiles
-/// In the order of Part; then what is always on each tile besides variables.
-constexpr const char* kCategories[] = {"temporaries",  "parameters",   "state",
-                                       "accumulators", "stash",        "vertex state",
-                                       "vertex code",  "control code", "exchange code"};
-constexpr std::size_t kAlwaysThere = 5;  ///< the first of these
 
 std::uint32_t narrow(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(
@@ -27,7 +22,7 @@ std::uint32_t narrow(std::uint64_t bytes) {
 ProfileFill::ProfileFill(Draft& draft) : draft_(draft), profile_(*draft.image.profile) {
   const System& system = draft.graph->system;
   tiles_per_ipu_ = system.machine.tiles_per_ipu;
-  profile_.categories.assign(std::begin(kCategories), std::end(kCategories));
+  profile_.categories.assign(kPartNames.begin(), kPartNames.end());
   profile_.ipus.resize(system.num_ipus);
   for (TileProfile& ipu : profile_.ipus)
     ipu.tile_bytes.assign(profile_.categories.size() * tiles_per_ipu_, 0);
@@ -54,7 +49,7 @@ void ProfileFill::findShapes() {
   }
 }
 
-void ProfileFill::add(std::uint32_t variable, Part part, bool always_live) {
+void ProfileFill::add(std::uint32_t variable, TilePart part, bool always_live) {
   const Variable& from = draft_.graph->variables[variable];
   TensorProfile tensor;
   tensor.category = static_cast<std::uint32_t>(part);
@@ -94,15 +89,11 @@ void ProfileFill::addLive(std::size_t held) {
   if (on_ipu > 0) tensor.live_at_peak |= std::uint64_t{1} << std::min<std::size_t>(ipu_, 63);
 }
 
-/// Where a step's temporaries are is not known: they count on the fullest tile.
-void ProfileFill::addToTiles(std::uint64_t temporary_bytes, const AlwaysThere& always) {
-  bytesOf(static_cast<std::size_t>(Part::kTemporaries), profile_.ipus[ipu_].fullest_tile) +=
-      narrow(temporary_bytes);
+void ProfileFill::addToTiles(const std::function<TileParts(std::size_t)>& parts_of) {
   for (std::size_t t = 0; t < tiles_per_ipu_; ++t) {
-    std::size_t category = kAlwaysThere;
-    for (const std::uint64_t bytes : {always.vertex_state_bytes, always.vertex_code_bytes,
-                                      always.control_code_bytes, always.exchange_code_bytes})
-      bytesOf(category++, t) = narrow(bytes);
+    const TileParts parts = parts_of(ipu_ * tiles_per_ipu_ + t);
+    for (std::size_t category = 0; category < parts.bytes.size(); ++category)
+      bytesOf(category, t) += narrow(parts.bytes[category]);
   }
 }
 

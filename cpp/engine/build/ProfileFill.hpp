@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/build/Draft.hpp"
@@ -12,11 +13,12 @@ class ProfileFill {
  public:
   explicit ProfileFill(Draft& draft);
 
-  void add(std::uint32_t variable, Part part, bool always_live);
+  void add(std::uint32_t variable, TilePart part, bool always_live);
   void beginPeak(std::size_t ipu, std::uint32_t tile);
   /// The variable that was added as the `held`th is live at this peak.
   void addLive(std::size_t held);
-  void addToTiles(std::uint64_t temporary_bytes, const AlwaysThere& always);
+  /// What each tile of the device has at this peak besides variables.
+  void addToTiles(const std::function<TileParts(std::size_t)>& parts_of);
   /// Keeps the largest tensors and those of the peaks, and gives live points their nodes.
   void finish();
 

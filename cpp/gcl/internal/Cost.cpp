@@ -67,7 +67,7 @@ class Account {
     cost_.link_bytes += count * received * size_;
     cost_.exchange_bytes += count * received * size_;  // from the links to the tiles
     const auto bytes = static_cast<std::uint64_t>(perTile(received) * size_);
-    cost_.temporary_bytes = std::max(cost_.temporary_bytes, bytes);
+    cost_.raiseTemporaries(bytes, 0, bytes);
   }
 
   /// `count` times: so many elements of a replica are combined with received ones.

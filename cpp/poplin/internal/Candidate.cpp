@@ -251,17 +251,24 @@ double Model::movedBytes(const Candidate& c, const Share& s) const {
 
 /// The most of: regrouping from one buffer to another, multiplying, reducing. What was moved stays
 /// while it is multiplied, and with slices until the last.
-double Model::temporaryOf(const Candidate& c, const Share& s) const {
+Model::Temporary Model::temporaryOf(const Candidate& c, const Share& s) const {
   const bool looped = c.serial() > 1;
   const bool is_result = c.in_split == 1 && !castNeeded(c) && !looped;
   const double moved = movedBytes(c, s);
   const double partials = real(s.partials * partial_size_);
   const double sums = c.in_serial > 1 ? real(ceilDiv(s.partials, c.in_split) * partial_size_) : 0;
   const double input = inputBytes(c, s);
-  const double multiply = moved + sums + input + weightBytes(c, s) + (is_result ? 0 : partials);
-  const double staying = (looped ? moved : 0) + (c.input_stays ? input : 0) + sums;
-  const double reduce = c.in_split == 1 ? 0 : staying + 2 * partials;
-  return std::max({2 * moved, multiply, reduce});
+  const double weights = weightBytes(c, s);
+  const Temporary rearrange{2 * moved, 2 * moved, 0};
+  const Temporary multiply{moved + sums + input + weights + (is_result ? 0 : partials), moved,
+                           input + weights};
+  const double stays = looped ? moved : 0;
+  const double input_stays = c.input_stays ? input : 0;
+  const Temporary reduce{stays + input_stays + sums + 2 * partials, stays, input_stays + partials};
+  Temporary most = multiply;
+  if (rearrange.bytes > most.bytes) most = rearrange;
+  if (c.in_split > 1 && reduce.bytes > most.bytes) most = reduce;
+  return most;
 }
 
 /// Multiplications that a tile cannot exceed in one cycle.
@@ -281,7 +288,7 @@ double Model::leastCycles(const Grains& grains, std::uint64_t serial) const {
 
 void Model::evaluate(Candidate& c, double most) const {
   const Share s = shareOf(c);
-  c.temporary = temporaryOf(c, s);
+  c.temporary = temporaryOf(c, s).bytes;
   c.fits = c.temporary <= limit_;
   if (!c.fits && most < kEndless) return;
   const double turns = real(c.serial());
@@ -326,7 +333,10 @@ Plan Model::planOf(const Candidate& c) const {
   cost.repeated_exchange_cycles = phases.repeated_exchange;
   cost.repeated_sync_cycles = phases.repeated_sync;
   cost.exchange_bytes = real(s.tiles) * phases.exchange_bytes;
-  cost.temporary_bytes = static_cast<std::uint64_t>(c.temporary);
+  const Temporary temporary = temporaryOf(c, s);
+  cost.raiseTemporaries(static_cast<std::uint64_t>(temporary.bytes),
+                        static_cast<std::uint64_t>(temporary.rearranged),
+                        static_cast<std::uint64_t>(temporary.received));
   cost.vertex_state_bytes =
       kStateBytes + 8 * (ceilDiv(s.in, c.grains.in) + ceilDiv(s.out, c.grains.out)) * s.groups;
   cost.code_bytes = kCodeBytes;

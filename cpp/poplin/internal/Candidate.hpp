@@ -66,7 +66,11 @@ class Model {
   double movedBytes(const Candidate& c, const Share& s) const;
   std::uint64_t inElementsPerTile(const Candidate& c, const Share& s) const;
   std::uint64_t weightElementsPerTile(const Candidate& c, const Share& s) const;
-  double temporaryOf(const Candidate& c, const Share& s) const;
+  struct Temporary {
+    double bytes, rearranged, received;  ///< the first has the others in it
+  };
+  /// When there are most of them.
+  Temporary temporaryOf(const Candidate& c, const Share& s) const;
   double balance(const Candidate& c, const Share& s) const;
 
   const poplar::Target& target_;

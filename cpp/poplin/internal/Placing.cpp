@@ -100,7 +100,9 @@ void addWidening(ipujax::engine::Cost& cost, const poplar::Graph& graph, const p
   ipujax::engine::addComputeSet(cost, target, cycles(place.max_elements_per_tile), place.tiles_used,
                                 cycles(ceilDiv(t.numElements(), place.tiles_used)));
   cost.flops += static_cast<double>(t.numElements());
-  cost.temporary_bytes += place.max_elements_per_tile * sizeOf(multiplied);
+  const std::uint64_t widened = place.max_elements_per_tile * sizeOf(multiplied);
+  cost.temporary_bytes += widened;
+  cost.rearranged_bytes += widened;
 }
 
 }  // namespace poplin

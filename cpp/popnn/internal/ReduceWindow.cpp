@@ -42,6 +42,7 @@ engine::Cost scanCost(const poplar::Graph& graph, const Tensor& in, double cycle
     engine::addExchange(cost, target, {tiles * size, size});
     engine::addComputeSet(cost, target, 11 + 6 * (17 + worker * cycles), at.tiles_used);
     cost.temporary_bytes = static_cast<std::uint64_t>(tiles * size);
+    cost.received_bytes = cost.temporary_bytes;
   }
   cost.vertex_state_bytes = 6 * 24;
   cost.code_bytes = 640;
@@ -88,6 +89,7 @@ engine::Cost windowCost(const poplar::Graph& graph, const Tensor& in, const Tens
     const double bytes = inputs * static_cast<double>(target.getTypeSize(in.elementType()));
     engine::addExchange(cost, target, {bytes * tiles, bytes});
     cost.temporary_bytes = static_cast<std::uint64_t>(bytes);
+    cost.received_bytes = cost.temporary_bytes;
   }
   engine::addComputeSet(cost, target, 7 + 6 * worker + 6, static_cast<std::uint64_t>(tiles));
   cost.vertex_state_bytes = 6 * 40;

@@ -232,6 +232,7 @@ engine::Cost costOf(const poplar::Graph& graph, const ExprProgram& program,
   for (const auto& i : program.instructions()) ops += i.op != Op::kConstant;
   cost.flops = static_cast<double>(elements) * static_cast<double>(ops);
   cost.temporary_bytes = static_cast<std::uint64_t>(exchange.worst_tile_bytes);
+  cost.received_bytes = cost.temporary_bytes;
   // Our estimate: a 4-byte edge for each operand, the vertex's entry and a 4-byte count; code of
   // about eight bundles for each operation beside entry, work division and loop control.
   cost.vertex_state_bytes = 4 * (inputs.size() + outputs.size()) + 8;

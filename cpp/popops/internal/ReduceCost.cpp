@@ -72,6 +72,7 @@ Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
   addComputeSet(direct, target, vertexCycles(rate, gathered, outputs_per_tile),
                 static_cast<std::uint64_t>(out_tiles));
   direct.temporary_bytes = tiles > 1 ? bytesOf(gathered * size, 1) : 0;
+  direct.received_bytes = direct.temporary_bytes;
 
   const double local = static_cast<double>(at.max_elements_per_tile);
   const double partials =
@@ -91,6 +92,7 @@ Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
     addComputeSet(cost, target, vertexCycles(rate, received, per_tile),
                   static_cast<std::uint64_t>(used));
     cost.temporary_bytes += bytesOf(received, partial_bytes);
+    cost.received_bytes += bytesOf(received, partial_bytes);
   };
   Cost staged = local_stage;
   if (tiles > 1) stage(staged, sources, 1);

@@ -86,6 +86,7 @@ engine::Cost bitonicCost(const poplar::Graph& graph, std::uint64_t rows, std::ui
   if (tiles > 1) engine::addExchange(moving, target, {bytes * tiles, bytes});
   for (int i = 0; i < static_cast<int>(steps); ++i) cost += i < local_steps ? step : moving;
   cost.temporary_bytes = static_cast<std::uint64_t>(2 * bytes);
+  if (tiles > 1) cost.received_bytes = static_cast<std::uint64_t>(bytes);
   cost.vertex_state_bytes = static_cast<std::uint64_t>(steps) * 32;  // our estimate, one a step
   cost.code_bytes = 512;
   cost.flops = elements * steps / 2;

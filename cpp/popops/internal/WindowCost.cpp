@@ -106,6 +106,7 @@ Cost sliceCost(const poplar::Graph& graph, const poplar::Tensor& table,
   const std::uint64_t lookups = ceilDiv(p.lookups, plan.split.lookups * plan.split.rows);
   cost.temporary_bytes = static_cast<std::uint64_t>(in_bytes) +
                          lookups * ceilDiv(p.elements, plan.split.columns) * bytes;
+  cost.received_bytes = static_cast<std::uint64_t>(in_bytes);
   cost.vertex_state_bytes = 32;
   cost.code_bytes = kCodeBytes;
   if (p.work == SliceWork::kAccumulate) cost.flops = static_cast<double>(p.lookups * p.elements);

@@ -182,8 +182,8 @@ TEST(memory_is_counted_by_the_use_of_variables_and_not_by_their_names) {
     b.prog.add(Copy(x.reverse(0), c));
     b.output(popops::add(b.graph, x, c, b.prog));
     const engine::TileParts parts = b.build()->ipus.at(0).worst_tile;
-    CHECK_EQ(parts.accumulators > 0, use == VariableUse::kAccumulator);
-    CHECK_EQ(parts.stash > 0, use == VariableUse::kStash);
+    CHECK_EQ(parts[engine::TilePart::kAccumulators] > 0, use == VariableUse::kAccumulator);
+    CHECK_EQ(parts[engine::TilePart::kStash] > 0, use == VariableUse::kStash);
   }
 }
 
