@@ -22,6 +22,7 @@ from typing import Any
 from ipujax.errors import ConfigError
 from ipujax.option import Value as Value
 from ipujax.option import option, parse, shown
+from ipujax.product_options import check_product_options
 from ipujax.process_variables import (
     BUILD_VARIABLES,
     PROCESS_VARIABLES,
@@ -163,6 +164,19 @@ class CompileConfig:
         "Share of tile memory that a matmul or convolution may use for temporaries.",
         "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
+    )
+    matmul_options: str = option(
+        "",
+        "More options of PopLibs for matrix products, as a JSON object; for all, or by layer or "
+        "source line.",
+        "IPUJAX_MATMUL_OPTIONS",
+        check=check_product_options,
+    )
+    convolution_options: str = option(
+        "",
+        "More options of PopLibs for convolutions, as matmul_options.",
+        "IPUJAX_CONVOLUTION_OPTIONS",
+        check=check_product_options,
     )
     stochastic_rounding: bool = option(
         False,

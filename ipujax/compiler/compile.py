@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from ipujax import jax_compat
-from ipujax.compiler.bugs import is_bug, report
+from ipujax.compiler.bugs import is_bug, is_refused_option, option_error, report
 from ipujax.compiler.build import Built, build
 from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
@@ -85,6 +85,8 @@ def compile_module(
                     "[ingest] needs names that are UTF-8 text; got other bytes. "
                     "Pass the output of jax.jit or jax.export."
                 ) from error
+            if is_refused_option(error):
+                raise option_error(error) from error
             if not is_bug(error):
                 raise
             raise report(error, stage) from error

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import pytest
 
 import ipujax as ipu
+from ipujax.layers import layer_of
 from ipujax.reporting import document
 from ipujax.reporting.model import GROUPINGS
-from ipujax.reporting.profile import scope_of
 
 SIZE = 48
 
@@ -163,7 +163,7 @@ def test_the_summary_names_lines_layers_and_tensors():
     ],
 )
 def test_the_layer_is_the_named_scopes(name, expected):
-    assert scope_of(name) == expected
+    assert layer_of(name) == expected
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,54 @@
+"""The layer of an op: the named scopes of the name that JAX gave it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_TRANSFORMATION = re.compile(r"^(?:jit|pjit|jvp|vjp|transpose|vmap|checkpoint|remat)\((.*)\)$")
+#: Parts of names that JAX adds for its own control flow.
+_CONTROL = frozenset(
+    {"while", "body", "cond", "scan", "closed_call", "rematted_computation", "checkpoint"}
+)
+
+
+@lru_cache(maxsize=1 << 14)
+def layer_of(name: str) -> tuple[str, str]:
+    """The layer and the op of a name that JAX gave.
+
+    Example:
+        >>> layer_of("jit(f)/transpose(jvp(layer1))/attention/dot_general")
+        ('layer1/attention', 'dot_general')
+    """
+    parts = _split(name)
+    scopes = []
+    for index, part in enumerate(parts[:-1]):
+        while wrapped := _TRANSFORMATION.match(part):
+            if part.startswith(("jit(", "pjit(")) and index == 0:
+                part = ""
+                break
+            part = wrapped[1]
+        if part and part not in _CONTROL:
+            scopes.append(part)
+    return "/".join(scopes), parts[-1] if parts else ""
+
+
+def is_backward(name: str) -> bool:
+    """Whether an op is of a derivative's backward pass."""
+    return any(part.startswith("transpose(") for part in _split(name)[:-1])
+
+
+def is_in(layer: str, wanted: str) -> bool:
+    """Whether a layer is the one that is wanted, or inside it."""
+    return layer == wanted or layer.startswith(f"{wanted}/")
+
+
+def _split(name: str) -> list[str]:
+    """At slashes outside of parentheses."""
+    parts, depth, begin = [], 0, 0
+    for i, character in enumerate(name):
+        depth += (character == "(") - (character == ")")
+        if character == "/" and depth == 0:
+            parts.append(name[begin:i])
+            begin = i + 1
+    return [*parts, name[begin:]]
