@@ -141,6 +141,12 @@ class CompileConfig:
         "IPUJAX_FIT",
         ("off", "advise", "auto"),
     )
+    fit_seconds: float = option(
+        60.0,
+        "Time to try other options in; no further trial begins after it, one does in any case.",
+        "IPUJAX_FIT_SECONDS",
+        bounds=(0.0, 86_400.0),
+    )
     dump_dir: str = option(
         "",
         "Folder into which each compiler stage writes its result; empty: none.",
@@ -212,6 +218,12 @@ class CompileConfig:
         False,
         "Compute elementwise values again where that lowers the most that is live at one time.",
         "IPUJAX_ALLOW_RECOMPUTE",
+    )
+    recompute_layers: str = option(
+        "",
+        "Layers (named scopes) that are computed again for their backward pass, comma-separated; "
+        "* and ? match as in file names.",
+        "IPUJAX_RECOMPUTE_LAYERS",
     )
     outline: str = option(
         "marked",

@@ -37,6 +37,7 @@ from ipujax.jax_compat.equations import is_ordered as is_ordered
 from ipujax.jax_compat.equations import line_of as line_of
 from ipujax.jax_compat.equations import line_of_error as line_of_error
 from ipujax.jax_compat.equations import metadata_of as metadata_of
+from ipujax.jax_compat.equations import name_of as name_of
 from ipujax.jax_compat.equations import value_of as value_of
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
@@ -65,6 +66,7 @@ from ipujax.jax_compat.platform import register_refusal as register_refusal
 from ipujax.jax_compat.programs import evaluate_module as evaluate_module
 from ipujax.jax_compat.programs import load_program as load_program
 from ipujax.jax_compat.programs import read_compile_options as read_compile_options
+from ipujax.jax_compat.programs import write_compile_options as write_compile_options
 from ipujax.jax_compat.shardings import INSPECT_TARGET as INSPECT_TARGET
 from ipujax.jax_compat.shardings import allow_inspect_sharding as allow_inspect_sharding
 from ipujax.jax_compat.shardings import hlo_sharding as hlo_sharding

@@ -21,6 +21,11 @@ def metadata_of(eqn: Any) -> Mapping[str, str]:
     return eqn.ctx.xla_metadata or {}
 
 
+def name_of(eqn: Any) -> str:
+    """Its transformations and named scopes, as "transpose(jvp(layer1))"."""
+    return str(eqn.source_info.name_stack)
+
+
 def line_of(eqn: Any) -> str:
     """The user's line, as "train.py:31"; empty where unknown."""
     from jax._src import source_info_util
