@@ -130,9 +130,9 @@ class CompileConfig:
 
     out_of_memory: str = option(
         "log",
-        "What to do with a program that does not fit: log and run it, or raise an error.",
+        "What to do with a program that does not fit: log and run it, run it, or raise an error.",
         "IPUJAX_OUT_OF_MEMORY",
-        ("log", "error"),
+        ("log", "run", "error"),
     )
     fit: str = option(
         "advise",

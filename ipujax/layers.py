@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 _TRANSFORMATION = re.compile(r"^(?:jit|pjit|jvp|vjp|transpose|vmap|checkpoint|remat)\((.*)\)$")
@@ -38,9 +40,16 @@ def is_backward(name: str) -> bool:
     return any(part.startswith("transpose(") for part in _split(name)[:-1])
 
 
-def is_in(layer: str, wanted: str) -> bool:
-    """Whether a layer is the one that is wanted, or inside it."""
-    return layer == wanted or layer.startswith(f"{wanted}/")
+def named_layer(layer: str, patterns: Iterable[str]) -> str:
+    """The outermost part of a layer's path that a pattern matches; empty where none does.
+
+    Example:
+        >>> named_layer("decoder/layer1/attention", ["*/layer*"])
+        'decoder/layer1'
+    """
+    parts = layer.split("/")
+    prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return next((p for p in prefixes if any(fnmatchcase(p, each) for each in patterns)), "")
 
 
 def _split(name: str) -> list[str]:

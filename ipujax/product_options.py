@@ -4,7 +4,8 @@
      "scopes": {"decoder/layer3": {"planConstraints": {"method": "AMP"}},
                 "train.py:31": {"availableMemoryProportion": 0.2}}}
 
-A scope is a layer, as reports name it (named scopes), with the layers inside it; or a source line.
+A scope is a layer, as reports name it (named scopes), with the layers inside it, or a source line;
+* and ? match as in file names.
 Later scopes override earlier ones, all override what is set for all.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ipujax.layers import is_in, layer_of
+from ipujax.layers import layer_of, named_layer
 
 SCOPES = "scopes"
 NEEDS = (
@@ -65,7 +66,7 @@ def in_scope(text: str, name: str, line: str) -> str:
     options = json.loads(text)
     layer, _ = layer_of(name)
     for scope, own in options.pop(SCOPES, {}).items():
-        if scope == line or is_in(layer, scope):
+        if scope == line or named_layer(layer, [scope]):
             options |= own
     return as_text(options) if options else ""
 

@@ -12,11 +12,11 @@ import jax
 from jax.sharding import SingleDeviceSharding
 
 from ipujax import jax_compat
-from ipujax.api.cost import Cost, lower, of_compiled
+from ipujax.api.cost import AS_IT_IS, Cost, lower, of_compiled
 from ipujax.api.gradient_part import accumulated, part_of, update_only
 from ipujax.api.plan import Plan
 from ipujax.api.plan_stages import plan_stages
-from ipujax.api.programs import AS_IT_IS, cost_of, report_of
+from ipujax.api.programs import cost_of, report_of
 from ipujax.config import from_environment, with_compiler_options
 from ipujax.errors import ConfigError, IpuError
 from ipujax.placement import HOST

@@ -7,12 +7,9 @@ from importlib.metadata import version
 from typing import Any
 
 from ipujax import jax_compat
-from ipujax.api.cost import PARTS, Cost
+from ipujax.api.cost import AS_IT_IS, PARTS, Cost
 from ipujax.config import PER_CALL_PREFIX, from_environment, platform_options
 from ipujax.reporting.model import KINDS, Report
-
-#: A program that does not fit is reported as it is.
-AS_IT_IS = {f"{PER_CALL_PREFIX}out_of_memory": "log", f"{PER_CALL_PREFIX}fit": "off"}
 
 
 def report_of(code: bytes, options: Mapping[str, Any], ipus: int = 0) -> Report:

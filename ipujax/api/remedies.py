@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from ipujax.api.changed_programs import WHERE, Change, ChangedPrograms
-from ipujax.api.cost import Cost
+from ipujax.api.cost import Cost, as_function
 from ipujax.api.plan import Plan
 from ipujax.compile_progress import compile_note
 from ipujax.compiler.remedies import Changes, by_proportion, by_report, without_cost
@@ -21,6 +21,8 @@ from ipujax.reporting.model import Tried
 
 logger = logging.getLogger("ipujax")
 
+#: Changes are joined unless one that fits takes at most this many times as long.
+ALMOST_FREE = 1.05
 #: Parts into which the batch is divided.
 DIVISORS = (2, 4, 8)
 #: IPUs of a pipeline, and its micro-batches: the most of these that divide the batch.
@@ -106,13 +108,14 @@ def remedies(
     Tries compiler options that keep results (outlining, recomputation of elementwise values and of
     the named layers with the most bytes where memory is fullest, slices of the largest product,
     less memory for products), half partials, arguments in streaming memory, gradients accumulated
-    over micro-batches, and pipelines over more IPUs. If none is enough by itself, they are joined,
-    one more each time, until the program fits. A program that fits has nothing tried. What was
+    over micro-batches, and pipelines over more IPUs. If none is enough by itself at little cost, they
+    are joined, one more each time, until the program fits or takes longer than with one that fits. A program that fits has nothing tried. What was
     found for a program is kept in the process.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned without compiler options.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        fun: a function that `jax.jit` takes, or one that it returned without compiler options; or
+            a `jax.export.Exported`.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
         batch: arguments whose arrays have the samples along their first axis. The gradients that
             `fun` takes by `jax.grad` or `jax.vjp` are accumulated over parts of them, as
             `ipu.accumulate` does; where these cannot be told from the rest of `fun`, a batch in n
@@ -141,6 +144,7 @@ def remedies(
         >>> found.before.fits, bool(found.fitting)
         (False, True)
     """
+    fun, args = as_function(fun, args)
     batches = _positions("batch", batch, args)
     states = None if state is None else _positions("state", state, args)
     programs = ChangedPrograms(fun, args, batches, states, loss, dict(options or {}))
@@ -153,10 +157,13 @@ def remedies(
         if tried and time.monotonic() > deadline:
             break
         _try(programs, change, tried)
-    for change in _joined(tried):
-        if time.monotonic() > deadline or any(remedy.cost.fits for _, remedy in tried):
+    for change in _joined(tried) if _least(tried) > ALMOST_FREE * before.cycles else ():
+        if time.monotonic() > deadline:
             break
+        least = _least(tried)
         _try(programs, change, tried)
+        if tried[-1][1].cost.fits or tried[-1][1].cycles >= least:
+            break
     found = (remedy for _, remedy in tried)
     return Remedies(before, tuple(sorted(found, key=_order)))
 
@@ -174,6 +181,12 @@ def _try(programs: ChangedPrograms, change: Change, tried: list[tuple[Change, Re
             return
     keeps, options = change.keeps_results, change.options
     tried.append((change, Remedy(text, cost, change.runs, keeps, options, change.plan)))
+
+
+def _least(tried: list[tuple[Change, Remedy]]) -> float:
+    """Cycles of the fastest that fits on one IPU."""
+    fitting = (r.cycles for change, r in tried if r.cost.fits and change.plan is None)
+    return min(fitting, default=float("inf"))
 
 
 def _order(remedy: Remedy) -> tuple[bool, float]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from ipujax.api.cost import lower
+from ipujax.api.cost import AS_IT_IS, lower
 from ipujax.api.remedies import Remedies
 from ipujax.api.remedies import remedies as found_remedies
 from ipujax.errors import ConfigError
@@ -19,7 +19,12 @@ _MAGIC = b"IPUJAXEX"
 SECONDS = 10.0
 
 
-def report(fun: Callable[..., Any], *args: Any, remedies: Remedies | float = SECONDS) -> Report:
+def report(
+    fun: Callable[..., Any],
+    *args: Any,
+    remedies: Remedies | float = SECONDS,
+    options: Mapping[str, Any] | None = None,
+) -> Report:
     """Compiles a function for an IPU and says where its time and memory go. Nothing runs.
 
     A program that does not fit is reported all the same, whatever `ipu_out_of_memory` says, with
@@ -27,9 +32,10 @@ def report(fun: Callable[..., Any], *args: Any, remedies: Remedies | float = SEC
 
     Args:
         fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
         remedies: what `ipu.remedies` found for it; or, if it does not fit, for how many seconds
             new trials of its changes may begin; 0: none are made.
+        options: compiler options, such as {"ipu_outline": "auto"}.
     Returns:
         A report to print, save and compare.
     Raises:
@@ -45,15 +51,15 @@ def report(fun: Callable[..., Any], *args: Any, remedies: Remedies | float = SEC
     from ipujax.reporting.profile import read_profile
 
     _check(remedies)
-    options = {"ipu_out_of_memory": "log", "ipu_fit": "off", "ipu_profile": True}
-    compiled = lower("report", fun, args).compile(options)
+    wanted = {**AS_IT_IS, "ipu_profile": True, **(options or {})}
+    compiled = lower("report", fun, args).compile(wanted)
     serialised = bytes(compiled.runtime_executable().serialize())
     found = read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))
     if isinstance(remedies, Remedies):
         return replace(found, remedies=remedies.rows)
     if found.fits or not remedies or len(found.ipus) > 1:
         return found
-    tried = found_remedies(fun, *args, seconds=remedies)
+    tried = found_remedies(fun, *args, options=options, seconds=remedies)
     return replace(found, remedies=tried.rows)
 
 

@@ -146,6 +146,8 @@ def _refused(first: Attempt, trials: tuple[Trial, ...] | list[Trial]) -> bytes:
         report += " ipujax.remedies tries changes of the function, too."
     if first.options.out_of_memory == "error":
         raise OutOfMemoryError(report)
+    if first.options.out_of_memory == "run":
+        return first.executable
     hint = "" if trials else ' Set ipu_fit="auto" to try options that save memory.'
     logger.warning("%s%s The IPU Model runs it all the same.", report, hint)
     return first.executable

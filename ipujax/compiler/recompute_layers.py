@@ -13,12 +13,9 @@ a collective made is kept, and so is what other parts of the backward pass read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
-
 from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of
 from ipujax.compiler.rematerialise import copy_of, drop_unused
-from ipujax.layers import is_backward, layer_of
+from ipujax.layers import is_backward, layer_of, named_layer
 
 
 def recompute_layers(program: Program) -> Program:
@@ -27,13 +24,6 @@ def recompute_layers(program: Program) -> Program:
     for block in program.blocks_run() if patterns else ():
         _Layers(block, patterns).run()
     return program
-
-
-def named_layer(layer: str, patterns: Iterable[str]) -> str:
-    """The outermost part of a layer's path that a pattern matches; empty where none does."""
-    parts = layer.split("/")
-    prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return next((p for p in prefixes if any(fnmatchcase(p, each) for each in patterns)), "")
 
 
 class _Layers:

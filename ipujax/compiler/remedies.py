@@ -20,6 +20,8 @@ PROPORTIONS = (0.3, 0.1, 0.03)
 SERIAL = (("outChanSplit", 4), ("inChanSplit", 4), ("outChanSplit", 16))
 #: A product is worth slices if its temporaries take this part of a tile.
 LARGE_PRODUCT = 0.05
+#: A pattern may match this part of its layers more than are meant.
+MORE = 8
 #: What would mean something else in a pattern or a list.
 _SPECIAL = re.compile(r"[,*?\[\]]")
 
@@ -58,20 +60,26 @@ def by_proportion(options: CompileConfig) -> list[Changes]:
 
 
 def _serial(report: Report, options: CompileConfig) -> Iterator[Changes]:
-    product = max(
-        (step for step in report.steps if step.plan),
-        key=lambda step: step.temporary_bytes,
-        default=None,
-    )
-    if product is None or product.temporary_bytes < LARGE_PRODUCT * report.tile_capacity_bytes:
+    """Slices for the product with the most temporaries, and for those like it in other layers."""
+    products = [step for step in report.steps if step.plan and (step.scope or step.source)]
+    largest = max(products, key=lambda step: step.temporary_bytes, default=None)
+    least = LARGE_PRODUCT * report.tile_capacity_bytes
+    if largest is None or largest.temporary_bytes < least or _SPECIAL.search(largest.scope):
         return
-    scope = product.scope or product.source
-    for dimension, parts in SERIAL if scope else ():
-        yield _sliced(product, scope, {dimension: {"serial": parts}}, options)
+    alike = {
+        step.scope
+        for step in products
+        if step.scope and step.kernel == largest.kernel and _without_numbers(step.scope) == _without_numbers(largest.scope)
+    }
+    known = {step.scope for step in report.steps}
+    scope = _pattern(sorted(alike), known) if largest.scope else largest.source
+    scope = largest.scope if "," in scope else scope
+    for dimension, parts in SERIAL:
+        yield _sliced(largest, scope, {dimension: {"serial": parts}}, options)
 
 
 def _sliced(product: Step, scope: str, partition: Any, options: CompileConfig) -> Changes:
-    """The user's options with constraints for the plans of one layer."""
+    """The user's options with constraints for the plans of some layers."""
     is_convolution = product.kernel.endswith("convolution")
     name = "convolution_options" if is_convolution else "matmul_options"
     given = json.loads(getattr(options, name) or "{}")
@@ -109,14 +117,18 @@ def _layers_at_peak(report: Report) -> list[str]:
     return sorted(layers, key=lambda name: (-layers[name], name))
 
 
+def _without_numbers(name: str) -> str:
+    return re.sub(r"\d+", "*", name)
+
+
 def _pattern(layers: list[str], known: set[str]) -> str:
-    """The layers as a list, or as a pattern if one matches them and no others."""
-    patterns = {re.sub(r"\d+", "*", layer) for layer in layers}
+    """The layers as patterns if these match few others, or else as a list."""
+    patterns = {_without_numbers(layer) for layer in layers}
     depth = layers[0].count("/") + 1
     matched = {
         prefix
         for prefix in ("/".join(layer.split("/")[:depth]) for layer in known)
         if any(fnmatchcase(prefix, pattern) for pattern in patterns)
     }
-    names = patterns if matched <= set(layers) else layers
+    names = patterns if len(matched) <= len(layers) + max(1, len(layers) // MORE) else layers
     return ",".join(sorted(names))

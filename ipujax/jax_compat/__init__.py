@@ -50,6 +50,7 @@ from ipujax.jax_compat.mapped_axes import (
 )
 from ipujax.jax_compat.mapped_axes import mapped_axes as mapped_axes
 from ipujax.jax_compat.mapped_axes import varying_axes as varying_axes
+from ipujax.jax_compat.modules import artifact_of as artifact_of
 from ipujax.jax_compat.modules import deserialize_artifact as deserialize_artifact
 from ipujax.jax_compat.modules import is_undecodable as is_undecodable
 from ipujax.jax_compat.modules import lent_context as lent_context

@@ -1,0 +1,122 @@
+"""Reports of files: saved reports, programs that `jax.export` serialised, and StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.export
+
+from ipujax import jax_compat
+from ipujax.api.programs import report_of
+from ipujax.api.report import report
+from ipujax.jax_compat import PLATFORM
+from ipujax.errors import ConfigError, IpuError, ReportError
+from ipujax.reporting.document import LARGEST_FILE, load_report
+from ipujax.reporting.model import Report
+
+#: How MLIR bytecode begins.
+_BYTECODE = b"ML\xefR"
+KINDS = (
+    "a report that ipu.report saved as .json, a program that jax.export serialised, or StableHLO "
+    "as text or bytecode"
+)
+
+
+def report_of_file(path: str | Path, options: Mapping[str, Any] | None = None) -> Report:
+    """The report of a file; a program is compiled for it.
+
+    Args:
+        path: of a saved report, of the bytes of `jax.export.Exported.serialize`, or of StableHLO.
+        options: compiler options of a program, such as {"ipu_outline": "auto"}.
+    Raises:
+        ReportError: the file is none of these, or cannot be read.
+        ConfigError: there are options for a saved report, or one of them is not known.
+        IpuError: the program cannot be compiled for an IPU.
+    """
+    content = _content(Path(path))
+    start = content[:4096].lstrip()
+    if start.startswith(b"{"):
+        if options:
+            raise ConfigError(
+                f"[report] needs a program to compile with options; got the saved report "
+                f"{str(path)!r}. Pass the program, or omit the options."
+            )
+        return load_report(path)
+    try:
+        if start.startswith((_BYTECODE, b"module", b"#", b"//", b"func.func")):
+            return report_of(_artifact(content), options or {})
+        return _report_of_exported(_exported(content), options)
+    except IpuError as error:
+        if isinstance(error, ReportError):
+            raise ReportError(f"{error} It is {str(path)!r}.") from None
+        raise
+    except Exception as error:  # of jaxlib's and jax's many types
+        text = str(error).strip().splitlines() or [type(error).__name__]
+        raise ReportError(
+            f"[report] needs a program for one IPU; got {text[0]} for {str(path)!r}. Export it "
+            "for one device."
+        ) from None
+
+
+def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any] | None) -> Report:
+    """A program for one other platform is compiled as it is: its ops may be the same."""
+    if PLATFORM in exported.platforms:
+        return report(exported, options=options)
+    if len(exported.platforms) == 1:
+        return report_of(exported.mlir_module_serialized, options or {})
+    raise ReportError(
+        f"[report] needs a program for {PLATFORM}; got one for {', '.join(exported.platforms)}. "
+        f'Export it with platforms=["{PLATFORM}"].'
+    )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise OSError(f"more than {LARGEST_FILE} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        raise ReportError(
+            f"[report] needs {KINDS}; got {error} for {str(path)!r}. Pass another path."
+        ) from None
+
+
+def _artifact(content: bytes) -> bytes:
+    code = content if content.startswith(_BYTECODE) else content.decode("utf-8", "strict")
+    try:
+        return content if _is_artifact(content) else jax_compat.artifact_of(code)
+    except Exception as error:  # MLIR's errors have no common type
+        raise ReportError(
+            f"[report] needs {KINDS}; got StableHLO that cannot be read: "
+            f"{str(error).strip().splitlines()[-1]}. Write the file again."
+        ) from None
+
+
+def _is_artifact(content: bytes) -> bool:
+    """Whether it is a portable artifact: bytecode that StableHLO's own version names."""
+    return content.startswith(_BYTECODE) and b"StableHLO_v" in content[:64]
+
+
+def _exported(content: bytes) -> jax.export.Exported:
+    try:
+        found = jax.export.deserialize(bytearray(content))
+    except Exception as error:  # flatbuffers fails in many ways on other bytes
+        raise ReportError(
+            f"[report] needs {KINDS}; got bytes that are none ({type(error).__name__}). Save the "
+            "report or export the program again."
+        ) from None
+    if found.nr_devices != 1:
+        raise ReportError(
+            f"[report] needs a program for one device; got one for {found.nr_devices}. Export the "
+            "function without shardings."
+        )
+    shapes = [str(aval) for aval in found.in_avals]
+    if not all(isinstance(dim, int) for aval in found.in_avals for dim in aval.shape):
+        raise ReportError(
+            f"[report] needs fixed shapes; got {', '.join(shapes)}. Export the function for these, "
+            "or call ipujax.report with the program and arguments."
+        )
+    return found
