@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,11 +13,11 @@ from typing import Any
 import jax
 import jax.export
 
-from ipujax import jax_compat
+from ipujax import errors, jax_compat
 from ipujax.api.programs import report_of
 from ipujax.api.report import report
-from ipujax.jax_compat import PLATFORM
 from ipujax.errors import ConfigError, IpuError, ReportError
+from ipujax.jax_compat import PLATFORM
 from ipujax.reporting.document import LARGEST_FILE, load_report
 from ipujax.reporting.model import Report
 
@@ -26,7 +30,9 @@ KINDS = (
 
 
 def report_of_file(path: str | Path, options: Mapping[str, Any] | None = None) -> Report:
-    """The report of a file; a program is compiled for it.
+    """The report of a file; a program is compiled for it, in a process of its own.
+
+    jaxlib ends the process that reads some damaged bytecode.
 
     Args:
         path: of a saved report, of the bytes of `jax.export.Exported.serialize`, or of StableHLO.
@@ -36,22 +42,45 @@ def report_of_file(path: str | Path, options: Mapping[str, Any] | None = None) -
         ConfigError: there are options for a saved report, or one of them is not known.
         IpuError: the program cannot be compiled for an IPU.
     """
-    content = _content(Path(path))
+    start = _content(Path(path))[:4096].lstrip()
+    if not start.startswith(b"{"):
+        return _in_child(Path(path), dict(options or {}))
+    if options:
+        raise ConfigError(
+            f"[report] needs a program to compile with options; got the saved report "
+            f"{str(path)!r}. Pass the program, or omit the options."
+        )
+    return load_report(path)
+
+
+def _in_child(path: Path, options: dict[str, Any]) -> Report:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "report.json")
+        command = [sys.executable, "-m", "ipujax.api.program_files", str(path), str(made), json.dumps(options)]
+        child = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        if child.returncode == 0:
+            return load_report(made)
+    name, _, text = child.stdout.decode(errors="replace").partition("\n")
+    kind = getattr(errors, name, None)
+    if child.returncode != 1 or not (isinstance(kind, type) and issubclass(kind, IpuError)):
+        raise ReportError(
+            f"[report] needs {KINDS}; got bytecode on which jaxlib fails (exit code "
+            f"{child.returncode}) for {str(path)!r}. Write the file again."
+        )
+    raise kind(text.strip())
+
+
+def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
+    """What the child does."""
+    content = _content(path)
     start = content[:4096].lstrip()
-    if start.startswith(b"{"):
-        if options:
-            raise ConfigError(
-                f"[report] needs a program to compile with options; got the saved report "
-                f"{str(path)!r}. Pass the program, or omit the options."
-            )
-        return load_report(path)
     try:
         if start.startswith((_BYTECODE, b"module", b"#", b"//", b"func.func")):
-            return report_of(_artifact(content), options or {})
+            return report_of(_artifact(content), options)
         return _report_of_exported(_exported(content), options)
-    except IpuError as error:
-        if isinstance(error, ReportError):
-            raise ReportError(f"{error} It is {str(path)!r}.") from None
+    except ReportError as error:
+        raise ReportError(f"{error} It is {str(path)!r}.") from None
+    except IpuError:
         raise
     except Exception as error:  # of jaxlib's and jax's many types
         text = str(error).strip().splitlines() or [type(error).__name__]
@@ -61,12 +90,22 @@ def report_of_file(path: str | Path, options: Mapping[str, Any] | None = None) -
         ) from None
 
 
+def _main(path: str, made: str, options: str) -> int:
+    """Writes the report to a file, or an error's type and text to standard output."""
+    try:
+        _read_and_compile(Path(path), json.loads(options)).save(made)
+    except IpuError as error:
+        print(f"{type(error).__name__}\n{error}")
+        return 1
+    return 0
+
+
 def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any] | None) -> Report:
     """A program for one other platform is compiled as it is: its ops may be the same."""
     if PLATFORM in exported.platforms:
         return report(exported, options=options)
     if len(exported.platforms) == 1:
-        return report_of(exported.mlir_module_serialized, options or {})
+        return report_of(exported.mlir_module_serialized, options)
     raise ReportError(
         f"[report] needs a program for {PLATFORM}; got one for {', '.join(exported.platforms)}. "
         f'Export it with platforms=["{PLATFORM}"].'
@@ -120,3 +159,7 @@ def _exported(content: bytes) -> jax.export.Exported:
             "or call ipujax.report with the program and arguments."
         )
     return found
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))
