@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,8 +111,7 @@ class ChangedPrograms:
 
     def _found_states(self) -> tuple[int, ...]:
         """Arguments that only an update reads, and that a result takes the place of."""
-        found = jax.tree.leaves(jax.eval_shape(self.fun, *self.args))
-        sizes = [(leaf.shape, leaf.dtype) for leaf in found]
+        sizes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(self._lowered.out_info)]
         return tuple(
             position
             for position in update_only(self.fun, self.args, self.batches)
@@ -129,11 +129,14 @@ class ChangedPrograms:
     def accumulates(self, divisor: int) -> bool:
         """Whether gradients of micro-batches can be accumulated by the look of the function."""
         if divisor not in self._accumulated:
-            self._accumulated[divisor] = accumulated(self.fun, self.args, self.batches, divisor)
+            with _named_options():
+                jax.eval_shape(lambda *args: self.fun(*args), *self.args)
+            found = accumulated(self.fun, self.args, self.batches, divisor)
+            self._accumulated[divisor] = found
         return self._accumulated[divisor] is not None
 
     def plan(self, ipus: int, micro_batches: int) -> Plan | None:
-        """The cut of the loss into stages for so many IPUs, if it can be cut."""
+        """The cut of the loss into stages for that number of IPUs, if it can be cut."""
         if self.loss is None:
             return None
         args, axes = self._of_loss(micro_batches)
@@ -207,15 +210,22 @@ class ChangedPrograms:
 
         info = self._lowered.args_info[0]
         donated = [i for i, of in enumerate(info) if _is_donated(of)]
-        try:
+        with _named_options():
             return lower(WHERE, jax.jit(run, donate_argnums=donated), tuple(args))
-        except ValueError as error:
-            if "compiler_options" not in str(error):
-                raise
-            raise ConfigError(
-                f"[{WHERE}] needs a function without compiler options; got one that jax.jit "
-                "returned with some. Pass them as options=."
-            ) from error
+
+
+@contextmanager
+def _named_options() -> Iterator[None]:
+    """JAX refuses to trace a function that has compiler options of its own."""
+    try:
+        yield
+    except ValueError as error:
+        if "compiler_options" not in str(error):
+            raise
+        raise ConfigError(
+            f"[{WHERE}] needs a function without compiler options; got one that jax.jit "
+            "returned with some. Pass them as options=."
+        ) from error
 
 
 def _kept(code: bytes, options: Mapping[str, Any], find: Callable[[], Cost]) -> Cost:

@@ -30,8 +30,14 @@ class Traced:
 
     @classmethod
     def of(cls, fun: Callable[..., Any], args: tuple[Any, ...]) -> Traced:
-        jaxpr, result = jax.make_jaxpr(fun, return_shape=True)(*args)
-        return cls(jax_compat.inlined(jaxpr, _holds_derivative), jax.tree.structure(result))
+        jitted: Any = fun if hasattr(fun, "trace") else jax.jit(fun)
+        traced = jitted.trace(*args)
+        result = jax.tree.structure(traced.out_info)
+        return cls(jax_compat.inlined(traced.jaxpr, _holds_derivative), result)
+
+    def has_arguments(self, args: tuple[Any, ...]) -> bool:
+        """Whether all arguments are arrays: none is static."""
+        return len(self.jaxpr.jaxpr.invars) == len(jax.tree.leaves(args))
 
     @property
     def eqns(self) -> list[Any]:
@@ -74,7 +80,7 @@ class Traced:
 def update_only(fun: Callable[..., Any], args: tuple[Any, ...], batches: Iterable[int]) -> list[int]:
     """The arguments that gradients do not depend on, such as the state of an optimizer."""
     traced = Traced.of(fun, args)
-    part = traced.gradient_part()
+    part = traced.gradient_part() if traced.has_arguments(args) else set()
     read = {var for index in part for var in _variables(traced.eqns[index].invars)}
     others = [i for i in range(len(args)) if i not in set(batches)] if part else []
     leaves = {i: traced.leaves_of(args, [i]) for i in others}
@@ -97,6 +103,8 @@ def accumulated(
         for i, arg in enumerate(args)
     )
     whole, traced = Traced.of(fun, args), Traced.of(fun, micro)
+    if not whole.has_arguments(args):
+        return None
     step = _Step(traced, traced.leaves_of(args, batches))
     if not step.is_divided or not _agree(whole, traced, step):
         return None

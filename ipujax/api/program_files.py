@@ -144,7 +144,7 @@ def _exported(content: bytes) -> jax.export.Exported:
         found = jax.export.deserialize(bytearray(content))
     except Exception as error:  # flatbuffers fails in many ways on other bytes
         raise ReportError(
-            f"[report] needs {KINDS}; got bytes that are none ({type(error).__name__}). Save the "
+            f"[report] needs {KINDS}; got other bytes ({type(error).__name__}). Save the "
             "report or export the program again."
         ) from None
     if found.nr_devices != 1:

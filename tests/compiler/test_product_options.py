@@ -134,7 +134,7 @@ def test_errors_name_the_option_and_the_line() -> None:
     line = f"test_product_options.py:{two_layers.__code__.co_firstlineno + 2}"
     for options, text in (
         ({"what": 1}, "got 'what'"),
-        ({"planConstraints": {"method": "SLIC"}}, "constraints that a plan can meet"),
+        ({"planConstraints": {"method": "SLIC"}}, "planConstraints that a plan can meet"),
         ({"planConstraints": {"method": "FFT"}}, "method to be AMP"),
     ):
         named = {"ipu_matmul_options": json.dumps(options)}
