@@ -27,7 +27,7 @@ WHERE = "remedies"
 #: Costs that are kept for programs that are tried again.
 KEPT_COSTS = 256
 
-_costs: OrderedDict[bytes, Cost] = OrderedDict()
+_costs: OrderedDict[bytes, Cost | None] = OrderedDict()
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,25 @@ class ChangedPrograms:
         ]
         return args, tuple(0 if i in self.batches else None for i in positions)
 
+    def before(self) -> Cost:
+        """What the function as it is costs.
+
+        Raises:
+            ConfigError: its own options constrain plans of products in a way that none can meet.
+        """
+        found = self.cost(Change())
+        if found is None:
+            raise ConfigError(
+                f"[{WHERE}] needs planConstraints that the products can meet; got others. Relax them."
+            )
+        return found
+
     def profile(self) -> Report:
         """Where the time and memory of the function as it is go."""
         return report_of(jax_compat.serialize_artifact(self._lowered), self.options)
 
-    def cost(self, change: Change) -> Cost:
-        """What the changed function costs; from memory if it was asked for before."""
+    def cost(self, change: Change) -> Cost | None:
+        """What the changed function costs; None where no plan of a product is as it says."""
         if change.plan is not None:
             return self._pipelined(change, change.plan)
         lowered = self._lowered
@@ -179,7 +192,7 @@ class ChangedPrograms:
         code = jax_compat.serialize_artifact(lowered)
         return _kept(code, options, lambda: of_compiled(lowered.compile(options)))
 
-    def _pipelined(self, change: Change, plan: Plan) -> Cost:
+    def _pipelined(self, change: Change, plan: Plan) -> Cost | None:
         ipus = max(plan.device_mapping) + 1
         args, axes = self._of_loss(plan.data.micro_batches)
         lowered = lower(WHERE, plan.program(axes), tuple(args))
@@ -228,14 +241,19 @@ def _named_options() -> Iterator[None]:
         ) from error
 
 
-def _kept(code: bytes, options: Mapping[str, Any], find: Callable[[], Cost]) -> Cost:
+def _kept(code: bytes, options: Mapping[str, Any], find: Callable[[], Cost]) -> Cost | None:
     """The cost of a program, from memory if the same one was compiled with the same options."""
     depends_on = (code, sorted(options.items()), from_environment())
     key = hashlib.sha256(repr(depends_on).encode()).digest()
-    found = _costs.get(key)
-    if found is None:
-        found = _costs[key] = find()
+    if key not in _costs:
+        try:
+            _costs[key] = find()
+        except (jax.errors.JaxRuntimeError, ConfigError) as error:
+            if "planConstraints" not in str(error):
+                raise
+            _costs[key] = None
     _costs.move_to_end(key)
+    found = _costs[key]
     while len(_costs) > KEPT_COSTS:
         _costs.popitem(last=False)
     return found

@@ -148,7 +148,7 @@ def remedies(
     batches = _positions("batch", batch, args)
     states = None if state is None else _positions("state", state, args)
     programs = ChangedPrograms(fun, args, batches, states, loss, dict(options or {}))
-    before = programs.cost(Change())
+    before = programs.before()
     if before.fits:
         return Remedies(before, ())
     deadline = time.monotonic() + seconds
@@ -161,26 +161,27 @@ def remedies(
         if time.monotonic() > deadline:
             break
         least = _least(tried)
-        _try(programs, change, tried)
-        if tried[-1][1].cost.fits or tried[-1][1].cycles >= least:
+        remedy = _try(programs, change, tried)
+        if remedy and (remedy.cost.fits or remedy.cycles >= least):
             break
     found = (remedy for _, remedy in tried)
     return Remedies(before, tuple(sorted(found, key=_order)))
 
 
-def _try(programs: ChangedPrograms, change: Change, tried: list[tuple[Change, Remedy]]) -> None:
-    """Adds what a change gives; nothing where no plan of a product is as it says."""
+def _try(
+    programs: ChangedPrograms, change: Change, tried: list[tuple[Change, Remedy]]
+) -> Remedy | None:
+    """Adds what a change gives, if it can be made."""
     text = change.text
     logger.info("[%s] compiles with %s", WHERE, text)
     with compile_note(f"trial {len(tried) + 1}, {text}"):
-        try:
-            cost = programs.cost(change)
-        except jax.errors.JaxRuntimeError as error:
-            if "planConstraints" not in str(error):
-                raise
-            return
+        cost = programs.cost(change)
+    if cost is None:
+        return None
     keeps, options = change.keeps_results, change.options
-    tried.append((change, Remedy(text, cost, change.runs, keeps, options, change.plan)))
+    remedy = Remedy(text, cost, change.runs, keeps, options, change.plan)
+    tried.append((change, remedy))
+    return remedy
 
 
 def _least(tried: list[tuple[Change, Remedy]]) -> float:
