@@ -22,12 +22,12 @@ from typing import Any
 from ipujax.errors import ConfigError
 from ipujax.option import Value as Value
 from ipujax.option import option, parse, shown
-from ipujax.product_options import check_product_options
 from ipujax.process_variables import (
     BUILD_VARIABLES,
     PROCESS_VARIABLES,
     check_process_variables,
 )
+from ipujax.product_options import check_product_options
 
 logger = logging.getLogger("ipujax")
 

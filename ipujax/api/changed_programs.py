@@ -136,7 +136,7 @@ class ChangedPrograms:
         return self._accumulated[divisor] is not None
 
     def plan(self, ipus: int, micro_batches: int) -> Plan | None:
-        """The cut of the loss into stages for that number of IPUs, if it can be cut."""
+        """The cut of the loss into stages for a number of IPUs, if it can be cut."""
         if self.loss is None:
             return None
         args, axes = self._of_loss(micro_batches)
@@ -198,7 +198,9 @@ class ChangedPrograms:
         lowered = lower(WHERE, plan.program(axes), tuple(args))
         options = {**self.options, **change.options}
         code = jax_compat.serialize_artifact(lowered)
-        return _kept(code, {**options, "ipus": ipus}, lambda: cost_of(report_of(code, options, ipus)))
+        return _kept(
+            code, {**options, "ipus": ipus}, lambda: cost_of(report_of(code, options, ipus))
+        )
 
     def _changed(self, change: Change) -> Any:
         """The function with a smaller batch, and arguments that come from streaming memory."""

@@ -175,7 +175,7 @@ def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         )
     platforms = {device.platform for device in jax.tree.leaves(_devices(args))}
     jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
-    with jax.default_device(_first_ipu()):
+    with jax.default_device(_first_ipu()), jax_compat.short_locations():
         lowered = jitted.lower(*args)
     if platforms - {jax_compat.PLATFORM}:
         raise PlacementError(

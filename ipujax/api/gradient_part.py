@@ -77,7 +77,9 @@ class Traced:
         return found
 
 
-def update_only(fun: Callable[..., Any], args: tuple[Any, ...], batches: Iterable[int]) -> list[int]:
+def update_only(
+    fun: Callable[..., Any], args: tuple[Any, ...], batches: Iterable[int]
+) -> list[int]:
     """The arguments that gradients do not depend on, such as the state of an optimizer."""
     traced = Traced.of(fun, args)
     part = traced.gradient_part() if traced.has_arguments(args) else set()

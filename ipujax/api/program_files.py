@@ -56,7 +56,14 @@ def report_of_file(path: str | Path, options: Mapping[str, Any] | None = None) -
 def _in_child(path: Path, options: dict[str, Any]) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "report.json")
-        command = [sys.executable, "-m", "ipujax.api.program_files", str(path), str(made), json.dumps(options)]
+        command = [
+            sys.executable,
+            "-m",
+            "ipujax.api.program_files",
+            str(path),
+            str(made),
+            json.dumps(options),
+        ]
         child = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if child.returncode == 0:
             return load_report(made)
@@ -100,7 +107,7 @@ def _main(path: str, made: str, options: str) -> int:
     return 0
 
 
-def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any] | None) -> Report:
+def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any]) -> Report:
     """A program for one other platform is compiled as it is: its ops may be the same."""
     if PLATFORM in exported.platforms:
         return report(exported, options=options)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-
 from ipujax.api.changed_programs import WHERE, Change, ChangedPrograms
 from ipujax.api.cost import Cost, as_function
 from ipujax.api.plan import Plan
@@ -108,9 +106,10 @@ def remedies(
     Tries compiler options that keep results (outlining, recomputation of elementwise values and of
     the named layers with the most bytes where memory is fullest, slices of the largest product,
     less memory for products), half partials, arguments in streaming memory, gradients accumulated
-    over micro-batches, and pipelines over more IPUs. If none is enough by itself at little cost, they
-    are joined, one more each time, until the program fits or takes longer than with one that fits. A program that fits has nothing tried. What was
-    found for a program is kept in the process.
+    over micro-batches, and pipelines over more IPUs. If none is enough by itself at little cost,
+    they are joined, one more each time, until the program fits or takes longer than with a change
+    that is enough. A program that fits has nothing tried. What was found for a program is kept in
+    the process.
 
     Args:
         fun: a function that `jax.jit` takes, or one that it returned without compiler options; or
@@ -224,7 +223,9 @@ def _joined(tried: list[tuple[Change, Remedy]]) -> Iterator[Change]:
     together = Change()
     known = [change for change, _ in tried]
     on_one_ipu = [pair for pair in tried if pair[0].plan is None]
-    for change, _ in sorted(on_one_ipu, key=lambda each: (not each[0].keeps_results, each[1].cycles)):
+    for change, _ in sorted(
+        on_one_ipu, key=lambda each: (not each[0].keeps_results, each[1].cycles)
+    ):
         together = together.with_(change)
         if together not in known:
             known.append(together)

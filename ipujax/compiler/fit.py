@@ -139,7 +139,7 @@ def _applied(
 
 
 def _refused(first: Attempt, trials: tuple[Trial, ...] | list[Trial]) -> bytes:
-    """Raises, or logs and lets it run, as `out_of_memory` says; the fastest that fits comes first."""
+    """Raises, or lets it run, as `out_of_memory` says; the fastest that fits comes first."""
     report = first.report
     if trials:
         report += " Tried " + "; ".join(trial.text(first) for trial in trials) + "."

@@ -3,12 +3,12 @@
 Before, with layer a:  %1 = dot_general(%x, %w)   After:  %1 = dot_general(%x, %w)
                        %2 = tanh(%1)                      %2 = tanh(%1)
                        ...                                ...
-                       (a's backward pass)                %x', %w', _ = optimization_barrier(%x, %w, %ct)
+                       (a's backward pass)                %x', %w', _ = barrier(%x, %w, %ct)
                        %9 = multiply(%ct, %2)             %8 = tanh(dot_general(%x', %w'))
                                                           %9 = multiply(%ct, %8)
-So between the two passes only what the layer reads is there, as with `ipu.remat` around it. The same
-ops run on the same values: results are the same to the last bit. What an op with effects, a loop or
-a collective made is kept, and so is what other parts of the backward pass read anyway.
+So between the two passes only what the layer reads is there, as with `ipu.remat` around it. The
+same ops run on the same values: results are the same to the last bit. What an op with effects, a
+loop or a collective made is kept, and so is what other parts of the backward pass read anyway.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class _Layers:
         inputs: dict[Value, None] = {}
         for value in wanted:
             _collect(value, forward, kept, again, inputs)
-        users = [i for i, op in enumerate(self.block.ops) if not wanted.keys().isdisjoint(op.operands)]
+        users = [
+            i for i, op in enumerate(self.block.ops) if not wanted.keys().isdisjoint(op.operands)
+        ]
         first = next((i for i in users if self.block.ops[i] in backward), None)
         made_late = self._made_late(first) if first is not None else []
         if not made_late or first is None:
@@ -112,7 +114,9 @@ class _Layers:
 def _can_run_again(op: Op) -> bool:
     traits = op.traits
     fixed = traits.unique or traits.collective or traits.control_flow or traits.loads
-    return not (fixed or has_effect(op) or op.name in {"call", "copy_to_ipu", "optimization_barrier"})
+    return not (
+        fixed or has_effect(op) or op.name in {"call", "copy_to_ipu", "optimization_barrier"}
+    )
 
 
 def _collect(

@@ -69,7 +69,9 @@ def _serial(report: Report, options: CompileConfig) -> Iterator[Changes]:
     alike = {
         step.scope
         for step in products
-        if step.scope and step.kernel == largest.kernel and _without_numbers(step.scope) == _without_numbers(largest.scope)
+        if step.scope
+        and step.kernel == largest.kernel
+        and _without_numbers(step.scope) == _without_numbers(largest.scope)
     }
     known = {step.scope for step in report.steps}
     scope = _pattern(sorted(alike), known) if largest.scope else largest.source
@@ -105,10 +107,10 @@ def _layers_at_peak(report: Report) -> list[str]:
     sizes: dict[tuple[str, ...], int] = {}
     for tensor in report.tensors:
         layer, _ = layer_of(tensor.name)
-        if tensor.peak_tile_bytes and layer and not tensor.always_live:
-            if not is_backward(tensor.name) and not _SPECIAL.search(layer):
-                path = tuple(layer.split("/"))
-                sizes[path] = sizes.get(path, 0) + tensor.peak_tile_bytes
+        waits = tensor.peak_tile_bytes and not tensor.always_live and not is_backward(tensor.name)
+        if waits and layer and not _SPECIAL.search(layer):
+            path = tuple(layer.split("/"))
+            sizes[path] = sizes.get(path, 0) + tensor.peak_tile_bytes
     depth = next((d for d in range(1, 9) if len({path[:d] for path in sizes}) > 1), 1)
     layers: dict[str, int] = {}
     for path, size in sizes.items():

@@ -38,6 +38,7 @@ from ipujax.jax_compat.equations import line_of as line_of
 from ipujax.jax_compat.equations import line_of_error as line_of_error
 from ipujax.jax_compat.equations import metadata_of as metadata_of
 from ipujax.jax_compat.equations import name_of as name_of
+from ipujax.jax_compat.equations import short_locations as short_locations
 from ipujax.jax_compat.equations import value_of as value_of
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast

@@ -47,7 +47,9 @@ OPTIMIZERS = [
 
 
 @pytest.mark.parametrize("tx", OPTIMIZERS)
-@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, jax.checkpoint], ids=["plain", "jit", "remat"])
+@pytest.mark.parametrize(
+    "wrap", [lambda f: f, jax.jit, jax.checkpoint], ids=["plain", "jit", "remat"]
+)
 def test_accumulating_computes_the_same(tx: Any, wrap: Any) -> None:
     args = arguments(tx)
     for step in (stepping(tx, wrap), jax.jit(stepping(tx, wrap), donate_argnums=(0, 1))):
@@ -76,7 +78,9 @@ def test_the_gradient_itself_is_accumulated() -> None:
     run = accumulated(jax.grad(loss), (weights, x, y), (1, 2), 8)
     assert run is not None
     wanted = jax.grad(loss)(weights, x, y)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 2e-5, 1e-6), run(weights, x, y), wanted)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, 2e-5, 1e-6), run(weights, x, y), wanted
+    )
 
 
 def _with_predictions(weights: Any, x: Any, y: Any) -> Any:

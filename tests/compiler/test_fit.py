@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
-
 from ipujax.compiler.fit import Attempt, TrialCache, fitted
 from ipujax.compiler.remedies import by_proportion, by_report, without_cost
 from ipujax.config import CompileConfig
@@ -208,9 +207,7 @@ def test_a_report_says_which_layers_and_products() -> None:
     found = by_report(report, CompileConfig())
     assert {"recompute_layers": "layer*"} in found
     sliced = [json.loads(each["matmul_options"]) for each in found if "matmul_options" in each]
-    partitions = [
-        each["scopes"]["layer*"]["planConstraints"]["0"]["partition"] for each in sliced
-    ]
+    partitions = [each["scopes"]["layer*"]["planConstraints"]["0"]["partition"] for each in sliced]
     assert partitions == [
         {"outChanSplit": {"serial": 4}},
         {"inChanSplit": {"serial": 4}},
@@ -219,7 +216,9 @@ def test_a_report_says_which_layers_and_products() -> None:
     given = CompileConfig(matmul_options='{"scopes": {"layer*": {"use128BitConvUnitLoad": true}}}')
     own = json.loads(by_report(report, given)[0]["matmul_options"])
     assert set(own["scopes"]["layer*"]) == {"planConstraints", "use128BitConvUnitLoad"}
-    assert not any("matmul_options" in c for c in by_report(report, CompileConfig(partials_type="half")))
+    assert not any(
+        "matmul_options" in c for c in by_report(report, CompileConfig(partials_type="half"))
+    )
 
 
 def test_the_error_of_a_real_program_lists_layers() -> None:
@@ -228,7 +227,9 @@ def test_the_error_of_a_real_program_lists_layers() -> None:
     lowered = jax.jit(jax.grad(layers)).trace(weights, x).lower(lowering_platforms=("ipu",))
     with pytest.raises(jax.errors.JaxRuntimeError) as caught:
         lowered.compile({"ipu_out_of_memory": "error"})
-    found = re.findall(r"ipu_recompute_layers=([^ ]*) \((\d+) bytes, ([+-][\d.]+) % cycles", str(caught.value))
+    found = re.findall(
+        r"ipu_recompute_layers=([^ ]*) \((\d+) bytes, ([+-][\d.]+) % cycles", str(caught.value)
+    )
     for layers_, size, slower in found:
         cost = lowered.compile({"ipu_recompute_layers": layers_}).cost_analysis()
         before = lowered.compile().cost_analysis()["cycles"]

@@ -122,7 +122,8 @@ def test_numbers_stay_the_same(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", "3", '{"a": {}}', '{"planConstraints": "AMP"}', '{"scopes": 1}', "[" * 99999]
+    "text",
+    ["{", "[]", "3", '{"a": {}}', '{"planConstraints": "AMP"}', '{"scopes": 1}', "[" * 99999],
 )
 def test_other_text_is_refused(text: str) -> None:
     assert "a JSON object of PopLibs' options" in str(check_product_options(text))

@@ -54,7 +54,9 @@ def test_random_networks_keep_every_bit(seed: int) -> None:
     rng = random.Random(seed)
     layers = [rng.choices(FUNCTIONS, k=rng.randint(1, 3)) for _ in range(rng.randint(2, 5))]
     key = jax.random.key(seed)
-    weights = [jax.random.normal(jax.random.fold_in(key, i), (32, 32)) / 6 for i in range(len(layers))]
+    weights = [
+        jax.random.normal(jax.random.fold_in(key, i), (32, 32)) / 6 for i in range(len(layers))
+    ]
     x = jax.random.normal(key, (48, 32))
     step = jax.value_and_grad(network(layers), argnums=(0, 1))
     wanted = compiled(step, weights, x)(weights, x)
