@@ -173,7 +173,7 @@ class ChangedPrograms:
         found = self.cost(Change())
         if found is None:
             raise ConfigError(
-                f"[{WHERE}] needs planConstraints that the products can meet; got others. Relax them."
+                f"[{WHERE}] needs planConstraints that products can meet; got others. Relax them."
             )
         return found
 

@@ -47,7 +47,9 @@ struct Splits {
 };
 
 bool meets(const Constraints& wanted, const Grains& grains) {
-  const auto free = [](std::uint64_t asked, std::uint64_t has) { return asked == 0 || asked == has; };
+  const auto free = [](std::uint64_t asked, std::uint64_t has) {
+    return asked == 0 || asked == has;
+  };
   return (!wanted.vertex || *wanted.vertex == grains.vertex) &&
          free(wanted.group_grain, grains.group) && free(wanted.in_grain, grains.in) &&
          free(wanted.out_grain, grains.out);

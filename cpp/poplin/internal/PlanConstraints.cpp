@@ -50,7 +50,9 @@ class JsonReader {
   }
 
   char peek() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
 
@@ -166,7 +168,8 @@ class Reader {
   using Members = std::vector<std::pair<std::string, Json>>;
 
   const Members& object(const std::string& name, const Json& json) {
-    if (json.kind != Json::Kind::kObject) refuse(where_, name + " to be an object", "another value");
+    if (json.kind != Json::Kind::kObject)
+      refuse(where_, name + " to be an object", "another value");
     return json.members;
   }
 
@@ -178,7 +181,8 @@ class Reader {
   }
 
   bool boolean(const std::string& name, const Json& json) {
-    if (json.kind != Json::Kind::kBool) refuse(where_, name + " to be true or false", "another value");
+    if (json.kind != Json::Kind::kBool)
+      refuse(where_, name + " to be true or false", "another value");
     return json.number != 0;
   }
 
@@ -207,7 +211,8 @@ class Reader {
       } else if (name == "expandDims" && value.kind == Json::Kind::kArray) {
         found_.expanded = !value.items.empty();  // all that the kernel has are expanded, or none
       } else if (name == "outChanFlattenDims" && value.kind == Json::Kind::kArray) {
-        if (!value.items.empty()) refuse(where_, "outChanFlattenDims to be [], as in all plans", "more");
+        if (!value.items.empty())
+          refuse(where_, "outChanFlattenDims to be [], as in all plans", "more");
       } else if (name == "combineConvGroupsFactor" && value.kind == Json::Kind::kArray) {
         for (const Json& factor : value.items)
           if (count(name, factor) != 1)
