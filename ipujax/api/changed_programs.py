@@ -77,7 +77,38 @@ class Change:
         )
 
 
-class ChangedPrograms:
+class CompiledProgram:
+    """A program of which only the options change.
+
+    Args:
+        code: a StableHLO portable artifact.
+    """
+
+    def __init__(self, code: bytes, options: Mapping[str, Any]):
+        self.code, self.options = code, options
+        self.config = with_compiler_options(from_environment().compile, options)
+        self.states: tuple[int, ...] = ()
+
+    @property
+    def has_half(self) -> bool:
+        return self.config.partials_type == "float"  # where there is none, nothing changes
+
+    def divides(self, divisor: int) -> bool:
+        return False
+
+    def accumulates(self, divisor: int) -> bool:
+        return False
+
+    def plan(self, ipus: int, micro_batches: int) -> Plan | None:
+        return None
+
+    def cost(self, change: Change) -> Cost | None:
+        """What the program costs with other options."""
+        options = {**self.options, **change.options}
+        return _kept(self.code, options, lambda: cost_of(report_of(self.code, options)))
+
+
+class ChangedPrograms(CompiledProgram):
     """The user's function, and how it is changed.
 
     Args:
@@ -95,10 +126,9 @@ class ChangedPrograms:
         loss: Callable[..., Any] | None,
         options: dict[str, Any],
     ):
-        self.fun, self.args, self.batches, self.options = fun, args, batches, options
-        self.loss = loss
-        self.config = with_compiler_options(from_environment().compile, options)
         self._lowered = lower(WHERE, fun, args)
+        super().__init__(jax_compat.serialize_artifact(self._lowered), options)
+        self.fun, self.args, self.batches, self.loss = fun, args, batches, loss
         self._accumulated: dict[int, Callable[..., Any] | None] = {}
         for position in batches:
             for leaf in jax.tree.leaves(args[position]):
@@ -179,7 +209,7 @@ class ChangedPrograms:
 
     def profile(self) -> Report:
         """Where the time and memory of the function as it is go."""
-        return report_of(jax_compat.serialize_artifact(self._lowered), self.options)
+        return report_of(self.code, self.options)
 
     def cost(self, change: Change) -> Cost | None:
         """What the changed function costs; None where no plan of a product is as it says."""
@@ -189,7 +219,7 @@ class ChangedPrograms:
         if change.on_host or change.divisor > 1:
             lowered = self._changed(change)
         options = {**AS_IT_IS, **self.options, **change.options}
-        code = jax_compat.serialize_artifact(lowered)
+        code = self.code if lowered is self._lowered else jax_compat.serialize_artifact(lowered)
         return _kept(code, options, lambda: of_compiled(lowered.compile(options)))
 
     def _pipelined(self, change: Change, plan: Plan) -> Cost | None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import jax
 import jax.export
 
 from ipujax import errors, jax_compat
-from ipujax.api.programs import report_of
-from ipujax.api.report import report
+from ipujax.api.changed_programs import CompiledProgram
+from ipujax.api.programs import cost_of, report_of
+from ipujax.api.remedies import search
+from ipujax.api.report import SECONDS, report
 from ipujax.errors import ConfigError, IpuError, ReportError
 from ipujax.jax_compat import PLATFORM
 from ipujax.reporting.document import LARGEST_FILE, load_report
@@ -83,7 +86,7 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
     start = content[:4096].lstrip()
     try:
         if start.startswith((_BYTECODE, b"module", b"#", b"//", b"func.func")):
-            return report_of(_artifact(content), options)
+            return _report_of_artifact(_artifact(content), options)
         return _report_of_exported(_exported(content), options)
     except ReportError as error:
         raise ReportError(f"{error} It is {str(path)!r}.") from None
@@ -112,11 +115,19 @@ def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any
     if PLATFORM in exported.platforms:
         return report(exported, options=options)
     if len(exported.platforms) == 1:
-        return report_of(exported.mlir_module_serialized, options)
+        return _report_of_artifact(exported.mlir_module_serialized, options)
     raise ReportError(
         f"[report] needs a program for {PLATFORM}; got one for {', '.join(exported.platforms)}. "
         f'Export it with platforms=["{PLATFORM}"].'
     )
+
+
+def _report_of_artifact(code: bytes, options: Mapping[str, Any]) -> Report:
+    found = report_of(code, options)
+    if found.fits or len(found.ipus) > 1:
+        return found
+    tried = search(CompiledProgram(code, options), cost_of(found), lambda: found, SECONDS)
+    return replace(found, remedies=tried.rows)
 
 
 def _content(path: Path) -> bytes:
@@ -131,9 +142,11 @@ def _content(path: Path) -> bytes:
 
 
 def _artifact(content: bytes) -> bytes:
-    code = content if content.startswith(_BYTECODE) else content.decode("utf-8", "strict")
     try:
-        return content if _is_artifact(content) else jax_compat.artifact_of(code)
+        if _is_artifact(content):
+            return content
+        is_text = not content.startswith(_BYTECODE)
+        return jax_compat.artifact_of(content.decode() if is_text else content)
     except Exception as error:  # MLIR's errors have no common type
         raise ReportError(
             f"[report] needs {KINDS}; got StableHLO that cannot be read: "

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ipujax.api.changed_programs import WHERE, Change, ChangedPrograms
+from ipujax.api.changed_programs import WHERE, Change, ChangedPrograms, CompiledProgram
 from ipujax.api.cost import Cost, as_function
 from ipujax.api.plan import Plan
 from ipujax.compile_progress import compile_note
 from ipujax.compiler.remedies import Changes, by_proportion, by_report, without_cost
 from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
-from ipujax.reporting.model import Tried
+from ipujax.reporting.model import Report, Tried
 
 logger = logging.getLogger("ipujax")
 
@@ -147,12 +147,18 @@ def remedies(
     batches = _positions("batch", batch, args)
     states = None if state is None else _positions("state", state, args)
     programs = ChangedPrograms(fun, args, batches, states, loss, dict(options or {}))
-    before = programs.before()
+    return search(programs, programs.before(), programs.profile, seconds)
+
+
+def search(
+    programs: CompiledProgram, before: Cost, profile: Callable[[], Report], seconds: float
+) -> Remedies:
+    """What `remedies` returns, for a program whose cost as it is is known."""
     if before.fits:
         return Remedies(before, ())
     deadline = time.monotonic() + seconds
     tried: list[tuple[Change, Remedy]] = []
-    for change in _changes(programs):
+    for change in _changes(programs, profile):
         if tried and time.monotonic() > deadline:
             break
         _try(programs, change, tried)
@@ -168,7 +174,7 @@ def remedies(
 
 
 def _try(
-    programs: ChangedPrograms, change: Change, tried: list[tuple[Change, Remedy]]
+    programs: CompiledProgram, change: Change, tried: list[tuple[Change, Remedy]]
 ) -> Remedy | None:
     """Adds what a change gives, if it can be made."""
     text = change.text
@@ -194,11 +200,11 @@ def _order(remedy: Remedy) -> tuple[bool, float]:
     return not fits, remedy.cycles if fits else remedy.cost.fullest_tile_bytes
 
 
-def _changes(programs: ChangedPrograms) -> Iterator[Change]:
+def _changes(programs: CompiledProgram, profile: Callable[[], Report]) -> Iterator[Change]:
     """Single changes: those of the compiler, then those of the user's function."""
     config = programs.config
     yield from map(_options, without_cost(config))
-    yield from map(_options, by_report(programs.profile(), config))
+    yield from map(_options, by_report(profile(), config))
     yield from map(_options, by_proportion(config))
     if config.partials_type == "float" and programs.has_half:
         yield Change({f"{PER_CALL_PREFIX}partials_type": "half"}, keeps_results=False)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from ipujax.api.cost import AS_IT_IS, lower
-from ipujax.api.remedies import Remedies
-from ipujax.api.remedies import remedies as found_remedies
+from ipujax.api.changed_programs import ChangedPrograms
+from ipujax.api.cost import AS_IT_IS, as_function, lower, of_compiled
+from ipujax.api.remedies import Remedies, search
 from ipujax.errors import ConfigError
 from ipujax.reporting.model import Report
 
@@ -34,7 +35,7 @@ def report(
         fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
         remedies: what `ipu.remedies` found for it; or, if it does not fit, for how many seconds
-            new trials of its changes may begin; 0: none are made.
+            new trials of its changes may begin; none do if it takes longer to compile.
         options: compiler options, such as {"ipu_outline": "auto"}.
     Returns:
         A report to print, save and compare.
@@ -51,15 +52,18 @@ def report(
     from ipujax.reporting.profile import read_profile
 
     _check(remedies)
+    begin = time.monotonic()
     wanted = {**AS_IT_IS, "ipu_profile": True, **(options or {})}
     compiled = lower("report", fun, args).compile(wanted)
     serialised = bytes(compiled.runtime_executable().serialize())
     found = read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))
     if isinstance(remedies, Remedies):
         return replace(found, remedies=remedies.rows)
-    if found.fits or not remedies or len(found.ipus) > 1:
+    is_quick = time.monotonic() - begin < remedies  # to compile
+    if found.fits or not is_quick or len(found.ipus) > 1:
         return found
-    tried = found_remedies(fun, *args, options=options, seconds=remedies)
+    programs = ChangedPrograms(*as_function(fun, args), (), None, None, dict(options or {}))
+    tried = search(programs, of_compiled(compiled), lambda: found, remedies)
     return replace(found, remedies=tried.rows)
 
 

@@ -88,7 +88,9 @@ class Sources:
 def _called(source: Source, caller: Source) -> Source:
     """The source of an op in a function that the caller calls; JAX names ops from the function."""
     outer, own = caller.name, source.name
-    is_whole = own.split("/", 1)[0] == outer.split("/", 1)[0]  # older JAX names from the program
+    # Exported programs have their own whole names; older JAX names all from the program.
+    is_exported = outer.endswith("/call_exported")
+    is_whole = is_exported or own.split("/", 1)[0] == outer.split("/", 1)[0]
     name = own if is_whole or not outer else f"{outer}/{own}" if own else outer
     return replace(caller, name=name, line=source.line or caller.line)
 
