@@ -91,7 +91,7 @@ class CompiledProgram:
 
     @property
     def has_half(self) -> bool:
-        return self.config.partials_type == "float"  # where there is none, nothing changes
+        return "f16" in str(jax_compat.deserialize_artifact(self.code))
 
     def divides(self, divisor: int) -> bool:
         return False

@@ -162,13 +162,9 @@ def search(
         if tried and time.monotonic() > deadline:
             break
         _try(programs, change, tried)
-    for change in _joined(tried) if _least(tried) > ALMOST_FREE * before.cycles else ():
-        if time.monotonic() > deadline:
-            break
-        least = _least(tried)
-        remedy = _try(programs, change, tried)
-        if remedy and (remedy.cost.fits or remedy.cycles >= least):
-            break
+    if _least(tried) > ALMOST_FREE * before.cycles:
+        for chain in _chains(tried):
+            _join(programs, chain, tried, deadline)
     found = (remedy for _, remedy in tried)
     return Remedies(before, tuple(sorted(found, key=_order)))
 
@@ -224,18 +220,38 @@ def _options(changes: Changes) -> Change:
     return Change({f"{PER_CALL_PREFIX}{name}": value for name, value in changes.items()})
 
 
-def _joined(tried: list[tuple[Change, Remedy]]) -> Iterator[Change]:
-    """One change more each time: those that keep results first, then by the time they cost."""
+def _chains(tried: list[tuple[Change, Remedy]]) -> list[list[Change]]:
+    """Changes to be joined in order: those that keep results, then a smaller batch with them."""
+    on_one_ipu = [pair for pair in tried if pair[0].plan is None]
+    ranked = [change for change, _ in sorted(on_one_ipu, key=lambda pair: pair[1].cycles)]
+    keeping = [change for change in ranked if change.keeps_results]
+    others = [change for change in ranked if not change.keeps_results]
+    of_batch = [pair for pair in on_one_ipu if pair[0].divisor > 1]
+    smallest = min(of_batch, key=lambda pair: pair[1].cost.fullest_tile_bytes, default=None)
+    again = [[smallest[0], *keeping]] if smallest is not None else []
+    return [keeping + [each for each in others if each.divisor == 1], *again]
+
+
+def _join(
+    programs: CompiledProgram,
+    chain: list[Change],
+    tried: list[tuple[Change, Remedy]],
+    deadline: float,
+) -> None:
+    """One change more each time, until it fits or takes longer than what does."""
     together = Change()
     known = [change for change, _ in tried]
-    on_one_ipu = [pair for pair in tried if pair[0].plan is None]
-    for change, _ in sorted(
-        on_one_ipu, key=lambda each: (not each[0].keeps_results, each[1].cycles)
-    ):
+    for change in chain:
         together = together.with_(change)
-        if together not in known:
-            known.append(together)
-            yield together
+        if together in known:
+            continue
+        if time.monotonic() > deadline:
+            return
+        known.append(together)
+        least = _least(tried)
+        remedy = _try(programs, together, tried)
+        if remedy and (remedy.cost.fits or remedy.cycles >= least):
+            return
 
 
 def _positions(name: str, given: int | Sequence[int], args: tuple[Any, ...]) -> tuple[int, ...]:
