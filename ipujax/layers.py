@@ -32,7 +32,7 @@ def layer_of(name: str) -> tuple[str, str]:
             part = wrapped[1]
         if part and part not in _CONTROL:
             scopes.append(part)
-    return "/".join(scopes), parts[-1] if parts else ""
+    return "/".join(scopes), parts[-1].rstrip(":") if parts else ""
 
 
 def is_backward(name: str) -> bool:

@@ -124,7 +124,7 @@ def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any
 
 def _report_of_artifact(code: bytes, options: Mapping[str, Any]) -> Report:
     found = report_of(code, options)
-    if found.fits or len(found.ipus) > 1:
+    if found.fits:
         return found
     tried = search(CompiledProgram(code, options), cost_of(found), lambda: found, SECONDS)
     return replace(found, remedies=tried.rows)

@@ -60,7 +60,7 @@ def report(
     if isinstance(remedies, Remedies):
         return replace(found, remedies=remedies.rows)
     is_quick = time.monotonic() - begin < remedies  # to compile
-    if found.fits or not is_quick or len(found.ipus) > 1:
+    if found.fits or not is_quick:
         return found
     programs = ChangedPrograms(*as_function(fun, args), (), None, None, dict(options or {}))
     tried = search(programs, of_compiled(compiled), lambda: found, remedies)

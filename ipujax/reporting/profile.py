@@ -73,14 +73,14 @@ def _steps(found: Mapping[str, Any], nodes: tuple[Node, ...], slices: list[Slice
         kernel, name, source, cost, operands, plan = found["steps"][found["nodes"][index][1]]
         scope, op = layer_of(name)
         when = seen.get(index)
-        with_host = when is not None and when.by_kind[KINDS.index("host")] > 0
-        link = cost["link_cycles"]
+        host = when.by_kind[KINDS.index("host")] if when else 0.0  # what it waits for
+        link = 0.0 if host else cost["link_cycles"]
         cycles = (
             cost["compute_cycles"],
             cost["exchange_cycles"],
             cost["sync_cycles"],
-            0.0 if with_host else link,
-            link if with_host else 0.0,
+            link,
+            host,
         )
         most = sum(cycles) * found[_peak_of(operands)]
         steps.append(
