@@ -12,8 +12,10 @@ import jax.export
 from ipujax import jax_compat
 from ipujax.errors import ConfigError, FitError, PlacementError
 
-#: Options with which a program that does not fit is looked at as it is, without a word.
-AS_IT_IS = {"ipu_out_of_memory": "run", "ipu_fit": "off"}
+#: A program that does not fit is looked at all the same.
+QUIETLY = {"ipu_out_of_memory": "run"}
+#: And without the remedies that `ipu_fit="auto"` finds.
+AS_IT_IS = {**QUIETLY, "ipu_fit": "off"}
 #: What the bytes of a tile are for; see docs/guides/costs.md.
 PARTS = (
     "parameters",
@@ -117,7 +119,7 @@ def cost(
         >>> found.host_bytes == 2 * 256 * 256 * 4, found.seconds > found.seconds_without_host
         (True, True)
     """
-    options = AS_IT_IS | _host_options(streamed, fetched)
+    options = QUIETLY | _host_options(streamed, fetched)
     compiled = lower("cost", fun, args).compile(options)
     if run:
         jax.block_until_ready(compiled(*_copied(args)))

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ipujax.api.changed_programs import ChangedPrograms
-from ipujax.api.cost import AS_IT_IS, as_function, lower, of_compiled
+from ipujax.api.cost import QUIETLY, as_function, lower, of_compiled
 from ipujax.api.remedies import Remedies, search
 from ipujax.errors import ConfigError
 from ipujax.reporting.model import Report
@@ -53,7 +53,7 @@ def report(
 
     _check(remedies)
     begin = time.monotonic()
-    wanted = {**AS_IT_IS, "ipu_profile": True, **(options or {})}
+    wanted = {**QUIETLY, "ipu_profile": True, **(options or {})}
     compiled = lower("report", fun, args).compile(wanted)
     serialised = bytes(compiled.runtime_executable().serialize())
     found = read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))
