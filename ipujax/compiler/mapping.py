@@ -15,6 +15,7 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules import tile
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.dot_general import grouped_shape
+from ipujax.compiler.rules.precision import product_options
 
 
 def map_parameters(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]:
@@ -80,7 +81,7 @@ def _allocate(
                 shape.left,
                 shape.right,
                 ipu.poplar.DebugContext(arguments[value], op.source.line),
-                builder.matmul_options,
+                product_options(builder, op),
                 builder.plans,
             )
         mapped[value] = operand.reshape(list(value.shape))
