@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from tests.bench import children, published
+from tests.bench import children, published, published_models
+from tests.bench.published_models import SplitTransformer, VisionTransformer
 from tests.bench.row import Row
 from tests.stages import known_to_fit
 
@@ -33,6 +34,13 @@ PACKED_WIKIPEDIA_128 = 1.17
 #: SQuAD at 384 tokens, packed as requests arrive: by V071, where one client had one batch of 36
 #: rows under way, 2,958 sequences/s x 22.97 ms / 36.
 PACKED_SQUAD = 2958 * 22.97e-3 / 36
+#: Between steps of training that each return to the host ("batches_per_step": 1 in PopART, one
+#: device iteration in PyTorch). Fitted: steps of BERT-large in MLPerf 2.0 with 36, 64 and 96
+#: micro-batches take 4.43 ms for each and 0.21 s, of which 14 micro-batches fill the pipeline.
+BETWEEN_STEPS = 0.15
+#: From PopRT's results to a client's next request. Wide&Deep on a C600 took 0.113 ms for 1,024
+#: rows from five clients: three such turns less the computation, 1,024 / 20,000 of 0.636 ms.
+ROUND_TRIP = 3 * 1024 / 9_070_425 - 1024 / 31_446_195
 #: Largest relative error of a point, and of the median.
 BOUND, MEDIAN_BOUND = 0.4, 0.1
 TILE_BYTES = 638_976
@@ -47,6 +55,8 @@ class Point:
         items: what one run of it processes.
         ipus: of one replica.
         gradient_bytes: of one IPU, which the replicas add up at the end of a run.
+        clients: of PopRT with I/O tiles; each waits for its results before it sends the next input.
+        returns_to_host: whether each run is started by the host.
     """
 
     id: str
@@ -57,6 +67,8 @@ class Point:
     replicas: int = 1
     ipus: int = 1
     gradient_bytes: int = 0
+    clients: int | None = None
+    returns_to_host: bool = False
 
     @property
     def title(self) -> str:
@@ -70,7 +82,14 @@ class Point:
 
 
 def _train(
-    id: str, name: str, machine: str, model: Any, replicas: int, ipus: int, packed: float = 1
+    id: str,
+    name: str,
+    machine: str,
+    model: Any,
+    replicas: int,
+    ipus: int,
+    packed: float = 1,
+    partials: str = "half",
 ) -> Point:
     items = model.samples * model.micro_batches * packed
     weights = sum(
@@ -78,9 +97,13 @@ def _train(
     )
 
     def lower() -> Any:
-        return known_to_fit.lowered_step(model)
+        return known_to_fit.lowered_step(model, partials)
 
-    return Point(id, name, machine, lower, items, replicas, ipus, weights // ipus)
+    returns = isinstance(model, known_to_fit.Transformer)  # ResNet-50's steps are a loop
+    gradients = weights // ipus
+    return Point(
+        id, name, machine, lower, items, replicas, ipus, gradients, returns_to_host=returns
+    )
 
 
 def _resnet_50(samples: int, micro_batches: int) -> Any:
@@ -97,21 +120,24 @@ def _bert_large_384() -> Any:
     return replace(_bert_large(512, 512), length=384, predicted=56)
 
 
-def _bert_large_on_8(
-    samples: int, micro_batches: int, layers: tuple[int, ...], proportions: tuple[float, ...]
+def _mlperf(
+    samples: int, micro_batches: int, halves: tuple[int, ...], proportions: tuple[float, ...]
 ) -> Any:
-    """As submitted to MLPerf (Graphcore/benchmarks/bert/implementations/popart/configs,
-    pod64-closed.json), but with whole layers where it cuts between attention and MLP."""
-    model = replace(_bert_large(512, micro_batches), samples=samples)
-    return replace(model, layers=layers, proportions=proportions)
+    """As submitted: Graphcore/benchmarks/bert/implementations/popart/configs, pod64-closed.json."""
+    size = (1024, 16, 30_522, 512, 76, samples, False)
+    return SplitTransformer((), proportions, *size, micro_batches=micro_batches, halves=halves)
 
 
-def _mlperf_1(micro_batches: int) -> Any:
-    return _bert_large_on_8(2, micro_batches, (1, 2, 3, 4, 3, 4, 3, 4), (0.2, *[0.25] * 7))
+def _mlperf_1_0() -> Any:
+    return _mlperf(2, 96, (6, 6, 6, 6, 8, 8, 8, 0), (1.0,) * 8)
 
 
-def _mlperf_2(micro_batches: int) -> Any:
-    return _bert_large_on_8(3, micro_batches, (1, 3, 3, 3, 3, 4, 3, 4), (1.0,) * 8)
+def _mlperf_1_1() -> Any:
+    return _mlperf(2, 96, (4, 6, 7, 7, 7, 7, 7, 3), (0.2, *[0.25] * 7))
+
+
+def _mlperf_2_0(micro_batches: int) -> Any:
+    return _mlperf(3, micro_batches, (6, 6, 6, 7, 7, 7, 7, 2), (1.0,) * 8)
 
 
 def _bert_base(length: int, predicted: int, samples: int, micro_batches: int = 512) -> Any:
@@ -120,106 +146,50 @@ def _bert_base(length: int, predicted: int, samples: int, micro_batches: int = 5
     return known_to_fit.Transformer((0, 4, 4, 4), (0.25,) * 4, *size, micro_batches=micro_batches)
 
 
-def _lowered(f: Any, proportion: float, io_tiles: int, *args: Any) -> Any:
-    """`f(parameters, inputs)`, with the inputs and the results streamed."""
-    options = {
-        "ipu_available_memory_proportion": proportion,
-        "ipu_partials_type": "half",
-        "ipu_streamed_arguments": "inputs",
-        "ipu_streamed_results": "all",
-        "ipu_num_io_tiles": io_tiles,
-        "ipu_place_ops_on_io_tiles": io_tiles > 0,
-        "ipu_outline": "auto",  # as PopART does
-    }
-    return jax.jit(f, compiler_options=options).lower(*args)
+def _gpt2_small() -> Any:
+    """CARAML's benchmark of nlp/gpt2/pytorch: all of 2,048 samples of 1,024 tokens in a step."""
+    model = known_to_fit.CONFIGURATIONS["gpt2-large"]
+    model = replace(model, layers=(0, 4, 4, 4), proportions=(0.15,) * 4, width=768, heads=12)
+    return replace(model, length=1024, predicted=1024, micro_batches=2048)
 
 
-def _encoder(model: Any, head: int = 0, io_tiles: int = 0) -> Any:
-    """Inference of a transformer's layers on one IPU, from tokens to the last hidden state, or to
-    `head` numbers for each token."""
-
-    def infer(p: Any, inputs: jax.Array) -> jax.Array:
-        x = p["embedding"]["words"][inputs] + p["embedding"]["positions"]
-        for layer in p["layers"][0]:
-            x = model.layer(layer, x)
-        return x @ p["head"] if head else x
-
-    parameters = model.parameters()
-    if head:
-        parameters["head"] = jax.ShapeDtypeStruct((model.width, head), HALF)
-    tokens = jax.ShapeDtypeStruct((model.samples, model.length), jnp.int32)
-    return _lowered(infer, model.proportions[0], io_tiles, parameters, tokens)
-
-
-def clip_text(batch: int) -> Any:
-    """Inference of the text encoder of Stable Diffusion 1, CLIP ViT-L/14's: 77 tokens.
-
-    ByteMLPerf's model_zoo names the file stable_diffusion/clip-text-encoder.onnx; the UNet beside
-    it takes 768 channels.
-    """
-    size = (768, 12, 49_408, 77, 1, batch)
-    return _encoder(known_to_fit.Transformer((12,), (0.8,), *size, is_causal=True), io_tiles=32)
-
-
-def _question_answering(vocabulary: int, batch: int) -> Any:
-    """Inference of BERT-base and RoBERTa-base on SQuAD, 384 tokens: two logits for each token."""
-    size = (768, 12, vocabulary, 384, 1, batch, False, False)
-    return _encoder(known_to_fit.Transformer((12,), (0.4,), *size), head=2)
-
-
-def _resnet_50_inference(batch: int, proportion: float, io_tiles: int) -> Any:
-    """With batch normalisation folded into the kernels, as for inference."""
-    model = _resnet_50(batch, 1)
-
-    def convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
-        y = lax.conv_general_dilated(
-            x, p[0], (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
-        return y + p[1][0]
-
-    def infer(p: Any, inputs: jax.Array) -> jax.Array:
-        x = jax.nn.relu(convolved(p["stem"], inputs, 2))
-        x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
-        for block, (_, _, stride) in zip(p["blocks"], model.rows(), strict=True):
-            y = jax.nn.relu(convolved(block["a"], x, 1))
-            y = jax.nn.relu(convolved(block["b"], y, stride))
-            shortcut = convolved(block["projection"], x, stride) if "projection" in block else x
-            x = jax.nn.relu(convolved(block["c"], y, 1) + shortcut)
-        return jnp.mean(x, (1, 2)) @ p["head"]
-
-    images = jax.ShapeDtypeStruct((batch, 224, 224, 3), HALF)
-    return _lowered(infer, proportion, io_tiles, model.parameters(), images)
+def _vit() -> Any:
+    """ViT-base in training: vision/vit/pytorch, b16_in1k_pretrain_lamb, with float partial sums."""
+    size = (768, 12, 1000, 197, 1, 8, False, False)
+    layers, proportions = (3, 3, 3, 3), (0.3,) * 4
+    return VisionTransformer(layers, proportions, *size, micro_batches=512, has_fused_qkv=False)
 
 
 POINTS = (
-    Point("V065", "ResNet-50, 4", "c600", lambda: _resnet_50_inference(4, 0.6, 64), 4),
+    Point("V065", "ResNet-50, 4", "c600", lambda: published_models.resnet_50(4), 4, clients=4),
     Point(
         "V069",
         "BERT-base 384, 40 packs",
         "c600",
-        lambda: _question_answering(30_522, 40),
+        lambda: published_models.question_answering(30_522, 40),
         40 * PACKED_SQUAD,
     ),
     Point(
         "V071",
         "BERT-base 384, 36 packs",
         "c600",
-        lambda: _question_answering(30_522, 36),
+        lambda: published_models.question_answering(30_522, 36),
         36 * PACKED_SQUAD,
     ),
     Point(
         "V073",
         "RoBERTa-base 384, 40 packs",
         "c600",
-        lambda: _question_answering(50_265, 40),
+        lambda: published_models.question_answering(50_265, 40),
         40 * PACKED_SQUAD,
     ),
     Point(
         "V077",
         "Stable Diffusion's text encoder, 4",
         "c600",
-        lambda: clip_text(4),
+        lambda: published_models.clip_text(4),
         4,
+        clients=3,
     ),
     _train("V089", "train ResNet-50, 64 x 20", "gc200", _resnet_50(20, 2), 64, 1),
     _train("V091", "train ResNet-50, 64 x 20 x 3", "gc200", _resnet_50(20, 3), 64, 1),
@@ -250,15 +220,18 @@ POINTS = (
         4,
         PACKED_WIKIPEDIA_128,
     ),
+    _train("V137", "train ViT-base", "bow", _vit(), 16, 4, partials="float"),
+    _train("V153", "train ViT-base, SDK before 2.5", "bow", _vit(), 16, 4, partials="float"),
     _train("V123", "train BERT-base 128, TF2", "bow", _bert_base(128, 20, 32), 4, 4),
     _train("V125", "train BERT-base 512, PopART", "bow", _bert_base(512, 76, 8), 4, 4),
     _train("V159", "train BERT-large 384, PopART", "bow", _bert_large_384(), 4, 4),
     _train("V161", "train BERT-large 384, PopART", "bow", _bert_large_384(), 16, 4),
+    _train("V165", "train GPT-2 117M", "gc200", _gpt2_small(), 1, 4),
     _train(
         "V099",
         "train BERT-large 512, MLPerf 1.0",
         "gc200",
-        _mlperf_1(96),
+        _mlperf_1_0(),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -267,7 +240,7 @@ POINTS = (
         "V107",
         "train BERT-large 512, MLPerf, Paddle",
         "bow",
-        _mlperf_2(256),
+        _mlperf_2_0(256),
         2,
         8,
         PACKED_WIKIPEDIA,
@@ -276,7 +249,7 @@ POINTS = (
         "V101",
         "train BERT-large 512, MLPerf",
         "gc200",
-        _mlperf_1(96),
+        _mlperf_1_1(),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -285,7 +258,7 @@ POINTS = (
         "V105",
         "train BERT-large 512, MLPerf",
         "bow",
-        _mlperf_2(64),
+        _mlperf_2_0(64),
         16,
         8,
         PACKED_WIKIPEDIA,
@@ -294,7 +267,7 @@ POINTS = (
         "V103",
         "train BERT-large 512, MLPerf",
         "bow",
-        _mlperf_2(256),
+        _mlperf_2_0(256),
         2,
         8,
         PACKED_WIKIPEDIA,
@@ -333,7 +306,20 @@ def modelled(point: Point) -> Modelled:
     seconds = cost["seconds"]
     if point.gradient_bytes:
         seconds += _all_reduce_seconds(point)
+    if point.returns_to_host:
+        seconds += BETWEEN_STEPS
+    if point.clients is not None:
+        seconds = paced(seconds, point.clients)
     return Modelled(float(point.items / seconds * point.replicas), float(cost["worst tile bytes"]))
+
+
+def paced(seconds: float, clients: int) -> float:
+    """Seconds from batch to batch of a program that takes `seconds`, with I/O tiles.
+
+    A batch is loaded, computed and stored in three turns, each of which needs a new input. A client
+    whose results are stored has the turns that other clients can fill to send its next one.
+    """
+    return max(seconds, (seconds + ROUND_TRIP) / (clients - 2))
 
 
 def _all_reduce_seconds(point: Point) -> float:

@@ -2,8 +2,8 @@
 
 Compiles one training step of each from shapes alone, as it was run (graphcore/examples,
 nlp/bert/pytorch, nlp/gpt2/pytorch, vision/cnns/tensorflow1 and 2): float16 with half partials, the
-memory proportion of each IPU, every layer recomputed, equal parts outlined, each micro-batch
-brought from the host. Prints each IPU's fullest tile. ResNet-50 keeps its momentum on the tiles, as
+memory proportion of each IPU, every layer of a transformer and every stage of ResNet-50 recomputed
+once, equal parts outlined, each micro-batch brought from the host. Prints each IPU's fullest tile. ResNet-50 keeps its momentum on the tiles, as
 it did; the transformers' optimizer state was off-chip, or in shards of many replicas: left out.
 `--layers` divides the layers in another way.
 """
@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,6 @@ from jax import lax
 
 HALF = jnp.float16
 TILE_BYTES = 624 * 1024
-_HALF_SUMS = {"partials_type": "half"}
 
 #: Positions whose loss is computed at one time.
 PIECE = 128
@@ -39,6 +38,8 @@ class Transformer:
         layers: on each IPU.
         proportions: of tile memory for temporaries of products, by IPU.
         predicted: positions of each sample that the head predicts, with the embedding's weights.
+        has_fused_qkv: whether queries, keys and values are one product.
+        recomputes_stages: no: each layer keeps its input, and is recomputed from there.
     """
 
     layers: tuple[int, ...]
@@ -53,18 +54,31 @@ class Transformer:
     gelu_by_tanh: bool = True
     micro_batches: int = 16
     has_velocities: bool = False
+    has_fused_qkv: bool = True
+    recomputes_stages: ClassVar[bool] = False
 
     def parameters(self) -> Any:
         w = self.width
-        layer = {"qkv": _shape(w, 3 * w), "out": _shape(w, w), "up": _shape(w, 4 * w)}
-        layer |= {"down": _shape(4 * w, w), "norms": _shape(4, w), "bias": _shape(4 * w)}
-        embedding = {"words": _shape(self.vocabulary, w), "positions": _shape(self.length, w)}
-        return {"embedding": embedding, "layers": [[layer] * number for number in self.layers]}
+        embedding = {"words": shape(self.vocabulary, w), "positions": shape(self.length, w)}
+        layers = [[self.layer_parameters()] * number for number in self.layers]
+        return {"embedding": embedding, "layers": layers}
+
+    def layer_parameters(self) -> Any:
+        """Of its attention and its MLP; each has a norm before it."""
+        w = self.width
+        products = {"qkv": 3 * w} if self.has_fused_qkv else dict.fromkeys("qkv", w)
+        attention = {name: linear(w, size) for name, size in products.items()}
+        attention |= {"out": linear(w, w), "norm": shape(2, w)}
+        return attention, {
+            "up": linear(w, 4 * w),
+            "down": linear(4 * w, w),
+            "norm": shape(2, w),
+        }
 
     def batch(self) -> Any:
         size = (self.micro_batches, self.samples)
-        chosen = _shape(*size, self.predicted, dtype=jnp.int32)
-        return _shape(*size, self.length, dtype=jnp.int32), chosen, chosen
+        chosen = shape(*size, self.predicted, dtype=jnp.int32)
+        return shape(*size, self.length, dtype=jnp.int32), chosen, chosen
 
     def loss(self, stage: Callable[[Stage, int], Stage], p: Any, batch: Any) -> jax.Array:
         """The loss of one micro-batch; `stage(f, i)` is f on IPU i."""
@@ -84,17 +98,29 @@ class Transformer:
         return x
 
     def layer(self, p: Any, x: jax.Array) -> jax.Array:
+        attention, mlp = p
+        return self.mlp(mlp, self.attention(attention, x))
+
+    def attention(self, p: Any, x: jax.Array) -> jax.Array:
+        y = normalised(p["norm"], x)
+        if self.has_fused_qkv:
+            parts = jnp.split(affine(p["qkv"], y), 3, -1)
+        else:
+            parts = [affine(p[name], y) for name in "qkv"]
         split = (*x.shape[:2], self.heads, self.width // self.heads)
-        y = _normalised(x, p["norms"][0], p["norms"][1])
-        q, k, v = (part.reshape(split) for part in jnp.split(y @ p["qkv"], 3, -1))
-        scores = jnp.einsum("bqhc,bkhc->bhqk", q, k) / jnp.sqrt(HALF(split[-1]))
+        q, k, v = (part.reshape(split) for part in parts)
+        scores = jnp.einsum("bqhc,bkhc->bhqk", q, k) * HALF(split[-1] ** -0.5)
         if self.is_causal:
             scores = jnp.where(jnp.tri(self.length, dtype=bool), scores, jnp.finfo(HALF).min)
         mixed = jnp.einsum("bhqk,bkhc->bqhc", jax.nn.softmax(scores), v).reshape(x.shape)
-        x = x + mixed @ p["out"]
-        y = _normalised(x, p["norms"][2], p["norms"][3])
-        y = jax.nn.gelu(y @ p["up"] + p["bias"], approximate=self.gelu_by_tanh)
-        return x + y @ p["down"]
+        return x + affine(p["out"], mixed)
+
+    def mlp(self, p: Any, x: jax.Array) -> jax.Array:
+        y = affine(p["up"], normalised(p["norm"], x))
+        return x + affine(p["down"], self.activation(y))
+
+    def activation(self, x: jax.Array) -> jax.Array:
+        return jax.nn.gelu(x, approximate=self.gelu_by_tanh)
 
     def _head(self, table: Any, x: jax.Array, positions: jax.Array, words: jax.Array) -> jax.Array:
         x = jnp.take_along_axis(x, positions[..., None], 1, mode="clip").reshape(-1, self.width)
@@ -102,7 +128,7 @@ class Transformer:
         x, words = x.reshape(pieces, -1, self.width), words.reshape(pieces, -1)
 
         def add_piece(total: jax.Array, piece: Any) -> tuple[jax.Array, None]:
-            return total + _cross_entropy(piece[0] @ table.T, piece[1]), None
+            return total + cross_entropy(piece[0] @ table.T, piece[1]), None
 
         add: Callable[..., Any] = jax.checkpoint(add_piece)
         if pieces == 1:
@@ -125,6 +151,7 @@ class ResNet50:
     micro_batches: int = 16
     is_on_one: bool = False
     has_velocities: bool = True
+    recomputes_stages: ClassVar[bool] = True
 
     def parameters(self) -> Any:
         found, channels = [], 64
@@ -133,14 +160,14 @@ class ResNet50:
             kernels["c"] = _kernel(1, width, out)
             if channels != out:
                 kernels["projection"] = _kernel(1, channels, out)
-            found.append({name: (k, _shape(2, k.shape[-1])) for name, k in kernels.items()})
+            found.append({name: (k, shape(2, k.shape[-1])) for name, k in kernels.items()})
             channels = out
-        head = _shape(channels, 1000)
-        return {"stem": (_kernel(7, 3, 64), _shape(2, 64)), "blocks": found, "head": head}
+        head = shape(channels, 1000)
+        return {"stem": (_kernel(7, 3, 64), shape(2, 64)), "blocks": found, "head": head}
 
     def batch(self) -> Any:
-        images = _shape(self.micro_batches, self.samples, 224, 224, 3)
-        return images, _shape(self.micro_batches, self.samples, dtype=jnp.int32)
+        images = shape(self.micro_batches, self.samples, 224, 224, 3)
+        return images, shape(self.micro_batches, self.samples, dtype=jnp.int32)
 
     def loss(self, stage: Callable[[Stage, int], Stage], p: Any, batch: Any) -> jax.Array:
         """The loss of one micro-batch; `stage(f, i)` is f on IPU i."""
@@ -178,7 +205,7 @@ def _resnet_stage(strides: list[int]) -> Stage:
             y = jax.nn.relu(_convolved(block["b"], y, stride))
             shortcut = _convolved(block["projection"], x, stride) if "projection" in block else x
             x = jax.nn.relu(_convolved(block["c"], y, 1) + shortcut)
-        return x if labels is None else _cross_entropy(jnp.mean(x, (1, 2)) @ head, labels)
+        return x if labels is None else cross_entropy(jnp.mean(x, (1, 2)) @ head, labels)
 
     return stage
 
@@ -214,16 +241,26 @@ def _unwhiten(kept: Any, gradient: jax.Array) -> tuple[jax.Array]:
 _whitened.defvjp(_whiten, _unwhiten)
 
 
-def _cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
+def cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
     scores = jax.nn.log_softmax(scores.astype(jnp.float32))
     return -jnp.mean(jnp.take_along_axis(scores, labels[..., None], -1, mode="clip"))
 
 
-def _normalised(x: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
-    return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * scale + shift
+def normalised(p: jax.Array, x: jax.Array) -> jax.Array:
+    """A layer's norm, with the scale and the shift in `p`."""
+    return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * p[0] + p[1]
 
 
-def _shape(*shape: int, dtype: Any = HALF) -> jax.ShapeDtypeStruct:
+def affine(p: Any, x: jax.Array) -> jax.Array:
+    y: jax.Array = x @ p["weights"] + p["bias"]
+    return y
+
+
+def linear(features: int, width: int) -> Any:
+    return {"weights": shape(features, width), "bias": shape(width)}
+
+
+def shape(*shape: int, dtype: Any = HALF) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
@@ -233,7 +270,7 @@ def _in_streaming_memory(x: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
 
 
 def _kernel(size: int, channels: int, features: int) -> jax.ShapeDtypeStruct:
-    return _shape(size, size, channels, features)
+    return shape(size, size, channels, features)
 
 
 def _bert(length: int, predicted: int, samples: int, *proportions: float) -> Transformer:
@@ -257,13 +294,14 @@ CONFIGURATIONS: dict[str, Any] = {
 }
 
 
-def lowered_step(model: Any) -> Any:
+def lowered_step(model: Any, partials: str = "half") -> Any:
     """Value and gradients of all micro-batches, and a step of descent, as `jax.jit` lowers them."""
     import ipujax as ipu
 
     def stage(function: Stage, number: int) -> Stage:
-        options = {"available_memory_proportion": model.proportions[number]} | _HALF_SUMS
-        return ipu.stage(function, number, remat=True, options=options)
+        proportion = model.proportions[number]
+        options = {"available_memory_proportion": proportion, "partials_type": partials}
+        return ipu.stage(function, number, remat=model.recomputes_stages, options=options)
 
     loss = ipu.pipeline(
         lambda p, batch: model.loss(stage, p, jax.device_put(batch, jax.memory.Space.Device)),
