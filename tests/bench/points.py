@@ -21,9 +21,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from tests.bench import children, published, published_models
+from tests.bench.efficient_net import EfficientNet
 from tests.bench.published_models import SplitTransformer, VisionTransformer
 from tests.bench.row import Row
 from tests.stages import known_to_fit
+from tests.stages.known_to_fit import Transformer
 
 HALF = jnp.float16
 #: Sequences in one row of packed inputs. Wikipedia at 512 tokens: Krell et al., "Efficient Sequence
@@ -34,10 +36,10 @@ PACKED_WIKIPEDIA_128 = 1.17
 #: SQuAD at 384 tokens, packed as requests arrive: by V071, where one client had one batch of 36
 #: rows under way, 2,958 sequences/s x 22.97 ms / 36.
 PACKED_SQUAD = 2958 * 22.97e-3 / 36
-#: Between steps of training that each return to the host ("batches_per_step": 1 in PopART, one
-#: device iteration in PyTorch). Fitted: steps of BERT-large in MLPerf 2.0 with 36, 64 and 96
-#: micro-batches take 4.43 ms for each and 0.21 s, of which 14 micro-batches fill the pipeline.
-BETWEEN_STEPS = 0.15
+#: Seconds between calls from the host ("batches_per_step" steps in PopART, "device_iterations" in
+#: PyTorch). Fitted: steps of BERT-large in MLPerf 2.0 with 36, 64 and 96 micro-batches take 4.43 ms
+#: for each and 0.21 s, of which 14 micro-batches fill the pipeline.
+BETWEEN_CALLS = 0.15
 #: From PopRT's results to a client's next request. Wide&Deep on a C600 took 0.113 ms for 1,024
 #: rows from five clients: three such turns less the computation, 1,024 / 20,000 of 0.636 ms.
 ROUND_TRIP = 3 * 1024 / 9_070_425 - 1024 / 31_446_195
@@ -56,7 +58,7 @@ class Point:
         ipus: of one replica.
         gradient_bytes: of one IPU, which the replicas add up at the end of a run.
         clients: of PopRT with I/O tiles; each waits for its results before it sends the next input.
-        returns_to_host: whether each run is started by the host.
+        runs_per_call: from the host; none if training is a loop on the device.
     """
 
     id: str
@@ -68,7 +70,7 @@ class Point:
     ipus: int = 1
     gradient_bytes: int = 0
     clients: int | None = None
-    returns_to_host: bool = False
+    runs_per_call: int | None = None
 
     @property
     def title(self) -> str:
@@ -90,6 +92,7 @@ def _train(
     ipus: int,
     packed: float = 1,
     partials: str = "half",
+    steps_per_call: int = 1,
 ) -> Point:
     items = model.samples * model.micro_batches * packed
     weights = sum(
@@ -99,11 +102,9 @@ def _train(
     def lower() -> Any:
         return known_to_fit.lowered_step(model, partials)
 
-    returns = isinstance(model, known_to_fit.Transformer)  # ResNet-50's steps are a loop
+    steps = steps_per_call if isinstance(model, Transformer) else None  # ResNets train in a loop
     gradients = weights // ipus
-    return Point(
-        id, name, machine, lower, items, replicas, ipus, gradients, returns_to_host=returns
-    )
+    return Point(id, name, machine, lower, items, replicas, ipus, gradients, runs_per_call=steps)
 
 
 def _resnet_50(samples: int, micro_batches: int) -> Any:
@@ -143,7 +144,21 @@ def _mlperf_2_0(micro_batches: int) -> Any:
 def _bert_base(length: int, predicted: int, samples: int, micro_batches: int = 512) -> Any:
     """As graphcore/examples trains it (nlp/bert/pytorch): layers on three of four IPUs."""
     size = (768, 12, 30_522, length, predicted, samples, False)
-    return known_to_fit.Transformer((0, 4, 4, 4), (0.25,) * 4, *size, micro_batches=micro_batches)
+    return Transformer((0, 4, 4, 4), (0.25,) * 4, *size, micro_batches=micro_batches)
+
+
+def _squad() -> Any:
+    """BERT-large on SQuAD: nlp/bert/pytorch/configs_squad.yml, squad_large_384."""
+    proportions = (0.08, 0.28, 0.32, 0.32, 0.36, 0.38, 0.4, 0.32)
+    size = (1024, 16, 30_522, 384, 1, 4, False)
+    return Transformer((2, 3, 3, 3, 3, 3, 3, 4), proportions, *size, micro_batches=32)
+
+
+def _resnext_101() -> Any:
+    """vision/cnns/tensorflow1, resnext101_16ipus: two IPUs, cut in the third block."""
+    return known_to_fit.ResNet50(
+        (11, 22), (0.6, 0.6), 6, micro_batches=16, counts=(3, 4, 23, 3), groups=32
+    )
 
 
 def _gpt2_small() -> Any:
@@ -183,6 +198,7 @@ POINTS = (
         lambda: published_models.question_answering(50_265, 40),
         40 * PACKED_SQUAD,
     ),
+    Point("V075", "Swin-Large 384, 2", "c600", lambda: published_models.swin_large(2), 2),
     Point(
         "V077",
         "Stable Diffusion's text encoder, 4",
@@ -226,7 +242,13 @@ POINTS = (
     _train("V125", "train BERT-base 512, PopART", "bow", _bert_base(512, 76, 8), 4, 4),
     _train("V159", "train BERT-large 384, PopART", "bow", _bert_large_384(), 4, 4),
     _train("V161", "train BERT-large 384, PopART", "bow", _bert_large_384(), 16, 4),
-    _train("V165", "train GPT-2 117M", "gc200", _gpt2_small(), 1, 4),
+    _train("V121", "train BERT-large 384, SQuAD", "bow", _squad(), 2, 8, steps_per_call=2),
+    _train("V135", "train ResNeXt-101", "bow", _resnext_101(), 8, 2),
+    _train("V131", "train EfficientNet-B4 G16", "bow", EfficientNet(3, 256), 8, 2),
+    _train("V149", "train EfficientNet-B4 G16, SDK before 2.5", "bow", EfficientNet(3, 256), 8, 2),
+    _train("V133", "train EfficientNet-B4 G16", "bow", EfficientNet(3, 64), 32, 2),
+    _train("V151", "train EfficientNet-B4 G16, SDK before 2.5", "bow", EfficientNet(3, 16), 128, 2),
+    _train("V165", "train GPT-2 117M", "gc200", _gpt2_small(), 1, 4, steps_per_call=8),
     _train(
         "V099",
         "train BERT-large 512, MLPerf 1.0",
@@ -306,8 +328,8 @@ def modelled(point: Point) -> Modelled:
     seconds = cost["seconds"]
     if point.gradient_bytes:
         seconds += _all_reduce_seconds(point)
-    if point.returns_to_host:
-        seconds += BETWEEN_STEPS
+    if point.runs_per_call is not None:
+        seconds += BETWEEN_CALLS / point.runs_per_call
     if point.clients is not None:
         seconds = paced(seconds, point.clients)
     return Modelled(float(point.items / seconds * point.replicas), float(cost["worst tile bytes"]))

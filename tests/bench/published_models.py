@@ -9,13 +9,14 @@ graphcore/examples. Dropout is left out: PopLibs draws a mask in as many cycles 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from tests.bench import swin
 from tests.stages import known_to_fit
 from tests.stages.known_to_fit import HALF, Transformer, affine, linear, normalised, shape
 
@@ -172,10 +173,22 @@ def _lowered(f: Any, proportion: float, io_tiles: int, *args: Any) -> Any:
 def resnet_50(batch: int) -> Any:
     """Inference with batch normalisation folded into the kernels, and 64 I/O tiles."""
     model = known_to_fit.CONFIGURATIONS["resnet-50-on-one"]
+    infer = _bottlenecks(model)
+    images = jax.ShapeDtypeStruct((batch, 224, 224, 3), HALF)
+    return _lowered(infer, 0.6, 64, model.parameters(), images)
 
-    def convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
+
+def _bottlenecks(model: Any) -> Any:
+    """The network without its norms, which are in the kernels."""
+
+    def convolved(p: Any, x: jax.Array, stride: int, groups: int = 1) -> jax.Array:
         y = lax.conv_general_dilated(
-            x, p[0], (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            x,
+            p[0],
+            (stride, stride),
+            "SAME",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=groups,
         )
         return y + p[1][0]
 
@@ -184,10 +197,47 @@ def resnet_50(batch: int) -> Any:
         x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
         for block, (_, _, stride) in zip(p["blocks"], model.rows(), strict=True):
             y = jax.nn.relu(convolved(block["a"], x, 1))
-            y = jax.nn.relu(convolved(block["b"], y, stride))
+            y = jax.nn.relu(convolved(block["b"], y, stride, model.groups))
             shortcut = convolved(block["projection"], x, stride) if "projection" in block else x
             x = jax.nn.relu(convolved(block["c"], y, 1) + shortcut)
         return jnp.mean(x, (1, 2)) @ p["head"]
 
-    images = jax.ShapeDtypeStruct((batch, 224, 224, 3), HALF)
-    return _lowered(infer, 0.6, 64, model.parameters(), images)
+    return infer
+
+
+def resnext_50(batch: int, proportion: float) -> Any:
+    """Inference of ResNeXt-50 32x4d in float32, as the tutorial on memory proportions runs it."""
+    model = replace(known_to_fit.CONFIGURATIONS["resnet-50-on-one"], groups=32)
+    images = jax.ShapeDtypeStruct((batch, 224, 224, 3), jnp.float32)
+    return _float32(_bottlenecks(model), proportion, model.parameters(), images)
+
+
+def vit(batch: int) -> Any:
+    """Inference of ViT-base in float32 with PopTorch's defaults: 10 classes."""
+    size = (768, 12, 10, 197, 1, batch, False, False)
+    model = VisionTransformer((12,), (0.6,), *size, has_fused_qkv=False)
+
+    def infer(p: Any, inputs: jax.Array) -> jax.Array:
+        x = model._patches(p["embedding"], inputs)
+        for layer in p["layers"][0]:
+            x = model.layer(layer, x)
+        return affine(p["head"], normalised(p["norm"], x[:, 0]))
+
+    images = jax.ShapeDtypeStruct((batch, 224, 224, 3), jnp.float32)
+    return _float32(infer, 0.6, model.parameters(), images)
+
+
+def swin_large(batch: int) -> Any:
+    """Inference of Swin-Large."""
+    return _lowered(swin.infer, 0.2, 0, swin.parameters(), swin.images(batch))
+
+
+def _float32(f: Any, proportion: float, parameters: Any, inputs: Any) -> Any:
+    parameters = jax.tree.map(lambda p: jax.ShapeDtypeStruct(p.shape, jnp.float32), parameters)
+    options = {
+        "ipu_available_memory_proportion": proportion,
+        "ipu_streamed_arguments": "inputs",
+        "ipu_streamed_results": "all",
+        "ipu_outline": "auto",
+    }
+    return jax.jit(f, compiler_options=options).lower(parameters, inputs)

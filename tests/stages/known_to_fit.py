@@ -3,9 +3,9 @@
 Compiles one training step of each from shapes alone, as it was run (graphcore/examples,
 nlp/bert/pytorch, nlp/gpt2/pytorch, vision/cnns/tensorflow1 and 2): float16 with half partials, the
 memory proportion of each IPU, every layer of a transformer and every stage of ResNet-50 recomputed
-once, equal parts outlined, each micro-batch brought from the host. Prints each IPU's fullest tile. ResNet-50 keeps its momentum on the tiles, as
-it did; the transformers' optimizer state was off-chip, or in shards of many replicas: left out.
-`--layers` divides the layers in another way.
+once, equal parts outlined, each micro-batch brought from the host. Prints each IPU's fullest tile.
+ResNet-50 keeps its momentum on the tiles, as it did; the transformers' optimizer state was
+off-chip, or in shards of many replicas: left out. `--layers` divides the layers in another way.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Transformer:
 
     def _head(self, table: Any, x: jax.Array, positions: jax.Array, words: jax.Array) -> jax.Array:
         x = jnp.take_along_axis(x, positions[..., None], 1, mode="clip").reshape(-1, self.width)
-        pieces = max(1, x.shape[0] // PIECE)
+        most = max(1, x.shape[0] // PIECE)
+        pieces = next(number for number in range(most, 0, -1) if x.shape[0] % number == 0)
         x, words = x.reshape(pieces, -1, self.width), words.reshape(pieces, -1)
 
         def add_piece(total: jax.Array, piece: Any) -> tuple[jax.Array, None]:
@@ -143,6 +144,8 @@ class ResNet50:
     Attributes:
         layers: bottlenecks of each stage, which computes them again in the backward pass.
         is_on_one: whether all stages are on one IPU.
+        counts: bottlenecks of each block.
+        groups: of the 3 x 3 convolutions; with more than one they are twice as wide (ResNeXt).
     """
 
     layers: tuple[int, ...]
@@ -151,12 +154,16 @@ class ResNet50:
     micro_batches: int = 16
     is_on_one: bool = False
     has_velocities: bool = True
+    counts: tuple[int, ...] = (3, 4, 6, 3)
+    groups: int = 1
     recomputes_stages: ClassVar[bool] = True
 
     def parameters(self) -> Any:
         found, channels = [], 64
-        for width, out, _ in self.rows():
-            kernels = {"a": _kernel(1, channels, width), "b": _kernel(3, width, width)}
+        for narrow, out, _ in self.rows():
+            width = narrow if self.groups == 1 else 2 * narrow
+            b = _kernel(3, width // self.groups, width)
+            kernels = {"a": _kernel(1, channels, width), "b": b}
             kernels["c"] = _kernel(1, width, out)
             if channels != out:
                 kernels["projection"] = _kernel(1, channels, out)
@@ -179,7 +186,7 @@ class ResNet50:
             first += number
             is_last = i == len(self.layers) - 1
             ends = (p["stem"] if i == 0 else None, p["head"] if is_last else None)
-            run = _resnet_stage(strides[own])
+            run = _resnet_stage(strides[own], self.groups)
             x = stage(run, 0 if self.is_on_one else i)(
                 (p["blocks"][own], *ends), x, labels if is_last else None
             )
@@ -189,12 +196,12 @@ class ResNet50:
         """Width, channels of the result and stride of each bottleneck."""
         return [
             (width, width * 4, 2 if i == 0 and width > 64 else 1)
-            for width, count in ((64, 3), (128, 4), (256, 6), (512, 3))
+            for width, count in zip((64, 128, 256, 512), self.counts, strict=True)
             for i in range(count)
         ]
 
 
-def _resnet_stage(strides: list[int]) -> Stage:
+def _resnet_stage(strides: list[int], groups: int) -> Stage:
     def stage(p: Any, x: jax.Array, labels: jax.Array | None) -> jax.Array:
         blocks, stem, head = p
         if stem is not None:
@@ -202,7 +209,7 @@ def _resnet_stage(strides: list[int]) -> Stage:
             x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
         for block, stride in zip(blocks, strides, strict=True):
             y = jax.nn.relu(_convolved(block["a"], x, 1))
-            y = jax.nn.relu(_convolved(block["b"], y, stride))
+            y = jax.nn.relu(_convolved(block["b"], y, stride, groups))
             shortcut = _convolved(block["projection"], x, stride) if "projection" in block else x
             x = jax.nn.relu(_convolved(block["c"], y, 1) + shortcut)
         return x if labels is None else cross_entropy(jnp.mean(x, (1, 2)) @ head, labels)
@@ -210,17 +217,22 @@ def _resnet_stage(strides: list[int]) -> Stage:
     return stage
 
 
-def _convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
+def _convolved(p: Any, x: jax.Array, stride: int, groups: int = 1) -> jax.Array:
     """A convolution, and batch normalisation by the micro-batch's own statistics."""
     kernel, (scale, shift) = p[0], p[1]
     y = lax.conv_general_dilated(
-        x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        x,
+        kernel,
+        (stride, stride),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=groups,
     )
-    return _whitened(y) * scale + shift
+    return whitened(y) * scale + shift
 
 
 #: Of mean 0 and variance 1; keeps its result for the backward pass, as popnn does.
-_whitened: Any = jax.custom_vjp(lambda y: _whiten(y)[0])
+whitened: Any = jax.custom_vjp(lambda y: _whiten(y)[0])
 
 
 def _whiten(y: jax.Array) -> tuple[jax.Array, Any]:
@@ -238,7 +250,7 @@ def _unwhiten(kept: Any, gradient: jax.Array) -> tuple[jax.Array]:
     return (inverse * (gradient - mean - whitened * product),)
 
 
-_whitened.defvjp(_whiten, _unwhiten)
+whitened.defvjp(_whiten, _unwhiten)
 
 
 def cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
