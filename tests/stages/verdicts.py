@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from tests.bench import children, published_models
+from tests.bench.efficient_net import EfficientNet
 from tests.bench.published_models import SplitTransformer, VisionTransformer
 from tests.compiler import nanogpt
 from tests.stages import known_to_fit
@@ -34,7 +35,6 @@ class Fact:
         lower: lowers our program.
         ipus: of one replica.
         tile_bytes: of the fullest tile, where published.
-        is_quick: compiles in two seconds.
     """
 
     name: str
@@ -44,7 +44,6 @@ class Fact:
     ipus: int = 1
     machine: str = "gc200"
     tile_bytes: int | None = None
-    is_quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,6 +182,19 @@ FACTS = (
         1,
         machine="bow",
     ),
+    _trained(
+        "resnext-101",
+        "vision/cnns/tensorflow1, resnext101_16ipus",
+        known_to_fit.ResNet50((11, 22), (0.6, 0.6), 6, counts=(3, 4, 23, 3), groups=32),
+        2,
+    ),
+    _trained(
+        "efficientnet-b4",
+        "vision/cnns/tensorflow1, efficientnet_b4_g16_16ipus",
+        EfficientNet(3, 16),
+        2,
+    ),
+    Fact("infer-swin-large-2", _BYTE, True, lambda: published_models.swin_large(2), machine="c600"),
     Fact("infer-resnet-50-4", _BYTE, True, lambda: published_models.resnet_50(4), machine="c600"),
     Fact("infer-resnet-50-32", _BYTE, True, lambda: published_models.resnet_50(32), machine="c600"),
     Fact(
@@ -229,14 +241,12 @@ FACTS = (
         False,
         _products,
         tile_bytes=674_752,
-        is_quick=True,
     ),
     Fact(
         "stream",
-        "UoB-HPC/BabelStream, pull request 70",
+        "UoB-HPC/BabelStream, pull request 70 (V173)",
         True,
         lambda: _triad(16_185_000),
-        is_quick=True,
     ),
 )
 
