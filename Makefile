@@ -37,7 +37,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build demo test tiny cpp bench changes fuzz mutants conformance libraries lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build demo test tiny cpp bench changes fuzz mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -80,6 +80,9 @@ bench: build ## compare speed with JAX's CPU backend; fails if a bound is missed
 
 mutants: build ## load and run 100,000 altered executables under the sanitizers
 	MUTANTS=$(or $(COUNT),100000) .ci/sanitize.sh address,undefined build/asan $(PY)
+
+verdicts: build ## compile published programs that ran or ran out of memory; fails where the model differs
+	$(PY) -m tests.stages.verdicts
 
 conformance: build ## run JAX's harnesses and optax's tests, compare with the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md

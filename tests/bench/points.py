@@ -20,9 +20,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from tests.bench import children, published
+from tests.bench import children, published, published_models
+from tests.bench.efficient_net import EfficientNet
+from tests.bench.published_models import SplitTransformer, VisionTransformer
 from tests.bench.row import Row
 from tests.stages import known_to_fit
+from tests.stages.known_to_fit import Transformer
 
 HALF = jnp.float16
 #: Sequences in one row of packed inputs. Wikipedia at 512 tokens: Krell et al., "Efficient Sequence
@@ -33,10 +36,13 @@ PACKED_WIKIPEDIA_128 = 1.17
 #: SQuAD at 384 tokens, packed as requests arrive: by V071, where one client had one batch of 36
 #: rows under way, 2,958 sequences/s x 22.97 ms / 36.
 PACKED_SQUAD = 2958 * 22.97e-3 / 36
-#: Runs for which a batch is under way where streams go through I/O tiles: it is loaded, computed
-#: and stored in one run each (PopRT user guide, "Overlap I/O"), and its client, which waits for the
-#: end of the third, is too late for the load that begins then.
-RUNS_UNDER_WAY = 4
+#: Seconds between calls from the host ("batches_per_step" steps in PopART, "device_iterations" in
+#: PyTorch). Fitted: steps of BERT-large in MLPerf 2.0 with 36, 64 and 96 micro-batches take 4.43 ms
+#: for each and 0.21 s, of which 14 micro-batches fill the pipeline.
+BETWEEN_CALLS = 0.15
+#: From PopRT's results to a client's next request. Wide&Deep on a C600 took 0.113 ms for 1,024
+#: rows from five clients: three such turns less the computation, 1,024 / 20,000 of 0.636 ms.
+ROUND_TRIP = 3 * 1024 / 9_070_425 - 1024 / 31_446_195
 #: Largest relative error of a point, and of the median.
 BOUND, MEDIAN_BOUND = 0.4, 0.1
 TILE_BYTES = 638_976
@@ -51,8 +57,8 @@ class Point:
         items: what one run of it processes.
         ipus: of one replica.
         gradient_bytes: of one IPU, which the replicas add up at the end of a run.
-        clients: threads that each have one batch under way and send the next when they have its
-            result; 0 if there is always a batch waiting.
+        clients: of PopRT with I/O tiles; each waits for its results before it sends the next input.
+        runs_per_call: from the host; none if training is a loop on the device.
     """
 
     id: str
@@ -63,7 +69,8 @@ class Point:
     replicas: int = 1
     ipus: int = 1
     gradient_bytes: int = 0
-    clients: int = 0
+    clients: int | None = None
+    runs_per_call: int | None = None
 
     @property
     def title(self) -> str:
@@ -77,7 +84,15 @@ class Point:
 
 
 def _train(
-    id: str, name: str, machine: str, model: Any, replicas: int, ipus: int, packed: float = 1
+    id: str,
+    name: str,
+    machine: str,
+    model: Any,
+    replicas: int,
+    ipus: int,
+    packed: float = 1,
+    partials: str = "half",
+    steps_per_call: int = 1,
 ) -> Point:
     items = model.samples * model.micro_batches * packed
     weights = sum(
@@ -85,9 +100,11 @@ def _train(
     )
 
     def lower() -> Any:
-        return known_to_fit.lowered_step(model)
+        return known_to_fit.lowered_step(model, partials)
 
-    return Point(id, name, machine, lower, items, replicas, ipus, weights // ipus)
+    steps = steps_per_call if isinstance(model, Transformer) else None  # ResNets train in a loop
+    gradients = weights // ipus
+    return Point(id, name, machine, lower, items, replicas, ipus, gradients, runs_per_call=steps)
 
 
 def _resnet_50(samples: int, micro_batches: int) -> Any:
@@ -104,128 +121,89 @@ def _bert_large_384() -> Any:
     return replace(_bert_large(512, 512), length=384, predicted=56)
 
 
-def _bert_large_on_8(
-    samples: int, micro_batches: int, layers: tuple[int, ...], proportions: tuple[float, ...]
+def _mlperf(
+    samples: int, micro_batches: int, halves: tuple[int, ...], proportions: tuple[float, ...]
 ) -> Any:
-    """As submitted to MLPerf (Graphcore/benchmarks/bert/implementations/popart/configs,
-    pod64-closed.json), but with whole layers where it cuts between attention and MLP."""
-    model = replace(_bert_large(512, micro_batches), samples=samples)
-    return replace(model, layers=layers, proportions=proportions)
+    """As submitted: Graphcore/benchmarks/bert/implementations/popart/configs, pod64-closed.json."""
+    size = (1024, 16, 30_522, 512, 76, samples, False)
+    return SplitTransformer((), proportions, *size, micro_batches=micro_batches, halves=halves)
 
 
-def _mlperf_1(micro_batches: int) -> Any:
-    return _bert_large_on_8(2, micro_batches, (1, 2, 3, 4, 3, 4, 3, 4), (0.2, *[0.25] * 7))
+def _mlperf_1_0() -> Any:
+    return _mlperf(2, 96, (6, 6, 6, 6, 8, 8, 8, 0), (1.0,) * 8)
 
 
-def _mlperf_2(micro_batches: int) -> Any:
-    return _bert_large_on_8(3, micro_batches, (1, 3, 3, 3, 3, 4, 3, 4), (1.0,) * 8)
+def _mlperf_1_1() -> Any:
+    return _mlperf(2, 96, (4, 6, 7, 7, 7, 7, 7, 3), (0.2, *[0.25] * 7))
+
+
+def _mlperf_2_0(micro_batches: int) -> Any:
+    return _mlperf(3, micro_batches, (6, 6, 6, 7, 7, 7, 7, 2), (1.0,) * 8)
 
 
 def _bert_base(length: int, predicted: int, samples: int, micro_batches: int = 512) -> Any:
     """As graphcore/examples trains it (nlp/bert/pytorch): layers on three of four IPUs."""
     size = (768, 12, 30_522, length, predicted, samples, False)
-    return known_to_fit.Transformer((0, 4, 4, 4), (0.25,) * 4, *size, micro_batches=micro_batches)
+    return Transformer((0, 4, 4, 4), (0.25,) * 4, *size, micro_batches=micro_batches)
 
 
-def _lowered(f: Any, proportion: float, io_tiles: int, *args: Any) -> Any:
-    """`f(parameters, inputs)`, with the inputs and the results streamed."""
-    options = {
-        "ipu_available_memory_proportion": proportion,
-        "ipu_partials_type": "half",
-        "ipu_streamed_arguments": "inputs",
-        "ipu_streamed_results": "all",
-        "ipu_num_io_tiles": io_tiles,
-        "ipu_place_ops_on_io_tiles": io_tiles > 0,
-        "ipu_outline": "auto",  # as PopART does
-    }
-    return jax.jit(f, compiler_options=options).lower(*args)
+def _squad() -> Any:
+    """BERT-large on SQuAD: nlp/bert/pytorch/configs_squad.yml, squad_large_384."""
+    proportions = (0.08, 0.28, 0.32, 0.32, 0.36, 0.38, 0.4, 0.32)
+    size = (1024, 16, 30_522, 384, 1, 4, False)
+    return Transformer((2, 3, 3, 3, 3, 3, 3, 4), proportions, *size, micro_batches=32)
 
 
-def _encoder(model: Any, head: int = 0, io_tiles: int = 0) -> Any:
-    """Inference of a transformer's layers on one IPU, from tokens to the last hidden state, or to
-    `head` numbers for each token."""
-
-    def infer(p: Any, inputs: jax.Array) -> jax.Array:
-        x = p["embedding"]["words"][inputs] + p["embedding"]["positions"]
-        for layer in p["layers"][0]:
-            x = model.layer(layer, x)
-        return x @ p["head"] if head else x
-
-    parameters = model.parameters()
-    if head:
-        parameters["head"] = jax.ShapeDtypeStruct((model.width, head), HALF)
-    tokens = jax.ShapeDtypeStruct((model.samples, model.length), jnp.int32)
-    return _lowered(infer, model.proportions[0], io_tiles, parameters, tokens)
+def _resnext_101() -> Any:
+    """vision/cnns/tensorflow1, resnext101_16ipus: two IPUs, cut in the third block."""
+    return known_to_fit.ResNet50(
+        (11, 22), (0.6, 0.6), 6, micro_batches=16, counts=(3, 4, 23, 3), groups=32
+    )
 
 
-def clip_text(batch: int) -> Any:
-    """Inference of the text encoder of Stable Diffusion 1, CLIP ViT-L/14's: 77 tokens.
-
-    ByteMLPerf's model_zoo names the file stable_diffusion/clip-text-encoder.onnx; the UNet beside
-    it takes 768 channels.
-    """
-    size = (768, 12, 49_408, 77, 1, batch)
-    return _encoder(known_to_fit.Transformer((12,), (0.8,), *size, is_causal=True), io_tiles=32)
+def _gpt2_small() -> Any:
+    """CARAML's benchmark of nlp/gpt2/pytorch: all of 2,048 samples of 1,024 tokens in a step."""
+    model = known_to_fit.CONFIGURATIONS["gpt2-large"]
+    model = replace(model, layers=(0, 4, 4, 4), proportions=(0.15,) * 4, width=768, heads=12)
+    return replace(model, length=1024, predicted=1024, micro_batches=2048)
 
 
-def _question_answering(vocabulary: int, batch: int) -> Any:
-    """Inference of BERT-base and RoBERTa-base on SQuAD, 384 tokens: two logits for each token."""
-    size = (768, 12, vocabulary, 384, 1, batch, False, False)
-    return _encoder(known_to_fit.Transformer((12,), (0.4,), *size), head=2)
-
-
-def _resnet_50_inference(batch: int, proportion: float, io_tiles: int) -> Any:
-    """With batch normalisation folded into the kernels, as for inference."""
-    model = _resnet_50(batch, 1)
-
-    def convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
-        y = lax.conv_general_dilated(
-            x, p[0], (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
-        return y + p[1][0]
-
-    def infer(p: Any, inputs: jax.Array) -> jax.Array:
-        x = jax.nn.relu(convolved(p["stem"], inputs, 2))
-        x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
-        for block, (_, _, stride) in zip(p["blocks"], model.rows(), strict=True):
-            y = jax.nn.relu(convolved(block["a"], x, 1))
-            y = jax.nn.relu(convolved(block["b"], y, stride))
-            shortcut = convolved(block["projection"], x, stride) if "projection" in block else x
-            x = jax.nn.relu(convolved(block["c"], y, 1) + shortcut)
-        return jnp.mean(x, (1, 2)) @ p["head"]
-
-    images = jax.ShapeDtypeStruct((batch, 224, 224, 3), HALF)
-    return _lowered(infer, proportion, io_tiles, model.parameters(), images)
+def _vit() -> Any:
+    """ViT-base in training: vision/vit/pytorch, b16_in1k_pretrain_lamb, with float partial sums."""
+    size = (768, 12, 1000, 197, 1, 8, False, False)
+    layers, proportions = (3, 3, 3, 3), (0.3,) * 4
+    return VisionTransformer(layers, proportions, *size, micro_batches=512, has_fused_qkv=False)
 
 
 POINTS = (
-    Point("V065", "ResNet-50, 4", "c600", lambda: _resnet_50_inference(4, 0.6, 64), 4, clients=4),
+    Point("V065", "ResNet-50, 4", "c600", lambda: published_models.resnet_50(4), 4, clients=4),
     Point(
         "V069",
         "BERT-base 384, 40 packs",
         "c600",
-        lambda: _question_answering(30_522, 40),
+        lambda: published_models.question_answering(30_522, 40),
         40 * PACKED_SQUAD,
     ),
     Point(
         "V071",
         "BERT-base 384, 36 packs",
         "c600",
-        lambda: _question_answering(30_522, 36),
+        lambda: published_models.question_answering(30_522, 36),
         36 * PACKED_SQUAD,
     ),
     Point(
         "V073",
         "RoBERTa-base 384, 40 packs",
         "c600",
-        lambda: _question_answering(50_265, 40),
+        lambda: published_models.question_answering(50_265, 40),
         40 * PACKED_SQUAD,
     ),
+    Point("V075", "Swin-Large 384, 2", "c600", lambda: published_models.swin_large(2), 2),
     Point(
         "V077",
         "Stable Diffusion's text encoder, 4",
         "c600",
-        lambda: clip_text(4),
+        lambda: published_models.clip_text(4),
         4,
         clients=3,
     ),
@@ -258,15 +236,24 @@ POINTS = (
         4,
         PACKED_WIKIPEDIA_128,
     ),
+    _train("V137", "train ViT-base", "bow", _vit(), 16, 4, partials="float"),
+    _train("V153", "train ViT-base, SDK before 2.5", "bow", _vit(), 16, 4, partials="float"),
     _train("V123", "train BERT-base 128, TF2", "bow", _bert_base(128, 20, 32), 4, 4),
     _train("V125", "train BERT-base 512, PopART", "bow", _bert_base(512, 76, 8), 4, 4),
     _train("V159", "train BERT-large 384, PopART", "bow", _bert_large_384(), 4, 4),
     _train("V161", "train BERT-large 384, PopART", "bow", _bert_large_384(), 16, 4),
+    _train("V121", "train BERT-large 384, SQuAD", "bow", _squad(), 2, 8, steps_per_call=2),
+    _train("V135", "train ResNeXt-101", "bow", _resnext_101(), 8, 2),
+    _train("V131", "train EfficientNet-B4 G16", "bow", EfficientNet(3, 256), 8, 2),
+    _train("V149", "train EfficientNet-B4 G16, SDK before 2.5", "bow", EfficientNet(3, 256), 8, 2),
+    _train("V133", "train EfficientNet-B4 G16", "bow", EfficientNet(3, 64), 32, 2),
+    _train("V151", "train EfficientNet-B4 G16, SDK before 2.5", "bow", EfficientNet(3, 16), 128, 2),
+    _train("V165", "train GPT-2 117M", "gc200", _gpt2_small(), 1, 4, steps_per_call=8),
     _train(
         "V099",
         "train BERT-large 512, MLPerf 1.0",
         "gc200",
-        _mlperf_1(96),
+        _mlperf_1_0(),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -275,7 +262,7 @@ POINTS = (
         "V107",
         "train BERT-large 512, MLPerf, Paddle",
         "bow",
-        _mlperf_2(256),
+        _mlperf_2_0(256),
         2,
         8,
         PACKED_WIKIPEDIA,
@@ -284,7 +271,7 @@ POINTS = (
         "V101",
         "train BERT-large 512, MLPerf",
         "gc200",
-        _mlperf_1(96),
+        _mlperf_1_1(),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -293,7 +280,7 @@ POINTS = (
         "V105",
         "train BERT-large 512, MLPerf",
         "bow",
-        _mlperf_2(64),
+        _mlperf_2_0(64),
         16,
         8,
         PACKED_WIKIPEDIA,
@@ -302,7 +289,7 @@ POINTS = (
         "V103",
         "train BERT-large 512, MLPerf",
         "bow",
-        _mlperf_2(256),
+        _mlperf_2_0(256),
         2,
         8,
         PACKED_WIKIPEDIA,
@@ -341,9 +328,20 @@ def modelled(point: Point) -> Modelled:
     seconds = cost["seconds"]
     if point.gradient_bytes:
         seconds += _all_reduce_seconds(point)
-    if point.clients:
-        seconds *= max(1.0, RUNS_UNDER_WAY / point.clients)
+    if point.runs_per_call is not None:
+        seconds += BETWEEN_CALLS / point.runs_per_call
+    if point.clients is not None:
+        seconds = paced(seconds, point.clients)
     return Modelled(float(point.items / seconds * point.replicas), float(cost["worst tile bytes"]))
+
+
+def paced(seconds: float, clients: int) -> float:
+    """Seconds from batch to batch of a program that takes `seconds`, with I/O tiles.
+
+    A batch is loaded, computed and stored in three turns, each of which needs a new input. A client
+    whose results are stored has the turns that other clients can fill to send its next one.
+    """
+    return max(seconds, (seconds + ROUND_TRIP) / (clients - 2))
 
 
 def _all_reduce_seconds(point: Point) -> float:

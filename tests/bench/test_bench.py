@@ -22,6 +22,7 @@ from tests.bench import (
     machine,
     memory,
     points,
+    published_models,
     startup,
     summary,
     threads,
@@ -60,24 +61,15 @@ def test_points_name_published_rows():
 
 
 def test_a_point_is_its_programs_throughput():
-    few = points.Point("V077", "", "gc200", lambda: points.clip_text(4), 4, replicas=3)
+    few = points.Point("V077", "", "gc200", lambda: published_models.clip_text(4), 4, replicas=3)
     seconds = few.lower().compile().cost_analysis()["seconds"]
     assert points.modelled(few).throughput == pytest.approx(12 / seconds)
 
 
 def test_replicas_add_up_their_gradients():
-    alone = points.Point("V077", "", "gc200", lambda: points.clip_text(4), 4, replicas=4)
+    alone = points.Point("V077", "", "gc200", lambda: published_models.clip_text(4), 4, replicas=4)
     together = replace(alone, gradient_bytes=2**26)
     assert points.modelled(together).throughput < points.modelled(alone).throughput
-
-
-@pytest.mark.parametrize(("clients", "share"), [(1, 1 / 4), (3, 3 / 4), (4, 1), (9, 1)])
-def test_few_clients_leave_the_device_without_a_batch(clients: int, share: float) -> None:
-    point = points.Point("V077", "", "c600", lambda: points.clip_text(4), 4)
-    most = points.modelled(point).throughput
-    assert points.modelled(replace(point, clients=clients)).throughput == pytest.approx(
-        share * most
-    )
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def layer(x: jax.Array, p: dict[str, Any], heads: int) -> jax.Array:
     return x + linear(up, p["down"])
 
 
-def step_of(sizes: Sizes) -> Any:
-    """A jitted training step on tokens [batch, context + 1]: the new state, and the loss."""
+def loss_of(sizes: Sizes) -> Any:
+    """The loss of tokens [batch, context + 1]."""
 
     def loss(p: dict[str, Any], tokens: jax.Array) -> jax.Array:
         x = p["tokens"][tokens[:, :-1]] + p["positions"]
@@ -87,12 +87,34 @@ def step_of(sizes: Sizes) -> Any:
         logits = normalised(x, p["norm"]) @ p["tokens"].T
         return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
 
+    return loss
+
+
+def step_of(sizes: Sizes) -> Any:
+    """A jitted training step on tokens [batch, context + 1]: the new state, and the loss."""
+
     def step(p: Any, state: Any, tokens: jax.Array) -> tuple[Any, Any, jax.Array]:
-        value, gradients = jax.value_and_grad(loss)(p, tokens)
+        value, gradients = jax.value_and_grad(loss_of(sizes))(p, tokens)
         updates, state = OPTIMIZER.update(gradients, state, p)
         return optax.apply_updates(p, updates), state, value
 
     return jax.jit(step, donate_argnums=(0, 1))
+
+
+def accumulated_step_of(sizes: Sizes) -> Any:
+    """A training step on tokens [micro-batches, batch, context + 1]."""
+
+    def step(p: Any, state: Any, tokens: jax.Array) -> tuple[Any, Any, jax.Array]:
+        def add(sums: Any, part: jax.Array) -> tuple[Any, None]:
+            found = jax.value_and_grad(loss_of(sizes))(p, part)
+            return jax.tree.map(jnp.add, sums, found), None
+
+        zeros = jnp.float32(0), jax.tree.map(jnp.zeros_like, p)
+        (value, gradients), _ = jax.lax.scan(add, zeros, tokens)
+        updates, state = OPTIMIZER.update(gradients, state, p)
+        return optax.apply_updates(p, updates), state, value
+
+    return step
 
 
 def shapes(sizes: Sizes, batch: int) -> tuple[Any, Any, Any]:

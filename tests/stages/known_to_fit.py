@@ -2,10 +2,10 @@
 
 Compiles one training step of each from shapes alone, as it was run (graphcore/examples,
 nlp/bert/pytorch, nlp/gpt2/pytorch, vision/cnns/tensorflow1 and 2): float16 with half partials, the
-memory proportion of each IPU, every layer recomputed, equal parts outlined, each micro-batch
-brought from the host. Prints each IPU's fullest tile. ResNet-50 keeps its momentum on the tiles, as
-it did; the transformers' optimizer state was off-chip, or in shards of many replicas: left out.
-`--layers` divides the layers in another way.
+memory proportion of each IPU, every layer of a transformer and every stage of ResNet-50 recomputed
+once, equal parts outlined, each micro-batch brought from the host. Prints each IPU's fullest tile.
+ResNet-50 keeps its momentum on the tiles, as it did; the transformers' optimizer state was
+off-chip, or in shards of many replicas: left out. `--layers` divides the layers in another way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,6 @@ from jax import lax
 
 HALF = jnp.float16
 TILE_BYTES = 624 * 1024
-_HALF_SUMS = {"partials_type": "half"}
 
 #: Positions whose loss is computed at one time.
 PIECE = 128
@@ -39,6 +38,8 @@ class Transformer:
         layers: on each IPU.
         proportions: of tile memory for temporaries of products, by IPU.
         predicted: positions of each sample that the head predicts, with the embedding's weights.
+        has_fused_qkv: whether queries, keys and values are one product.
+        recomputes_stages: no: each layer keeps its input, and is recomputed from there.
     """
 
     layers: tuple[int, ...]
@@ -53,18 +54,31 @@ class Transformer:
     gelu_by_tanh: bool = True
     micro_batches: int = 16
     has_velocities: bool = False
+    has_fused_qkv: bool = True
+    recomputes_stages: ClassVar[bool] = False
 
     def parameters(self) -> Any:
         w = self.width
-        layer = {"qkv": _shape(w, 3 * w), "out": _shape(w, w), "up": _shape(w, 4 * w)}
-        layer |= {"down": _shape(4 * w, w), "norms": _shape(4, w), "bias": _shape(4 * w)}
-        embedding = {"words": _shape(self.vocabulary, w), "positions": _shape(self.length, w)}
-        return {"embedding": embedding, "layers": [[layer] * number for number in self.layers]}
+        embedding = {"words": shape(self.vocabulary, w), "positions": shape(self.length, w)}
+        layers = [[self.layer_parameters()] * number for number in self.layers]
+        return {"embedding": embedding, "layers": layers}
+
+    def layer_parameters(self) -> Any:
+        """Of its attention and its MLP; each has a norm before it."""
+        w = self.width
+        products = {"qkv": 3 * w} if self.has_fused_qkv else dict.fromkeys("qkv", w)
+        attention = {name: linear(w, size) for name, size in products.items()}
+        attention |= {"out": linear(w, w), "norm": shape(2, w)}
+        return attention, {
+            "up": linear(w, 4 * w),
+            "down": linear(4 * w, w),
+            "norm": shape(2, w),
+        }
 
     def batch(self) -> Any:
         size = (self.micro_batches, self.samples)
-        chosen = _shape(*size, self.predicted, dtype=jnp.int32)
-        return _shape(*size, self.length, dtype=jnp.int32), chosen, chosen
+        chosen = shape(*size, self.predicted, dtype=jnp.int32)
+        return shape(*size, self.length, dtype=jnp.int32), chosen, chosen
 
     def loss(self, stage: Callable[[Stage, int], Stage], p: Any, batch: Any) -> jax.Array:
         """The loss of one micro-batch; `stage(f, i)` is f on IPU i."""
@@ -84,25 +98,38 @@ class Transformer:
         return x
 
     def layer(self, p: Any, x: jax.Array) -> jax.Array:
+        attention, mlp = p
+        return self.mlp(mlp, self.attention(attention, x))
+
+    def attention(self, p: Any, x: jax.Array) -> jax.Array:
+        y = normalised(p["norm"], x)
+        if self.has_fused_qkv:
+            parts = jnp.split(affine(p["qkv"], y), 3, -1)
+        else:
+            parts = [affine(p[name], y) for name in "qkv"]
         split = (*x.shape[:2], self.heads, self.width // self.heads)
-        y = _normalised(x, p["norms"][0], p["norms"][1])
-        q, k, v = (part.reshape(split) for part in jnp.split(y @ p["qkv"], 3, -1))
-        scores = jnp.einsum("bqhc,bkhc->bhqk", q, k) / jnp.sqrt(HALF(split[-1]))
+        q, k, v = (part.reshape(split) for part in parts)
+        scores = jnp.einsum("bqhc,bkhc->bhqk", q, k) * HALF(split[-1] ** -0.5)
         if self.is_causal:
             scores = jnp.where(jnp.tri(self.length, dtype=bool), scores, jnp.finfo(HALF).min)
         mixed = jnp.einsum("bhqk,bkhc->bqhc", jax.nn.softmax(scores), v).reshape(x.shape)
-        x = x + mixed @ p["out"]
-        y = _normalised(x, p["norms"][2], p["norms"][3])
-        y = jax.nn.gelu(y @ p["up"] + p["bias"], approximate=self.gelu_by_tanh)
-        return x + y @ p["down"]
+        return x + affine(p["out"], mixed)
+
+    def mlp(self, p: Any, x: jax.Array) -> jax.Array:
+        y = affine(p["up"], normalised(p["norm"], x))
+        return x + affine(p["down"], self.activation(y))
+
+    def activation(self, x: jax.Array) -> jax.Array:
+        return jax.nn.gelu(x, approximate=self.gelu_by_tanh)
 
     def _head(self, table: Any, x: jax.Array, positions: jax.Array, words: jax.Array) -> jax.Array:
         x = jnp.take_along_axis(x, positions[..., None], 1, mode="clip").reshape(-1, self.width)
-        pieces = max(1, x.shape[0] // PIECE)
+        most = max(1, x.shape[0] // PIECE)
+        pieces = next(number for number in range(most, 0, -1) if x.shape[0] % number == 0)
         x, words = x.reshape(pieces, -1, self.width), words.reshape(pieces, -1)
 
         def add_piece(total: jax.Array, piece: Any) -> tuple[jax.Array, None]:
-            return total + _cross_entropy(piece[0] @ table.T, piece[1]), None
+            return total + cross_entropy(piece[0] @ table.T, piece[1]), None
 
         add: Callable[..., Any] = jax.checkpoint(add_piece)
         if pieces == 1:
@@ -117,6 +144,8 @@ class ResNet50:
     Attributes:
         layers: bottlenecks of each stage, which computes them again in the backward pass.
         is_on_one: whether all stages are on one IPU.
+        counts: bottlenecks of each block.
+        groups: of the 3 x 3 convolutions; with more than one they are twice as wide (ResNeXt).
     """
 
     layers: tuple[int, ...]
@@ -125,22 +154,27 @@ class ResNet50:
     micro_batches: int = 16
     is_on_one: bool = False
     has_velocities: bool = True
+    counts: tuple[int, ...] = (3, 4, 6, 3)
+    groups: int = 1
+    recomputes_stages: ClassVar[bool] = True
 
     def parameters(self) -> Any:
         found, channels = [], 64
-        for width, out, _ in self.rows():
-            kernels = {"a": _kernel(1, channels, width), "b": _kernel(3, width, width)}
+        for narrow, out, _ in self.rows():
+            width = narrow if self.groups == 1 else 2 * narrow
+            b = _kernel(3, width // self.groups, width)
+            kernels = {"a": _kernel(1, channels, width), "b": b}
             kernels["c"] = _kernel(1, width, out)
             if channels != out:
                 kernels["projection"] = _kernel(1, channels, out)
-            found.append({name: (k, _shape(2, k.shape[-1])) for name, k in kernels.items()})
+            found.append({name: (k, shape(2, k.shape[-1])) for name, k in kernels.items()})
             channels = out
-        head = _shape(channels, 1000)
-        return {"stem": (_kernel(7, 3, 64), _shape(2, 64)), "blocks": found, "head": head}
+        head = shape(channels, 1000)
+        return {"stem": (_kernel(7, 3, 64), shape(2, 64)), "blocks": found, "head": head}
 
     def batch(self) -> Any:
-        images = _shape(self.micro_batches, self.samples, 224, 224, 3)
-        return images, _shape(self.micro_batches, self.samples, dtype=jnp.int32)
+        images = shape(self.micro_batches, self.samples, 224, 224, 3)
+        return images, shape(self.micro_batches, self.samples, dtype=jnp.int32)
 
     def loss(self, stage: Callable[[Stage, int], Stage], p: Any, batch: Any) -> jax.Array:
         """The loss of one micro-batch; `stage(f, i)` is f on IPU i."""
@@ -152,7 +186,7 @@ class ResNet50:
             first += number
             is_last = i == len(self.layers) - 1
             ends = (p["stem"] if i == 0 else None, p["head"] if is_last else None)
-            run = _resnet_stage(strides[own])
+            run = _resnet_stage(strides[own], self.groups)
             x = stage(run, 0 if self.is_on_one else i)(
                 (p["blocks"][own], *ends), x, labels if is_last else None
             )
@@ -162,12 +196,12 @@ class ResNet50:
         """Width, channels of the result and stride of each bottleneck."""
         return [
             (width, width * 4, 2 if i == 0 and width > 64 else 1)
-            for width, count in ((64, 3), (128, 4), (256, 6), (512, 3))
+            for width, count in zip((64, 128, 256, 512), self.counts, strict=True)
             for i in range(count)
         ]
 
 
-def _resnet_stage(strides: list[int]) -> Stage:
+def _resnet_stage(strides: list[int], groups: int) -> Stage:
     def stage(p: Any, x: jax.Array, labels: jax.Array | None) -> jax.Array:
         blocks, stem, head = p
         if stem is not None:
@@ -175,25 +209,30 @@ def _resnet_stage(strides: list[int]) -> Stage:
             x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
         for block, stride in zip(blocks, strides, strict=True):
             y = jax.nn.relu(_convolved(block["a"], x, 1))
-            y = jax.nn.relu(_convolved(block["b"], y, stride))
+            y = jax.nn.relu(_convolved(block["b"], y, stride, groups))
             shortcut = _convolved(block["projection"], x, stride) if "projection" in block else x
             x = jax.nn.relu(_convolved(block["c"], y, 1) + shortcut)
-        return x if labels is None else _cross_entropy(jnp.mean(x, (1, 2)) @ head, labels)
+        return x if labels is None else cross_entropy(jnp.mean(x, (1, 2)) @ head, labels)
 
     return stage
 
 
-def _convolved(p: Any, x: jax.Array, stride: int) -> jax.Array:
+def _convolved(p: Any, x: jax.Array, stride: int, groups: int = 1) -> jax.Array:
     """A convolution, and batch normalisation by the micro-batch's own statistics."""
     kernel, (scale, shift) = p[0], p[1]
     y = lax.conv_general_dilated(
-        x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        x,
+        kernel,
+        (stride, stride),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=groups,
     )
-    return _whitened(y) * scale + shift
+    return whitened(y) * scale + shift
 
 
 #: Of mean 0 and variance 1; keeps its result for the backward pass, as popnn does.
-_whitened: Any = jax.custom_vjp(lambda y: _whiten(y)[0])
+whitened: Any = jax.custom_vjp(lambda y: _whiten(y)[0])
 
 
 def _whiten(y: jax.Array) -> tuple[jax.Array, Any]:
@@ -211,19 +250,29 @@ def _unwhiten(kept: Any, gradient: jax.Array) -> tuple[jax.Array]:
     return (inverse * (gradient - mean - whitened * product),)
 
 
-_whitened.defvjp(_whiten, _unwhiten)
+whitened.defvjp(_whiten, _unwhiten)
 
 
-def _cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
+def cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
     scores = jax.nn.log_softmax(scores.astype(jnp.float32))
     return -jnp.mean(jnp.take_along_axis(scores, labels[..., None], -1, mode="clip"))
 
 
-def _normalised(x: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
-    return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * scale + shift
+def normalised(p: jax.Array, x: jax.Array) -> jax.Array:
+    """A layer's norm, with the scale and the shift in `p`."""
+    return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * p[0] + p[1]
 
 
-def _shape(*shape: int, dtype: Any = HALF) -> jax.ShapeDtypeStruct:
+def affine(p: Any, x: jax.Array) -> jax.Array:
+    y: jax.Array = x @ p["weights"] + p["bias"]
+    return y
+
+
+def linear(features: int, width: int) -> Any:
+    return {"weights": shape(features, width), "bias": shape(width)}
+
+
+def shape(*shape: int, dtype: Any = HALF) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
@@ -233,7 +282,7 @@ def _in_streaming_memory(x: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
 
 
 def _kernel(size: int, channels: int, features: int) -> jax.ShapeDtypeStruct:
-    return _shape(size, size, channels, features)
+    return shape(size, size, channels, features)
 
 
 def _bert(length: int, predicted: int, samples: int, *proportions: float) -> Transformer:
@@ -257,13 +306,14 @@ CONFIGURATIONS: dict[str, Any] = {
 }
 
 
-def lowered_step(model: Any) -> Any:
+def lowered_step(model: Any, partials: str = "half") -> Any:
     """Value and gradients of all micro-batches, and a step of descent, as `jax.jit` lowers them."""
     import ipujax as ipu
 
     def stage(function: Stage, number: int) -> Stage:
-        options = {"available_memory_proportion": model.proportions[number]} | _HALF_SUMS
-        return ipu.stage(function, number, remat=True, options=options)
+        proportion = model.proportions[number]
+        options = {"available_memory_proportion": proportion, "partials_type": partials}
+        return ipu.stage(function, number, remat=model.recomputes_stages, options=options)
 
     loss = ipu.pipeline(
         lambda p, batch: model.loss(stage, p, jax.device_put(batch, jax.memory.Space.Device)),

@@ -30,6 +30,7 @@ _EXACT: dict[str, Callable[..., np.ndarray]] = {
     "divide": np.divide,
     "negate": np.negative,
     "abs": np.abs,
+    "sqrt": np.sqrt,
 }
 _INTEGER: dict[str, Callable[..., np.ndarray]] = {
     "maximum": np.maximum,
@@ -108,6 +109,8 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
         return np.where(*arrays)
     if name == "divide" and kind != "f":
         return None  # integers by zero: left to the device
+    if name == "sqrt" and kind != "f":
+        return None
     if kind in "fiu" and name in _EXACT:
         return _EXACT[name](*arrays)
     if kind == "f" and name in ("maximum", "minimum") and all(a.all() for a in arrays):

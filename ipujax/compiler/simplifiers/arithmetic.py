@@ -6,10 +6,11 @@ is 0).
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
-from ipujax.compiler.dtypes import DTYPES
-from ipujax.compiler.ir import Op, Value, Writer, splat_of
+from ipujax.compiler.dtypes import DTYPES, FLOATS
+from ipujax.compiler.ir import Op, Value, Writer, number, splat_of
 from ipujax.compiler.ir.fold import is_identity
 from ipujax.compiler.ir.rewriter import Rule
 
@@ -30,12 +31,29 @@ def _divide(w: Writer, op: Op) -> list[Value] | None:
     dividend, divisor = op.operands
     if splat_of(divisor) == 1:
         return [dividend]
+    reciprocal = _exact_reciprocal(divisor)
+    if reciprocal is not None:
+        op.name, op.operands = "multiply", [dividend, reciprocal]
+        return None
     x = _argument_of_logistic(op)
     if x is not None:
         op.name, op.operands = "logistic", [x]
     elif divisor.dtype in ("f16", "bf16"):
         return _times_reciprocal(w, dividend, divisor)
     return None
+
+
+def _exact_reciprocal(divisor: Value) -> Value | None:
+    """1 / 2^k: x / 2^k and x * 2^-k are the same float for every x, and a product is faster."""
+    power = splat_of(divisor)
+    if power is None or divisor.dtype not in FLOATS or not np.isfinite(power) or power == 0:
+        return None
+    mantissa, exponent = np.frexp(np.float64(power))
+    inverse = np.float64(2.0) ** (1 - exponent) * np.sign(mantissa)
+    limits = ml_dtypes.finfo(DTYPES[divisor.dtype].numpy)
+    if abs(mantissa) != 0.5 or not limits.tiny <= abs(inverse) <= limits.max:
+        return None
+    return number(float(inverse), divisor.shape, divisor.dtype)
 
 
 def _times_reciprocal(w: Writer, x: Value, divisor: Value) -> list[Value] | None:

@@ -29,6 +29,10 @@ N = np.arange(4, dtype=np.int32)
         (lambda x: x * 1.0, X, []),
         (lambda x: x / 1.0, X, []),
         (lambda x: x - 0.0, X, []),
+        (lambda x: x / 8.0, X, ["multiply"]),
+        (lambda x: x / 3.0, X, ["divide"]),
+        (lambda h: h / jnp.sqrt(jnp.float16(64)), H, ["multiply"]),
+        (lambda h: h / jnp.float16(2**-16), H, ["divide"]),  # 65,536 is no float16
         (lambda x: x + 0.0, X, ["add"]),  # -0.0 + 0.0 is 0.0
         (lambda x: x - (-0.0), X, ["subtract"]),
         (lambda n: n + 0, N, []),
@@ -66,6 +70,23 @@ def test_folding_rounds_as_the_dtype_does():
     const = normal(lambda x: (x, jnp.float16(2048) + jnp.float16(1)), X).main.results[1].const
     assert const.dtype == np.float16
     assert float(const) == float(half)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_power_of_two_divides_as_its_reciprocal_multiplies(dtype: str) -> None:
+    """Bit by bit, with results that are subnormal or infinite."""
+    limits = jnp.finfo(dtype)
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, limits.tiny, limits.smallest_subnormal]
+    spread = np.random.default_rng(0).normal(size=500) * 2.0 ** np.linspace(-9, 9, 500)
+    x = jnp.asarray([*edges, *spread], dtype)
+    for power in (-14, -9, -1, 3, 12):
+        divisor = jnp.asarray(-(2.0**power), dtype)
+        quotient = jax.jit(lambda x, d=divisor: x / d)
+        assert names(normal(quotient, x).main) == ["multiply"]
+        with np.errstate(all="ignore"):
+            exact = (np.asarray(x, np.float64) / float(divisor)).astype(x.dtype)
+        found = np.asarray(quotient(x)).astype(np.float64)
+        np.testing.assert_array_equal(found, exact.astype(np.float64))
 
 
 def test_scan_becomes_a_counted_loop_without_its_constants():
