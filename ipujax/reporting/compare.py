@@ -54,9 +54,16 @@ class Comparison:
                 self.before.fullest_tile_bytes,
                 self.after.fullest_tile_bytes,
             ),
+            *self._parts(),
             ("always live bytes", self.before.always_live_bytes, self.after.always_live_bytes),
             ("peak live bytes", self.before.peak_live_bytes, self.after.peak_live_bytes),
             ("steps", len(self.before.steps), len(self.after.steps)),
+        ]
+
+    def _parts(self) -> list[tuple[str, float, float]]:
+        before, after = self.before.parts, self.after.parts
+        return [
+            (f"of them {name}", before.get(name, 0), after.get(name, 0)) for name in before | after
         ]
 
     def save(self, path: str | Path) -> None:

@@ -40,7 +40,7 @@ def _totals(comparison: Comparison) -> Any:
     names, before, after = zip(*comparison.totals(), strict=True)
     changes = [relative(a, b) for a, b in zip(before, after, strict=True)]
     source = ColumnDataSource({"name": names, "before": before, "after": after, "change": changes})
-    return data_table(source, _columns("figure"), 180)
+    return data_table(source, _columns("figure"), 320)
 
 
 def _changes(comparison: Comparison, grouping: str) -> Any:

@@ -16,6 +16,15 @@ KINDS = ("compute", "exchange", "sync", "inter-IPU", "host")
 GROUPINGS = {"line": "source", "layer": "scope", "op": "op"}
 
 
+#: Categories of tile memory that stay for the whole program.
+ALWAYS_LIVE = frozenset(
+    {
+        *("parameters", "state", "stack"),
+        *("vertex state", "vertex code", "control code", "exchange code"),
+    }
+)
+
+
 @dataclass(frozen=True)
 class Step:
     """A step of the program, at one of the places where it runs. Costs are of one execution.
@@ -242,6 +251,14 @@ class Report:
     @property
     def fullest_tile_bytes(self) -> int:
         return self.ipus[self.fullest_ipu].fullest_tile_bytes
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """The bytes of the fullest tile by category, the most first; they add up to all of them."""
+        ipu = self.ipus[self.fullest_ipu]
+        sizes = (tiles[ipu.fullest_tile] for tiles in ipu.tile_bytes)
+        parts = zip(self.categories, sizes, strict=True)
+        return dict(sorted(((name, size) for name, size in parts if size), key=lambda p: -p[1]))
 
     @property
     def headroom(self) -> float:

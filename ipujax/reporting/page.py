@@ -60,8 +60,13 @@ def page(report: Report) -> str:
             charts.liveness(report),
         ),
         Section(
+            "The fullest tile",
+            "What it holds when it is fullest, by what it is for.",
+            tables.part_table(report),
+        ),
+        Section(
             "Live at the peak",
-            "What the fullest tile holds when it is fullest.",
+            "Tensors on the fullest tile when it is fullest.",
             tables.tensor_table(at_peak, 240),
         ),
         Section(

@@ -21,12 +21,13 @@ def summary(report: Report) -> str:
 
 
 def verdict(report: Report) -> str:
-    """Whether it fits and how long it takes, in two lines."""
+    """Whether it fits, what fills the fullest tile, and how long it takes, in a line each."""
     fits = "fits" if report.fits else "does not fit"
     return (
         f"{report.name}: {fits}; {report.fullest_tile_bytes} of {report.tile_capacity_bytes} "
         f"bytes on tile {report.ipus[report.fullest_ipu].fullest_tile} of IPU "
         f"{report.fullest_ipu} (headroom {report.headroom:.1%})\n"
+        f"there: {', '.join(f'{name} {size}' for name, size in report.parts.items())}\n"
         f"time: {report.cycles:.0f} cycles, {report.seconds:.3g} s"
     )
 

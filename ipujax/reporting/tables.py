@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipujax.reporting.drawing import COLOURS, WIDTH, template
-from ipujax.reporting.model import GROUPINGS, KINDS, Report, Tensor
+from ipujax.reporting.model import ALWAYS_LIVE, GROUPINGS, KINDS, Report, Tensor
 from ipujax.reporting.summary import as_it_is, shape_of, slower
 
 LISTED = 1000  #: rows of a table
@@ -158,6 +158,26 @@ def step_table(report: Report) -> Any:
         ("temporary", "temporary bytes", "number", 100),
     ]
     return column(_filtered([table], source), data_table(source, columns, 320))
+
+
+def part_table(report: Report) -> Any:
+    """What the fullest tile holds when it is fullest; the rows add up."""
+    from bokeh.models import ColumnDataSource
+
+    parts = report.parts
+    source = ColumnDataSource(
+        {
+            "part": [*parts, "all"],
+            "bytes": [*parts.values(), report.fullest_tile_bytes],
+            "always": ["always" if part in ALWAYS_LIVE else "" for part in (*parts, "all")],
+        }
+    )
+    columns = [
+        ("part", "for", "text", 240),
+        ("bytes", "bytes", "number", 160),
+        ("always", "live", "text", 120),
+    ]
+    return data_table(source, columns, 300)
 
 
 def tensor_table(tensors: Sequence[Tensor], height: int = 320) -> Any:

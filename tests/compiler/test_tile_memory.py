@@ -30,9 +30,7 @@ def _layers(seed: int, batch: int) -> tuple[Any, list[Any]]:
             x = x + y if x.shape == y.shape else y
         return jnp.mean(x**2)
 
-    weights = [
-        jax.ShapeDtypeStruct((a, b), dtype) for a, b in itertools.pairwise(widths)
-    ]
+    weights = [jax.ShapeDtypeStruct((a, b), dtype) for a, b in itertools.pairwise(widths)]
     x = jax.ShapeDtypeStruct((batch, widths[0]), dtype)
     return jax.value_and_grad(loss), [weights, x]
 

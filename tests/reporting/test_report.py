@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
+from ipujax.api.cost import PARTS
 from ipujax.layers import layer_of
 from ipujax.reporting import document
-from ipujax.reporting.model import GROUPINGS, KINDS
+from ipujax.reporting.model import ALWAYS_LIVE, GROUPINGS, KINDS
 
 SIZE = 48
 
@@ -101,6 +102,9 @@ def check_ipus(report: ipu.Report) -> None:
         assert sum(account.by_kind) + account.idle_cycles == pytest.approx(report.cycles, rel=1e-6)
         on_fullest = sum(tiles[account.fullest_tile] for tiles in account.tile_bytes)
         assert on_fullest == account.fullest_tile_bytes
+    assert sum(report.parts.values()) == report.fullest_tile_bytes
+    held = [t for t in report.tensors if t.category in ("parameters", "state")]
+    assert all(tensor.always_live for tensor in held)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -109,6 +113,33 @@ def test_the_listed_steps_add_up_to_the_cost_analysis(seed: int):
     check_totals(report, ipu.cost(generated(seed), *shapes()).analysis)
     check_ipus(report)
     assert document.read(json.loads(document.write(report))) == report
+
+
+def test_parts_are_those_of_the_cost_and_change_in_a_comparison():
+    big, small = (
+        ipu.report(jnp.dot, *(jax.ShapeDtypeStruct((n, n), jnp.float16),) * 2) for n in (512, 64)
+    )
+    cost = ipu.cost(jnp.dot, *(jax.ShapeDtypeStruct((512, 512), jnp.float16),) * 2)
+    assert big.parts == {name: size for name, size in cost.parts.items() if size}
+    assert f"stack {big.parts['stack']}" in str(big)
+    assert set(big.categories) == set(PARTS)
+    assert set(big.categories) > ALWAYS_LIVE
+    totals = {name: (a, b) for name, a, b in big.compare(small).totals()}
+    for name in big.parts:
+        assert totals[f"of them {name}"] == (big.parts[name], small.parts.get(name, 0))
+
+
+def test_temporaries_are_on_the_tiles_of_their_step():
+    """A product of few rows uses some tiles; the others have none of its temporaries."""
+    x = jax.ShapeDtypeStruct((4, 64), jnp.float16)
+    report = ipu.report(lambda x, w: x @ w, x, jax.ShapeDtypeStruct((64, 64), jnp.float16))
+    ipu0 = report.ipus[0]
+    for name in ("temporaries", "rearrangement", "exchange buffers"):
+        used = sum(size > 0 for size in ipu0.tile_bytes[report.categories.index(name)])
+        assert used < 400
+    stacks = ipu0.tile_bytes[report.categories.index("stack")]
+    assert len(stacks) == 1472
+    assert set(stacks) == {report.parts["stack"]}
 
 
 def test_loops_count_their_iterations():

@@ -43,7 +43,9 @@ class TileSweep {
         classes_(mapsOf(draft, held_), draft.graph->system.numTiles(), num_ipus_,
                  !draft.image.mechanisms.has(Mechanism::kTiles)),
         live_(classes_.size()),
-        peaks_(classes_.size()) {
+        peaks_(classes_.size()),
+        fullest_now_(num_ipus_),
+        has_changed_(num_ipus_) {
     draft.image.ipus.resize(num_ipus_);
   }
 
@@ -137,32 +139,49 @@ class TileSweep {
     live_bytes_ += starts ? bytesOf(held) : -bytesOf(held);
     for (const auto& count : classes_.counts(variable.map.get()))
       live_[count.tiles] += starts ? count.elements * size : -(count.elements * size);
-    has_changed_ = true;
+    const auto& counts = classes_.counts(variable.map.get());
+    if (counts.empty()) return;
+    for (std::size_t i = ipuOf(counts.front().tiles); i <= ipuOf(counts.back().tiles); ++i)
+      has_changed_[i] = true;
+  }
+
+  std::size_t ipuOf(std::size_t tiles) const {
+    return classes_.tileOf(tiles) / (draft_.graph->system.numTiles() / num_ipus_);
   }
 
   void note(std::size_t tiles, std::uint64_t bytes, std::int64_t step) {
     Peak& peak = peaks_[tiles];
     if (bytes > peak.live_bytes) peak = {bytes, num_applied_, step};
-    fullest_now_ = std::max(fullest_now_, bytes);
+  }
+
+  /// Only where something changed.
+  void noteChanges() {
+    for (std::size_t i = 0; i < num_ipus_; ++i) {
+      if (!std::exchange(has_changed_[i], 0)) continue;
+      const auto [first, last] = classes_.ofIpu(i);
+      fullest_now_[i] = 0;
+      for (std::size_t c = first; c < last; ++c) {
+        note(c, live_[c], -1);
+        fullest_now_[i] = std::max(fullest_now_[i], live_[c]);
+      }
+    }
   }
 
   /// The account while a step runs: what is live and its own temporaries.
   void stepAt(std::int64_t step) {
     MemoryAccount& memory = draft_.image.memory;
     memory.peak_live_bytes = std::max(memory.peak_live_bytes, live_bytes_);
-    if (has_changed_) {
-      fullest_now_ = 0;
-      for (std::size_t c = 0; c < live_.size(); ++c) note(c, live_[c], -1);
-    }
-    const std::uint64_t fullest = fullest_now_;
-    has_changed_ = false;
+    noteChanges();
+    std::uint64_t fullest = *std::ranges::max_element(fullest_now_);
     if (step >= 0) {
       const auto s = static_cast<std::size_t>(step);
       const std::uint64_t temporary = draft_.image.steps[s].cost.temporary_bytes;
-      for (const std::uint32_t c : uses_[s]) note(c, live_[c] + temporary, step);
+      for (const std::uint32_t c : uses_[s]) {
+        note(c, live_[c] + temporary, step);
+        fullest = std::max(fullest, live_[c] + temporary);
+      }
     }
-    points_.push_back({0, live_bytes_, fullest_now_});
-    fullest_now_ = fullest;
+    points_.push_back({0, live_bytes_, fullest});
   }
 
   /// Variables that are always live have the first addresses of a tile, then all others share the
@@ -310,8 +329,8 @@ class TileSweep {
   std::vector<Change> changes_;
   std::size_t num_applied_ = 0;
   std::uint64_t live_bytes_ = 0;
-  std::uint64_t fullest_now_ = 0;
-  bool has_changed_ = true;
+  std::vector<std::uint64_t> fullest_now_;  ///< by IPU, without temporaries
+  std::vector<char> has_changed_;           ///< since noteChanges, by IPU
 };
 
 }  // namespace

@@ -24,30 +24,28 @@ class PlacedSegments {
       nodes_[level].resize(std::size_t{1} << (kLevels - 1 - level));
   }
 
-  void add(const Segment& live, std::uint64_t from, std::uint64_t to) {
+  void add(const Segment& live, std::uint32_t block) {
     const std::uint64_t differs = live.begin >> shift_ ^ live.end >> shift_;
     const auto level = static_cast<unsigned>(std::bit_width(differs));
-    nodes_[level][live.begin >> shift_ >> level].push_back({live, from, to});
+    nodes_[level][live.begin >> shift_ >> level].push_back({live, block});
   }
 
-  /// Adds the addresses that are taken at some time of a segment.
-  void collect(const Segment& live,
-               std::vector<std::pair<std::uint64_t, std::uint64_t>>& taken) const {
+  /// Calls fn(block) for what is live at some time of a segment.
+  template <class F>
+  void forEach(const Segment& live, const F& fn) const {
     for (unsigned level = 0; level < kLevels; ++level) {
       const auto& nodes = nodes_[level];
       const std::uint64_t last = live.end >> shift_ >> level;
       for (std::uint64_t i = live.begin >> shift_ >> level; i <= last; ++i)
         for (const Entry& e : nodes[i])
-          if (e.live.begin <= live.end && live.begin <= e.live.end)
-            taken.emplace_back(e.from, e.to);
+          if (e.live.begin <= live.end && live.begin <= e.live.end) fn(e.block);
     }
   }
 
  private:
   struct Entry {
     Segment live;
-    std::uint64_t from;
-    std::uint64_t to;
+    std::uint32_t block;
   };
   unsigned shift_ = 0;
   std::array<std::vector<std::vector<Entry>>, kLevels> nodes_;
@@ -98,13 +96,21 @@ std::uint64_t mostLive(const std::vector<Block>& blocks, std::uint64_t alignment
 std::uint64_t allocateInOrder(std::vector<Block>& blocks, const std::vector<std::size_t>& order,
                               std::uint64_t alignment) {
   PlacedSegments placed(lastTime(blocks));
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;  // addresses
+  std::vector<std::size_t> met_by(blocks.size(), blocks.size());
   std::uint64_t top = 0;
   for (const std::size_t i : order) {
     Block& block = blocks[i];
     const std::uint64_t bytes = roundedUp(block.bytes, alignment);
+    if (bytes == 0) continue;
     taken.clear();
-    for (const Segment& live : *block.live) placed.collect(live, taken);
+    for (const Segment& live : *block.live) {
+      placed.forEach(live, [&](std::uint32_t other) {
+        if (std::exchange(met_by[other], i) == i) return;
+        const std::uint64_t from = blocks[other].offset;
+        taken.emplace_back(from, from + roundedUp(blocks[other].bytes, alignment));
+      });
+    }
     std::ranges::sort(taken);
     std::uint64_t offset = 0;
     for (const auto& [from, to] : taken) {
@@ -113,8 +119,7 @@ std::uint64_t allocateInOrder(std::vector<Block>& blocks, const std::vector<std:
     }
     block.offset = offset;
     top = std::max(top, offset + bytes);
-    if (bytes > 0)
-      for (const Segment& live : *block.live) placed.add(live, offset, offset + bytes);
+    for (const Segment& live : *block.live) placed.add(live, static_cast<std::uint32_t>(i));
   }
   return top;
 }

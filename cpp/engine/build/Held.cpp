@@ -12,10 +12,11 @@ bool alwaysLive(const Storage& storage) {
   return storage.constant || storage.persistent || storage.input >= 0 || storage.output >= 0;
 }
 
-TilePart partOf(const Storage& storage, VariableUse use) {
+/// `always`: it stays; a copy for another IPU of what stays does not.
+TilePart partOf(const Storage& storage, VariableUse use, bool always) {
   if (use == VariableUse::kStash) return TilePart::kStash;
   if (use == VariableUse::kAccumulator) return TilePart::kAccumulators;
-  if (!alwaysLive(storage)) return TilePart::kTemporaries;
+  if (!always) return TilePart::kTemporaries;
   return storage.persistent || storage.output >= 0 ? TilePart::kState : TilePart::kParameters;
 }
 
@@ -59,7 +60,7 @@ std::vector<Held> heldOf(Draft& draft) {
     for (const Resident& resident : draft.residents[s]) {
       const bool always = alwaysLive(storage) && resident.variable == storage.variable;
       if (always) draft.image.memory.always_live_bytes += storage.bytes;
-      all.push_back({resident.variable, partOf(storage, resident.use), always,
+      all.push_back({resident.variable, partOf(storage, resident.use, always), always,
                      always ? std::vector<Segment>{{0, last}} : positionsOf(resident.live, last)});
     }
   }
