@@ -6,8 +6,8 @@
 
 namespace ipujax::engine {
 
-/// What the engine does to run faster than step by step, or in less memory. None of it changes a bit
-/// of a result, so that each can be tested against itself switched off (tests/fuzz).
+/// What the engine does to run faster than step by step, or in less memory. None of it changes a
+/// bit of a result, so that each can be tested against itself switched off (tests/fuzz).
 enum class Mechanism : std::uint8_t {
   kLoops,       ///< loops of tiny steps run as one kernel (docs/decisions/0017)
   kRows,        ///< neighbours that work by the same rows run as one step (0018)

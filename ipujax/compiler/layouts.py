@@ -35,7 +35,7 @@ class _Groups:
         """Puts values into one group, that of the first; constants of one element have none."""
         first: Value | None = None
         for value in values:
-            if value.is_splat:
+            if value.const is not None and value.is_splat:
                 continue
             root = self.find(value)
             if first is None:
@@ -101,9 +101,12 @@ def _alike(op: Op) -> Iterator[Sequence[Value]]:
         yield from zip(op.results, returned, strict=True)
     elif not op.traits.product:
         values = [*op.operands, *op.results]
-        sizes = {value.num_elements for value in values}
-        for size in sorted(sizes):
-            yield [value for value in values if value.num_elements == size]
+        by_size: dict[int, list[Value]] = {}
+        for value in values:
+            by_size.setdefault(value.num_elements, []).append(value)
+        yield from by_size.values()
+        if len(by_size) == 1:
+            return
         is_part = op.traits.view and op.results[0].num_elements < op.operands[0].num_elements
         if is_part or all(value.size_bytes < _TWO_TILES_BYTES for value in values):
             yield values

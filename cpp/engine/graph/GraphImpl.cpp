@@ -45,9 +45,8 @@ TileMapPtr GraphImpl::linearMap(std::uint64_t elements, const std::vector<unsign
   const std::size_t start = startOf(tiles, linearTilesUsed(elements, tiles.size(), division));
   TileMapPtr made;
   const bool is_range = tiles.back() - tiles.front() + 1 == tiles.size();
-  TileMapPtr& map = is_range ? linear_maps_[{{tiles.front(), tiles.size()}, elements, division,
-                                             start}]
-                             : made;
+  TileMapPtr& map =
+      is_range ? linear_maps_[{{tiles.front(), tiles.size()}, elements, division, start}] : made;
   if (!map) map = linearTileMap(elements, tiles, division, start);
   return map;
 }

@@ -32,8 +32,8 @@ std::uint64_t tilesFor(std::uint64_t elements, std::uint64_t grain, std::uint64_
 void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile) {
   if (t.numElements() == 0) return;
   auto& variable = graph.impl().variables[t.view()->variable];
-  variable.map = graph.impl().linearMap(variable.elements, graph.physicalTiles(),
-                                        {per_tile, grainOf(t)});
+  variable.map =
+      graph.impl().linearMap(variable.elements, graph.physicalTiles(), {per_tile, grainOf(t)});
 }
 
 bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t,
