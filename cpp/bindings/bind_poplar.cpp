@@ -259,6 +259,8 @@ void bindPrograms(py::module_& m) {
 void bindPoplar(py::module_& m) {
   auto poplar = m.def_submodule("poplar");
   py::register_exception<poplar::poplar_error>(poplar, "poplar_error", PyExc_RuntimeError);
+  py::register_exception<poplar::invalid_option>(poplar, "invalid_option",
+                                                 poplar.attr("poplar_error").ptr());
   py::register_exception<poplar::graph_memory_allocation_error>(
       poplar, "graph_memory_allocation_error", poplar.attr("poplar_error").ptr());
   bindTypes(poplar);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/graph/Planning.hpp"
+#include "poplar/exceptions.hpp"
 #include "poplin/internal/Candidate.hpp"
 
 /// The search walks split counts directly, with bounds, where poplibs ConvPlan.cpp runs a
@@ -33,14 +34,50 @@ struct Splits {
     const std::uint64_t last = ceilDiv(grains, ceilDiv(grains, limit));
     if (count < values.size() && values[count - 1] != last) values[count++] = last;
   }
+  /// Those, or the one that is asked for; none where there are too few grains for it.
+  Splits(std::uint64_t grains, std::uint64_t most, std::uint64_t wanted) {
+    if (wanted == 0) {
+      *this = Splits(grains, most);
+    } else if (wanted <= std::min(grains, most)) {
+      values[count++] = wanted;
+    }
+  }
   const std::uint64_t* begin() const { return values.data(); }
   const std::uint64_t* end() const { return values.data() + count; }
 };
 
+bool meets(const Constraints& wanted, const Grains& grains) {
+  const auto free = [](std::uint64_t asked, std::uint64_t has) {
+    return asked == 0 || asked == has;
+  };
+  return (!wanted.vertex || *wanted.vertex == grains.vertex) &&
+         free(wanted.group_grain, grains.group) && free(wanted.in_grain, grains.in) &&
+         free(wanted.out_grain, grains.out);
+}
+
 /// The best candidate so far, over all models.
 class Search {
  public:
-  Search(std::uint64_t tiles, bool bounded) : tiles_(tiles), bounded_(bounded) {}
+  Search(std::uint64_t tiles, bool bounded, const Constraints& wanted)
+      : tiles_(tiles), bounded_(bounded), wanted_(wanted) {}
+
+  /// Tries all shares of all vertices of a model with that many slices of one dimension.
+  void vertices(const Model& model, std::uint64_t serial) {
+    for (const Grains& grains : model.vertices()) {
+      if (!meets(wanted_, grains)) continue;
+      if (isWanted(serial, 1)) slices(model, grains, serial, 1);
+      if (serial > 1 && isWanted(1, serial)) slices(model, grains, 1, serial);
+    }
+  }
+
+  const Candidate& best() const { return best_; }
+  const Model* model() const { return model_; }  ///< null if nothing meets the constraints
+
+ private:
+  bool isWanted(std::uint64_t out_serial, std::uint64_t in_serial) const {
+    return (wanted_.out_serial == 0 || wanted_.out_serial == out_serial) &&
+           (wanted_.in_serial == 0 || wanted_.in_serial == in_serial);
+  }
 
   /// Tries every share of one vertex with this many slices.
   void slices(const Model& model, const Grains& grains, std::uint64_t out_serial,
@@ -56,22 +93,27 @@ class Search {
     c.grains = grains;
     c.out_serial = out_serial;
     c.in_serial = in_serial;
+    if (wanted_.group_split > 0) {
+      c.group_split = wanted_.group_split;
+      if (c.group_split <= most) shares(model, c, out_grains, in_grains);
+      return;
+    }
     // The smallest shares of groups, and larger ones where they leave tiles for other splits.
     std::uint64_t previous = 0;
     for (std::uint64_t larger = 0; larger < 4; ++larger) {
       c.group_split = ceilDiv(group_grains, ceilDiv(group_grains, most) + larger);
       if (c.group_split == previous) break;
       previous = c.group_split;
-      const std::uint64_t left = tiles_ / c.group_split;
-      channels(model, c, Splits(ceilDiv(out_grains, out_serial), left),
-               Splits(ceilDiv(in_grains, in_serial), left), left);
+      shares(model, c, out_grains, in_grains);
     }
   }
 
-  const Candidate& best() const { return best_; }
-  const Model& model() const { return *model_; }
+  void shares(const Model& model, Candidate& c, std::uint64_t out_grains, std::uint64_t in_grains) {
+    const std::uint64_t left = tiles_ / c.group_split;
+    channels(model, c, Splits(ceilDiv(out_grains, c.out_serial), left, wanted_.out_split),
+             Splits(ceilDiv(in_grains, c.in_serial), left, wanted_.in_split), left);
+  }
 
- private:
   void channels(const Model& model, Candidate& c, const Splits& outs, const Splits& ins,
                 std::uint64_t tiles) {
     const std::uint64_t all_rows = model.problem().rows;
@@ -84,13 +126,21 @@ class Search {
         std::uint64_t previous = 0;
         for (const std::uint64_t rows : {left, left / 2}) {
           if (rows == 0) continue;
-          c.row_split = ceilDiv(all_rows, ceilDiv(all_rows, std::min(rows, all_rows)));
-          if (c.row_split == previous) continue;
+          c.row_split = rowSplit(all_rows, std::min(rows, all_rows));
+          if (c.row_split == 0 || c.row_split == previous) continue;
           previous = c.row_split;
           consider(model, c);
         }
       }
     }
+  }
+
+  /// The least number of parts with the largest share of `most` parts; 0 if none is as wanted.
+  std::uint64_t rowSplit(std::uint64_t rows, std::uint64_t most) const {
+    const std::uint64_t of = std::max<std::uint64_t>(wanted_.rows_multiple, 1);
+    if (most < of) return 0;
+    const std::uint64_t parts = ceilDiv(rows, ceilDiv(rows, most / of * of));
+    return ceilDiv(parts, of) * of;
   }
 
   void consider(const Model& model, Candidate& c) {
@@ -117,18 +167,44 @@ class Search {
 
   std::uint64_t tiles_;
   bool bounded_;
+  const Constraints& wanted_;
   Candidate best_;
   const Model* model_ = nullptr;
 };
 
 std::vector<Model> modelsOf(const Problem& p, const poplar::Target& target) {
   std::vector<Model> models;
-  models.emplace_back(p, target, Transform{});
-  if (!p.transforms) return models;
   const bool expands = p.taps() > 1;
-  if (expands) models.emplace_back(p, target, Transform{.expanded = true});
-  models.emplace_back(p, target, Transform{.expanded = expands, .swapped = true});
+  const auto add = [&](Transform transform) {
+    const Constraints& wanted = p.constraints;
+    if (wanted.swapped && *wanted.swapped != transform.swapped) return;
+    if (expands && wanted.expanded && *wanted.expanded != transform.expanded) return;
+    models.emplace_back(p, target, transform);
+  };
+  add({});
+  if (!p.transforms) return models;
+  if (expands) add({.expanded = true});
+  add({.expanded = expands, .swapped = true});
   return models;
+}
+
+/// Numbers of slices worth trying, in order, with those that are asked for.
+std::vector<std::uint64_t> serialSplits(const Constraints& wanted) {
+  std::vector<std::uint64_t> found{wanted.out_serial, wanted.in_serial};
+  std::erase(found, 0);
+  for (std::uint64_t serial = 1; serial <= kMostSerial; serial *= 2) found.push_back(serial);
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+[[noreturn]] void refuse(const Problem& p) {
+  std::ostringstream os;
+  os << "[poplin] needs planConstraints that a plan can meet; got none for a product of "
+     << p.groups << " groups, " << p.rows << " rows, " << p.in_channels << " input and "
+     << p.out_channels << " output channels, and " << p.taps()
+     << " kernel elements. Relax them, or limit them to other products.";
+  throw poplar::invalid_option(os.str());
 }
 
 }  // namespace
@@ -145,16 +221,11 @@ Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded
     *n = std::max<std::uint64_t>(*n, 1);
   const std::vector<Model> models = modelsOf(p, target);
   const std::uint64_t tiles = target.getNumTiles();
-  Search search(p.tiles == 0 ? tiles : std::min(p.tiles, tiles), bounded);
-  for (std::uint64_t serial = 1; serial <= kMostSerial; serial *= 2) {
-    for (const Model& model : models) {
-      for (const Grains& grains : model.vertices()) {
-        search.slices(model, grains, serial, 1);
-        if (serial > 1) search.slices(model, grains, 1, serial);
-      }
-    }
-  }
-  Plan plan = search.model().planOf(search.best());
+  Search search(p.tiles == 0 ? tiles : std::min(p.tiles, tiles), bounded, p.constraints);
+  for (const std::uint64_t serial : serialSplits(p.constraints))
+    for (const Model& model : models) search.vertices(model, serial);
+  if (search.model() == nullptr) refuse(p);
+  Plan plan = search.model()->planOf(search.best());
   const auto real = [](std::uint64_t n) { return static_cast<double>(n); };
   plan.cost.flops = 2 * real(problem.groups) * real(problem.rows) * real(problem.in_channels) *
                     real(problem.out_channels) * real(problem.taps());

@@ -1,6 +1,7 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/Cost.hpp"
@@ -10,6 +11,28 @@
 /// How a matrix product or convolution is shared out over the tiles: PopLibs' planner in closed
 /// form.
 namespace poplin::plan {
+
+enum class Vertex : std::uint8_t {
+  kAmp,
+  kSlic,
+  kHorizontalMac,
+  kVerticalMac,
+  kOuterProduct,
+  kInteger
+};
+const char* nameOf(Vertex vertex);
+
+/// What a plan must be like, see PlanConstraints.hpp; 0, or no value, where it is free.
+struct Constraints {
+  std::optional<Vertex> vertex{};
+  std::uint64_t group_grain = 0, in_grain = 0, out_grain = 0;
+  std::uint64_t group_split = 0, in_split = 0, out_split = 0;
+  std::uint64_t rows_multiple = 0;  ///< rows are split into a multiple of these
+  std::uint64_t in_serial = 0, out_serial = 0;
+  std::optional<bool> swapped{}, expanded{};
+
+  auto operator<=>(const Constraints&) const = default;
+};
 
 /// What is planned; everything a plan depends on, so also the key of the cache.
 struct Problem {
@@ -33,20 +56,11 @@ struct Problem {
   /// Operands that lie elsewhere and are moved and regrouped first, inside the same limit.
   bool in_moved = false;
   bool weights_moved = false;
+  Constraints constraints{};
 
   std::uint64_t taps() const { return kernel_height * kernel_width; }
   auto operator<=>(const Problem&) const = default;
 };
-
-enum class Vertex : std::uint8_t {
-  kAmp,
-  kSlic,
-  kHorizontalMac,
-  kVerticalMac,
-  kOuterProduct,
-  kInteger
-};
-const char* nameOf(Vertex vertex);
 
 struct Plan {
   Vertex vertex = Vertex::kAmp;
@@ -69,7 +83,7 @@ struct Plan {
 /// The plan with the fewest cycles among all whose temporaries fit the memory proportion; if none
 /// fits, the one with the least memory. Candidates do not depend on the proportion, so that more
 /// memory never costs cycles. `bounded`: candidates that are sure to be slower are passed over; the
-/// plan is the same without.
+/// plan is the same without. Throws poplar::invalid_option if none meets the constraints.
 Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded = true);
 
 }  // namespace poplin::plan

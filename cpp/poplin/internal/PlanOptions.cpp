@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "poplar/exceptions.hpp"
+#include "poplin/internal/PlanConstraints.hpp"
 
 namespace poplin {
 namespace {
@@ -55,6 +56,7 @@ const std::set<std::string>& truths() {
                                            "interIpuPartialsEnabled",
                                            "inputRHSIsPreArranged",
                                            "enableSingleInputReduce",
+                                           "enableTransformsConvTable",
                                            "experimental.slicVmac16",
                                            "disableSRForAMPVertices"};
   return names;
@@ -62,7 +64,6 @@ const std::set<std::string>& truths() {
 
 const std::set<std::string>& ignored() {
   static const std::set<std::string> names{"maxOutputMemoryProportion",
-                                           "planConstraints",
                                            "planConstraintsOutputFilename",
                                            "numIPUs",
                                            "use128BitLoad",
@@ -99,13 +100,15 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
       if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
       if (name == "enableMultiStageReduce") result.multi_stage_reduce = on;
       if (name == "disableTransformations") result.transforms = !on;
+    } else if (name == "planConstraints") {
+      if (!value.empty()) result.constraints = readConstraints(where, value);
     } else if (name == "tilesPerIPU" || name == "numTilesPerIPU") {
       result.tiles = count(where, name, value);
     } else if (!ignored().contains(name)) {
       throw poplar::invalid_option(
           std::string("[poplin::") + where + "] needs options it knows; got '" + name +
           "'. Known are partialsType, availableMemoryProportion, fullyConnectedPass, "
-          "use128BitConvUnitLoad and PopLibs' further convolution options.");
+          "use128BitConvUnitLoad, planConstraints and PopLibs' further convolution options.");
     }
   }
   return result;
@@ -119,6 +122,7 @@ void PlanOptions::apply(plan::Problem& problem) const {
   problem.transforms = transforms;
   problem.tiles = tiles;
   problem.memory_proportion = memory_proportion;
+  problem.constraints = constraints;
 }
 
 }  // namespace poplin

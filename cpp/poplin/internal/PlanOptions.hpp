@@ -8,10 +8,8 @@ namespace poplin {
 
 /// What matMul's and convolution's OptionFlags say. Names and defaults: poplibs ConvOptions.hpp,
 /// MatMul.cpp and their documentation. Read and used: partialsType, availableMemoryProportion,
-/// use128BitConvUnitLoad, enableMultiStageReduce, disableTransformations and tilesPerIPU. Read and
-/// checked, without an effect on the model: the passes (each product is planned alone, operands and
-/// results of any pass lie as their plan wants), types of partials between tiles and IPUs (as
-/// partialsType), planConstraints, and what steers code that the model does not have.
+/// use128BitConvUnitLoad, enableMultiStageReduce, disableTransformations, tilesPerIPU and
+/// planConstraints. Read and checked, without an effect on the model: see docs/guides/products.md.
 struct PlanOptions {
   bool half_partials = false;
   bool wide_weight_load = false;
@@ -19,6 +17,7 @@ struct PlanOptions {
   bool transforms = true;
   std::uint64_t tiles = 0;  ///< of an IPU; 0: all
   double memory_proportion = 0.6;
+  plan::Constraints constraints{};
 
   /// Throws poplar::invalid_option for an unknown name or a value it cannot take.
   static PlanOptions read(const poplar::OptionFlags& options, const char* where);

@@ -36,6 +36,7 @@ __all__: list[str] = [
     "concat",
     "createModelTarget",
     "graph_memory_allocation_error",
+    "invalid_option",
     "machineNames",
     "poplar_error",
     "poputil",
@@ -44,6 +45,9 @@ __all__: list[str] = [
 ]
 
 class poplar_error(RuntimeError):
+    pass
+
+class invalid_option(poplar_error):
     pass
 
 class graph_memory_allocation_error(poplar_error):

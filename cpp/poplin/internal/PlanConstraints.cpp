@@ -1,0 +1,288 @@
+#include "poplin/internal/PlanConstraints.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "poplar/exceptions.hpp"
+
+namespace poplin {
+namespace {
+
+/// A JSON value. Numbers are whole and not negative: constraints have no others.
+struct Json {
+  enum class Kind : std::uint8_t { kObject, kArray, kNumber, kString, kBool };
+  Kind kind = Kind::kObject;
+  std::uint64_t number = 0;  ///< of a bool: 0 or 1
+  std::string text;
+  std::vector<Json> items;
+  std::vector<std::pair<std::string, Json>> members;
+};
+
+[[noreturn]] void refuse(const char* where, const std::string& needs, const std::string& got) {
+  throw poplar::invalid_option(std::string("[poplin::") + where + "] planConstraints needs " +
+                               needs + "; got " + got +
+                               ". Use what a report of the product's plan shows, or omit it.");
+}
+
+class JsonReader {
+ public:
+  JsonReader(const char* where, std::string_view text) : where_(where), text_(text) {}
+
+  Json read() {
+    Json value = readValue(0);
+    if (peek() != '\0') fail();
+    return value;
+  }
+
+ private:
+  static constexpr int kDeepest = 8;
+
+  [[noreturn]] void fail() const {
+    refuse(where_, "a JSON object such as {\"method\": \"AMP\"}",
+           "'" + std::string(text_.substr(0, 80)) + "', which ends or differs at byte " +
+               std::to_string(at_));
+  }
+
+  char peek() {
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+
+  bool take(char wanted) {
+    if (peek() != wanted) return false;
+    ++at_;
+    return true;
+  }
+
+  void need(char wanted) {
+    if (!take(wanted)) fail();
+  }
+
+  bool takeWord(std::string_view word) {
+    if (text_.substr(at_, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  std::string readString() {
+    need('"');
+    const std::size_t end = text_.find_first_of("\"\\", at_);
+    if (end == std::string_view::npos || text_[end] != '"') fail();  // no name has an escape
+    std::string found(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    return found;
+  }
+
+  Json readNumber() {
+    Json value;
+    value.kind = Json::Kind::kNumber;
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value.number);
+    if (error != std::errc()) fail();
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  Json readObject(int depth) {
+    Json value;
+    while (!take('}')) {
+      if (!value.members.empty()) need(',');
+      std::string name = (peek(), readString());
+      need(':');
+      for (const auto& [known, ignored] : value.members)
+        if (known == name) fail();
+      value.members.emplace_back(std::move(name), readValue(depth + 1));
+    }
+    return value;
+  }
+
+  Json readArray(int depth) {
+    Json value;
+    value.kind = Json::Kind::kArray;
+    while (!take(']')) {
+      if (!value.items.empty()) need(',');
+      value.items.push_back(readValue(depth + 1));
+    }
+    return value;
+  }
+
+  Json readValue(int depth) {
+    if (depth > kDeepest) fail();
+    const char first = peek();
+    if (take('{')) return readObject(depth);
+    if (take('[')) return readArray(depth);
+    Json value;
+    if (first == '"') {
+      value.kind = Json::Kind::kString;
+      value.text = readString();
+      return value;
+    }
+    value.kind = Json::Kind::kBool;
+    if (takeWord("false")) return value;
+    value.number = 1;
+    return takeWord("true") ? value : readNumber();
+  }
+
+  const char* where_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+/// Turns the members of each object into constraints.
+class Reader {
+ public:
+  explicit Reader(const char* where) : where_(where) {}
+
+  plan::Constraints read(const Json& json) {
+    for (const auto& [name, value] : object("planConstraints", json)) {
+      if (name == "method")
+        found_.vertex = vertex(value);
+      else if (name == "convGroupsPerGroup")
+        found_.group_grain = count(name, value);
+      else if (name == "inChansPerGroup")
+        found_.in_grain = count(name, value);
+      else if (name == "partialChansPerGroup")
+        found_.out_grain = count(name, value);
+      else if (name == "useLimitedVersion")
+        boolean(name, value);  // vertices of the model address all of a tile
+      else if (name == "0")
+        level(value);
+      else
+        refuse(where_,
+               "method, convGroupsPerGroup, inChansPerGroup, partialChansPerGroup, "
+               "useLimitedVersion or \"0\", the only level of a plan for one IPU",
+               "'" + name + "'");
+    }
+    return found_;
+  }
+
+ private:
+  using Members = std::vector<std::pair<std::string, Json>>;
+
+  const Members& object(const std::string& name, const Json& json) {
+    if (json.kind != Json::Kind::kObject)
+      refuse(where_, name + " to be an object", "another value");
+    return json.members;
+  }
+
+  std::uint64_t count(const std::string& name, const Json& json) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+    if (json.kind != Json::Kind::kNumber || json.number == 0 || json.number > kMost)
+      refuse(where_, name + " to be a whole number from 1", "another value");
+    return json.number;
+  }
+
+  bool boolean(const std::string& name, const Json& json) {
+    if (json.kind != Json::Kind::kBool)
+      refuse(where_, name + " to be true or false", "another value");
+    return json.number != 0;
+  }
+
+  std::optional<plan::Vertex> vertex(const Json& json) {
+    for (const auto known : {plan::Vertex::kAmp, plan::Vertex::kSlic, plan::Vertex::kHorizontalMac,
+                             plan::Vertex::kVerticalMac, plan::Vertex::kOuterProduct})
+      if (json.kind == Json::Kind::kString && json.text == plan::nameOf(known)) return known;
+    refuse(where_, "method to be AMP, SLIC, HMAC, VMAC or OUTER_PRODUCT", "'" + json.text + "'");
+  }
+
+  void level(const Json& json) {
+    for (const auto& [name, value] : object("\"0\"", json)) {
+      if (name == "transform")
+        transform(value);
+      else if (name == "partition")
+        partition(value);
+      else
+        refuse(where_, "transform or partition in \"0\"", "'" + name + "'");
+    }
+  }
+
+  void transform(const Json& json) {
+    for (const auto& [name, value] : object("transform", json)) {
+      if (name == "swapOperands") {
+        found_.swapped = boolean(name, value);
+      } else if (name == "expandDims" && value.kind == Json::Kind::kArray) {
+        found_.expanded = !value.items.empty();  // all that the kernel has are expanded, or none
+      } else if (name == "outChanFlattenDims" && value.kind == Json::Kind::kArray) {
+        if (!value.items.empty())
+          refuse(where_, "outChanFlattenDims to be [], as in all plans", "more");
+      } else if (name == "combineConvGroupsFactor" && value.kind == Json::Kind::kArray) {
+        for (const Json& factor : value.items)
+          if (count(name, factor) != 1)
+            refuse(where_, "combineConvGroupsFactor to be [1], as in all plans", "more");
+      } else {
+        refuse(where_,
+               "swapOperands: true or false, or the lists expandDims, outChanFlattenDims or "
+               "combineConvGroupsFactor in transform",
+               "'" + name + "'");
+      }
+    }
+  }
+
+  void partition(const Json& json) {
+    for (const auto& [name, value] : object("partition", json)) {
+      if (name == "convGroupSplit")
+        found_.group_split = count(name, value);
+      else if (name == "batchSplit")
+        multiplyRows(count(name, value));
+      else if (name == "fieldSplit")
+        for (const auto& [dim, part] : object(name, value)) multiplyRows(count(name, part));
+      else if (name == "kernelSplit")
+        kernel(value);
+      else if (name == "inChanSplit")
+        split(name, value, found_.in_split, found_.in_serial);
+      else if (name == "outChanSplit")
+        split(name, value, found_.out_split, found_.out_serial);
+      else
+        refuse(where_,
+               "convGroupSplit, batchSplit, fieldSplit, kernelSplit, inChanSplit or outChanSplit "
+               "in partition",
+               "'" + name + "'");
+    }
+    if (found_.in_serial > 1 && found_.out_serial > 1)
+      refuse(where_, "serial slices of input or of output channels", "slices of both");
+  }
+
+  void multiplyRows(std::uint64_t by) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 24;
+    found_.rows_multiple = std::max<std::uint64_t>(found_.rows_multiple, 1) * by;
+    if (found_.rows_multiple > kMost) refuse(where_, "fewer parts than tiles", "more");
+  }
+
+  void kernel(const Json& json) {
+    for (const auto& [dim, part] : object("kernelSplit", json))
+      if (count("kernelSplit", part) != 1)
+        refuse(where_, "kernelSplit of 1: a kernel is on each tile as a whole", "more");
+  }
+
+  void split(const std::string& name, const Json& json, std::uint64_t& parallel,
+             std::uint64_t& serial) {
+    if (json.kind == Json::Kind::kNumber) {
+      parallel = count(name, json);
+      return;
+    }
+    for (const auto& [kind, value] : object(name, json)) {
+      if (kind != "parallel" && kind != "serial")
+        refuse(where_, "parallel or serial in " + name, "'" + kind + "'");
+      (kind == "serial" ? serial : parallel) = count(name, value);
+    }
+  }
+
+  const char* where_;
+  plan::Constraints found_;
+};
+
+}  // namespace
+
+plan::Constraints readConstraints(const char* where, const std::string& json) {
+  return Reader(where).read(JsonReader(where, json).read());
+}
+
+}  // namespace poplin
