@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ logger = logging.getLogger("ipujax")
 
 #: Changes are joined unless one that fits takes at most this many times as long.
 ALMOST_FREE = 1.05
+#: A change is taken to cost at least this part of all cycles.
+NEARLY_NOTHING = 0.01
+#: A change that adds more than this part of all cycles is joined last.
+SLOW = 0.5
 #: Parts into which the batch is divided.
 DIVISORS = (2, 4, 8)
 #: IPUs of a pipeline, and its micro-batches: the most of these that divide the batch.
@@ -163,8 +168,8 @@ def search(
             break
         _try(programs, change, tried)
     if _least(tried) > ALMOST_FREE * before.cycles:
-        for chain in _chains(tried):
-            _join(programs, chain, tried, deadline)
+        for chain in _chains(before, tried):
+            _Join(programs, before, tried, deadline).run(chain)
     found = (remedy for _, remedy in tried)
     return Remedies(before, tuple(sorted(found, key=_order)))
 
@@ -220,38 +225,65 @@ def _options(changes: Changes) -> Change:
     return Change({f"{PER_CALL_PREFIX}{name}": value for name, value in changes.items()})
 
 
-def _chains(tried: list[tuple[Change, Remedy]]) -> list[list[Change]]:
+def _chains(before: Cost, tried: list[tuple[Change, Remedy]]) -> list[list[Change]]:
     """Changes to be joined in order: those that keep results, then a smaller batch with them."""
+
+    def worth(pair: tuple[Change, Remedy]) -> float:
+        """Bytes saved for each cycle more."""
+        saved = before.fullest_tile_bytes - pair[1].cost.fullest_tile_bytes
+        return saved / max(pair[1].cycles - before.cycles, NEARLY_NOTHING * before.cycles)
+
     on_one_ipu = [pair for pair in tried if pair[0].plan is None]
-    ranked = [change for change, _ in sorted(on_one_ipu, key=lambda pair: pair[1].cycles)]
+    ranked = [pair[0] for pair in sorted(on_one_ipu, key=worth, reverse=True) if worth(pair) > 0]
     keeping = [change for change in ranked if change.keeps_results]
-    others = [change for change in ranked if not change.keeps_results]
+    others = [change for change in ranked if not change.keeps_results and change.divisor == 1]
     of_batch = [pair for pair in on_one_ipu if pair[0].divisor > 1]
     smallest = min(of_batch, key=lambda pair: pair[1].cost.fullest_tile_bytes, default=None)
-    again = [[smallest[0], *keeping]] if smallest is not None else []
-    return [keeping + [each for each in others if each.divisor == 1], *again]
+    return [keeping + others, *([[smallest[0], *keeping]] if smallest is not None else [])]
 
 
-def _join(
-    programs: CompiledProgram,
-    chain: list[Change],
-    tried: list[tuple[Change, Remedy]],
-    deadline: float,
-) -> None:
-    """One change more each time, until it fits or takes longer than what does."""
-    together = Change()
-    known = [change for change, _ in tried]
-    for change in chain:
-        together = together.with_(change)
-        if together in known:
-            continue
-        if time.monotonic() > deadline:
-            return
-        known.append(together)
-        least = _least(tried)
-        remedy = _try(programs, together, tried)
-        if remedy and (remedy.cost.fits or remedy.cycles >= least):
-            return
+class _Join:
+    """Adds one change after the other where it saves bytes; slow ones when all others are in."""
+
+    def __init__(
+        self,
+        programs: CompiledProgram,
+        before: Cost,
+        tried: list[tuple[Change, Remedy]],
+        deadline: float,
+    ):
+        self.programs, self.tried, self.deadline = programs, tried, deadline
+        self.known: dict[str, Remedy | None] = {each.text: remedy for each, remedy in tried}
+        self.together, self.cost, self.cycles = Change(), before, before.cycles
+        self.slow = SLOW * before.cycles
+
+    def run(self, chain: list[Change]) -> None:
+        skipped: list[tuple[float, Change]] = []
+        for change in chain:
+            if self._add(change, self.slow, skipped):
+                return
+        for _, change in sorted(skipped, key=lambda pair: pair[0]):
+            if self._add(change, math.inf, []):
+                return
+
+    def _add(self, change: Change, most: float, skipped: list[tuple[float, Change]]) -> bool:
+        """Says whether that is enough: it fits, or takes longer than what does, or time is up."""
+        both = self.together.with_(change)
+        if both.text not in self.known:
+            if time.monotonic() > self.deadline:
+                return True
+            least = _least(self.tried)
+            new = self.known[both.text] = _try(self.programs, both, self.tried)
+            if new and new.cycles >= least:
+                return True
+        remedy = self.known[both.text]
+        if remedy is None or remedy.cost.fullest_tile_bytes >= self.cost.fullest_tile_bytes:
+            return False
+        if remedy.cycles - self.cycles > most:
+            skipped.append((remedy.cycles, change))
+            return False
+        self.together, self.cost, self.cycles = both, remedy.cost, remedy.cycles
+        return remedy.cost.fits
 
 
 def _positions(name: str, given: int | Sequence[int], args: tuple[Any, ...]) -> tuple[int, ...]:

@@ -12,14 +12,18 @@ from ipujax.reporting.summary import as_it_is, shape_of, slower
 LISTED = 1000  #: rows of a table
 DRAWN = 15  #: rows that have a bar
 
+#: Text of which a pointer shows all.
+_WHOLE = '<span title="<%- value %>"><%- value %></span>'
+
 Table = Mapping[str, Sequence[Any]]
 
 
 def _formats() -> dict[str, Any]:
-    from bokeh.models import NumberFormatter, StringFormatter
+    from bokeh.models import HTMLTemplateFormatter, NumberFormatter, StringFormatter
 
     return {
         "text": StringFormatter(),
+        "long": HTMLTemplateFormatter(template=_WHOLE),
         "number": NumberFormatter(format="0,0", text_align="right"),
         "percent": NumberFormatter(format="0.0%", text_align="right"),
     }
@@ -225,7 +229,7 @@ def remedy_table(report: Report) -> Any:
         "results": ["the same" if each.keeps_results else "change" for each in shown],
     }
     columns = [
-        ("text", "change", "text", 620),
+        ("text", "change", "long", 620),
         ("fits", "verdict", "text", 70),
         ("bytes", "bytes of the fullest tile", "number", 160),
         ("cycles", "cycles", "number", 120),

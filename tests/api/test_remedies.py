@@ -231,7 +231,7 @@ def test_a_report_lists_them(found: ipu.Remedies, tmp_path: Any) -> None:
 
 
 def test_a_report_of_what_does_not_fit_finds_some() -> None:
-    report = ipu.report(deep_step, WEIGHTS, STATE, X)
+    report = ipu.report(deep_step, WEIGHTS, STATE, X, remedies=300)
     assert any(each.fits for each in report.remedies)
     assert any("argument 1" in each.text for each in report.remedies)
     assert ipu.report(deep, WEIGHTS[:2], X).remedies == ()
