@@ -6,7 +6,6 @@ is 0).
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, FLOATS
@@ -50,8 +49,10 @@ def _exact_reciprocal(divisor: Value) -> Value | None:
         return None
     mantissa, exponent = np.frexp(np.float64(power))
     inverse = np.float64(2.0) ** (1 - exponent) * np.sign(mantissa)
-    limits = ml_dtypes.finfo(DTYPES[divisor.dtype].numpy)
-    if abs(mantissa) != 0.5 or not limits.tiny <= abs(inverse) <= limits.max:
+    with np.errstate(over="ignore"):
+        is_exact = np.float64(inverse.astype(DTYPES[divisor.dtype].numpy)) == inverse
+    is_normal = abs(inverse) >= np.finfo(np.float16 if divisor.dtype == "f16" else np.float32).tiny
+    if abs(mantissa) != 0.5 or not (is_exact and is_normal):
         return None
     return number(float(inverse), divisor.shape, divisor.dtype)
 
