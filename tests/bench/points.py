@@ -13,16 +13,14 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from tests.bench import children, published, published_models
-from tests.bench.efficient_net import EfficientNet
-from tests.bench.published_models import SplitTransformer, VisionTransformer
+from tests.bench import children, published, published_models, trained
 from tests.bench.row import Row
 from tests.stages import known_to_fit
 from tests.stages.known_to_fit import Transformer
@@ -107,74 +105,6 @@ def _train(
     return Point(id, name, machine, lower, items, replicas, ipus, gradients, runs_per_call=steps)
 
 
-def _resnet_50(samples: int, micro_batches: int) -> Any:
-    model = known_to_fit.CONFIGURATIONS["resnet-50-on-one-20"]
-    return replace(model, samples=samples, micro_batches=micro_batches)
-
-
-def _bert_large(length: int, micro_batches: int) -> Any:
-    model = known_to_fit.CONFIGURATIONS[f"bert-large-{length}"]
-    return replace(model, micro_batches=micro_batches)
-
-
-def _bert_large_384() -> Any:
-    return replace(_bert_large(512, 512), length=384, predicted=56)
-
-
-def _mlperf(
-    samples: int, micro_batches: int, halves: tuple[int, ...], proportions: tuple[float, ...]
-) -> Any:
-    """As submitted: Graphcore/benchmarks/bert/implementations/popart/configs, pod64-closed.json."""
-    size = (1024, 16, 30_522, 512, 76, samples, False)
-    return SplitTransformer((), proportions, *size, micro_batches=micro_batches, halves=halves)
-
-
-def _mlperf_1_0() -> Any:
-    return _mlperf(2, 96, (6, 6, 6, 6, 8, 8, 8, 0), (1.0,) * 8)
-
-
-def _mlperf_1_1() -> Any:
-    return _mlperf(2, 96, (4, 6, 7, 7, 7, 7, 7, 3), (0.2, *[0.25] * 7))
-
-
-def _mlperf_2_0(micro_batches: int) -> Any:
-    return _mlperf(3, micro_batches, (6, 6, 6, 7, 7, 7, 7, 2), (1.0,) * 8)
-
-
-def _bert_base(length: int, predicted: int, samples: int, micro_batches: int = 512) -> Any:
-    """As graphcore/examples trains it (nlp/bert/pytorch): layers on three of four IPUs."""
-    size = (768, 12, 30_522, length, predicted, samples, False)
-    return Transformer((0, 4, 4, 4), (0.25,) * 4, *size, micro_batches=micro_batches)
-
-
-def _squad() -> Any:
-    """BERT-large on SQuAD: nlp/bert/pytorch/configs_squad.yml, squad_large_384."""
-    proportions = (0.08, 0.28, 0.32, 0.32, 0.36, 0.38, 0.4, 0.32)
-    size = (1024, 16, 30_522, 384, 1, 4, False)
-    return Transformer((2, 3, 3, 3, 3, 3, 3, 4), proportions, *size, micro_batches=32)
-
-
-def _resnext_101() -> Any:
-    """vision/cnns/tensorflow1, resnext101_16ipus: two IPUs, cut in the third block."""
-    return known_to_fit.ResNet50(
-        (11, 22), (0.6, 0.6), 6, micro_batches=16, counts=(3, 4, 23, 3), groups=32
-    )
-
-
-def _gpt2_small() -> Any:
-    """CARAML's benchmark of nlp/gpt2/pytorch: all of 2,048 samples of 1,024 tokens in a step."""
-    model = known_to_fit.CONFIGURATIONS["gpt2-large"]
-    model = replace(model, layers=(0, 4, 4, 4), proportions=(0.15,) * 4, width=768, heads=12)
-    return replace(model, length=1024, predicted=1024, micro_batches=2048)
-
-
-def _vit() -> Any:
-    """ViT-base in training: vision/vit/pytorch, b16_in1k_pretrain_lamb, with float partial sums."""
-    size = (768, 12, 1000, 197, 1, 8, False, False)
-    layers, proportions = (3, 3, 3, 3), (0.3,) * 4
-    return VisionTransformer(layers, proportions, *size, micro_batches=512, has_fused_qkv=False)
-
-
 POINTS = (
     Point("V065", "ResNet-50, 4", "c600", lambda: published_models.resnet_50(4), 4, clients=4),
     Point(
@@ -207,22 +137,22 @@ POINTS = (
         4,
         clients=3,
     ),
-    _train("V089", "train ResNet-50, 64 x 20", "gc200", _resnet_50(20, 2), 64, 1),
-    _train("V091", "train ResNet-50, 64 x 20 x 3", "gc200", _resnet_50(20, 3), 64, 1),
-    _train("V093", "train ResNet-50, 256 x 20", "gc200", _resnet_50(20, 2), 256, 1),
-    _train("V097", "train ResNet-50, 256 x 20", "bow", _resnet_50(20, 2), 256, 1),
-    _train("V095", "train ResNet-50, 64 x 20 x 4", "bow", _resnet_50(20, 4), 64, 1),
-    _train("V129", "train ResNet-50, 64 x 20 x 4, TF1", "bow", _resnet_50(20, 4), 64, 1),
-    _train("V147", "train ResNet-50, 64 x 20 x 2, TF1", "bow", _resnet_50(20, 2), 64, 1),
-    _train("V127", "train ResNet-50, 16 x 22", "bow", _resnet_50(22, 10), 16, 1),
-    _train("V111", "train BERT-large 128, TF2", "bow", _bert_large(128, 512), 4, 4),
-    _train("V155", "train BERT-large 128, PopART", "bow", _bert_large(128, 512), 4, 4),
-    _train("V157", "train BERT-large 128, PopART", "bow", _bert_large(128, 512), 16, 4),
+    _train("V089", "train ResNet-50, 64 x 20", "gc200", trained.resnet_50(20, 2), 64, 1),
+    _train("V091", "train ResNet-50, 64 x 20 x 3", "gc200", trained.resnet_50(20, 3), 64, 1),
+    _train("V093", "train ResNet-50, 256 x 20", "gc200", trained.resnet_50(20, 2), 256, 1),
+    _train("V097", "train ResNet-50, 256 x 20", "bow", trained.resnet_50(20, 2), 256, 1),
+    _train("V095", "train ResNet-50, 64 x 20 x 4", "bow", trained.resnet_50(20, 4), 64, 1),
+    _train("V129", "train ResNet-50, 64 x 20 x 4, TF1", "bow", trained.resnet_50(20, 4), 64, 1),
+    _train("V147", "train ResNet-50, 64 x 20 x 2, TF1", "bow", trained.resnet_50(20, 2), 64, 1),
+    _train("V127", "train ResNet-50, 16 x 22", "bow", trained.resnet_50(22, 10), 16, 1),
+    _train("V111", "train BERT-large 128, TF2", "bow", trained.bert_large(128, 512), 4, 4),
+    _train("V155", "train BERT-large 128, PopART", "bow", trained.bert_large(128, 512), 4, 4),
+    _train("V157", "train BERT-large 128, PopART", "bow", trained.bert_large(128, 512), 16, 4),
     _train(
         "V113",
         "train BERT-large 128, packed, PopART",
         "bow",
-        _bert_large(128, 366),
+        trained.bert_large(128, 366),
         16,
         4,
         PACKED_WIKIPEDIA_128,
@@ -231,29 +161,45 @@ POINTS = (
         "V115",
         "train BERT-large 128, packed, PyTorch",
         "bow",
-        _bert_large(128, 374),
+        trained.bert_large(128, 374),
         16,
         4,
         PACKED_WIKIPEDIA_128,
     ),
-    _train("V137", "train ViT-base", "bow", _vit(), 16, 4, partials="float"),
-    _train("V153", "train ViT-base, SDK before 2.5", "bow", _vit(), 16, 4, partials="float"),
-    _train("V123", "train BERT-base 128, TF2", "bow", _bert_base(128, 20, 32), 4, 4),
-    _train("V125", "train BERT-base 512, PopART", "bow", _bert_base(512, 76, 8), 4, 4),
-    _train("V159", "train BERT-large 384, PopART", "bow", _bert_large_384(), 4, 4),
-    _train("V161", "train BERT-large 384, PopART", "bow", _bert_large_384(), 16, 4),
-    _train("V121", "train BERT-large 384, SQuAD", "bow", _squad(), 2, 8, steps_per_call=2),
-    _train("V135", "train ResNeXt-101", "bow", _resnext_101(), 8, 2),
-    _train("V131", "train EfficientNet-B4 G16", "bow", EfficientNet(3, 256), 8, 2),
-    _train("V149", "train EfficientNet-B4 G16, SDK before 2.5", "bow", EfficientNet(3, 256), 8, 2),
-    _train("V133", "train EfficientNet-B4 G16", "bow", EfficientNet(3, 64), 32, 2),
-    _train("V151", "train EfficientNet-B4 G16, SDK before 2.5", "bow", EfficientNet(3, 16), 128, 2),
-    _train("V165", "train GPT-2 117M", "gc200", _gpt2_small(), 1, 4, steps_per_call=8),
+    _train("V137", "train ViT-base", "bow", trained.vit(8), 16, 4, partials="float"),
+    _train(
+        "V153", "train ViT-base, SDK before 2.5", "bow", trained.vit(8), 16, 4, partials="float"
+    ),
+    _train("V123", "train BERT-base 128, TF2", "bow", trained.bert_base(128, 20, 32), 4, 4),
+    _train("V125", "train BERT-base 512, PopART", "bow", trained.bert_base(512, 76, 8), 4, 4),
+    _train("V159", "train BERT-large 384, PopART", "bow", trained.bert_large_384(), 4, 4),
+    _train("V161", "train BERT-large 384, PopART", "bow", trained.bert_large_384(), 16, 4),
+    _train("V121", "train BERT-large 384, SQuAD", "bow", trained.squad(), 2, 8, steps_per_call=2),
+    _train("V135", "train ResNeXt-101", "bow", trained.resnext_101(), 8, 2),
+    _train("V131", "train EfficientNet-B4 G16", "bow", trained.EfficientNet(3, 256), 8, 2),
+    _train(
+        "V149",
+        "train EfficientNet-B4 G16, SDK before 2.5",
+        "bow",
+        trained.EfficientNet(3, 256),
+        8,
+        2,
+    ),
+    _train("V133", "train EfficientNet-B4 G16", "bow", trained.EfficientNet(3, 64), 32, 2),
+    _train(
+        "V151",
+        "train EfficientNet-B4 G16, SDK before 2.5",
+        "bow",
+        trained.EfficientNet(3, 16),
+        128,
+        2,
+    ),
+    _train("V165", "train GPT-2 117M", "gc200", trained.gpt2_small(), 1, 4, steps_per_call=8),
     _train(
         "V099",
         "train BERT-large 512, MLPerf 1.0",
         "gc200",
-        _mlperf_1_0(),
+        trained.mlperf_1_0(),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -262,7 +208,7 @@ POINTS = (
         "V107",
         "train BERT-large 512, MLPerf, Paddle",
         "bow",
-        _mlperf_2_0(256),
+        trained.mlperf_2_0(256),
         2,
         8,
         PACKED_WIKIPEDIA,
@@ -271,7 +217,7 @@ POINTS = (
         "V101",
         "train BERT-large 512, MLPerf",
         "gc200",
-        _mlperf_1_1(),
+        trained.mlperf_1_1(),
         8,
         8,
         PACKED_WIKIPEDIA,
@@ -280,7 +226,7 @@ POINTS = (
         "V105",
         "train BERT-large 512, MLPerf",
         "bow",
-        _mlperf_2_0(64),
+        trained.mlperf_2_0(64),
         16,
         8,
         PACKED_WIKIPEDIA,
@@ -289,7 +235,7 @@ POINTS = (
         "V103",
         "train BERT-large 512, MLPerf",
         "bow",
-        _mlperf_2_0(256),
+        trained.mlperf_2_0(256),
         2,
         8,
         PACKED_WIKIPEDIA,
@@ -298,13 +244,19 @@ POINTS = (
         "V119",
         "train BERT-large 512, packed",
         "bow",
-        _bert_large(512, 128),
+        trained.bert_large(512, 128),
         16,
         4,
         PACKED_WIKIPEDIA,
     ),
     _train(
-        "V117", "train BERT-large 512, packed", "bow", _bert_large(512, 512), 4, 4, PACKED_WIKIPEDIA
+        "V117",
+        "train BERT-large 512, packed",
+        "bow",
+        trained.bert_large(512, 512),
+        4,
+        4,
+        PACKED_WIKIPEDIA,
     ),
 )
 

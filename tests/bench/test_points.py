@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from tests.bench import points, published
+from tests.bench import points, published, published_models
 from tests.stages import verdicts
 
 ROWS = {row["id"]: row for row in published.points("ipu_points.csv")}
@@ -69,8 +70,8 @@ def test_three_clients_wait_for_the_host_and_more_do_not() -> None:
 
 
 def test_calls_from_the_host_take_time() -> None:
-    looped = points.Point("V077", "", "gc200", lambda: points.published_models.clip_text(4), 4)
-    called = points.replace(looped, runs_per_call=2)
+    looped = points.Point("V077", "", "gc200", lambda: published_models.clip_text(4), 4)
+    called = replace(looped, runs_per_call=2)
     seconds = 4 / points.modelled(looped).throughput
     assert points.modelled(called).throughput == pytest.approx(
         4 / (seconds + points.BETWEEN_CALLS / 2)

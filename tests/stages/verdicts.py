@@ -10,18 +10,15 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from tests.bench import children, published_models
-from tests.bench.efficient_net import EfficientNet
-from tests.bench.published_models import SplitTransformer, VisionTransformer
+from tests.bench import children, published_models, trained
 from tests.compiler import nanogpt
 from tests.stages import known_to_fit
-from tests.stages.known_to_fit import Transformer
 
 TILE_BYTES = 638_976
 
@@ -67,43 +64,6 @@ def _configured(name: str, source: str, ipus: int, **others: Any) -> Fact:
     return _trained(name, source, known_to_fit.CONFIGURATIONS[name], ipus, **others)
 
 
-def _bert_base(length: int, predicted: int, samples: int) -> Transformer:
-    size = (768, 12, 30_522, length, predicted, samples, False)
-    return Transformer((0, 4, 4, 4), (0.25,) * 4, *size)
-
-
-def _bert_large_384() -> Any:
-    return replace(known_to_fit.CONFIGURATIONS["bert-large-512"], length=384, predicted=56)
-
-
-def _bert_large_on_8() -> Transformer:
-    proportions = (0.08, 0.28, 0.32, 0.32, 0.36, 0.38, 0.4, 0.32)
-    size = (1024, 16, 30_522, 384, 1, 4, False)
-    return Transformer((2, 3, 3, 3, 3, 3, 3, 4), proportions, *size)
-
-
-def _mlperf(
-    samples: int, halves: tuple[int, ...], proportions: tuple[float, ...]
-) -> SplitTransformer:
-    size = (1024, 16, 30_522, 512, 76, samples, False)
-    return SplitTransformer((), proportions, *size, halves=halves)
-
-
-def _vit(samples: int) -> VisionTransformer:
-    size = (768, 12, 1000, 197, 1, samples, False, False)
-    return VisionTransformer((3, 3, 3, 3), (0.3,) * 4, *size, has_fused_qkv=False)
-
-
-def _gpt2_small() -> Any:
-    model = known_to_fit.CONFIGURATIONS["gpt2-large"]
-    model = replace(model, layers=(0, 4, 4, 4), proportions=(0.15,) * 4, width=768, heads=12)
-    return replace(model, length=1024, predicted=1024)
-
-
-def _resnet_50_on_one(samples: int) -> Any:
-    return replace(known_to_fit.CONFIGURATIONS["resnet-50-on-one-20"], samples=samples)
-
-
 def _nanogpt(trains: bool) -> Any:
     """The notebook's: 1,024 characters, two samples at a time, eight times a step."""
     sizes = nanogpt.Sizes(context=1024)
@@ -140,37 +100,45 @@ _SWEEP = "tutorials, pytorch_demo.py and its tests"
 FACTS = (
     _configured("bert-large-128", _EXAMPLES_BERT, 4),
     _configured("bert-large-512", _EXAMPLES_BERT, 4),
-    _trained("bert-large-384", _EXAMPLES_BERT, _bert_large_384(), 4),
-    _trained("bert-base-128", _EXAMPLES_BERT, _bert_base(128, 20, 32), 4),
-    _trained("bert-base-384", _EXAMPLES_BERT, _bert_base(384, 56, 8), 4),
-    _trained("bert-base-512", _EXAMPLES_BERT, _bert_base(512, 76, 8), 4),
-    _trained("bert-large-squad", "nlp/bert/pytorch/configs_squad.yml", _bert_large_on_8(), 8),
+    _trained("bert-large-384", _EXAMPLES_BERT, trained.bert_large_384(), 4),
+    _trained("bert-base-128", _EXAMPLES_BERT, trained.bert_base(128, 20, 32), 4),
+    _trained("bert-base-384", _EXAMPLES_BERT, trained.bert_base(384, 56, 8), 4),
+    _trained("bert-base-512", _EXAMPLES_BERT, trained.bert_base(512, 76, 8), 4),
+    _trained("bert-large-squad", "nlp/bert/pytorch/configs_squad.yml", trained.squad(), 8),
     _trained(
         "bert-large-mlperf-1.0",
         _MLPERF.format("1.0"),
-        _mlperf(2, (6, 6, 6, 6, 8, 8, 8, 0), (1.0,) * 8),
+        trained.mlperf_1_0(),
         8,
     ),
     _trained(
         "bert-large-mlperf-1.1",
         _MLPERF.format("1.1"),
-        _mlperf(2, (4, 6, 7, 7, 7, 7, 7, 3), (0.2, *[0.25] * 7)),
+        trained.mlperf_1_1(),
         8,
     ),
     _trained(
         "bert-large-mlperf-2.0",
         _MLPERF.format("2.0"),
-        _mlperf(3, (6, 6, 6, 7, 7, 7, 7, 2), (1.0,) * 8),
+        trained.mlperf_2_0(64),
         8,
     ),
     _configured("gpt2-medium", "nlp/gpt2/pytorch", 8),
     _configured("gpt2-large", "nlp/gpt2/pytorch", 8),
-    _trained("gpt2-small", "FZJ-JSC/CARAML, GPT 117M on 4 IPUs", _gpt2_small(), 4),
+    _trained("gpt2-small", "FZJ-JSC/CARAML, GPT 117M on 4 IPUs", trained.gpt2_small(), 4),
     _trained(
-        "vit-base", "vision/vit/pytorch/configs.yml, pretraining", _vit(8), 4, partials="float"
+        "vit-base",
+        "vision/vit/pytorch/configs.yml, pretraining",
+        trained.vit(8),
+        4,
+        partials="float",
     ),
     _trained(
-        "vit-base-17", "vision/vit/pytorch/configs.yml, fine-tuning", _vit(17), 4, partials="float"
+        "vit-base-17",
+        "vision/vit/pytorch/configs.yml, fine-tuning",
+        trained.vit(17),
+        4,
+        partials="float",
     ),
     _configured("resnet-50", "vision/cnns/tensorflow2", 4),
     _configured("resnet-50-on-one", "vision/cnns/tensorflow1, resnet50_mlperf_pod16", 1),
@@ -178,20 +146,20 @@ FACTS = (
     _trained(
         "resnet-50-on-one-22",
         "vision/cnns/tensorflow1, resnet50_mlperf_pod16_lars",
-        _resnet_50_on_one(22),
+        trained.resnet_50(22, 10),
         1,
         machine="bow",
     ),
     _trained(
         "resnext-101",
         "vision/cnns/tensorflow1, resnext101_16ipus",
-        known_to_fit.ResNet50((11, 22), (0.6, 0.6), 6, counts=(3, 4, 23, 3), groups=32),
+        trained.resnext_101(),
         2,
     ),
     _trained(
         "efficientnet-b4",
         "vision/cnns/tensorflow1, efficientnet_b4_g16_16ipus",
-        EfficientNet(3, 16),
+        trained.EfficientNet(3, 16),
         2,
     ),
     Fact("infer-swin-large-2", _BYTE, True, lambda: published_models.swin_large(2), machine="c600"),
