@@ -1,5 +1,7 @@
 """A progress line on the terminal during a long compilation: its stage, and seconds so far.
 
+For a program that is compiled several times it also says what is tried.
+
 Draws nothing unless standard error is a terminal and the compilation takes over two seconds.
 """
 
@@ -14,6 +16,20 @@ from contextlib import contextmanager
 _QUIET_SECONDS = 2.0
 _REFRESH_SECONDS = 0.2
 _BAR_CELLS = 20
+_NOTE_CELLS = 60
+
+#: What the compilations of this process are for; JAX compiles on threads of its own.
+_notes: list[str] = []
+
+
+@contextmanager
+def compile_note(text: str) -> Iterator[None]:
+    """Shows a text beside the progress of the compilations inside."""
+    _notes.append(text)
+    try:
+        yield
+    finally:
+        _notes.remove(text)
 
 
 class CompileProgress:
@@ -22,19 +38,24 @@ class CompileProgress:
     def __init__(self, stages: tuple[str, ...]):
         self._stages = stages
         self._stage = ""
+        self._note = _notes[-1] if _notes else ""
         self._done = threading.Event()
         self._started = time.monotonic()
 
     def stage(self, name: str) -> None:
-        """Records that a stage is done."""
-        self._stage = name
+        """Records that a stage is done, or what is tried next."""
+        if name in self._stages:
+            self._stage = name
+        else:
+            self._note = name
 
     def line(self) -> str:
         """The text that is drawn."""
         position = self._stages.index(self._stage) + 1 if self._stage in self._stages else 0
         cells = round(_BAR_CELLS * position / max(len(self._stages), 1))
         bar = "#" * cells + "." * (_BAR_CELLS - cells)
-        return f"compiling [{bar}] {self._stage} {time.monotonic() - self._started:.0f} s"
+        note = f": {self._note[:_NOTE_CELLS]}" if self._note else ""
+        return f"compiling [{bar}] {self._stage} {time.monotonic() - self._started:.0f} s{note}"
 
     def finish(self) -> None:
         self._done.set()

@@ -27,6 +27,7 @@ from ipujax.process_variables import (
     PROCESS_VARIABLES,
     check_process_variables,
 )
+from ipujax.product_options import check_product_options
 
 logger = logging.getLogger("ipujax")
 
@@ -129,9 +130,9 @@ class CompileConfig:
 
     out_of_memory: str = option(
         "log",
-        "What to do with a program that does not fit: log and run it, or raise an error.",
+        "What to do with a program that does not fit: log and run it, run it, or raise an error.",
         "IPUJAX_OUT_OF_MEMORY",
-        ("log", "error"),
+        ("log", "run", "error"),
     )
     fit: str = option(
         "advise",
@@ -139,6 +140,12 @@ class CompileConfig:
         "what other options would give; or take of these options the fastest that fit.",
         "IPUJAX_FIT",
         ("off", "advise", "auto"),
+    )
+    fit_seconds: float = option(
+        60.0,
+        "Time to try other options in; no further trial begins after it, one does in any case.",
+        "IPUJAX_FIT_SECONDS",
+        bounds=(0.0, 86_400.0),
     )
     dump_dir: str = option(
         "",
@@ -163,6 +170,19 @@ class CompileConfig:
         "Share of tile memory that a matmul or convolution may use for temporaries.",
         "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
+    )
+    matmul_options: str = option(
+        "",
+        "More options of PopLibs for matrix products, as a JSON object; for all, or by layer or "
+        "source line.",
+        "IPUJAX_MATMUL_OPTIONS",
+        check=check_product_options,
+    )
+    convolution_options: str = option(
+        "",
+        "More options of PopLibs for convolutions, as matmul_options.",
+        "IPUJAX_CONVOLUTION_OPTIONS",
+        check=check_product_options,
     )
     stochastic_rounding: bool = option(
         False,
@@ -198,6 +218,12 @@ class CompileConfig:
         False,
         "Compute elementwise values again where that lowers the most that is live at one time.",
         "IPUJAX_ALLOW_RECOMPUTE",
+    )
+    recompute_layers: str = option(
+        "",
+        "Layers (named scopes) that are computed again for their backward pass, comma-separated; "
+        "* and ? match as in file names.",
+        "IPUJAX_RECOMPUTE_LAYERS",
     )
     outline: str = option(
         "marked",

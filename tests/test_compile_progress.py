@@ -34,6 +34,23 @@ def test_a_long_compile_draws_its_stage_and_wipes_the_line(monkeypatch):
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
+def test_what_is_tried_is_beside_the_bar(monkeypatch):
+    terminal = use_terminal(monkeypatch)
+    with (
+        compile_progress.compile_note("trial 3"),
+        compile_progress.compile_progress(("ingest", "lower")) as progress,
+    ):
+        progress.stage("ingest")
+        time.sleep(0.1)
+        progress.stage("tries ipu_outline=auto")
+        time.sleep(0.1)
+    shown = terminal.getvalue()
+    assert "] ingest 0 s: trial 3" in shown
+    assert "] ingest 0 s: tries ipu_outline=auto" in shown
+    with compile_progress.compile_progress(("ingest",)) as progress:
+        assert "trial" not in progress.line()
+
+
 def test_a_short_compile_draws_nothing(monkeypatch):
     terminal = use_terminal(monkeypatch)
     with compile_progress.compile_progress(("ingest",)):

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.export
 
 from ipujax import jax_compat
 from ipujax.errors import ConfigError, FitError, PlacementError
 
+#: A program that does not fit is looked at all the same.
+QUIETLY = {"ipu_out_of_memory": "run"}
+#: And without the remedies that `ipu_fit="auto"` finds.
+AS_IT_IS = {**QUIETLY, "ipu_fit": "off"}
 #: What the bytes of a tile are for; see docs/guides/costs.md.
 PARTS = (
     "parameters",
@@ -89,8 +94,8 @@ def cost(
     A program that does not fit is costed all the same, whatever `ipu_out_of_memory` says.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
         streamed: names of the parameters of `fun` whose arrays come from the host in every run,
             such as "batch"; the others stay on the device, as JAX's arrays do.
         fetched: which results go to the host in every run: "none", "new" (those that take over no
@@ -114,7 +119,7 @@ def cost(
         >>> found.host_bytes == 2 * 256 * 256 * 4, found.seconds > found.seconds_without_host
         (True, True)
     """
-    options = {"ipu_out_of_memory": "log"} | _host_options(streamed, fetched)
+    options = QUIETLY | _host_options(streamed, fetched)
     compiled = lower("cost", fun, args).compile(options)
     if run:
         jax.block_until_ready(compiled(*_copied(args)))
@@ -127,8 +132,8 @@ def assert_fits(
     """Fails if a function does not fit an IPU, or takes longer than it may. Nothing runs.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
         headroom: proportion of the fullest tile that must stay free, from 0 to less than 1.
         seconds: the longest that a run may take on the modelled IPU; None for any time.
     Returns:
@@ -164,6 +169,7 @@ def assert_fits(
 
 def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """The function lowered for the first IPU; `where` names the caller in errors."""
+    fun, args = as_function(fun, args)
     if not callable(fun):
         raise ConfigError(
             f"[{where}] needs a function; got {type(fun).__name__}. Pass the function, then its "
@@ -171,7 +177,7 @@ def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         )
     platforms = {device.platform for device in jax.tree.leaves(_devices(args))}
     jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
-    with jax.default_device(_first_ipu()):
+    with jax.default_device(_first_ipu()), jax_compat.short_locations():
         lowered = jitted.lower(*args)
     if platforms - {jax_compat.PLATFORM}:
         raise PlacementError(
@@ -179,6 +185,16 @@ def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
             "Pass jax.ShapeDtypeStructs, or arrays that jax.device_put put on an IPU."
         )
     return lowered
+
+
+def as_function(fun: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """An exported program as a function, with the shapes that it was exported for by default."""
+    if not isinstance(fun, jax.export.Exported):
+        return fun, args
+    if not args:
+        shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in fun.in_avals]
+        args, _ = jax.tree.unflatten(fun.in_tree, shapes)
+    return jax.jit(fun.call), args
 
 
 def of_compiled(compiled: Any) -> Cost:

@@ -136,10 +136,14 @@ class Plan:
         Returns:
             The compiled program's cost analysis.
         """
-        run = pipeline(self, in_axes=in_axes)
-        program = run if self.data.reduction is None else self._gradient(run)
+        program = self.program(in_axes)
         with jax.default_device(jax.devices(jax_compat.PLATFORM)[0]):
             return dict(jax.jit(program).lower(*args).compile().cost_analysis())
+
+    def program(self, in_axes: Any = None) -> Callable[..., Any]:
+        """The pipeline as it is measured: with its gradient if it has a reduction."""
+        run = pipeline(self, in_axes=in_axes)
+        return run if self.data.reduction is None else self._gradient(run)
 
     def _gradient(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """The value and its gradient by all floating-point arguments that are shared."""

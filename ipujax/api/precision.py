@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from ipujax.config import PER_CALL_PREFIX, CompileConfig, Value, with_compiler_options
 from ipujax.errors import ConfigError
+from ipujax.product_options import as_text
 
 #: The compiler options that may differ between operations.
 SCOPED = frozenset(
     {
         "available_memory_proportion",
+        "convolution_options",
         "fast_math",
         "floating_point_exceptions",
         "half_overflow",
+        "matmul_options",
         "partials_type",
         "stochastic_rounding",
     }
@@ -22,7 +26,7 @@ SCOPED = frozenset(
 
 
 @contextmanager
-def precision(**options: Value) -> Iterator[None]:
+def precision(**options: Value | Mapping[str, Any]) -> Iterator[None]:
     """Sets precision options for the operations traced inside, and for their derivatives.
 
     The options are JAX metadata of each operation and pass through `jit`, `grad` and `vmap`. An
@@ -32,6 +36,8 @@ def precision(**options: Value) -> Iterator[None]:
         partials_type: "float" or "half": type of the sums in float16 products and convolutions.
         available_memory_proportion: 0 to 1: share of a tile's memory that a product or convolution
             may use for temporaries.
+        matmul_options, convolution_options: more options of PopLibs, a dict or JSON, such as
+            {"planConstraints": {"method": "AMP"}}; see docs/guides/products.md.
         stochastic_rounding: round elementwise float16 results and products at random, so that the
             mean is exact. Reductions such as `jnp.sum` round to nearest.
         half_overflow: "infinity", "saturate" or "nan": what float16 results beyond 65504 become.
@@ -57,7 +63,7 @@ def precision(**options: Value) -> Iterator[None]:
         yield
 
 
-def check_scoped(where: str, options: Mapping[str, Value]) -> dict[str, str]:
+def check_scoped(where: str, options: Mapping[str, Any]) -> dict[str, str]:
     """The metadata that sets options for single operations.
 
     Raises:
@@ -69,6 +75,9 @@ def check_scoped(where: str, options: Mapping[str, Value]) -> dict[str, str]:
             f"[{where}] needs options from {', '.join(sorted(SCOPED))}; got "
             f"{', '.join(unknown)}. Set others with jax.jit(..., compiler_options=...)."
         )
-    named = {PER_CALL_PREFIX + name: value for name, value in options.items()}
+    named = {
+        PER_CALL_PREFIX + name: as_text(value) if isinstance(value, Mapping) else value
+        for name, value in options.items()
+    }
     with_compiler_options(CompileConfig(), named)  # refuses bad values at the call
     return {name: str(value) for name, value in named.items()}

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-from jax.sharding import SingleDeviceSharding
-
-from ipujax import jax_compat
-from ipujax.api.cost import Cost, lower, of_compiled
-from ipujax.compiler.fit import remedies_of
-from ipujax.config import PER_CALL_PREFIX, from_environment, with_compiler_options
+from ipujax.api.changed_programs import WHERE, Change, ChangedPrograms, CompiledProgram
+from ipujax.api.cost import Cost, as_function
+from ipujax.api.plan import Plan
+from ipujax.compile_progress import compile_note
+from ipujax.compiler.remedies import Changes, by_proportion, by_report, without_cost
+from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
-from ipujax.placement import HOST
+from ipujax.reporting.model import Report, Tried
 
-WHERE = "remedies"
 logger = logging.getLogger("ipujax")
 
+#: Changes are joined unless one that fits takes at most this many times as long.
+ALMOST_FREE = 1.05
+#: A change is taken to cost at least this part of all cycles.
+NEARLY_NOTHING = 0.01
+#: A change that adds more than this part of all cycles is joined last.
+SLOW = 0.5
 #: Parts into which the batch is divided.
 DIVISORS = (2, 4, 8)
+#: IPUs of a pipeline, and its micro-batches: the most of these that divide the batch.
+PIPELINES = (2, 4)
+MICRO_BATCHES = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Remedy:
         runs: how many runs do the work of one before, more than 1 for a smaller batch.
         keeps_results: whether results stay bit for bit as they are.
         options: compiler options that are part of the change.
+        plan: where a pipeline is cut, to be passed to `ipu.pipeline`.
     """
 
     text: str
@@ -42,6 +51,7 @@ class Remedy:
     runs: int = 1
     keeps_results: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
 
     @property
     def cycles(self) -> float:
@@ -66,72 +76,60 @@ class Remedies:
         """Those with which the program fits, the fastest first."""
         return tuple(remedy for remedy in self.tried if remedy.cost.fits)
 
-    def __str__(self) -> str:
-        def row(text: str, cost: Cost, cycles: float, note: str) -> str:
-            slower = 100 * (cycles / self.before.cycles - 1) if self.before.cycles else 0.0
-            fits = "fits" if cost.fits else ""
-            return f"{cost.fullest_tile_bytes:>12,} {slower:>+9.1f} % {fits:>5}  {text}{note}"
-
-        lines = [f"{'tile bytes':>12} {'cycles':>11}"]
-        lines += [row("as it is", self.before, self.before.cycles, "")]
-        lines += [
-            row(each.text, each.cost, each.cycles, "" if each.keeps_results else " *")
-            for each in self.tried
-        ]
-        if not all(each.keeps_results for each in self.tried):
-            lines.append("* results change: other rounding, or other samples in a step")
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class _Change:
-    """Options, arguments in streaming memory, and a divisor of the batch."""
-
-    options: Mapping[str, Any] = field(default_factory=dict)
-    on_host: frozenset[int] = frozenset()
-    divisor: int = 1
-    keeps_results: bool = True
-
     @property
-    def text(self) -> str:
-        texts = [f"{name}={value}" for name, value in self.options.items()]
-        texts += [f"argument {position} in streaming memory" for position in sorted(self.on_host)]
-        if self.divisor > 1:
-            texts.append(f"1/{self.divisor} of the batch, {self.divisor} times")
-        return "; ".join(texts)
-
-    def with_(self, other: _Change) -> _Change:
-        """Both; where they differ in an option or in the batch, as the other has it."""
-        return _Change(
-            {**self.options, **other.options},
-            self.on_host | other.on_host,
-            other.divisor if other.divisor > 1 else self.divisor,
-            self.keeps_results and other.keeps_results,
+    def rows(self) -> tuple[Tried, ...]:
+        """The same as a report has it."""
+        return tuple(
+            Tried(
+                text=each.text,
+                fullest_tile_bytes=each.cost.fullest_tile_bytes,
+                cycles=each.cycles,
+                fits=each.cost.fits,
+                keeps_results=each.keeps_results,
+            )
+            for each in self.tried
         )
+
+    def __str__(self) -> str:
+        from ipujax.reporting.summary import tried_table
+
+        before = Tried("as it is", self.before.fullest_tile_bytes, self.before.cycles, False, True)
+        return "\n".join(tried_table(before, self.rows))
 
 
 def remedies(
     fun: Callable[..., Any],
     *args: Any,
     batch: int | Sequence[int] = (),
-    state: int | Sequence[int] = (),
+    state: int | Sequence[int] | None = None,
+    loss: Callable[..., Any] | None = None,
     options: Mapping[str, Any] | None = None,
     seconds: float = 60.0,
 ) -> Remedies:
     """Changes that make a program smaller, each tried by compiling it. Nothing runs.
 
-    Tries compiler options that keep results (outlining, recomputation of elementwise values, less
-    memory for products), half partials, arguments in streaming memory, and smaller batches. If none
-    is enough by itself, they are joined, one more each time, until the program fits.
-    A program that fits has nothing tried.
+    Tries compiler options that keep results (outlining, recomputation of elementwise values and of
+    the named layers with the most bytes where memory is fullest, slices of the largest product,
+    less memory for products), half partials, arguments in streaming memory, gradients accumulated
+    over micro-batches, and pipelines over more IPUs. If none is enough by itself at little cost,
+    they are joined, one more each time, until the program fits or takes longer than with a change
+    that is enough. A program that fits has nothing tried. What was found for a program is kept in
+    the process.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned without compiler options.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
-        batch: arguments whose arrays have the samples along their first axis. A batch in n parts
-            stands for n runs; `ipu.accumulate` also has to keep a sum of the gradients.
+        fun: a function that `jax.jit` takes, or one that it returned without compiler options; or
+            a `jax.export.Exported`.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
+        batch: arguments whose arrays have the samples along their first axis. The gradients that
+            `fun` takes by `jax.grad` or `jax.vjp` are accumulated over parts of them, as
+            `ipu.accumulate` does; where these cannot be told from the rest of `fun`, a batch in n
+            parts stands for n runs.
         state: arguments that could wait in streaming memory between runs, such as the state of an
             optimizer (`ipu.optim.offload_state`). A result of equal structure goes there, too.
+            None: those that no gradient depends on and that have a result of equal shapes.
+        loss: the mean over the samples that `fun` differentiates, a function of the arguments of
+            `fun` without those in `state`. With it and `batch`, pipelines over 2 and 4 IPUs are
+            planned and compiled, whatever the device has; their cost is that of value and gradient.
         options: compiler options of all trials, such as {"ipu_partials_type": "half"}.
         seconds: no further trial begins after so long; one begins in any case.
     Returns:
@@ -150,23 +148,52 @@ def remedies(
         >>> found.before.fits, bool(found.fitting)
         (False, True)
     """
-    batches, states = _positions("batch", batch, args), _positions("state", state, args)
-    program = _Program(fun, args, batches, dict(options or {}))
-    before = program.cost(_Change())
+    fun, args = as_function(fun, args)
+    batches = _positions("batch", batch, args)
+    states = None if state is None else _positions("state", state, args)
+    programs = ChangedPrograms(fun, args, batches, states, loss, dict(options or {}))
+    return search(programs, programs.before(), programs.profile, seconds)
+
+
+def search(
+    programs: CompiledProgram, before: Cost, profile: Callable[[], Report], seconds: float
+) -> Remedies:
+    """What `remedies` returns, for a program whose cost as it is is known."""
     if before.fits:
         return Remedies(before, ())
     deadline = time.monotonic() + seconds
-    tried: list[tuple[_Change, Remedy]] = []
-    for change in _changes(program, states):
-        tried.append((change, program.trial(change)))
-        if time.monotonic() > deadline:
+    tried: list[tuple[Change, Remedy]] = []
+    for change in _changes(programs, profile):
+        if tried and time.monotonic() > deadline:
             break
-    for change in _joined(tried):
-        if time.monotonic() > deadline or any(remedy.cost.fits for _, remedy in tried):
-            break
-        tried.append((change, program.trial(change)))
+        _try(programs, change, tried)
+    if _least(tried) > ALMOST_FREE * before.cycles:
+        for chain in _chains(before, tried):
+            _Join(programs, before, tried, deadline).run(chain)
     found = (remedy for _, remedy in tried)
     return Remedies(before, tuple(sorted(found, key=_order)))
+
+
+def _try(
+    programs: CompiledProgram, change: Change, tried: list[tuple[Change, Remedy]]
+) -> Remedy | None:
+    """Adds what a change gives, if it can be made."""
+    text = change.text
+    logger.info("[%s] compiles with %s", WHERE, text)
+    with compile_note(f"trial {len(tried) + 1}, {text}"):
+        cost = programs.cost(change)
+    if cost is None:
+        return None
+    keeps, options = change.keeps_results, change.options
+    remedy = Remedy(text, cost, change.runs, keeps, options, change.plan)
+    tried.append((change, remedy))
+    return remedy
+
+
+def _least(tried: list[tuple[Change, Remedy]]) -> float:
+    """Cycles of the fastest that fits on one IPU."""
+    fitting = (r.cycles for change, r in tried if r.cost.fits and change.plan is None)
+    return min(fitting, default=float("inf"))
 
 
 def _order(remedy: Remedy) -> tuple[bool, float]:
@@ -174,127 +201,89 @@ def _order(remedy: Remedy) -> tuple[bool, float]:
     return not fits, remedy.cycles if fits else remedy.cost.fullest_tile_bytes
 
 
-def _changes(program: _Program, states: tuple[int, ...]) -> Iterator[_Change]:
+def _changes(programs: CompiledProgram, profile: Callable[[], Report]) -> Iterator[Change]:
     """Single changes: those of the compiler, then those of the user's function."""
-    config = program.config
-    for group in remedies_of(config):
-        for changed in group:
-            yield _Change({f"{PER_CALL_PREFIX}{name}": value for name, value in changed.items()})
-    if config.partials_type == "float" and program.has_half:
-        yield _Change({f"{PER_CALL_PREFIX}partials_type": "half"}, keeps_results=False)
-    for position in states:
-        yield _Change(on_host=frozenset({position}))
+    config = programs.config
+    yield from map(_options, without_cost(config))
+    yield from map(_options, by_report(profile(), config))
+    yield from map(_options, by_proportion(config))
+    if config.partials_type == "float" and programs.has_half:
+        yield Change({f"{PER_CALL_PREFIX}partials_type": "half"}, keeps_results=False)
+    for position in programs.states:
+        yield Change(on_host=frozenset({position}))
     for divisor in DIVISORS:
-        if program.divides(divisor):
-            yield _Change(divisor=divisor, keeps_results=False)
+        if programs.divides(divisor):
+            accumulates = programs.accumulates(divisor)
+            yield Change(divisor=divisor, accumulates=accumulates, keeps_results=False)
+    counts = [count for count in MICRO_BATCHES if programs.divides(count)]
+    for ipus in PIPELINES if counts else ():
+        if (plan := programs.plan(ipus, counts[0])) is not None:
+            yield Change(plan=plan, keeps_results=False)
 
 
-def _joined(tried: list[tuple[_Change, Remedy]]) -> Iterator[_Change]:
-    """One change more each time: those that keep results first, then by the time they cost."""
-    together = _Change()
-    known = [change for change, _ in tried]
-    for change, _ in sorted(tried, key=lambda each: (not each[0].keeps_results, each[1].cycles)):
-        together = together.with_(change)
-        if together not in known:
-            known.append(together)
-            yield together
+def _options(changes: Changes) -> Change:
+    return Change({f"{PER_CALL_PREFIX}{name}": value for name, value in changes.items()})
 
 
-class _Program:
-    """The user's function, and how it is changed."""
+def _chains(before: Cost, tried: list[tuple[Change, Remedy]]) -> list[list[Change]]:
+    """Changes to be joined in order: those that keep results, then a smaller batch with them."""
+
+    def worth(pair: tuple[Change, Remedy]) -> float:
+        """Bytes saved for each cycle more."""
+        saved = before.fullest_tile_bytes - pair[1].cost.fullest_tile_bytes
+        return saved / max(pair[1].cycles - before.cycles, NEARLY_NOTHING * before.cycles)
+
+    on_one_ipu = [pair for pair in tried if pair[0].plan is None]
+    ranked = [pair[0] for pair in sorted(on_one_ipu, key=worth, reverse=True) if worth(pair) > 0]
+    keeping = [change for change in ranked if change.keeps_results]
+    others = [change for change in ranked if not change.keeps_results and change.divisor == 1]
+    of_batch = [pair for pair in on_one_ipu if pair[0].divisor > 1]
+    smallest = min(of_batch, key=lambda pair: pair[1].cost.fullest_tile_bytes, default=None)
+    return [keeping + others, *([[smallest[0], *keeping]] if smallest is not None else [])]
+
+
+class _Join:
+    """Adds one change after the other where it saves bytes; slow ones when all others are in."""
 
     def __init__(
         self,
-        fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        batches: tuple[int, ...],
-        options: dict[str, Any],
+        programs: CompiledProgram,
+        before: Cost,
+        tried: list[tuple[Change, Remedy]],
+        deadline: float,
     ):
-        self.fun, self.args, self.batches, self.options = fun, args, batches, options
-        self.config = with_compiler_options(from_environment().compile, options)
-        self._lowered = lower(WHERE, fun, args)
-        for position in batches:
-            for leaf in jax.tree.leaves(args[position]):
-                if not jax.numpy.shape(leaf):
-                    raise ConfigError(
-                        f"[{WHERE}] needs batch arguments with a first axis of samples; got "
-                        f"a number in argument {position}. Name other arguments."
-                    )
+        self.programs, self.tried, self.deadline = programs, tried, deadline
+        self.known: dict[str, Remedy | None] = {each.text: remedy for each, remedy in tried}
+        self.together, self.cost, self.cycles = Change(), before, before.cycles
+        self.slow = SLOW * before.cycles
 
-    @property
-    def has_half(self) -> bool:
-        return "f16" in self._lowered.as_text()
+    def run(self, chain: list[Change]) -> None:
+        skipped: list[tuple[float, Change]] = []
+        for change in chain:
+            if self._add(change, self.slow, skipped):
+                return
+        for _, change in sorted(skipped, key=lambda pair: pair[0]):
+            if self._add(change, math.inf, []):
+                return
 
-    def divides(self, divisor: int) -> bool:
-        leaves = [leaf for i in self.batches for leaf in jax.tree.leaves(self.args[i])]
-        return bool(leaves) and all(leaf.shape[0] % divisor == 0 for leaf in leaves)
-
-    def trial(self, change: _Change) -> Remedy:
-        logger.info("[%s] compiles with %s", WHERE, change.text)
-        cost = self.cost(change)
-        return Remedy(change.text, cost, change.divisor, change.keeps_results, change.options)
-
-    def cost(self, change: _Change) -> Cost:
-        lowered = self._lowered
-        if change.on_host or change.divisor > 1:
-            lowered = self._changed(change)
-        options = {f"{PER_CALL_PREFIX}out_of_memory": "log", f"{PER_CALL_PREFIX}fit": "off"}
-        return of_compiled(lowered.compile({**options, **self.options, **change.options}))
-
-    def _changed(self, change: _Change) -> Any:
-        """The function with a smaller batch, and arguments that come from streaming memory."""
-        host = SingleDeviceSharding(jax.devices(jax_compat.PLATFORM)[0], memory_kind=HOST)
-        args = list(self.args)
-        if change.divisor > 1:
-            for i in self.batches:
-                args[i] = jax.tree.map(lambda x: _part(x, change.divisor), args[i])
-        for i in change.on_host:
-            args[i] = jax.tree.map(
-                lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=host), args[i]
-            )
-        structures = [_structure(args[i]) for i in sorted(change.on_host)]
-
-        def run(*given: Any) -> Any:
-            near = list(given)
-            for i in change.on_host:
-                near[i] = jax.device_put(near[i], jax.memory.Space.Device)
-            return _put_back(self.fun(*near), structures)
-
-        info = self._lowered.args_info[0]
-        donated = [i for i, of in enumerate(info) if _is_donated(of)]
-        try:
-            return lower(WHERE, jax.jit(run, donate_argnums=donated), tuple(args))
-        except ValueError as error:
-            if "compiler_options" not in str(error):
-                raise
-            raise ConfigError(
-                f"[{WHERE}] needs a function without compiler options; got one that jax.jit "
-                "returned with some. Pass them as options=."
-            ) from error
-
-
-def _part(x: Any, divisor: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct((x.shape[0] // divisor, *x.shape[1:]), x.dtype)
-
-
-def _is_donated(info: Any) -> bool:
-    leaves = jax.tree.leaves(info)
-    return bool(leaves) and all(leaf.donated for leaf in leaves)
-
-
-def _structure(tree: Any) -> Any:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
-
-
-def _put_back(results: Any, structures: list[Any]) -> Any:
-    """Results with the structure of an argument that came from streaming memory go there."""
-    if _structure(results) in structures:
-        return jax.device_put(results, jax.memory.Space.Host)
-    if not isinstance(results, tuple):
-        return results
-    put = [_put_back(each, structures) for each in results]
-    return type(results)(*put) if hasattr(results, "_fields") else tuple(put)
+    def _add(self, change: Change, most: float, skipped: list[tuple[float, Change]]) -> bool:
+        """Says whether that is enough: it fits, or takes longer than what does, or time is up."""
+        both = self.together.with_(change)
+        if both.text not in self.known:
+            if time.monotonic() > self.deadline:
+                return True
+            least = _least(self.tried)
+            new = self.known[both.text] = _try(self.programs, both, self.tried)
+            if new and new.cycles >= least:
+                return True
+        remedy = self.known[both.text]
+        if remedy is None or remedy.cost.fullest_tile_bytes >= self.cost.fullest_tile_bytes:
+            return False
+        if remedy.cycles - self.cycles > most:
+            skipped.append((remedy.cycles, change))
+            return False
+        self.together, self.cost, self.cycles = both, remedy.cost, remedy.cycles
+        return remedy.cost.fits
 
 
 def _positions(name: str, given: int | Sequence[int], args: tuple[Any, ...]) -> tuple[int, ...]:

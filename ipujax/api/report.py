@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from ipujax.api.cost import lower
+from ipujax.api.changed_programs import ChangedPrograms
+from ipujax.api.cost import QUIETLY, as_function, lower, of_compiled
+from ipujax.api.remedies import Remedies, search
+from ipujax.errors import ConfigError
 from ipujax.reporting.model import Report
 
 #: Where the engine's bytes begin in what JAX serialises: cpp/engine/Image.cpp.
 _MAGIC = b"IPUJAXEX"
+#: Seconds in which changes of a program that does not fit are tried.
+SECONDS = 10.0
 
 
-def report(fun: Callable[..., Any], *args: Any) -> Report:
+def report(
+    fun: Callable[..., Any],
+    *args: Any,
+    remedies: Remedies | float = SECONDS,
+    options: Mapping[str, Any] | None = None,
+) -> Report:
     """Compiles a function for an IPU and says where its time and memory go. Nothing runs.
 
-    A program that does not fit is reported all the same, whatever `ipu_out_of_memory` says.
+    A program that does not fit is reported all the same, whatever `ipu_out_of_memory` says, with
+    changes that were found to make it smaller.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
+        remedies: what `ipu.remedies` found for it; or, if it does not fit, for how many seconds
+            new trials of its changes may begin; none do if it takes longer to compile.
+        options: compiler options, such as {"ipu_outline": "auto"}.
     Returns:
         A report to print, save and compare.
     Raises:
-        ConfigError: `fun` is no function.
+        ConfigError: `fun` is no function, or `remedies` is neither of the two.
         PlacementError: the arguments are on a device that is no IPU.
 
     Example:
@@ -35,7 +51,27 @@ def report(fun: Callable[..., Any], *args: Any) -> Report:
     """
     from ipujax.reporting.profile import read_profile
 
-    options = {"ipu_out_of_memory": "log", "ipu_profile": True}
-    compiled = lower("report", fun, args).compile(options)
+    _check(remedies)
+    begin = time.monotonic()
+    wanted = {**QUIETLY, "ipu_profile": True, **(options or {})}
+    compiled = lower("report", fun, args).compile(wanted)
     serialised = bytes(compiled.runtime_executable().serialize())
-    return read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))
+    found = read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))
+    if isinstance(remedies, Remedies):
+        return replace(found, remedies=remedies.rows)
+    is_quick = time.monotonic() - begin < remedies  # to compile
+    if found.fits or not is_quick:
+        return found
+    programs = ChangedPrograms(*as_function(fun, args), (), None, None, dict(options or {}))
+    tried = search(programs, of_compiled(compiled), lambda: found, remedies)
+    return replace(found, remedies=tried.rows)
+
+
+def _check(remedies: Any) -> None:
+    is_number = isinstance(remedies, int | float) and not isinstance(remedies, bool)
+    if isinstance(remedies, Remedies) or (is_number and remedies >= 0):
+        return
+    raise ConfigError(
+        f"[report] needs remedies to be seconds from 0, or what ipu.remedies returns; got "
+        f"{remedies!r}. Use one of these."
+    )

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from ipujax import __version__, config
+from ipujax import __version__
 from ipujax.cli import laboratory
+from ipujax.cli.installation import check_installation
 from ipujax.errors import IpuError
-from ipujax.process_variables import check_process_variables
 
 #: Each command and what it does; the module of the same name implements it.
 WORDS = {
@@ -20,7 +20,7 @@ WORDS = {
     "devices": "list the IPUs that JAX sees",
     "ops": "print how each StableHLO op is lowered, or why it is not supported",
     "options": "print every option with its environment variable, default and values",
-    "report": "show or compare saved reports of where time and memory go",
+    "report": "show or compare where time and memory of programs go, of files or saved reports",
     "conformance": "run JAX's test harnesses and compare results with its CPU backend",
     "bench": "compare speed with JAX's CPU backend, and cycles with published measurements",
 }
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = _module(word)
         parsed = _parser(word, command).parse_args(given)
         if word in COMPUTING:
-            _check_installation()
+            check_installation()
         code = int(command.run(parsed))
         sys.stdout.flush()
         return code
@@ -73,20 +73,3 @@ def _parser(asked: str, command: Any) -> argparse.ArgumentParser:
         if word == asked and hasattr(command, "add_arguments"):
             command.add_arguments(arguments)
     return parser
-
-
-def _check_installation() -> None:
-    """Checks what would fail late, or inside JAX with a traceback.
-
-    Raises:
-        IpuError: an environment variable has a wrong value, or there is no extension.
-    """
-    check_process_variables(os.environ)  # the extension reads some as it is loaded
-    try:
-        import_module("ipujax._poplar._poplar")
-    except ImportError as error:
-        raise IpuError(
-            f"[plugin] needs its built extension; got: {error}. Run make build in the source tree, "
-            "or install the wheel."
-        ) from None
-    config.from_environment()

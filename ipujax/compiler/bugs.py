@@ -6,7 +6,8 @@ import logging
 from types import TracebackType
 
 from ipujax.compiler.ir import Op
-from ipujax.errors import InternalError
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.errors import ConfigError, InternalError
 
 logger = logging.getLogger("ipujax")
 
@@ -17,6 +18,20 @@ _DELIBERATE = (ValueError, TypeError, NotImplementedError, MemoryError)
 def is_bug(error: Exception) -> bool:
     """Whether the error was raised by accident."""
     return not (isinstance(error, _DELIBERATE) and str(error).startswith("["))
+
+
+def is_refused_option(error: Exception) -> bool:
+    """Whether Poplar refused an option that the user set for an op."""
+    return isinstance(error, ipu.poplar.invalid_option)
+
+
+def option_error(error: Exception) -> ConfigError:
+    """The same with the line of the op."""
+    op = _op_at_fault(error.__traceback__)
+    if op is None:
+        return ConfigError(str(error))
+    at = f" at {op.source.line}" if op.source.line else ""
+    return ConfigError(f"{error} It is for {op.name}{at}.")
 
 
 def report(error: Exception, stage: str) -> InternalError:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from ipujax import jax_compat
-from ipujax.compiler.bugs import is_bug, report
+from ipujax.compiler.bugs import is_bug, is_refused_option, option_error, report
 from ipujax.compiler.build import Built, build
 from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
 from ipujax.compiler.emulation import first_wide_op, log_emulation
-from ipujax.compiler.fit import Attempt, Changes, fitted
+from ipujax.compiler.fit import Attempt, fitted
 from ipujax.compiler.fuse import fuse
 from ipujax.compiler.ingest import Request, ingest
 from ipujax.compiler.ir import Program, to_text
@@ -24,6 +24,7 @@ from ipujax.compiler.lower import Lowered, lower
 from ipujax.compiler.normalise import normalise
 from ipujax.compiler.partition import partition
 from ipujax.compiler.place import place
+from ipujax.compiler.remedies import Changes
 from ipujax.compiler.schedule import schedule
 from ipujax.compiler.stages import (
     BUILD,
@@ -54,7 +55,8 @@ def compile_module(
         code: a StableHLO portable artifact.
         options: a serialised xla.CompileOptionsProto; may be empty.
         platform: what the PJRT client was created with (`config.platform_options`).
-        at_stage: called with each stage's name as it begins.
+        at_stage: called with each stage's name as it begins, and with what is tried for a program
+            that does not fit.
     Returns:
         The executable: bytes that need no compiler and no Python to run.
     Raises:
@@ -72,7 +74,8 @@ def compile_module(
         return _run_stages(code, options, platform, at, changes)
 
     def run() -> bytes:
-        return fitted(attempt)
+        key = (code, options, sorted(platform.items()))
+        return fitted(attempt, key, at_stage)
 
     with _without_collections():
         try:
@@ -85,6 +88,8 @@ def compile_module(
                     "[ingest] needs names that are UTF-8 text; got other bytes. "
                     "Pass the output of jax.jit or jax.export."
                 ) from error
+            if is_refused_option(error):
+                raise option_error(error) from error
             if not is_bug(error):
                 raise
             raise report(error, stage) from error

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ipujax.compiler.remedies import Changes, by_proportion, by_report, text_of, without_cost
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.config import PER_CALL_PREFIX, CompileConfig
+from ipujax.config import CompileConfig
 from ipujax.errors import OutOfMemoryError
+from ipujax.reporting.model import Report
+from ipujax.reporting.profile import read_profile
 
 logger = logging.getLogger("ipujax")
-
-#: Options by name, and their other values.
-Changes = Mapping[str, Any]
-PROPORTIONS = (0.3, 0.1, 0.03)
-#: No further trial begins after so long; one begins in any case.
-SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,11 @@ class Attempt:
     def _image(self) -> Mapping[str, Any]:
         image = ipu.engine.inspectImage(self.executable)
         return {key: image[key] for key in ("cost", "worst_tile_bytes", "tile_capacity")}
+
+    @cached_property
+    def profile(self) -> Report:
+        """Where memory goes, of a program that was compiled with `profile`."""
+        return read_profile(self.executable, "")
 
     @property
     def cycles(self) -> float:
@@ -54,22 +58,47 @@ class Trial:
     """Options that were tried, and what they gave."""
 
     changes: Changes
-    attempt: Attempt
+    cycles: float
+    tile_bytes: int
+    fits: bool
 
     def text(self, first: Attempt) -> str:
-        options = ", ".join(
-            f"{PER_CALL_PREFIX}{name}={value}" for name, value in self.changes.items()
-        )
-        slower = 100 * (self.attempt.cycles / first.cycles - 1)
-        verdict = "" if self.attempt.report else ", fits"
-        return f"{options} ({self.attempt.tile_bytes} bytes, {slower:+.1f} % cycles{verdict})"
+        slower = 100 * (self.cycles / first.cycles - 1)
+        verdict = ", fits" if self.fits else ""
+        return f"{text_of(self.changes)} ({self.tile_bytes} bytes, {slower:+.1f} % cycles{verdict})"
 
 
-def fitted(compile: Callable[[Changes], Attempt]) -> bytes:
+class TrialCache:
+    """What trials of the last programs gave, by a digest of all that they depend on."""
+
+    def __init__(self, size: int):
+        self._size = size
+        self._found: OrderedDict[bytes, tuple[Trial, ...]] = OrderedDict()
+
+    def get(self, key: bytes) -> tuple[Trial, ...] | None:
+        return self._found.get(key)
+
+    def put(self, key: bytes, trials: tuple[Trial, ...]) -> None:
+        self._found[key] = trials
+        self._found.move_to_end(key)
+        while len(self._found) > self._size:
+            self._found.popitem(last=False)
+
+
+_cache = TrialCache(64)
+
+
+def fitted(
+    compile: Callable[[Changes], Attempt],
+    key: object = None,
+    announce: Callable[[str], None] = lambda text: None,
+) -> bytes:
     """The executable of a program, with the remedies that its option `fit` asks for.
 
     Args:
         compile: compiles the program with some options changed.
+        key: all that the result depends on; None: it is not kept.
+        announce: called with what is tried next.
     Raises:
         OutOfMemoryError: it does not fit, and `out_of_memory="error"`.
     """
@@ -78,22 +107,26 @@ def fitted(compile: Callable[[Changes], Attempt]) -> bytes:
         return first.executable
     wanted = first.options.fit == "auto"
     lists = first.options.fit == "advise" and first.options.out_of_memory == "error"
-    trials = list(_trials(first, compile)) if wanted or lists else []
-    fitting = [trial for trial in trials if not trial.attempt.report]
-    if wanted and fitting:
-        return _applied(min(fitting, key=lambda trial: trial.attempt.cycles), first, compile)
-    report = first.report
-    if trials:
-        report += " Tried " + "; ".join(trial.text(first) for trial in trials) + "."
-        report += " ipujax.remedies tries changes of the function, too."
-    if first.options.out_of_memory == "error":
-        raise OutOfMemoryError(report)
-    hint = "" if trials else f' Set {PER_CALL_PREFIX}fit="auto" to try options that save memory.'
-    logger.warning("%s%s The IPU Model runs it all the same.", report, hint)
-    return first.executable
+    if not (wanted or lists):
+        return _refused(first, ())
+    digest = hashlib.sha256(repr((key, first.options)).encode()).digest()
+    known = _cache.get(digest) if key is not None else None
+    kept = dict[str, Attempt]()
+    trials = known or tuple(_trials(first, compile, announce, kept))
+    if key is not None:
+        _cache.put(digest, trials)
+    ranked = sorted(trials, key=lambda trial: (not trial.fits, trial.cycles))
+    for best in ranked[:1] if wanted else ():
+        if best.fits:
+            attempt = kept.get(text_of(best.changes)) or compile({**best.changes, "dump_dir": ""})
+            if not attempt.report:
+                return _applied(best, attempt, first, compile)
+    return _refused(first, ranked)
 
 
-def _applied(best: Trial, first: Attempt, compile: Callable[[Changes], Attempt]) -> bytes:
+def _applied(
+    best: Trial, attempt: Attempt, first: Attempt, compile: Callable[[Changes], Attempt]
+) -> bytes:
     logger.warning(
         "[fit] %r needs %d bytes of a tile as it is; got a fit with %s. Set that to compile once.",
         first.name,
@@ -102,42 +135,59 @@ def _applied(best: Trial, first: Attempt, compile: Callable[[Changes], Attempt])
     )
     if first.options.dump_dir:  # trials write nothing there
         return compile(best.changes).executable
-    return best.attempt.executable
+    return attempt.executable
 
 
-def _trials(first: Attempt, compile: Callable[[Changes], Attempt]) -> Iterator[Trial]:
-    """Those up to the first group of remedies of which one is enough."""
+def _refused(first: Attempt, trials: tuple[Trial, ...] | list[Trial]) -> bytes:
+    """Raises, or lets it run, as `out_of_memory` says; the fastest that fits comes first."""
+    report = first.report
+    if trials:
+        report += " Tried " + "; ".join(trial.text(first) for trial in trials) + "."
+        report += " ipujax.remedies tries changes of the function, too."
+    if first.options.out_of_memory == "error":
+        raise OutOfMemoryError(report)
+    if first.options.out_of_memory == "run":
+        return first.executable
+    hint = "" if trials else ' Set ipu_fit="auto" to try options that save memory.'
+    logger.warning("%s%s The IPU Model runs it all the same.", report, hint)
+    return first.executable
+
+
+def _trials(
+    first: Attempt,
+    compile: Callable[[Changes], Attempt],
+    announce: Callable[[str], None],
+    kept: dict[str, Attempt],
+) -> Iterator[Trial]:
+    """Those up to the first group of remedies of which one is enough; `kept` gets the best."""
     if not first.lacks_tile_memory:
         return
-    deadline = time.monotonic() + SECONDS
-    for group in remedies_of(first.options):
-        fits = False
+    deadline = time.monotonic() + first.options.fit_seconds
+    best = float("inf")
+    for group in _groups(first, compile, announce):
         for changes in group:
-            trial = Trial(changes, compile({**changes, "dump_dir": ""}))
-            fits = fits or not trial.attempt.report
-            yield trial
+            announce(f"tries {text_of(changes)}")
+            try:
+                attempt = compile({**changes, "dump_dir": ""})
+            except ipu.poplar.invalid_option:  # other products there have no such plan
+                continue
+            fits = not attempt.report
+            if fits and attempt.cycles < best:
+                best = attempt.cycles
+                kept.clear()
+                kept[text_of(changes)] = attempt
+            yield Trial(changes, attempt.cycles, attempt.tile_bytes, fits)
             if time.monotonic() > deadline:
                 return
-        if fits:
+        if kept:
             return
 
 
-def remedies_of(options: CompileConfig) -> Iterator[list[Changes]]:
-    """Options that save memory and leave results as they are, in groups, the fastest first."""
-    outline = {} if options.outline == "auto" else {"outline": "auto"}
-    recompute = {} if options.allow_recompute else {"allow_recompute": True}
-    both = {**outline, **recompute}
-    yield [
-        changes
-        for changes in (outline, recompute, both if outline and recompute else {})
-        if changes
-    ]
-    if options.partials_type == "float":  # sums of half partials depend on the plan
-        smaller = [
-            {"available_memory_proportion": proportion}
-            for proportion in PROPORTIONS
-            if proportion < options.available_memory_proportion
-        ]
-        yield [
-            {**base, **changes} for base in (({}, both) if both else ({},)) for changes in smaller
-        ]
+def _groups(
+    first: Attempt, compile: Callable[[Changes], Attempt], announce: Callable[[str], None]
+) -> Iterator[list[Changes]]:
+    """Remedies, those that cost little time first."""
+    yield without_cost(first.options)
+    announce("looks for what is live at the peak")
+    yield by_report(compile({"profile": True, "dump_dir": ""}).profile, first.options)
+    yield by_proportion(first.options)

@@ -13,6 +13,7 @@ from ipujax.compiler.ir import Block, Op, Program, Value, walk_ops
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.dot_general import grouped_shape
+from ipujax.compiler.rules.precision import product_options
 
 
 def map_parameters(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]:
@@ -66,7 +67,7 @@ def _allocate(
                 shape.left,
                 shape.right,
                 ipu.poplar.DebugContext(arguments[value], op.source.line),
-                builder.matmul_options,
+                product_options(builder, op),
                 builder.plans,
             )
         mapped[value] = operand.reshape(list(value.shape))

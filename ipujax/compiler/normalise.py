@@ -15,6 +15,7 @@ from ipujax.compiler.passes.fast_math import rewrite_fast
 from ipujax.compiler.passes.high_products import split_high_products
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
+from ipujax.compiler.passes.product_scopes import set_product_options
 from ipujax.compiler.passes.refuse import refuse_unsupported
 from ipujax.compiler.passes.reshapes import sink_reshapes
 from ipujax.compiler.passes.rounding import round_products
@@ -31,6 +32,7 @@ from ipujax.compiler.rules.registry import RULES
 #: In order; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
     set_update_options,
+    set_product_options,
     split_high_products,
     legalise_x64,
     split_complex,

@@ -21,6 +21,7 @@ from ipujax.compiler.outline import outline
 from ipujax.compiler.phases import leave_between_phases
 from ipujax.compiler.pipelines import make_pipelines
 from ipujax.compiler.recomputation import divide_barriers, is_between_stages
+from ipujax.compiler.recompute_layers import recompute_layers
 from ipujax.compiler.rematerialise import rematerialise
 from ipujax.compiler.rules.poplar import poplar
 from ipujax.compiler.slots import Slot, slots_of
@@ -48,7 +49,8 @@ def place(program: Program, request: Request) -> Program:
     machine = request.machine
     program.num_ipus = machine.ipus_per_device
     target = poplar.createModelTarget(machine.machine, 1, machine.num_tiles)
-    return outline(rematerialise(program), target.getTilesPerIPU())
+    program = rematerialise(recompute_layers(program))
+    return outline(program, target.getTilesPerIPU())
 
 
 def _is_spread(program: Program, num_ipus: int) -> bool:

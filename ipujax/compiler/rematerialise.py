@@ -151,7 +151,7 @@ class _Round:
         for again in chosen:
             ops = added.setdefault(again.before, [])
             env = dict(self._barrier(again, ops))
-            ops += [_copy(op, env) for op in again.ops]
+            ops += [copy_of(op, env) for op in again.ops]
             for index, value in self.uses[again.value]:
                 if index >= again.before:
                     user = self.block.ops[index]
@@ -159,7 +159,7 @@ class _Round:
                     user.operands = [env[v] if v is value else v for v in user.operands]
         old = self.block.ops
         self.block.ops = [op for i, own in enumerate(old) for op in (*added.get(i, ()), own)]
-        _drop_unused(self.block)
+        drop_unused(self.block)
 
     def _barrier(self, again: _Again, ops: list[Op]) -> Iterator[tuple[Value, Value]]:
         """What is kept, as values that are there no sooner than something else made so late."""
@@ -185,7 +185,7 @@ class _Round:
             return
         assert value.op is not None
         self._view(value.op.operands[0], env, ops)
-        ops.append(_copy(value.op, env))
+        ops.append(copy_of(value.op, env))
 
 
 def _is_cheap(value: Value) -> bool:
@@ -195,8 +195,10 @@ def _is_cheap(value: Value) -> bool:
     return not op.traits.unique and (op.traits.elementwise or op.name == "iota")
 
 
-def _copy(op: Op, env: dict[Value, Value]) -> Op:
-    copy = Op(op.name, [env.get(value, value) for value in op.operands], dict(op.attrs), op.source)
+def copy_of(op: Op, env: dict[Value, Value]) -> Op:
+    """The op on other values, as `env` says; its results are added there."""
+    operands = [env.get(value, value) for value in op.operands]
+    copy = Op(op.name, operands, dict(op.attrs), op.source, list(op.regions))
     copy.ipu = op.ipu
     for result in op.results:
         env[result] = copy.add_result(result.shape, result.dtype)
@@ -204,7 +206,7 @@ def _copy(op: Op, env: dict[Value, Value]) -> Op:
     return copy
 
 
-def _drop_unused(block: Block) -> None:
+def drop_unused(block: Block) -> None:
     """Drops what nobody needs any longer: the views of values that were made again."""
     used = set(block.results)
     ops = []

@@ -86,10 +86,13 @@ class Sources:
 
 
 def _called(source: Source, caller: Source) -> Source:
-    """The source of an op in a function that the caller calls."""
-    if source.line:
-        return replace(caller, name=source.name, line=source.line)
-    return replace(caller, name=f"{caller.name}/{source.name}" if source.name else caller.name)
+    """The source of an op in a function that the caller calls; JAX names ops from the function."""
+    outer, own = caller.name, source.name
+    # Exported programs have their own whole names; older JAX names all from the program.
+    is_exported = outer.endswith("/call_exported")
+    is_whole = is_exported or own.split("/", 1)[0] == outer.split("/", 1)[0]
+    name = own if is_whole or not outer else f"{outer}/{own}" if own else outer
+    return replace(caller, name=name, line=source.line or caller.line)
 
 
 def name_of(location: Any) -> str:

@@ -37,6 +37,8 @@ from ipujax.jax_compat.equations import is_ordered as is_ordered
 from ipujax.jax_compat.equations import line_of as line_of
 from ipujax.jax_compat.equations import line_of_error as line_of_error
 from ipujax.jax_compat.equations import metadata_of as metadata_of
+from ipujax.jax_compat.equations import name_of as name_of
+from ipujax.jax_compat.equations import short_locations as short_locations
 from ipujax.jax_compat.equations import value_of as value_of
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
@@ -49,6 +51,7 @@ from ipujax.jax_compat.mapped_axes import (
 )
 from ipujax.jax_compat.mapped_axes import mapped_axes as mapped_axes
 from ipujax.jax_compat.mapped_axes import varying_axes as varying_axes
+from ipujax.jax_compat.modules import artifact_of as artifact_of
 from ipujax.jax_compat.modules import deserialize_artifact as deserialize_artifact
 from ipujax.jax_compat.modules import is_undecodable as is_undecodable
 from ipujax.jax_compat.modules import lent_context as lent_context
@@ -65,6 +68,7 @@ from ipujax.jax_compat.platform import register_refusal as register_refusal
 from ipujax.jax_compat.programs import evaluate_module as evaluate_module
 from ipujax.jax_compat.programs import load_program as load_program
 from ipujax.jax_compat.programs import read_compile_options as read_compile_options
+from ipujax.jax_compat.programs import write_compile_options as write_compile_options
 from ipujax.jax_compat.shardings import INSPECT_TARGET as INSPECT_TARGET
 from ipujax.jax_compat.shardings import allow_inspect_sharding as allow_inspect_sharding
 from ipujax.jax_compat.shardings import hlo_sharding as hlo_sharding

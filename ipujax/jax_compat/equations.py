@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Literal
@@ -21,12 +22,25 @@ def metadata_of(eqn: Any) -> Mapping[str, str]:
     return eqn.ctx.xla_metadata or {}
 
 
+def name_of(eqn: Any) -> str:
+    """Its transformations and named scopes, as "transpose(jvp(layer1))"."""
+    return str(eqn.source_info.name_stack)
+
+
 def line_of(eqn: Any) -> str:
     """The user's line, as "train.py:31"; empty where unknown."""
     from jax._src import source_info_util
 
     frame = source_info_util.user_frame(eqn.source_info.traceback)
     return f"{frame.file_name.rpartition('/')[2]}:{frame.start_line}" if frame else ""
+
+
+def short_locations() -> AbstractContextManager[None]:
+    """Programs lowered inside name the user's innermost line only, not who called it."""
+    from jax._src import config
+
+    limit: AbstractContextManager[None] = config.traceback_in_locations_limit(1)
+    return limit
 
 
 def line_of_error(error: BaseException) -> str:

@@ -54,6 +54,18 @@ def serialize_artifact(lowered: Any) -> bytes:
     )
 
 
+def artifact_of(code: bytes | str) -> bytes:
+    """The portable artifact of StableHLO bytecode or text."""
+    from jax._src.interpreters import mlir as private_mlir
+    from jaxlib import _jax
+    from jaxlib.mlir.dialects import stablehlo
+
+    bytecode = private_mlir.module_to_bytecode(parse_module(code))
+    return bytes(
+        _jax.mlir.serialize_portable_artifact(bytecode, stablehlo.get_current_version(), True)
+    )
+
+
 def deserialize_artifact(code: bytes, context: Any = None) -> Any:
     """The MLIR module of a StableHLO portable artifact, in `context` or in a new one."""
     from jax._src.interpreters import mlir as private_mlir

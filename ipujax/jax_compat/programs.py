@@ -18,6 +18,16 @@ def read_compile_options(options: bytes) -> Any:
     return _jax.CompileOptions.ParseFromString(options)
 
 
+def write_compile_options(compiler_options: Mapping[str, Any]) -> bytes:
+    """A CompileOptionsProto for one device."""
+    from jaxlib import _jax
+
+    options = _jax.CompileOptions()
+    options.num_replicas = options.num_partitions = 1
+    options.env_option_overrides = list(compiler_options.items())
+    return bytes(options.SerializeAsString())
+
+
 def load_program(
     code: bytes | str, device: Any, compiler_options: Mapping[str, str] | None = None
 ) -> Callable[[Sequence[np.ndarray]], list[Any]]:

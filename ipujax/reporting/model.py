@@ -176,6 +176,24 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """A change of a program that does not fit, as it was compiled.
+
+    Attributes:
+        text: what to change.
+        fullest_tile_bytes: that the changed program needs.
+        cycles: for the work of one run of the program as it is.
+        keeps_results: whether results stay bit for bit as they are.
+    """
+
+    text: str
+    fullest_tile_bytes: int
+    cycles: float
+    fits: bool
+    keeps_results: bool
+
+
+@dataclass(frozen=True)
 class Report:
     """Whether a program fits, what it costs, and where.
 
@@ -189,6 +207,7 @@ class Report:
         peak_live_bytes: most that is live at one time, on all tiles.
         assumed_trip_count: iterations of each loop whose number only a run knows.
         categories: of tile memory.
+        remedies: what was tried for a program that does not fit, see `ipu.remedies`.
     """
 
     name: str
@@ -208,6 +227,7 @@ class Report:
     slices: tuple[Slice, ...] = field(repr=False)
     live: tuple[LivePoint, ...] = field(repr=False)
     tensors: tuple[Tensor, ...] = field(repr=False)
+    remedies: tuple[Tried, ...] = field(default=(), repr=False)
 
     @property
     def seconds(self) -> float:

@@ -19,7 +19,16 @@ def page(report: Report) -> str:
         (tensor for tensor in report.tensors if tensor.peak_tile_bytes),
         key=lambda tensor: -tensor.peak_tile_bytes,
     )
+    tried = [
+        Section(
+            "Changes that were tried",
+            "The program was compiled with each. Results that change are rounded otherwise, or are "
+            "of other samples in a step.",
+            tables.remedy_table(report),
+        )
+    ]
     sections = [
+        *(tried if report.remedies else ()),
         Section(
             "Time",
             "Cycles of one run by source line, layer (named scopes) or op. IPUs that work at one "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ipujax._poplar import _poplar
+from ipujax.layers import layer_of
 from ipujax.reporting.model import (
     KINDS,
     Ipu,
@@ -21,11 +21,6 @@ from ipujax.reporting.model import (
 
 #: In the order of cpp/engine/Image.hpp.
 NODE_KINDS = ("sequence", "step", "repeat", "while", "if", "switch", "error")
-_TRANSFORMATION = re.compile(r"^(?:jit|pjit|jvp|vjp|transpose|vmap|checkpoint|remat)\((.*)\)$")
-#: Parts of names that JAX adds for its own control flow.
-_CONTROL = frozenset(
-    {"while", "body", "cond", "scan", "closed_call", "rematted_computation", "checkpoint"}
-)
 
 
 def read_profile(executable: bytes, version: str) -> Report:
@@ -55,37 +50,6 @@ def read_profile(executable: bytes, version: str) -> Report:
     )
 
 
-def scope_of(name: str) -> tuple[str, str]:
-    """The layer and the op of a name that JAX gave.
-
-    Example:
-        >>> scope_of("jit(f)/transpose(jvp(layer1))/attention/dot_general")
-        ('layer1/attention', 'dot_general')
-    """
-    parts = _split(name)
-    scopes = []
-    for index, part in enumerate(parts[:-1]):
-        while wrapped := _TRANSFORMATION.match(part):
-            if part.startswith(("jit(", "pjit(")) and index == 0:
-                part = ""
-                break
-            part = wrapped[1]
-        if part and part not in _CONTROL:
-            scopes.append(part)
-    return "/".join(scopes), parts[-1] if parts else ""
-
-
-def _split(name: str) -> list[str]:
-    """At slashes outside of parentheses."""
-    parts, depth, begin = [], 0, 0
-    for i, character in enumerate(name):
-        depth += (character == "(") - (character == ")")
-        if character == "/" and depth == 0:
-            parts.append(name[begin:i])
-            begin = i + 1
-    return [*parts, name[begin:]]
-
-
 def _nodes(found: Mapping[str, Any]) -> tuple[Node, ...]:
     nodes = []
     for (kind, value, children), times in zip(found["nodes"], found["times"], strict=True):
@@ -102,24 +66,21 @@ def _slice(row: list[float], count: int) -> Slice:
 
 def _steps(found: Mapping[str, Any], nodes: tuple[Node, ...], slices: list[Slice]) -> Any:
     seen = {each.node: each for each in slices}
-    scopes: dict[str, tuple[str, str]] = {}
     steps = []
     for index, node in enumerate(nodes):
         if node.kind != "step":
             continue
         kernel, name, source, cost, operands, plan = found["steps"][found["nodes"][index][1]]
-        if name not in scopes:
-            scopes[name] = scope_of(name)
-        scope, op = scopes[name]
+        scope, op = layer_of(name)
         when = seen.get(index)
-        with_host = when is not None and when.by_kind[KINDS.index("host")] > 0
-        link = cost["link_cycles"]
+        host = when.by_kind[KINDS.index("host")] if when else 0.0  # what it waits for
+        link = 0.0 if host else cost["link_cycles"]
         cycles = (
             cost["compute_cycles"],
             cost["exchange_cycles"],
             cost["sync_cycles"],
-            0.0 if with_host else link,
-            link if with_host else 0.0,
+            link,
+            host,
         )
         most = sum(cycles) * found[_peak_of(operands)]
         steps.append(

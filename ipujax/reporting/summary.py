@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ipujax.reporting.model import GROUPINGS, KINDS, Report
+from ipujax.reporting.model import GROUPINGS, KINDS, Report, Tried
 
 LISTED = 5  #: rows of a table
 
@@ -12,6 +12,8 @@ LISTED = 5  #: rows of a table
 def summary(report: Report) -> str:
     """Verdict, time, headroom; most expensive lines and layers; largest tensors; time of IPUs."""
     parts = [verdict(report), *notes(report)]
+    if report.remedies:
+        parts += ["", *tried_table(as_it_is(report), report.remedies)]
     for grouping in ("line", "layer"):
         parts += ["", *_groups(report, grouping)]
     parts += ["", *_tensors(report), "", *_ipus(report)]
@@ -32,7 +34,13 @@ def verdict(report: Report) -> str:
 def notes(report: Report) -> list[str]:
     """What the reader must know or can do."""
     found = []
-    if not report.fits:
+    if report.remedies:
+        enough = sum(each.fits for each in report.remedies)
+        found.append(
+            f"changes that were tried: {len(report.remedies)}; of them make it fit: {enough}; "
+            "ipujax.remedies tries more, if it knows the batch"
+        )
+    elif not report.fits:
         found.append("ipujax.remedies tries changes that make it fit, and says what each costs")
     if report.unknown_loops:
         found.append(
@@ -68,6 +76,30 @@ def _tensors(report: Report) -> list[str]:
         for tensor in report.tensors[:LISTED]
     ]
     return table(("tensor", "line", "shape", "bytes"), rows)
+
+
+def as_it_is(report: Report) -> Tried:
+    """The program of a report, to compare with what was tried."""
+    return Tried("as it is", report.fullest_tile_bytes, report.cycles, report.fits, True)
+
+
+def slower(before: Tried, after: Tried) -> float:
+    """By which part a changed program takes longer."""
+    return after.cycles / before.cycles - 1 if before.cycles else 0.0
+
+
+def tried_table(before: Tried, tried: Sequence[Tried]) -> list[str]:
+    """Bytes of the fullest tile, time and text of each change."""
+    lines = [f"{'tile bytes':>12} {'cycles':>11}"]
+    for each in (before, *tried):
+        fits, star = "fits" if each.fits else "", "" if each.keeps_results else " *"
+        percent = 100 * slower(before, each)
+        lines.append(
+            f"{each.fullest_tile_bytes:>12,} {percent:>+9.1f} % {fits:>5}  {each.text}{star}"
+        )
+    if not all(each.keeps_results for each in tried):
+        lines.append("* results change: other rounding, or other samples in a step")
+    return lines
 
 
 def shape_of(dtype: str, shape: Sequence[int]) -> str:

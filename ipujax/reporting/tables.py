@@ -7,19 +7,23 @@ from typing import Any
 
 from ipujax.reporting.drawing import COLOURS, WIDTH, template
 from ipujax.reporting.model import GROUPINGS, KINDS, Report, Tensor
-from ipujax.reporting.summary import shape_of
+from ipujax.reporting.summary import as_it_is, shape_of, slower
 
 LISTED = 1000  #: rows of a table
 DRAWN = 15  #: rows that have a bar
+
+#: Text of which a pointer shows all.
+_WHOLE = '<span title="<%- value %>"><%- value %></span>'
 
 Table = Mapping[str, Sequence[Any]]
 
 
 def _formats() -> dict[str, Any]:
-    from bokeh.models import NumberFormatter, StringFormatter
+    from bokeh.models import HTMLTemplateFormatter, NumberFormatter, StringFormatter
 
     return {
         "text": StringFormatter(),
+        "long": HTMLTemplateFormatter(template=_WHOLE),
         "number": NumberFormatter(format="0,0", text_align="right"),
         "percent": NumberFormatter(format="0.0%", text_align="right"),
     }
@@ -188,3 +192,28 @@ def tensor_table(tensors: Sequence[Tensor], height: int = 320) -> Any:
         ("ipus", "IPUs at the peak", "text", 110),
     ]
     return column(_filtered([table], source), data_table(source, columns, height))
+
+
+def remedy_table(report: Report) -> Any:
+    """Changes that were tried, the fastest that fits first."""
+    from bokeh.models import ColumnDataSource
+
+    before = as_it_is(report)
+    shown = (before, *report.remedies)
+    table: Table = {
+        "text": [each.text for each in shown],
+        "fits": ["fits" if each.fits else "" for each in shown],
+        "bytes": [each.fullest_tile_bytes for each in shown],
+        "cycles": [each.cycles for each in shown],
+        "slower": [slower(before, each) for each in shown],
+        "results": ["the same" if each.keeps_results else "change" for each in shown],
+    }
+    columns = [
+        ("text", "change", "long", 620),
+        ("fits", "verdict", "text", 70),
+        ("bytes", "bytes of the fullest tile", "number", 160),
+        ("cycles", "cycles", "number", 120),
+        ("slower", "more time", "percent", 90),
+        ("results", "results", "text", 90),
+    ]
+    return data_table(ColumnDataSource(table, name="remedies"), columns, 25 * len(shown) + 35)

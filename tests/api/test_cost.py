@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -101,3 +102,18 @@ def test_of_several_ipus_the_fullest_counts(run_python: RunPython) -> None:
     fullest, size, parts, analysis = json.loads(done.stdout)
     sizes = [analysis[f"ipu {i} worst tile bytes"] for i in range(2)]
     assert size == max(sizes) == sizes[fullest] == sum(parts.values())
+
+
+def test_costs_are_of_the_program_that_runs() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        for _ in range(24):
+            x = jax.nn.gelu(x @ w)
+        return jnp.mean(x**2)
+
+    w, x = (jax.ShapeDtypeStruct((n, 1024), jnp.float32) for n in (1024, 4096))
+    fitted = jax.jit(jax.grad(loss), compiler_options={"ipu_fit": "auto"})
+    assert not ipu.cost(jax.grad(loss), w, x).fits
+    assert ipu.cost(fitted, w, x).fits
+    report = ipu.report(fitted, w, x)
+    assert report.fits
+    assert report.remedies == ()

@@ -49,8 +49,10 @@ PYTHON_SHARED = {
     "errors",
     "host_callbacks",
     "jax_compat",
+    "layers",
     "placement",
     "option",
+    "product_options",
     "process_variables",
     "types",
 }

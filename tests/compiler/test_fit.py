@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ipujax.compiler import fit
-from ipujax.compiler.fit import Attempt, fitted
+import ipujax as ipu
+from ipujax.compiler.fit import Attempt, TrialCache, fitted
+from ipujax.compiler.remedies import by_proportion, by_report, without_cost
 from ipujax.config import CompileConfig
 from ipujax.errors import OutOfMemoryError
+from ipujax.reporting.model import Report
 from tests.compiler.nanogpt import OPTIMIZER, Sizes, parameters, shapes, step_of
 
 TILE = 638_976
+EMPTY = Report(
+    name="f",
+    version="",
+    num_replicas=1,
+    clock_hz=1e9,
+    cycles=1e6,
+    flops_per_cycle=1.0,
+    tile_capacity_bytes=TILE,
+    always_live_bytes=0,
+    peak_live_bytes=0,
+    assumed_trip_count=1,
+    categories=(),
+    ipus=(),
+    steps=(),
+    nodes=(),
+    slices=(),
+    live=(),
+    tensors=(),
+)
 
 
 class Compiler:
@@ -33,6 +56,7 @@ class Compiler:
         attempt = Attempt("f", self.options, repr(names).encode(), "big" * (tile_bytes > TILE))
         cost = {"cost": {"cycles": cycles}, "worst_tile_bytes": tile_bytes}
         attempt.__dict__["_image"] = {**cost, "tile_capacity": TILE}
+        attempt.__dict__["profile"] = EMPTY
         return attempt
 
 
@@ -94,11 +118,47 @@ def test_nothing_is_tried_unless_somebody_reads_it(caplog: pytest.LogCaptureFixt
     assert len(compiler.asked) == 1
 
 
-def test_trials_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit, "SECONDS", -1.0)
-    compiler = Compiler(CompileConfig(fit="auto"), {})
+def test_trials_end_in_time() -> None:
+    compiler = Compiler(CompileConfig(fit="auto", fit_seconds=0.0), {})
     fitted(compiler)
     assert len(compiler.asked) == 2
+
+
+def test_what_was_found_is_kept_and_checked() -> None:
+    needs = {("outline",): (TILE, 1.2e6), ("allow_recompute",): (TILE, 1.1e6)}
+    compiler = Compiler(CompileConfig(fit="auto"), needs)
+    for _ in range(2):
+        assert fitted(compiler, key="kept") == b"('allow_recompute',)"
+    assert len(compiler.asked) == 4 + 2
+    needs.pop(("allow_recompute",))  # what is kept is compiled, and no longer fits
+    assert fitted(compiler, key="kept") == b"()"
+    compiler = Compiler(CompileConfig(fit="auto", fit_seconds=59.0), needs)
+    assert fitted(compiler, key="kept") == b"('outline',)"
+
+
+def test_old_entries_leave_the_cache() -> None:
+    cache = TrialCache(2)
+    for key in (b"a", b"b", b"c"):
+        cache.put(key, ())
+    assert cache.get(b"a") is None
+    assert cache.get(b"c") == ()
+
+
+def test_what_is_tried_is_announced() -> None:
+    told: list[str] = []
+    fitted(Compiler(CompileConfig(fit="auto"), {}), announce=told.append)
+    assert told[0] == "tries ipu_outline=auto"
+    assert "looks for what is live at the peak" in told
+
+
+def test_the_fastest_that_fits_comes_first() -> None:
+    needs = {("outline",): (TILE, 1.2e6), ("allow_recompute",): (TILE, 1.1e6)}
+    options = CompileConfig(fit="advise", out_of_memory="error")
+    with pytest.raises(OutOfMemoryError) as caught:
+        fitted(Compiler(options, needs))
+    text = str(caught.value)
+    assert text.index("allow_recompute=True (") < text.index("ipu_outline=auto (")
+    assert text.index("cycles, fits") < text.index("1277952 bytes")
 
 
 def test_nanogpt_fits_one_ipu(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,9 +187,52 @@ def test_remedies_leave_results_as_they_are() -> None:
     wanted = run({})
     remedies: list[dict[str, Any]] = [
         {f"ipu_{name}": value for name, value in changes.items()}
-        for group in fit.remedies_of(CompileConfig())
-        for changes in group
+        for changes in (*without_cost(CompileConfig()), *by_proportion(CompileConfig()))
     ]
     assert len(remedies) == 9
     for options in remedies:
         jax.tree.map(np.testing.assert_array_equal, run(options), wanted)
+
+
+def layers(weights: Any, x: jax.Array) -> jax.Array:
+    for i, w in enumerate(weights):
+        with jax.named_scope(f"layer{i}"):
+            x = jnp.tanh(x @ w)
+    return jnp.mean(x**2)
+
+
+def test_a_report_says_which_layers_and_products() -> None:
+    weights = [jax.ShapeDtypeStruct((1024, 1024), jnp.float32)] * 8
+    report = ipu.report(jax.grad(layers), weights, jax.ShapeDtypeStruct((8192, 1024), jnp.float32))
+    found = by_report(report, CompileConfig())
+    assert {"recompute_layers": "layer*"} in found
+    sliced = [json.loads(each["matmul_options"]) for each in found if "matmul_options" in each]
+    partitions = [each["scopes"]["layer*"]["planConstraints"]["0"]["partition"] for each in sliced]
+    assert partitions == [
+        {"outChanSplit": {"serial": 4}},
+        {"inChanSplit": {"serial": 4}},
+        {"outChanSplit": {"serial": 16}},
+    ]
+    given = CompileConfig(matmul_options='{"scopes": {"layer*": {"use128BitConvUnitLoad": true}}}')
+    own = json.loads(by_report(report, given)[0]["matmul_options"])
+    assert set(own["scopes"]["layer*"]) == {"planConstraints", "use128BitConvUnitLoad"}
+    assert not any(
+        "matmul_options" in c for c in by_report(report, CompileConfig(partials_type="half"))
+    )
+
+
+def test_the_error_of_a_real_program_lists_layers() -> None:
+    weights = [jax.ShapeDtypeStruct((1024, 1024), jnp.float32)] * 30
+    x = jax.ShapeDtypeStruct((8192, 1024), jnp.float32)
+    lowered = jax.jit(jax.grad(layers)).trace(weights, x).lower(lowering_platforms=("ipu",))
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        lowered.compile({"ipu_out_of_memory": "error"})
+    found = re.findall(
+        r"ipu_recompute_layers=([^ ]*) \((\d+) bytes, ([+-][\d.]+) % cycles", str(caught.value)
+    )
+    for layers_, size, slower in found:
+        cost = lowered.compile({"ipu_recompute_layers": layers_}).cost_analysis()
+        before = lowered.compile().cost_analysis()["cycles"]
+        assert cost["worst tile bytes"] == int(size)
+        assert f"{100 * (cost['cycles'] / before - 1):+.1f}" == slower
+    assert found

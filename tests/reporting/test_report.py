@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import random
+import resource
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import ipujax as ipu
+from ipujax.layers import layer_of
 from ipujax.reporting import document
-from ipujax.reporting.model import GROUPINGS
-from ipujax.reporting.profile import scope_of
+from ipujax.reporting.model import GROUPINGS, KINDS
 
 SIZE = 48
 
@@ -131,7 +135,9 @@ def test_unknown_loops_are_said_to_be():
 
 
 def test_what_does_not_fit_is_said_with_what_to_do():
-    report = ipu.report(lambda x: x * 2, jax.ShapeDtypeStruct((30_000, 30_000), jnp.float32))
+    x = jax.ShapeDtypeStruct((30_000, 30_000), jnp.float32)
+    report = ipu.report(lambda x: x * 2, x, remedies=0)
+    assert report.remedies == ()
     assert "does not fit; " in str(report)
     assert "ipujax.remedies tries changes that make it fit" in str(report)
     assert "ipujax.remedies" not in str(ipu.report(jnp.tanh, shapes()[0]))
@@ -163,7 +169,7 @@ def test_the_summary_names_lines_layers_and_tensors():
     ],
 )
 def test_the_layer_is_the_named_scopes(name, expected):
-    assert scope_of(name) == expected
+    assert layer_of(name) == expected
 
 
 @pytest.fixture(scope="module")
@@ -288,3 +294,55 @@ def test_stages_on_two_ipus(run_python, tmp_path):
     code = TWO_IPUS.replace("PATH", repr(str(tmp_path / "two.json")))
     done = run_python("-c", code, env={"JAX_IPU_IPUS_PER_DEVICE": "2", "JAX_PLATFORMS": "ipu"})
     assert done.returncode == 0, done.stderr
+
+
+def _called_back(x):
+    y = jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x @ x)
+    return y * 2
+
+
+ODD = {
+    "identity": lambda x: x,
+    "no result": lambda x: (),
+    "callback": _called_back,
+    "print": lambda x: jax.debug.print("{}", x.sum()),
+    "unknown loop": lambda x: jax.lax.while_loop(lambda c: c.sum() < 3, lambda c: c @ x, x),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_programs_are_reported_in_every_form(name, tmp_path):
+    found = ipu.report(ODD[name], jax.ShapeDtypeStruct((64, 64), jnp.float32))
+    for suffix in ("json", "trace.json"):
+        found.save(tmp_path / f"step.{suffix}")
+    assert ipu.load_report(tmp_path / "step.json") == found
+    assert name == "no result" or found.cycles > 0
+    assert str(found.compare(found))
+    assert sum(step.total_cycles for step in found.steps) == pytest.approx(found.cycles, rel=1e-6)
+
+
+def test_what_a_callback_waits_for_is_time_of_its_line():
+    found = ipu.report(_called_back, jax.ShapeDtypeStruct((64, 64), jnp.float32))
+    by_op = {group.name: group for group in found.by("op")}
+    assert by_op["pure_callback"].by_kind[KINDS.index("host")] > 0.5 * found.cycles
+
+
+@pytest.mark.parametrize("kind", ["report", "remedies"])
+def test_memory_does_not_grow(kind):
+    """After a warm-up, calls for other programs leave nothing behind."""
+
+    def resident() -> int:
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    small = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    large = jax.ShapeDtypeStruct((20_000, 20_000), jnp.float32)
+    sizes = []
+    for i in range(200):
+        if kind == "report":
+            ipu.report(lambda x, i=i: jnp.tanh(x @ x) * i, small)
+        else:
+            ipu.remedies(lambda x, i=i: x * i, large, seconds=0)
+        if i % 100 == 99:
+            sizes.append(resident())
+    assert sizes[1] - sizes[0] < 8 << 20

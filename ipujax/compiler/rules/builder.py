@@ -14,6 +14,7 @@ from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.registry import RULES
 from ipujax.config import CompileConfig
+from ipujax.product_options import flags_of
 
 #: Constants up to this many bytes are made once per program, not once per value.
 _SHARED_CONSTANT_BYTES = 1024
@@ -58,12 +59,15 @@ class Builder:
             n: getattr(poplar, row.stored) for n, row in rows if hasattr(poplar, row.stored)
         }
 
-    @property
-    def matmul_options(self) -> dict[str, str]:
-        """Options of products and convolutions, by poplin's names."""
+    def product_options(self, op: Op) -> dict[str, str]:
+        """Options of a product or convolution, by poplin's names."""
+        options = self._scoped_options.of(op)
+        is_convolution = op.name == "convolution"
+        text = options.convolution_options if is_convolution else options.matmul_options
         return {
-            "partialsType": self.options.partials_type,
-            "availableMemoryProportion": str(self.options.available_memory_proportion),
+            "partialsType": options.partials_type,
+            "availableMemoryProportion": str(options.available_memory_proportion),
+            **flags_of(text),
         }
 
     def _set_options(self, options: CompileConfig) -> None:

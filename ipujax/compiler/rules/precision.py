@@ -60,12 +60,12 @@ def algorithm_refusal(op: Op) -> str | None:
 
 def product_options(builder: Builder, op: Op) -> dict[str, str]:
     """The options of poplin's products: the user's, unless the op itself says how to sum."""
-    algorithm = algorithm_of(op)
+    options, algorithm = builder.product_options(op), algorithm_of(op)
     if algorithm is not None:
-        return {**builder.matmul_options, "partialsType": _SUMMED[algorithm.summed]}
+        return {**options, "partialsType": _SUMMED[algorithm.summed]}
     if "HIGHEST" in op.attrs.get("precision_config", ()):
-        return {**builder.matmul_options, "partialsType": "float"}
-    return builder.matmul_options
+        return {**options, "partialsType": "float"}
+    return options
 
 
 def as_multiplied(builder: Builder, op: Op, tensors: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:

@@ -1,0 +1,27 @@
+"""What must be there for commands that run or compile programs."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from ipujax import config
+from ipujax.errors import IpuError
+from ipujax.process_variables import check_process_variables
+
+
+def check_installation() -> None:
+    """Checks what would fail late, or inside JAX with a traceback.
+
+    Raises:
+        IpuError: an environment variable has a wrong value, or there is no extension.
+    """
+    check_process_variables(os.environ)  # the extension reads some as it is loaded
+    try:
+        import_module("ipujax._poplar._poplar")
+    except ImportError as error:
+        raise IpuError(
+            f"[plugin] needs its built extension; got: {error}. Run make build in the source tree, "
+            "or install the wheel."
+        ) from None
+    config.from_environment()

@@ -1,0 +1,81 @@
+"""Options of PopLibs for products and convolutions, as JSON: for all of them, or by layer or line.
+
+    {"use128BitConvUnitLoad": true,
+     "scopes": {"decoder/layer3": {"planConstraints": {"method": "AMP"}},
+                "train.py:31": {"availableMemoryProportion": 0.2}}}
+
+A scope is a layer, as reports name it (named scopes), with the layers inside it, or a source line;
+* and ? match as in file names.
+Later scopes override earlier ones, all override what is set for all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from ipujax.layers import layer_of, named_layer
+
+SCOPES = "scopes"
+NEEDS = (
+    'a JSON object of PopLibs\' options, such as {"planConstraints": {"method": "AMP"}}, with '
+    f'objects of options by layer or source line in "{SCOPES}"'
+)
+
+
+def check_product_options(text: str) -> str | None:
+    """What is needed if the text is something else; PopLibs checks names and values of options."""
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return NEEDS
+    if not isinstance(found, dict):
+        return NEEDS
+    scopes = found.pop(SCOPES, {})
+    if not isinstance(scopes, dict):
+        return NEEDS
+    groups = (found, *scopes.values())
+    return None if all(_is_flat(group) for group in groups) else NEEDS
+
+
+def _is_flat(options: Any) -> bool:
+    """Whether each value is text, a number or a bool; constraints of plans are objects."""
+    return isinstance(options, dict) and all(
+        isinstance(value, dict if name == "planConstraints" else (str, int, float))
+        for name, value in options.items()
+    )
+
+
+def as_text(options: Mapping[str, Any] | str) -> str:
+    """The options as the compiler takes them."""
+    return options if isinstance(options, str) else json.dumps(options, sort_keys=True)
+
+
+def has_scopes(text: str) -> bool:
+    """Whether some options are for some products only."""
+    return SCOPES in text and SCOPES in json.loads(text)
+
+
+@lru_cache(maxsize=256)
+def in_scope(text: str, name: str, line: str) -> str:
+    """The options of the op with this name and source line, the same for all ops."""
+    options = json.loads(text)
+    layer, _ = layer_of(name)
+    for scope, own in options.pop(SCOPES, {}).items():
+        if scope == line or named_layer(layer, [scope]):
+            options |= own
+    return as_text(options) if options else ""
+
+
+@lru_cache(maxsize=256)
+def flags_of(text: str) -> Mapping[str, str]:
+    """Options as PopLibs has them: all values text."""
+    options = json.loads(text) if text else {}
+    return {
+        option: value if isinstance(value, str) else json.dumps(value)
+        for option, value in options.items()
+    }
