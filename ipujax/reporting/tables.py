@@ -236,4 +236,4 @@ def remedy_table(report: Report) -> Any:
         ("slower", "more time", "percent", 90),
         ("results", "results", "text", 90),
     ]
-    return data_table(ColumnDataSource(table, name="remedies"), columns, 30 * len(shown) + 40)
+    return data_table(ColumnDataSource(table, name="remedies"), columns, 25 * len(shown) + 35)
