@@ -13,10 +13,12 @@ from . import poputil, program
 __all__: list[str] = [
     "BOOL",
     "CHAR",
+    "ComputeSet",
     "DOUBLE",
     "DataStream",
     "DebugContext",
     "FLOAT",
+    "FieldRef",
     "Function",
     "Graph",
     "HALF",
@@ -33,15 +35,20 @@ __all__: list[str] = [
     "UNSIGNED_INT",
     "UNSIGNED_LONGLONG",
     "UNSIGNED_SHORT",
+    "VertexRef",
     "concat",
     "createModelTarget",
+    "cycleStamp",
+    "graph_connection_error",
     "graph_memory_allocation_error",
+    "graph_program_compilation_error",
     "invalid_option",
     "machineNames",
     "poplar_error",
     "poputil",
     "program",
     "setStochasticRounding",
+    "unknown_vertex_type",
 ]
 
 class poplar_error(RuntimeError):
@@ -128,6 +135,8 @@ class Function:
 
 class Graph:
     def __init__(self, target: Target, replication_factor: typing.SupportsIndex = 1) -> None: ...
+    def addCodelets(self, source: str, compileFlags: str = "") -> None: ...
+    def addComputeSet(self, debug: DebugContext = ...) -> ComputeSet: ...
     def addConstantBytes(
         self,
         type: Type,
@@ -156,24 +165,53 @@ class Graph:
         shape: collections.abc.Sequence[typing.SupportsIndex],
         debug: DebugContext = ...,
     ) -> Tensor: ...
+    def addVertex(self, cs: ComputeSet, vertexType: str) -> VertexRef: ...
     def clone(
         self,
         tensor: Tensor,
         debug: DebugContext = ...,
         method: TensorCloneMethod = TensorCloneMethod.PRESERVE_ORDER_UNLESS_ALIASES,
     ) -> Tensor: ...
+    def connect(self, field: FieldRef, tensor: Tensor) -> None: ...
     def createVirtualGraph(
         self, lowerTile: typing.SupportsIndex, upperTile: typing.SupportsIndex
     ) -> Graph: ...
     def getReplicationFactor(self) -> int: ...
     def getTarget(self) -> Target: ...
     def getTileMapping(self, t: Tensor) -> list[list[tuple[int, int]]]: ...
+    def setInitialValue(
+        self, field: FieldRef, value: typing.SupportsFloat | typing.SupportsIndex
+    ) -> None: ...
+    def setPerfEstimate(
+        self, v: VertexRef, cycles: typing.SupportsIndex, flops: typing.SupportsIndex = 0
+    ) -> None: ...
+    @typing.overload
     def setTileMapping(self, t: Tensor, tile: typing.SupportsIndex) -> None: ...
+    @typing.overload
+    def setTileMapping(self, v: VertexRef, tileNum: typing.SupportsIndex) -> None: ...
 
 class TensorCloneMethod(enum.Enum):
     CREATE_NEW_ORDER = ...
     PRESERVE_ORDER_AND_ALIASES = ...
     PRESERVE_ORDER_UNLESS_ALIASES = ...
+
+class graph_program_compilation_error(poplar_error, ValueError):
+    pass
+
+class graph_connection_error(poplar_error, ValueError):
+    pass
+
+class unknown_vertex_type(poplar_error, ValueError):
+    pass
+
+class ComputeSet:
+    pass
+
+class FieldRef:
+    pass
+
+class VertexRef:
+    def __getitem__(self, arg0: str) -> FieldRef: ...
 
 def concat(
     tensors: collections.abc.Sequence[Tensor], dimension: typing.SupportsIndex = 0
@@ -186,6 +224,9 @@ def createModelTarget(
     host_gigabytes_per_second: typing.SupportsFloat | typing.SupportsIndex = 0.0,
     host_microseconds: typing.SupportsFloat | typing.SupportsIndex = -1.0,
 ) -> Target: ...
+def cycleStamp(
+    graph: Graph, prog: program.Sequence, tile: typing.SupportsIndex, debug: DebugContext = ...
+) -> Tensor: ...
 def machineNames() -> list[str]: ...
 def setStochasticRounding(graph: Graph, prog: program.Sequence, enable: bool) -> None: ...
 
