@@ -13,13 +13,16 @@ def page(report: Report) -> str:
         ReportError: the drawing library is missing.
     """
     check_library()
-    from ipujax.reporting import charts, tables
+    sections = [*_of_remedies(report), *_of_time(report), *_of_memory(report)]
+    return render(f"{report.name}: ipujax report", header(report), sections)
 
-    at_peak = sorted(
-        (tensor for tensor in report.tensors if tensor.peak_tile_bytes),
-        key=lambda tensor: -tensor.peak_tile_bytes,
-    )
-    tried = [
+
+def _of_remedies(report: Report) -> list[Section]:
+    from ipujax.reporting import tables
+
+    if not report.remedies:
+        return []
+    return [
         Section(
             "Changes that were tried",
             "The program was compiled with each. Results that change are rounded otherwise, or are "
@@ -27,8 +30,12 @@ def page(report: Report) -> str:
             tables.remedy_table(report),
         )
     ]
-    sections = [
-        *(tried if report.remedies else ()),
+
+
+def _of_time(report: Report) -> list[Section]:
+    from ipujax.reporting import charts, tables
+
+    return [
         Section(
             "Time",
             "Cycles of one run by source line, layer (named scopes) or op. IPUs that work at one "
@@ -47,6 +54,17 @@ def page(report: Report) -> str:
             "proportion of what the device can do at most in that time.",
             tables.step_table(report),
         ),
+    ]
+
+
+def _of_memory(report: Report) -> list[Section]:
+    from ipujax.reporting import charts, tables
+
+    at_peak = sorted(
+        (tensor for tensor in report.tensors if tensor.peak_tile_bytes),
+        key=lambda tensor: -tensor.peak_tile_bytes,
+    )
+    return [
         Section(
             "Memory of each tile",
             "Bytes of each tile when the fullest one is fullest, by what they are for. "
@@ -75,4 +93,3 @@ def page(report: Report) -> str:
             tables.tensor_table(report.tensors),
         ),
     ]
-    return render(f"{report.name}: ipujax report", header(report), sections)
