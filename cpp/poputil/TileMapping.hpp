@@ -6,7 +6,8 @@
 namespace poputil {
 
 /// Spreads the elements evenly, in order, over the graph's tiles: each tile gets a multiple of
-/// grainSize elements and, while there are enough, at least minElementsPerTile.
+/// grainSize elements and, while there are enough, at least minElementsPerTile. What needs fewer
+/// than all tiles begins at tile 0, or where popx::setLayoutGroup says.
 poplar::Graph::TileToTensorMapping calcLinearTileMapping(const poplar::Graph& graph,
                                                          poplar::ArrayRef<std::size_t> shape,
                                                          unsigned minElementsPerTile,
