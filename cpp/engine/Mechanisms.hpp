@@ -17,7 +17,7 @@ enum class Mechanism : std::uint8_t {
   kPlaces,      ///< buffers that are not live at the same time share memory
   kTurns,       ///< FIFOs exchange memory with what they are given and give (0026)
   kStarts,      ///< variables begin all around an IPU, not all at tile 0 (0028)
-  kTiles,       ///< memory is counted once for tiles of equal history, addresses on the fullest
+  kTiles,       ///< memory is counted for classes of tiles, addresses on the fullest (0029)
 };
 constexpr std::array<std::string_view, 9> kMechanismNames = {
     "loops", "rows", "reductions", "chains", "copies", "places", "turns", "starts", "tiles"};
