@@ -115,12 +115,14 @@ class Graph {
                      const DebugContext& debugContext = {"<const>"}) {
     return addConstant<T>(type, shape, ArrayRef<T>(&value, 1), debugContext);
   }
-  template <typename T>
-  Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const T* values,
+  /// The pointer's type is deduced even where T is given, so that a literal 0 is a value.
+  template <typename T = void, typename U,
+            class = std::enable_if_t<std::is_void_v<T> || std::is_same_v<T, U>>>
+  Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const U* values,
                      const DebugContext& debugContext = {"<const>"}) {
     std::size_t n = 1;
     for (auto d : shape) n *= d;
-    return addConstant<T>(type, shape, ArrayRef<T>(values, n), debugContext);
+    return addConstant<U>(type, shape, ArrayRef<U>(values, n), debugContext);
   }
   /// `traits` says what `values` points to; with `broadcast`, to one value for all elements.
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const void* values,
@@ -143,9 +145,10 @@ class Graph {
   void setInitialValue(const Tensor& t, T value) {
     setInitialFrom(hostType<T>(), &value, 1, t);
   }
-  template <typename T>
-  void setInitialValue(const Tensor& t, const T* values) {
-    setInitialFrom(hostType<T>(), values, t.numElements(), t);
+  template <typename T = void, typename U,
+            class = std::enable_if_t<std::is_void_v<T> || std::is_same_v<T, U>>>
+  void setInitialValue(const Tensor& t, const U* values) {
+    setInitialFrom(hostType<U>(), values, t.numElements(), t);
   }
   void setInitialValueHalf(const Tensor& t, ArrayRef<std::uint16_t> values);
   /// The values of a constant tensor, one for each element; false where it has others.
