@@ -115,6 +115,7 @@ stubs: build ## regenerate the extension's type stubs from its signatures
 docs: stubs ## regenerate pages, check links and examples
 	$(PY) -m ipujax options > docs/options.md
 	$(PY) -m ipujax ops > docs/ops.md
+	$(PY) .ci/poplar_api.py > docs/poplar-api.md
 	$(PYTEST) -q tests/docs
 
 asan: $(SETUP) ## run C++ tests and the smoke test under address and undefined-behaviour sanitizers

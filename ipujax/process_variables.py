@@ -48,6 +48,10 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
         "Folder of compiled codelets that you trust loaded programs to run.",
         _check_folder,
     ),
+    "IPUJAX_MODEL_AS_IPU": (
+        "1 lists the IPU Model as IPUs in poplar::DeviceManager, for programs in C++.",
+        _check_switch,
+    ),
     "IPUJAX_VERIFY": (
         "1 makes the compiler check shapes between its stages, as the tests do.",
         _check_switch,

@@ -121,7 +121,9 @@ void bindPopops(py::module_& m) {
         popops::fillWith(graph, t, prog, constant(t.elementType(), value), debug);
       },
       "graph"_a, "t"_a, "prog"_a, "value"_a, debugArg());
-  m.def("zero", &popops::zero, "graph"_a, "t"_a, "prog"_a, debugArg());
+  m.def("zero",
+        py::overload_cast<Graph&, const Tensor&, Sequence&, const DebugContext&>(&popops::zero),
+        "graph"_a, "t"_a, "prog"_a, debugArg());
   m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a, "workers"_a);
   m.attr("timerCycles") = popops::elementwise::kTimerCycles;
 }

@@ -196,8 +196,12 @@ void bindGraph(py::module_& m, py::class_<Graph>& graph) {
   poputil.def(
       "mapTensorLinearly", [](Graph& g, const Tensor& t) { poputil::mapTensorLinearly(g, t); },
       "graph"_a, "t"_a);
-  poputil.def("copyToIpu", &poputil::copyToIpu, "masterGraph"_a, "t"_a, "prog"_a, "dstIPU"_a,
-              debugArg());
+  poputil.def(
+      "copyToIpu",
+      [](Graph& graph, const Tensor& t, Sequence& prog, unsigned ipu, const DebugContext& debug) {
+        return poputil::copyToIpu(graph, t, prog, ipu, debug);
+      },
+      "masterGraph"_a, "t"_a, "prog"_a, "dstIPU"_a, debugArg());
 }
 
 template <class From, class To>

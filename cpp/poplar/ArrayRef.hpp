@@ -1,28 +1,55 @@
 #pragma once
 #include <cstddef>
 #include <initializer_list>
-#include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace poplar {
 
 /// A borrowed, read-only array; the argument type of most of the API.
 template <class T>
-class ArrayRef : public std::span<const T> {
+class ArrayRef {
  public:
-  ArrayRef() = default;
-  ArrayRef(const T* data, std::size_t size) : std::span<const T>(data, size) {}
-  ArrayRef(const std::vector<T>& v) : std::span<const T>(v) {}  // NOLINT: implicit as in the SDK
-  ArrayRef(std::span<const T> s) : std::span<const T>(s) {}     // NOLINT
+  using value_type = T;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using const_reference = const T&;
+  using const_iterator = const T*;
+  using iterator = const_iterator;
+
+  constexpr ArrayRef() = default;
+  constexpr ArrayRef(const T* data, std::size_t size) : data_(data), size_(size) {}
+  template <std::size_t N>
+  constexpr ArrayRef(const T (&array)[N]) : data_(array), size_(N) {}  // NOLINT: as in the SDK
+  /// Of what has data() and size(): a vector, an array, a span.
+  template <
+      class Container, class Pointer = decltype(std::declval<const Container&>().data()),
+      class = decltype(std::declval<const Container&>().size()),
+      class = std::enable_if_t<std::is_same_v<std::remove_cv_t<std::remove_pointer_t<Pointer>>, T>>>
+  constexpr ArrayRef(const Container& c) : data_(c.data()), size_(c.size()) {}  // NOLINT
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
 #endif
-  ArrayRef(std::initializer_list<T> l) : std::span<const T>(l.begin(), l.size()) {}  // NOLINT
+  constexpr ArrayRef(std::initializer_list<T> l) : data_(l.begin()), size_(l.size()) {}  // NOLINT
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
-  std::vector<T> cloneAsVector() const { return {this->begin(), this->end()}; }
+
+  constexpr const T* data() const { return data_; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr const T* begin() const { return data_; }
+  constexpr const T* end() const { return data_ + size_; }
+  constexpr const T& operator[](std::size_t i) const { return data_[i]; }
+  constexpr const T& front() const { return data_[0]; }
+  constexpr const T& back() const { return data_[size_ - 1]; }
+  std::vector<T> cloneAsVector() const { return {begin(), end()}; }
+
+ private:
+  const T* data_ = nullptr;
+  std::size_t size_ = 0;
 };
 
 }  // namespace poplar

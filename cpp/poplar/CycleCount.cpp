@@ -1,5 +1,7 @@
 #include "poplar/CycleCount.hpp"
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
 
 #include "engine/graph/Emit.hpp"
@@ -30,6 +32,7 @@ Tensor stamp(Graph& graph, Sequence& prog, unsigned tile, const std::optional<Te
   spec.operands.push_back({count, engine::Access::kWrite, true});
   const engine::GraphScope scope = graph;
   engine::addComputeSet(spec.cost, scope.system, kStampCycles, 1);
+  if (since) spec.attributes.set("own", std::int64_t{std::llround(spec.cost.cycles())});
   engine::emit(scope, prog, std::move(spec), debug);
   return count;
 }

@@ -10,12 +10,21 @@ namespace poplar {
 /// the cycles that it accounts for, of one IPU. Results are UNSIGNED_INT [2], the lower word first.
 /// Both throw poplar_error for a graph of several IPUs, whose steps run at one time.
 
-/// Replaces `prog` by a program that also counts the cycles it takes; returns the count.
+/// Replaces `prog` by a program that also counts the cycles it takes; returns the count. What is
+/// added to `prog` later is not counted.
 Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
                   const DebugContext& debugContext = {});
+inline Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile,
+                         const DebugContext& debugContext = {}) {
+  return cycleCount(graph, prog, tile, SyncType::INTERNAL, debugContext);
+}
 
 /// The cycles from the beginning of the run to where this is added to `prog`.
 Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
                   const DebugContext& debugContext = {});
+inline Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile,
+                         const DebugContext& debugContext = {}) {
+  return cycleStamp(graph, prog, tile, SyncType::INTERNAL, debugContext);
+}
 
 }  // namespace poplar

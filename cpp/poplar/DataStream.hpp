@@ -1,31 +1,41 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
-#include "engine/graph/View.hpp"
+#include "poplar/DataStreamType.hpp"
+#include "poplar/ReplicatedStreamMode.hpp"
 #include "poplar/Type.hpp"
 
-namespace poplar {
+namespace ipujax::engine {
+struct View;
+}
 
-enum class DataStreamType { HostToDeviceFIFO, DeviceToHostFIFO };
-enum class ReplicatedStreamMode { REPLICATE, BROADCAST };
+namespace poplar {
 
 /// A channel between host and device, used in program::Copy.
 class DataStream {
  public:
   DataStream() = default;
   DataStream(std::uint32_t id, std::string handle, Type type, std::size_t elements,
-             DataStreamType direction)
+             DataStreamType direction, ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE)
       : id_(id),
         handle_(std::move(handle)),
         type_(type),
         elements_(elements),
-        direction_(direction) {}
+        direction_(direction),
+        mode_(mode) {}
   const std::string& handle() const { return handle_; }
   std::size_t numElements() const { return elements_; }
   Type elementType() const { return type_; }
   DataStreamType type() const { return direction_; }
+  ReplicatedStreamMode replicatedMode() const { return mode_; }
   std::uint32_t id() const { return id_; }
+  friend bool operator==(const DataStream& a, const DataStream& b) {
+    return a.id_ == b.id_ && a.handle_ == b.handle_;
+  }
+  friend bool operator!=(const DataStream& a, const DataStream& b) { return !(a == b); }
 
  private:
   std::uint32_t id_ = 0;
@@ -33,6 +43,7 @@ class DataStream {
   Type type_;
   std::size_t elements_ = 0;
   DataStreamType direction_ = DataStreamType::HostToDeviceFIFO;
+  ReplicatedStreamMode mode_ = ReplicatedStreamMode::REPLICATE;
 };
 
 /// Memory of the host ("streaming memory") that programs copy to and from by program::Copy:
@@ -41,7 +52,8 @@ class RemoteBuffer {
  public:
   RemoteBuffer() = default;
   RemoteBuffer(std::string handle, Type type, std::size_t elements, std::size_t repeats,
-               ipujax::engine::ViewPtr view, bool rearrange_on_host, bool optimise_memory)
+               std::shared_ptr<const ipujax::engine::View> view, bool rearrange_on_host,
+               bool optimise_memory)
       : handle_(std::move(handle)),
         type_(type),
         elements_(elements),
@@ -55,18 +67,21 @@ class RemoteBuffer {
   Type elementType() const { return type_; }
   bool isRearrangeOnHost() const { return rearrange_on_host_; }
   bool isOptimisedForMemory() const { return optimise_memory_; }
-  bool operator==(const RemoteBuffer& other) const {
-    return view_->variable == other.view_->variable;
+  friend bool operator==(const RemoteBuffer& a, const RemoteBuffer& b) {
+    return a.view_ == b.view_;  // one view is made for each buffer, and shared
   }
+  friend bool operator!=(const RemoteBuffer& a, const RemoteBuffer& b) { return !(a == b); }
   /// For the library: [repeats, elements].
-  operator const ipujax::engine::ViewPtr&() const { return view_; }  // NOLINT: see Emit.hpp
+  operator const std::shared_ptr<const ipujax::engine::View>&() const {  // NOLINT: see Emit.hpp
+    return view_;
+  }
 
  private:
   std::string handle_;
   Type type_;
   std::size_t elements_ = 0;
   std::size_t repeats_ = 1;
-  ipujax::engine::ViewPtr view_;
+  std::shared_ptr<const ipujax::engine::View> view_;
   bool rearrange_on_host_ = false;
   bool optimise_memory_ = false;
 };

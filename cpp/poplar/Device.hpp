@@ -1,4 +1,10 @@
 #pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "poplar/OptionFlags.hpp"
 #include "poplar/Target.hpp"
 
 namespace poplar {
@@ -8,18 +14,35 @@ class Device {
  public:
   Device() = default;
   explicit Device(Target target, unsigned id = 0) : target_(std::move(target)), id_(id) {}
-
   unsigned getId() const { return id_; }
   const Target& getTarget() const { return target_; }
-  bool attach() const { return true; }
-  void detach() const {}
+  bool attach() const {
+    attached_ = true;
+    return true;
+  }
+  void detach() const { attached_ = false; }
+  bool isAttached() const { return attached_; }
+  void reset() const {}
   bool supportsRemoteBuffers() const { return true; }
-
-  static Device createCPUDevice();
+  bool hasGateway() const { return true; }
+  /// One number for each IPU of the device.
+  std::vector<int> getDriverIDs() const;
+  unsigned getNumaTopology() const { return 0; }
+  std::vector<int> getNumaNodesUsedByIPUs() const;
+  /// What a driver would say of an IPU; throws poplar_error, as the model has none.
+  std::string getAttribute(StringRef attribute) const;
+  std::map<std::string, std::string> getAttributes() const;
+  void getDriverVersion(unsigned& major, unsigned& minor, unsigned& point) const;
+  /// The same device with `tilesPerIPU` tiles on each IPU.
+  Device createVirtualDevice(unsigned tilesPerIPU) const;
+  static Device createCPUDevice(unsigned numTiles = 1);
+  /// The model takes the simulator's place; no option changes it.
+  static Device createSimulatorDevice(const Target& target, const OptionFlags& options = {});
 
  private:
   Target target_;
   unsigned id_ = 0;
+  mutable bool attached_ = false;  ///< attach is const in the SDK
 };
 
 }  // namespace poplar

@@ -1,90 +1,24 @@
 #include "poplar/Engine.hpp"
 
-#include <cstring>
 #include <ostream>
 
 #include "engine/Image.hpp"
-#include "engine/Kernel.hpp"
 #include "engine/Session.hpp"
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/EngineOptions.hpp"
+#include "poplar/internal/EngineProfile.hpp"
+#include "poplar/internal/EngineStreams.hpp"
 
 namespace poplar {
 
 using ipujax::engine::Image;
-
-namespace {
-
-/// One connected stream: memory walked block by block and started over at its end, or a callback.
-struct Connection {
-  std::byte* begin = nullptr;
-  std::byte* end = nullptr;
-  std::byte* at = nullptr;
-  std::function<void(void*)> callback;
-};
-
-class EngineStreams final : public ipujax::engine::HostStreams {
- public:
-  explicit EngineStreams(std::shared_ptr<const Image> image)
-      : image_(std::move(image)), connections_(image_->streams.size()) {}
-
-  Connection& find(const std::string& handle) { return connections_[numberOf(handle)]; }
-  std::uint64_t bytesOf(const std::string& handle) const {
-    return image_->streams[numberOf(handle)].bytes;
-  }
-
-  void read(std::uint32_t stream, void* device, std::uint64_t bytes) override {
-    Connection& c = connected(stream);
-    if (c.callback) return c.callback(device);
-    std::memcpy(device, advance(c, bytes), bytes);
-  }
-
-  void write(std::uint32_t stream, const void* device, std::uint64_t bytes) override {
-    Connection& c = connected(stream);
-    if (c.callback) {
-      // A callback may write what it is given; the device's memory is not its to change.
-      std::vector<std::byte> block(bytes);
-      std::memcpy(block.data(), device, bytes);
-      return c.callback(block.data());
-    }
-    std::memcpy(advance(c, bytes), device, bytes);
-  }
-
- private:
-  std::size_t numberOf(const std::string& handle) const {
-    for (std::size_t i = 0; i < connections_.size(); ++i)
-      if (image_->streams[i].handle == handle) return i;
-    throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle +
-                                  "'. Use the handle of a stream of the graph.");
-  }
-
-  Connection& connected(std::uint32_t stream) {
-    Connection& c = connections_[stream];
-    if (!c.begin && !c.callback) {
-      throw stream_connection_error("[Engine] needs every stream connected; got '" +
-                                    image_->streams[stream].handle +
-                                    "', which is not. Call connectStream first.");
-    }
-    return c;
-  }
-
-  static std::byte* advance(Connection& c, std::uint64_t bytes) {
-    if (c.at + bytes > c.end) c.at = c.begin;
-    std::byte* block = c.at;
-    c.at += bytes;
-    return block;
-  }
-
-  std::shared_ptr<const Image> image_;
-  std::vector<Connection> connections_;
-};
-
-}  // namespace
-
 struct Engine::Impl {
   explicit Impl(const Executable& exe)
       : image(exe.image()),
         streams(image),
-        session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {}
+        session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {
+    streams.setTripMeans([this] { return session.tripMeans(); });
+  }
 
   void enter(const std::string& name) {
     for (std::size_t i = 0; i < image->entry_points.size(); ++i) {
@@ -105,27 +39,43 @@ struct Engine::Impl {
   }
 
   std::shared_ptr<const Image> image;
-  EngineStreams streams;
+  internal::EngineStreams streams;
   ipujax::engine::Session session;
+  internal::RunLog log;
   bool loaded = false;
 };
 
-Engine::Engine(const Graph& graph, const program::Program& prog, const OptionFlags& opt)
-    : Engine(graph, ArrayRef<program::Program>(&prog, 1), opt) {}
-Engine::Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt)
-    : Engine(compileGraph(graph, progs, opt)) {}
-Engine::Engine(Executable exe, const OptionFlags&) : impl_(std::make_unique<Impl>(exe)) {}
+Engine::Engine(const Graph& graph, const program::Program& prog, const OptionFlags& opt,
+               ProgressFunc progressCallBack, const DebugContext& debugContext)
+    : Engine(graph, ArrayRef<program::Program>(&prog, 1), opt, std::move(progressCallBack),
+             debugContext) {}
+Engine::Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt,
+               ProgressFunc progressCallBack, const DebugContext& debugContext)
+    : Engine(compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext)) {}
+Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<Impl>(exe)) {
+  internal::checkEngineOptions(opt);
+}
 Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
-void Engine::load(const Device&) {
+void Engine::prepare(const Device&) {}
+void Engine::deploy() {
   impl_->enter("load");
   impl_->loaded = true;
 }
+void Engine::load(const Device& device) {
+  prepare(device);
+  deploy();
+}
 
-void Engine::run(unsigned prog, const std::string&) {
+void Engine::run(unsigned prog, const std::string& debugName) {
   if (!impl_->loaded) throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
-  impl_->enter(std::to_string(prog));
+  const std::string entry = std::to_string(prog);
+  impl_->enter(entry);
+  const auto trips = impl_->session.tripMeans();
+  impl_->log.add(debugName.empty() ? "program " + entry : debugName,
+                 internal::costOfEntry(*impl_->image, entry, trips));
 }
 
 void Engine::connectStream(StringRef handle, void* begin) {
@@ -134,23 +84,22 @@ void Engine::connectStream(StringRef handle, void* begin) {
 }
 
 void Engine::connectStream(StringRef handle, void* begin, void* end) {
-  const std::string name(handle);
-  const auto size =
-      static_cast<std::uint64_t>(static_cast<std::byte*>(end) - static_cast<std::byte*>(begin));
-  Connection& c = impl_->streams.find(name);
-  if (size < impl_->streams.bytesOf(name)) {
-    throw stream_connection_error("[Engine::connectStream] '" + name + "' needs " +
-                                  std::to_string(impl_->streams.bytesOf(name)) + " bytes; got " +
-                                  std::to_string(size) + ". Pass a buffer of that size.");
-  }
-  c = {static_cast<std::byte*>(begin),
-       static_cast<std::byte*>(end),
-       static_cast<std::byte*>(begin),
-       {}};
+  impl_->streams.connect(std::string(handle), begin, end);
 }
 
-void Engine::connectStreamToCallback(StringRef handle, std::function<void(void*)> callback) {
-  impl_->streams.find(std::string(handle)).callback = std::move(callback);
+void Engine::connectStreamToCallback(StringRef handle, StreamCallbackHandle callback) {
+  impl_->streams.connect(std::string(handle), std::move(callback));
+}
+
+void Engine::connectStreamToCallback(StringRef handle, unsigned index,
+                                     StreamCallbackHandle callback) {
+  internal::checkReplica(index);
+  connectStreamToCallback(handle, std::move(callback));
+}
+
+void Engine::connectHostFunction(StringRef handle, unsigned index, HostCallbackHandle callback) {
+  internal::checkReplica(index);
+  impl_->streams.connectFunction(std::string(handle), std::move(callback));
 }
 
 void Engine::writeTensor(StringRef handle, const void* buf, const void* bufEnd) {
@@ -164,6 +113,16 @@ void Engine::readTensor(StringRef handle, void* buf, void* bufEnd) {
   const std::string stream = "read:" + std::string(handle);
   connectStream(stream, buf, bufEnd);
   impl_->enter(stream);
+}
+
+void Engine::writeTensor(StringRef handle, const void* buf) {
+  const std::uint64_t bytes = impl_->streams.bytesOf("write:" + std::string(handle));
+  writeTensor(handle, buf, static_cast<const std::byte*>(buf) + bytes);
+}
+
+void Engine::readTensor(StringRef handle, void* buf) {
+  const std::uint64_t bytes = impl_->streams.bytesOf("read:" + std::string(handle));
+  readTensor(handle, buf, static_cast<std::byte*>(buf) + bytes);
 }
 
 void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
@@ -184,14 +143,35 @@ void Engine::copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t rep
   impl_->enter(name);
 }
 
-void Engine::printProfileSummary(std::ostream& os, const OptionFlags&) const {
-  const auto cost = impl_->image->cost();
-  const auto& memory = impl_->image->memory;
-  os << "Cycles (longest program): " << cost.cycles() << " (compute " << cost.compute_cycles
-     << ", exchange " << cost.exchange_cycles << ", sync " << cost.sync_cycles << ")\n"
-     << "Exchange bytes: " << cost.exchange_bytes << "\n"
-     << "Memory on the fullest tile (" << memory.worst_tile << "): " << memory.worst_tile_bytes
-     << " of " << memory.tile_capacity << " bytes\n";
+Engine::TimerTimePoint Engine::getTimeStamp() const {
+  return {std::chrono::steady_clock::now(), impl_->log.allCycles()};
+}
+
+std::string Engine::reportTiming(const TimerTimePoint& startPoint,
+                                 const TimerTimePoint& endPoint) const {
+  const std::chrono::duration<double> host = endPoint.host - startPoint.host;
+  const double cycles = endPoint.cycles - startPoint.cycles;
+  return "Host: " + std::to_string(host.count()) +
+         " s; device: " + std::to_string(static_cast<std::uint64_t>(cycles)) + " cycles, " +
+         std::to_string(cycles / impl_->image->clock_hz) + " s";
+}
+
+void Engine::reportIntervals(std::ostream& os) const { impl_->log.print(os); }
+
+ProfileValue Engine::getGraphProfile() const { return internal::graphProfile(*impl_->image); }
+ProfileValue Engine::getExecutionProfile() const {
+  return impl_->log.profile(impl_->image->clock_hz);
+}
+ProfileValue Engine::getProfile() const {
+  return ProfileValue::Map{{"graphProfile", getGraphProfile()},
+                           {"executionProfile", getExecutionProfile()}};
+}
+void Engine::resetExecutionProfile() { impl_->log.reset(); }
+void Engine::enableExecutionProfiling() { impl_->log.enable(true); }
+void Engine::disableExecutionProfiling() { impl_->log.enable(false); }
+
+void Engine::printProfileSummary(std::ostream& os, const OptionFlags& opt) const {
+  poplar::printProfileSummary(os, getGraphProfile(), getExecutionProfile(), opt);
 }
 
 }  // namespace poplar

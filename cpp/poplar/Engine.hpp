@@ -1,4 +1,6 @@
 #pragma once
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -6,40 +8,97 @@
 
 #include "poplar/Executable.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/HostFunctionCallback.hpp"
+#include "poplar/ProfileValue.hpp"
+#include "poplar/StreamCallback.hpp"
 
 namespace poplar {
 
-/// Loads a compiled graph on a device and runs its programs.
+/// Loads a compiled graph on a device and runs its programs. Options: those that the SDK documents
+/// are accepted; docs/poplar-api.md says which have an effect.
 class Engine {
  public:
-  explicit Engine(const Graph& graph, const program::Program& prog, const OptionFlags& opt = {});
-  Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt = {});
-  explicit Engine(Executable exe, const OptionFlags& opt = {});
+  Engine(const Graph& graph, const program::Program& prog, const OptionFlags& opt = {},
+         ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
+  Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt = {},
+         ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
+  Engine(Executable exe, const OptionFlags& opt = {});  // NOLINT: implicit as in the SDK
   Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
+  /// load is prepare, which the model does when it is constructed, and deploy.
+  void prepare(const Device& device);
+  void deploy();
   void load(const Device& device);
   void run(unsigned prog = 0, const std::string& debugName = "");
-  void loadAndRun(const Device& device, unsigned prog = 0) {
+  void loadAndRun(const Device& device, unsigned prog = 0, const std::string& debugName = "") {
     load(device);
-    run(prog);
+    run(prog, debugName);
   }
 
   void connectStream(StringRef handle, void* begin);
   void connectStream(StringRef handle, void* begin, void* end);
-  void connectStreamToCallback(StringRef handle, std::function<void(void*)> callback);
+  void connectStream(const DataStream& stream, void* begin) {
+    connectStream(StringRef(stream.handle()), begin);
+  }
+  void connectStream(const DataStream& stream, void* begin, void* end) {
+    connectStream(StringRef(stream.handle()), begin, end);
+  }
+  void connectStreamToCallback(StringRef handle, StreamCallbackHandle callback);
+  /// `index` is the replica's.
+  void connectStreamToCallback(StringRef handle, unsigned index, StreamCallbackHandle callback);
+  void connectStreamToCallback(const DataStream& stream, StreamCallbackHandle callback) {
+    connectStreamToCallback(StringRef(stream.handle()), std::move(callback));
+  }
+  void connectHostFunction(StringRef handle, unsigned index, HostCallbackHandle callback);
+
+  /// From and to memory of the host, of the size that the tensor has.
   void writeTensor(StringRef handle, const void* buf, const void* bufEnd);
   void readTensor(StringRef handle, void* buf, void* bufEnd);
+  void writeTensor(StringRef handle, const void* buf);
+  void readTensor(StringRef handle, void* buf);
+  template <class T>
+  void writeTensor(StringRef handle, ArrayRef<T> buf) {
+    writeTensor(handle, buf.data(), buf.data() + buf.size());
+  }
+
   /// One entry of a remote buffer from and to memory of the host.
   void copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
                           unsigned replicationIndex = 0);
   void copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
                             unsigned replicationIndex = 0);
+
+  /// The host's time, and the cycles of all runs so far.
+  struct TimerTimePoint {
+    std::chrono::steady_clock::time_point host;
+    double cycles = 0;
+  };
+  TimerTimePoint getTimeStamp() const;
+  std::string reportTiming(const TimerTimePoint& startPoint, const TimerTimePoint& endPoint) const;
+  /// The runs since the profile was reset, one line each: name, cycles.
+  void reportIntervals(std::ostream& os) const;
+
+  /// The model's account: of the graph, and of the runs since the profile was reset.
+  ProfileValue getGraphProfile() const;
+  ProfileValue getExecutionProfile() const;
+  ProfileValue getProfile() const;  ///< both, as "graphProfile" and "executionProfile"
+  void resetExecutionProfile();
+  void enableExecutionProfiling();
+  void disableExecutionProfiling();
   void printProfileSummary(std::ostream& os, const OptionFlags& opt = {}) const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// What Engine::printProfileSummary prints, from profiles that were kept.
+void printProfileSummary(std::ostream& os, const ProfileValue& graphProfile,
+                         const ProfileValue& executionProfile, const OptionFlags& opts = {});
+void printGraphSummary(std::ostream& os, const ProfileValue& graphProfile,
+                       const OptionFlags& opts = {});
+void printExecutionSummary(std::ostream& os, const ProfileValue& graphProfile,
+                           const ProfileValue& executionProfile, const OptionFlags& opts = {});
 
 }  // namespace poplar

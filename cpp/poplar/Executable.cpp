@@ -7,6 +7,7 @@
 
 #include "engine/build/Build.hpp"
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/EngineOptions.hpp"
 
 namespace poplar {
 
@@ -30,25 +31,10 @@ Executable Executable::deserialize(std::istream& in) {
   }
 }
 
-namespace {
-
-bool refusesOutOfMemory(const OptionFlags& options) {
-  bool refuse = false;
-  for (const auto& [name, value] : options) {
-    if (name != "debug.outOfMemory" || (value != "log" && value != "error"))
-      throw invalid_option("[compileGraph] needs option debug.outOfMemory = log | error; got " +
-                           name + " = " + value + ". Use one of these.");
-    refuse = value == "error";
-  }
-  return refuse;
-}
-
-}  // namespace
-
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
                         const OptionFlags& opt, ProgressFunc progressCallBack,
                         const DebugContext& debugContext) {
-  const bool refuse = refusesOutOfMemory(opt);
+  const bool refuse = internal::checkEngineOptions(opt);
   if (graph.getReplicationFactor() > 1) {
     throw poplar_error("[compileGraph] needs a graph of one replica; got " +
                        std::to_string(graph.getReplicationFactor()) +

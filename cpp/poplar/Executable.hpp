@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <iosfwd>
 #include <memory>
 
@@ -30,8 +31,9 @@ class Executable {
   std::shared_ptr<const ipujax::engine::Image> image_;
 };
 
-/// Compiles programs over a graph. Options: "debug.outOfMemory" = "log" | "error" decides what an
-/// account larger than a tile does; on "error" graph_memory_allocation_error is thrown.
+/// Compiles programs over a graph. Options: those that the SDK documents are accepted; of them
+/// "debug.outOfMemory" = "log" | "error" decides what an account larger than a tile does; on
+/// "error" graph_memory_allocation_error is thrown.
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
                         const OptionFlags& opt = {}, ProgressFunc progressCallBack = {},
                         const DebugContext& debugContext = {});

@@ -1,13 +1,10 @@
 #include "poplar/Graph.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <span>
 
-#include "engine/Half.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
 namespace poplar {
@@ -39,63 +36,6 @@ TileMapPtr withRegions(const TileMapPtr& map, std::vector<TileMap::Region> regio
   }
   regions.insert(regions.begin(), old.begin(), before);
   return tileMapOf(map->elements, std::move(regions));
-}
-
-/// One host value; an integer keeps all its 64 bits.
-struct HostValue {
-  double real = 0;
-  std::int64_t integer = 0;
-};
-
-HostValue readHost(Type host, const void* values, std::size_t i) {
-  const std::size_t bytes = sizeOf(host.element());
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, static_cast<const std::byte*>(values) + i * bytes, bytes);
-  const auto real = [](float v) {
-    return HostValue{v, std::isfinite(v) ? static_cast<std::int64_t>(v) : 0};
-  };
-  switch (host.element()) {
-    case ElementType::kFloat:
-      return real(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-    case ElementType::kHalf:
-      return real(ipujax::engine::halfToFloat(static_cast<std::uint16_t>(bits)));
-    case ElementType::kDouble:
-      throw type_error("[Graph::addConstant] needs values of a known type; got " + host.toString() +
-                       ". Convert them first.");
-    case ElementType::kBool:
-      bits = bits != 0;
-      [[fallthrough]];
-    case ElementType::kUInt8:
-    case ElementType::kUInt16:
-    case ElementType::kUInt32:
-    case ElementType::kUInt64:
-      return {static_cast<double>(bits), static_cast<std::int64_t>(bits)};
-    default:
-      const std::size_t unused = 64 - 8 * bytes;
-      const std::int64_t v = static_cast<std::int64_t>(bits << unused) >> unused;
-      return {static_cast<double>(v), v};
-  }
-}
-
-void writeDevice(Type type, std::byte* p, std::size_t i, const HostValue& v) {
-  const auto real = static_cast<float>(v.real);
-  std::int64_t bits = v.integer;
-  if (type == BOOL) bits = v.real != 0;
-  if (type == FLOAT) bits = std::bit_cast<std::uint32_t>(real);
-  if (type == HALF) bits = ipujax::engine::floatToHalf(real);
-  if (type.element() == ElementType::kDouble)
-    throw type_error("[Graph::addConstant] needs a type that constants can have; got " +
-                     type.toString() + ". Cast the values.");
-  const std::size_t bytes = sizeOf(type.element());
-  std::memcpy(p + i * bytes, &bits, bytes);
-}
-
-DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::size_t elements,
-                     DataStreamType direction) {
-  const auto id = static_cast<std::uint32_t>(graph.streams.size());
-  graph.streams.push_back({id, std::string(handle), type.element(), elements,
-                           direction == DataStreamType::HostToDeviceFIFO});
-  return {id, std::string(handle), type, elements, direction};
 }
 
 /// What one of `r` replicas has of the target's IPUs.
@@ -140,49 +80,6 @@ Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
     variable.map = impl_->linearMap(type.element(), variable.elements, physicalTiles());
   }
   return t;
-}
-
-Tensor Graph::addConstantFrom(Type host, const void* values, std::size_t n, Type type,
-                              ArrayRef<std::size_t> shape, const DebugContext& debugContext) {
-  Tensor t = addVariable(type, shape, VariableMappingMethod::LINEAR, debugContext);
-  setInitialFrom(host, values, n, t);
-  impl_->variables[t.view()->variable].is_constant = true;
-  return t;
-}
-
-Tensor Graph::addConstantHalf(const Type& type, ArrayRef<std::size_t> shape,
-                              const std::uint16_t* values, const DebugContext& debugContext) {
-  return addConstantFrom(HALF, values, elementsOf(shape), type, shape, debugContext);
-}
-
-void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t) {
-  const View& view = *t.view();
-  const std::size_t elements = t.numElements();
-  if (n != 1 && n != elements) {
-    throw tensor_creation_error("[Graph] needs 1 or " + std::to_string(elements) +
-                                " initial values for shape " + t.shapeToString() + "; got " +
-                                std::to_string(n) + ". Pass one value, or one for each element.");
-  }
-  if (!view.isStrided())
-    throw tensor_creation_error(
-        "[Graph::setInitialValue] needs a tensor of one variable; got a view of several. Set each "
-        "variable's values.");
-  auto& variable = impl_->variables[view.variable];
-  const std::size_t bytes = sizeOf(variable.type);
-  if (variable.values.empty()) variable.values.resize(variable.elements * bytes);
-  if (n == elements && host.element() == variable.type && view.isContiguous()) {
-    if (n > 0)
-      std::memcpy(variable.values.data() + view.offset * static_cast<std::int64_t>(bytes), values,
-                  n * bytes);
-    return;
-  }
-  std::size_t i = 0;
-  forEachRun(view, [&](std::uint32_t, std::int64_t begin, std::size_t length) {
-    for (std::size_t k = 0; k < length; ++k, ++i) {
-      writeDevice(Type(variable.type), variable.values.data(), static_cast<std::size_t>(begin) + k,
-                  readHost(host, values, n == 1 ? 0 : i));
-    }
-  });
 }
 
 namespace {
@@ -339,9 +236,9 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComple
         return;
       }
       auto& intervals = mapping[virtual_tile[tile]];
-      if (intervals.empty() || intervals.back().upper != start)
+      if (intervals.empty() || intervals.back().end() != start)
         intervals.emplace_back(start, start);
-      intervals.back().upper = position;
+      intervals.back() = {intervals.back().begin(), position};
     };
     const auto from = static_cast<std::uint64_t>(begin);
     impl_->variables[variable].map->forEachPart(from, from + length, add);
@@ -385,49 +282,11 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
   for (const auto& run : runs) {
     if (run.memory != end) result.emplace_back();
     auto& group = result.back();
-    if (group.empty() || group.back().upper != run.interval.lower) group.push_back(run.interval);
-    group.back().upper = run.interval.upper;
+    if (group.empty() || group.back().end() != run.interval.begin()) group.push_back(run.interval);
+    group.back() = {group.back().begin(), run.interval.end()};
     end = run.memory + run.interval.size();
   }
   return result;
-}
-
-DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& elementType,
-                                      std::size_t numElements, ReplicatedStreamMode,
-                                      const OptionFlags&) {
-  return addStream(*impl_, handle, elementType, numElements, DataStreamType::HostToDeviceFIFO);
-}
-
-DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
-                                      std::size_t numElements, const OptionFlags&) {
-  return addStream(*impl_, handle, elementType, numElements, DataStreamType::DeviceToHostFIFO);
-}
-
-RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
-                                    std::size_t numElements, std::size_t repeats,
-                                    bool rearrangeOnHost, bool optimiseMemory) {
-  const std::string name(handle);
-  if (numElements == 0 || repeats == 0 || impl_->remote_buffers.contains(name)) {
-    throw poplar_error(
-        "[Graph::addRemoteBuffer] needs a new handle and at least one element; got '" + name +
-        "' with " + std::to_string(repeats) + " entries of " + std::to_string(numElements) +
-        ". Use another name or size.");
-  }
-  const auto view = impl_->addRemote(elementType.element(), {repeats, numElements}, name);
-  impl_->remote_buffers[name] = view;
-  return {name, elementType, numElements, repeats, view, rearrangeOnHost, optimiseMemory};
-}
-
-void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
-  if (!impl_->host_writes.emplace(std::string(handle), t).second)
-    throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +
-                       "' again. Use another name.");
-}
-
-void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
-  if (!impl_->host_reads.emplace(std::string(handle), t).second)
-    throw poplar_error("[Graph::createHostRead] needs a new handle; got '" + std::string(handle) +
-                       "' again. Use another name.");
 }
 
 Function Graph::addFunction(const program::Program& program) {
@@ -492,6 +351,45 @@ Tensor Graph::addReplicationIndexConstant(const DebugContext& debugContext) {
   getTopLevelGraph().setTileMapping(index, 0);
   impl_->replication_indices.push_back(index);
   return index;
+}
+
+unsigned Graph::convertVirtualTileToPhysicalTile(unsigned virtualTileId) const {
+  const auto& tiles = physicalTiles();
+  if (virtualTileId < tiles.size()) return tiles[virtualTileId];
+  throw poplar_error("[Graph::convertVirtualTileToPhysicalTile] needs a tile below " +
+                     std::to_string(tiles.size()) + "; got " + std::to_string(virtualTileId) +
+                     ". Use a tile of this graph.");
+}
+
+unsigned Graph::convertPhysicalTileToVirtualTile(unsigned physicalTileId) const {
+  const auto& tiles = physicalTiles();
+  const auto found = std::ranges::find(tiles, physicalTileId);
+  if (found != tiles.end()) return static_cast<unsigned>(found - tiles.begin());
+  throw poplar_error("[Graph::convertPhysicalTileToVirtualTile] needs a tile of this graph; got " +
+                     std::to_string(physicalTileId) + ". Ask the graph that has it.");
+}
+
+unsigned Graph::convertPhysicalTileToVirtualTile(unsigned ipuId, unsigned physicalTileId) const {
+  return convertPhysicalTileToVirtualTile(ipuId * impl_->system.machine.tiles_per_ipu +
+                                          physicalTileId);
+}
+
+Tensor Graph::findUnbroadcastTensor(const Tensor& t) const {
+  Tensor source = t;
+  for (unsigned i = 0; i < t.rank(); ++i) {
+    const bool repeats = t.view()->isStrided() && t.view()->strides[i] == 0 && t.dim(i) > 1;
+    if (repeats) source = source.slice(0, 1, i);
+  }
+  return source;
+}
+
+void Graph::reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool) const {
+  const Tensor flat = t->flatten();
+  std::vector<Interval> order;
+  for (const auto& group : getSortedContiguousRegions(flat, {Interval(0, flat.numElements())}))
+    order.insert(order.end(), group.begin(), group.end());
+  *t = concat(flat.slices(order));
+  for (Tensor* other : ts) *other = concat(other->flatten().slices(order));
 }
 
 }  // namespace poplar

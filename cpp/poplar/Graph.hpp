@@ -1,37 +1,48 @@
 #pragma once
+#include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstdint>
+#include <fstream>
 #include <functional>
-#include <iosfwd>
+#include <initializer_list>
+#include <iostream>
+#include <map>
 #include <memory>
+#include <numeric>
+#include <set>
+#include <sstream>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "poplar/ArrayRef.hpp"
+#include "poplar/CodeletFileType.hpp"
 #include "poplar/DataStream.hpp"
 #include "poplar/DebugContext.hpp"
 #include "poplar/Device.hpp"
 #include "poplar/GraphElements.hpp"
+#include "poplar/HostFunction.hpp"
 #include "poplar/Interval.hpp"
 #include "poplar/OptionFlags.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Target.hpp"
 #include "poplar/Tensor.hpp"
+#include "poplar/TensorCloneMethod.hpp"
+#include "poplar/TypeTraits.hpp"
 #include "poplar/VariableMappingMethod.hpp"
+#include "poplar/Version.hpp"
 #include "poplar/exceptions.hpp"
+
+// Not all of the standard headers above are used here: programs written for the SDK rely on them.
 
 namespace ipujax::engine {
 struct GraphScope;
 }
 
 namespace poplar {
-
-enum class CodeletFileType { Auto, Object, Assembly, CSource, CppSource, IrSource };
-enum class TensorCloneMethod {
-  PRESERVE_ORDER_AND_ALIASES,
-  CREATE_NEW_ORDER,
-  PRESERVE_ORDER_UNLESS_ALIASES,
-  GATHER_AND_PRESERVE_TILE_ORDER_AND_ALIASES,
-};
 
 /// How many copies of a program run at once: `Graph(target, replication_factor(4))`.
 class replication_factor {
@@ -47,18 +58,30 @@ class replication_factor {
 class Graph {
  public:
   using TileToTensorMapping = std::vector<std::vector<Interval>>;
+  /// What one field of a vertex is connected to: a tensor, a list of them, or constants.
   struct ConnectionDesc {
     std::string field;
     std::vector<Tensor> tensors;
     bool is_list = false;
+    TypeTraits::Values constants;
     ConnectionDesc(StringRef field, Tensor t) : field(field), tensors{std::move(t)} {}
     ConnectionDesc(StringRef field, std::vector<Tensor> ts)
         : field(field), tensors(std::move(ts)), is_list(true) {}
+    ConnectionDesc(StringRef field, ArrayRef<Tensor> ts)
+        : ConnectionDesc(field, ts.cloneAsVector()) {}
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+    ConnectionDesc(StringRef field, T v) : field(field), constants(&v, 1, true) {}
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+    ConnectionDesc(StringRef field, ArrayRef<T> vs)
+        : field(field), constants(vs.data(), vs.size(), false) {}
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+    ConnectionDesc(StringRef field, const std::vector<T>& vs)
+        : ConnectionDesc(field, ArrayRef<T>(vs)) {}
   };
 
   Graph();
-  explicit Graph(const Target& target);
-  explicit Graph(const Device& device);
+  Graph(const Target& target);  // NOLINT: implicit as in the SDK
+  Graph(const Device& device);  // NOLINT
   /// One program for `r` replicas, each on its share of the target's IPUs: getTarget() is that of
   /// one replica. Throws poplar_error where the IPUs cannot be shared out evenly.
   Graph(const Target& target, replication_factor r);
@@ -79,32 +102,59 @@ class Graph {
   /// One value for all elements, or one per element (row-major).
   template <typename T>
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, ArrayRef<T> values,
-                     const DebugContext& debugContext = {}) {
-    return addConstantFrom(equivalent_device_type<T>::value, values.data(), values.size(), type,
-                           shape, debugContext);
+                     const DebugContext& debugContext = {"<const>"}) {
+    return addConstantFrom(hostType<T>(), values.data(), values.size(), type, shape, debugContext);
   }
-  template <typename T>
+  template <typename T, class A>
+  Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const std::vector<T, A>& values,
+                     const DebugContext& debugContext = {"<const>"}) {
+    return addConstant<T>(type, shape, ArrayRef<T>(values), debugContext);
+  }
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, T value,
-                     const DebugContext& debugContext = {}) {
+                     const DebugContext& debugContext = {"<const>"}) {
     return addConstant<T>(type, shape, ArrayRef<T>(&value, 1), debugContext);
   }
-  template <typename T>
-  Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const T* values,
-                     const DebugContext& debugContext = {}) {
+  /// The pointer's type is deduced even where T is given, so that a literal 0 is a value.
+  template <typename T = void, typename U,
+            class = std::enable_if_t<std::is_void_v<T> || std::is_same_v<T, U>>>
+  Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const U* values,
+                     const DebugContext& debugContext = {"<const>"}) {
     std::size_t n = 1;
     for (auto d : shape) n *= d;
-    return addConstant<T>(type, shape, ArrayRef<T>(values, n), debugContext);
+    return addConstant<U>(type, shape, ArrayRef<U>(values, n), debugContext);
   }
-  /// Values given as IEEE half bits.
+  /// `traits` says what `values` points to; with `broadcast`, to one value for all elements.
+  Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const void* values,
+                     const TypeTraits& traits, bool broadcast,
+                     const DebugContext& debugContext = {"<const>"});
+  /// Values given as IEEE half bits: one for all elements, or one per element.
+  Tensor addConstantHalf(const Type& type, ArrayRef<std::size_t> shape, std::uint16_t value,
+                         const DebugContext& debugContext = {"<const>"});
   Tensor addConstantHalf(const Type& type, ArrayRef<std::size_t> shape, const std::uint16_t* values,
-                         const DebugContext& debugContext = {});
+                         const DebugContext& debugContext = {"<const>"});
   template <typename T>
   void setInitialValue(const Tensor& t, ArrayRef<T> values) {
-    setInitialFrom(equivalent_device_type<T>::value, values.data(), values.size(), t);
+    setInitialFrom(hostType<T>(), values.data(), values.size(), t);
   }
-  template <typename T>
+  template <typename T, class A>
+  void setInitialValue(const Tensor& t, const std::vector<T, A>& values) {
+    setInitialFrom(hostType<T>(), values.data(), values.size(), t);
+  }
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void setInitialValue(const Tensor& t, T value) {
-    setInitialFrom(equivalent_device_type<T>::value, &value, 1, t);
+    setInitialFrom(hostType<T>(), &value, 1, t);
+  }
+  template <typename T = void, typename U,
+            class = std::enable_if_t<std::is_void_v<T> || std::is_same_v<T, U>>>
+  void setInitialValue(const Tensor& t, const U* values) {
+    setInitialFrom(hostType<U>(), values, t.numElements(), t);
+  }
+  void setInitialValueHalf(const Tensor& t, ArrayRef<std::uint16_t> values);
+  /// The values of a constant tensor, one for each element; false where it has others.
+  template <typename T>
+  bool getConstantValue(const Tensor& t, T* values) const {
+    return readConstant(hostType<T>(), values, t);
   }
 
   Tensor clone(const Type& type, const Tensor& t, const DebugContext& debugContext = {},
@@ -119,10 +169,15 @@ class Graph {
   /// and `requireComplete`.
   TileToTensorMapping getTileMapping(const Tensor& t, bool requireComplete = true) const;
   TileToTensorMapping getTileMapping(const Tensor& t, bool* isComplete) const;
+  TileToTensorMapping getVariableTileMapping(const Tensor& t) const { return getTileMapping(t); }
 
   /// The contiguous regions of t, sorted by where they lie in memory, merged.
   std::vector<std::vector<Interval>> getSortedContiguousRegions(const Tensor& t,
                                                                 ArrayRef<Interval> regions) const;
+  /// Orders the elements of `t` by where they lie, and those of `ts` (of t's size) likewise.
+  void reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool requireSimplestOrder = true) const;
+  /// Of a tensor with broadcast dimensions, one element of each; of another the tensor itself.
+  Tensor findUnbroadcastTensor(const Tensor& t) const;
 
   DataStream addHostToDeviceFIFO(StringRef handle, const Type& elementType, std::size_t numElements,
                                  ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE,
@@ -138,9 +193,17 @@ class Graph {
   void createHostRead(StringRef handle, const Tensor& t, bool rearrangeOnHost = false);
 
   Function addFunction(const program::Program& program);
+  /// A function of the host; Engine::connectHostFunction says what it does. It needs at least one
+  /// input or output.
+  HostFunction addHostFunction(StringRef handle, ArrayRef<HostFunctionArgument> inputs,
+                               ArrayRef<HostFunctionArgument> outputs);
 
   bool addCodelets(StringRef src, CodeletFileType type = CodeletFileType::Auto,
                    StringRef compileFlags = "", StringRef targetName = "");
+  bool addCodelets(ArrayRef<std::string> sources, StringRef compileFlags = "",
+                   StringRef targetName = "");
+  bool addCodelets(std::initializer_list<StringRef> sources, StringRef compileFlags = "",
+                   StringRef targetName = "");
   void addCodelets(std::istream& stream, StringRef compileFlags = "",
                    CodeletFileType type = CodeletFileType::CppSource, StringRef targetName = "");
   ComputeSet addComputeSet(const DebugContext& debugContext = {});
@@ -148,18 +211,57 @@ class Graph {
   VertexRef addVertex(ComputeSet cs, StringRef vertexType, ArrayRef<ConnectionDesc> connections);
   void connect(FieldRef field, const Tensor& tensor);
   void connect(FieldRef field, ArrayRef<Tensor> tensors);
-  template <typename T>
+  /// Constants, which lie on the vertex's tile: one element, or a vector of them.
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  void connect(FieldRef field, T value) {
+    connectConstants(field, {&value, 1, true});
+  }
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  void connect(FieldRef field, ArrayRef<T> values) {
+    connectConstants(field, {values.data(), values.size(), false});
+  }
+  template <typename T, class A, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  void connect(FieldRef field, const std::vector<T, A>& values) {
+    connectConstants(field, {values.data(), values.size(), false});
+  }
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>>
   void setInitialValue(FieldRef field, T value) {
     setFieldValue(field, static_cast<double>(value));
   }
+  /// Of a vector in the vertex's own state: its size and its elements.
+  template <typename T>
+  void setInitialValue(FieldRef field, ArrayRef<T> values) {
+    setFieldSize(field, values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      setFieldValue(field[i], static_cast<double>(values[i]));
+  }
+  template <typename T, class A>
+  void setInitialValue(FieldRef field, const std::vector<T, A>& values) {
+    setInitialValue(std::move(field), ArrayRef<T>(values));
+  }
+  void setInitialValueHalf(FieldRef field, std::uint16_t value);
+  void setInitialValueHalf(FieldRef field, ArrayRef<std::uint16_t> values);
   void setFieldSize(FieldRef field, std::size_t size);
   void setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops = 0);
+  void setCycleEstimate(const VertexRef& v, std::uint64_t cycles) { setPerfEstimate(v, cycles); }
+  /// Whether codelets of this name (a template's without its arguments) were added.
+  bool hasCodelet(StringRef codeletName) const;
 
   /// A graph whose tiles are a part of this one's; variables and programs are shared.
   Graph createVirtualGraph(unsigned numTilesPerIPU);
   Graph createVirtualGraph(unsigned lowerTile, unsigned upperTile);
   Graph createVirtualGraph(const std::vector<unsigned>& perIPUTiles);
   Graph getTopLevelGraph();
+  unsigned convertVirtualTileToPhysicalTile(unsigned virtualTileId) const;
+  unsigned convertPhysicalTileToVirtualTile(unsigned physicalTileId) const;
+  unsigned convertPhysicalTileToVirtualTile(unsigned ipuId, unsigned physicalTileId) const;
+
+  /// The vertices and what they are connected to, or the programs, as a graph of Graphviz.
+  void outputVertexGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
+  void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
+  unsigned getNumVars() const;
+  unsigned getNumComputeSets() const;
+  unsigned getNumVertices() const;
 
   /// For the library.
   ipujax::engine::GraphImpl& impl() const { return *impl_; }
@@ -174,7 +276,9 @@ class Graph {
   Tensor addConstantFrom(Type host, const void* values, std::size_t n, Type type,
                          ArrayRef<std::size_t> shape, const DebugContext& debugContext);
   void setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t);
+  bool readConstant(Type host, void* values, const Tensor& t) const;
   void setFieldValue(FieldRef field, double value);
+  void connectConstants(FieldRef field, const TypeTraits::Values& values);
 
   std::shared_ptr<ipujax::engine::GraphImpl> impl_;
   Target target_;

@@ -1,8 +1,14 @@
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "poplar/StringRef.hpp"
+
+namespace ipujax::engine {
+struct ProgramNode;
+}
 
 namespace poplar {
 
@@ -10,12 +16,17 @@ namespace poplar {
 class ComputeSet {
  public:
   ComputeSet() = default;
-  explicit ComputeSet(unsigned id) : id_(id) {}
+  explicit ComputeSet(unsigned id, std::shared_ptr<ipujax::engine::ProgramNode> steps = nullptr)
+      : id_(id), steps_(std::move(steps)) {}
   unsigned getId() const { return id_; }
-  friend bool operator==(const ComputeSet&, const ComputeSet&) = default;
+  /// For the library: a sequence of what its functions add to the set, beside the vertices.
+  const std::shared_ptr<ipujax::engine::ProgramNode>& steps() const { return steps_; }
+  friend bool operator==(const ComputeSet& a, const ComputeSet& b) { return a.id_ == b.id_; }
+  friend bool operator!=(const ComputeSet& a, const ComputeSet& b) { return a.id_ != b.id_; }
 
  private:
   unsigned id_ = ~0u;
+  std::shared_ptr<ipujax::engine::ProgramNode> steps_;
 };
 
 /// A program kept once and called from many places.
@@ -24,7 +35,8 @@ class Function {
   Function() = default;
   explicit Function(unsigned id) : id_(id) {}
   unsigned getId() const { return id_; }
-  friend bool operator==(const Function&, const Function&) = default;
+  friend bool operator==(const Function& a, const Function& b) { return a.id_ == b.id_; }
+  friend bool operator!=(const Function& a, const Function& b) { return a.id_ != b.id_; }
 
  private:
   unsigned id_ = ~0u;
@@ -38,7 +50,11 @@ class VertexRef {
   VertexRef() = default;
   explicit VertexRef(unsigned id) : id_(id) {}
   unsigned getId() const { return id_; }
+  bool isNull() const { return id_ == ~0u; }
   FieldRef operator[](StringRef field) const;
+  friend bool operator==(const VertexRef& a, const VertexRef& b) { return a.id_ == b.id_; }
+  friend bool operator!=(const VertexRef& a, const VertexRef& b) { return a.id_ != b.id_; }
+  friend bool operator<(const VertexRef& a, const VertexRef& b) { return a.id_ < b.id_; }
 
  private:
   unsigned id_ = ~0u;

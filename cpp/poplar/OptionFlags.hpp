@@ -21,8 +21,13 @@ class OptionFlags {
   }
   const std::string& at(const std::string& option) const { return options_.at(option); }
   void clear() { options_.clear(); }
+  bool empty() const { return options_.empty(); }
   iterator begin() const { return options_.begin(); }
   iterator end() const { return options_.end(); }
+  friend bool operator==(const OptionFlags& a, const OptionFlags& b) {
+    return a.options_ == b.options_;
+  }
+  friend bool operator!=(const OptionFlags& a, const OptionFlags& b) { return !(a == b); }
 
  private:
   std::map<std::string, std::string> options_;

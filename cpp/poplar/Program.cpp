@@ -84,14 +84,28 @@ Sequence::Sequence(std::initializer_list<Program> programs, const DebugContext& 
   for (const auto& program : programs) add(program);
 }
 
+Sequence::Sequence(const std::vector<Program>& programs, const DebugContext& debugContext)
+    : Sequence(debugContext) {
+  for (const auto& program : programs) add(program);
+}
+
+void Sequence::add_front(const Program& program) {
+  node_->children.insert(node_->children.begin(), nodeOf(program));
+}
+
 void Sequence::add(const Program& program) { node_->children.push_back(nodeOf(program)); }
 
 Execute::Execute(ComputeSet cs, const DebugContext& debugContext)
     : Execute(std::vector<ComputeSet>{cs}, debugContext) {}
 
 Execute::Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext)
-    : Program(makeNode(ProgramKind::kExecute, debugContext)) {
-  for (const auto& set : cs) node_->ids.push_back(set.getId());
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {
+  auto vertices = makeNode(ProgramKind::kExecute, debugContext);
+  for (const auto& set : cs) vertices->ids.push_back(set.getId());
+  node_->children.push_back(std::move(vertices));
+  for (const auto& set : cs) {
+    if (set.steps()) node_->children.push_back(set.steps());
+  }
 }
 
 Copy::Copy(Tensor src, Tensor dst, bool, const DebugContext& debugContext)
@@ -162,6 +176,44 @@ Switch::Switch(Tensor control, const std::vector<std::pair<std::int32_t, Program
                const DebugContext& debugContext)
     : Switch(control, cases, Sequence(), debugContext) {}
 
+Switch::Switch(Tensor control, const Program& defaultCase, const DebugContext& debugContext)
+    : Switch(std::move(control), {}, defaultCase, debugContext) {}
+
+Switch::Switch(Tensor control, const DebugContext& debugContext)
+    : Switch(std::move(control), {}, Sequence(), debugContext) {}
+
+Switch Switch::switchWithBoundsChecking(Tensor control,
+                                        const std::vector<std::pair<std::int32_t, Program>>& cases,
+                                        const DebugContext& debugContext) {
+  return Switch(std::move(control), cases, Sequence(), debugContext);
+}
+
+Switch Switch::switchWithUnreachableDefault(Tensor control, const DebugContext& debugContext) {
+  return Switch(std::move(control), debugContext);
+}
+
+Switch& Switch::add(std::int32_t value, const Program& body) {
+  node_->selectors.push_back(value);
+  node_->children.insert(node_->children.end() - 1, nodeOf(body));  // the default is the last
+  return *this;
+}
+
+Call::Call(const HostFunction& f, ArrayRef<Tensor> inputs, ArrayRef<Tensor> outputs,
+           const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {
+  if (inputs.size() != f.inputs().size() || outputs.size() != f.outputs().size()) {
+    throw poplar_error("[Call] host function '" + f.handle() + "' needs " +
+                       std::to_string(f.inputs().size()) + " inputs and " +
+                       std::to_string(f.outputs().size()) + " outputs; got " +
+                       std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()) +
+                       ". Pass one tensor for each.");
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    node_->children.push_back(Copy(inputs[i], f.inputs()[i], false, debugContext).node());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    node_->children.push_back(Copy(f.outputs()[i], outputs[i], false, debugContext).node());
+}
+
 Call::Call(Function f, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kCall, debugContext)) {
   node_->ids = {f.getId()};
@@ -189,5 +241,17 @@ ErrorProgram::ErrorProgram(StringRef message, Tensor t, const DebugContext& debu
   node_->text = std::string(message);
   node_->view = t;
 }
+
+Abort::Abort(const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kError, debugContext)) {
+  const std::string name = debugContext.getPathName();
+  node_->text = "Abort" + (name.empty() ? "" : " '" + name + "'");
+}
+
+AbortOnCondition::AbortOnCondition(Tensor predicate, const DebugContext& debugContext)
+    : Program(If(std::move(predicate), Abort(debugContext), Sequence(), debugContext)) {}
+
+AssumeEqualAcrossReplicas::AssumeEqualAcrossReplicas(Tensor, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {}
 
 }  // namespace poplar::program

@@ -1,13 +1,17 @@
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "poplar/ArrayRef.hpp"
 #include "poplar/DataStream.hpp"
 #include "poplar/DebugContext.hpp"
 #include "poplar/GraphElements.hpp"
+#include "poplar/HostFunction.hpp"
 #include "poplar/SyncType.hpp"
 #include "poplar/Tensor.hpp"
 
@@ -36,14 +40,27 @@ class Sequence : public Program {
  public:
   Sequence(const DebugContext& debugContext = {});
   Sequence(std::initializer_list<Program> programs, const DebugContext& debugContext = {});
+  Sequence(const std::vector<Program>& programs, const DebugContext& debugContext = {});
+  /// Of the programs given, as older programs write it.
+  template <class First, class... Rest,
+            class = std::enable_if_t<std::is_base_of_v<Program, First> &&
+                                     !std::is_same_v<First, Sequence> &&
+                                     (std::is_base_of_v<Program, Rest> && ...)>>
+  explicit Sequence(const First& first, const Rest&... rest)
+      : Sequence(std::initializer_list<Program>{first, rest...}) {}
+  template <class... Rest, class = std::enable_if_t<(sizeof...(Rest) > 0) &&
+                                                    (std::is_base_of_v<Program, Rest> && ...)>>
+  explicit Sequence(const Sequence& first, const Rest&... rest)
+      : Sequence(std::initializer_list<Program>{first, rest...}) {}
   void add(const Program& program);
+  void add_front(const Program& program);
 };
 
 /// Runs the vertices of compute sets in parallel.
 class Execute : public Program {
  public:
-  explicit Execute(ComputeSet cs, const DebugContext& debugContext = {});
-  explicit Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext = {});
+  Execute(ComputeSet cs, const DebugContext& debugContext = {});  // NOLINT: implicit as in the SDK
+  Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext = {});  // NOLINT
 };
 
 /// Copies tensor to tensor, stream to tensor or tensor to stream; or between a tensor and a remote
@@ -102,12 +119,22 @@ class Switch : public Program {
          const Program& defaultCase, const DebugContext& debugContext = {});
   Switch(Tensor control, const std::vector<std::pair<std::int32_t, Program>>& cases,
          const DebugContext& debugContext = {});
+  Switch(Tensor control, const Program& defaultCase, const DebugContext& debugContext = {});
+  explicit Switch(Tensor control, const DebugContext& debugContext = {});
+  /// Without a default case: a value that is no case does nothing.
+  static Switch switchWithBoundsChecking(Tensor control,
+                                         const std::vector<std::pair<std::int32_t, Program>>& cases,
+                                         const DebugContext& debugContext = {});
+  static Switch switchWithUnreachableDefault(Tensor control, const DebugContext& debugContext = {});
+  Switch& add(std::int32_t value, const Program& body);
 };
 
-/// Runs a function of the graph.
+/// Runs a function of the graph, or one of the host on `inputs` with its results in `outputs`.
 class Call : public Program {
  public:
-  explicit Call(Function f, const DebugContext& debugContext = {});
+  Call(Function f, const DebugContext& debugContext = {});
+  Call(const HostFunction& f, ArrayRef<Tensor> inputs, ArrayRef<Tensor> outputs,
+       const DebugContext& debugContext = {});
 };
 
 class PrintTensor : public Program {
@@ -125,6 +152,7 @@ class WriteUndef : public Program {
 
 using poplar::SyncType;
 
+/// Compute sets and exchanges synchronise by themselves, so the model has nothing to do here.
 class Sync : public Program {
  public:
   explicit Sync(SyncType type, const DebugContext& debugContext = {});
@@ -134,6 +162,24 @@ class Sync : public Program {
 class ErrorProgram : public Program {
  public:
   ErrorProgram(StringRef message, Tensor t, const DebugContext& debugContext = {});
+};
+
+/// Stops the program with an error.
+class Abort : public Program {
+ public:
+  Abort(const DebugContext& debugContext = {});  // NOLINT: implicit as in the SDK
+};
+
+/// Stops the program where `predicate`, of one element, is not zero.
+class AbortOnCondition : public Program {
+ public:
+  AbortOnCondition(Tensor predicate, const DebugContext& debugContext = {});  // NOLINT
+};
+
+/// Says that `t` is the same on all replicas, so that it may decide a branch.
+class AssumeEqualAcrossReplicas : public Program {
+ public:
+  AssumeEqualAcrossReplicas(Tensor t, const DebugContext& debugContext = {});  // NOLINT
 };
 
 }  // namespace poplar::program

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -11,12 +12,14 @@ class StringRef : public std::string_view {
   StringRef(const char* s) : std::string_view(s ? s : "") {}  // NOLINT: implicit as in the SDK
   StringRef(const std::string& s) : std::string_view(s) {}    // NOLINT
   StringRef(std::string_view s) : std::string_view(s) {}      // NOLINT
-  operator std::string() const { return {data(), size()}; }   // NOLINT
+  StringRef(const char* data, std::size_t size) : std::string_view(data, size) {}
+  operator std::string() const { return {data(), size()}; }  // NOLINT
   std::string cloneAsString() const { return {data(), size()}; }
 };
 
-inline std::string operator+(const std::string& lhs, StringRef rhs) {
-  return lhs + std::string(rhs.data(), rhs.size());
+inline std::string operator+(StringRef lhs, StringRef rhs) {
+  std::string text = lhs.cloneAsString();
+  return text.append(rhs.data(), rhs.size());
 }
 
 }  // namespace poplar

@@ -1,9 +1,10 @@
 #include "poplar/Target.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
-#include "poplar/DeviceManager.hpp"
+#include "engine/Half.hpp"
 #include "poplar/IPUModel.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -33,11 +34,20 @@ Target::Target(System system) : system_(std::make_shared<const System>(std::move
         "[Target] needs at least one IPU and one tile; got none. Pass numbers of at least 1.");
 }
 
-Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType) {
+Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType, const OptionFlags&) {
   return Target(System{machineOf(systemType), numIPUs});
 }
 
-Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType) {
+Target Target::createCPUTarget(bool, unsigned numTiles) {
+  System system{defaultMachine(), 1, TargetType::CPU};
+  system.machine.tiles_per_ipu = numTiles;
+  system.machine.worker_contexts = 1;
+  system.machine.bytes_per_tile = std::uint64_t{1} << 40;  // the host's memory is no tile's
+  return Target(std::move(system));
+}
+
+Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType,
+                               const OptionFlags&) {
   return createIPUTarget(numIPUs, systemType).withTiles(numIPUs, tilesPerIPU);
 }
 
@@ -53,13 +63,47 @@ unsigned Target::getVectorWidth(const Type& type) const {
       1, machine().data_path_width / 8 / static_cast<unsigned>(getTypeSize(type)));
 }
 
-Device Device::createCPUDevice() {
-  return Device(Target(System{defaultMachine(), 1, TargetType::CPU}));
+bool Target::isSame(const Target& other) const {
+  const Machine& a = machine();
+  const Machine& b = other.machine();
+  return getTargetType() == other.getTargetType() && getNumIPUs() == other.getNumIPUs() &&
+         a.name == b.name && a.tiles_per_ipu == b.tiles_per_ipu &&
+         a.worker_contexts == b.worker_contexts && a.bytes_per_tile == b.bytes_per_tile &&
+         a.clock_hz == b.clock_hz;
 }
 
-std::vector<Device> DeviceManager::getDevices(TargetType type, unsigned requiredNumIPUs) const {
-  if (type != TargetType::IPU_MODEL) return {};
-  return {Device(Target(System{defaultMachine(), requiredNumIPUs, type}))};
+namespace {
+
+template <class From>
+void toHalf(const From* src, void* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint16_t bits = ipujax::engine::floatToHalf(static_cast<float>(src[i]));
+    std::memcpy(static_cast<std::byte*>(dst) + 2 * i, &bits, 2);
+  }
+}
+
+template <class To>
+void fromHalf(const void* src, To* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, static_cast<const std::byte*>(src) + 2 * i, 2);
+    dst[i] = ipujax::engine::halfToFloat(bits);
+  }
+}
+
+}  // namespace
+
+void copyFloatToDeviceHalf(const Target&, const float* src, void* dst, std::size_t n) {
+  toHalf(src, dst, n);
+}
+void copyDoubleToDeviceHalf(const Target&, const double* src, void* dst, std::size_t n) {
+  toHalf(src, dst, n);
+}
+void copyDeviceHalfToFloat(const Target&, const void* src, float* dst, std::size_t n) {
+  fromHalf(src, dst, n);
+}
+void copyDeviceHalfToDouble(const Target&, const void* src, double* dst, std::size_t n) {
+  fromHalf(src, dst, n);
 }
 
 IPUModel::IPUModel(StringRef arch) : machine_(machineOf(arch)) {

@@ -4,13 +4,14 @@
 #include <memory>
 
 #include "engine/Machine.hpp"
+#include "poplar/OptionFlags.hpp"
 #include "poplar/StringRef.hpp"
+#include "poplar/TargetType.hpp"
 #include "poplar/Type.hpp"
 
 namespace poplar {
 
 using ipujax::engine::Machine;
-using ipujax::engine::TargetType;
 
 /// What the graph is compiled for.
 class Target {
@@ -18,15 +19,22 @@ class Target {
   Target();
   explicit Target(ipujax::engine::System system);
 
-  static Target createIPUTarget(unsigned numIPUs, StringRef systemType);
-  static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType);
+  /// `systemType`: a machine's name or architecture. No option changes a modelled target.
+  static Target createIPUTarget(unsigned numIPUs, StringRef systemType,
+                                const OptionFlags& opts = {});
+  static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType,
+                                const OptionFlags& opts = {});
+  /// `numTiles` tiles of one worker each. Halves are rounded as on an IPU, accurate or not.
+  static Target createCPUTarget(bool accurateHalf = false, unsigned numTiles = 1);
 
   TargetType getTargetType() const { return system_->type; }
   StringRef getTargetArchString() const { return machine().arch; }
+  StringRef getTargetSystemString() const { return machine().name; }
   unsigned getNumIPUs() const { return system_->num_ipus; }
   unsigned getTilesPerIPU() const { return machine().tiles_per_ipu; }
   unsigned getNumTiles() const { return system_->numTiles(); }
   unsigned getNumWorkerContexts() const { return machine().worker_contexts; }
+  unsigned getNumStrideBits() const { return 10; }
   std::uint64_t getBytesPerTile() const { return machine().bytes_per_tile; }
   std::uint64_t getMemoryBytes() const { return getBytesPerTile() * getNumTiles(); }
   unsigned getExchangeBytesPerCycle() const { return machine().exchange_bytes_per_cycle; }
@@ -52,8 +60,18 @@ class Target {
   std::size_t getTypeSize(const Type& type) const { return sizeOf(type.element()); }
   std::size_t getAtomicStoreGranularity() const { return 4; }
 
+  friend bool operator==(const Target& a, const Target& b) { return a.isSame(b); }
+  friend bool operator!=(const Target& a, const Target& b) { return !a.isSame(b); }
+
  private:
+  bool isSame(const Target& other) const;
   std::shared_ptr<const ipujax::engine::System> system_;
 };
+
+/// Arrays of floats to the bits of halves, rounded to nearest even, and back; `n` elements.
+void copyFloatToDeviceHalf(const Target& target, const float* src, void* dst, std::size_t n);
+void copyDoubleToDeviceHalf(const Target& target, const double* src, void* dst, std::size_t n);
+void copyDeviceHalfToFloat(const Target& target, const void* src, float* dst, std::size_t n);
+void copyDeviceHalfToDouble(const Target& target, const void* src, double* dst, std::size_t n);
 
 }  // namespace poplar

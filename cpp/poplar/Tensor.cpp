@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iostream>
 
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/exceptions.hpp"
@@ -87,6 +88,23 @@ std::vector<Tensor> Tensor::slices(ArrayRef<Interval> intervals, unsigned dimens
   std::vector<Tensor> result;
   for (const auto& interval : intervals) result.push_back(slice(interval, dimension));
   return result;
+}
+
+std::vector<Tensor> Tensor::slices(const std::vector<std::vector<Interval>>& intervals,
+                                   unsigned dimension) const {
+  std::vector<Tensor> result;
+  for (const auto& list : intervals) {
+    result.push_back(list.empty() ? slice(0, 0, dimension)
+                                  : concat(slices(ArrayRef<Interval>(list), dimension), dimension));
+  }
+  return result;
+}
+
+Tensor Tensor::upsample(unsigned scale, unsigned dimension, UpsampleMethod) const {
+  checkDim(v(), dimension, "Tensor::upsample");
+  std::vector<std::size_t> shape = v().shape;
+  shape[dimension] *= scale;
+  return expand({dimension + std::size_t{1}}).broadcast(scale, dimension + 1).reshape(shape);
 }
 
 Tensor Tensor::subSample(unsigned stride, unsigned dimension) const {
@@ -353,7 +371,7 @@ std::vector<Interval> Tensor::getContiguousRegions() const {
   std::int64_t last_end = -1;
   forEachRun(v(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
     if (variable == last_variable && begin == last_end) {
-      regions.back().upper += length;
+      regions.back() = {regions.back().begin(), regions.back().end() + length};
     } else {
       regions.emplace_back(position, position + length);
     }
@@ -369,6 +387,9 @@ std::string Tensor::shapeToString() const { return shapeText(v().shape); }
 std::string Tensor::getDebugStr() const {
   return v().isStrided() ? graph_->variables[v().variable].debug.getPathName() : "";
 }
+
+void Tensor::dump() const { dump(std::cout); }
+void Tensor::dump(std::ostream& os) const { os << *this << '\n'; }
 
 bool Tensor::operator==(const Tensor& o) const {
   if (!view_ || !o.view_) return view_ == o.view_;

@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -16,6 +17,9 @@ struct View;
 namespace poplar {
 
 class Graph;
+
+/// How Tensor::upsample fills in elements.
+enum class UpsampleMethod { REPEAT };
 
 /// A view over elements of the graph's variables: shape, type, and where each element is.
 /// Copying a Tensor copies the view, never data. All members that return a Tensor are free.
@@ -40,6 +44,11 @@ class Tensor {
   }
   Tensor slice(ArrayRef<std::size_t> begin, ArrayRef<std::size_t> end) const;
   std::vector<Tensor> slices(ArrayRef<Interval> intervals, unsigned dimension = 0) const;
+  std::vector<Tensor> slices(const std::vector<std::vector<Interval>>& intervals,
+                             unsigned dimension = 0) const;  ///< each list joined
+  /// Every element `scale` times along the dimension.
+  Tensor upsample(unsigned scale, unsigned dimension,
+                  UpsampleMethod method = UpsampleMethod::REPEAT) const;
   Tensor subSample(unsigned stride, unsigned dimension) const;
   Tensor reshape(ArrayRef<std::size_t> shape) const;
   Tensor reshapePartial(unsigned beginIndex, unsigned endIndex,
@@ -67,6 +76,8 @@ class Tensor {
   std::vector<Interval> getContiguousRegions() const;
 
   std::string shapeToString() const;
+  void dump() const;                  ///< writes what operator<< does to stdout
+  void dump(std::ostream& os) const;  ///< the same to `os`
   std::string getDebugStr() const;
   bool operator==(const Tensor& o) const;
   bool operator!=(const Tensor& o) const { return !(*this == o); }
@@ -88,6 +99,9 @@ std::ostream& operator<<(std::ostream& os, const Tensor& tensor);
 /// Joins along an existing dimension.
 Tensor concat(ArrayRef<Tensor> ts, unsigned dimension = 0);
 Tensor concat(const Tensor& first, const Tensor& second, unsigned dimension = 0);
+inline Tensor concat(std::initializer_list<Tensor> ts, unsigned dimension = 0) {
+  return concat(ArrayRef<Tensor>(ts), dimension);
+}
 /// Appends one slice: second has one dimension less.
 Tensor append(const Tensor& first, const Tensor& second, unsigned dimension);
 Tensor append(const Tensor& first, const Tensor& second);

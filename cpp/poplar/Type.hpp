@@ -1,12 +1,14 @@
 #pragma once
 #include <ostream>
 #include <string>
+#include <type_traits>
 
 #include "engine/ElementType.hpp"
 
 namespace poplar {
 
-/// The element type of a tensor. The named constants below are the only values in use.
+/// The element type of a tensor. The named constants below are the only values in use; they are
+/// not const because programs written for the SDK bind them to `Type&`.
 class Type {
  public:
   constexpr Type() = default;
@@ -26,40 +28,51 @@ class Type {
 
 inline std::ostream& operator<<(std::ostream& os, Type type) { return os << type.toString(); }
 
-inline constexpr Type BOOL{ipujax::engine::ElementType::kBool};
-inline constexpr Type CHAR{ipujax::engine::ElementType::kInt8};
-inline constexpr Type SIGNED_CHAR{ipujax::engine::ElementType::kInt8};
-inline constexpr Type UNSIGNED_CHAR{ipujax::engine::ElementType::kUInt8};
-inline constexpr Type SHORT{ipujax::engine::ElementType::kInt16};
-inline constexpr Type UNSIGNED_SHORT{ipujax::engine::ElementType::kUInt16};
-inline constexpr Type INT{ipujax::engine::ElementType::kInt32};
-inline constexpr Type UNSIGNED_INT{ipujax::engine::ElementType::kUInt32};
-inline constexpr Type LONGLONG{ipujax::engine::ElementType::kInt64};
-inline constexpr Type UNSIGNED_LONGLONG{ipujax::engine::ElementType::kUInt64};
-inline constexpr Type HALF{ipujax::engine::ElementType::kHalf};
-inline constexpr Type FLOAT{ipujax::engine::ElementType::kFloat};
+inline Type BOOL{ipujax::engine::ElementType::kBool};
+inline Type CHAR{ipujax::engine::ElementType::kInt8};
+inline Type SIGNED_CHAR{ipujax::engine::ElementType::kInt8};
+inline Type UNSIGNED_CHAR{ipujax::engine::ElementType::kUInt8};
+inline Type SHORT{ipujax::engine::ElementType::kInt16};
+inline Type UNSIGNED_SHORT{ipujax::engine::ElementType::kUInt16};
+inline Type INT{ipujax::engine::ElementType::kInt32};
+inline Type UNSIGNED_INT{ipujax::engine::ElementType::kUInt32};
+inline Type LONG{ipujax::engine::ElementType::kInt32};  ///< 32 bits on an IPU
+inline Type UNSIGNED_LONG{ipujax::engine::ElementType::kUInt32};
+inline Type LONGLONG{ipujax::engine::ElementType::kInt64};
+inline Type UNSIGNED_LONGLONG{ipujax::engine::ElementType::kUInt64};
+inline Type HALF{ipujax::engine::ElementType::kHalf};
+inline Type FLOAT{ipujax::engine::ElementType::kFloat};
 
 /// The Type of a host C++ type; specialised for those a constant can be given in.
 template <class T>
 struct equivalent_device_type;
-#define IPUJAX_DEVICE_TYPE(host, device)  \
-  template <>                             \
-  struct equivalent_device_type<host> {   \
-    static constexpr Type value = device; \
+#define IPUJAX_DEVICE_TYPE(host, kind)                              \
+  template <>                                                       \
+  struct equivalent_device_type<host> {                             \
+    static constexpr Type value{ipujax::engine::ElementType::kind}; \
   }
-IPUJAX_DEVICE_TYPE(bool, BOOL);
-IPUJAX_DEVICE_TYPE(char, CHAR);
-IPUJAX_DEVICE_TYPE(signed char, SIGNED_CHAR);
-IPUJAX_DEVICE_TYPE(unsigned char, UNSIGNED_CHAR);
-IPUJAX_DEVICE_TYPE(short, SHORT);
-IPUJAX_DEVICE_TYPE(unsigned short, UNSIGNED_SHORT);
-IPUJAX_DEVICE_TYPE(int, INT);
-IPUJAX_DEVICE_TYPE(unsigned, UNSIGNED_INT);
-IPUJAX_DEVICE_TYPE(long, LONGLONG);
-IPUJAX_DEVICE_TYPE(unsigned long, UNSIGNED_LONGLONG);
-IPUJAX_DEVICE_TYPE(long long, LONGLONG);
-IPUJAX_DEVICE_TYPE(unsigned long long, UNSIGNED_LONGLONG);
-IPUJAX_DEVICE_TYPE(float, FLOAT);
+IPUJAX_DEVICE_TYPE(bool, kBool);
+IPUJAX_DEVICE_TYPE(char, kInt8);
+IPUJAX_DEVICE_TYPE(signed char, kInt8);
+IPUJAX_DEVICE_TYPE(unsigned char, kUInt8);
+IPUJAX_DEVICE_TYPE(short, kInt16);
+IPUJAX_DEVICE_TYPE(unsigned short, kUInt16);
+IPUJAX_DEVICE_TYPE(int, kInt32);
+IPUJAX_DEVICE_TYPE(unsigned, kUInt32);
+IPUJAX_DEVICE_TYPE(long, kInt64);
+IPUJAX_DEVICE_TYPE(unsigned long, kUInt64);
+IPUJAX_DEVICE_TYPE(long long, kInt64);
+IPUJAX_DEVICE_TYPE(unsigned long long, kUInt64);
+IPUJAX_DEVICE_TYPE(float, kFloat);
 #undef IPUJAX_DEVICE_TYPE
+
+/// How the values of a host C++ type lie in memory; a double is a host type only.
+template <class T>
+constexpr Type hostType() {
+  if constexpr (std::is_same_v<T, double>)
+    return Type(ipujax::engine::ElementType::kDouble);
+  else
+    return equivalent_device_type<T>::value;
+}
 
 }  // namespace poplar

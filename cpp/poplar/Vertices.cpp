@@ -1,16 +1,15 @@
 #include <algorithm>
-#include <istream>
-#include <iterator>
 
+#include "engine/Half.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/ProgramNode.hpp"
 #include "poplar/Graph.hpp"
 
 // The part of Graph that is about codelets and vertices.
 namespace poplar {
 namespace {
 
-using ipujax::engine::CodeletFile;
 using ipujax::engine::Connection;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::VertexRecord;
@@ -46,41 +45,13 @@ VertexRecord& recordOf(GraphImpl& impl, const FieldRef& field) {
                                "'. Use one of these names.");
 }
 
-void addFile(GraphImpl& impl, CodeletFile file) {
-  VertexStore& store = storeOf(impl);
-  store.types.push_back(file.found.types);
-  store.files.push_back(std::move(file));
-  if (!store.types.back().empty()) store.library(store.files.size() - 1);  // errors show here
-}
-
 }  // namespace
-
-bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
-                        StringRef /*targetName*/) {
-  if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource) {
-    throw file_load_error(
-        "[Graph::addCodelets] needs C++ source on the IPU Model; got a file of another "
-        "kind: " +
-        std::string(src) + ". Give its source.");
-  }
-  addFile(impl(), ipujax::engine::readCodelets(src, compileFlags));
-  return true;
-}
-
-void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFileType type,
-                        StringRef /*targetName*/) {
-  if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource)
-    throw file_load_error(
-        "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind. Pass "
-        "CodeletFileType::CppSource.");
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  addFile(impl(), ipujax::engine::codeletsFromText(std::move(text), compileFlags));
-}
 
 ComputeSet Graph::addComputeSet(const DebugContext& debugContext) {
   VertexStore& store = storeOf(impl());
   store.compute_sets.push_back({debugContext, {}});
-  return ComputeSet(static_cast<unsigned>(store.compute_sets.size() - 1));
+  return ComputeSet(static_cast<unsigned>(store.compute_sets.size() - 1),
+                    ipujax::engine::makeNode(ipujax::engine::ProgramKind::kSequence, debugContext));
 }
 
 VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
@@ -110,7 +81,9 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType,
                            ArrayRef<ConnectionDesc> connections) {
   const VertexRef v = addVertex(cs, vertexType);
   for (const auto& c : connections) {
-    if (c.is_list) {
+    if (c.constants.count > 0) {
+      connectConstants(v[c.field], c.constants);
+    } else if (c.is_list) {
       connect(v[c.field], c.tensors);
     } else {
       connect(v[c.field], c.tensors[0]);
@@ -136,6 +109,25 @@ void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
   vertex.edges[field.name] = {{tensors.begin(), tensors.end()}, true};
 }
 
+void Graph::connectConstants(FieldRef field, const TypeTraits::Values& values) {
+  VertexRecord& vertex = recordOf(impl(), field);
+  const std::vector<std::size_t> shape(values.is_scalar ? 0 : 1, values.count);
+  const Tensor t = addConstantFrom(values.type, values.bytes.data(), values.count, values.type,
+                                   shape, {"<const>"});
+  if (vertex.tile) getTopLevelGraph().setTileMapping(t, *vertex.tile);
+  vertex.constants.push_back(t);
+  connect(field, t);
+}
+
+void Graph::setInitialValueHalf(FieldRef field, std::uint16_t value) {
+  setFieldValue(std::move(field), ipujax::engine::halfToFloat(value));
+}
+
+void Graph::setInitialValueHalf(FieldRef field, ArrayRef<std::uint16_t> values) {
+  setFieldSize(field, values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) setInitialValueHalf(field[i], values[i]);
+}
+
 void Graph::setFieldValue(FieldRef field, double value) {
   VertexRecord& vertex = recordOf(impl(), field);
   vertex.values[field.name][field.isIndexed() ? field.getIndex() : 0] = value;
@@ -159,7 +151,45 @@ void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
                                std::to_string(tiles.size()) + "; got " + std::to_string(tileNum) +
                                ". Use a tile of the graph.");
   }
-  recordOf(impl(), v).tile = tiles[tileNum];
+  VertexRecord& vertex = recordOf(impl(), v);
+  vertex.tile = tiles[tileNum];
+  for (const auto& constant : vertex.constants)
+    getTopLevelGraph().setTileMapping(Tensor(&impl(), constant), tiles[tileNum]);
+}
+
+unsigned Graph::getNumVars() const { return static_cast<unsigned>(impl().variables.size()); }
+unsigned Graph::getNumComputeSets() const {
+  return static_cast<unsigned>(storeOf(impl()).compute_sets.size());
+}
+unsigned Graph::getNumVertices() const {
+  return static_cast<unsigned>(storeOf(impl()).vertices.size());
+}
+
+void Graph::outputVertexGraph(std::ostream& out, ArrayRef<program::Program>) const {
+  const VertexStore& store = storeOf(impl());
+  out << "digraph vertices {\n";
+  for (std::size_t i = 0; i < store.vertices.size(); ++i) {
+    const VertexRecord& vertex = store.vertices[i];
+    out << "  v" << i << " [label=\"" << vertex.type << "\"];\n";
+    for (const auto& [field, edge] : vertex.edges) {
+      for (const auto& view : edge.views) {
+        if (view)
+          out << "  t" << view->variable << " -> v" << i << " [label=\"" << field << "\"];\n";
+      }
+    }
+  }
+  out << "}\n";
+}
+
+void Graph::outputComputeGraph(std::ostream& out, ArrayRef<program::Program> progs) const {
+  const VertexStore& store = storeOf(impl());
+  out << "digraph computation {\n";
+  for (std::size_t i = 0; i < store.compute_sets.size(); ++i) {
+    out << "  cs" << i << " [label=\"" << store.compute_sets[i].debug.getPathName() << ": "
+        << store.compute_sets[i].vertices.size() << " vertices\"];\n";
+  }
+  for (std::size_t i = 0; i < progs.size(); ++i) out << "  program" << i << ";\n";
+  out << "}\n";
 }
 
 }  // namespace poplar

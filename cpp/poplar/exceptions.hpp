@@ -22,4 +22,63 @@ using ipujax::engine::tensor_io_state_error;
 using ipujax::engine::type_error;
 using ipujax::engine::unknown_vertex_type;
 
+// The SDK's other errors, which nothing here throws; programs that catch them compile.
+struct parse_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_object_load_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_object_creation_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_replication_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct graph_cycle_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct control_program_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct stream_memory_allocation_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct memory_elem_constraints_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct invalid_machine_model : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct profiling_disabled : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct missing_cycle_estimate : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct missing_perf_estimate : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct no_size_specified : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct overflow_error : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct unknown_field : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct system_runtime_error : runtime_error {
+  using runtime_error::runtime_error;
+};
+struct recoverable_runtime_error : system_runtime_error {
+  using system_runtime_error::system_runtime_error;
+};
+struct unrecoverable_runtime_error : system_runtime_error {
+  using system_runtime_error::system_runtime_error;
+};
+struct unknown_runtime_error : system_runtime_error {
+  using system_runtime_error::system_runtime_error;
+};
+
 }  // namespace poplar

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <iosfwd>
+#include <tuple>
 #include <vector>
 
 #include "poplar/Type.hpp"
@@ -24,7 +25,20 @@ struct ConvParams {
     InputTransform(std::vector<unsigned> truncationLower, std::vector<unsigned> truncationUpper,
                    std::vector<unsigned> dilation, std::vector<unsigned> paddingLower,
                    std::vector<unsigned> paddingUpper, std::vector<bool> flip);
-    auto operator<=>(const InputTransform&) const = default;
+
+   private:
+    auto key() const {
+      return std::tie(truncationLower, truncationUpper, dilation, paddingLower, paddingUpper, flip);
+    }
+
+   public:
+    friend bool operator==(const InputTransform& a, const InputTransform& b) {
+      return a.key() == b.key();
+    }
+    friend bool operator!=(const InputTransform& a, const InputTransform& b) { return !(a == b); }
+    friend bool operator<(const InputTransform& a, const InputTransform& b) {
+      return a.key() < b.key();
+    }
   };
   struct OutputTransform {
     std::vector<unsigned> truncationLower;
@@ -38,7 +52,20 @@ struct ConvParams {
     OutputTransform(std::vector<unsigned> truncationLower, std::vector<unsigned> truncationUpper,
                     std::vector<unsigned> stride, std::vector<unsigned> paddingLower,
                     std::vector<unsigned> paddingUpper);
-    auto operator<=>(const OutputTransform&) const = default;
+
+   private:
+    auto key() const {
+      return std::tie(truncationLower, truncationUpper, stride, paddingLower, paddingUpper);
+    }
+
+   public:
+    friend bool operator==(const OutputTransform& a, const OutputTransform& b) {
+      return a.key() == b.key();
+    }
+    friend bool operator!=(const OutputTransform& a, const OutputTransform& b) { return !(a == b); }
+    friend bool operator<(const OutputTransform& a, const OutputTransform& b) {
+      return a.key() < b.key();
+    }
   };
 
   poplar::Type inputType;
@@ -88,7 +115,18 @@ struct ConvParams {
 
   /// Throws poplar_error where the parts do not agree.
   void validate() const;
-  auto operator<=>(const ConvParams&) const = default;
+
+ private:
+  auto key() const {
+    return std::tie(inputType, outputType, batchSize, inputFieldShape, kernelShape,
+                    inputChannelsPerConvGroup, outputChannelsPerConvGroup, numConvGroups,
+                    inputTransform, kernelTransform, outputTransform);
+  }
+
+ public:
+  friend bool operator==(const ConvParams& a, const ConvParams& b) { return a.key() == b.key(); }
+  friend bool operator!=(const ConvParams& a, const ConvParams& b) { return !(a == b); }
+  friend bool operator<(const ConvParams& a, const ConvParams& b) { return a.key() < b.key(); }
 };
 
 std::ostream& operator<<(std::ostream& os, const ConvParams& params);

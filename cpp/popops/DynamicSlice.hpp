@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <iosfwd>
+#include <tuple>
 #include <vector>
 
 #include "poplar/Graph.hpp"
@@ -17,11 +18,15 @@ class SlicePlan {
   SlicePlan(std::size_t numEntries, std::size_t outputSize, std::size_t numLookups)
       : entries_(numEntries), output_(outputSize), lookups_(numLookups) {}
   std::size_t numEntries() const { return entries_; }
-  friend bool operator==(const SlicePlan&, const SlicePlan&) = default;
-  friend auto operator<=>(const SlicePlan&, const SlicePlan&) = default;
+  friend bool operator==(const SlicePlan& a, const SlicePlan& b) { return a.key() == b.key(); }
+  friend bool operator!=(const SlicePlan& a, const SlicePlan& b) { return !(a == b); }
+  friend bool operator<(const SlicePlan& a, const SlicePlan& b) { return a.key() < b.key(); }
   friend std::ostream& operator<<(std::ostream& o, const SlicePlan& p);
 
  private:
+  std::tuple<std::size_t, std::size_t, std::size_t> key() const {
+    return {entries_, output_, lookups_};
+  }
   std::size_t entries_ = 0;
   std::size_t output_ = 0;
   std::size_t lookups_ = 0;

@@ -60,10 +60,30 @@ inline void mapInPlace(poplar::Graph& graph, expr::TernaryOpType op, const popla
              debugContext, options);
 }
 
+inline void mapWithOutput(poplar::Graph& graph, expr::UnaryOpType op, const poplar::Tensor& t,
+                          const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {
+  mapWithOutput(graph, expr::UnaryOp(op, expr::_1), {t}, out, prog, debugContext, options);
+}
+inline void mapWithOutput(poplar::Graph& graph, expr::BinaryOpType op, const poplar::Tensor& a,
+                          const poplar::Tensor& b, const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {
+  mapWithOutput(graph, expr::BinaryOp(op, expr::_1, expr::_2), {a, b}, out, prog, debugContext,
+                options);
+}
+inline void mapWithOutput(poplar::Graph& graph, expr::TernaryOpType op, const poplar::Tensor& a,
+                          const poplar::Tensor& b, const poplar::Tensor& c,
+                          const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {
+  mapWithOutput(graph, expr::TernaryOp(op, expr::_1, expr::_2, expr::_3), {a, b, c}, out, prog,
+                debugContext, options);
+}
+
 #define UNARY(Name, name, traits, api, ...) api
 #define POPOPS(Name, Class, TYPE, fn)                                                           \
   inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& A, IPUJAX_POPOPS_TAIL) { \
     return map(graph, expr::UnaryOpType::TYPE, A, prog, debugContext, options);                 \
+  }                                                                                             \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& A,                     \
+                             const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {                   \
+    mapWithOutput(graph, expr::UnaryOpType::TYPE, A, out, prog, debugContext, options);         \
   }                                                                                             \
   inline void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& A, IPUJAX_POPOPS_TAIL) {  \
     mapInPlace(graph, expr::UnaryOpType::TYPE, A, prog, debugContext, options);                 \
@@ -71,6 +91,10 @@ inline void mapInPlace(poplar::Graph& graph, expr::TernaryOpType op, const popla
 #define POPOPS_PREDICATE(Name, Class, TYPE, fn)                                                 \
   inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& A, IPUJAX_POPOPS_TAIL) { \
     return map(graph, expr::UnaryOpType::TYPE, A, prog, debugContext, options);                 \
+  }                                                                                             \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& A,                     \
+                             const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {                   \
+    mapWithOutput(graph, expr::UnaryOpType::TYPE, A, out, prog, debugContext, options);         \
   }
 #include "engine/expr/ElementwiseOps.def"
 
@@ -80,15 +104,30 @@ inline void mapInPlace(poplar::Graph& graph, expr::TernaryOpType op, const popla
                            IPUJAX_POPOPS_TAIL) {                                                   \
     return map(graph, expr::BinaryOpType::TYPE, A, B, prog, debugContext, options);                \
   }                                                                                                \
-  template <typename T>                                                                            \
-  requires std::is_arithmetic_v<T> poplar::Tensor fn(                                              \
-      poplar::Graph& graph, const poplar::Tensor& A, T B, IPUJAX_POPOPS_TAIL) {                    \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& A,                        \
+                             const poplar::Tensor& B, const poplar::Tensor& out,                   \
+                             IPUJAX_POPOPS_TAIL) {                                                 \
+    mapWithOutput(graph, expr::BinaryOpType::TYPE, A, B, out, prog, debugContext, options);        \
+  }                                                                                                \
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                         \
+  void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& A, T B,                          \
+                      const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {                             \
+    mapWithOutput(graph, expr::BinaryOp(expr::BinaryOpType::TYPE, expr::_1, expr::Const(B)), {A},  \
+                  out, prog, debugContext, options);                                               \
+  }                                                                                                \
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                         \
+  void fn##WithOutput(poplar::Graph& graph, T A, const poplar::Tensor& B,                          \
+                      const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {                             \
+    mapWithOutput(graph, expr::BinaryOp(expr::BinaryOpType::TYPE, expr::Const(A), expr::_1), {B},  \
+                  out, prog, debugContext, options);                                               \
+  }                                                                                                \
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                         \
+  poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& A, T B, IPUJAX_POPOPS_TAIL) {      \
     return map(graph, expr::BinaryOp(expr::BinaryOpType::TYPE, expr::_1, expr::Const(B)), {A},     \
                prog, debugContext, options);                                                       \
   }                                                                                                \
-  template <typename T>                                                                            \
-  requires std::is_arithmetic_v<T> poplar::Tensor fn(                                              \
-      poplar::Graph& graph, T A, const poplar::Tensor& B, IPUJAX_POPOPS_TAIL) {                    \
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                         \
+  poplar::Tensor fn(poplar::Graph& graph, T A, const poplar::Tensor& B, IPUJAX_POPOPS_TAIL) {      \
     return map(graph, expr::BinaryOp(expr::BinaryOpType::TYPE, expr::Const(A), expr::_1), {B},     \
                prog, debugContext, options);                                                       \
   }                                                                                                \
@@ -96,8 +135,7 @@ inline void mapInPlace(poplar::Graph& graph, expr::TernaryOpType op, const popla
                           IPUJAX_POPOPS_TAIL) {                                                    \
     mapInPlace(graph, expr::BinaryOpType::TYPE, A, B, prog, debugContext, options);                \
   }                                                                                                \
-  template <typename T>                                                                            \
-  requires std::is_arithmetic_v<T>                                                                 \
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                         \
   void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& A, T B, IPUJAX_POPOPS_TAIL) {       \
     mapInPlace(graph, expr::BinaryOp(expr::BinaryOpType::TYPE, expr::_1, expr::Const(B)), {A},     \
                prog, debugContext, options);                                                       \
@@ -109,6 +147,11 @@ inline void mapInPlace(poplar::Graph& graph, expr::TernaryOpType op, const popla
   inline poplar::Tensor fn(poplar::Graph& graph, const poplar::Tensor& A, const poplar::Tensor& B, \
                            const poplar::Tensor& C, IPUJAX_POPOPS_TAIL) {                          \
     return map(graph, expr::TernaryOpType::TYPE, A, B, C, prog, debugContext, options);            \
+  }                                                                                                \
+  inline void fn##WithOutput(poplar::Graph& graph, const poplar::Tensor& A,                        \
+                             const poplar::Tensor& B, const poplar::Tensor& C,                     \
+                             const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {                      \
+    mapWithOutput(graph, expr::TernaryOpType::TYPE, A, B, C, out, prog, debugContext, options);    \
   }                                                                                                \
   inline void fn##InPlace(poplar::Graph& graph, const poplar::Tensor& A, const poplar::Tensor& B,  \
                           const poplar::Tensor& C, IPUJAX_POPOPS_TAIL) {                           \

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -67,11 +66,10 @@ NodeRef makeOp(ipujax::engine::expr::Op op, std::vector<NodeRef> args, poplar::T
 /// A constant. Beside an operand of another type it takes that type (value-converting).
 class Const : public Expr {
  public:
-  template <typename T>
-  requires std::is_arithmetic_v<T> Const(T x)
-      : Expr(make(x, typeOf<T>())) {}  // NOLINT: implicit as in the SDK
-  template <typename T>
-  requires std::is_arithmetic_v<T> Const(poplar::Type type, T x) : Expr(make(x, type, true)) {}
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Const(T x) : Expr(make(x, typeOf<T>())) {}  // NOLINT: implicit as in the SDK
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Const(poplar::Type type, T x) : Expr(make(x, type, true)) {}
 
   poplar::Type getType() const { return node_->type; }
 
@@ -158,15 +156,15 @@ class TernaryOp : public Expr {
   };
 #include "engine/expr/ElementwiseOps.def"
 
-#define IPUJAX_OPERATOR(Name, symbol)                                                \
-  inline Name operator symbol(const Expr& a, const Expr& b) { return Name(a, b); }   \
-  template <typename T>                                                              \
-  requires std::is_arithmetic_v<T> Name operator symbol(const T& a, const Expr& b) { \
-    return Name(Const(a), b);                                                        \
-  }                                                                                  \
-  template <typename T>                                                              \
-  requires std::is_arithmetic_v<T> Name operator symbol(const Expr& a, const T& b) { \
-    return Name(a, Const(b));                                                        \
+#define IPUJAX_OPERATOR(Name, symbol)                                              \
+  inline Name operator symbol(const Expr& a, const Expr& b) { return Name(a, b); } \
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>         \
+  Name operator symbol(const T& a, const Expr& b) {                                \
+    return Name(Const(a), b);                                                      \
+  }                                                                                \
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>         \
+  Name operator symbol(const Expr& a, const T& b) {                                \
+    return Name(a, Const(b));                                                      \
   }
 IPUJAX_OPERATOR(Add, +)
 IPUJAX_OPERATOR(BitwiseAnd, &)

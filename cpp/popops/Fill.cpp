@@ -1,5 +1,6 @@
 #include "popops/Fill.hpp"
 
+#include "engine/graph/ProgramNode.hpp"
 #include "popops/Zero.hpp"
 #include "popops/internal/Map.hpp"
 
@@ -13,6 +14,29 @@ void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Se
 void zero(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
           const poplar::DebugContext& debugContext) {
   fill(graph, t, prog, 0, debugContext);
+}
+
+void zero(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
+          poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  for (const auto& t : ts) zero(graph, t, prog, debugContext);
+}
+
+void zero(poplar::Graph& graph, const poplar::Tensor& t, unsigned, poplar::ComputeSet zeroCS) {
+  poplar::program::Sequence steps;
+  zero(graph, t, steps);
+  zeroCS.steps()->children.push_back(steps.node());
+}
+
+void zero(poplar::Graph& graph, poplar::Tensor t, const std::vector<poplar::Interval>& tileRegions,
+          unsigned tile, poplar::ComputeSet zeroCS) {
+  if (!tileRegions.empty())
+    zero(graph, poplar::concat(t.flatten().slices(tileRegions)), tile, std::move(zeroCS));
+}
+
+void zero(poplar::Graph& graph, const poplar::Tensor& t,
+          const std::vector<std::vector<poplar::Interval>>& mapping, poplar::ComputeSet zeroCS) {
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    zero(graph, t, mapping[tile], tile, zeroCS);
 }
 
 }  // namespace popops

@@ -1,5 +1,6 @@
 #pragma once
 #include <type_traits>
+#include <vector>
 
 #include "poplar/DebugContext.hpp"
 #include "poplar/Graph.hpp"
@@ -12,11 +13,17 @@ namespace popops {
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
               const expr::Const& value, const poplar::DebugContext& debugContext);
 
-template <typename FillValueType>
-requires std::is_arithmetic_v<FillValueType>
+template <typename FillValueType, class = std::enable_if_t<std::is_arithmetic_v<FillValueType>>>
 void fill(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
           FillValueType fillValue, const poplar::DebugContext& debugContext = {}) {
   fillWith(graph, t, prog, expr::Const(t.elementType(), fillValue), debugContext);
+}
+
+template <typename FillValueType>
+void fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
+          poplar::program::Sequence& prog, FillValueType fillValue,
+          const poplar::DebugContext& debugContext = {}) {
+  for (const auto& t : ts) fill(graph, t, prog, fillValue, debugContext);
 }
 
 }  // namespace popops

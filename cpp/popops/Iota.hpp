@@ -13,8 +13,7 @@ void iotaAlong(poplar::Graph& graph, const poplar::Tensor& t, unsigned dim, std:
                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext);
 
 /// t[i] = startInteger + i, for a tensor of rank 1.
-template <typename T>
-requires std::is_integral_v<T>
+template <typename T, class = std::enable_if_t<std::is_integral_v<T>>>
 void iota(poplar::Graph& graph, const poplar::Tensor& t, T startInteger,
           poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {}) {
   iotaAlong(graph, t, 0, static_cast<std::int64_t>(startInteger), prog, debugContext);

@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <vector>
 
 #include "poplar/Graph.hpp"
@@ -43,5 +44,53 @@ void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const popl
                       poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {},
                       const poplar::OptionFlags& options = {});
+
+/// The same in compute sets that the caller executes, in order: they are appended to `css`.
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& outType,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      std::vector<poplar::ComputeSet>& css,
+                      const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& options = {});
+poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      std::vector<poplar::ComputeSet>& css,
+                      const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& options = {});
+void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
+                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      std::vector<poplar::ComputeSet>& css,
+                      const poplar::DebugContext& debugContext = {},
+                      const poplar::OptionFlags& options = {});
+
+/// One of several reductions.
+struct SingleReduceOp {
+  SingleReduceOp(poplar::Tensor in, std::vector<std::size_t> dims, ReduceParams params,
+                 poplar::Type accumulateType, std::string debugName = "")
+      : in(std::move(in)),
+        dims(std::move(dims)),
+        params(std::move(params)),
+        accumulateType(accumulateType),
+        useOutType(true),
+        debugName(std::move(debugName)) {}
+  SingleReduceOp(poplar::Tensor in, std::vector<std::size_t> dims, ReduceParams params,
+                 std::string debugName = "")
+      : in(std::move(in)),
+        dims(std::move(dims)),
+        params(std::move(params)),
+        debugName(std::move(debugName)) {}
+  poplar::Tensor in;
+  std::vector<std::size_t> dims;
+  ReduceParams params;
+  poplar::Type accumulateType;
+  bool useOutType = false;
+  std::string debugName;
+};
+
+/// Reductions one after another; `outputs` are those that are valid, or are made and returned in
+/// their place.
+void reduceMany(poplar::Graph& graph, const std::vector<SingleReduceOp>& reductions,
+                std::vector<poplar::Tensor>& outputs, poplar::program::Sequence& prog,
+                const poplar::DebugContext& debugContext = {},
+                const poplar::OptionFlags& options = {});
 
 }  // namespace popops

@@ -10,24 +10,68 @@ namespace poputil {
 using poplar::Graph;
 using poplar::Tensor;
 
+namespace {
+
+/// The tile, counted as the mapping does, that comes as number `i`.
+std::size_t tileAt(std::size_t i, std::size_t num_tiles, unsigned offset, bool ascending) {
+  return ((ascending ? i : num_tiles - 1 - i) + offset) % num_tiles;
+}
+
+unsigned leastElements(const Graph& graph, const Tensor& t) {
+  return static_cast<unsigned>(128 / graph.getTarget().getTypeSize(t.elementType()));
+}
+
+void checkIpu(const Graph& graph, unsigned ipu, const char* where) {
+  if (ipu < graph.getTarget().getNumIPUs()) return;
+  throw poplar::poplar_error(std::string("[poputil::") + where + "] needs an IPU below " +
+                             std::to_string(graph.getTarget().getNumIPUs()) + "; got " +
+                             std::to_string(ipu) + ". Use an IPU of the graph.");
+}
+
+/// Whether indices along `dimension` lie in different parts; partOf is a tile's part.
+template <class PartOf>
+bool isSplit(const Graph& graph, const Tensor& t, unsigned dimension, const PartOf& partOf) {
+  const Tensor rows = t.dimRoll(dimension, t.rank() - 1);
+  const std::size_t n = t.dim(dimension);
+  const std::vector<std::size_t> shape{t.numElements() / n, n};
+  std::vector<std::size_t> part_of_row(shape[0], ~std::size_t{0});
+  const auto mapping = graph.getTileMapping(rows.reshape(shape));
+  for (unsigned tile = 0; tile < mapping.size(); ++tile) {
+    for (const auto& region : mapping[tile]) {
+      for (std::size_t row = region.begin() / n; row * n < region.end(); ++row) {
+        if (part_of_row[row] != ~std::size_t{0} && part_of_row[row] != partOf(tile)) return true;
+        part_of_row[row] = partOf(tile);
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph,
                                                  poplar::ArrayRef<std::size_t> shape,
-                                                 unsigned minElementsPerTile, unsigned grainSize) {
+                                                 unsigned minElementsPerTile, unsigned grainSize,
+                                                 unsigned offset, bool ascendingOrder) {
   const auto& tiles = graph.physicalTiles();
   std::vector<std::size_t> numbers(*std::ranges::max_element(tiles) + std::size_t{1});
   for (std::size_t i = 0; i < tiles.size(); ++i) numbers[tiles[i]] = i;
   const auto map = graph.impl().linearMap(ipujax::engine::elementsOf(shape), tiles,
                                           {minElementsPerTile, grainSize});
   Graph::TileToTensorMapping mapping(tiles.size());
-  for (std::size_t i = 0; i < map->regions.size(); ++i)
-    mapping[numbers[map->regions[i].tile]].emplace_back(map->regions[i].begin, map->endOf(i));
+  for (std::size_t i = 0; i < map->regions.size(); ++i) {
+    const std::size_t at = numbers[map->regions[i].tile];
+    mapping[tileAt(at, tiles.size(), offset, ascendingOrder)].emplace_back(map->regions[i].begin,
+                                                                           map->endOf(i));
+  }
   return mapping;
 }
 
-Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph, const Tensor& t) {
-  const auto& target = graph.getTarget();
-  const auto least = static_cast<unsigned>(128 / target.getTypeSize(t.elementType()));
-  return calcLinearTileMapping(graph, t.shape(), least, target.getVectorWidth(t.elementType()));
+Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph, const Tensor& t,
+                                                 unsigned offset, bool ascendingOrder) {
+  return calcLinearTileMapping(graph, t.shape(), leastElements(graph, t),
+                               graph.getTarget().getVectorWidth(t.elementType()), offset,
+                               ascendingOrder);
 }
 
 void mapTensorLinearly(Graph& graph, const Tensor& t, unsigned minElementsPerTile,
@@ -49,23 +93,85 @@ void mapTensorLinearly(Graph& graph, const Tensor& t) {
   }
 }
 
-Tensor copyToIpu(Graph& masterGraph, const Tensor& t, poplar::program::Sequence& prog,
-                 unsigned dstIPU, const poplar::DebugContext& debugContext) {
-  const auto& target = masterGraph.getTarget();
-  if (dstIPU >= target.getNumIPUs()) {
-    throw poplar::poplar_error("[poputil::copyToIpu] needs an IPU below " +
-                               std::to_string(target.getNumIPUs()) + "; got " +
-                               std::to_string(dstIPU) + ". Use an IPU of the graph.");
+void mapTensorLinearlyWithOffset(Graph& graph, const Tensor& t, unsigned minElementsPerTile,
+                                 unsigned grainSize, unsigned offset, bool ascendingOrder) {
+  graph.setTileMapping(t, calcLinearTileMapping(graph, t.shape(), minElementsPerTile, grainSize,
+                                                offset, ascendingOrder));
+}
+
+void mapTensorLinearlyWithOffset(Graph& graph, const Tensor& t, unsigned offset,
+                                 bool ascendingOrder) {
+  graph.setTileMapping(t, calcLinearTileMapping(graph, t, offset, ascendingOrder));
+}
+
+unsigned getTileImbalance(const Graph::TileToTensorMapping& mapping, unsigned minElementsPerTile,
+                          unsigned grainSize) {
+  std::size_t total = 0;
+  std::size_t most = 0;
+  for (const auto& regions : mapping) {
+    std::size_t elements = 0;
+    for (const auto& region : regions) elements += region.size();
+    total += elements;
+    most = std::max(most, elements);
   }
-  const unsigned per_ipu = target.getTilesPerIPU();
-  Tensor copy = masterGraph.addVariable(t.elementType(), t.shape(), debugContext);
-  const auto from = masterGraph.getTileMapping(t, false);
-  Graph::TileToTensorMapping to(target.getNumTiles());
+  if (mapping.empty()) return 0;
+  const std::size_t grain = std::max(1u, grainSize);
+  const std::size_t even = (total + mapping.size() - 1) / mapping.size();
+  const std::size_t expected =
+      std::max<std::size_t>(minElementsPerTile, (even + grain - 1) / grain * grain);
+  return static_cast<unsigned>(most > expected ? most - expected : 0);
+}
+
+unsigned getTileImbalance(const Graph& graph, const Tensor& t, unsigned minElementsPerTile,
+                          unsigned grainSize) {
+  return getTileImbalance(graph.getTileMapping(t), minElementsPerTile, grainSize);
+}
+
+bool dimIsSplitOverTiles(const Graph& graph, const Tensor& t, unsigned dimension) {
+  return isSplit(graph, t, dimension, [](unsigned tile) { return std::size_t{tile}; });
+}
+
+bool dimIsSplitOverIPUs(const Graph& graph, const Tensor& t, unsigned dimension) {
+  const unsigned per_ipu = graph.getTarget().getTilesPerIPU();
+  return isSplit(graph, t, dimension, [=](unsigned tile) { return std::size_t{tile / per_ipu}; });
+}
+
+Tensor cloneToIpu(Graph& graph, const Tensor& t, unsigned dstIPU,
+                  const poplar::DebugContext& debugContext, poplar::TensorCloneMethod) {
+  checkIpu(graph, dstIPU, "cloneToIpu");
+  const unsigned per_ipu = graph.getTarget().getTilesPerIPU();
+  const Tensor clone = graph.addVariable(t.elementType(), t.shape(), debugContext);
+  const auto from = graph.getTileMapping(t, false);
+  Graph::TileToTensorMapping to(graph.getTarget().getNumTiles());
   for (std::size_t tile = 0; tile < from.size(); ++tile) {
     auto& there = to[dstIPU * per_ipu + tile % per_ipu];
     there.insert(there.end(), from[tile].begin(), from[tile].end());
   }
-  masterGraph.setTileMapping(copy, to);
+  graph.setTileMapping(clone, to);
+  return clone;
+}
+
+Tensor createIpuCopy(Graph& graph, const Tensor& t, unsigned dstIpu, Tensor& copySrc,
+                     Tensor& copyDst, const poplar::DebugContext& debugContext,
+                     poplar::TensorCloneMethod method) {
+  copySrc = t;
+  copyDst = cloneToIpu(graph, t, dstIpu, debugContext, method);
+  return copyDst;
+}
+
+Tensor createBroadcastOperand(Graph& graph, const Tensor& fullTensor, const poplar::Type& type,
+                              unsigned dim, bool, const poplar::DebugContext& debugContext) {
+  const std::size_t n = fullTensor.dim(dim);
+  const Tensor operand = graph.addVariable(type, {n}, debugContext);
+  const Tensor row = fullTensor.dimRoll(dim, fullTensor.rank() - 1).flatten().slice(0, n);
+  graph.setTileMapping(operand, graph.getTileMapping(row));
+  return operand;
+}
+
+Tensor copyToIpu(Graph& masterGraph, const Tensor& t, poplar::program::Sequence& prog,
+                 unsigned dstIPU, const poplar::DebugContext& debugContext,
+                 poplar::TensorCloneMethod method) {
+  const Tensor copy = cloneToIpu(masterGraph, t, dstIPU, debugContext, method);
   prog.add(poplar::program::Copy(t, copy, false, debugContext));
   return copy;
 }

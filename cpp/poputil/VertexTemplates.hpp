@@ -12,8 +12,8 @@ inline std::string vertexTemplateToString(const std::string& text) { return text
 inline std::string vertexTemplateToString(const char* text) { return text; }
 inline std::string vertexTemplateToString(bool flag) { return flag ? "true" : "false"; }
 template <class T>
-requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) std::string
-    vertexTemplateToString(T value) {
+std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::string>
+vertexTemplateToString(T value) {
   return std::to_string(value);
 }
 

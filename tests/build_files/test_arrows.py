@@ -13,6 +13,7 @@ CPP = ROOT / "cpp"
 # A folder may include those of a lower rank and itself. poprand, gcl and poplin stand side by side.
 CPP_RANKS = {
     "engine": 0,
+    "pvti": 0,
     "poplar": 1,
     "poputil": 2,
     "popops": 3,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,16 @@ def test_every_public_name_is_documented():
     assert names
     page = (ROOT / "docs" / "api.md").read_text()
     assert [name for name in names if f"`ipujax.{name}`" not in page] == []
+
+
+def test_the_poplar_api_page_is_up_to_date():
+    command = [sys.executable, ROOT / ".ci" / "poplar_api.py"]
+    page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert (ROOT / "docs" / "poplar-api.md").read_text() == page, "run make docs"
+    # Of each kind one that only a reader of declarations finds.
+    for name in ("`cycleCount`", "`tanhWithOutput`", "`Graph::ConnectionDesc`", "`encodeOneHot`"):
+        assert name in page
+    assert "node_" not in page  # private
 
 
 def test_the_ops_page_is_up_to_date():

@@ -25,6 +25,7 @@ struct VertexRecord {
   std::map<std::string, Connection> edges;
   std::map<std::string, std::map<std::size_t, double>> values;  ///< by field and element
   std::map<std::string, std::size_t> sizes;
+  std::vector<ViewPtr> constants;  ///< connected ones, which lie on the vertex's tile
   std::optional<std::uint64_t> cycles;
   std::uint64_t flops = 0;
 };

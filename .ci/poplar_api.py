@@ -1,0 +1,219 @@
+"""Writes docs/poplar-api.md: every public name of the Poplar, PopLibs and GCL headers.
+
+The compiler preprocesses each header, so functions that macros make are found too; a small scanner
+then reads declarations. What exists but refuses to work is named in REFUSES with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("poplar", "poputil", "popops", "poplin", "popnn", "poprand", "gcl", "pvti")
+
+#: Names that throw, or that do nothing, on the IPU Model: what happens, and why.
+REFUSES = {
+    "Device::getAttribute": "throws: there is no driver to ask",
+    "FloatingPointBehaviour": "inv, div and oflo throw: the model's arithmetic raises nothing",
+    "Graph::addCodelets": "object and assembly files throw: the model needs C++ source",
+    "Engine::connectStreamToCallback": "an index above 0 throws: an Engine runs one replica",
+    "Engine::connectHostFunction": "an index above 0 throws: an Engine runs one replica",
+    "compileGraph": "a replicated graph throws: JAX runs these",
+    "nonLinearity": "softmax types throw: they are reductions of popops",
+    "Sync": "does nothing: steps synchronise by themselves",
+    "AssumeEqualAcrossReplicas": "does nothing: an Engine runs one replica",
+    "Tracepoint": "does nothing: nothing records the host's time",
+    "DeviceManager::getDevices": "lists IPUs only with IPUJAX_MODEL_AS_IPU=1",
+}
+
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|::|\S')
+NAME = re.compile(r"[A-Za-z_]\w*$")
+NO_NAMES = {"operator", "requires", "if", "while", "for", "return", "static_assert", "noexcept"}
+
+
+def declarations_of(header: str) -> str:
+    """The preprocessed text of the header itself, and of the table of operations it includes."""
+    command = [os.environ.get("CXX", "c++"), "-std=c++17", "-E", f"-I{ROOT / 'cpp'}", "-x", "c++"]
+    text = subprocess.run(
+        [*command, "-"], input=f"#include <{header}>", capture_output=True, text=True, check=True
+    ).stdout
+    lines: list[str] = []
+    open_files = [""]
+    for line in text.splitlines():
+        if marker := re.match(r'# \d+ "([^"]*)"(?: (\d))?', line):
+            path, flag = marker.groups()
+            if flag == "1":
+                open_files.append(path)
+            elif flag == "2":
+                open_files.pop()
+            open_files[-1] = path
+        elif open_files[-1].endswith(f"cpp/{header}") or (
+            open_files[-1].endswith("ElementwiseOps.def")
+            and open_files[-2].endswith(f"cpp/{header}")
+        ):
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def skip(tokens: list[str], at: int) -> int:
+    """The index behind the bracket that closes the one at `at`."""
+    closing = {"{": "}", "(": ")"}[tokens[at]]
+    depth = 0
+    for i in range(at, len(tokens)):
+        depth += (tokens[i] == tokens[at]) - (tokens[i] == closing)
+        if depth == 0:
+            return i + 1
+    return len(tokens)
+
+
+def without_template(words: list[str]) -> list[str]:
+    while words[:1] == ["template"]:
+        depth = 0
+        for i, word in enumerate(words[1:], 1):
+            depth += (word == "<") - (word == ">")
+            if depth == 0:
+                words = words[i + 1 :]
+                break
+        else:
+            return []
+    return words
+
+
+def name_of(words: list[str], scope: str) -> str | None:
+    """What a declaration that opens no scope declares; None for constructors and operators."""
+    words = without_template(words)
+    if not words or words[0] in ("friend", "extern") or "operator" in words or "~" in words:
+        return None
+    if words[0] == "using":
+        return words[1] if "=" in words else words[-1]
+    cut = next((i for i, w in enumerate(words) if w in ("(", "=", "{")), len(words))
+    name = words[cut - 1] if cut else ""
+    if not NAME.match(name) or name in NO_NAMES or name == scope or name.endswith("_"):
+        return None
+    return name
+
+
+class Scanner:
+    """Reads the declarations of one header."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = TOKEN.findall(text)
+        self.names: dict[str, None] = {}  # `Class`, `Class::member`, `function`, in order
+        self.scopes: list[tuple[str, str, bool]] = []  # kind, name, members are public now
+        self.words: list[str] = []  # of the declaration that is being read
+
+    def scan(self) -> list[str]:
+        i = 0
+        while i < len(self.tokens):
+            token = self.tokens[i]
+            if token == "(":
+                self.words.append("(")
+                i = skip(self.tokens, i)
+                continue
+            if token == "{":
+                i = i + 1 if self.opens_scope() else skip(self.tokens, i)
+                self.words = []
+                continue
+            if token == "}" and self.scopes:
+                self.scopes.pop()
+            elif token == ";":
+                self.declare(self.words)
+            elif token == ":" and self.words in (["public"], ["private"], ["protected"]):
+                kind, name, _ = self.scopes[-1]
+                self.scopes[-1] = (kind, name, self.words == ["public"])
+            else:
+                self.words.append(token)
+                i += 1
+                continue
+            self.words = []
+            i += 1
+        return list(self.names)
+
+    def opens_scope(self) -> bool:
+        """Whether what the brace opens has declarations of its own; names it if it has a name."""
+        plain = without_template(self.words)
+        head = plain[0] if plain else ""
+        if head == "namespace":
+            self.scopes.append(("namespace", plain[-1], True))
+            return True
+        if head in ("class", "struct") and "(" not in plain:
+            end = plain.index(":") if ":" in plain else len(plain)
+            is_special = "<" in plain[:end]
+            name = plain[(plain.index("<") if is_special else end) - 1]
+            if not is_special:
+                self.add(name)
+            self.scopes.append(("class", name, head == "struct"))
+            return True
+        if head == "enum":
+            self.add(plain[2 if plain[1] in ("class", "struct") else 1])
+        else:
+            self.declare([*self.words, "{"])
+        return False
+
+    def declare(self, words: list[str]) -> None:
+        plain = without_template(words)
+        is_forward = len(plain) == 2 and plain[0] in ("class", "struct")
+        classes = [name for kind, name, _ in self.scopes if kind == "class"]
+        name = None if is_forward else name_of(plain, classes[-1] if classes else "")
+        if name:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        if all(public for _, _, public in self.scopes):
+            classes = [scope for kind, scope, _ in self.scopes if kind == "class"]
+            self.names["::".join([*classes, name])] = None
+
+
+def lines_of(path: str, names: list[str]) -> Iterator[str]:
+    """One line for what the header declares, and one for the members of each of its classes."""
+
+    def shown(name: str) -> str:
+        return f"`{name.rpartition('::')[2]}`" + (f" ({REFUSES[name]})" if name in REFUSES else "")
+
+    free = [shown(name) for name in names if "::" not in name]
+    yield f"- **{path}**: {', '.join(free) or 'includes others'}"
+    for owner in dict.fromkeys(name.rpartition("::")[0] for name in names if "::" in name):
+        members = [shown(name) for name in names if name.rpartition("::")[0] == owner]
+        yield f"  - `{owner}`: {', '.join(members)}"
+
+
+def page() -> str:
+    out = [
+        "# The Poplar API of the IPU Model",
+        "",
+        "Every public name of the headers, which a C++17 compiler reads. A name works unless a",
+        "reason stands beside it. This page is generated by `.ci/poplar_api.py`.",
+        "",
+        "Engine options: those of the SDK's families (`debug.*`, `target.*`, `opt.*`,",
+        "`exchange.*`, `autoReport.*`, `profiler.*`, `prng.*`, `streamCallbacks.*`) are accepted.",
+        "Only `debug.outOfMemory` has an effect: `log` or `error`.",
+    ]
+    paths = [
+        f"{room}/{header.name}"
+        for room in ROOMS
+        for header in sorted((ROOT / "cpp" / room).glob("*.hpp"))
+        if header.name != "VertexTable.hpp"  # for codelets that the library compiles
+    ]
+    with ThreadPoolExecutor() as pool:
+        found = pool.map(lambda path: Scanner(declarations_of(path)).scan(), paths)
+    names_of = dict(zip(paths, found, strict=True))
+    for room in ROOMS:
+        out += ["", f"## {room}", ""]
+        for path in paths:
+            if path.startswith(f"{room}/"):
+                out += lines_of(path, names_of[path])
+    every = [name for names in names_of.values() for name in names]
+    if unknown := REFUSES.keys() - set(every):
+        raise SystemExit(f"REFUSES names what no header declares: {', '.join(sorted(unknown))}")
+    out += ["", f"{len(every)} names, {len(REFUSES)} of them with a limit.", ""]
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <array>
+#include <istream>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "engine/codelets/VertexStore.hpp"
+#include "engine/graph/GraphImpl.hpp"
+#include "poplar/Graph.hpp"
+
+// The part of Graph that loads codelets.
+namespace poplar {
+namespace {
+
+using ipujax::engine::CodeletFile;
+using ipujax::engine::GraphImpl;
+using ipujax::engine::VertexStore;
+
+struct FileType {
+  CodeletFileType type;
+  std::string_view ending;
+  std::string_view language;
+};
+constexpr std::array kFileTypes{
+    FileType{CodeletFileType::PreprocessedAsmSource, ".s", "assembler"},
+    FileType{CodeletFileType::AsmSource, ".S", "assembler-with-cpp"},
+    FileType{CodeletFileType::CSource, ".c", "c"},
+    FileType{CodeletFileType::CppSource, ".cpp", "c++"},
+    FileType{CodeletFileType::IrSource, ".ll", "ir"},
+    FileType{CodeletFileType::Object, ".gp", ""},
+};
+
+const FileType& rowOf(CodeletFileType type) {
+  const auto row = std::ranges::find(kFileTypes, type, &FileType::type);
+  if (row != kFileTypes.end()) return *row;
+  throw poplar_error(
+      "[CodeletFileType] needs a type other than Auto; got Auto. Name the file's type.");
+}
+
+VertexStore& storeOf(GraphImpl& impl) {
+  if (!impl.vertices) impl.vertices = std::make_shared<VertexStore>();
+  return *impl.vertices;
+}
+
+void addFile(GraphImpl& impl, CodeletFile file) {
+  VertexStore& store = storeOf(impl);
+  store.types.push_back(file.found.types);
+  store.files.push_back(std::move(file));
+  if (!store.types.back().empty()) store.library(store.files.size() - 1);  // errors show here
+}
+
+}  // namespace
+
+CodeletFileType getCodeletFileType(const char* path) {
+  const std::string_view name(path);
+  for (const auto& row : kFileTypes) {
+    if (name.ends_with(row.ending)) return row.type;
+  }
+  return CodeletFileType::Auto;
+}
+
+std::string getExtensionFromFileType(CodeletFileType type) {
+  return std::string(rowOf(type).ending);
+}
+std::string getLanguageOption(CodeletFileType type) { return std::string(rowOf(type).language); }
+
+bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
+                        StringRef /*targetName*/) {
+  if (type == CodeletFileType::Auto) type = getCodeletFileType(std::string(src).c_str());
+  if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource) {
+    throw file_load_error(
+        "[Graph::addCodelets] needs C++ source on the IPU Model; got a file of another "
+        "kind: " +
+        std::string(src) + ". Give its source.");
+  }
+  addFile(impl(), ipujax::engine::readCodelets(src, compileFlags));
+  return true;
+}
+
+void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFileType type,
+                        StringRef /*targetName*/) {
+  if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource)
+    throw file_load_error(
+        "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind. Pass "
+        "CodeletFileType::CppSource.");
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  addFile(impl(), ipujax::engine::codeletsFromText(std::move(text), compileFlags));
+}
+
+bool Graph::addCodelets(ArrayRef<std::string> sources, StringRef compileFlags,
+                        StringRef targetName) {
+  for (const auto& source : sources)
+    addCodelets(source, CodeletFileType::Auto, compileFlags, targetName);
+  return true;
+}
+
+bool Graph::addCodelets(std::initializer_list<StringRef> sources, StringRef compileFlags,
+                        StringRef targetName) {
+  for (const auto& source : sources)
+    addCodelets(source, CodeletFileType::Auto, compileFlags, targetName);
+  return true;
+}
+
+bool Graph::hasCodelet(StringRef codeletName) const {
+  std::size_t file = 0;
+  return impl_->vertices && impl_->vertices->findClass(
+                                ipujax::engine::normaliseTypeName(codeletName), file) != nullptr;
+}
+
+}  // namespace poplar

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "poplar/DataStream.hpp"
+#include "poplar/Type.hpp"
+
+namespace poplar {
+
+/// One argument or result of a host function: how many elements of which type.
+struct HostFunctionArgument {
+  HostFunctionArgument(Type elementType, std::size_t numElements)
+      : elementType(elementType), numElements(numElements) {}
+  Type elementType;
+  std::size_t numElements;
+};
+
+/// A function of the host that programs call: see Graph::addHostFunction. Its arguments and its
+/// results are streams.
+class HostFunction {
+ public:
+  HostFunction() = default;
+  HostFunction(std::string handle, std::vector<DataStream> inputs, std::vector<DataStream> outputs)
+      : handle_(std::move(handle)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+  const std::string& handle() const { return handle_; }
+  const std::vector<DataStream>& inputs() const { return inputs_; }
+  const std::vector<DataStream>& outputs() const { return outputs_; }
+  friend bool operator==(const HostFunction& a, const HostFunction& b) {
+    return a.handle_ == b.handle_;
+  }
+  friend bool operator!=(const HostFunction& a, const HostFunction& b) { return !(a == b); }
+
+ private:
+  std::string handle_;
+  std::vector<DataStream> inputs_;
+  std::vector<DataStream> outputs_;
+};
+
+}  // namespace poplar

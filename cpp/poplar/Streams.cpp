@@ -1,0 +1,82 @@
+#include "engine/graph/GraphImpl.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/internal/StreamNames.hpp"
+
+// The part of Graph that is about the host: streams, remote buffers, host functions.
+namespace poplar {
+namespace {
+
+using ipujax::engine::GraphImpl;
+
+DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::size_t elements,
+                     DataStreamType direction,
+                     ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE) {
+  const auto id = static_cast<std::uint32_t>(graph.streams.size());
+  graph.streams.push_back({id, std::string(handle), type.element(), elements,
+                           direction == DataStreamType::HostToDeviceFIFO});
+  return {id, std::string(handle), type, elements, direction, mode};
+}
+
+}  // namespace
+
+DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& elementType,
+                                      std::size_t numElements, ReplicatedStreamMode mode,
+                                      const OptionFlags&) {
+  return addStream(*impl_, handle, elementType, numElements, DataStreamType::HostToDeviceFIFO,
+                   mode);
+}
+
+DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
+                                      std::size_t numElements, const OptionFlags&) {
+  return addStream(*impl_, handle, elementType, numElements, DataStreamType::DeviceToHostFIFO);
+}
+
+RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
+                                    std::size_t numElements, std::size_t repeats,
+                                    bool rearrangeOnHost, bool optimiseMemory) {
+  const std::string name(handle);
+  if (numElements == 0 || repeats == 0 || impl_->remote_buffers.contains(name)) {
+    throw poplar_error(
+        "[Graph::addRemoteBuffer] needs a new handle and at least one element; got '" + name +
+        "' with " + std::to_string(repeats) + " entries of " + std::to_string(numElements) +
+        ". Use another name or size.");
+  }
+  const auto view = impl_->addRemote(elementType.element(), {repeats, numElements}, name);
+  impl_->remote_buffers[name] = view;
+  return {name, elementType, numElements, repeats, view, rearrangeOnHost, optimiseMemory};
+}
+
+void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
+  if (!impl_->host_writes.emplace(std::string(handle), t).second)
+    throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +
+                       "' again. Use another name.");
+}
+
+void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
+  if (!impl_->host_reads.emplace(std::string(handle), t).second)
+    throw poplar_error("[Graph::createHostRead] needs a new handle; got '" + std::string(handle) +
+                       "' again. Use another name.");
+}
+
+HostFunction Graph::addHostFunction(StringRef handle, ArrayRef<HostFunctionArgument> inputs,
+                                    ArrayRef<HostFunctionArgument> outputs) {
+  const std::string name(handle);
+  if (inputs.empty() && outputs.empty()) {
+    throw poplar_error("[Graph::addHostFunction] '" + name +
+                       "' needs at least one input or output; got none. Add one that tells the "
+                       "host to run.");
+  }
+  std::vector<DataStream> in;
+  std::vector<DataStream> out;
+  for (const auto& argument : inputs) {
+    in.push_back(addDeviceToHostFIFO(internal::hostFunctionStream(name, true, in.size()),
+                                     argument.elementType, argument.numElements));
+  }
+  for (const auto& argument : outputs) {
+    out.push_back(addHostToDeviceFIFO(internal::hostFunctionStream(name, false, out.size()),
+                                      argument.elementType, argument.numElements));
+  }
+  return {name, std::move(in), std::move(out)};
+}
+
+}  // namespace poplar

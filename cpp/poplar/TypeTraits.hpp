@@ -1,0 +1,51 @@
+#pragma once
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include "poplar/Type.hpp"
+
+namespace poplar {
+
+/// What the host has to know of the values that a pointer points to.
+struct TypeTraits {
+  Type type;  ///< that the host's values have
+  std::size_t size = 0;
+  std::size_t align = 0;
+  bool isIntegral = false;
+  bool isFloat = false;
+  bool isSigned = false;
+
+  template <class T>
+  static TypeTraits make() {
+    return {hostType<T>(),
+            sizeof(T),
+            alignof(T),
+            std::is_integral_v<T>,
+            std::is_floating_point_v<T>,
+            std::is_signed_v<T>};
+  }
+  template <class T>
+  static constexpr bool isSimpleType() {
+    return std::is_arithmetic_v<T>;
+  }
+
+  /// For the library: a copy of values of the host.
+  struct Values {
+    Type type;
+    std::size_t count = 0;
+    bool is_scalar = false;
+    std::vector<unsigned char> bytes;
+
+    Values() = default;
+    template <class T>
+    Values(const T* values, std::size_t n, bool is_scalar)
+        : type(hostType<T>()),
+          count(n),
+          is_scalar(is_scalar),
+          bytes(reinterpret_cast<const unsigned char*>(values),
+                reinterpret_cast<const unsigned char*>(values + n)) {}
+  };
+};
+
+}  // namespace poplar

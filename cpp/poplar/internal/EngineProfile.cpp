@@ -1,0 +1,135 @@
+#include "poplar/internal/EngineProfile.hpp"
+
+#include <algorithm>
+
+#include "poplar/Engine.hpp"
+
+namespace poplar::internal {
+
+using ipujax::engine::Cost;
+using ipujax::engine::Image;
+using ipujax::engine::NodeKind;
+
+namespace {
+
+ProfileValue::Map accountOf(const Cost& cost) {
+  return {{"cycles", cost.cycles()},
+          {"computeCycles", cost.compute_cycles},
+          {"exchangeCycles", cost.exchange_cycles},
+          {"syncCycles", cost.sync_cycles},
+          {"linkCycles", cost.link_cycles},
+          {"hostCycles", cost.host_cycles},
+          {"exchangeBytes", cost.exchange_bytes},
+          {"hostBytes", cost.host_bytes},
+          {"flops", cost.flops}};
+}
+
+ProfileValue partsOf(const ipujax::engine::TileParts& parts) {
+  return ProfileValue::Map{
+      {"parameters", parts.parameters},     {"state", parts.state},
+      {"temporaries", parts.temporaries},   {"vertexState", parts.vertex_state},
+      {"vertexCode", parts.vertex_code},    {"controlCode", parts.control_code},
+      {"exchangeCode", parts.exchange_code}};
+}
+
+/// The Switch over the entry points stands alone in the root.
+const ipujax::engine::Node* entrySwitch(const Image& image) {
+  const auto found = std::ranges::find(image.nodes, NodeKind::kSwitch, &ipujax::engine::Node::kind);
+  return found == image.nodes.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Cost costOfEntry(const Image& image, const std::string& entry,
+                 const ipujax::engine::TripMeans& trips) {
+  const auto name = std::ranges::find(image.entry_points, entry);
+  const auto* node = entrySwitch(image);
+  if (!node || name == image.entry_points.end()) return image.cost();
+  const auto index = static_cast<std::size_t>(name - image.entry_points.begin());
+  return costOf(image, node->children[index], trips);
+}
+
+ProfileValue graphProfile(const Image& image) {
+  const auto& memory = image.memory;
+  ProfileValue::Vector ipus;
+  for (const auto& ipu : image.ipus) {
+    ipus.push_back(ProfileValue::Map{{"fullestTileBytes", ipu.worst_tile_bytes},
+                                     {"fullestTile", partsOf(ipu.worst_tile)}});
+  }
+  const std::size_t num_ipus = std::max<std::size_t>(1, image.ipus.size());
+  ProfileValue::Map target{{"type", "IPU_MODEL"},
+                           {"numIPUs", num_ipus},
+                           {"numTiles", image.num_tiles},
+                           {"tilesPerIPU", image.num_tiles / num_ipus},
+                           {"bytesPerTile", memory.tile_capacity},
+                           {"clockFrequency", image.clock_hz}};
+  ProfileValue::Map bytes{{"fullestTile", memory.worst_tile},
+                          {"fullestTileBytes", memory.worst_tile_bytes},
+                          {"alwaysLiveBytes", memory.always_live_bytes},
+                          {"peakLiveBytes", memory.peak_live_bytes},
+                          {"vertexStateBytes", memory.vertex_state_bytes},
+                          {"codeBytes", memory.code_bytes},
+                          {"ipus", std::move(ipus)}};
+  return ProfileValue::Map{{"target", std::move(target)},
+                           {"memory", std::move(bytes)},
+                           {"graph", ProfileValue::Map{{"numVars", image.buffers.size()},
+                                                       {"numSteps", image.steps.size()},
+                                                       {"numPrograms", image.entry_points.size()}}},
+                           {"longestProgram", accountOf(image.cost())}};
+}
+
+void RunLog::add(std::string name, const Cost& cost) {
+  all_cycles_ += cost.cycles();
+  if (enabled_) runs_.push_back({std::move(name), cost});
+}
+
+ProfileValue RunLog::profile(double clock_hz) const {
+  ProfileValue::Vector runs;
+  Cost total;
+  for (const auto& run : runs_) {
+    total += run.cost;
+    ProfileValue::Map entry = accountOf(run.cost);
+    entry["name"] = run.name;
+    runs.emplace_back(std::move(entry));
+  }
+  ProfileValue::Map simulation = accountOf(total);
+  simulation["seconds"] = clock_hz > 0 ? total.cycles() / clock_hz : 0.0;
+  return ProfileValue::Map{{"simulation", std::move(simulation)}, {"runs", std::move(runs)}};
+}
+
+void RunLog::print(std::ostream& os) const {
+  for (const auto& run : runs_)
+    os << run.name << ": " << static_cast<std::uint64_t>(run.cost.cycles()) << " cycles\n";
+}
+
+}  // namespace poplar::internal
+
+namespace poplar {
+
+void printGraphSummary(std::ostream& os, const ProfileValue& graphProfile, const OptionFlags&) {
+  const auto& account = graphProfile["longestProgram"];
+  const auto& memory = graphProfile["memory"];
+  os << "Cycles (longest program): " << account["cycles"] << " (compute "
+     << account["computeCycles"] << ", exchange " << account["exchangeCycles"] << ", sync "
+     << account["syncCycles"] << ")\n"
+     << "Exchange bytes: " << account["exchangeBytes"] << "\n"
+     << "Memory on the fullest tile (" << memory["fullestTile"]
+     << "): " << memory["fullestTileBytes"] << " of " << graphProfile["target"]["bytesPerTile"]
+     << " bytes\n";
+}
+
+void printExecutionSummary(std::ostream& os, const ProfileValue&,
+                           const ProfileValue& executionProfile, const OptionFlags&) {
+  const auto& total = executionProfile["simulation"];
+  os << "Cycles of " << executionProfile["runs"].size() << " runs: " << total["cycles"]
+     << " (compute " << total["computeCycles"] << ", exchange " << total["exchangeCycles"]
+     << ", sync " << total["syncCycles"] << ", host " << total["hostCycles"] << ")\n";
+}
+
+void printProfileSummary(std::ostream& os, const ProfileValue& graphProfile,
+                         const ProfileValue& executionProfile, const OptionFlags& opts) {
+  printGraphSummary(os, graphProfile, opts);
+  printExecutionSummary(os, graphProfile, executionProfile, opts);
+}
+
+}  // namespace poplar

@@ -1,0 +1,39 @@
+#pragma once
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "engine/Image.hpp"
+#include "engine/TripCounts.hpp"
+#include "poplar/ProfileValue.hpp"
+
+namespace poplar::internal {
+
+/// The account of what one of an image's programs does, with loops as often as was counted.
+ipujax::engine::Cost costOfEntry(const ipujax::engine::Image& image, const std::string& entry,
+                                 const ipujax::engine::TripMeans& trips);
+
+/// The model's account of a compiled graph: target, memory, and the longest program.
+ProfileValue graphProfile(const ipujax::engine::Image& image);
+
+/// The runs of an engine: their names and what they took by account.
+class RunLog {
+ public:
+  void add(std::string name, const ipujax::engine::Cost& cost);
+  void reset() { runs_.clear(); }
+  void enable(bool enabled) { enabled_ = enabled; }
+  double allCycles() const { return all_cycles_; }  ///< also of runs that were not recorded
+  ProfileValue profile(double clock_hz) const;
+  void print(std::ostream& os) const;
+
+ private:
+  struct Run {
+    std::string name;
+    ipujax::engine::Cost cost;
+  };
+  std::vector<Run> runs_;
+  double all_cycles_ = 0;
+  bool enabled_ = true;
+};
+
+}  // namespace poplar::internal

@@ -1,0 +1,68 @@
+#pragma once
+#include <utility>
+
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+#include "popops/EncodingConstants.hpp"
+
+namespace popnn {
+
+enum LossType { SUM_SQUARED_LOSS, CROSS_ENTROPY_LOSS };
+
+/// The loss of each row of modelOutputs [batch, classes] FLOAT or HALF, and its gradient. For
+/// CROSS_ENTROPY_LOSS modelOutputs are probabilities (a softmax's results) times
+/// modelOutputScaling, `expected` [batch] are INT or UNSIGNED_INT labels, and deltas are those of
+/// the softmax's input times deltasScale / modelOutputScaling. For SUM_SQUARED_LOSS `expected` is
+/// one-hot here, of modelOutputs' shape and type. A row whose label is MASKED_LABEL_CODE has no
+/// loss and no deltas. Scales are tensors of one element, 1 where they are left out.
+poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
+                                  const poplar::Tensor& expected, const poplar::Tensor& loss,
+                                  const poplar::Tensor& deltas, const poplar::Tensor& deltasScale,
+                                  const poplar::Tensor& modelOutputScaling, LossType lossType,
+                                  const poplar::DebugContext& debugContext = {});
+poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
+                                  const poplar::Tensor& expected, const poplar::Tensor& loss,
+                                  const poplar::Tensor& deltas, LossType lossType,
+                                  const poplar::DebugContext& debugContext = {});
+/// The same, and numCorrect as calcAccuracy counts it.
+poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
+                                  const poplar::Tensor& expected, const poplar::Tensor& loss,
+                                  const poplar::Tensor& deltas, const poplar::Tensor& deltasScale,
+                                  const poplar::Tensor& modelOutputScaling,
+                                  const poplar::Tensor& numCorrect, LossType lossType,
+                                  const poplar::DebugContext& debugContext = {});
+poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
+                                  const poplar::Tensor& expected, const poplar::Tensor& loss,
+                                  const poplar::Tensor& deltas, const poplar::Tensor& numCorrect,
+                                  LossType lossType, const poplar::DebugContext& debugContext = {});
+
+/// numCorrect, of one element and an integer type: the rows whose largest output is that of their
+/// label in `expected` [batch].
+poplar::program::Program calcAccuracy(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
+                                      const poplar::Tensor& expected,
+                                      const poplar::Tensor& numCorrect,
+                                      const poplar::DebugContext& debugContext = {});
+
+/// The UNSIGNED_INT index of the largest (smallest) element of each row of [batch, n], the first of
+/// equal ones; and these elements.
+poplar::Tensor argMax(poplar::Graph& graph, const poplar::Tensor& input,
+                      poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {});
+std::pair<poplar::Tensor, poplar::Tensor> maxAndArgMax(
+    poplar::Graph& graph, const poplar::Tensor& input, poplar::program::Sequence& prog,
+    const poplar::DebugContext& debugContext = {});
+poplar::Tensor argMin(poplar::Graph& graph, const poplar::Tensor& input,
+                      poplar::program::Sequence& prog,
+                      const poplar::DebugContext& debugContext = {});
+std::pair<poplar::Tensor, poplar::Tensor> minAndArgMin(
+    poplar::Graph& graph, const poplar::Tensor& input, poplar::program::Sequence& prog,
+    const poplar::DebugContext& debugContext = {});
+
+/// The K largest elements of each row; `indices` becomes their UNSIGNED_INT indices. In descending
+/// order, sorted or not.
+poplar::Tensor topK(poplar::Graph& graph, const poplar::Tensor& input, poplar::Tensor& indices,
+                    unsigned K, bool sort, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext = {});
+
+}  // namespace popnn

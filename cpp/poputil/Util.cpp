@@ -1,0 +1,176 @@
+#include "poputil/Util.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace poputil {
+namespace {
+
+using poplar::Graph;
+using poplar::Interval;
+using poplar::Tensor;
+using Regions = std::vector<Interval>;
+
+/// What the parts of a split must be like.
+struct Limits {
+  std::size_t grain;
+  std::size_t parts;
+  std::size_t least;
+  std::size_t most;
+  std::size_t longest_region;
+};
+
+std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+/// The elements of each part: grains as even as they go, the rest in the last.
+std::vector<std::size_t> partSizes(std::size_t total, const Limits& limits) {
+  if (total == 0) return {};
+  const std::size_t grains = divideUp(total, limits.grain);
+  const std::size_t least = std::max<std::size_t>(1, divideUp(limits.least, limits.grain));
+  const std::size_t most = std::max<std::size_t>(1, limits.most / limits.grain);
+  std::size_t parts = std::clamp<std::size_t>(grains / least, 1, limits.parts);
+  parts = std::max(parts, divideUp(grains, most));
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::size_t begin = std::min(total, grains * i / parts * limits.grain);
+    const std::size_t end = std::min(total, grains * (i + 1) / parts * limits.grain);
+    if (end > begin) sizes.push_back(end - begin);
+  }
+  return sizes;
+}
+
+/// Cuts sequences of regions into parts of the sizes given.
+std::vector<std::vector<Regions>> cut(const std::vector<Regions>& sequences,
+                                      const std::vector<std::size_t>& sizes,
+                                      std::size_t longest_region) {
+  std::vector<std::vector<Regions>> parts(sizes.size());
+  std::size_t part = 0;
+  std::size_t room = sizes.empty() ? 0 : sizes[0];
+  for (const Regions& sequence : sequences) {
+    bool is_new = true;
+    for (const Interval& region : sequence) {
+      std::size_t at = region.begin();
+      while (at < region.end()) {
+        if (room == 0) {
+          room = sizes[++part];
+          is_new = true;
+        }
+        const std::size_t n = std::min({room, region.end() - at, longest_region});
+        if (std::exchange(is_new, false)) parts[part].emplace_back();
+        parts[part].back().emplace_back(at, at + n);
+        at += n;
+        room -= n;
+      }
+    }
+  }
+  return parts;
+}
+
+std::vector<std::vector<Regions>> split(const std::vector<Regions>& regions, const Limits& limits) {
+  return cut(regions, partSizes(intervalSequenceNumElements(regions), limits),
+             limits.longest_region);
+}
+
+}  // namespace
+
+void mergeAdjacentRegions(Regions& regions) {
+  Regions merged;
+  for (const Interval& region : regions) {
+    if (!merged.empty() && merged.back().end() == region.begin()) {
+      merged.back() = {merged.back().begin(), region.end()};
+    } else {
+      merged.push_back(region);
+    }
+  }
+  regions = std::move(merged);
+}
+
+void mergeAdjacentRegions(std::vector<Regions>& mapping) {
+  for (auto& regions : mapping) mergeAdjacentRegions(regions);
+}
+
+std::vector<std::vector<Regions>> splitRegions(const std::vector<Regions>& regions,
+                                               unsigned grainSize, unsigned maxPartitions,
+                                               unsigned minElementsPerPartition,
+                                               unsigned maxElementsPerPartition,
+                                               unsigned maxElementsPerRegion) {
+  return split(regions, {std::max(1u, grainSize), std::max(1u, maxPartitions),
+                         minElementsPerPartition, maxElementsPerPartition, maxElementsPerRegion});
+}
+
+std::vector<Regions> splitRegions(const Regions& regions, unsigned grainSize,
+                                  unsigned maxPartitions, unsigned minElementsPerPartition,
+                                  unsigned maxElementsPerPartition, unsigned maxElementsPerRegion) {
+  std::vector<Regions> parts;
+  for (auto& part :
+       splitRegions(std::vector<Regions>{regions}, grainSize, maxPartitions,
+                    minElementsPerPartition, maxElementsPerPartition, maxElementsPerRegion))
+    parts.push_back(std::move(part.front()));
+  return parts;
+}
+
+std::vector<std::vector<Regions>> splitRegionsBetweenWorkers(const poplar::Target& target,
+                                                             const std::vector<Regions>& regions,
+                                                             unsigned grainSize,
+                                                             unsigned minElementsPerPartition,
+                                                             unsigned maxElementsPerPartition,
+                                                             unsigned maxElementsPerRegion) {
+  return splitRegions(regions, grainSize, target.getNumWorkerContexts(), minElementsPerPartition,
+                      maxElementsPerPartition, maxElementsPerRegion);
+}
+
+std::vector<Regions> splitRegionsBetweenWorkers(const poplar::Target& target,
+                                                const Regions& regions, unsigned grainSize,
+                                                unsigned minElementsPerPartition,
+                                                unsigned maxElementsPerPartition,
+                                                unsigned maxElementsPerRegion) {
+  return splitRegions(regions, grainSize, target.getNumWorkerContexts(), minElementsPerPartition,
+                      maxElementsPerPartition, maxElementsPerRegion);
+}
+
+std::size_t intervalSequenceNumElements(const std::vector<Regions>& seq) {
+  std::size_t elements = 0;
+  for (const auto& regions : seq) {
+    for (const auto& region : regions) elements += region.size();
+  }
+  return elements;
+}
+
+Tensor duplicate(Graph& graph, const Tensor& in, poplar::program::Sequence& p,
+                 const poplar::DebugContext& debugContext, poplar::TensorCloneMethod method) {
+  const Tensor out = graph.clone(in, debugContext, method);
+  p.add(poplar::program::Copy(in, out, false, debugContext));
+  return out;
+}
+
+Tensor cloneN(Graph& graph, const Tensor& t, unsigned N, const poplar::DebugContext& debugContext,
+              poplar::TensorCloneMethod method) {
+  std::vector<Tensor> clones;
+  for (unsigned i = 0; i < N; ++i)
+    clones.push_back(graph.clone(t, debugContext, method).expand({0}));
+  return poplar::concat(clones);
+}
+
+std::vector<int> balancedPartition(int rangeUpperBound, int splitCount) {
+  std::vector<int> sizes;
+  for (int i = 0; i < splitCount; ++i) {
+    const auto bound = [&](int k) {
+      return static_cast<int>(static_cast<long long>(rangeUpperBound) * k / splitCount);
+    };
+    sizes.push_back(bound(i + 1) - bound(i));
+  }
+  return sizes;
+}
+
+bool checkAccuracyWhenCast(const poplar::Target& target, double input, poplar::Type,
+                           poplar::Type outputType, double tolerance) {
+  if (outputType != poplar::HALF)
+    return std::abs(static_cast<float>(input) - input) <= tolerance * std::abs(input);
+  std::uint16_t bits = 0;
+  double back = 0;
+  poplar::copyDoubleToDeviceHalf(target, &input, &bits, 1);
+  poplar::copyDeviceHalfToDouble(target, &bits, &back, 1);
+  return std::isfinite(back) && std::abs(back - input) <= tolerance * std::abs(input);
+}
+
+}  // namespace poputil

@@ -1,0 +1,82 @@
+#pragma once
+#include <cassert>
+#include <climits>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "poplar/Device.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Target.hpp"
+#include "poplar/Tensor.hpp"
+
+namespace poputil {
+
+/// Joins neighbours: regions that begin where the one before ends.
+void mergeAdjacentRegions(std::vector<poplar::Interval>& regions);
+void mergeAdjacentRegions(std::vector<std::vector<poplar::Interval>>& mapping);
+
+/// Deals out regions, cut where that balances better: at most maxPartitions parts of about equal
+/// size, each a multiple of grainSize (but for the last) and of minElementsPerPartition to
+/// maxElementsPerPartition elements; no region is longer than maxElementsPerRegion.
+std::vector<std::vector<poplar::Interval>> splitRegions(
+    const std::vector<poplar::Interval>& regions, unsigned grainSize, unsigned maxPartitions,
+    unsigned minElementsPerPartition = 0, unsigned maxElementsPerPartition = UINT_MAX,
+    unsigned maxElementsPerRegion = UINT_MAX);
+std::vector<std::vector<std::vector<poplar::Interval>>> splitRegions(
+    const std::vector<std::vector<poplar::Interval>>& regions, unsigned grainSize,
+    unsigned maxPartitions, unsigned minElementsPerPartition = 0,
+    unsigned maxElementsPerPartition = UINT_MAX, unsigned maxElementsPerRegion = UINT_MAX);
+
+/// The same with one part for each worker of a tile.
+std::vector<std::vector<poplar::Interval>> splitRegionsBetweenWorkers(
+    const poplar::Target& target, const std::vector<poplar::Interval>& regions, unsigned grainSize,
+    unsigned minElementsPerPartition = 0, unsigned maxElementsPerPartition = UINT_MAX,
+    unsigned maxElementsPerRegion = UINT_MAX);
+std::vector<std::vector<std::vector<poplar::Interval>>> splitRegionsBetweenWorkers(
+    const poplar::Target& target, const std::vector<std::vector<poplar::Interval>>& regions,
+    unsigned grainSize, unsigned minElementsPerPartition = 0,
+    unsigned maxElementsPerPartition = UINT_MAX, unsigned maxElementsPerRegion = UINT_MAX);
+
+/// The indices of element `index` of a row-major array, and back.
+template <class T>
+std::vector<T> unflattenIndex(const std::vector<T>& shape, std::size_t index) {
+  std::vector<T> indices(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0; index /= shape[i])
+    indices[i] = static_cast<T>(index % shape[i]);
+  assert(index == 0);
+  return indices;
+}
+template <class T>
+std::size_t flattenIndex(const std::vector<T>& shape, const std::vector<T>& indices) {
+  assert(indices.size() == shape.size());
+  std::size_t index = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) index = index * shape[i] + indices[i];
+  return index;
+}
+
+std::size_t intervalSequenceNumElements(const std::vector<std::vector<poplar::Interval>>& seq);
+
+/// A copy of a tensor, mapped alike.
+poplar::Tensor duplicate(
+    poplar::Graph& graph, const poplar::Tensor& in, poplar::program::Sequence& p,
+    const poplar::DebugContext& debugContext = {},
+    poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+
+/// N clones of `t` with shape [...]: shape [N, ...].
+poplar::Tensor cloneN(
+    poplar::Graph& graph, const poplar::Tensor& t, unsigned N,
+    const poplar::DebugContext& debugContext = {},
+    poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+
+/// `splitCount` numbers that differ by at most 1 and add up to `rangeUpperBound`, larger ones
+/// spread evenly.
+std::vector<int> balancedPartition(int rangeUpperBound, int splitCount);
+
+/// Whether `input`, of inputType, is within `tolerance` (relative) when cast to outputType and
+/// back, without overflow.
+bool checkAccuracyWhenCast(const poplar::Target& target, double input, poplar::Type inputType,
+                           poplar::Type outputType, double tolerance);
+
+}  // namespace poputil

@@ -1,0 +1,46 @@
+#pragma once
+#include <string>
+#include <utility>
+
+/// PopVision's trace points. Nothing records them here: a program that has them runs as without.
+namespace pvti {
+
+/// A group of trace points.
+struct TraceChannel {
+  TraceChannel(std::string name) : name(std::move(name)) {}            // NOLINT: as in the SDK
+  TraceChannel(const char* name) : TraceChannel(std::string(name)) {}  // NOLINT
+  const std::string name;
+};
+
+/// An interval of the host's time: the life of an object, or what begin and end enclose.
+class Tracepoint {
+ public:
+  Tracepoint(const TraceChannel*, const std::string&) {}
+  Tracepoint(const Tracepoint&) = delete;
+  Tracepoint& operator=(const Tracepoint&) = delete;
+  ~Tracepoint() {}  // NOLINT: not trivial, so that an object that only lives is no unused one
+  static void begin(const TraceChannel*, const std::string&) {}
+  static void end(const TraceChannel*, const std::string&) {}
+  static void event(const TraceChannel*, const std::string&) {}
+};
+
+/// One line of a Graph.
+class Series {
+ public:
+  void add(double) {}
+};
+
+/// A plot of numbers over time.
+class Graph {
+ public:
+  Graph(std::string name, std::string unit) : name_(std::move(name)), unit_(std::move(unit)) {}
+  Series addSeries(const std::string&) { return {}; }
+  const std::string& name() const { return name_; }
+  const std::string& unit() const { return unit_; }
+
+ private:
+  std::string name_;
+  std::string unit_;
+};
+
+}  // namespace pvti

@@ -1,0 +1,175 @@
+#include <cstdlib>
+#include <memory>
+#include <poplar/CycleCount.hpp>
+#include <poplar/DeviceManager.hpp>
+#include <poplar/Engine.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/IPUModel.hpp>
+#include <popops/ElementWise.hpp>
+#include <sstream>
+
+#include "Check.hpp"
+
+/// What programs do on the host's side: callbacks, host functions, profiles, devices.
+using namespace poplar;
+using namespace poplar::program;
+
+namespace {
+
+struct Counting final : StreamCallback {
+  explicit Counting(int* completed) : completed(completed) {}
+  Result prefetch(void*) noexcept override { return Result::NotAvailable; }
+  void fetch(void* p) noexcept override {
+    for (int i = 0; i < 4; ++i) static_cast<float*>(p)[i] = static_cast<float>(*completed);
+  }
+  void complete() noexcept override { ++*completed; }
+  int* completed;
+};
+
+/// x = x + what a stream gives, `rounds` times.
+struct Sum {
+  Device device = IPUModel().createDevice();
+  Graph graph{device};
+  Tensor x = graph.addVariable(FLOAT, {4}, VariableMappingMethod::LINEAR, "x");
+  Tensor y = graph.addVariable(FLOAT, {4}, VariableMappingMethod::LINEAR, "y");
+  DataStream in = graph.addHostToDeviceFIFO("in", FLOAT, 4);
+  Sequence prog;
+
+  explicit Sum(unsigned rounds) {
+    graph.setInitialValue(x, 0.0);
+    Sequence body(Copy(in, y));
+    popops::addInPlace(graph, x, y, body);
+    prog = Sequence(Repeat(rounds, body));
+    graph.createHostRead("x", x);
+    graph.createHostWrite("x", x);
+  }
+};
+
+}  // namespace
+
+TEST(a_stream_callback_fetches_and_completes_every_block) {
+  Sum sum(3);
+  Engine engine(sum.graph, sum.prog, {{"exchange.enablePrefetch", "true"}});
+  engine.load(sum.device);
+  int completed = 0;
+  engine.connectStreamToCallback(sum.in, std::make_unique<Counting>(&completed));
+  engine.run(0);
+  float x[4];
+  engine.readTensor("x", x);  // as older programs write it
+  CHECK_EQ(completed, 3);
+  CHECK_EQ(x[0], 3.0f);  // 0 + 1 + 2
+  const float five[4] = {5, 5, 5, 5};
+  engine.writeTensor("x", five);
+  engine.connectStreamToCallback("in", 0, [](void* p) { static_cast<float*>(p)[0] = 1; });
+  engine.run(0, "again");
+  engine.readTensor("x", x);
+  CHECK_EQ(x[0], 8.0f);
+  CHECK_THROWS(engine.connectStreamToCallback("in", 1, [](void*) {}), "replica 0");
+  CHECK_THROWS(Engine(sum.graph, sum.prog, {{"nothing", "1"}}), "nothing");
+}
+
+TEST(profiles_tell_the_account_of_graph_and_runs) {
+  Sum sum(3);
+  Engine engine(sum.graph, sum.prog);
+  float in[12] = {};
+  engine.connectStream(sum.in, in, in + 12);
+  engine.load(sum.device);
+  const auto start = engine.getTimeStamp();
+  engine.run(0, "first");
+  engine.run(0);
+  const ProfileValue graph = engine.getGraphProfile();
+  const ProfileValue execution = engine.getExecutionProfile();
+  CHECK_EQ(graph["target"]["numTiles"].asUint(), sum.graph.getTarget().getNumTiles());
+  CHECK_EQ(execution["runs"].size(), 2u);
+  CHECK_EQ(execution["runs"][0]["name"].asString(), "first");
+  const double cycles = execution["simulation"]["cycles"].asDouble();
+  CHECK_EQ(cycles, 2 * graph["longestProgram"]["cycles"].asDouble());
+  CHECK(cycles > 0);
+  const std::string report = engine.reportTiming(start, engine.getTimeStamp());
+  CHECK(report.find(std::to_string(static_cast<unsigned long>(cycles))) != std::string::npos);
+  std::ostringstream summary;
+  printProfileSummary(summary, graph, execution, {{"showExecutionSteps", "true"}});
+  CHECK(summary.str().find("Cycles of 2 runs") != std::string::npos);
+  engine.resetExecutionProfile();
+  CHECK_EQ(engine.getExecutionProfile()["runs"].size(), 0u);
+}
+
+TEST(a_cycle_counter_reads_what_the_account_has) {
+  Device device = IPUModel().createDevice();
+  Graph graph(device);
+  Tensor x = graph.addVariable(FLOAT, {4096}, VariableMappingMethod::LINEAR, "x");
+  graph.setInitialValue(x, 1.0f);
+  const auto counted = [&](unsigned rounds, const char* name) {
+    Sequence body;
+    popops::addInPlace(graph, x, 1.0f, body);
+    Sequence prog(Repeat(rounds, body));
+    Tensor cycles = cycleCount(graph, prog, 3, SyncType::INTERNAL, name);
+    graph.createHostRead(name, cycles);
+    return prog;
+  };
+  Sequence once = counted(1, "once");
+  Sequence often = counted(50, "often");
+  Engine engine(graph, {once, often});
+  engine.load(device);
+  std::uint64_t cycles[2];
+  engine.run(0);
+  engine.readTensor("once", &cycles[0]);
+  engine.run(1);
+  engine.readTensor("often", &cycles[1]);
+  CHECK(cycles[0] > 0);
+  CHECK(cycles[1] > 40 * cycles[0]);
+  CHECK(static_cast<double>(cycles[0]) <
+        engine.getExecutionProfile()["runs"][0]["cycles"].asDouble());
+}
+
+TEST(a_host_function_is_called_with_its_arguments) {
+  Device device = IPUModel().createDevice();
+  Graph graph(device);
+  Tensor a = graph.addConstant<float>(FLOAT, {3}, {1, 2, 3});
+  Tensor b = graph.addConstant(INT, {}, 10);
+  Tensor r = graph.addVariable(FLOAT, {3}, VariableMappingMethod::LINEAR, "r");
+  const HostFunction scale = graph.addHostFunction("scale", {{FLOAT, 3}, {INT, 1}}, {{FLOAT, 3}});
+  const HostFunction tell = graph.addHostFunction("tell", {{FLOAT, 3}}, {});
+  graph.createHostRead("r", r);
+  Sequence prog(Call(scale, {a, b}, {r}), Call(tell, {r}, {}));
+  CHECK_THROWS(Call(tell, {}, {}), "1 inputs");
+  CHECK_THROWS(graph.addHostFunction("nothing", {}, {}), "at least one");
+  Engine engine(graph, prog);
+  engine.load(device);
+  engine.connectHostFunction("scale", 0, [](ArrayRef<const void*> inputs, ArrayRef<void*> outputs) {
+    const auto* x = static_cast<const float*>(inputs[0]);
+    const float k = static_cast<float>(*static_cast<const int*>(inputs[1]));
+    for (int i = 0; i < 3; ++i) static_cast<float*>(outputs[0])[i] = k * x[i];
+  });
+  float told = 0;
+  engine.connectHostFunction("tell", 0, [&](ArrayRef<const void*> inputs, ArrayRef<void*>) {
+    told = static_cast<const float*>(inputs[0])[2];
+  });
+  engine.run(0);
+  float result[3];
+  engine.readTensor("r", result, result + 3);
+  CHECK_EQ(result[1], 20.0f);
+  CHECK_EQ(told, 30.0f);
+  CHECK_THROWS(
+      engine.connectHostFunction("unknown", 0, [](ArrayRef<const void*>, ArrayRef<void*>) {}),
+      "unknown");
+}
+
+TEST(a_switch_lists_the_model_as_ipus) {
+  unsetenv("IPUJAX_MODEL_AS_IPU");
+  const auto manager = DeviceManager::createDeviceManager();
+  CHECK(manager.getDevices(TargetType::IPU, 1).empty());
+  CHECK_THROWS(manager.acquireAvailableDevice(), "IPUJAX_MODEL_AS_IPU");
+  setenv("IPUJAX_MODEL_AS_IPU", "1", 1);
+  CHECK_EQ(manager.getNumDevices(), 16u);
+  auto devices = manager.getDevices(TargetType::IPU, 4);
+  CHECK_EQ(devices.size(), 4u);
+  CHECK_EQ(devices[3].getTarget().getNumIPUs(), 4u);
+  CHECK_EQ(devices[1].getDriverIDs()[0], 4);
+  CHECK(devices[0].attach());
+  CHECK(devices[0].getTarget().getTargetType() == TargetType::IPU);
+  CHECK(manager.acquireAvailableDevice(2).isAttached());
+  unsetenv("IPUJAX_MODEL_AS_IPU");
+  CHECK_EQ(manager.getDevices(TargetType::IPU_MODEL, 2).size(), 1u);
+  CHECK_EQ(Device::createCPUDevice().getTarget().getNumTiles(), 1u);
+}
