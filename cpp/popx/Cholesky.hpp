@@ -1,5 +1,5 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Matrices.hpp"
 
 namespace popx {
 

@@ -5,11 +5,14 @@
 #include <cmath>
 
 #include "poplar/exceptions.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 
 namespace {
 using poplar::Tensor;
+
+static_assert(static_cast<int>(FftType::IRFFT) == static_cast<int>(native::FftType::IRFFT));
 
 bool isReal(FftType type, bool result) { return type == (result ? FftType::IRFFT : FftType::RFFT); }
 

@@ -1,9 +1,9 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Matrices.hpp"
 
 namespace popx {
 
-using native::FftType;
+enum class FftType { FFT, IFFT, RFFT, IRFFT };
 
 /// Discrete Fourier transforms of the last one to three dimensions, of any lengths. FFT and IFFT
 /// take and give complex numbers {re, im}; RFFT takes real ones and gives the first n / 2 + 1 of

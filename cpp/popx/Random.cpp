@@ -4,6 +4,7 @@
 
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 namespace {
