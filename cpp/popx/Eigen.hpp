@@ -1,5 +1,5 @@
 #pragma once
-#include "popx/Matrices.hpp"
+#include "popx/Parts.hpp"
 
 namespace popx {
 

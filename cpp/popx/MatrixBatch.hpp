@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "popx/Matrices.hpp"
 #include "popx/Native.hpp"
+#include "popx/checks/Matrices.hpp"
 
 /// For the fast build: steps that do one thing to each matrix of a batch, real or complex.
 namespace popx::batch {

@@ -91,7 +91,7 @@ template class Eigh<true>;
 template <bool complex>
 class Tridiagonal : public poplar::Vertex {
  public:
-  poplar::InOut<poplar::Vector<float>> a;       ///< [n, n], one triangle replaced
+  poplar::InOut<poplar::Vector<float>> a;          ///< [n, n], one triangle replaced
   poplar::Output<poplar::Vector<float>> diagonal;  ///< [n]
   poplar::Output<poplar::Vector<float>> between;   ///< [n - 1]
   poplar::Output<poplar::Vector<float>> tau;       ///< [n - 1]
@@ -108,7 +108,7 @@ class Tridiagonal : public poplar::Vertex {
     if (!lower) view = {&view(size - 1, size - 1), size, size, -size, -1};
     T* taus = reinterpret_cast<T*>(&tau[0]);
     T* w = reinterpret_cast<T*>(&product[0]);
-    view(0, 0) = number<T>(real(view(0, 0)));
+    for (int i = 0; i < size; ++i) view(i, i) = number<T>(real(view(i, i)));
     for (int k = 0; k + 1 < size; ++k) {
       const int at = lower ? k : size - 2 - k;
       taus[at] = reflect(view.from(k + 1, k));

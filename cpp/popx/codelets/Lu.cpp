@@ -8,9 +8,9 @@ namespace popx {
 template <bool complex>
 class Lu : public poplar::Vertex {
  public:
-  poplar::InOut<poplar::Vector<float>> a;     ///< [m, n], replaced by L and U
+  poplar::InOut<poplar::Vector<float>> a;      ///< [m, n], replaced by L and U
   poplar::Output<poplar::Vector<int>> pivots;  ///< [min(m, n)], counted from 1
-  poplar::Output<int> status;                 ///< 0, or the first zero pivot, counted from 1
+  poplar::Output<int> status;                  ///< 0, or the first zero pivot, counted from 1
   unsigned m;
   unsigned n;
 

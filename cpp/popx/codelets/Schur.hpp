@@ -154,13 +154,12 @@ inline void standardise(const View<float>& a, const View<float>& q, int k) {
 /// A sweep with both shifts of the last 2 x 2 block, in real numbers (Francis).
 inline void sweep(const View<float>& a, const View<float>& q, int first, int last, int tries) {
   float sum = a(last - 1, last - 1) + a(last, last);
-  float product =
-      a(last - 1, last - 1) * a(last, last) - a(last - 1, last) * a(last, last - 1);
+  float product = a(last - 1, last - 1) * a(last, last) - a(last - 1, last) * a(last, last - 1);
   if (tries % 10 == 0) {  // where it goes in circles
     const float size = fabsf(a(last, last - 1)) + fabsf(a(last - 1, last - 2));
     sum = 2.0f * a(last, last) + 1.5f * size;
-    product = (a(last, last) + 0.75f * size) * (a(last, last) + 0.75f * size) +
-              0.4375f * size * size;
+    product =
+        (a(last, last) + 0.75f * size) * (a(last, last) + 0.75f * size) + 0.4375f * size * size;
   }
   const float h = a(first, first);
   const float below = a(first + 1, first);

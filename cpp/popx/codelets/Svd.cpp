@@ -10,11 +10,11 @@ namespace popx {
 template <bool complex>
 class Svd : public poplar::Vertex {
  public:
-  poplar::Input<poplar::Vector<float>> a;       ///< [m, n]
-  poplar::InOut<poplar::Vector<float>> tall;    ///< [max, max where full, else min]: vectors
-  poplar::InOut<poplar::Vector<float>> small;   ///< [min, min]: vectors of the other side
-  poplar::Output<poplar::Vector<float>> u;      ///< [m, m or min], not written without vectors
-  poplar::Output<poplar::Vector<float>> vh;     ///< [n or min, n]
+  poplar::Input<poplar::Vector<float>> a;        ///< [m, n]
+  poplar::InOut<poplar::Vector<float>> tall;     ///< [max, max where full, else min]: vectors
+  poplar::InOut<poplar::Vector<float>> small;    ///< [min, min]: vectors of the other side
+  poplar::Output<poplar::Vector<float>> u;       ///< [m, m or min], not written without vectors
+  poplar::Output<poplar::Vector<float>> vh;      ///< [n or min, n]
   poplar::Output<poplar::Vector<float>> values;  ///< [min], descending
   poplar::Output<int> status;
   unsigned m;

@@ -212,8 +212,7 @@ class PerturbedTridiagonalSolve : public poplar::Vertex {
     const bool last = i + 2 == n;
     const float below = lower[i + 1];
     const float other = fabsf(below) + fabsf(diagonal[i + 1]) + (last ? 0.0f : fabsf(upper[i + 1]));
-    const bool keep =
-        below == 0.0f || fabsf(below) / other <= fabsf(diagonal[i]) / scale;
+    const bool keep = below == 0.0f || fabsf(below) / other <= fabsf(diagonal[i]) / scale;
     lower[i + 1] = 0.0f;
     if (keep) {
       scale = other;

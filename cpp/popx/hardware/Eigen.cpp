@@ -82,11 +82,10 @@ std::vector<Parts> tridiagonal(Graph& graph, const Parts& a, bool lower, Sequenc
                    {"tau", tau},
                    {"product", square.step.room(FLOAT, square.n * square.floats)}},
                   {{"n", square.n}, {"lower", lower}}, 4.0 / 3 * square.cube);
-  return {partsOf(square.matrix, a[0].shape(), square.given.complex),
-          square.result(diagonal, {square.n}, false),
-          square.result(between, {square.between}, false),
-          square.result(tau, {square.between}, square.given.complex),
-          square.result(status, {}, false)};
+  return {
+      partsOf(square.matrix, a[0].shape(), square.given.complex),
+      square.result(diagonal, {square.n}, false), square.result(between, {square.between}, false),
+      square.result(tau, {square.between}, square.given.complex), square.result(status, {}, false)};
 }
 
 std::vector<Parts> eig(Graph& graph, const Parts& a, bool left, bool right, Sequence& prog,
@@ -106,13 +105,10 @@ std::vector<Parts> eig(Graph& graph, const Parts& a, bool left, bool right, Sequ
   const auto vectors = [&](bool wanted, bool is_left) {
     if (!wanted) return square.result(step.zeros(FLOAT, floats), {square.n, square.n}, true);
     const auto result = step.room(FLOAT, floats);
-    step.run("Eigen", "Eigenvectors",
-             {{"t", t},
-              {"q", q},
-              {"vectors", result},
-              {"solution", step.room(FLOAT, 2 * square.n)}},
-             {{"n", square.n}, {"left", is_left}, {"pairs", !square.given.complex}},
-             8 * square.cube);
+    step.run(
+        "Eigen", "Eigenvectors",
+        {{"t", t}, {"q", q}, {"vectors", result}, {"solution", step.room(FLOAT, 2 * square.n)}},
+        {{"n", square.n}, {"left", is_left}, {"pairs", !square.given.complex}}, 8 * square.cube);
     return square.result(result, {square.n, square.n}, true);
   };
   const Parts lefts = vectors(left, true);

@@ -36,6 +36,11 @@ Tensor ItemStep::zeros(const poplar::Type& type, std::size_t elements) {
 
 Tensor ItemStep::status() { return zeros(poplar::INT, 1).squeeze({1}); }
 
+Tensor ItemStep::shared(const Tensor& values) {
+  bytes_per_item_ += values.numElements() * graph_.getTarget().getTypeSize(values.elementType());
+  return values.flatten().expand({0}).broadcast(static_cast<unsigned>(items_), 0);
+}
+
 Tensor ItemStep::copy(const Parts& value, unsigned rank) {
   const auto& shape = value[0].shape();
   const std::size_t elements = batch::elementsOf({shape.end() - rank, shape.end()});

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "popx/Matrices.hpp"
+#include "popx/checks/Matrices.hpp"
 
 /// For the library: steps that do one thing to each item of a batch, an item on a tile.
 namespace popx {
@@ -22,11 +22,13 @@ class ItemStep {
   poplar::Tensor room(const poplar::Type& type, std::size_t elements);
   poplar::Tensor zeros(const poplar::Type& type, std::size_t elements);
   poplar::Tensor status();  ///< [items], INT
+  /// The same values for each item.
+  poplar::Tensor shared(const poplar::Tensor& values);
 
   using Fields = std::vector<std::pair<std::string, poplar::Tensor>>;
-  using Numbers = std::vector<std::pair<std::string, std::size_t>>;
-  /// A vertex popx::`type` of codelets/`family`.cpp for each item. Throws where what was made so far
-  /// does not fit the tiles.
+  using Numbers = std::vector<std::pair<std::string, double>>;
+  /// A vertex popx::`type` of codelets/`family`.cpp for each item. Throws where what was made so
+  /// far does not fit the tiles.
   void run(const std::string& family, const std::string& type, const Fields& fields,
            const Numbers& numbers, double flops);
 

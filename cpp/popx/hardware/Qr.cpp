@@ -45,7 +45,8 @@ std::vector<Parts> qrWithPivots(Graph& graph, const Parts& a, const poplar::Tens
   step.run("Qr", instanceFor("QrWithPivots", sizes.complex),
            {{"a", factors}, {"order", order}, {"tau", tau}}, {{"m", sizes.m}, {"n", sizes.n}},
            1.5 * flopsOf(sizes));
-  return {partsOf(factors, a[0].shape(), sizes.complex), {order.reshape(columns.shape())},
+  return {partsOf(factors, a[0].shape(), sizes.complex),
+          {order.reshape(columns.shape())},
           tausOf(tau, sizes)};
 }
 

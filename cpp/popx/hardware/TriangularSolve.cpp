@@ -13,8 +13,7 @@ Parts triangularSolve(Graph& graph, const Parts& a, const Parts& b,
   ItemStep step(graph, where, right.items, prog, {debugContext, "triangularSolve"});
   const auto x = step.copy(b, 2);
   const auto triangle = step.copy(a, 2);
-  step.run("Triangular", instanceFor("TriangularSolve", right.complex),
-           {{"b", x}, {"a", triangle}},
+  step.run("Triangular", instanceFor("TriangularSolve", right.complex), {{"b", x}, {"a", triangle}},
            {{"n", n},
             {"rows", right.m},
             {"columns", right.n},
@@ -35,8 +34,8 @@ std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Part
   ItemStep step(graph, where, right.items, prog, {debugContext, "tridiagonalSolve"});
   const auto x = step.copy(b, 2);
   const auto status = step.status();
-  const std::string type = perturb ? "PerturbedTridiagonalSolve"
-                                   : instanceFor("TridiagonalSolve", right.complex);
+  const std::string type =
+      perturb ? "PerturbedTridiagonalSolve" : instanceFor("TridiagonalSolve", right.complex);
   step.run("Triangular", type,
            {{"b", x},
             {"lower", step.copy(lower, 1)},

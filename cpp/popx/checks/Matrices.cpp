@@ -1,4 +1,4 @@
-#include "popx/Matrices.hpp"
+#include "popx/checks/Matrices.hpp"
 
 #include <algorithm>
 #include <functional>
