@@ -1,7 +1,7 @@
 #include <poplar/Vertex.hpp>
 
-// Counter-based generators as XLA has them, for states of words of 4 or 8 bytes and elements of 1, 2,
-// 4 or 8 bytes; narrow elements are the low end of 32 bits.
+// Counter-based generators as XLA has them, for states of words of 4 or 8 bytes and elements of 1,
+// 2, 4 or 8 bytes; narrow elements are the low end of 32 bits.
 namespace popx {
 
 namespace {
@@ -64,8 +64,8 @@ template <unsigned word, unsigned bytes>
 class Threefry : public poplar::Vertex {
  public:
   poplar::Input<poplar::Vector<typename Bits<word>::Type>> state;  ///< key, counter
-  poplar::Output<poplar::Vector<typename Bits<bytes>::Type>> out;   ///< whole counters
-  unsigned begin;                          ///< counters before these
+  poplar::Output<poplar::Vector<typename Bits<bytes>::Type>> out;  ///< whole counters
+  unsigned begin;                                                  ///< counters before these
 
   bool compute() {
     const Word64 key = stateWord(state, 0, typename Bits<word>::Type());
@@ -109,8 +109,9 @@ template class Threefry<8, 8>;
 template <unsigned word, unsigned bytes>
 class Philox : public poplar::Vertex {
  public:
-  poplar::Input<poplar::Vector<typename Bits<word>::Type>> state;  ///< key, counter, and its high half
-  poplar::Output<poplar::Vector<typename Bits<bytes>::Type>> out;   ///< whole counters
+  poplar::Input<poplar::Vector<typename Bits<word>::Type>>
+      state;  ///< key, counter, and its high half
+  poplar::Output<poplar::Vector<typename Bits<bytes>::Type>> out;  ///< whole counters
   unsigned begin;
   bool wide;  ///< three words of state
 

@@ -98,7 +98,8 @@ class Generation {
                  std::size_t counters, unsigned tile) {
     const std::string name = generator_.threefry ? "Threefry" : "Philox";
     const auto vertex = codelets::addVertex(
-        graph_, compute_set_, "Random", poputil::templateVertex(name, bytesOf(state_.elementType()), bytesOf(type)));
+        graph_, compute_set_, "Random",
+        poputil::templateVertex(name, bytesOf(state_.elementType()), bytesOf(type)));
     graph_.connect(vertex["state"], state_);
     graph_.connect(vertex["out"], out);
     graph_.setInitialValue(vertex["begin"], static_cast<unsigned>(begin));
