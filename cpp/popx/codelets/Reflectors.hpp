@@ -31,16 +31,22 @@ struct Reflection<Complex> {
 /// Replaces column 0 of `a` by (beta, x); beta is real. Returns tau, 0 where H is I.
 template <class T>
 inline T reflect(const View<T>& a) {
-  T& alpha = a(0, 0);
+  float most = 0.0f;
+  for (int i = 0; i < a.rows; ++i) most = fmaxf(most, taxicab(a(i, 0)));
+  // Tiny numbers are lifted: they have few bits, and 1 / (alpha - beta) overflows.
+  const float lift = most < 0x1p-60f ? 0x1p60f : 1.0f;
+  for (int i = 0; i < a.rows; ++i) a(i, 0) = a(i, 0) * lift;
   const View<T> x = a.from(1, 0);
+  const T alpha = a(0, 0);
   const float below = length(x);
-  if (below == 0.0f && imag(alpha) == 0.0f) return number<T>(0.0f);
-  const float beta = -copysignf(hypotf(magnitude(alpha), below), real(alpha));
-  const T tau = Reflection<T>::tau(alpha, beta);
+  const bool reflected = below != 0.0f || imag(alpha) != 0.0f;
+  const float beta =
+      reflected ? -copysignf(hypotf(magnitude(alpha), below), real(alpha)) : real(alpha);
+  a(0, 0) = number<T>(beta / lift);
+  if (!reflected) return number<T>(0.0f);
   const T scale = number<T>(1.0f) / (alpha - number<T>(beta));
   for (int i = 0; i < x.rows; ++i) x(i, 0) = x(i, 0) * scale;
-  alpha = number<T>(beta);
-  return tau;
+  return Reflection<T>::tau(alpha, beta);
 }
 
 /// C = (I - tau v v^H) C; x: v below its leading 1.

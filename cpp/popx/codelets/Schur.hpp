@@ -12,11 +12,15 @@ struct Givens {
 
   /// G (x, y) = (r, 0).
   static Givens zeroing(T x, T y) {
+    const float most = fmaxf(taxicab(x), taxicab(y));
+    if (most == 0.0f) return {1.0f, number<T>(0.0f)};
+    x = x / most;
+    y = y / most;
+    // The direction of a number with few bits is none.
+    if (taxicab(x) < 1e-30f) return {0.0f, conj(y) / magnitude(y)};
     const float first = magnitude(x);
     const float all = hypotf(first, magnitude(y));
-    if (all == 0.0f) return {1.0f, number<T>(0.0f)};
-    const T direction = first == 0.0f ? number<T>(1.0f) : x / first;
-    return {first / all, direction * (conj(y) / all)};
+    return {first / all, (x / first) * (conj(y) / all)};
   }
 
   /// G A G^H with G in rows and columns k, k + 1 of a matrix of which column `first` is the first
@@ -64,13 +68,15 @@ inline void takeReflectors(const View<T>& a, const T* tau, const View<T>& q) {
   }
 }
 
+constexpr float kLeast = 0x1p-120f;  ///< what is smaller counts as zero
+
 /// The row from which on the block that ends in row `last` hangs together.
 template <class T>
 inline int blockOf(const View<T>& a, int last) {
   int first = last;
   for (; first > 0; --first) {
     const float around = taxicab(a(first - 1, first - 1)) + taxicab(a(first, first));
-    if (taxicab(a(first, first - 1)) > 0x1p-24f * around) continue;
+    if (taxicab(a(first, first - 1)) > fmaxf(0x1p-24f * around, kLeast)) continue;
     a(first, first - 1) = number<T>(0.0f);
     break;
   }
@@ -90,13 +96,15 @@ inline Complex shiftOf(const View<Complex>& a, int last, int tries) {
   if (tries % 10 == 0) {  // where it goes in circles
     return a(last, last) + Complex{0.75f * taxicab(a(last, last - 1)), 0.0f};
   }
-  const Complex half = (a(last - 1, last - 1) - a(last, last)) * 0.5f;
-  const Complex product = a(last - 1, last) * a(last, last - 1);
+  const float size = fmaxf(fmaxf(taxicab(a(last - 1, last - 1)), taxicab(a(last, last))),
+                           fmaxf(taxicab(a(last - 1, last)), taxicab(a(last, last - 1))));
+  const Complex half = (a(last - 1, last - 1) / size - a(last, last) / size) * 0.5f;
+  const Complex product = (a(last - 1, last) / size) * (a(last, last - 1) / size);
   Complex beside = root(half * half + product);
   if (half.re * beside.re + half.im * beside.im < 0.0f) beside = -beside;
   const Complex below = half + beside;
   if (taxicab(below) == 0.0f) return a(last, last);
-  return a(last, last) - product / below;
+  return a(last, last) - (product / below) * size;
 }
 
 /// Complex numbers: single shifts. False where it does not converge.
@@ -129,7 +137,7 @@ inline void standardise(const View<float>& a, const View<float>& q, int k) {
   for (int pass = 0; pass < 2; ++pass) {
     const float b = a(k, k + 1), c = a(k + 1, k);
     const float difference = a(k, k) - a(k + 1, k + 1);
-    if (c == 0.0f || (difference == 0.0f && b * c < 0.0f)) return;
+    if (c == 0.0f || (difference == 0.0f && b != 0.0f && (b < 0.0f) != (c < 0.0f))) return;
     const float half = 0.5f * difference;
     const float scale = fmaxf(fabsf(half), fmaxf(fabsf(b), fabsf(c)));
     const float inside = half / scale * half + b / scale * c;
@@ -151,20 +159,35 @@ inline void standardise(const View<float>& a, const View<float>& q, int k) {
   }
 }
 
+/// The first column of (A - s I)(A - t I), s and t the shifts, up to a factor.
+inline void firstColumn(const View<float>& a, int first, int last, int tries, float* start) {
+  float size = 0.0f;
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      size = fmaxf(size, fabsf(a(first + i, first + j)));
+      size = fmaxf(size, fabsf(a(last - i, last - j)));
+    }
+  }
+  size = fmaxf(size, fabsf(a(first + 2, first + 1)));
+  const auto at = [&](int i, int j) { return a(i, j) / size; };
+  const float end = at(last, last);
+  float sum = at(last - 1, last - 1) + end;
+  float product = at(last - 1, last - 1) * end - at(last - 1, last) * at(last, last - 1);
+  if (tries % 10 == 0) {  // where it goes in circles
+    const float step = fabsf(at(last, last - 1)) + fabsf(at(last - 1, last - 2));
+    sum = 2.0f * end + 1.5f * step;
+    product = (end + 0.75f * step) * (end + 0.75f * step) + 0.4375f * step * step;
+  }
+  const float h = at(first, first), below = at(first + 1, first);
+  start[0] = h * h + at(first, first + 1) * below - sum * h + product;
+  start[1] = below * (h + at(first + 1, first + 1) - sum);
+  start[2] = below * at(first + 2, first + 1);
+}
+
 /// A sweep with both shifts of the last 2 x 2 block, in real numbers (Francis).
 inline void sweep(const View<float>& a, const View<float>& q, int first, int last, int tries) {
-  float sum = a(last - 1, last - 1) + a(last, last);
-  float product = a(last - 1, last - 1) * a(last, last) - a(last - 1, last) * a(last, last - 1);
-  if (tries % 10 == 0) {  // where it goes in circles
-    const float size = fabsf(a(last, last - 1)) + fabsf(a(last - 1, last - 2));
-    sum = 2.0f * a(last, last) + 1.5f * size;
-    product =
-        (a(last, last) + 0.75f * size) * (a(last, last) + 0.75f * size) + 0.4375f * size * size;
-  }
-  const float h = a(first, first);
-  const float below = a(first + 1, first);
-  float start[3] = {h * h + a(first, first + 1) * below - sum * h + product,
-                    below * (h + a(first + 1, first + 1) - sum), below * a(first + 2, first + 1)};
+  float start[3];
+  firstColumn(a, first, last, tries, start);
   for (int k = first; k < last; ++k) {
     const int size = k + 2 <= last ? 3 : 2;
     if (k > first)

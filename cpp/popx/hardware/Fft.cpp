@@ -186,7 +186,8 @@ Parts wholeSpectrum(Graph& graph, const Parts& a, std::size_t n, Sequence& prog,
   const auto mirror = [&](const Tensor& t) { return t.slice(1, mirrored + 1, last).reverse(last); };
   const Tensor im = withoutEnds(graph, a[1], n, debugContext);
   if (mirrored == 0) return {a[0], im};
-  const Tensor negative = popops::neg(graph, mirror(im), prog, {debugContext, "conjugate"});
+  const Tensor negative = popops::map(graph, popops::expr::Neg(popops::expr::_1), {mirror(im)},
+                                      prog, {debugContext, "conjugate"});
   return {poplar::concat({a[0], mirror(a[0])}, last), poplar::concat({im, negative}, last)};
 }
 
