@@ -25,7 +25,8 @@ def popx_table() -> str:
     """Each function of popx: the calls and codelets that it is on hardware, if any."""
     lines = ["| function | on hardware |", "|---|---|"]
     for name, calls in HARDWARE.items():
-        shown = NOT_YET if calls == NOT_YET else "composed of " + ", ".join(map(_shown, calls))
+        shown = "composed of " + ", ".join(map(_shown, calls)) if calls else "does nothing"
+        shown = NOT_YET if calls == NOT_YET else shown
         lines.append(f"| {_shown('popx.' + name)} | {shown} |")
     return "\n".join(lines) + "\n"
 
