@@ -15,8 +15,8 @@ from ipujax.compiler.rules.builder import Builder
 LIBRARIES = ("popops", "poplin", "popnn", "poprand", "gcl", "popx")
 
 #: What each function of popx is on hardware (cpp/popx/hardware): the public calls and the codelets
-#: of cpp/popx/codelets it is composed of (none: it does nothing there), or NOT_YET if only the model
-#: has it.
+#: of cpp/popx/codelets it is composed of (none: it does nothing), or NOT_YET if only the model has
+#: it.
 NOT_YET = "not yet"
 HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "allGatherToDestination": NOT_YET,
