@@ -57,10 +57,11 @@ void ItemStep::checkMemory() const {
   const std::uint64_t each = (items_ + target.getNumTiles() - 1) / target.getNumTiles();
   if (each * bytes_per_item_ <= target.getBytesPerTile()) return;
   throw poplar::poplar_error(
-      "[" + where_ + "] needs matrices that fit the memory of a tile with their workspace (" +
+      "[" + where_ +
+      "] needs matrices or lines that fit the memory of a tile with their workspace (" +
       std::to_string(target.getBytesPerTile()) + " bytes); got " + std::to_string(each) +
       " a tile of " + std::to_string(bytes_per_item_) +
-      " bytes. Use smaller matrices or batches, or the host.");
+      " bytes. Use smaller ones, or smaller batches.");
 }
 
 void ItemStep::run(const std::string& family, const std::string& type, const Fields& fields,
