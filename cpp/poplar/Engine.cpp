@@ -17,7 +17,6 @@ struct Engine::Impl {
       : image(exe.image()),
         streams(image),
         session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {
-    streams.setTripMeans([this] { return session.tripMeans(); });
   }
 
   void enter(const std::string& name) {

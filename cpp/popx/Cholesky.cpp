@@ -1,5 +1,7 @@
 #include "popx/Cholesky.hpp"
 
+#include "popx/MatrixBatch.hpp"
+
 namespace popx {
 
 Parts cholesky(Graph& graph, const Parts& a, bool lower, Sequence& prog,
@@ -9,8 +11,8 @@ Parts cholesky(Graph& graph, const Parts& a, bool lower, Sequence& prog,
   native::Attributes attributes;
   attributes.set("lower", std::int64_t{lower});
   return batch::emit(graph, "popx.cholesky", {{a, 2}}, {{a[0].shape(), 2, given.complex}},
-                     std::move(attributes), given.cost(graph, size, size * size * size / 3), prog,
-                     {debugContext, "cholesky"})[0];
+                     std::move(attributes), batch::cost(graph, given, size, size * size * size / 3),
+                     prog, {debugContext, "cholesky"})[0];
 }
 
 }  // namespace popx

@@ -1,11 +1,12 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Parts.hpp"
 
 namespace popx {
 
 /// The triangle L (`lower`) with L L^H = A, or U with U^H U = A, of each matrix A [..., n, n]; only
 /// that triangle of A is read and the other one of the result is zero. A matrix that is not
-/// positive definite gives NaN. On hardware: n rank-one updates, the column broadcast before each.
+/// positive definite gives NaN. The model counts: n rank-one updates, the column broadcast before
+/// each.
 Parts cholesky(Graph& graph, const Parts& a, bool lower, Sequence& prog,
                const DebugContext& debugContext = {});
 

@@ -1,5 +1,7 @@
 #include "popx/Eigen.hpp"
 
+#include "popx/MatrixBatch.hpp"
+
 namespace popx {
 
 namespace {
@@ -36,12 +38,12 @@ std::vector<Parts> emitSquare(Graph& graph, const std::string& name, const Parts
       outputs.push_back({batch::shapeOf(given.leading, {length}), 1, complex});
     }
   }
-  outputs.push_back(given.status());
+  outputs.push_back(batch::status(given));
   native::Attributes attributes;
   attributes.set("flags", std::move(flags));
   const double size = static_cast<double>(n);
   return batch::emit(graph, "popx." + name, {{a, 2}}, outputs, std::move(attributes),
-                     given.cost(graph, 3 * size, cubes * size * size * size), prog,
+                     batch::cost(graph, given, 3 * size, cubes * size * size * size), prog,
                      {debugContext, name});
 }
 

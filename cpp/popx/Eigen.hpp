@@ -1,12 +1,12 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Parts.hpp"
 
 namespace popx {
 
 /// Eigenvectors (columns) and eigenvalues, ascending, of each Hermitian A [..., n, n], of which one
 /// triangle is read: {vectors [..., n, n], values [..., n], status [...]}. The status is 0, or not
-/// where there are none (a NaN, no convergence). On hardware: reduction to tridiagonal form in n
-/// dependent steps, divide and conquer, and back.
+/// where there are none (a NaN, no convergence). The model counts: reduction to tridiagonal form in
+/// n dependent steps, divide and conquer, and back.
 std::vector<Parts> eigh(Graph& graph, const Parts& a, bool lower, Sequence& prog,
                         const DebugContext& debugContext = {});
 
@@ -17,7 +17,7 @@ std::vector<Parts> tridiagonal(Graph& graph, const Parts& a, bool lower, Sequenc
 
 /// Eigenvalues of any A [..., n, n] and, where asked for, its left and right eigenvectors, of
 /// length 1 with a real largest component: {values, left, right, status}, all but the status
-/// complex; vectors not asked for are zeros. On hardware: Hessenberg form, QR iteration,
+/// complex; vectors not asked for are zeros. The model counts: Hessenberg form, QR iteration,
 /// back-substitution.
 std::vector<Parts> eig(Graph& graph, const Parts& a, bool left, bool right, Sequence& prog,
                        const DebugContext& debugContext = {});

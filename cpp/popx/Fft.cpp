@@ -4,41 +4,15 @@
 #include <bit>
 #include <cmath>
 
-#include "poplar/exceptions.hpp"
+#include "popx/Native.hpp"
+#include "popx/checks/Fft.hpp"
 
 namespace popx {
 
 namespace {
 using poplar::Tensor;
 
-bool isReal(FftType type, bool result) { return type == (result ? FftType::IRFFT : FftType::RFFT); }
-
-void check(const Parts& a, FftType type, const std::vector<std::size_t>& lengths) {
-  const auto refuse = [](const std::string& needs, const std::string& got) {
-    throw poplar::poplar_error("[popx::fft] needs " + needs + "; got " + got +
-                               ". Reshape, slice or cast first.");
-  };
-  if (lengths.empty() || lengths.size() > 3) {
-    refuse("1 to 3 lengths", std::to_string(lengths.size()));
-  }
-  const std::size_t parts = isReal(type, false) ? 1 : 2;
-  if (a.size() != parts) {
-    refuse(parts == 1 ? "real numbers" : "real and imaginary parts", std::to_string(a.size()));
-  }
-  for (const Tensor& part : a) {
-    if (part.elementType() != poplar::FLOAT) refuse("float", part.elementType().toString());
-    if (part.shape() != a[0].shape()) refuse("parts of one shape", part.shapeToString());
-  }
-  const auto& shape = a[0].shape();
-  if (shape.size() < lengths.size()) refuse("a dimension for each length", a[0].shapeToString());
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const bool last = i + 1 == lengths.size();
-    const std::size_t wanted = last && type == FftType::IRFFT ? lengths[i] / 2 + 1 : lengths[i];
-    if (shape[shape.size() - lengths.size() + i] != wanted) {
-      refuse("dimensions of the lengths " + native::shapeText(lengths), a[0].shapeToString());
-    }
-  }
-}
+static_assert(static_cast<int>(FftType::IRFFT) == static_cast<int>(native::FftType::IRFFT));
 
 /// Elements in all, and the butterflies' worth of work: sum of log2 over the lengths, a length with
 /// a large prime factor counting its two transforms of twice the size.
@@ -92,21 +66,12 @@ native::Cost costOf(const Graph& graph, const Work& work) {
   return cost;
 }
 
-std::vector<std::size_t> resultShape(const Parts& a, FftType type,
-                                     const std::vector<std::size_t>& lengths) {
-  std::vector<std::size_t> shape = a[0].shape();
-  if (type == FftType::RFFT) shape.back() = lengths.back() / 2 + 1;
-  if (type == FftType::IRFFT) shape.back() = lengths.back();
-  return shape;
-}
-
 }  // namespace
 
 Parts fft(Graph& graph, const Parts& a, FftType type, const std::vector<std::size_t>& lengths,
           Sequence& prog, const DebugContext& debugContext) {
-  check(a, type, lengths);
-  const auto shape = resultShape(a, type, lengths);
-  const bool real = isReal(type, false) || isReal(type, true);
+  const auto shape = fourier::resultShape(a, type, lengths);
+  const bool real = fourier::isReal(type, false) || fourier::isReal(type, true);
   const auto& full = type == FftType::IRFFT ? shape : a[0].shape();
   native::StepSpec spec;
   spec.kernel = "popx.fft";
@@ -115,7 +80,7 @@ Parts fft(Graph& graph, const Parts& a, FftType type, const std::vector<std::siz
   spec.cost = costOf(graph, workOf(full, lengths, real));
   for (const Tensor& part : a) spec.operands.push_back({part, native::Access::kRead, true});
   Parts result;
-  for (int i = 0; i < (isReal(type, true) ? 1 : 2); ++i) {
+  for (int i = 0; i < (fourier::isReal(type, true) ? 1 : 2); ++i) {
     result.push_back(graph.addVariable(poplar::FLOAT, shape, poplar::VariableMappingMethod::LINEAR,
                                        {debugContext, "fft"}));
     spec.operands.push_back({result.back(), native::Access::kWrite, true});

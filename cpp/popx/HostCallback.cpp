@@ -1,8 +1,8 @@
 #include "popx/HostCallback.hpp"
 
-#include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/Type.hpp"
+#include "popx/Native.hpp"
+#include "popx/checks/HostCallback.hpp"
 
 namespace popx {
 namespace {
@@ -25,21 +25,12 @@ std::vector<poplar::Tensor> hostCallback(poplar::Graph& graph, const std::string
                                          const std::vector<CallbackResult>& results,
                                          poplar::program::Sequence& prog,
                                          const poplar::DebugContext& debugContext) {
-  if (dtypes.size() != operands.size()) {
-    throw poplar::poplar_error("[popx.host_callback] needs one dtype per operand; got " +
-                               std::to_string(operands.size()) + " operands and " +
-                               std::to_string(dtypes.size()) + " dtypes. Pass one for each.");
-  }
+  callback::check(operands, dtypes);
   native::StepSpec step;
   step.kernel = "popx.host_callback";
   std::string names;
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (typeOfDtype(dtypes[i]) != operands[i].elementType()) {
-      throw poplar::poplar_error("[popx.host_callback] needs operands of their dtype; got " +
-                                 operands[i].elementType().toString() + " for " + dtypes[i] +
-                                 ". Cast the operand.");
-    }
     step.operands.push_back({operands[i], Access::kRead, true});
     names += dtypes[i] + ",";
     bytes += bytesOf(graph, operands[i]);

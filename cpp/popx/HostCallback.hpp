@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "popx/Native.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
 
 namespace popx {
 

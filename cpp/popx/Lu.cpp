@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "poplar/exceptions.hpp"
+#include "popx/MatrixBatch.hpp"
 
 namespace popx {
 
@@ -14,25 +14,20 @@ std::vector<Parts> lu(Graph& graph, const Parts& a, Sequence& prog,
   return batch::emit(graph, "popx.lu", {{a, 2}},
                      {{a[0].shape(), 2, given.complex},
                       {batch::shapeOf(given.leading, {given.small}), 1, false, poplar::INT},
-                      given.status()},
-                     {}, given.cost(graph, 2 * k, flops), prog, {debugContext, "lu"});
+                      batch::status(given)},
+                     {}, batch::cost(graph, given, 2 * k, flops), prog, {debugContext, "lu"});
 }
 
 poplar::Tensor permutationOfPivots(Graph& graph, const poplar::Tensor& pivots, std::size_t size,
                                    Sequence& prog, const DebugContext& debugContext) {
-  if (pivots.elementType() != poplar::INT || pivots.rank() == 0 || pivots.shape().back() > size) {
-    throw poplar::poplar_error("[popx::permutationOfPivots] needs INT pivots, at most " +
-                               std::to_string(size) + " a row; got " +
-                               pivots.elementType().toString() + " " + pivots.shapeToString() +
-                               ". Pass the pivots of popx::lu, minus 1.");
-  }
+  batch::checkPivots("popx::permutationOfPivots", pivots, size);
   const auto leading = batch::leading({pivots}, 1);
   // Our estimate: a codelet with 8 cycles a swap, one worker a row.
   const double swaps = 48 * static_cast<double>(pivots.shape().back());
   return batch::emit(graph, "popx.permutationOfPivots", {{{pivots}, 1}},
                      {{batch::shapeOf(leading, {size}), 1, false, poplar::INT}}, {},
-                     batch::cost(graph, native::elementsOf(leading), size, 1, 1, swaps, false),
-                     prog, {debugContext, "permutationOfPivots"})[0][0];
+                     batch::cost(graph, batch::elementsOf(leading), size, 1, 1, swaps, false), prog,
+                     {debugContext, "permutationOfPivots"})[0][0];
 }
 
 }  // namespace popx

@@ -1,12 +1,12 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Parts.hpp"
 
 namespace popx {
 
 /// LU of each matrix A [..., m, n] with partial pivoting: {L and U in one [..., m, n], the row that
 /// each row was swapped with [..., min(m, n)] counted from 1, status [...]}. A singular matrix
-/// gives factors with a zero on the diagonal and a status above 0. On hardware: min(m, n) dependent
-/// steps, each a maximum over a column, a swap, and a rank-one update.
+/// gives factors with a zero on the diagonal and a status above 0. The model counts: min(m, n)
+/// dependent steps, each a maximum over a column, a swap, and a rank-one update.
 std::vector<Parts> lu(Graph& graph, const Parts& a, Sequence& prog,
                       const DebugContext& debugContext = {});
 

@@ -3,58 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "poplar/exceptions.hpp"
-
 namespace popx::batch {
-std::vector<std::size_t> leading(const Parts& value, unsigned rank) {
-  const auto& shape = value[0].shape();
-  return {shape.begin(), shape.end() - rank};
-}
 
-std::vector<std::size_t> shapeOf(std::vector<std::size_t> leading,
-                                 const std::vector<std::size_t>& item) {
-  leading.insert(leading.end(), item.begin(), item.end());
-  return leading;
-}
-
-void check(const std::string& where, const Parts& value, unsigned rank, bool square) {
-  const auto refuse = [&](const std::string& needs, const std::string& got) {
-    throw poplar::poplar_error("[" + where + "] needs " + needs + "; got " + got +
-                               ". Cast, reshape or pad it first.");
-  };
-  if (value.empty() || value.size() > 2) {
-    refuse("one real tensor, or a real and an imaginary one", std::to_string(value.size()));
-  }
-  for (const auto& part : value) {
-    if (part.elementType() != poplar::FLOAT) {
-      refuse("tensors of type float", part.elementType().toString());
-    }
-    if (part.shape() != value[0].shape()) {
-      refuse("parts of one shape", part.shapeToString() + " and " + value[0].shapeToString());
-    }
-  }
-  const auto& shape = value[0].shape();
-  if (shape.size() < rank) {
-    refuse("at least " + std::to_string(rank) + " dimensions", value[0].shapeToString());
-  }
-  if (square && shape[shape.size() - 1] != shape[shape.size() - 2]) {
-    refuse("square matrices", value[0].shapeToString());
-  }
-  for (std::size_t i = shape.size() - rank; i < shape.size(); ++i) {
-    if (shape[i] > static_cast<std::size_t>(native::kMostRows))
-      refuse("matrices of at most 30000 rows", value[0].shapeToString());
-  }
-}
-
-Matrices::Matrices(const std::string& where, const Parts& a, bool square) {
-  check(where, a, 2, square);
-  leading = batch::leading(a, 2);
-  items = native::elementsOf(leading);
-  m = a[0].shape()[a[0].rank() - 2];
-  n = a[0].shape().back();
-  small = std::min(m, n);
-  complex = a.size() == 2;
-}
+static_assert(kMostRows == native::kMostRows);
 
 std::vector<Parts> emit(Graph& graph, const std::string& kernel, const std::vector<Input>& inputs,
                         const std::vector<Output>& outputs, native::Attributes attributes,

@@ -2,7 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "popx/Native.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
 
 namespace popx {
 

@@ -1,11 +1,11 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Parts.hpp"
 
 namespace popx {
 
 /// Householder QR of each matrix A [..., m, n]: {factors [..., m, n], tau [..., min(m, n)]}. R
-/// stands in the upper triangle, the reflectors below it. On hardware: min(m, n) dependent steps,
-/// each a reflector broadcast and applied to the columns that are left.
+/// stands in the upper triangle, the reflectors below it. The model counts: min(m, n) dependent
+/// steps, each a reflector broadcast and applied to the columns that are left.
 std::vector<Parts> qr(Graph& graph, const Parts& a, Sequence& prog,
                       const DebugContext& debugContext = {});
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
+#include "popx/Native.hpp"
+#include "popx/checks/Random.hpp"
 
 namespace popx {
 namespace {
@@ -38,25 +39,7 @@ std::pair<poplar::Tensor, poplar::Tensor> rngBitGenerator(
     poplar::Graph& graph, const poplar::Tensor& state, const std::string& algorithm,
     const std::vector<std::size_t>& shape, const poplar::Type& type,
     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  const bool threefry = algorithm == "threefry";
-  if (!threefry && algorithm != "philox" && algorithm != "default") {
-    throw poplar::poplar_error(
-        "[popx.rng_bit_generator] needs algorithm threefry, philox or default; got '" + algorithm +
-        "'. Use one of these.");
-  }
-  const std::uint64_t bytes =
-      state.numElements() * graph.getTarget().getTypeSize(state.elementType());
-  if (bytes != 16 && (threefry || bytes != 24)) {
-    throw poplar::poplar_error("[popx.rng_bit_generator] needs a state of 16 bytes" +
-                               std::string(threefry ? "" : " or 24") + "; got " +
-                               state.shapeToString() + " of " + state.elementType().toString() +
-                               ". Use a state of that size.");
-  }
-  if (type == poplar::BOOL) {
-    throw poplar::poplar_error(
-        "[popx.rng_bit_generator] needs an integer or floating-point type; got bool. Compare bits "
-        "with a threshold instead.");
-  }
+  const auto [threefry, bytes] = random::check(graph, state, algorithm, type);
   const auto next = graph.addVariable(state.elementType(), state.shape(), {debugContext, "state"});
   const auto bits = graph.addVariable(type, shape, {debugContext, "bits"});
   poputil::mapTensorLinearly(graph, next);

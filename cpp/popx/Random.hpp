@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "popx/Native.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
 
 namespace popx {
 

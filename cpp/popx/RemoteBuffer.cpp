@@ -1,6 +1,7 @@
 #include "popx/RemoteBuffer.hpp"
 
-#include "poplar/exceptions.hpp"
+#include "popx/Native.hpp"
+#include "popx/checks/RemoteBuffer.hpp"
 
 namespace popx {
 namespace {
@@ -8,21 +9,10 @@ namespace {
 using native::ProgramKind;
 using native::ViewPtr;
 
-std::size_t sizeOf(const poplar::RemoteBuffer& buffer) {
-  return buffer.numElements() * buffer.getRepeats();
-}
-
 void addStream(ProgramKind kind, const poplar::DataStream& stream,
                const poplar::RemoteBuffer& buffer, poplar::program::Sequence& prog,
                const poplar::DebugContext& debug) {
-  const std::size_t elements = sizeOf(buffer);
-  if (stream.numElements() != elements || stream.elementType() != buffer.elementType()) {
-    throw poplar::poplar_error(
-        "[popx.RemoteBuffer] stream '" + stream.handle() + "' needs the " +
-        std::to_string(elements) + " elements of " + buffer.elementType().toString() + " of '" +
-        buffer.handle() + "'; got " + std::to_string(stream.numElements()) + " of " +
-        stream.elementType().toString() + ". Make both of one type and size.");
-  }
+  remote::checkStream(stream, buffer);
   auto node = native::makeNode(kind, debug);
   node->view = buffer;
   node->ids = {stream.id()};
@@ -32,13 +22,7 @@ void addStream(ProgramKind kind, const poplar::DataStream& stream,
 void copyEntry(const poplar::Graph& graph, const poplar::RemoteBuffer& entries,
                const poplar::RemoteBuffer& one, const poplar::Tensor& offset, bool to_entry,
                poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
-  if (entries.elementType() != one.elementType() || offset.numElements() != 1 ||
-      sizeOf(one) != entries.numElements()) {
-    throw poplar::poplar_error(
-        "[popx.RemoteBuffer] '" + one.handle() + "' needs the size and type of an entry of '" +
-        entries.handle() + "', and one offset; got " + std::to_string(sizeOf(one)) +
-        " elements and " + std::to_string(offset.numElements()) + " offsets. Use withRepeats.");
-  }
+  remote::checkEntry(entries, one, offset);
   native::appendRemoteCopy(graph, prog, entries, one, offset, to_entry, debug);
 }
 
@@ -47,11 +31,7 @@ void copyEntry(const poplar::Graph& graph, const poplar::RemoteBuffer& entries,
 void copyRemoteBuffer(poplar::Graph& graph, const poplar::RemoteBuffer& src,
                       const poplar::RemoteBuffer& dst, poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext) {
-  if (src.elementType() != dst.elementType() || sizeOf(src) != sizeOf(dst)) {
-    throw poplar::poplar_error("[popx.copyRemoteBuffer] needs buffers of one size and type; got '" +
-                               src.handle() + "' and '" + dst.handle() +
-                               "'. Add a buffer like the first.");
-  }
+  remote::checkSame(src, dst);
   const ViewPtr to = dst;
   const ViewPtr& from = src;
   native::appendCopy(graph.impl(), prog, native::share(native::reshapeView(*from, to->shape)), to,
@@ -72,7 +52,7 @@ void writeEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
 
 poplar::RemoteBuffer withRepeats(const poplar::RemoteBuffer& buffer, std::size_t repeats) {
   const ViewPtr& view = buffer;
-  const std::size_t elements = sizeOf(buffer) / repeats;
+  const std::size_t elements = remote::sizeOf(buffer) / repeats;
   return {buffer.handle(),
           buffer.elementType(),
           elements,

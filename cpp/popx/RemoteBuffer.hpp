@@ -1,5 +1,6 @@
 #pragma once
-#include "popx/Native.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
 
 /// What public programs cannot do with remote buffers.
 namespace popx {

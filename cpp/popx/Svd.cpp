@@ -2,6 +2,8 @@
 
 #include <tuple>
 
+#include "popx/MatrixBatch.hpp"
+
 namespace popx {
 
 std::vector<Parts> svd(Graph& graph, const Parts& a, bool vectors, bool full, bool divide,
@@ -19,8 +21,8 @@ std::vector<Parts> svd(Graph& graph, const Parts& a, bool vectors, bool full, bo
                      {{batch::shapeOf(given.leading, {k}), 1},
                       {batch::shapeOf(given.leading, {m, full ? m : k}), 2, given.complex},
                       {batch::shapeOf(given.leading, {full ? n : k, n}), 2, given.complex},
-                      given.status()},
-                     std::move(attributes), given.cost(graph, 3 * small, flops), prog,
+                      batch::status(given)},
+                     std::move(attributes), batch::cost(graph, given, 3 * small, flops), prog,
                      {debugContext, "svd"});
 }
 

@@ -1,12 +1,12 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Parts.hpp"
 
 namespace popx {
 
 /// Singular values [..., k] of each A [..., m, n], k = min(m, n), largest first, and the vectors:
 /// {values, U, V^H, status}. U is [..., m, k] and V^H [..., k, n], or square where `full`; they are
 /// zeros without `vectors`. The status is 0, or not where there is no result (a NaN, no
-/// convergence). `divide`: divide and conquer, else QR iteration. On hardware: reduction to
+/// convergence). `divide`: divide and conquer, else QR iteration. The model counts: reduction to
 /// bidiagonal form in dependent steps, then one of the two.
 std::vector<Parts> svd(Graph& graph, const Parts& a, bool vectors, bool full, bool divide,
                        Sequence& prog, const DebugContext& debugContext = {});

@@ -1,5 +1,5 @@
 #pragma once
-#include "popx/MatrixBatch.hpp"
+#include "popx/Parts.hpp"
 
 namespace popx {
 
@@ -11,7 +11,7 @@ struct TriangularSolveParams {
 };
 
 /// X of each triangle A [..., n, n] and B [..., n, m] (or [..., m, n]). A zero on the diagonal
-/// gives infinities and NaN. On hardware: n dependent steps, each a row of X broadcast and
+/// gives infinities and NaN. The model counts: n dependent steps, each a row of X broadcast and
 /// subtracted.
 Parts triangularSolve(Graph& graph, const Parts& a, const Parts& b,
                       const TriangularSolveParams& params, Sequence& prog,

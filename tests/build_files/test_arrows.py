@@ -26,6 +26,7 @@ CPP_RANKS = {
 }
 # The one header through which popx reaches what is not public, and the rows of its expressions.
 SEAM = "popx/Native.hpp"
+MODEL_ONLY = {SEAM, "popx/MatrixBatch.hpp"}
 TABLE = "engine/expr/ElementwiseOps.def"
 
 # From the top down: a file may import rooms below its own, and those that all may use.
@@ -102,6 +103,33 @@ def test_popx_includes_public_headers_and_its_seam_alone():
         if (_room(name) == "engine" and name != TABLE) or "/internal/" in name
     ]
     assert private == []
+
+
+def test_popx_for_hardware_sees_public_names_alone():
+    """What cpp/popx/hardware includes, and those headers of popx in turn, knows no model."""
+    includes = _cpp_includes()
+    pending = [file for file in includes if re.match(r"popx/(?:hardware|checks)/", file)]
+    assert len(pending) > 20
+    seen: set[str] = set()
+    private = []
+    while pending:
+        file = pending.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        for name in includes[file]:
+            if _room(name) == "engine" or "/internal/" in name or name in MODEL_ONLY:
+                private.append(f"{file} -> {name}")
+            elif _room(name) == "popx":
+                pending.append(name)
+    assert private == []
+
+
+def test_codelets_of_popx_need_nothing_but_their_folder_and_the_sdk():
+    for path in (CPP / "popx" / "codelets").iterdir():
+        names = set(INCLUDE.findall(path.read_text()))
+        local = {name for name in names if (path.parent / name).exists()}
+        assert names - local <= {"poplar/Vertex.hpp"}, path
 
 
 def test_public_headers_show_nothing_that_is_internal():

@@ -22,13 +22,16 @@ def op_table() -> str:
 
 
 def popx_table() -> str:
-    """Each function of popx: the public calls that replace it on hardware, if there are any yet."""
+    """Each function of popx: the calls and codelets that it is on hardware, if any."""
     lines = ["| function | on hardware |", "|---|---|"]
     for name, calls in HARDWARE.items():
-        shown = NOT_YET if calls == NOT_YET else "composed of " + ", ".join(map(_shown, calls))
+        shown = "composed of " + ", ".join(map(_shown, calls)) if calls else "does nothing"
+        shown = NOT_YET if calls == NOT_YET else shown
         lines.append(f"| {_shown('popx.' + name)} | {shown} |")
     return "\n".join(lines) + "\n"
 
 
 def _shown(function: str) -> str:
+    if function.startswith("codelets/"):
+        return f"`{function}`"
     return f"`{function.replace('.', '::')}`"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,9 +14,12 @@ import numpy as np
 import pytest
 
 import ipujax.compiler.rules  # noqa: F401
+from ipujax._poplar import _poplar
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.library_calls import HARDWARE, LIBRARIES, NOT_YET, calls_of
 from ipujax.compiler.rules.registry import RULES
+
+POPX = Path(__file__).parents[3] / "cpp" / "popx"
 
 
 class Recorder:
@@ -81,12 +87,21 @@ def test_each_function_of_popx_says_what_it_is_on_hardware() -> None:
     assert functions == set(HARDWARE)
 
 
-def test_functions_of_popx_are_composed_of_functions_that_exist() -> None:
+def test_functions_of_popx_are_composed_of_what_exists() -> None:
     composed = {call for calls in HARDWARE.values() if calls != NOT_YET for call in calls}
-    for call in composed:
-        library, name = call.split(".")
+    codelets = {call for call in composed if call.startswith("codelets/")}
+    assert codelets == {f"codelets/{path.name}" for path in POPX.glob("codelets/*.cpp")}
+    for call in composed - codelets:
+        library, *names = call.split(".")
         assert library != "popx", call
-        assert callable(getattr(getattr(ipu, library), name)), call
+        assert callable(functools.reduce(getattr, names, getattr(_poplar, library))), call
+
+
+def test_functions_of_popx_that_hardware_has_are_in_its_sources() -> None:
+    text = "".join(path.read_text() for path in POPX.glob("hardware/*.cpp"))
+    for name, calls in HARDWARE.items():
+        definition = re.search(rf"^\S.*\b{name}\((?:\w+::)?Graph& ", text, re.MULTILINE)
+        assert (definition is not None) == (calls not in (NOT_YET, ("popops.map",))), name
 
 
 def test_every_call_of_a_rule_is_of_a_function_that_exists() -> None:

@@ -1,0 +1,19 @@
+#pragma once
+#include <cstddef>
+
+#include "popx/RemoteBuffer.hpp"
+
+/// For the library: the checks of popx's functions of remote buffers.
+namespace popx::remote {
+
+std::size_t sizeOf(const poplar::RemoteBuffer& buffer);  ///< elements of all entries
+
+/// Throws unless the stream has the size and type of the buffer.
+void checkStream(const poplar::DataStream& stream, const poplar::RemoteBuffer& buffer);
+/// Throws unless `one` has the size and type of one entry, and there is one offset.
+void checkEntry(const poplar::RemoteBuffer& entries, const poplar::RemoteBuffer& one,
+                const poplar::Tensor& offset);
+/// Throws unless the buffers have one size and type.
+void checkSame(const poplar::RemoteBuffer& src, const poplar::RemoteBuffer& dst);
+
+}  // namespace popx::remote

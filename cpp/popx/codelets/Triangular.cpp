@@ -1,0 +1,252 @@
+#include <poplar/Vertex.hpp>
+
+#include "Numbers.hpp"
+
+// Cholesky factors and triangular and tridiagonal systems: one matrix, one worker.
+namespace popx {
+
+template <bool complex>
+class Cholesky : public poplar::Vertex {
+ public:
+  poplar::InOut<poplar::Vector<float>> a;  ///< [n, n], replaced by the factor
+  unsigned n;
+  bool lower;
+
+  bool compute() {
+    using T = typename NumberOf<complex>::Type;
+    View<T> view = matrix<T>(a, n, n);
+    if (!lower) view = view.transposed();  // U^T is the lower factor of A^T
+    for (int j = 0; j < view.rows; ++j) {
+      if (column(view, j)) continue;
+      fill(view, NumberOf<complex>::make(NAN, NAN));
+      return true;
+    }
+    return true;
+  }
+
+ private:
+  /// Replaces column j; false where the matrix is not positive definite.
+  template <class T>
+  static bool column(const View<T>& a, int j) {
+    float left = real(a(j, j));
+    for (int k = 0; k < j; ++k) left -= squared(a(j, k));
+    if (!(left > 0.0f) || !isFinite(left)) return false;
+    const float root = sqrtf(left);
+    a(j, j) = number<T>(root);
+    for (int i = j + 1; i < a.rows; ++i) {
+      T sum = a(i, j);
+      for (int k = 0; k < j; ++k) sum -= a(i, k) * conj(a(j, k));
+      a(i, j) = sum / root;
+      a(j, i) = number<T>(0.0f);
+    }
+    return true;
+  }
+};
+template class Cholesky<false>;
+template class Cholesky<true>;
+
+template <bool complex>
+class TriangularSolve : public poplar::Vertex {
+ public:
+  poplar::Input<poplar::Vector<float>> a;  ///< [n, n]
+  poplar::InOut<poplar::Vector<float>> b;  ///< [rows, columns], replaced by X
+  unsigned n;
+  unsigned rows;
+  unsigned columns;
+  bool left;
+  bool lower;
+  bool unit;
+  bool transposed;
+  bool conjugated;
+
+  bool compute() {
+    using T = typename NumberOf<complex>::Type;
+    View<const T> t = matrix<const T>(a, n, n);
+    View<T> x = matrix<T>(b, rows, columns);
+    // X op(A) = B is op(A)^T X^T = B^T.
+    if (!left) x = x.transposed();
+    const bool turned = transposed == left;
+    if (turned) t = t.transposed();
+    const bool forward = lower != turned;
+    const int size = x.rows;
+    for (int step = 0; step < size; ++step) {
+      const int i = forward ? step : size - 1 - step;
+      const int begin = forward ? 0 : i + 1;
+      const int end = forward ? i : size;
+      for (int j = 0; j < x.columns; ++j) {
+        T sum = x(i, j);
+        for (int k = begin; k < end; ++k) sum -= element(t, i, k) * x(k, j);
+        x(i, j) = unit ? sum : sum / element(t, i, i);
+      }
+    }
+    return true;
+  }
+
+ private:
+  template <class T>
+  T element(const View<const T>& t, int i, int j) const {
+    return conjugated ? conj(t(i, j)) : t(i, j);
+  }
+};
+template class TriangularSolve<false>;
+template class TriangularSolve<true>;
+
+/// Elimination with partial pivoting; `upper` and `lower` also hold the second row of U above the
+/// diagonal.
+template <bool complex>
+class TridiagonalSolve : public poplar::Vertex {
+ public:
+  poplar::InOut<poplar::Vector<float>> lower;     ///< [n], the first is not used
+  poplar::InOut<poplar::Vector<float>> diagonal;  ///< [n]
+  poplar::InOut<poplar::Vector<float>> upper;     ///< [n], the last is not used
+  poplar::InOut<poplar::Vector<float>> b;         ///< [n, columns], replaced by X
+  poplar::Output<int> status;
+  unsigned n;
+  unsigned columns;
+
+  bool compute() {
+    using T = typename NumberOf<complex>::Type;
+    const int size = n;
+    T* below = reinterpret_cast<T*>(&lower[0]);
+    T* d = reinterpret_cast<T*>(&diagonal[0]);
+    T* above = reinterpret_cast<T*>(&upper[0]);
+    const View<T> x = matrix<T>(b, n, columns);
+    *status = 0;
+    for (int i = 0; i < size; ++i) {
+      if (i + 1 < size) {
+        if (taxicab(d[i]) < taxicab(below[i + 1])) {
+          swapRows(i, below, d, above, x);
+          continue;
+        }
+        if (taxicab(d[i]) != 0.0f) subtract(i, below, d, above, x);
+      }
+      if (taxicab(d[i]) == 0.0f) {
+        *status = i + 1;
+        return true;
+      }
+    }
+    for (int j = 0; j < x.columns; ++j) {
+      for (int i = size - 1; i >= 0; --i) {
+        T sum = x(i, j);
+        if (i + 1 < size) sum -= above[i] * x(i + 1, j);
+        if (i + 2 < size) sum -= below[i + 1] * x(i + 2, j);
+        x(i, j) = sum / d[i];
+      }
+    }
+    return true;
+  }
+
+ private:
+  template <class T>
+  static void subtract(int i, T* below, T* d, T* above, const View<T>& x) {
+    const T factor = below[i + 1] / d[i];
+    d[i + 1] -= factor * above[i];
+    for (int j = 0; j < x.columns; ++j) x(i + 1, j) -= factor * x(i, j);
+    below[i + 1] = number<T>(0.0f);
+  }
+
+  /// below[i + 1] becomes U(i, i + 2).
+  template <class T>
+  static void swapRows(int i, T* below, T* d, T* above, const View<T>& x) {
+    const bool last = i + 2 == x.rows;
+    const T factor = d[i] / below[i + 1];
+    d[i] = below[i + 1];
+    const T next = d[i + 1];
+    d[i + 1] = above[i] - factor * next;
+    if (!last) {
+      below[i + 1] = above[i + 1];
+      above[i + 1] = -(factor * above[i + 1]);
+    }
+    above[i] = next;
+    for (int j = 0; j < x.columns; ++j) {
+      const T kept = x(i, j);
+      x(i, j) = x(i + 1, j);
+      x(i + 1, j) = kept - factor * x(i + 1, j);
+    }
+  }
+};
+template class TridiagonalSolve<false>;
+template class TridiagonalSolve<true>;
+
+/// The same for real numbers, with rows weighed by their size and tiny pivots raised, so that X
+/// stays finite: LAPACK's lagtf and lagts.
+class PerturbedTridiagonalSolve : public poplar::Vertex {
+ public:
+  poplar::InOut<poplar::Vector<float>> lower;
+  poplar::InOut<poplar::Vector<float>> diagonal;
+  poplar::InOut<poplar::Vector<float>> upper;
+  poplar::InOut<poplar::Vector<float>> b;
+  poplar::Output<int> status;
+  unsigned n;
+  unsigned columns;
+
+  bool compute() {
+    const View<float> x = matrix<float>(b, n, columns);
+    *status = 0;
+    float scale = fabsf(diagonal[0]) + (n > 1 ? fabsf(upper[0]) : 0.0f);
+    for (unsigned i = 0; i + 1 < n; ++i) eliminate(i, scale, x);
+    float largest = 0.0f;
+    for (unsigned i = 0; i < n; ++i) {
+      largest = fmaxf(largest, fabsf(diagonal[i]));
+      if (i + 1 < n) largest = fmaxf(largest, fabsf(upper[i]));
+      if (i + 2 < n) largest = fmaxf(largest, fabsf(lower[i + 1]));
+    }
+    const float raise = kEpsilon * (largest == 0.0f ? 1.0f : largest);
+    for (int j = 0; j < x.columns; ++j) {
+      for (int i = x.rows - 1; i >= 0; --i) {
+        float sum = x(i, j);
+        if (i + 1 < x.rows) sum -= upper[i] * x(i + 1, j);
+        if (i + 2 < x.rows) sum -= lower[i + 1] * x(i + 2, j);
+        x(i, j) = divide(sum, diagonal[i], raise);
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr float kEpsilon = 0x1p-24f;
+  static constexpr float kSmallest = 0x1p-126f;
+
+  /// Row i + 1 without column i; lower[i + 1] becomes U(i, i + 2).
+  void eliminate(unsigned i, float& scale, const View<float>& x) {
+    const bool last = i + 2 == n;
+    const float below = lower[i + 1];
+    const float other = fabsf(below) + fabsf(diagonal[i + 1]) + (last ? 0.0f : fabsf(upper[i + 1]));
+    const bool keep = below == 0.0f || fabsf(below) / other <= fabsf(diagonal[i]) / scale;
+    lower[i + 1] = 0.0f;
+    if (keep) {
+      scale = other;
+      if (below == 0.0f) return;
+      const float factor = below / diagonal[i];
+      diagonal[i + 1] -= factor * upper[i];
+      for (int j = 0; j < x.columns; ++j) x(i + 1, j) -= factor * x(i, j);
+      return;
+    }
+    const float factor = diagonal[i] / below;
+    const float next = diagonal[i + 1];
+    diagonal[i] = below;
+    diagonal[i + 1] = upper[i] - factor * next;
+    upper[i] = next;
+    if (!last) {
+      lower[i + 1] = upper[i + 1];
+      upper[i + 1] = -factor * upper[i + 1];
+    }
+    for (int j = 0; j < x.columns; ++j) {
+      const float kept = x(i, j);
+      x(i, j) = x(i + 1, j);
+      x(i + 1, j) = kept - factor * x(i + 1, j);
+    }
+  }
+
+  /// value / pivot, the pivot raised by 1, 2, 4 ... times `raise` until that does not overflow.
+  static float divide(float value, float pivot, float raise) {
+    float step = copysignf(raise, pivot);
+    while (fabsf(pivot) < 1.0f && (pivot == 0.0f || fabsf(value) * kSmallest > fabsf(pivot))) {
+      pivot += step;
+      step *= 2.0f;
+    }
+    return value / pivot;
+  }
+};
+
+}  // namespace popx

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+
+/// Programs on popx that are compiled twice, for the fast build's functions and for those of
+/// popx/hardware, and held equal.
+struct Twin {
+  struct Value {
+    poplar::Type type;
+    std::vector<std::size_t> shape;
+    std::vector<std::byte> bytes;
+  };
+  using Tensors = std::vector<poplar::Tensor>;
+
+  std::string name;
+  std::vector<Value> inputs;
+  std::function<Tensors(poplar::Graph&, const Tensors&, poplar::program::Sequence&)> run;
+  double tolerance = 0;  ///< of floats, times the largest if above 1; 0: the same bytes
+};
+
+template <class T>
+Twin::Value valueOf(poplar::Type type, std::vector<std::size_t> shape,
+                    const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return {type, std::move(shape), std::move(bytes)};
+}
+
+namespace fast {
+std::vector<Twin> linalg();
+std::vector<Twin> fourier();
+std::vector<Twin> random();
+std::vector<Twin> pads();
+}  // namespace fast
+
+namespace hardware {
+std::vector<Twin> linalg();
+std::vector<Twin> fourier();
+std::vector<Twin> random();
+std::vector<Twin> pads();
+}  // namespace hardware

@@ -1,0 +1,106 @@
+#include <numeric>
+
+#include "Check.hpp"
+#include "poplar/Engine.hpp"
+#include "poplar/IPUModel.hpp"
+#include "popx/HostCallback.hpp"
+#include "popx/RemoteBuffer.hpp"
+
+// Callbacks and remote buffers of popx/hardware, run by poplar::Engine.
+
+using namespace poplar;
+
+namespace {
+
+struct OnModel {
+  Graph graph{IPUModel().createDevice()};
+  program::Sequence prog;
+
+  Engine start() {
+    Engine engine(graph, prog);
+    engine.load(Device(graph.getTarget()));
+    return engine;
+  }
+};
+
+std::vector<float> counted(std::size_t n, float first) {
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+}  // namespace
+
+TEST(a_callback_gets_operands_and_gives_results) {
+  OnModel d;
+  const auto a = d.graph.addVariable(FLOAT, {2, 3}, VariableMappingMethod::LINEAR, "a");
+  const auto b = d.graph.addVariable(INT, {}, VariableMappingMethod::LINEAR, "b");
+  d.graph.setInitialValue<float>(a, ArrayRef<float>(counted(6, 1)));
+  d.graph.setInitialValue<int>(b, 10);
+  const auto results =
+      popx::hostCallback(d.graph, "scale", {a, b}, {"float32", "int32"},
+                         {{"float32", {6}}, {"int32", {1}}, {"int8", {0}}}, d.prog);
+  CHECK_EQ(results.size(), 3u);
+  d.graph.createHostRead("scaled", results[0]);
+  d.graph.createHostRead("count", results[1]);
+  auto engine = d.start();
+  std::vector<float> values;
+  int factor = 0;
+  engine.connectStreamToCallback("scale/operand0", [&](void* data) {
+    values.assign(static_cast<float*>(data), static_cast<float*>(data) + 6);
+  });
+  engine.connectStreamToCallback("scale/operand1",
+                                 [&](void* data) { factor = *static_cast<int*>(data); });
+  engine.connectStreamToCallback("scale/result0", [&](void* data) {
+    for (int i = 0; i < 6; ++i)
+      static_cast<float*>(data)[i] =
+          values[static_cast<std::size_t>(i)] * static_cast<float>(factor);
+  });
+  engine.connectStreamToCallback("scale/result1", [](void* data) { *static_cast<int*>(data) = 6; });
+  engine.run();
+  std::vector<float> scaled(6);
+  int count = 0;
+  engine.readTensor("scaled", scaled.data(), scaled.data() + 6);
+  engine.readTensor("count", &count, &count + 1);
+  CHECK_EQ(scaled[0], 10.0f);
+  CHECK_EQ(scaled[5], 60.0f);
+  CHECK_EQ(count, 6);
+}
+
+TEST(dtypes_of_callbacks_have_a_type_or_are_refused) {
+  CHECK(popx::typeOfDtype("bfloat16") == UNSIGNED_SHORT);
+  CHECK(popx::typeOfDtype("float16") == HALF);
+  CHECK_THROWS(popx::typeOfDtype("complex64"), "got complex64");
+  OnModel d;
+  const auto a = d.graph.addVariable(FLOAT, {2}, VariableMappingMethod::LINEAR, "a");
+  CHECK_THROWS(popx::hostCallback(d.graph, "f", {a}, {"int32"}, {}, d.prog), "of their dtype");
+  CHECK_THROWS(popx::hostCallback(d.graph, "f", {a}, {}, {}, d.prog), "one dtype per operand");
+}
+
+TEST(remote_buffers_copy_wholes_and_entries) {
+  OnModel d;
+  const auto stack = d.graph.addRemoteBuffer("stack", FLOAT, 6, 4);
+  const auto copy = d.graph.addRemoteBuffer("copy", FLOAT, 12, 2);
+  const auto one = d.graph.addRemoteBuffer("one", FLOAT, 3, 2);
+  const auto at = d.graph.addConstant<unsigned>(UNSIGNED_INT, {1}, 2u);
+  const auto to = d.graph.addConstant<unsigned>(UNSIGNED_INT, {1}, 0u);
+  d.graph.setTileMapping(at, 0);
+  d.graph.setTileMapping(to, 0);
+  popx::copyRemoteBuffer(d.graph, stack, copy, d.prog);
+  popx::readEntry(d.graph, stack, one, at, d.prog);
+  popx::writeEntry(d.graph, one, stack, to, d.prog);
+  auto engine = d.start();
+  for (unsigned i = 0; i < 4; ++i)
+    engine.copyToRemoteBuffer(counted(6, static_cast<float>(6 * i)).data(), "stack", i);
+  engine.run();
+  std::vector<float> got(12);
+  engine.copyFromRemoteBuffer("copy", got.data(), 1);
+  CHECK(got == counted(12, 12));
+  got.resize(6);
+  engine.copyFromRemoteBuffer("stack", got.data(), 0);
+  CHECK(got == counted(6, 12));
+  engine.copyFromRemoteBuffer("stack", got.data(), 1);
+  CHECK(got == counted(6, 6));
+  CHECK_THROWS(popx::copyRemoteBuffer(d.graph, stack, one, d.prog), "one size and type");
+  CHECK_THROWS(popx::readEntry(d.graph, stack, copy, at, d.prog), "size and type of an entry");
+}

@@ -1,0 +1,98 @@
+#include <cmath>
+#include <span>
+
+#include "Check.hpp"
+#include "Twins.hpp"
+#include "poplar/Engine.hpp"
+#include "poplar/IPUModel.hpp"
+
+// Functions of popx/hardware, run by poplar::Engine, against those of the fast build.
+
+namespace {
+
+/// One program with all pairs, so that each codelet is compiled once.
+class Pairs {
+ public:
+  void check(const std::vector<Twin>& fast, const std::vector<Twin>& hardware) {
+    CHECK(!fast.empty());
+    CHECK_EQ(fast.size(), hardware.size());
+    for (std::size_t i = 0; i < fast.size(); ++i) add(fast[i], hardware[i]);
+    poplar::Engine engine(graph_, prog_);
+    engine.load(poplar::Device(graph_.getTarget()));
+    for (const auto& [name, value] : inputs_)
+      engine.writeTensor(name, value->bytes.data(), value->bytes.data() + value->bytes.size());
+    engine.run();
+    for (const Result& result : results_) compare(engine, result);
+  }
+
+ private:
+  struct Result {
+    std::string name;
+    poplar::Tensor tensor;  ///< of both, whose handles are this name and "+"
+    double tolerance;
+  };
+
+  void add(const Twin& fast, const Twin& hardware) {
+    CHECK_EQ(fast.name, hardware.name);
+    Twin::Tensors in;
+    for (const auto& value : fast.inputs) {
+      const std::string name = "in" + std::to_string(inputs_.size());
+      in.push_back(
+          graph_.addVariable(value.type, value.shape, poplar::VariableMappingMethod::LINEAR, name));
+      if (value.bytes.empty()) continue;
+      graph_.createHostWrite(name, in.back());
+      inputs_.emplace_back(name, &value);
+    }
+    const auto wanted = fast.run(graph_, in, prog_);
+    const auto got = hardware.run(graph_, in, prog_);
+    CHECK_EQ(wanted.size(), got.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const std::string name = fast.name + ": result " + std::to_string(results_.size());
+      if (wanted[i].shape() != got[i].shape() || wanted[i].elementType() != got[i].elementType())
+        check::fail(__FILE__, __LINE__, name, ": ", wanted[i].shapeToString(), " and ",
+                    got[i].shapeToString());
+      if (got[i].numElements() == 0) continue;
+      graph_.createHostRead(name, wanted[i]);
+      graph_.createHostRead(name + "+", got[i]);
+      results_.push_back({name, got[i], fast.tolerance});
+    }
+  }
+
+  std::vector<std::byte> read(poplar::Engine& engine, const std::string& handle,
+                              const poplar::Tensor& t) const {
+    std::vector<std::byte> bytes(t.numElements() * graph_.getTarget().getTypeSize(t.elementType()));
+    engine.readTensor(handle, bytes.data(), bytes.data() + bytes.size());
+    return bytes;
+  }
+
+  void compare(poplar::Engine& engine, const Result& result) const {
+    const auto wanted = read(engine, result.name, result.tensor);
+    const auto got = read(engine, result.name + "+", result.tensor);
+    if (result.tolerance == 0 || result.tensor.elementType() != poplar::FLOAT) {
+      if (wanted != got) check::fail(__FILE__, __LINE__, result.name, ": other bytes");
+      return;
+    }
+    std::vector<float> a(wanted.size() / 4), b(a.size());
+    std::memcpy(a.data(), wanted.data(), wanted.size());
+    std::memcpy(b.data(), got.data(), got.size());
+    float largest = 1;
+    for (const float x : a) largest = std::max(largest, std::abs(x));
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+      if (!(std::abs(a[i] - b[i]) <= result.tolerance * largest))
+        check::fail(__FILE__, __LINE__, result.name, ": element ", i, ": ", a[i], " and ", b[i]);
+    }
+  }
+
+  poplar::Graph graph_{poplar::IPUModel().createDevice()};
+  poplar::program::Sequence prog_;
+  std::vector<std::pair<std::string, const Twin::Value*>> inputs_;
+  std::vector<Result> results_;
+};
+
+}  // namespace
+
+TEST(linear_algebra) { Pairs().check(fast::linalg(), hardware::linalg()); }
+TEST(fourier_transforms) { Pairs().check(fast::fourier(), hardware::fourier()); }
+TEST(random_bits) { Pairs().check(fast::random(), hardware::random()); }
+TEST(padding) { Pairs().check(fast::pads(), hardware::pads()); }
