@@ -162,7 +162,7 @@ def test_the_fastest_that_fits_comes_first() -> None:
 
 
 def test_nanogpt_fits_one_ipu(caplog: pytest.LogCaptureFixture) -> None:
-    """With 1,024 and with 1,536 tokens, by options."""
+    """With 1,024 tokens as it is, with 1,536 by an option."""
     parameters = shapes(Sizes(), 1)[0]
     elements = sum(leaf.size for leaf in jax.tree.leaves(parameters))
     assert elements - Sizes.context * Sizes.width == 10_672_512
@@ -171,8 +171,8 @@ def test_nanogpt_fits_one_ipu(caplog: pytest.LogCaptureFixture) -> None:
         cost = step.lower(*shapes(Sizes(), batch)).compile({"ipu_fit": "auto"}).cost_analysis()
         assert cost["worst tile bytes"] <= TILE
     slower = re.findall(r"a fit with .* bytes, \+(\d+\.\d) % cycles, fits", caplog.text)
-    assert len(slower) == 2
-    assert all(float(percent) < 10 for percent in slower)
+    (percent,) = slower
+    assert float(percent) < 10
 
 
 def test_remedies_leave_results_as_they_are() -> None:

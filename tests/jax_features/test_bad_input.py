@@ -123,7 +123,7 @@ def test_an_unknown_compiler_option_lists_the_known_ones():
 
 
 def test_a_bad_compiler_option_value():
-    with pytest.raises(jax.errors.JaxRuntimeError, match="needs one of log, error"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="needs one of log, run, error"):
         jax.jit(lambda x: x + 1, compiler_options={"ipu_out_of_memory": "maybe"})(X)
 
 

@@ -17,6 +17,8 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
+import ipujax as ipu
+
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
 _f32 = partial(np.ones, dtype=np.float32)
@@ -55,6 +57,7 @@ def _elementwise() -> dict[str, Program]:
             (np.zeros(4, np.uint32),),
         ),
         "iota": (lambda n: jnp.arange(5000) + n, (np.int32(1),)),
+        "cycles": (lambda x: ipu.cycle_count(jnp.tanh(x)), (_f32((40,)),)),
     }
 
 
