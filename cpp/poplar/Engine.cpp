@@ -16,8 +16,7 @@ struct Engine::Impl {
   explicit Impl(const Executable& exe)
       : image(exe.image()),
         streams(image),
-        session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {
-  }
+        session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {}
 
   void enter(const std::string& name) {
     for (std::size_t i = 0; i < image->entry_points.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "poplar/internal/EngineProfile.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "poplar/Engine.hpp"
 
@@ -24,12 +25,22 @@ ProfileValue::Map accountOf(const Cost& cost) {
           {"flops", cost.flops}};
 }
 
+/// "host copy buffers" as "hostCopyBuffers".
+std::string keyOf(std::string_view name) {
+  std::string key;
+  for (const char c : name) {
+    const bool begins_word = key.ends_with(' ');
+    if (begins_word) key.pop_back();
+    key += begins_word ? static_cast<char>(std::toupper(c)) : c;
+  }
+  return key;
+}
+
 ProfileValue partsOf(const ipujax::engine::TileParts& parts) {
-  return ProfileValue::Map{
-      {"parameters", parts.parameters},     {"state", parts.state},
-      {"temporaries", parts.temporaries},   {"vertexState", parts.vertex_state},
-      {"vertexCode", parts.vertex_code},    {"controlCode", parts.control_code},
-      {"exchangeCode", parts.exchange_code}};
+  ProfileValue::Map found;
+  for (std::size_t i = 0; i < parts.bytes.size(); ++i)
+    found.emplace(keyOf(ipujax::engine::kPartNames[i]), parts.bytes[i]);
+  return found;
 }
 
 /// The Switch over the entry points stands alone in the root.

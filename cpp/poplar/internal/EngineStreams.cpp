@@ -31,8 +31,7 @@ struct HostCall {
 }  // namespace
 
 EngineStreams::EngineStreams(std::shared_ptr<const Image> image)
-    : image_(std::move(image)), connections_(image_->streams.size()) {
-}
+    : image_(std::move(image)), connections_(image_->streams.size()) {}
 
 std::size_t EngineStreams::numberOf(const std::string& handle) const {
   for (std::size_t i = 0; i < connections_.size(); ++i) {
