@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-
 #: Of one array, along its last axis.
 Function = Callable[[jax.Array], jax.Array]
 
