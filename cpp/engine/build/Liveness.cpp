@@ -146,9 +146,12 @@ void sortAndJoin(std::vector<Segment>& segments) {
   segments.resize(n);
 }
 
-/// Its value is that of an earlier run.
-bool readBeforeWritten(const Storage& storage, const std::vector<StorageAccess>& accesses) {
-  return storage.input < 0 && !accesses.empty() && accesses.front().kind == AccessKind::kRead;
+/// It has a value, which was there before the run and is there after it.
+bool isOnlyRead(const Storage& storage, const std::vector<StorageAccess>& accesses) {
+  return storage.input < 0 && !accesses.empty() &&
+         std::ranges::all_of(accesses, [](const StorageAccess& a) {
+           return a.kind == AccessKind::kRead;
+         });
 }
 
 }  // namespace
@@ -159,7 +162,7 @@ void findLiveRanges(Draft& draft) {
   for (std::size_t s = 0; s < draft.storages.size(); ++s) {
     Storage& storage = draft.storages[s];
     auto& live = draft.live[s];
-    storage.persistent |= readBeforeWritten(storage, draft.accesses[s]);
+    storage.persistent |= isOnlyRead(storage, draft.accesses[s]);
     if (storage.persistent || storage.constant) {
       live = {{0, end}};
       continue;

@@ -272,7 +272,7 @@ TEST(memory_is_shared_by_values_that_do_not_live_together) {
   CHECK(image->memory.worst_tile_bytes < image->memory.tile_capacity);
 }
 
-TEST(a_variable_that_is_read_before_it_is_written_stays) {
+TEST(a_variable_that_is_only_read_stays) {
   Built b;
   const Tensor x = b.input("x");
   const Tensor kept = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "kept");
