@@ -149,9 +149,8 @@ void sortAndJoin(std::vector<Segment>& segments) {
 /// It has a value, which was there before the run and is there after it.
 bool isOnlyRead(const Storage& storage, const std::vector<StorageAccess>& accesses) {
   return storage.input < 0 && !accesses.empty() &&
-         std::ranges::all_of(accesses, [](const StorageAccess& a) {
-           return a.kind == AccessKind::kRead;
-         });
+         std::ranges::all_of(accesses,
+                             [](const StorageAccess& a) { return a.kind == AccessKind::kRead; });
 }
 
 }  // namespace

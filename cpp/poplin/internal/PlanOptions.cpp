@@ -95,7 +95,8 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
       result.memory_proportion = proportion(where, name, value);
     } else if (name == "fullyConnectedPass" || name == "pass") {
       checkPass(where, name, value);
-      result.fully_connected = value != "NONE" && (name == "fullyConnectedPass" || value.starts_with("FC_"));
+      result.fully_connected =
+          value != "NONE" && (name == "fullyConnectedPass" || value.starts_with("FC_"));
     } else if (truths().contains(name)) {
       const bool on = isFirst(where, name, value, "true", "false");
       if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
