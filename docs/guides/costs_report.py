@@ -26,7 +26,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "step.html"
         ipu.report(jax.grad(step), w, w).save(page)
-        command = ["chromium", "--headless", "--no-sandbox", "--window-size=1260,2120"]
+        command = ["chromium", "--headless", "--no-sandbox", "--window-size=1260,2400"]
         picture = f"--screenshot={HERE / 'costs_report.png'}"
         wait = "--virtual-time-budget=8000"
         subprocess.run([*command, wait, picture, page.as_uri()], check=True, timeout=120)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from tests.stages import known_to_fit
+from tests.stages import kept, known_to_fit
 from tests.stages.known_to_fit import Stage, affine, linear, shape
 
 GROUP, EXPANSION, SIZE = 16, 4, 380
@@ -84,7 +84,7 @@ class EfficientNet:
 
 def _first(own: list[Row]) -> Stage:
     def run(p: Any, x: jax.Array) -> jax.Array:
-        x = _swish(_convolved(p[0], x, 2))
+        x = kept.swish(_convolved(p[0], x, 2))
         return _through(own, p[1], x)
 
     return run
@@ -92,7 +92,7 @@ def _first(own: list[Row]) -> Stage:
 
 def _last(own: list[Row]) -> Stage:
     def run(p: Any, x: jax.Array, labels: jax.Array) -> jax.Array:
-        x = _swish(_convolved(p[1], _through(own, p[0], x), 1))
+        x = kept.swish(_convolved(p[1], _through(own, p[0], x), 1))
         return known_to_fit.cross_entropy(affine(p[2], jnp.mean(x, (1, 2))), labels)
 
     return run
@@ -100,9 +100,9 @@ def _last(own: list[Row]) -> Stage:
 
 def _through(own: list[Row], blocks: Any, x: jax.Array) -> jax.Array:
     for row, p in zip(own, blocks, strict=True):
-        y = _swish(_convolved(p["expand"], x, 1)) if "expand" in p else x
-        y = _swish(_convolved(p["spatial"], y, row.stride, y.shape[-1] // _group(y.shape[-1])))
-        squeezed = _swish(affine(p["squeeze"], jnp.mean(y, (1, 2))))
+        y = kept.swish(_convolved(p["expand"], x, 1)) if "expand" in p else x
+        y = kept.swish(_convolved(p["spatial"], y, row.stride, y.shape[-1] // _group(y.shape[-1])))
+        squeezed = kept.swish(affine(p["squeeze"], jnp.mean(y, (1, 2))))
         y = y * jax.nn.sigmoid(affine(p["excite"], squeezed))[:, None, None]
         y = _convolved(p["project"], y, 1)
         x = x + y if row.stride == 1 and row.channels == row.out else y
@@ -111,10 +111,6 @@ def _through(own: list[Row], blocks: Any, x: jax.Array) -> jax.Array:
 
 def _group(width: int) -> int:
     return math.gcd(GROUP, width)
-
-
-def _swish(x: jax.Array) -> jax.Array:
-    return x * jax.nn.sigmoid(x)
 
 
 def _convolved(p: Any, x: jax.Array, stride: int, groups: int = 1) -> jax.Array:
@@ -126,7 +122,7 @@ def _convolved(p: Any, x: jax.Array, stride: int, groups: int = 1) -> jax.Array:
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
         feature_group_count=groups,
     )
-    return known_to_fit.whitened(y) * p[1][0] + p[1][1]
+    return kept.whitened(y) * p[1][0] + p[1][1]
 
 
 def _block(row: Row) -> Any:

@@ -6,12 +6,21 @@ embedding, AdamW, no dropout.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
+
+#: Of one array, along its last axis.
+Function = Callable[[jax.Array], jax.Array]
+
+
+def standardized(x: jax.Array) -> jax.Array:
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,8 @@ class Sizes:
     heads: int = 6
     width: int = 384
     context: int = 256
+    softmax: Function = jax.nn.softmax
+    standardized: Function = standardized
 
 
 OPTIMIZER = optax.adamw(1e-3)
@@ -52,28 +63,24 @@ def parameters(sizes: Sizes, key: jax.Array) -> dict[str, Any]:
     return {"tokens": tokens, "positions": positions, "layers": layers, "norm": norm()}
 
 
-def normalised(x: jax.Array, weights: tuple[jax.Array, jax.Array]) -> jax.Array:
-    centred = x - x.mean(-1, keepdims=True)
-    return (
-        centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weights[0]
-        + weights[1]
-    )
-
-
 def linear(x: jax.Array, weights: tuple[jax.Array, jax.Array]) -> jax.Array:
     return x @ weights[0] + weights[1]
 
 
-def layer(x: jax.Array, p: dict[str, Any], heads: int) -> jax.Array:
+def layer(x: jax.Array, p: dict[str, Any], sizes: Sizes) -> jax.Array:
     def split(a: jax.Array) -> jax.Array:
-        return a.reshape(*a.shape[:2], heads, -1).transpose(0, 2, 1, 3)
+        return a.reshape(*a.shape[:2], sizes.heads, -1).transpose(0, 2, 1, 3)
 
-    q, k, v = map(split, jnp.split(linear(normalised(x, p["norm1"]), p["attention"]), 3, -1))
+    def normalised(name: str) -> jax.Array:
+        scale, shift = p[name]
+        return sizes.standardized(x) * scale + shift
+
+    q, k, v = map(split, jnp.split(linear(normalised("norm1"), p["attention"]), 3, -1))
     scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
     seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
-    mixed = jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)) @ v
+    mixed = sizes.softmax(jnp.where(seen, scores, -jnp.inf)) @ v
     x = x + linear(mixed.transpose(0, 2, 1, 3).reshape(x.shape), p["projection"])
-    up = jax.nn.gelu(linear(normalised(x, p["norm2"]), p["up"]), approximate=False)
+    up = jax.nn.gelu(linear(normalised("norm2"), p["up"]), approximate=False)
     return x + linear(up, p["down"])
 
 
@@ -83,8 +90,8 @@ def loss_of(sizes: Sizes) -> Any:
     def loss(p: dict[str, Any], tokens: jax.Array) -> jax.Array:
         x = p["tokens"][tokens[:, :-1]] + p["positions"]
         for weights in p["layers"]:
-            x = layer(x, weights, sizes.heads)
-        logits = normalised(x, p["norm"]) @ p["tokens"].T
+            x = layer(x, weights, sizes)
+        logits = (sizes.standardized(x) * p["norm"][0] + p["norm"][1]) @ p["tokens"].T
         return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
 
     return loss

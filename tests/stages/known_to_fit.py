@@ -21,6 +21,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from tests.stages import kept
+
 HALF = jnp.float16
 TILE_BYTES = 624 * 1024
 
@@ -112,7 +114,7 @@ class Transformer:
         scores = jnp.einsum("bqhc,bkhc->bhqk", q, k) * HALF(split[-1] ** -0.5)
         if self.is_causal:
             scores = jnp.where(jnp.tri(self.length, dtype=bool), scores, jnp.finfo(HALF).min)
-        mixed = jnp.einsum("bhqk,bkhc->bqhc", jax.nn.softmax(scores), v).reshape(x.shape)
+        mixed = jnp.einsum("bhqk,bkhc->bqhc", kept.softmax(scores), v).reshape(x.shape)
         return x + affine(p["out"], mixed)
 
     def mlp(self, p: Any, x: jax.Array) -> jax.Array:
@@ -228,29 +230,7 @@ def _convolved(p: Any, x: jax.Array, stride: int, groups: int = 1) -> jax.Array:
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
         feature_group_count=groups,
     )
-    return whitened(y) * scale + shift
-
-
-#: Of mean 0 and variance 1; keeps its result for the backward pass, as popnn does.
-whitened: Any = jax.custom_vjp(lambda y: _whiten(y)[0])
-
-
-def _whiten(y: jax.Array) -> tuple[jax.Array, Any]:
-    mean = jnp.mean(y, (0, 1, 2), jnp.float32)
-    variance = jnp.mean(y * y, (0, 1, 2), jnp.float32) - mean * mean
-    inverse = lax.rsqrt(variance + 1e-5).astype(HALF)
-    whitened = (y - mean.astype(HALF)) * inverse
-    return whitened, (whitened, inverse)
-
-
-def _unwhiten(kept: Any, gradient: jax.Array) -> tuple[jax.Array]:
-    whitened, inverse = kept
-    mean = jnp.mean(gradient, (0, 1, 2), jnp.float32).astype(HALF)
-    product = jnp.mean(gradient * whitened, (0, 1, 2), jnp.float32).astype(HALF)
-    return (inverse * (gradient - mean - whitened * product),)
-
-
-whitened.defvjp(_whiten, _unwhiten)
+    return kept.whitened(y) * scale + shift
 
 
 def cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
@@ -260,7 +240,7 @@ def cross_entropy(scores: jax.Array, labels: jax.Array) -> jax.Array:
 
 def normalised(p: jax.Array, x: jax.Array) -> jax.Array:
     """A layer's norm, with the scale and the shift in `p`."""
-    return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * p[0] + p[1]
+    return kept.standardized(x) * p[0] + p[1]
 
 
 def affine(p: Any, x: jax.Array) -> jax.Array:

@@ -146,14 +146,22 @@ void sortAndJoin(std::vector<Segment>& segments) {
   segments.resize(n);
 }
 
+/// It has a value, which was there before the run and is there after it.
+bool isOnlyRead(const Storage& storage, const std::vector<StorageAccess>& accesses) {
+  return storage.input < 0 && !accesses.empty() &&
+         std::ranges::all_of(accesses,
+                             [](const StorageAccess& a) { return a.kind == AccessKind::kRead; });
+}
+
 }  // namespace
 
 void findLiveRanges(Draft& draft) {
   draft.live.assign(draft.storages.size(), {});
   const std::uint64_t end = 2 * std::uint64_t{draft.root.end};
   for (std::size_t s = 0; s < draft.storages.size(); ++s) {
-    const Storage& storage = draft.storages[s];
+    Storage& storage = draft.storages[s];
     auto& live = draft.live[s];
+    storage.persistent |= isOnlyRead(storage, draft.accesses[s]);
     if (storage.persistent || storage.constant) {
       live = {{0, end}};
       continue;

@@ -193,7 +193,7 @@ Model::Phases Model::phasesOf(const Candidate& c, const Share& s) const {
   Phases phases;
   const double turns = real(c.serial());
   const unsigned workers = target_.getNumWorkerContexts();
-  if (const double bytes = movedBytes(c, s); bytes > 0) {
+  if (const double bytes = movedBytes(c, s, true); bytes > 0) {
     // A swap regroups element by element, other moves in whole loads.
     const double rate = transform_.swapped ? std::min(memcpy_, real(in_size_)) : memcpy_;
     phases.exchange += bytes / bus_;
@@ -242,19 +242,20 @@ std::uint64_t Model::weightElementsPerTile(const Candidate& c, const Share& s) c
   return ceilDiv(s.weight_elements * c.serial(), c.row_split);
 }
 
-double Model::movedBytes(const Candidate& c, const Share& s) const {
+/// Of operands that lie elsewhere where `moves`, and of those that a transform regroups.
+double Model::movedBytes(const Candidate& c, const Share& s, bool moves) const {
   std::uint64_t elements = 0;
-  if (p_.in_moved || transform_.swapped) elements += inElementsPerTile(c, s);
-  if (p_.weights_moved || transform_.swapped) elements += weightElementsPerTile(c, s);
+  if ((moves && p_.in_moved) || transform_.swapped) elements += inElementsPerTile(c, s);
+  if ((moves && p_.weights_moved) || transform_.swapped) elements += weightElementsPerTile(c, s);
   return real(elements * in_size_);
 }
 
 /// The most of: regrouping from one buffer to another, multiplying, reducing. What was moved stays
 /// while it is multiplied, and with slices until the last.
-Model::Temporary Model::temporaryOf(const Candidate& c, const Share& s) const {
+Model::Temporary Model::temporaryOf(const Candidate& c, const Share& s, bool moves) const {
   const bool looped = c.serial() > 1;
   const bool is_result = c.in_split == 1 && !castNeeded(c) && !looped;
-  const double moved = movedBytes(c, s);
+  const double moved = movedBytes(c, s, moves);
   const double partials = real(s.partials * partial_size_);
   const double sums = c.in_serial > 1 ? real(ceilDiv(s.partials, c.in_split) * partial_size_) : 0;
   const double input = inputBytes(c, s);
@@ -288,7 +289,7 @@ double Model::leastCycles(const Grains& grains, std::uint64_t serial) const {
 
 void Model::evaluate(Candidate& c, double most) const {
   const Share s = shareOf(c);
-  c.temporary = temporaryOf(c, s).bytes;
+  c.temporary = temporaryOf(c, s, p_.limits_moves).bytes;
   c.fits = c.temporary <= limit_;
   if (!c.fits && most < kEndless) return;
   const double turns = real(c.serial());
@@ -333,7 +334,7 @@ Plan Model::planOf(const Candidate& c) const {
   cost.repeated_exchange_cycles = phases.repeated_exchange;
   cost.repeated_sync_cycles = phases.repeated_sync;
   cost.exchange_bytes = real(s.tiles) * phases.exchange_bytes;
-  const Temporary temporary = temporaryOf(c, s);
+  const Temporary temporary = temporaryOf(c, s, true);
   cost.raiseTemporaries(static_cast<std::uint64_t>(temporary.bytes),
                         static_cast<std::uint64_t>(temporary.rearranged),
                         static_cast<std::uint64_t>(temporary.received));

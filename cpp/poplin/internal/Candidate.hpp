@@ -63,14 +63,14 @@ class Model {
   double busFor(const Candidate& c) const;
   bool castNeeded(const Candidate& c) const;
   /// Bytes on one tile of the operands that are moved before the first slice.
-  double movedBytes(const Candidate& c, const Share& s) const;
+  double movedBytes(const Candidate& c, const Share& s, bool moves) const;
   std::uint64_t inElementsPerTile(const Candidate& c, const Share& s) const;
   std::uint64_t weightElementsPerTile(const Candidate& c, const Share& s) const;
   struct Temporary {
     double bytes, rearranged, received;  ///< the first has the others in it
   };
   /// When there are most of them.
-  Temporary temporaryOf(const Candidate& c, const Share& s) const;
+  Temporary temporaryOf(const Candidate& c, const Share& s, bool moves) const;
   double balance(const Candidate& c, const Share& s) const;
 
   const poplar::Target& target_;

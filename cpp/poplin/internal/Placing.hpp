@@ -19,7 +19,7 @@ void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t
 bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
 /// The plan for these operands: those that are not where the plan reads them are moved there and
-/// regrouped, in the plan's cycles and inside its limit of memory.
+/// regrouped, in the plan's cycles; inside its limit of memory or on top, see limits_moves.
 plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
                            const poplar::Tensor& in, const poplar::Tensor& weights,
                            PlanningCache* cache);

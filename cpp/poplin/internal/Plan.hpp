@@ -53,9 +53,10 @@ struct Problem {
   bool transforms = true;   ///< kernels may be expanded and operands swapped
   std::uint64_t tiles = 0;  ///< at most; 0: all
   double memory_proportion = 0.6;
-  /// Operands that lie elsewhere and are moved and regrouped first, inside the same limit.
+  /// Operands that lie elsewhere and are moved and regrouped first.
   bool in_moved = false;
   bool weights_moved = false;
+  bool limits_moves = true;  ///< what is moved is inside the limit, too
   Constraints constraints{};
 
   std::uint64_t taps() const { return kernel_height * kernel_width; }

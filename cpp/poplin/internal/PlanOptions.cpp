@@ -95,6 +95,8 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
       result.memory_proportion = proportion(where, name, value);
     } else if (name == "fullyConnectedPass" || name == "pass") {
       checkPass(where, name, value);
+      result.fully_connected =
+          value != "NONE" && (name == "fullyConnectedPass" || value.starts_with("FC_"));
     } else if (truths().contains(name)) {
       const bool on = isFirst(where, name, value, "true", "false");
       if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
@@ -121,6 +123,7 @@ void PlanOptions::apply(plan::Problem& problem) const {
   problem.multi_stage_reduce = multi_stage_reduce;
   problem.transforms = transforms;
   problem.tiles = tiles;
+  problem.limits_moves = fully_connected;
   problem.memory_proportion = memory_proportion;
   problem.constraints = constraints;
 }

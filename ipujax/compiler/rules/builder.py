@@ -77,6 +77,7 @@ class Builder:
         return {
             "partialsType": options.partials_type,
             "availableMemoryProportion": str(options.available_memory_proportion),
+            "fullyConnectedPass": "TRAINING_FWD",  # moved operands are inside the proportion
             **flags_of(text),
         }
 

@@ -272,6 +272,16 @@ TEST(memory_is_shared_by_values_that_do_not_live_together) {
   CHECK(image->memory.worst_tile_bytes < image->memory.tile_capacity);
 }
 
+TEST(a_variable_that_is_only_read_stays) {
+  Built b;
+  const Tensor x = b.input("x");
+  const Tensor kept = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "kept");
+  const Tensor made = b.graph.addVariable(FLOAT, {kN}, VariableMappingMethod::LINEAR, "made");
+  b.prog.add(Copy(x, made));
+  b.output(popops::add(b.graph, popops::add(b.graph, kept, made, b.prog), x, b.prog));
+  CHECK_EQ(b.build()->memory.always_live_bytes, 3 * 4 * kN);  // x, kept, the result
+}
+
 TEST(a_function_has_its_code_once) {
   const auto account = [](unsigned calls) {
     Built b;

@@ -93,6 +93,7 @@ TEST(matmul_rounds_half_partials_of_slices_of_input_channels) {
     const Tensor a = d.random(HALF, {s.m, s.k});
     const Tensor b = d.random(HALF, {s.k, s.n});
     const poplar::OptionFlags options{{"partialsType", "half"},
+                                      {"fullyConnectedPass", "TRAINING_FWD"},
                                       {"availableMemoryProportion", proportion}};
     std::ostringstream plan;
     poplin::matMulReportPlan(plan, d.graph, HALF, FLOAT, {s.m, s.k}, {s.k, s.n}, options);

@@ -66,6 +66,7 @@ class RandomProblems {
     p.wide_weight_load = flip();
     p.in_moved = flip();
     p.weights_moved = flip();
+    p.limits_moves = flip();
     return p;
   }
 
@@ -202,6 +203,20 @@ TEST(moved_operands_are_inside_the_limit_of_memory) {
     CHECK(static_cast<double>(moved.cost.temporary_bytes) <=
           0.1 * static_cast<double>(poplar::Target().getBytesPerTile()));
   }
+}
+
+TEST(moved_operands_are_on_top_of_the_limit_outside_fully_connected_layers) {
+  Problem p = product(9000, 6000, 300, FLOAT);
+  p.in_moved = p.weights_moved = true;
+  const auto inside = makePlan(p, poplar::Target());
+  p.limits_moves = false;
+  const auto on_top = makePlan(p, poplar::Target());
+  CHECK(inside.fits && on_top.fits);
+  CHECK(on_top.cost.cycles() < inside.cost.cycles());
+  const double limit = 0.6 * static_cast<double>(poplar::Target().getBytesPerTile());
+  CHECK(static_cast<double>(inside.cost.temporary_bytes) <= limit);
+  CHECK(static_cast<double>(on_top.cost.temporary_bytes) > limit);
+  CHECK(static_cast<double>(on_top.cost.temporary_bytes - on_top.cost.rearranged_bytes) <= limit);
 }
 
 TEST(more_memory_never_costs_cycles_over_five_thousand_random_problems) {
