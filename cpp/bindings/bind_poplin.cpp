@@ -10,6 +10,14 @@ using poplin::PlanningCache;
 
 namespace {
 
+using AccumulateFn = void (*)(Graph&, const Tensor&, float, const Tensor&, const Tensor&, Sequence&,
+                              const DebugContext&, const OptionFlags&, PlanningCache*);
+
+void bindAccumulate(py::module_& m, const char* name, AccumulateFn accumulate) {
+  m.def(name, accumulate, "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a, debugArg(), optionsArg(),
+        cacheArg());
+}
+
 void bindMatMul(py::module_& m) {
   m.def("matMul",
         py::overload_cast<Graph&, const Tensor&, const Tensor&, Sequence&, const Type&,
@@ -17,10 +25,8 @@ void bindMatMul(py::module_& m) {
         "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a, debugArg(), optionsArg(), cacheArg());
   m.def("matMulGrouped", &poplin::matMulGrouped, "graph"_a, "a"_a, "b"_a, "prog"_a, "output_type"_a,
         debugArg(), optionsArg(), cacheArg());
-  m.def("matMulAcc", &poplin::matMulAcc, "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a, "prog"_a,
-        debugArg(), optionsArg(), cacheArg());
-  m.def("matMulGroupedAcc", &poplin::matMulGroupedAcc, "graph"_a, "c"_a, "k"_a, "a"_a, "b"_a,
-        "prog"_a, debugArg(), optionsArg(), cacheArg());
+  bindAccumulate(m, "matMulAcc", &poplin::matMulAcc);
+  bindAccumulate(m, "matMulGroupedAcc", &poplin::matMulGroupedAcc);
 }
 
 using CreateFn = Tensor (*)(Graph&, const Type&, const Type&, const Shape&, const Shape&,

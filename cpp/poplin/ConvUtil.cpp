@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "poplin/Convolution.hpp"
+
 namespace poplin {
 namespace {
 
@@ -100,6 +102,21 @@ std::uint64_t getFwdFlops(const ConvParams& p) {
   }
   return 2 * products * p.batchSize * p.numConvGroups * p.inputChannelsPerConvGroup *
          p.outputChannelsPerConvGroup;
+}
+
+double getFwdPerfectCycleCount(const poplar::Graph& graph, const ConvParams& params) {
+  const auto& target = graph.getTarget();
+  const bool is_half = params.inputType == poplar::HALF;
+  const double per_tile =
+      is_half ? target.getFp16InFp16OutConvUnitsPerTile() * target.getVectorWidth(poplar::HALF)
+              : target.getFp32InFp32OutConvUnitsPerTile() * target.getVectorWidth(poplar::FLOAT);
+  return static_cast<double>(getFwdFlops(params)) / 2 / (per_tile * target.getNumTiles());
+}
+double getBwdPerfectCycleCount(const poplar::Graph& graph, const ConvParams& params) {
+  return getFwdPerfectCycleCount(graph, params);
+}
+double getWuPerfectCycleCount(const poplar::Graph& graph, const ConvParams& params) {
+  return getFwdPerfectCycleCount(graph, params);
 }
 
 std::uint64_t getBwdFlops(const ConvParams& params) { return getFwdFlops(params); }

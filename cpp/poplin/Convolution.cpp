@@ -214,6 +214,63 @@ Tensor calculateWeightDeltas(Graph& graph, const Tensor& zDeltas, const Tensor& 
       .dimShufflePartial({0, 1, 2}, {2, 0, 1});
 }
 
+void convolutionWithOutput(Graph& graph, const Tensor& in, const Tensor& weights, const Tensor& out,
+                           const ConvParams& params, bool transposeAndFlipWeights, Sequence& prog,
+                           const DebugContext& debugContext, const OptionFlags& options,
+                           PlanningCache* cache) {
+  const Tensor result = poplin::convolution(graph, in, weights, params, transposeAndFlipWeights,
+                                            prog, debugContext, options, cache);
+  prog.add(poplar::program::Copy(result, out, false, debugContext));
+}
+
+Tensor createConvOutput(Graph& graph, const ConvParams& params, const DebugContext& debugContext,
+                        const OptionFlags& options, PlanningCache* cache) {
+  const plan::Plan plan = planOf(graph, params, options, "createConvOutput", cache);
+  Shape shape{params.batchSize, params.getNumOutputChans()};
+  const Shape field = params.getOutputFieldShape();
+  shape.insert(shape.end(), field.begin(), field.end());
+  Tensor t = graph.addVariable(params.outputType, shape, debugContext);
+  placeAsPlanned(graph, t, plan.out_elements_per_tile);
+  return t;
+}
+
+Tensor fullyConnectedWeightTranspose(Graph& graph, Tensor weights, const ConvParams& params,
+                                     Sequence& prog, const DebugContext& debugContext,
+                                     const OptionFlags& options, PlanningCache* cache) {
+  const Tensor transposed =
+      createWeights(graph, getGradientParams(params), debugContext, options, cache);
+  weightsTransposeChansFlipXY(graph, weights, transposed, prog, debugContext);
+  return transposed;
+}
+
+void preplanConvolutions(const std::set<ConvPlanParams>& convs, PlanningCache& cache) {
+  for (const auto& [target, params, options] : convs) {
+    params.validate();
+    const auto read = PlanOptions::read(options ? *options : OptionFlags(), "preplanConvolutions");
+    planFor(problemOf(params, read), *target, &cache);
+  }
+}
+
+void preplanConvolutions(Graph&, const std::set<ConvPlanParams>& convs, PlanningCache& cache) {
+  preplanConvolutions(convs, cache);
+}
+
+void convolutionValidateOptions(const OptionFlags& options) {
+  PlanOptions::read(options, "convolutionValidateOptions");
+}
+
+PlanCosts reportPlanEstimatedCosts(const Graph& graph, const ConvParams& params,
+                                   const OptionFlags& options, PlanningCache* cache) {
+  const plan::Plan plan = planOf(graph, params, options, "reportPlanEstimatedCosts", cache);
+  return {static_cast<std::size_t>(plan.cost.cycles()),
+          static_cast<std::size_t>(plan.cost.temporary_bytes)};
+}
+
+void reportWeightUpdatePlanInfo(std::ostream& out, const Graph& graph, const ConvParams& fwdParams,
+                                const OptionFlags& fwdOptions, PlanningCache* cache) {
+  reportPlanInfo(out, graph, getWeightUpdateParams(fwdParams), fwdOptions, cache);
+}
+
 void reportPlanInfo(std::ostream& out, const Graph& graph, const ConvParams& params,
                     const OptionFlags& options, PlanningCache* cache) {
   out << planOf(graph, params, options, "reportPlanInfo", cache).report() << "\n";

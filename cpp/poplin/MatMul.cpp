@@ -10,6 +10,7 @@
 #include "poplin/internal/Placing.hpp"
 #include "poplin/internal/PlanOptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
+#include "popops/ScaledAdd.hpp"
 
 namespace poplin {
 namespace {
@@ -244,6 +245,116 @@ Tensor createMatMulGroupedInputRHS(Graph& graph, const Type& inputType, const Ty
                                    PlanningCache* cache) {
   return input(graph, "createMatMulGroupedInputRHS", 3, false, inputType, outputType, aShape,
                bShape, debugContext, options, cache);
+}
+
+namespace {
+
+Tensor outputOf(Graph& graph, const char* where, std::size_t rank, const Type& in, const Type& out,
+                const Shape& a, const Shape& b, const DebugContext& debugContext,
+                const OptionFlags& options, PlanningCache* cache) {
+  checkShapes(where, a, b, rank);
+  const auto planned = planOf(graph, where, multipliedType(in, in, out), out, a, b, options, cache);
+  Shape shape = a;
+  shape.back() = b.back();
+  Tensor t = graph.addVariable(out, shape, debugContext);
+  placeAsPlanned(graph, t, planned.plan.out_elements_per_tile);
+  return t;
+}
+
+/// A copy of B, mapped as the product wants it.
+Tensor arranged(Graph& graph, std::size_t rank, const Shape& a, const Tensor& b, Sequence& prog,
+                const Type& out, const DebugContext& debugContext, const OptionFlags& options,
+                PlanningCache* cache) {
+  const DebugContext context{debugContext, "preArranged"};
+  Tensor t = input(graph, "preArrangeMatMulInputRHS", rank, false, b.elementType(), out, a,
+                   b.shape(), context, options, cache);
+  prog.add(poplar::program::Copy(b, t, false, context));
+  return t;
+}
+
+}  // namespace
+
+void matMulWithOutput(Graph& graph, const Tensor& A, const Tensor& B, Tensor& C, Sequence& prog,
+                      const DebugContext& debugContext, const OptionFlags& options,
+                      PlanningCache* cache) {
+  prog.add(poplar::program::Copy(
+      matMul(graph, A, B, prog, C.elementType(), debugContext, options, cache), C));
+}
+
+void matMulGroupedWithOutput(Graph& graph, const Tensor& A, const Tensor& B, Tensor& C,
+                             Sequence& prog, const DebugContext& debugContext,
+                             const OptionFlags& options, PlanningCache* cache) {
+  prog.add(poplar::program::Copy(
+      matMulGrouped(graph, A, B, prog, C.elementType(), debugContext, options, cache), C));
+}
+
+void matMulAcc(Graph& graph, const Tensor& C, const Tensor& k, const Tensor& A, const Tensor& B,
+               Sequence& prog, const DebugContext& debugContext, const OptionFlags& options,
+               PlanningCache* cache) {
+  const Tensor product = matMul(graph, A, B, prog, C.elementType(), debugContext, options, cache);
+  popops::scaledAddTo(graph, C, product, k, prog, debugContext);
+}
+
+void matMulGroupedAcc(Graph& graph, const Tensor& C, const Tensor& k, const Tensor& A,
+                      const Tensor& B, Sequence& prog, const DebugContext& debugContext,
+                      const OptionFlags& options, PlanningCache* cache) {
+  const Tensor product =
+      matMulGrouped(graph, A, B, prog, C.elementType(), debugContext, options, cache);
+  popops::scaledAddTo(graph, C, product, k, prog, debugContext);
+}
+
+Tensor createMatMulOutput(Graph& graph, const Type& inputType, const Type& outputType,
+                          const Shape& aShape, const Shape& bShape,
+                          const DebugContext& debugContext, const OptionFlags& options,
+                          PlanningCache* cache) {
+  return outputOf(graph, "createMatMulOutput", 2, inputType, outputType, aShape, bShape,
+                  debugContext, options, cache);
+}
+
+Tensor createMatMulOutput(Graph& graph, const Type& dataType, const Shape& aShape,
+                          const Shape& bShape, const DebugContext& debugContext,
+                          const OptionFlags& options, PlanningCache* cache) {
+  return createMatMulOutput(graph, dataType, dataType, aShape, bShape, debugContext, options,
+                            cache);
+}
+
+Tensor createMatMulGroupedOutput(Graph& graph, const Type& inputType, const Type& outputType,
+                                 const Shape& aShape, const Shape& bShape,
+                                 const DebugContext& debugContext, const OptionFlags& options,
+                                 PlanningCache* cache) {
+  return outputOf(graph, "createMatMulGroupedOutput", 3, inputType, outputType, aShape, bShape,
+                  debugContext, options, cache);
+}
+
+Tensor preArrangeMatMulInputRHS(Graph& graph, const Shape& aShape, const Tensor& B, Sequence& prog,
+                                const Type& outputType, const DebugContext& debugContext,
+                                const OptionFlags& options, PlanningCache* cache) {
+  return arranged(graph, 2, aShape, B, prog, outputType, debugContext, options, cache);
+}
+
+Tensor preArrangeMatMulInputRHS(Graph& graph, const Shape& aShape, const Tensor& B, Sequence& prog,
+                                const DebugContext& debugContext, const OptionFlags& options,
+                                PlanningCache* cache) {
+  return arranged(graph, 2, aShape, B, prog, B.elementType(), debugContext, options, cache);
+}
+
+Tensor preArrangeMatMulGroupedInputRHS(Graph& graph, const Shape& aShape, const Tensor& B,
+                                       Sequence& prog, const Type& outputType,
+                                       const DebugContext& debugContext, const OptionFlags& options,
+                                       PlanningCache* cache) {
+  return arranged(graph, 3, aShape, B, prog, outputType, debugContext, options, cache);
+}
+
+Tensor transposeGroupedMatrix(const Tensor& A) { return A.dimShuffle({0, 2, 1}); }
+
+void preplanMatMuls(const std::set<MatMulPlanParams>& matmuls, PlanningCache& cache) {
+  for (const auto& [target, params, options] : matmuls) {
+    checkShapes("preplanMatMuls", params.aShape, params.bShape, params.aShape.size());
+    const auto read = PlanOptions::read(options ? *options : OptionFlags(), "preplanMatMuls");
+    const auto multiplied = multipliedType(params.inputType, params.inputType, params.outputType);
+    planFor(problemOf(multiplied, params.outputType, params.aShape, params.bShape, read), *target,
+            &cache);
+  }
 }
 
 void matMulReportPlan(std::ostream& out, const Graph& graph, const Type& inputType,

@@ -24,6 +24,20 @@ std::vector<std::size_t> commonShape(const std::vector<std::size_t>& a,
 
 }  // namespace
 
+void expandToMatchRanks(poplar::Tensor& a, poplar::Tensor& b) {
+  poplar::Tensor& shorter = a.rank() < b.rank() ? a : b;
+  const std::size_t rank = std::max(a.rank(), b.rank());
+  shorter = shorter.expand(std::vector<std::size_t>(rank - shorter.rank(), 0));
+}
+
+bool canBroadcastToMatch(const poplar::Tensor& a, const poplar::Tensor& b) {
+  for (std::size_t i = 1; i <= std::min(a.rank(), b.rank()); ++i) {
+    const std::size_t x = a.dim(a.rank() - i), y = b.dim(b.rank() - i);
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
 void broadcastToMatch(poplar::Tensor& a, poplar::ArrayRef<std::size_t> shape) {
   a.broadcastToMatch(shape);
 }

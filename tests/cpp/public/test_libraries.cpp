@@ -1,46 +1,20 @@
-#include <poplar/Engine.hpp>
-#include <poplar/Graph.hpp>
-#include <poplar/IPUModel.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Encoding.hpp>
 #include <popops/Loop.hpp>
 #include <popops/Reduce.hpp>
 #include <popops/Zero.hpp>
+#include <poputil/Broadcast.hpp>
 #include <poputil/GraphFunction.hpp>
 #include <poputil/TileMapping.hpp>
 #include <poputil/Util.hpp>
 
 #include "Check.hpp"
+#include "Fixture.hpp"
 
 using namespace poplar;
 using namespace poplar::program;
 
 namespace {
-
-struct Fixture {
-  Device device;
-  Graph graph;
-  explicit Fixture(unsigned tiles = 8, unsigned ipus = 1)
-      : device(modelOf(tiles, ipus)), graph(device) {}
-
-  static Device modelOf(unsigned tiles, unsigned ipus) {
-    IPUModel model;
-    model.tilesPerIPU = tiles;
-    model.numIPUs = ipus;
-    return model.createDevice();
-  }
-  Tensor variable(const char* name, std::vector<std::size_t> shape, Type type = FLOAT) {
-    Tensor t = graph.addVariable(type, shape, VariableMappingMethod::LINEAR, name);
-    graph.createHostRead(name, t);
-    return t;
-  }
-  template <class T = float>
-  std::vector<T> read(Engine& engine, const char* name, std::size_t n) {
-    std::vector<T> values(n);
-    engine.readTensor(name, values.data(), values.data() + n);
-    return values;
-  }
-};
 
 std::vector<std::size_t> sizesOf(const std::vector<std::vector<Interval>>& parts) {
   std::vector<std::size_t> sizes;
@@ -231,4 +205,15 @@ TEST(a_compute_set_of_vertices_also_runs_library_steps) {
   Engine engine(f.graph, Execute(cs));
   engine.loadAndRun(f.device);
   CHECK(f.read(engine, "x", 4) == (std::vector<float>{0, 3, 0, 0}));
+}
+
+TEST(ranks_and_shapes_are_matched) {
+  Fixture f;
+  Tensor a = f.variable("a", {3, 1, 2}), b = f.variable("b", {4, 2}), c = f.variable("c", {3});
+  CHECK(poputil::canBroadcastToMatch(a, b));
+  CHECK(!poputil::canBroadcastToMatch(a, c));
+  poputil::expandToMatchRanks(a, b);
+  CHECK(b.shape() == (std::vector<std::size_t>{1, 4, 2}));
+  poputil::broadcastToMatch(a, b);
+  CHECK(a.shape() == (std::vector<std::size_t>{3, 4, 2}));
 }

@@ -1,0 +1,16 @@
+#pragma once
+#include <utility>
+
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+
+namespace poplin::experimental {
+
+/// L [M, M] with ones on the diagonal and U [M, N] with L U = the input [M, N] of FLOAT, without
+/// pivoting: a zero that comes onto the diagonal gives infinities and NaN.
+std::pair<poplar::Tensor, poplar::Tensor> LUFactorization(
+    poplar::Graph& graph, poplar::Tensor& input, poplar::program::Sequence& seq,
+    const poplar::DebugContext& debugContext = {});
+
+}  // namespace poplin::experimental

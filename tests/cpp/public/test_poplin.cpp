@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+#include <poplin/Cholesky.hpp>
+#include <poplin/ConvPreplan.hpp>
+#include <poplin/Convolution.hpp>
+#include <poplin/MatMul.hpp>
+#include <poplin/MeshGrid.hpp>
+#include <poplin/MultiConvolution.hpp>
+#include <poplin/TriangularSolve.hpp>
+#include <poplin/experimental/LuFactorization.hpp>
+#include <poplin/experimental/QRFactorization.hpp>
+#include <sstream>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+using namespace poplar;
+using namespace poplar::program;
+
+namespace {
+
+using Matrix = std::vector<double>;
+
+Matrix product(const Matrix& a, const Matrix& b, std::size_t m, std::size_t k, std::size_t n) {
+  Matrix c(m * n, 0);
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      for (std::size_t p = 0; p < k; ++p) c[i * n + j] += a[i * k + p] * b[p * n + j];
+  return c;
+}
+
+Matrix transposed(const Matrix& a, std::size_t m, std::size_t n) {
+  Matrix t(n * m);
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < n; ++j) t[j * m + i] = a[i * n + j];
+  return t;
+}
+
+void checkNear(const std::vector<float>& found, const Matrix& wanted, double tolerance) {
+  CHECK_EQ(found.size(), wanted.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK_NEAR(found[i], wanted[i], tolerance);
+}
+
+/// A random matrix with a large diagonal.
+std::vector<float> wellConditioned(std::mt19937& random, std::size_t n) {
+  auto a = randomFloats(random, n * n);
+  for (std::size_t i = 0; i < n; ++i) a[i * n + i] += static_cast<float>(2 * n) + 1;
+  return a;
+}
+
+Matrix asDouble(const std::vector<float>& a) { return {a.begin(), a.end()}; }
+
+}  // namespace
+
+TEST(triangular_systems_are_solved) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 16; ++round) {
+    const bool left = round & 1, lower = round & 2, unit = round & 4;
+    const std::size_t n = 1 + random() % 6, k = 1 + random() % 3;
+    auto a = wellConditioned(random, n);
+    if (unit)  // ones take the diagonal's place
+      for (auto& x : a) x /= static_cast<float>(2 * n) + 1;
+    const auto b = randomFloats(random, n * k);
+    Fixture f;
+    const Tensor at = f.constant<float>({1, n, n}, a);
+    const auto shape = left ? std::vector<std::size_t>{1, n, k} : std::vector<std::size_t>{1, k, n};
+    const Tensor x = poplin::triangularSolve(f.graph, at, f.constant<float>(shape, b), left, lower,
+                                             unit, f.prog);
+    const Tensor mask = poplin::triangularMask(f.graph, at, lower, unit, f.prog);
+    const auto found = f.run(concat(x.flatten(), mask.flatten()));
+    const Matrix solution(found.begin(), found.begin() + static_cast<long>(n * k));
+    const Matrix triangle(found.begin() + static_cast<long>(n * k), found.end());
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        const bool inside = lower ? i >= j : i <= j;
+        const float wanted = i == j && unit ? 1 : inside ? a[i * n + j] : 0;
+        CHECK_EQ(static_cast<float>(triangle[i * n + j]), wanted);
+      }
+    }
+    const Matrix back =
+        left ? product(triangle, solution, n, n, k) : product(solution, triangle, k, n, n);
+    for (std::size_t i = 0; i < b.size(); ++i) CHECK_NEAR(b[i], back[i], 1e-4);
+  }
+  Fixture f;
+  const Tensor a = f.constant<float>({2, 2}, {1, 2, 3, 4});
+  CHECK_THROWS(poplin::triangularSolve(f.graph, a, a.slice(0, 1), true, true, false, f.prog), "[..., N, K]");
+}
+
+TEST(positive_matrices_have_cholesky_factors) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 8; ++round) {
+    const bool lower = round % 2;
+    const std::size_t n = 1 + random() % 7;
+    const Matrix root = asDouble(wellConditioned(random, n));
+    const Matrix a = product(root, transposed(root, n, n), n, n, n);
+    Fixture f;
+    const Tensor at = f.constant<float>({n, n}, std::vector<float>(a.begin(), a.end()));
+    const Matrix factor = asDouble(f.run(poplin::cholesky(f.graph, at, lower, 4, f.prog)));
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j)
+        if (lower ? j > i : j < i) CHECK_EQ(factor[i * n + j], 0.0);
+    const Matrix other = transposed(factor, n, n);
+    const Matrix back = lower ? product(factor, other, n, n, n) : product(other, factor, n, n, n);
+    const double largest = *std::max_element(a.begin(), a.end());
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK_NEAR(back[i] / largest, a[i] / largest, 1e-6);
+  }
+}
+
+TEST(factorizations_multiply_back) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 8; ++round) {
+    const std::size_t m = 1 + random() % 6, n = 1 + random() % m;
+    auto a = randomFloats(random, m * n);
+    for (std::size_t i = 0; i < n; ++i) a[i * n + i] += 12;
+    {
+      Fixture f;
+      Tensor input = f.constant<float>({m, n}, a);
+      const auto [lower, upper] = poplin::experimental::LUFactorization(f.graph, input, f.prog);
+      const auto found = f.run(concat(lower.flatten(), upper.flatten()));
+      const Matrix l(found.begin(), found.begin() + static_cast<long>(m * m));
+      const Matrix u(found.begin() + static_cast<long>(m * m), found.end());
+      for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < n; ++j)
+          if (i > j) CHECK_EQ(u[i * n + j], 0.0);
+      checkNear(a, product(l, u, m, m, n), 1e-4);
+    }
+    Fixture f;
+    auto [r, q] = poplin::experimental::createQRFactorizationMatrices(f.graph, FLOAT, m, n, "qr");
+    f.graph.setInitialValue(r, a);
+    std::vector<float> identity(m * m, 0);
+    for (std::size_t i = 0; i < m; ++i) identity[i * m + i] = 1;
+    f.graph.setInitialValue(q, identity);
+    poplin::experimental::QRFactorization(f.graph, r, q, f.prog);
+    const auto found = f.run(concat(q.flatten(), r.flatten()));
+    const Matrix orthogonal(found.begin(), found.begin() + static_cast<long>(m * m));
+    const Matrix upper(found.begin() + static_cast<long>(m * m), found.end());
+    checkNear(a, product(orthogonal, upper, m, m, n), 1e-4);
+    checkNear(identity, product(orthogonal, transposed(orthogonal, m, m), m, m, m), 1e-5);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j)
+        if (i > j) CHECK_EQ(upper[i * n + j], 0.0);
+  }
+}
+
+TEST(products_have_outputs_scales_and_plans) {
+  std::mt19937 random(4);
+  const std::size_t g = 2, m = 3, k = 5, n = 4;
+  const auto a = randomFloats(random, g * m * k), b = randomFloats(random, g * k * n);
+  Fixture f;
+  poplin::PlanningCache cache;
+  const Target& target = f.graph.getTarget();
+  poplin::preplanMatMuls({{&target, {FLOAT, FLOAT, {g, m, k}, {g, k, n}}, nullptr}}, cache);
+  CHECK_EQ(cache.size(), 1u);
+  const Tensor at = f.constant<float>({g, m, k}, a);
+  const Tensor bt = poplin::preArrangeMatMulGroupedInputRHS(
+      f.graph, {g, m, k}, f.constant<float>({g, k, n}, b), f.prog, FLOAT, {}, {}, &cache);
+  Tensor c = poplin::createMatMulGroupedOutput(f.graph, FLOAT, FLOAT, {g, m, k}, {g, k, n}, "c");
+  poplin::matMulGroupedWithOutput(f.graph, at, bt, c, f.prog);
+  const Tensor scale = f.constant<float>({1}, {0.5f});
+  poplin::matMulGroupedAcc(f.graph, c, scale, at, bt, f.prog);
+  poplin::matMulAcc(f.graph, c[0], scale, at[0], bt[0], f.prog);
+  CHECK(poplin::transposeGroupedMatrix(c).shape() == (std::vector<std::size_t>{g, n, m}));
+  const auto found = f.run(c);
+  for (std::size_t i = 0; i < g; ++i) {
+    const Matrix x = asDouble({a.begin() + static_cast<long>(i * m * k), a.begin() + static_cast<long>((i + 1) * m * k)});
+    const Matrix y = asDouble({b.begin() + static_cast<long>(i * k * n), b.begin() + static_cast<long>((i + 1) * k * n)});
+    const Matrix wanted = product(x, y, m, k, n);
+    for (std::size_t j = 0; j < m * n; ++j)
+      CHECK_NEAR(found[i * m * n + j], wanted[j] * (i == 0 ? 2.0 : 1.5), 1e-5);
+  }
+}
+
+TEST(convolutions_train_with_biases) {
+  std::mt19937 random(5);
+  const poplin::ConvParams params(FLOAT, 2, {4}, {3}, 2, 3, 1);
+  const std::size_t outputs = params.getOutputSize(0);  // 2
+  const auto in = randomFloats(random, 2 * 2 * 4), weights = randomFloats(random, 3 * 2 * 3);
+  Fixture f;
+  poplin::PlanningCache cache;
+  const Target& target = f.graph.getTarget();
+  poplin::preplan({{&target, params, nullptr}}, {}, cache);
+  CHECK_EQ(cache.size(), 1u);
+  const Tensor x = f.constant<float>({2, 2, 4}, in), w = f.constant<float>({1, 3, 2, 3}, weights);
+  const Tensor out = poplin::createConvOutput(f.graph, params, "out");
+  poplin::convolutionWithOutput(f.graph, x, w, out, params, false, f.prog);
+  const Tensor biases = poplin::createBiases(f.graph, out);
+  f.graph.setInitialValue(biases, std::vector<float>{1, 2, 3});
+  poplin::addBias(f.graph, out, biases, f.prog);
+  const Tensor before = f.variable("before", out.shape());
+  f.prog.add(Copy(out, before));
+  poplin::convolutionBiasUpdate(f.graph, before, biases, -1.0f, {}, f.prog);
+  poplin::convolutionWeightUpdate(f.graph, before, w, x, params, f.constant<float>({1}, {0.5f}), f.prog);
+  const auto found = f.run(concat({before.flatten(), biases, w.flatten()}));
+  std::vector<double> z(2 * 3 * outputs), gradient(3 * 2 * 3, 0), sums(3, 0);
+  for (std::size_t b = 0; b < 2; ++b) {
+    for (std::size_t o = 0; o < 3; ++o) {
+      for (std::size_t p = 0; p < outputs; ++p) {
+        double& value = z[(b * 3 + o) * outputs + p];
+        value = static_cast<double>(o) + 1;
+        for (std::size_t i = 0; i < 2; ++i)
+          for (std::size_t t = 0; t < 3; ++t)
+            value += static_cast<double>(in[(b * 2 + i) * 4 + p + t]) * weights[(o * 2 + i) * 3 + t];
+        for (std::size_t i = 0; i < 2; ++i)
+          for (std::size_t t = 0; t < 3; ++t)
+            gradient[(o * 2 + i) * 3 + t] += value * in[(b * 2 + i) * 4 + p + t];
+        sums[o] += value;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < z.size(); ++i) CHECK_NEAR(found[i], z[i], 1e-5);
+  for (std::size_t o = 0; o < 3; ++o)
+    CHECK_NEAR(found[z.size() + o], static_cast<double>(o) + 1 - sums[o], 1e-4);
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    CHECK_NEAR(found[z.size() + 3 + i], weights[i] + 0.5 * gradient[i], 1e-4);
+  CHECK(poplin::getFwdPerfectCycleCount(f.graph, params) > 0);
+  CHECK_THROWS(poplin::convolutionValidateOptions({{"unknown", "1"}}), "unknown");
+}
+
+TEST(several_convolutions_run_as_one) {
+  std::mt19937 random(6);
+  const poplin::ConvParams params(FLOAT, 1, {4}, {2}, 2, 2, 1);
+  Fixture f;
+  const std::vector<poplin::multiconv::CreateTensorArgs> create{{params, {}, "a"}, {params, {}, "b"}};
+  std::vector<poplin::multiconv::ConvolutionArgs> args;
+  std::vector<Tensor> separate;
+  for (unsigned i = 0; i < 2; ++i) {
+    const Tensor in = poplin::multiconv::createInput(f.graph, create, i);
+    const Tensor weights = poplin::multiconv::createWeights(f.graph, create, i);
+    f.graph.setInitialValue(in, randomFloats(random, in.numElements()));
+    f.graph.setInitialValue(weights, randomFloats(random, weights.numElements()));
+    args.push_back({in, weights, params, {}});
+    separate.push_back(poplin::convolution(f.graph, in, weights, params, false, f.prog).flatten());
+  }
+  const auto together = poplin::multiconv::convolution(f.graph, args, false, f.prog);
+  const auto found = f.run(concat({separate[0], separate[1], together[0].flatten(), together[1].flatten()}));
+  const std::size_t half = found.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) CHECK_EQ(found[i], found[half + i]);
+  CHECK_THROWS(poplin::multiconv::createInput(f.graph, create, 2), "below 2");
+}
+
+TEST(grids_span_their_ranges) {
+  Fixture f;
+  const Tensor x = poplin::linspace(f.graph, FLOAT, -1, 1, 5);
+  const Tensor y = poplin::linspace(f.graph, FLOAT, 0, 1, 2);
+  const auto grid = poplin::meshgrid2d(f.graph, x, y);
+  CHECK(f.run(concat(grid[0].flatten(), grid[1].flatten())) ==
+        (std::vector<float>{-1, -0.5f, 0, 0.5f, 1, -1, -0.5f, 0, 0.5f, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}));
+  CHECK_THROWS(poplin::linspace(f.graph, INT, 0, 1, 2), "FLOAT or HALF");
+}

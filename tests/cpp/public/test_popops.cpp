@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <popops/AllTrue.hpp>
+#include <popops/CircBuf.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/ElementWiseUtil.hpp>
+#include <popops/EncodingConstants.hpp>
+#include <popops/GatherStatistics.hpp>
+#include <popops/HostSliceTensor.hpp>
+#include <popops/Loop.hpp>
+#include <popops/NaN.hpp>
+#include <popops/NormaliseImage.hpp>
+#include <popops/Pad.hpp>
+#include <popops/Rearrange.hpp>
+#include <popops/SequenceSlice.hpp>
+#include <popops/SplineBasis.hpp>
+#include <popops/SplineWeighting.hpp>
+#include <popops/UpdateScalarInRows.hpp>
+#include <poputil/VarStructure.hpp>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+using namespace poplar;
+using namespace poplar::program;
+
+TEST(all_true_and_nan_look_at_every_element) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 12; ++round) {
+    const std::size_t n = 1 + random() % 40;
+    const std::size_t at = random() % n;
+    auto values = randomFloats(random, n);
+    const int kind = round % 3;  // nothing, NaN, infinity
+    if (kind == 1) values[at] = std::numeric_limits<float>::quiet_NaN();
+    if (kind == 2) values[at] = -std::numeric_limits<float>::infinity();
+    Fixture f;
+    const Tensor x = f.constant<float>({n}, values);
+    const Tensor nan = popops::hasNaN(f.graph, x, f.prog);
+    const Tensor either = popops::hasNaNOrInf(f.graph, x, f.prog);
+    const Tensor small = popops::lt(f.graph, x, 2.5f, f.prog);
+    const Tensor all = popops::allTrue(f.graph, small, f.prog);
+    const auto found =
+        f.run<char>(concat({nan.reshape({1}), either.reshape({1}), all.reshape({1})}));
+    CHECK_EQ(found[0] != 0, kind == 1);
+    CHECK_EQ(found[1] != 0, kind != 0);
+    CHECK_EQ(found[2] != 0, kind != 1);
+  }
+  Fixture f;
+  const Tensor ints = f.constant<int>({2}, {1, 2});
+  CHECK_THROWS(popops::hasNaN(f.graph, ints, f.prog), "FLOAT or HALF");
+  CHECK_THROWS(popops::allTrue(f.graph, ints, f.prog), "BOOL");
+}
+
+TEST(circular_buffers_remember) {
+  Fixture f;
+  popops::CircBuf buffer(f.graph, FLOAT, 3, {2});
+  const Tensor x = f.constant<float>({2}, {0, 100});
+  // Five additions: 1, 2, 3, 4, 5.
+  f.prog.add(popops::countedLoop(f.graph, 5, [&](const Tensor&) {
+    Sequence body;
+    popops::addInPlace(f.graph, x, 1.0f, body);
+    buffer.add(x, body);
+    return body;
+  }));
+  std::vector<Tensor> past;
+  for (unsigned i = 0; i < buffer.size(); ++i)
+    past.push_back(buffer.prev(i, f.prog).expand({0}));
+  CHECK(f.run(concat(past)) == (std::vector<float>{5, 105, 4, 104, 3, 103}));
+  CHECK_THROWS(buffer.prev(3, f.prog), "fewer");
+  CHECK_THROWS(popops::CircBuf(f.graph, FLOAT, 0, {2}), "at least 1");
+}
+
+TEST(outputs_of_elementwise_operations_lie_where_an_input_is_spread) {
+  Fixture f;
+  const Tensor spread = f.variable("spread", {64});
+  const Tensor heaped = f.graph.addVariable(FLOAT, {64});
+  f.graph.setTileMapping(heaped, 3);
+  const Tensor out = popops::createOutputForElementWiseOp(f.graph, {heaped, spread}, HALF);
+  CHECK(f.graph.getTileMapping(out) == f.graph.getTileMapping(spread));
+  CHECK_THROWS(popops::createOutputForElementWiseOp(f.graph, {}, HALF), "an input");
+  CHECK_THROWS(popops::createOutputForElementWiseOp(f.graph, {spread, spread.slice(0, 3)}, HALF),
+               "one shape");
+}
+
+TEST(histograms_count_between_levels) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 10; ++round) {
+    const std::size_t n = random() % 50, levels = 1 + random() % 5;
+    const auto values = randomFloats(random, n);
+    auto bounds = randomFloats(random, levels);
+    std::sort(bounds.begin(), bounds.end());
+    const bool absolute = round % 2;
+    std::vector<unsigned> wanted(levels + 1, 0);
+    for (float x : values) {
+      const float y = absolute ? std::abs(x) : x;
+      ++wanted[static_cast<std::size_t>(
+          std::upper_bound(bounds.begin(), bounds.end(), y) - bounds.begin())];
+    }
+    Fixture f;
+    const Tensor in = f.constant<float>({n}, values), at = f.constant<float>({levels}, bounds);
+    Tensor counts = popops::histogram(f.graph, in, at, absolute, f.prog);
+    popops::histogram(f.graph, in, counts, true, at, absolute, f.prog);
+    const Tensor floats =
+        popops::histogram(f.graph, in, at, absolute, f.prog, {}, {{"useFloatArithmetic", "true"}});
+    CHECK_EQ(floats.elementType(), FLOAT);
+    const auto found = f.run<unsigned>(counts);
+    for (std::size_t i = 0; i <= levels; ++i) CHECK_EQ(found[i], 2 * wanted[i]);
+  }
+  Fixture f;
+  const Tensor x = f.constant<float>({2}, {1, 2});
+  CHECK_THROWS(popops::histogram(f.graph, x, x, false, f.prog, {}, {{"bins", "3"}}), "bins");
+  CHECK_THROWS(popops::histogram(f.graph, x, x.expand({0}), false, f.prog), "levels");
+}
+
+TEST(images_are_normalised_and_padded) {
+  Fixture f;
+  const Tensor image = popops::createNormaliseImageInput(f.graph, FLOAT, {2, 2, 3});
+  f.graph.setInitialValue(image, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const Tensor offsets = f.constant<float>({3}, {1, 2, 3}), scales = f.constant<float>({3}, {2, 3, 4});
+  const auto found =
+      f.run(popops::normaliseImage(f.graph, f.prog, image, 0.5f, offsets, scales));
+  for (unsigned i = 0; i < 4; ++i) {
+    for (unsigned c = 0; c < 3; ++c) {
+      const float wanted = (0.5f * static_cast<float>(3 * i + c) - static_cast<float>(c + 1)) *
+                           static_cast<float>(c + 2);
+      CHECK_EQ(found[4 * i + c], wanted);
+    }
+    CHECK_EQ(found[4 * i + 3], 0.0f);
+  }
+  CHECK_THROWS(popops::createNormaliseImageInput(f.graph, INT, {2, 3}), "UNSIGNED_CHAR");
+  CHECK_THROWS(popops::normaliseImage(f.graph, f.prog, image, 1, scales.slice(0, 2), scales), "[3]");
+}
+
+TEST(padding_adds_removes_repeats_and_mirrors) {
+  Fixture f;
+  const Tensor x = f.constant<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor constant = popops::pad(f.graph, x, {0, -1}, {1, 2}, 9.0f);
+  const Tensor edge = popops::pad(x, 2, 1, 1, popops::padding::Type::EDGE);
+  const Tensor mirrored = popops::pad(x, 2, 1, 1, popops::padding::Type::REFLECT);
+  const Tensor value = f.constant<float>({1}, {7});
+  const Tensor given = popops::pad(f.graph, x[0], 1, 0, 0, value);
+  CHECK(constant.shape() == (std::vector<std::size_t>{3, 4}));
+  const auto found = f.run(concat({constant.flatten(), edge[0], mirrored[1], given}));
+  CHECK(found == (std::vector<float>{2, 3, 9, 9, 5, 6, 9, 9, 9, 9, 9, 9, 1, 1, 1, 2, 3, 3, 6, 5, 4,
+                                     5, 6, 5, 7, 1, 2, 3}));
+  CHECK_THROWS(popops::pad(f.graph, x, {1}, {1}), "each of the 2");
+  CHECK_THROWS(popops::pad(f.graph, x, -2, -2, 1), "at most 3");
+  CHECK_THROWS(popops::pad(x, 3, 0, 1, popops::padding::Type::REFLECT), "at least 4");
+}
+
+TEST(runs_of_rows_are_copied) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 10; ++round) {
+    const std::size_t in = 1 + random() % 12, out = 12, width = 1 + random() % 4;
+    const auto values = randomFloats(random, in * width), before = randomFloats(random, out * width);
+    std::vector<unsigned> n, from, to;
+    const bool zero = round % 2;
+    auto wanted = zero ? std::vector<float>(out * width, 0) : before;
+    for (unsigned at = 0; at < out;) {  // runs that do not overlap, with gaps
+      const unsigned length = random() % (std::min<std::size_t>(in, out - at) + 1);
+      const unsigned begin = random() % (in - length + 1);
+      n.push_back(length), from.push_back(begin), to.push_back(at);
+      for (unsigned i = 0; i < length * width; ++i)
+        wanted[at * width + i] = values[begin * width + i];
+      at += length + random() % 3 + (length == 0);
+    }
+    Fixture f;
+    const Tensor t = f.constant<float>({out, width}, before);
+    popops::sequenceSlice(f.graph, f.constant<float>({in, width}, values), t,
+                          f.constant<unsigned>({n.size()}, n), f.constant<unsigned>({n.size()}, from),
+                          f.constant<unsigned>({n.size()}, to), zero, f.prog);
+    CHECK(f.run(t) == wanted);
+  }
+}
+
+TEST(scalars_in_rows_are_decremented) {
+  Fixture f;
+  const Tensor x = f.constant<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  popops::updateScalarInRows(f.graph, x, f.constant<unsigned>({4}, {1, 0, MASKED_LABEL_CODE, 2}),
+                             f.prog);
+  const auto found = f.run(x);
+  CHECK(std::vector<float>(found.begin(), found.begin() + 6) ==
+        (std::vector<float>{1, 1, 2, 4, 5, 6}));
+  CHECK(std::isnan(found[6]) && std::isnan(found[7]));
+}
+
+namespace {
+
+/// The polynomials of B-splines by their recursion, in double.
+double bspline(unsigned degree, int i, double x) {
+  if (degree == 0) return x >= i && x < i + 1 ? 1 : 0;
+  return (x - i) / degree * bspline(degree - 1, i, x) +
+         (i + degree + 1 - x) / degree * bspline(degree - 1, i + 1, x);
+}
+
+}  // namespace
+
+TEST(splines_sum_over_their_grid) {
+  std::mt19937 random(4);
+  for (unsigned degree = 1; degree <= 3; ++degree) {
+    const std::size_t edges = 5, dims = 2, count = (degree + 1) * (degree + 1);
+    std::vector<float> pseudo(edges * dims);
+    for (auto& x : pseudo) x = std::uniform_real_distribution<float>(0, 0.99f)(random);
+    const std::vector<int> size{static_cast<int>(degree) + 2, 5};
+    const std::vector<unsigned char> open{1, 0};
+    Fixture f;
+    const Tensor basis = f.variable("basis", {edges, count}), index = f.variable("index", {edges, count}, INT);
+    popops::splineBasis(f.graph, f.constant<float>({edges, dims}, pseudo), f.constant<int>({dims}, size),
+                        f.constant<unsigned char>({dims}, open), basis, index, degree, f.prog);
+    const std::size_t in = 3, out = 2, kernel = static_cast<std::size_t>(size[0] * size[1]);
+    const auto x = randomFloats(random, edges * in), w = randomFloats(random, kernel * in * out);
+    const Tensor weighted =
+        popops::splineWeighting(f.graph, f.constant<float>({edges, in}, x),
+                                f.constant<float>({kernel, in, out}, w), basis, index, f.prog);
+    const auto found = f.run(weighted);
+    for (std::size_t e = 0; e < edges; ++e) {
+      for (std::size_t o = 0; o < out; ++o) {
+        double wanted = 0;
+        for (std::size_t s = 0; s < count; ++s) {
+          double factor = 1;
+          int at = 0, stride = 1;
+          unsigned k = static_cast<unsigned>(s);
+          for (std::size_t d = 0; d < dims; ++d, k /= degree + 1) {
+            const double v = static_cast<double>(pseudo[e * dims + d]) * (size[d] - static_cast<int>(degree) * open[d]);
+            const int cell = static_cast<int>(v);
+            const int which = static_cast<int>(k % (degree + 1));
+            // Of the splines that are not zero in the cell, the one that begins `degree` before it
+            // comes first.
+            factor *= bspline(degree, which - static_cast<int>(degree), v - cell);
+            at += (cell + which) % size[d] * stride;
+            stride *= size[d];
+          }
+          for (std::size_t i = 0; i < in; ++i)
+            wanted += factor * x[e * in + i] * w[(static_cast<std::size_t>(at) * in + i) * out + o];
+        }
+        CHECK_NEAR(found[e * out + o], wanted, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(regrouped_tensors_have_the_wanted_groups) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 8; ++round) {
+    const unsigned dim = random() % 3, size = 4;
+    std::vector<std::size_t> shape{4 * (1 + random() % 3), 4 * (1 + random() % 3), 4 * (1 + random() % 3)};
+    const std::size_t n = shape[0] * shape[1] * shape[2];
+    const auto values = randomFloats(random, n);
+    Fixture f;
+    const Tensor x = f.constant<float>(shape, values);
+    const Tensor y = popops::rearrange::regroupIfPossible(f.graph, x, f.prog, {dim, size});
+    CHECK_EQ(poputil::detectDimGroupings(f.graph, y)[0].first, dim);
+    CHECK_EQ(poputil::detectDimGroupings(f.graph, y)[0].second % size, 0u);
+    const Tensor z = popops::rearrange::regroupIfBeneficial(f.graph, x, y, f.prog);
+    CHECK(poputil::detectDimGroupings(f.graph, z)[0].first == dim);
+    CHECK(f.run(concat(y.flatten(), z.flatten())) == [&] {
+      auto twice = values;
+      twice.insert(twice.end(), values.begin(), values.end());
+      return twice;
+    }());
+  }
+  Fixture f;
+  const ComputeSet cs = f.graph.addComputeSet("transpose");
+  const Tensor x = f.constant<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor t = popops::rearrange::partialTranspose(f.graph, x, cs);
+  f.prog.add(Execute(cs));
+  CHECK(f.run(t) == (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST(tensors_for_the_host_are_spread) {
+  Fixture f;
+  const auto made = popops::createHostSliceableTensor(f.graph, FLOAT, {3, 16}, true);
+  CHECK_EQ(made.indices.numElements(), 3u);
+  CHECK(made.tensor.shape() == (std::vector<std::size_t>{3, 16}));
+  CHECK_THROWS(popops::createHostSliceableTensor(f.graph, FLOAT, {3}, true), "[indices, length]");
+}
