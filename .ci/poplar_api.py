@@ -195,9 +195,10 @@ def page() -> str:
         "Only `debug.outOfMemory` has an effect: `log` or `error`.",
     ]
     paths = [
-        f"{room}/{header.name}"
+        str(header.relative_to(ROOT / "cpp"))
         for room in ROOMS
-        for header in sorted((ROOT / "cpp" / room).glob("*.hpp"))
+        for pattern in ("*.hpp", "experimental/*.hpp")
+        for header in sorted((ROOT / "cpp" / room).glob(pattern))
         if header.name != "VertexTable.hpp"  # for codelets that the library compiles
     ]
     with ThreadPoolExecutor() as pool:

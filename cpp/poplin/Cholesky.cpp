@@ -29,25 +29,29 @@ void choleskyInPlace(Graph& graph, const Tensor& a, bool lower, std::size_t, Seq
   internal::checkSquare("cholesky", a);
   const DebugContext context{debugContext, "cholesky"};
   // U^T U = A reads and writes the transposed view as L L^T does.
-  const Tensor items = internal::asItems(lower ? a : a.dimRoll(static_cast<unsigned>(a.rank()) - 1,
-                                                               static_cast<unsigned>(a.rank()) - 2));
+  const Tensor items = internal::asItems(
+      lower ? a
+            : a.dimRoll(static_cast<unsigned>(a.rank()) - 1, static_cast<unsigned>(a.rank()) - 2));
   const std::size_t n = items.dim(1);
   if (items.numElements() == 0) return;
   const Tensor rest = internal::spreadCopy(graph, items, prog, context);
   const Tensor row = internal::numbers(graph, n, context).expand({1});  // [n, 1]
-  prog.add(popops::countedLoop(graph, n, [&](const Tensor& step) {
-    Sequence body;
-    const auto column = popops::dynamicSlice(graph, rest, step, {2}, {1}, body, context);
-    const auto pivot = popops::dynamicSlice(graph, column, step, {1}, {1}, body, context);
-    const expr::Const zero(a.elementType(), 0.0f);
-    const auto factor = popops::map(
-        graph, expr::Select(expr::_1 / expr::Sqrt(expr::_2), zero, expr::_3 >= expr::_4),
-        {column, pivot, row, step}, body, context);
-    popops::mapInPlace(graph, expr::_1 - expr::_2 * expr::_3,
-                       {rest, factor, factor.dimShuffle({0, 2, 1})}, body, context);
-    popops::dynamicUpdate(graph, items, factor, step, {2}, {1}, body, context);
-    return body;
-  }, context));
+  prog.add(popops::countedLoop(
+      graph, n,
+      [&](const Tensor& step) {
+        Sequence body;
+        const auto column = popops::dynamicSlice(graph, rest, step, {2}, {1}, body, context);
+        const auto pivot = popops::dynamicSlice(graph, column, step, {1}, {1}, body, context);
+        const expr::Const zero(a.elementType(), 0.0f);
+        const auto factor = popops::map(
+            graph, expr::Select(expr::_1 / expr::Sqrt(expr::_2), zero, expr::_3 >= expr::_4),
+            {column, pivot, row, step}, body, context);
+        popops::mapInPlace(graph, expr::_1 - expr::_2 * expr::_3,
+                           {rest, factor, factor.dimShuffle({0, 2, 1})}, body, context);
+        popops::dynamicUpdate(graph, items, factor, step, {2}, {1}, body, context);
+        return body;
+      },
+      context));
 }
 
 Tensor cholesky(Graph& graph, const Tensor& a, bool lower, std::size_t blockSize, Sequence& prog,

@@ -64,32 +64,36 @@ std::pair<Tensor, Tensor> LUFactorization(Graph& graph, Tensor& input, Sequence&
   const DebugContext context{debugContext, "LUFactorization"};
   const std::size_t m = input.dim(0), n = input.dim(1);
   const Tensor upper = internal::spreadCopy(graph, input, seq, context);
-  const Tensor lower = graph.addVariable(poplar::FLOAT, {m, m}, poplar::VariableMappingMethod::LINEAR,
-                                         {context, "lower"});
+  const Tensor lower = graph.addVariable(poplar::FLOAT, {m, m},
+                                         poplar::VariableMappingMethod::LINEAR, {context, "lower"});
   const Tensor row = internal::numbers(graph, m, context).expand({1});
   popops::mapWithOutput(graph, expr::Cast(expr::_1 == expr::_2, poplar::FLOAT),
                         {row, row.dimShuffle({1, 0})}, lower, seq, context);
   if (input.numElements() == 0) return {lower, upper};
-  seq.add(popops::countedLoop(graph, std::min(m, n), [&](const Tensor& step) {
-    Sequence body;
-    const auto column = popops::dynamicSlice(graph, upper, step, {1}, {1}, body, context);
-    const auto pivots = popops::dynamicSlice(graph, upper, step, {0}, {1}, body, context);
-    const auto pivot = popops::dynamicSlice(graph, column, step, {0}, {1}, body, context);
-    const auto below = popops::map(graph, expr::Select(expr::_1 / expr::_2, expr::Const(0.0f),
-                                                       expr::_3 > expr::_4),
-                                   {column, pivot, row, step}, body, context);
-    popops::mapInPlace(graph, expr::_1 - expr::_2 * expr::_3, {upper, below, pivots}, body, context);
-    const auto diagonal = popops::map(
-        graph, expr::Select(expr::Const(1.0f), expr::_1, expr::_2 == expr::_3), {below, row, step},
-        body, context);
-    popops::dynamicUpdate(graph, lower, diagonal, step, {1}, {1}, body, context);
-    // What rounding leaves below the diagonal is zero.
-    const auto kept = popops::map(
-        graph, expr::Select(expr::_1, expr::Const(0.0f), expr::_2 <= expr::_3), {column, row, step},
-        body, context);
-    popops::dynamicUpdate(graph, upper, kept, step, {1}, {1}, body, context);
-    return body;
-  }, context));
+  seq.add(popops::countedLoop(
+      graph, std::min(m, n),
+      [&](const Tensor& step) {
+        Sequence body;
+        const auto column = popops::dynamicSlice(graph, upper, step, {1}, {1}, body, context);
+        const auto pivots = popops::dynamicSlice(graph, upper, step, {0}, {1}, body, context);
+        const auto pivot = popops::dynamicSlice(graph, column, step, {0}, {1}, body, context);
+        const auto below = popops::map(
+            graph, expr::Select(expr::_1 / expr::_2, expr::Const(0.0f), expr::_3 > expr::_4),
+            {column, pivot, row, step}, body, context);
+        popops::mapInPlace(graph, expr::_1 - expr::_2 * expr::_3, {upper, below, pivots}, body,
+                           context);
+        const auto diagonal =
+            popops::map(graph, expr::Select(expr::Const(1.0f), expr::_1, expr::_2 == expr::_3),
+                        {below, row, step}, body, context);
+        popops::dynamicUpdate(graph, lower, diagonal, step, {1}, {1}, body, context);
+        // What rounding leaves below the diagonal is zero.
+        const auto kept =
+            popops::map(graph, expr::Select(expr::_1, expr::Const(0.0f), expr::_2 <= expr::_3),
+                        {column, row, step}, body, context);
+        popops::dynamicUpdate(graph, upper, kept, step, {1}, {1}, body, context);
+        return body;
+      },
+      context));
   return {lower, upper};
 }
 
@@ -107,24 +111,28 @@ void QRFactorization(Graph& graph, Tensor& A, Tensor& Q, Sequence& prog,
   const bool is_square = Q.rank() == 2 && Q.dim(0) == Q.dim(1);
   if (!is_matrix || !is_square || Q.dim(0) != A.dim(0) || Q.elementType() != A.elementType()) {
     throw poputil::poplibs_error(
-        "[poplin::QRFactorization] needs A [M, N] with M at least N and Q [M, M] of its type; got " +
+        "[poplin::QRFactorization] needs A [M, N] with M at least N and Q [M, M] of its type; "
+        "got " +
         A.shapeToString() + " and " + Q.shapeToString() + ".");
   }
   if (A.numElements() == 0) return;
   const DebugContext context{debugContext, "QRFactorization"};
   const Tensor row = internal::numbers(graph, A.dim(0), context).expand({1});
   const expr::Const zero(A.elementType(), 0.0f);
-  prog.add(popops::countedLoop(graph, A.dim(1), [&](const Tensor& step) {
-    Sequence body;
-    const auto [v, scale] = reflection(graph, A, row, step, body, context);
-    reflect(graph, A, v, scale, body, context);
-    reflect(graph, Q.dimShuffle({1, 0}), v, scale, body, context);
-    const auto column = popops::dynamicSlice(graph, A, step, {1}, {1}, body, context);
-    const auto kept = popops::map(graph, expr::Select(expr::_1, zero, expr::_2 <= expr::_3),
-                                  {column, row, step}, body, context);
-    popops::dynamicUpdate(graph, A, kept, step, {1}, {1}, body, context);
-    return body;
-  }, context));
+  prog.add(popops::countedLoop(
+      graph, A.dim(1),
+      [&](const Tensor& step) {
+        Sequence body;
+        const auto [v, scale] = reflection(graph, A, row, step, body, context);
+        reflect(graph, A, v, scale, body, context);
+        reflect(graph, Q.dimShuffle({1, 0}), v, scale, body, context);
+        const auto column = popops::dynamicSlice(graph, A, step, {1}, {1}, body, context);
+        const auto kept = popops::map(graph, expr::Select(expr::_1, zero, expr::_2 <= expr::_3),
+                                      {column, row, step}, body, context);
+        popops::dynamicUpdate(graph, A, kept, step, {1}, {1}, body, context);
+        return body;
+      },
+      context));
 }
 
 }  // namespace poplin::experimental

@@ -8,8 +8,9 @@ namespace poplin {
 poplar::Tensor linspace(poplar::Graph& graph, const poplar::Type& type, float left, float right,
                         std::size_t count, const poplar::DebugContext& debugContext) {
   if ((type != poplar::FLOAT && type != poplar::HALF) || count < 2) {
-    throw poputil::poplibs_error("[poplin::linspace] needs FLOAT or HALF and at least 2 numbers; got " +
-                                 type.toString() + " and " + std::to_string(count) + ".");
+    throw poputil::poplibs_error(
+        "[poplin::linspace] needs FLOAT or HALF and at least 2 numbers; got " + type.toString() +
+        " and " + std::to_string(count) + ".");
   }
   std::vector<float> values(count);
   const double step = (static_cast<double>(right) - left) / static_cast<double>(count - 1);

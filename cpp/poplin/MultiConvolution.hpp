@@ -31,13 +31,10 @@ struct ConvolutionArgs {
   ConvParams params;
   poplar::OptionFlags options;
 };
-std::vector<poplar::Tensor> convolution(poplar::Graph& graph,
-                                        const std::vector<ConvolutionArgs>& args,
-                                        bool transposeAndFlipWeights,
-                                        poplar::program::Sequence& prog,
-                                        const poplar::DebugContext& debugContext = {},
-                                        const poplar::OptionFlags& options = {},
-                                        PlanningCache* cache = nullptr);
+std::vector<poplar::Tensor> convolution(
+    poplar::Graph& graph, const std::vector<ConvolutionArgs>& args, bool transposeAndFlipWeights,
+    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
+    const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 
 /// Copies each of `weightsIn` to the weights of its convolution, transposed and flipped.
 void weightsTransposeChansFlipXY(poplar::Graph& graph, std::vector<ConvolutionArgs>& args,

@@ -41,20 +41,24 @@ void solveLower(Graph& graph, const Tensor& a, const Tensor& b, bool unit, Seque
   const std::size_t n = a.dim(1);
   if (b.numElements() == 0) return;
   const Tensor row = internal::numbers(graph, n, debugContext).expand({1});  // [n, 1]
-  prog.add(popops::countedLoop(graph, n, [&](const Tensor& step) {
-    Sequence body;
-    const auto column = popops::dynamicSlice(graph, a, step, {2}, {1}, body, debugContext);
-    auto solved = popops::dynamicSlice(graph, b, step, {1}, {1}, body, debugContext);
-    if (!unit) {
-      const auto pivot = popops::dynamicSlice(graph, column, step, {1}, {1}, body, debugContext);
-      popops::divInPlace(graph, solved, pivot, body, debugContext);
-      popops::dynamicUpdate(graph, b, solved, step, {1}, {1}, body, debugContext);
-    }
-    popops::mapInPlace(
-        graph, expr::Select(expr::_1 - expr::_2 * expr::_3, expr::_1, expr::_4 > expr::_5),
-        {b, column, solved, row, step}, body, debugContext);
-    return body;
-  }, debugContext));
+  prog.add(popops::countedLoop(
+      graph, n,
+      [&](const Tensor& step) {
+        Sequence body;
+        const auto column = popops::dynamicSlice(graph, a, step, {2}, {1}, body, debugContext);
+        auto solved = popops::dynamicSlice(graph, b, step, {1}, {1}, body, debugContext);
+        if (!unit) {
+          const auto pivot =
+              popops::dynamicSlice(graph, column, step, {1}, {1}, body, debugContext);
+          popops::divInPlace(graph, solved, pivot, body, debugContext);
+          popops::dynamicUpdate(graph, b, solved, step, {1}, {1}, body, debugContext);
+        }
+        popops::mapInPlace(
+            graph, expr::Select(expr::_1 - expr::_2 * expr::_3, expr::_1, expr::_4 > expr::_5),
+            {b, column, solved, row, step}, body, debugContext);
+        return body;
+      },
+      debugContext));
 }
 
 }  // namespace
@@ -94,7 +98,8 @@ Tensor triangularMask(Graph& graph, const Tensor& a, bool lower, bool unitDiagon
   const DebugContext context{debugContext, "triangularMask"};
   const Tensor column = internal::numbers(graph, a.dim(a.rank() - 1), context);
   const expr::Const zero(a.elementType(), 0.0f), one(a.elementType(), 1.0f);
-  const expr::Any inside = lower ? expr::Any(expr::_2 >= expr::_3) : expr::Any(expr::_2 <= expr::_3);
+  const expr::Any inside =
+      lower ? expr::Any(expr::_2 >= expr::_3) : expr::Any(expr::_2 <= expr::_3);
   expr::Any kept = expr::Select(expr::_1, zero, inside);
   if (unitDiagonal) kept = expr::Select(one, kept, expr::_2 == expr::_3);
   return popops::map(graph, kept, {a, column.expand({1}), column}, prog, context);

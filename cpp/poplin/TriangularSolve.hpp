@@ -12,21 +12,25 @@ namespace poplin {
 
 /// Operands [..., N, N] and [..., N, K] (or [..., K, N]) of triangularSolve, spread over all tiles.
 /// Block sizes and options have no effect here nor below.
-poplar::Tensor createTriangularSolveInputLHS(
-    poplar::Graph& graph, const poplar::Type& inputType, const poplar::Type& outputType,
-    const std::vector<std::size_t>& aShape, const std::vector<std::size_t>& bShape, bool leftSide,
-    const poplar::DebugContext& debugContext, const poplar::OptionFlags& options = {},
-    PlanningCache* cache = nullptr);
+poplar::Tensor createTriangularSolveInputLHS(poplar::Graph& graph, const poplar::Type& inputType,
+                                             const poplar::Type& outputType,
+                                             const std::vector<std::size_t>& aShape,
+                                             const std::vector<std::size_t>& bShape, bool leftSide,
+                                             const poplar::DebugContext& debugContext,
+                                             const poplar::OptionFlags& options = {},
+                                             PlanningCache* cache = nullptr);
 poplar::Tensor createTriangularSolveInputLHS(
     poplar::Graph& graph, const poplar::Type& inputType, const poplar::Type& outputType,
     const std::vector<std::size_t>& aShape, const std::vector<std::size_t>& bShape, bool leftSide,
     std::size_t blockSize, const poplar::DebugContext& debugContext,
     const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
-poplar::Tensor createTriangularSolveInputRHS(
-    poplar::Graph& graph, const poplar::Type& inputType, const poplar::Type& outputType,
-    const std::vector<std::size_t>& aShape, const std::vector<std::size_t>& bShape, bool leftSide,
-    const poplar::DebugContext& debugContext, const poplar::OptionFlags& options = {},
-    PlanningCache* cache = nullptr);
+poplar::Tensor createTriangularSolveInputRHS(poplar::Graph& graph, const poplar::Type& inputType,
+                                             const poplar::Type& outputType,
+                                             const std::vector<std::size_t>& aShape,
+                                             const std::vector<std::size_t>& bShape, bool leftSide,
+                                             const poplar::DebugContext& debugContext,
+                                             const poplar::OptionFlags& options = {},
+                                             PlanningCache* cache = nullptr);
 poplar::Tensor createTriangularSolveInputRHS(
     poplar::Graph& graph, const poplar::Type& inputType, const poplar::Type& outputType,
     const std::vector<std::size_t>& aShape, const std::vector<std::size_t>& bShape, bool leftSide,

@@ -11,7 +11,8 @@ namespace popops {
 CircBuf::CircBuf(poplar::Graph& graph, const poplar::Type& dataType, unsigned size,
                  const std::vector<std::size_t>& shape, const poplar::DebugContext& debugContext)
     : graph_(graph), size_(size) {
-  if (size == 0) throw poputil::poplibs_error("[popops::CircBuf] needs a size of at least 1; got 0.");
+  if (size == 0)
+    throw poputil::poplibs_error("[popops::CircBuf] needs a size of at least 1; got 0.");
   const poplar::DebugContext context{debugContext, "CircBuf"};
   index_ = graph.addVariable(poplar::UNSIGNED_INT, {1}, {context, "index"});
   graph.setTileMapping(index_, 0);
@@ -28,9 +29,9 @@ poplar::Tensor CircBuf::prev(unsigned i, poplar::program::Sequence& seq,
                                  std::to_string(size_) + "; got " + std::to_string(i) + ".");
   }
   const poplar::DebugContext context{debugContext, "CircBuf/prev"};
-  const auto at = map(graph_, expr::Rem(expr::Add(expr::_1, expr::Const(size_ - i)),
-                                        expr::Const(size_)),
-                      {index_}, seq, context);
+  const auto at =
+      map(graph_, expr::Rem(expr::Add(expr::_1, expr::Const(size_ - i)), expr::Const(size_)),
+          {index_}, seq, context);
   return dynamicSlice(graph_, history_, at, {0}, {1}, seq, context).squeeze({0});
 }
 

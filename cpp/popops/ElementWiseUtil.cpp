@@ -23,7 +23,8 @@ poplar::Tensor createOutputForElementWiseOp(poplar::Graph& graph,
                                             const poplar::Type& outputType,
                                             const poplar::DebugContext& debugContext) {
   if (inputs.empty())
-    throw poputil::poplibs_error("[popops::createOutputForElementWiseOp] needs an input; got none.");
+    throw poputil::poplibs_error(
+        "[popops::createOutputForElementWiseOp] needs an input; got none.");
   const auto out = graph.addVariable(outputType, inputs[0].shape(), debugContext);
   poplar::Graph::TileToTensorMapping best;
   for (const auto& input : inputs) {

@@ -11,8 +11,8 @@ namespace {
 
 void check(const poplar::Tensor& input, const poplar::Tensor& levels) {
   const auto type = input.elementType();
-  if ((type == poplar::FLOAT || type == poplar::HALF) && levels.elementType() == type && levels.rank() == 1 &&
-      levels.numElements() > 0)
+  if ((type == poplar::FLOAT || type == poplar::HALF) && levels.elementType() == type &&
+      levels.rank() == 1 && levels.numElements() > 0)
     return;
   throw poputil::poplibs_error(
       "[popops::histogram] needs an input of FLOAT or HALF and levels [n] of its type; got " +
@@ -54,9 +54,9 @@ poplar::Tensor histogram(poplar::Graph& graph, const poplar::Tensor& input,
     is_float = value == "true";
   }
   check(input, levels);
-  auto counts = graph.addVariable(is_float ? poplar::FLOAT : poplar::UNSIGNED_INT,
-                                  {levels.numElements() + 1},
-                                  poplar::VariableMappingMethod::LINEAR, debugContext);
+  auto counts =
+      graph.addVariable(is_float ? poplar::FLOAT : poplar::UNSIGNED_INT, {levels.numElements() + 1},
+                        poplar::VariableMappingMethod::LINEAR, debugContext);
   histogram(graph, input, counts, false, levels, absoluteOfInput, prog, debugContext);
   return counts;
 }
@@ -75,8 +75,8 @@ void histogram(poplar::Graph& graph, const poplar::Tensor& input, poplar::Tensor
   }
   const poplar::DebugContext context{debugContext, "histogram"};
   const auto counts = below(graph, input, levels, absoluteOfInput, type, prog, context);
-  const auto between =
-      poplar::concat(counts.slice(0, 1), sub(graph, counts.slice(1, n + 1), counts.slice(0, n), prog, context));
+  const auto between = poplar::concat(
+      counts.slice(0, 1), sub(graph, counts.slice(1, n + 1), counts.slice(0, n), prog, context));
   if (updateOutput)
     addInPlace(graph, output, between, prog, context);
   else

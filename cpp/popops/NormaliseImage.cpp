@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kChannels = 3;
 
-void checkImage(const char* where, const poplar::Type& type, const std::vector<std::size_t>& shape) {
+void checkImage(const char* where, const poplar::Type& type,
+                const std::vector<std::size_t>& shape) {
   const bool is_known =
       type == poplar::UNSIGNED_CHAR || type == poplar::HALF || type == poplar::FLOAT;
   if (is_known && !shape.empty() && shape.back() == kChannels) return;
@@ -52,8 +53,8 @@ poplar::Tensor normaliseImage(poplar::Graph& graph, poplar::program::Sequence& s
   poputil::mapTensorLinearly(graph, out, 0, kChannels + 1);
   const unsigned last = static_cast<unsigned>(shape.size()) - 1;
   const expr::Cast pixel(expr::_1, type);
-  mapWithOutput(graph, (pixel * expr::Const(inScale) - expr::_2) * expr::_3,
-                {tIn, offsets, scales}, out.slice(0, kChannels, last), seq, context);
+  mapWithOutput(graph, (pixel * expr::Const(inScale) - expr::_2) * expr::_3, {tIn, offsets, scales},
+                out.slice(0, kChannels, last), seq, context);
   zero(graph, out.slice(kChannels, kChannels + 1, last), seq, context);
   return out;
 }

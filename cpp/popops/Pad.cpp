@@ -25,8 +25,7 @@ void checkLengths(const Tensor& t, const Padding& lower, const Padding& upper) {
 
 /// Without the elements that negative padding removes.
 Tensor truncated(const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned dim) {
-  if (dim >= t.rank())
-    refuse("a dimension below " + std::to_string(t.rank()), std::to_string(dim));
+  if (dim >= t.rank()) refuse("a dimension below " + std::to_string(t.rank()), std::to_string(dim));
   const auto size = static_cast<std::ptrdiff_t>(t.dim(dim));
   const auto begin = std::max<std::ptrdiff_t>(-lower, 0);
   const auto end = size - std::max<std::ptrdiff_t>(-upper, 0);
@@ -69,8 +68,7 @@ Tensor pad(Graph&, const Tensor& t, const Padding& lower, const Padding& upper, 
            val.shapeToString() + " of " + val.elementType().toString());
   }
   Tensor padded = t;
-  for (unsigned d = 0; d < t.rank(); ++d)
-    padded = withConstant(padded, lower[d], upper[d], d, val);
+  for (unsigned d = 0; d < t.rank(); ++d) padded = withConstant(padded, lower[d], upper[d], d, val);
   return padded;
 }
 
@@ -110,9 +108,10 @@ Tensor pad(const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned
   if (n < needed && before + after > 0)
     refuse("at least " + std::to_string(needed) + " elements", std::to_string(n));
   if (type == padding::Type::REFLECT) {
-    return concat({kept.slice(before > 0, before + 1, dim).slice(0, before, dim).reverse(dim), kept,
-                   kept.slice(n - 1 - after, n - (after > 0), dim).slice(0, after, dim).reverse(dim)},
-                  dim);
+    return concat(
+        {kept.slice(before > 0, before + 1, dim).slice(0, before, dim).reverse(dim), kept,
+         kept.slice(n - 1 - after, n - (after > 0), dim).slice(0, after, dim).reverse(dim)},
+        dim);
   }
   return concat({kept.slice(0, before > 0, dim).broadcast(static_cast<unsigned>(before), dim), kept,
                  kept.slice(n - (after > 0), n, dim).broadcast(static_cast<unsigned>(after), dim)},

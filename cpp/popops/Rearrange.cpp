@@ -81,8 +81,9 @@ Tensor partialTranspose(Graph& graph, const Tensor& in, const ComputeSet& cs,
                         const DebugContext& debugContext) {
   const auto rank = static_cast<unsigned>(in.rank());
   if (rank < 2) {
-    throw poputil::poplibs_error("[popops::partialTranspose] needs a tensor of rank 2 or more; got " +
-                                 in.shapeToString() + ".");
+    throw poputil::poplibs_error(
+        "[popops::partialTranspose] needs a tensor of rank 2 or more; got " + in.shapeToString() +
+        ".");
   }
   const Tensor transposed = in.dimRoll(rank - 1, rank - 2);
   const Tensor out = graph.addVariable(in.elementType(), transposed.shape(), debugContext);

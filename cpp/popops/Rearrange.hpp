@@ -33,8 +33,8 @@ poplar::Tensor partialTranspose(poplar::Graph& graph, const poplar::Tensor& in,
 /// The smallest groups that these vertices take.
 unsigned getMinimumRegroupGrainSize(const poplar::Type& type);
 
-/// A copy of `t` that lies in groups as `to` says; `t` itself where its rank is below 2. The copy is
-/// made in `copies`, and nothing is added to the compute set.
+/// A copy of `t` that lies in groups as `to` says; `t` itself where its rank is below 2. The copy
+/// is made in `copies`, and nothing is added to the compute set.
 poplar::Tensor regroupTensor(poplar::Graph& graph, const poplar::Tensor& t,
                              poplar::program::Sequence& copies,
                              const poplar::ComputeSet& transposeCS,
@@ -46,7 +46,8 @@ poplar::Tensor regroupTensor(poplar::Graph& graph, const poplar::Tensor& t,
                              const poputil::GroupingInfo& from, const poputil::GroupingInfo& to,
                              const poplar::DebugContext& debugContext = {});
 
-/// The same where `t` has other groups and the dimension is a multiple of the wanted ones; else `t`.
+/// The same where `t` has other groups and the dimension is a multiple of the wanted ones; else
+/// `t`.
 poplar::Tensor regroupIfPossible(poplar::Graph& graph, const poplar::Tensor& t,
                                  poplar::program::Sequence& prog, const poputil::GroupingInfo& to,
                                  const poplar::DebugContext& debugContext = {});

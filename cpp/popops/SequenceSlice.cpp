@@ -14,7 +14,8 @@ namespace {
 
 void check(const poplar::Tensor& in, const poplar::Tensor& out, const poplar::Tensor& n,
            const poplar::Tensor& in_offset, const poplar::Tensor& out_offset) {
-  const bool are_rows = in.rank() >= 2 && out.rank() >= 2 && in.elementType() == out.elementType() &&
+  const bool are_rows = in.rank() >= 2 && out.rank() >= 2 &&
+                        in.elementType() == out.elementType() &&
                         in[0].numElements() == out[0].numElements();
   bool are_runs = true;
   for (const auto& t : {n, in_offset, out_offset}) {
@@ -46,18 +47,19 @@ void sequenceSlice(poplar::Graph& graph, const poplar::Tensor& tIn, const poplar
   const expr::Select from(expr::Add(expr::Add(in_run, expr::_3), expr::Const(1u)), expr::Const(0u),
                           expr::Lt(in_run, expr::_2));
   const auto columns = [](const poplar::Tensor& t) { return t.expand({1}); };
-  const auto found = map(graph, from, {row, columns(tN), columns(tInOffset), columns(tOutOffset)},
-                         prog, context);
+  const auto found =
+      map(graph, from, {row, columns(tN), columns(tInOffset), columns(tOutOffset)}, prog, context);
   const auto source = reduce(graph, found, {0}, Operation::MAX, prog, context);
-  const auto index = map(graph, expr::Max(expr::_1, expr::Const(1u)) - expr::Const(1u), {source},
-                         prog, context);
-  const auto rows = multiSlice(graph, in, index.expand({1}), {0}, {1}, prog, SlicePlan(), {}, context)
-                        .squeeze({1});
+  const auto index =
+      map(graph, expr::Max(expr::_1, expr::Const(1u)) - expr::Const(1u), {source}, prog, context);
+  const auto rows =
+      multiSlice(graph, in, index.expand({1}), {0}, {1}, prog, SlicePlan(), {}, context)
+          .squeeze({1});
   const expr::NotEqual is_covered(expr::_3, expr::Const(0u));
   const auto zero = expr::Const(in.elementType(), 0);
   const expr::Any other = zeroUnused ? expr::Any(zero) : expr::Any(expr::_1);
-  mapInPlace(graph, expr::Select(expr::_2, other, is_covered), {out, rows, source.expand({1})}, prog,
-             context);
+  mapInPlace(graph, expr::Select(expr::_2, other, is_covered), {out, rows, source.expand({1})},
+             prog, context);
 }
 
 }  // namespace popops

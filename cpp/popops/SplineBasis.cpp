@@ -71,7 +71,8 @@ void splineBasis(poplar::Graph& graph, const Tensor& pseudo, const Tensor& kerne
   const expr::Cast open(expr::_3, pseudo.elementType());
   const auto place = map(graph, expr::_1 * (size - open * expr::Const(static_cast<float>(degree))),
                          {pseudo, kernelSize, isOpenSpline}, prog, context);
-  const auto cell = map(graph, expr::Cast(expr::Floor(expr::_1), poplar::INT), {place}, prog, context);
+  const auto cell =
+      map(graph, expr::Cast(expr::Floor(expr::_1), poplar::INT), {place}, prog, context);
   const auto inside = map(graph, expr::_1 - expr::Floor(expr::_1), {place}, prog, context);
   for (std::size_t s = 0; s < basis.dim(1); ++s) {
     // basis = product over dims; index = sum of cells, the first dimension the fastest.

@@ -35,8 +35,8 @@ Tensor splineWeighting(poplar::Graph& graph, const Tensor& input, const Tensor& 
   const poplar::DebugContext context{debugContext, "splineWeighting"};
   const std::size_t edges = basis.dim(0), splines = basis.dim(1);
   const auto numbers = weightIndex.flatten().reinterpret(poplar::UNSIGNED_INT).expand({1});
-  const auto rows = multiSlice(graph, weight.flatten(1, 3), numbers, {0}, {1}, prog, SlicePlan(), {},
-                               context);
+  const auto rows =
+      multiSlice(graph, weight.flatten(1, 3), numbers, {0}, {1}, prog, SlicePlan(), {}, context);
   const auto chosen = rows.reshape({edges, splines, weight.dim(1), weight.dim(2)});
   const auto terms = map(graph, expr::_1 * expr::_2 * expr::_3,
                          {chosen, basis.expand({2, 2}), input.expand({1, 2})}, prog, context);

@@ -5,8 +5,8 @@
 
 namespace popops {
 
-/// out[e, o] = sum over s and i of basis[e, s] * weight[weightIndex[e, s], i, o] * input[e, i], with
-/// basis and weightIndex as splineBasis gives them. input: [edges, in] FLOAT or HALF; weight:
+/// out[e, o] = sum over s and i of basis[e, s] * weight[weightIndex[e, s], i, o] * input[e, i],
+/// with basis and weightIndex as splineBasis gives them. input: [edges, in] FLOAT or HALF; weight:
 /// [kernel, in, out] and basis [edges, splines] of its type; weightIndex: INT. Throws poplibs_error
 /// for other types and shapes.
 poplar::Tensor splineWeighting(poplar::Graph& graph, const poplar::Tensor& input,

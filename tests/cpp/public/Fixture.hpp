@@ -1,11 +1,10 @@
 #pragma once
-#include <random>
-#include <string>
-#include <vector>
-
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
+#include <random>
+#include <string>
+#include <vector>
 
 /// A graph on a small model, with variables that the host reads.
 struct Fixture {

@@ -83,7 +83,8 @@ TEST(triangular_systems_are_solved) {
   }
   Fixture f;
   const Tensor a = f.constant<float>({2, 2}, {1, 2, 3, 4});
-  CHECK_THROWS(poplin::triangularSolve(f.graph, a, a.slice(0, 1), true, true, false, f.prog), "[..., N, K]");
+  CHECK_THROWS(poplin::triangularSolve(f.graph, a, a.slice(0, 1), true, true, false, f.prog),
+               "[..., N, K]");
 }
 
 TEST(positive_matrices_have_cholesky_factors) {
@@ -162,8 +163,10 @@ TEST(products_have_outputs_scales_and_plans) {
   CHECK(poplin::transposeGroupedMatrix(c).shape() == (std::vector<std::size_t>{g, n, m}));
   const auto found = f.run(c);
   for (std::size_t i = 0; i < g; ++i) {
-    const Matrix x = asDouble({a.begin() + static_cast<long>(i * m * k), a.begin() + static_cast<long>((i + 1) * m * k)});
-    const Matrix y = asDouble({b.begin() + static_cast<long>(i * k * n), b.begin() + static_cast<long>((i + 1) * k * n)});
+    const Matrix x = asDouble(
+        {a.begin() + static_cast<long>(i * m * k), a.begin() + static_cast<long>((i + 1) * m * k)});
+    const Matrix y = asDouble(
+        {b.begin() + static_cast<long>(i * k * n), b.begin() + static_cast<long>((i + 1) * k * n)});
     const Matrix wanted = product(x, y, m, k, n);
     for (std::size_t j = 0; j < m * n; ++j)
       CHECK_NEAR(found[i * m * n + j], wanted[j] * (i == 0 ? 2.0 : 1.5), 1e-5);
@@ -189,7 +192,8 @@ TEST(convolutions_train_with_biases) {
   const Tensor before = f.variable("before", out.shape());
   f.prog.add(Copy(out, before));
   poplin::convolutionBiasUpdate(f.graph, before, biases, -1.0f, {}, f.prog);
-  poplin::convolutionWeightUpdate(f.graph, before, w, x, params, f.constant<float>({1}, {0.5f}), f.prog);
+  poplin::convolutionWeightUpdate(f.graph, before, w, x, params, f.constant<float>({1}, {0.5f}),
+                                  f.prog);
   const auto found = f.run(concat({before.flatten(), biases, w.flatten()}));
   std::vector<double> z(2 * 3 * outputs), gradient(3 * 2 * 3, 0), sums(3, 0);
   for (std::size_t b = 0; b < 2; ++b) {
@@ -199,7 +203,8 @@ TEST(convolutions_train_with_biases) {
         value = static_cast<double>(o) + 1;
         for (std::size_t i = 0; i < 2; ++i)
           for (std::size_t t = 0; t < 3; ++t)
-            value += static_cast<double>(in[(b * 2 + i) * 4 + p + t]) * weights[(o * 2 + i) * 3 + t];
+            value +=
+                static_cast<double>(in[(b * 2 + i) * 4 + p + t]) * weights[(o * 2 + i) * 3 + t];
         for (std::size_t i = 0; i < 2; ++i)
           for (std::size_t t = 0; t < 3; ++t)
             gradient[(o * 2 + i) * 3 + t] += value * in[(b * 2 + i) * 4 + p + t];
@@ -220,7 +225,8 @@ TEST(several_convolutions_run_as_one) {
   std::mt19937 random(6);
   const poplin::ConvParams params(FLOAT, 1, {4}, {2}, 2, 2, 1);
   Fixture f;
-  const std::vector<poplin::multiconv::CreateTensorArgs> create{{params, {}, "a"}, {params, {}, "b"}};
+  const std::vector<poplin::multiconv::CreateTensorArgs> create{{params, {}, "a"},
+                                                                {params, {}, "b"}};
   std::vector<poplin::multiconv::ConvolutionArgs> args;
   std::vector<Tensor> separate;
   for (unsigned i = 0; i < 2; ++i) {
@@ -232,7 +238,8 @@ TEST(several_convolutions_run_as_one) {
     separate.push_back(poplin::convolution(f.graph, in, weights, params, false, f.prog).flatten());
   }
   const auto together = poplin::multiconv::convolution(f.graph, args, false, f.prog);
-  const auto found = f.run(concat({separate[0], separate[1], together[0].flatten(), together[1].flatten()}));
+  const auto found =
+      f.run(concat({separate[0], separate[1], together[0].flatten(), together[1].flatten()}));
   const std::size_t half = found.size() / 2;
   for (std::size_t i = 0; i < half; ++i) CHECK_EQ(found[i], found[half + i]);
   CHECK_THROWS(poplin::multiconv::createInput(f.graph, create, 2), "below 2");
@@ -244,6 +251,7 @@ TEST(grids_span_their_ranges) {
   const Tensor y = poplin::linspace(f.graph, FLOAT, 0, 1, 2);
   const auto grid = poplin::meshgrid2d(f.graph, x, y);
   CHECK(f.run(concat(grid[0].flatten(), grid[1].flatten())) ==
-        (std::vector<float>{-1, -0.5f, 0, 0.5f, 1, -1, -0.5f, 0, 0.5f, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}));
+        (std::vector<float>{-1, -0.5f, 0, 0.5f, 1, -1, -0.5f, 0, 0.5f, 1,
+                            0,  0,     0, 0,    0, 1,  1,     1, 1,    1}));
   CHECK_THROWS(poplin::linspace(f.graph, INT, 0, 1, 2), "FLOAT or HALF");
 }

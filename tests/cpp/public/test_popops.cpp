@@ -64,8 +64,7 @@ TEST(circular_buffers_remember) {
     return body;
   }));
   std::vector<Tensor> past;
-  for (unsigned i = 0; i < buffer.size(); ++i)
-    past.push_back(buffer.prev(i, f.prog).expand({0}));
+  for (unsigned i = 0; i < buffer.size(); ++i) past.push_back(buffer.prev(i, f.prog).expand({0}));
   CHECK(f.run(concat(past)) == (std::vector<float>{5, 105, 4, 104, 3, 103}));
   CHECK_THROWS(buffer.prev(3, f.prog), "fewer");
   CHECK_THROWS(popops::CircBuf(f.graph, FLOAT, 0, {2}), "at least 1");
@@ -94,8 +93,8 @@ TEST(histograms_count_between_levels) {
     std::vector<unsigned> wanted(levels + 1, 0);
     for (float x : values) {
       const float y = absolute ? std::abs(x) : x;
-      ++wanted[static_cast<std::size_t>(
-          std::upper_bound(bounds.begin(), bounds.end(), y) - bounds.begin())];
+      ++wanted[static_cast<std::size_t>(std::upper_bound(bounds.begin(), bounds.end(), y) -
+                                        bounds.begin())];
     }
     Fixture f;
     const Tensor in = f.constant<float>({n}, values), at = f.constant<float>({levels}, bounds);
@@ -117,9 +116,9 @@ TEST(images_are_normalised_and_padded) {
   Fixture f;
   const Tensor image = popops::createNormaliseImageInput(f.graph, FLOAT, {2, 2, 3});
   f.graph.setInitialValue(image, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
-  const Tensor offsets = f.constant<float>({3}, {1, 2, 3}), scales = f.constant<float>({3}, {2, 3, 4});
-  const auto found =
-      f.run(popops::normaliseImage(f.graph, f.prog, image, 0.5f, offsets, scales));
+  const Tensor offsets = f.constant<float>({3}, {1, 2, 3}),
+               scales = f.constant<float>({3}, {2, 3, 4});
+  const auto found = f.run(popops::normaliseImage(f.graph, f.prog, image, 0.5f, offsets, scales));
   for (unsigned i = 0; i < 4; ++i) {
     for (unsigned c = 0; c < 3; ++c) {
       const float wanted = (0.5f * static_cast<float>(3 * i + c) - static_cast<float>(c + 1)) *
@@ -129,7 +128,8 @@ TEST(images_are_normalised_and_padded) {
     CHECK_EQ(found[4 * i + 3], 0.0f);
   }
   CHECK_THROWS(popops::createNormaliseImageInput(f.graph, INT, {2, 3}), "UNSIGNED_CHAR");
-  CHECK_THROWS(popops::normaliseImage(f.graph, f.prog, image, 1, scales.slice(0, 2), scales), "[3]");
+  CHECK_THROWS(popops::normaliseImage(f.graph, f.prog, image, 1, scales.slice(0, 2), scales),
+               "[3]");
 }
 
 TEST(padding_adds_removes_repeats_and_mirrors) {
@@ -142,8 +142,8 @@ TEST(padding_adds_removes_repeats_and_mirrors) {
   const Tensor given = popops::pad(f.graph, x[0], 1, 0, 0, value);
   CHECK(constant.shape() == (std::vector<std::size_t>{3, 4}));
   const auto found = f.run(concat({constant.flatten(), edge[0], mirrored[1], given}));
-  CHECK(found == (std::vector<float>{2, 3, 9, 9, 5, 6, 9, 9, 9, 9, 9, 9, 1, 1, 1, 2, 3, 3, 6, 5, 4,
-                                     5, 6, 5, 7, 1, 2, 3}));
+  CHECK(found == (std::vector<float>{2, 3, 9, 9, 5, 6, 9, 9, 9, 9, 9, 9, 1, 1,
+                                     1, 2, 3, 3, 6, 5, 4, 5, 6, 5, 7, 1, 2, 3}));
   CHECK_THROWS(popops::pad(f.graph, x, {1}, {1}), "each of the 2");
   CHECK_THROWS(popops::pad(f.graph, x, -2, -2, 1), "at most 3");
   CHECK_THROWS(popops::pad(x, 3, 0, 1, popops::padding::Type::REFLECT), "at least 4");
@@ -153,7 +153,8 @@ TEST(runs_of_rows_are_copied) {
   std::mt19937 random(3);
   for (int round = 0; round < 10; ++round) {
     const std::size_t in = 1 + random() % 12, out = 12, width = 1 + random() % 4;
-    const auto values = randomFloats(random, in * width), before = randomFloats(random, out * width);
+    const auto values = randomFloats(random, in * width),
+               before = randomFloats(random, out * width);
     std::vector<unsigned> n, from, to;
     const bool zero = round % 2;
     auto wanted = zero ? std::vector<float>(out * width, 0) : before;
@@ -167,9 +168,9 @@ TEST(runs_of_rows_are_copied) {
     }
     Fixture f;
     const Tensor t = f.constant<float>({out, width}, before);
-    popops::sequenceSlice(f.graph, f.constant<float>({in, width}, values), t,
-                          f.constant<unsigned>({n.size()}, n), f.constant<unsigned>({n.size()}, from),
-                          f.constant<unsigned>({n.size()}, to), zero, f.prog);
+    popops::sequenceSlice(
+        f.graph, f.constant<float>({in, width}, values), t, f.constant<unsigned>({n.size()}, n),
+        f.constant<unsigned>({n.size()}, from), f.constant<unsigned>({n.size()}, to), zero, f.prog);
     CHECK(f.run(t) == wanted);
   }
 }
@@ -205,9 +206,11 @@ TEST(splines_sum_over_their_grid) {
     const std::vector<int> size{static_cast<int>(degree) + 2, 5};
     const std::vector<unsigned char> open{1, 0};
     Fixture f;
-    const Tensor basis = f.variable("basis", {edges, count}), index = f.variable("index", {edges, count}, INT);
-    popops::splineBasis(f.graph, f.constant<float>({edges, dims}, pseudo), f.constant<int>({dims}, size),
-                        f.constant<unsigned char>({dims}, open), basis, index, degree, f.prog);
+    const Tensor basis = f.variable("basis", {edges, count}),
+                 index = f.variable("index", {edges, count}, INT);
+    popops::splineBasis(f.graph, f.constant<float>({edges, dims}, pseudo),
+                        f.constant<int>({dims}, size), f.constant<unsigned char>({dims}, open),
+                        basis, index, degree, f.prog);
     const std::size_t in = 3, out = 2, kernel = static_cast<std::size_t>(size[0] * size[1]);
     const auto x = randomFloats(random, edges * in), w = randomFloats(random, kernel * in * out);
     const Tensor weighted =
@@ -222,7 +225,8 @@ TEST(splines_sum_over_their_grid) {
           int at = 0, stride = 1;
           unsigned k = static_cast<unsigned>(s);
           for (std::size_t d = 0; d < dims; ++d, k /= degree + 1) {
-            const double v = static_cast<double>(pseudo[e * dims + d]) * (size[d] - static_cast<int>(degree) * open[d]);
+            const double v = static_cast<double>(pseudo[e * dims + d]) *
+                             (size[d] - static_cast<int>(degree) * open[d]);
             const int cell = static_cast<int>(v);
             const int which = static_cast<int>(k % (degree + 1));
             // Of the splines that are not zero in the cell, the one that begins `degree` before it
@@ -244,7 +248,8 @@ TEST(regrouped_tensors_have_the_wanted_groups) {
   std::mt19937 random(5);
   for (int round = 0; round < 8; ++round) {
     const unsigned dim = random() % 3, size = 4;
-    std::vector<std::size_t> shape{4 * (1 + random() % 3), 4 * (1 + random() % 3), 4 * (1 + random() % 3)};
+    std::vector<std::size_t> shape{4 * (1 + random() % 3), 4 * (1 + random() % 3),
+                                   4 * (1 + random() % 3)};
     const std::size_t n = shape[0] * shape[1] * shape[2];
     const auto values = randomFloats(random, n);
     Fixture f;
