@@ -21,6 +21,8 @@ class HostStreams {
   virtual ~HostStreams() = default;
   virtual void read(std::uint32_t stream, void* device, std::uint64_t bytes) = 0;
   virtual void write(std::uint32_t stream, const void* device, std::uint64_t bytes) = 0;
+  /// One line of a program that prints; to stderr where nobody takes it.
+  virtual void print(const std::string& line);
 };
 
 /// What a kernel may use while it runs; owned by the session, one per run.

@@ -141,6 +141,12 @@ void Engine::copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t rep
   impl_->enter(name);
 }
 
+std::vector<std::string> Engine::listStreams() const { return impl_->streams.handles(); }
+void Engine::setPrintStream(std::ostream& stream) { impl_->streams.printTo(stream); }
+void Engine::serializeExecutable(std::ostream& out) const {
+  Executable(impl_->image).serialize(out);
+}
+
 Engine::TimerTimePoint Engine::getTimeStamp() const {
   return {std::chrono::steady_clock::now(), impl_->log.allCycles()};
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "poplar/Executable.hpp"
 #include "poplar/Graph.hpp"
@@ -68,6 +69,23 @@ class Engine {
                           unsigned replicationIndex = 0);
   void copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
                             unsigned replicationIndex = 0);
+
+  void copyToRemoteBuffer(const void* src, const RemoteBuffer& buffer, std::uint64_t repeatIndex,
+                          unsigned replicationIndex = 0) {
+    copyToRemoteBuffer(src, StringRef(buffer.handle()), repeatIndex, replicationIndex);
+  }
+  void copyFromRemoteBuffer(const RemoteBuffer& buffer, void* dst, std::uint64_t repeatIndex,
+                            unsigned replicationIndex = 0) {
+    copyFromRemoteBuffer(StringRef(buffer.handle()), dst, repeatIndex, replicationIndex);
+  }
+
+  /// The handles of the streams that the program copies from and to.
+  std::vector<std::string> listStreams() const;
+  /// Where PrintTensor prints; at first std::cerr. The stream must outlive the runs.
+  void setPrintStream(std::ostream& stream);
+  void setPrintTensorStream(std::ostream& stream) { setPrintStream(stream); }
+  /// What Executable::serialize writes.
+  void serializeExecutable(std::ostream& out) const;
 
   /// The host's time, and the cycles of all runs so far.
   struct TimerTimePoint {

@@ -259,7 +259,7 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireCo
 }
 
 std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
-    const Tensor& t, ArrayRef<Interval> regions) const {
+    const Tensor& t, ArrayRef<Interval> regions, bool removeAliasedIntervals) const {
   struct Run {
     std::uint64_t memory;
     Interval interval;
@@ -279,7 +279,12 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
   std::ranges::sort(runs, {}, &Run::memory);
   std::vector<std::vector<Interval>> result;
   std::uint64_t end = ~std::uint64_t{0};
-  for (const auto& run : runs) {
+  for (auto run : runs) {
+    if (removeAliasedIntervals && end != ~std::uint64_t{0} && run.memory < end) {
+      const std::size_t seen = std::min<std::size_t>(end - run.memory, run.interval.size());
+      run = {run.memory + seen, {run.interval.begin() + seen, run.interval.end()}};
+      if (run.interval.size() == 0) continue;
+    }
     if (run.memory != end) result.emplace_back();
     auto& group = result.back();
     if (group.empty() || group.back().end() != run.interval.begin()) group.push_back(run.interval);
@@ -292,6 +297,14 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
 Function Graph::addFunction(const program::Program& program) {
   impl_->functions.push_back(program.node());
   return Function(static_cast<unsigned>(impl_->functions.size() - 1));
+}
+
+Graph Graph::createReplicatedGraph(unsigned replicationFactor) {
+  if (replicationFactor == 1)
+    return createVirtualGraph(0, static_cast<unsigned>(physicalTiles().size()));
+  throw poplar_error("[Graph::createReplicatedGraph] needs a factor of 1; got " +
+                     std::to_string(replicationFactor) +
+                     ". Make the graph with Graph(target, replication_factor(n)) instead.");
 }
 
 Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {

@@ -35,6 +35,7 @@
 #include "poplar/VariableMappingMethod.hpp"
 #include "poplar/Version.hpp"
 #include "poplar/exceptions.hpp"
+#include "poplar/replication_factor.hpp"
 
 // Not all of the standard headers above are used here: programs written for the SDK rely on them.
 
@@ -43,16 +44,6 @@ struct GraphScope;
 }
 
 namespace poplar {
-
-/// How many copies of a program run at once: `Graph(target, replication_factor(4))`.
-class replication_factor {
- public:
-  constexpr explicit replication_factor(unsigned value) : value_(value) {}
-  constexpr operator unsigned() const { return value_; }  // NOLINT: a number, as in the SDK
-
- private:
-  unsigned value_;
-};
 
 /// A program under construction: variables with their tile mapping, vertices, streams, functions.
 class Graph {
@@ -171,9 +162,10 @@ class Graph {
   TileToTensorMapping getTileMapping(const Tensor& t, bool* isComplete) const;
   TileToTensorMapping getVariableTileMapping(const Tensor& t) const { return getTileMapping(t); }
 
-  /// The contiguous regions of t, sorted by where they lie in memory, merged.
-  std::vector<std::vector<Interval>> getSortedContiguousRegions(const Tensor& t,
-                                                                ArrayRef<Interval> regions) const;
+  /// The contiguous regions of t, sorted by where they lie in memory, merged; with
+  /// `removeAliasedIntervals` each element of memory once.
+  std::vector<std::vector<Interval>> getSortedContiguousRegions(
+      const Tensor& t, ArrayRef<Interval> regions, bool removeAliasedIntervals = false) const;
   /// Orders the elements of `t` by where they lie, and those of `ts` (of t's size) likewise.
   void reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool requireSimplestOrder = true) const;
   /// Of a tensor with broadcast dimensions, one element of each; of another the tensor itself.
@@ -251,6 +243,8 @@ class Graph {
   Graph createVirtualGraph(unsigned numTilesPerIPU);
   Graph createVirtualGraph(unsigned lowerTile, unsigned upperTile);
   Graph createVirtualGraph(const std::vector<unsigned>& perIPUTiles);
+  /// Replication is said when a graph is made: throws poplar_error for a factor other than 1.
+  Graph createReplicatedGraph(unsigned replicationFactor);
   Graph getTopLevelGraph();
   unsigned convertVirtualTileToPhysicalTile(unsigned virtualTileId) const;
   unsigned convertPhysicalTileToVirtualTile(unsigned physicalTileId) const;

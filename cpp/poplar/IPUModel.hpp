@@ -13,12 +13,18 @@ struct IPUModel {
   // Those of the machine until the user sets them.
   unsigned tilesPerIPU;
   unsigned numWorkerContexts;
-  std::uint64_t bytesPerTile;
+  unsigned memoryBytesPerTile;
   unsigned exchangeBytesPerCycle;
+  unsigned memcpyBytesPerCycle;
+  unsigned dataPathWidth;
+  unsigned minIPUSyncDelay;
+  unsigned globalSyncCycles;
   double tileClockFrequency;
   bool compileIPUCode = false;
 
-  Device createDevice() const;
+  /// Halves are rounded as on an IPU, accurate or not; no option changes a modelled device.
+  Device createDevice(const OptionFlags& opts = {}, bool accurateHalf = false,
+                      unsigned deviceManagerId = 0) const;
 
  private:
   Machine machine_;

@@ -248,10 +248,69 @@ Abort::Abort(const DebugContext& debugContext)
   node_->text = "Abort" + (name.empty() ? "" : " '" + name + "'");
 }
 
+Abort::Abort(const std::string& message, const DebugContext& debugContext) : Abort(debugContext) {
+  node_->text += ": " + message;
+}
+
+AbortOnCondition::AbortOnCondition(Tensor predicate, const std::string& message,
+                                   const DebugContext& debugContext)
+    : Program(If(std::move(predicate), Abort(message, debugContext), Sequence(), debugContext)) {}
 AbortOnCondition::AbortOnCondition(Tensor predicate, const DebugContext& debugContext)
     : Program(If(std::move(predicate), Abort(debugContext), Sequence(), debugContext)) {}
 
 AssumeEqualAcrossReplicas::AssumeEqualAcrossReplicas(Tensor, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kSequence, debugContext)) {}
+
+bool operator==(const Program& lhs, const Program& rhs) { return lhs.node() == rhs.node(); }
+
+namespace {
+
+const char* nameOf(ProgramKind kind) {
+  switch (kind) {
+    case ProgramKind::kSequence:
+      return "Sequence";
+    case ProgramKind::kStep:
+      return "Step";
+    case ProgramKind::kExecute:
+      return "Execute";
+    case ProgramKind::kStreamIn:
+      return "CopyFromHost";
+    case ProgramKind::kStreamOut:
+      return "CopyToHost";
+    case ProgramKind::kRepeat:
+      return "Repeat";
+    case ProgramKind::kWhile:
+      return "RepeatWhile";
+    case ProgramKind::kIf:
+      return "If";
+    case ProgramKind::kSwitch:
+      return "Switch";
+    case ProgramKind::kCall:
+      return "Call";
+    case ProgramKind::kPrint:
+      return "PrintTensor";
+    case ProgramKind::kUndefine:
+      return "WriteUndef";
+    case ProgramKind::kError:
+      return "ErrorProgram";
+  }
+  return "unknown";
+}
+
+void dump(const ipujax::engine::ProgramNode& node, std::size_t depth, std::ostream& out) {
+  const std::string path = node.debug.getPathName();
+  out << std::string(2 * depth, ' ') << nameOf(node.kind);
+  if (!node.step.kernel.empty()) out << " " << node.step.kernel;
+  if (!path.empty()) out << " '" << path << "'";
+  if (node.kind == ProgramKind::kRepeat) out << " x " << node.count;
+  out << "\n";
+  for (const auto& child : node.children) dump(*child, depth + 1, out);
+}
+
+}  // namespace
+
+void dumpProgram(const Graph&, const Program& program, std::ostream& out) {
+  if (program.node()) dump(*program.node(), 0, out);
+}
 
 }  // namespace poplar::program

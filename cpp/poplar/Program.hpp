@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <map>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -168,12 +170,19 @@ class ErrorProgram : public Program {
 class Abort : public Program {
  public:
   Abort(const DebugContext& debugContext = {});  // NOLINT: implicit as in the SDK
+  Abort(const std::string& message, const DebugContext& debugContext = {});  // NOLINT
+  Abort(const char* message, const DebugContext& debugContext = {})          // NOLINT
+      : Abort(std::string(message), debugContext) {}
 };
 
 /// Stops the program where `predicate`, of one element, is not zero.
 class AbortOnCondition : public Program {
  public:
   AbortOnCondition(Tensor predicate, const DebugContext& debugContext = {});  // NOLINT
+  AbortOnCondition(Tensor predicate, const std::string& message,
+                   const DebugContext& debugContext = {});
+  AbortOnCondition(Tensor predicate, const char* message, const DebugContext& debugContext = {})
+      : AbortOnCondition(std::move(predicate), std::string(message), debugContext) {}
 };
 
 /// Says that `t` is the same on all replicas, so that it may decide a branch.
@@ -182,4 +191,18 @@ class AssumeEqualAcrossReplicas : public Program {
   AssumeEqualAcrossReplicas(Tensor t, const DebugContext& debugContext = {});  // NOLINT
 };
 
+/// Whether the two are handles of one program.
+bool operator==(const Program& lhs, const Program& rhs);
+inline bool operator!=(const Program& lhs, const Program& rhs) { return !(lhs == rhs); }
+
 }  // namespace poplar::program
+
+namespace poplar {
+class Graph;
+namespace program {
+
+/// Writes a program as an indented list of its steps.
+void dumpProgram(const Graph& graph, const Program& program, std::ostream& out);
+
+}  // namespace program
+}  // namespace poplar

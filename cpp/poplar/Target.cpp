@@ -109,19 +109,27 @@ void copyDeviceHalfToDouble(const Target&, const void* src, double* dst, std::si
 IPUModel::IPUModel(StringRef arch) : machine_(machineOf(arch)) {
   tilesPerIPU = machine_.tiles_per_ipu;
   numWorkerContexts = machine_.worker_contexts;
-  bytesPerTile = machine_.bytes_per_tile;
+  memoryBytesPerTile = static_cast<unsigned>(machine_.bytes_per_tile);
   exchangeBytesPerCycle = machine_.exchange_bytes_per_cycle;
+  memcpyBytesPerCycle = machine_.memcpy_bytes_per_cycle;
+  dataPathWidth = machine_.data_path_width;
+  minIPUSyncDelay = machine_.sync_cycles;
+  globalSyncCycles = machine_.global_sync_cycles;
   tileClockFrequency = machine_.clock_hz;
 }
 
-Device IPUModel::createDevice() const {
+Device IPUModel::createDevice(const OptionFlags&, bool, unsigned deviceManagerId) const {
   Machine machine = machine_;
   machine.tiles_per_ipu = tilesPerIPU;
   machine.worker_contexts = numWorkerContexts;
-  machine.bytes_per_tile = bytesPerTile;
+  machine.bytes_per_tile = memoryBytesPerTile;
   machine.exchange_bytes_per_cycle = exchangeBytesPerCycle;
+  machine.memcpy_bytes_per_cycle = memcpyBytesPerCycle;
+  machine.data_path_width = dataPathWidth;
+  machine.sync_cycles = minIPUSyncDelay;
+  machine.global_sync_cycles = globalSyncCycles;
   machine.clock_hz = tileClockFrequency;
-  return Device(Target(System{machine, numIPUs}));
+  return Device(Target(System{machine, numIPUs}), deviceManagerId);
 }
 
 }  // namespace poplar

@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 #include "engine/Errors.hpp"
 
 namespace poplar {
@@ -65,14 +67,38 @@ struct no_size_specified : poplar_error {
 struct overflow_error : poplar_error {
   using poplar_error::poplar_error;
 };
+struct symbol_error : poplar_error {
+  using poplar_error::poplar_error;
+};
 struct unknown_field : poplar_error {
   using poplar_error::poplar_error;
 };
 struct system_runtime_error : runtime_error {
   using runtime_error::runtime_error;
 };
+/// What makes a device work again after an error.
+enum class RecoveryAction { IPU_RESET, LINK_RESET, PARTITION_RESET, FULL_RESET };
+inline std::string toString(RecoveryAction action) {
+  switch (action) {
+    case RecoveryAction::IPU_RESET:
+      return "IPU_RESET";
+    case RecoveryAction::LINK_RESET:
+      return "LINK_RESET";
+    case RecoveryAction::PARTITION_RESET:
+      return "PARTITION_RESET";
+    case RecoveryAction::FULL_RESET:
+      return "FULL_RESET";
+  }
+  return "unknown";
+}
 struct recoverable_runtime_error : system_runtime_error {
-  using system_runtime_error::system_runtime_error;
+  explicit recoverable_runtime_error(const std::string& message,
+                                     RecoveryAction action = RecoveryAction::IPU_RESET)
+      : system_runtime_error(message), action_(action) {}
+  RecoveryAction getRecoveryAction() const { return action_; }
+
+ private:
+  RecoveryAction action_;
 };
 struct unrecoverable_runtime_error : system_runtime_error {
   using system_runtime_error::system_runtime_error;

@@ -45,7 +45,7 @@ std::string textOf(ElementType type, const std::byte* p) {
 /// Poplar prints nested brackets to stderr.
 std::unique_ptr<Kernel> makePrint(const StepDesc& step) {
   return kernelOf([o = step.operands[0], title = step.attributes.text("title")](
-                      RunContext&, std::span<std::byte* const> pointers) {
+                      RunContext& context, std::span<std::byte* const> pointers) {
     std::string text = title + ": ";
     const std::int64_t n = o.numElements();
     for (std::int64_t i = 0; i < n; ++i) {
@@ -64,7 +64,10 @@ std::unique_ptr<Kernel> makePrint(const StepDesc& step) {
       }
       text += closing + (i + 1 < n ? ", " : "");
     }
-    std::fprintf(stderr, "%s\n", text.c_str());
+    if (context.streams)
+      context.streams->print(text);
+    else
+      std::fprintf(stderr, "%s\n", text.c_str());
   });
 }
 
@@ -100,4 +103,6 @@ const RegisterKernel kPrint{"engine.print", makePrint, checkPrint};
 const RegisterKernel kAccount{"engine.account", makeAccount, checkAccount};
 
 }  // namespace
+
+void HostStreams::print(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 }  // namespace ipujax::engine

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iostream>
+#include <string_view>
 #include <utility>
 
 #include "poplar/exceptions.hpp"
@@ -31,7 +33,20 @@ struct HostCall {
 }  // namespace
 
 EngineStreams::EngineStreams(std::shared_ptr<const Image> image)
-    : image_(std::move(image)), connections_(image_->streams.size()) {}
+    : image_(std::move(image)), connections_(image_->streams.size()), printed_(&std::cerr) {}
+
+void EngineStreams::print(const std::string& line) { *printed_ << line << std::endl; }
+
+std::vector<std::string> EngineStreams::handles() const {
+  std::vector<std::string> found;
+  for (const auto& stream : image_->streams) {
+    const auto begins = [&](std::string_view prefix) { return stream.handle.starts_with(prefix); };
+    const bool is_own = begins("write:") || begins("read:") || begins("to_remote:") ||
+                        begins("from_remote:");  // of the engine's own entry points
+    if (!is_own) found.push_back(stream.handle);
+  }
+  return found;
+}
 
 std::size_t EngineStreams::numberOf(const std::string& handle) const {
   for (std::size_t i = 0; i < connections_.size(); ++i) {

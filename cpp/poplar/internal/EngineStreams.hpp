@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   void connectFunction(const std::string& handle, HostCallbackHandle callback);
   void read(std::uint32_t stream, void* device, std::uint64_t bytes) override;
   void write(std::uint32_t stream, const void* device, std::uint64_t bytes) override;
+  void print(const std::string& line) override;
+  void printTo(std::ostream& os) { printed_ = &os; }
+  std::vector<std::string> handles() const;  ///< of the program's own streams
 
  private:
   struct Connection {
@@ -41,6 +45,7 @@ class EngineStreams final : public ipujax::engine::HostStreams {
 
   std::shared_ptr<const ipujax::engine::Image> image_;
   std::vector<Connection> connections_;
+  std::ostream* printed_;
 };
 
 }  // namespace poplar::internal

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "Check.hpp"
+#include "Fixture.hpp"
 
 /// What programs do on the host's side: callbacks, host functions, profiles, devices.
 using namespace poplar;
@@ -172,4 +173,64 @@ TEST(a_switch_lists_the_model_as_ipus) {
   unsetenv("IPUJAX_MODEL_AS_IPU");
   CHECK_EQ(manager.getDevices(TargetType::IPU_MODEL, 2).size(), 1u);
   CHECK_EQ(Device::createCPUDevice().getTarget().getNumTiles(), 1u);
+}
+
+TEST(engines_list_streams_print_and_serialize) {
+  Fixture f;
+  const Tensor t = f.variable("t", {2});
+  const DataStream in = f.graph.addHostToDeviceFIFO("in", FLOAT, 2);
+  f.prog.add(Copy(in, t));
+  f.prog.add(PrintTensor("what came", t));
+  Engine engine(f.graph, f.prog);
+  CHECK(engine.listStreams() == (std::vector<std::string>{"in"}));
+  std::ostringstream printed;
+  engine.setPrintStream(printed);
+  std::vector<float> values{1.5f, -2};
+  engine.connectStream(in, values.data());
+  engine.loadAndRun(f.device);
+  CHECK_EQ(printed.str(), std::string("what came: [1.500000, -2.000000]\n"));
+
+  std::stringstream file;
+  engine.serializeExecutable(file);
+  Engine again(Executable::deserialize(file));
+  again.setPrintTensorStream(printed);
+  again.connectStream("in", values.data());
+  again.loadAndRun(f.device);
+  CHECK(f.read(again, "t", 2) == values);
+}
+
+TEST(programs_are_dumped_and_abort_with_messages) {
+  Fixture f;
+  const Tensor t = f.variable("t", {1}, BOOL);
+  f.prog.add(Repeat(3, Sequence({WriteUndef(t), AbortOnCondition(t, "too large", {"check"})})));
+  std::ostringstream text;
+  dumpProgram(f.graph, f.prog, text);
+  CHECK(text.str().find("Repeat x 3") != std::string::npos);
+  CHECK(text.str().find("'check'") != std::string::npos);
+  CHECK(f.prog == f.prog);
+  CHECK(f.prog != Sequence());
+
+  Fixture g;
+  g.prog.add(Abort("no more"));
+  Engine engine(g.graph, g.prog);
+  engine.load(g.device);
+  CHECK_THROWS(engine.run(), "no more");
+  const recoverable_runtime_error error("x", RecoveryAction::LINK_RESET);
+  CHECK_EQ(toString(error.getRecoveryAction()), std::string("LINK_RESET"));
+}
+
+TEST(models_have_the_figures_that_are_set) {
+  IPUModel model("ipu2");
+  model.tilesPerIPU = 4;
+  model.memoryBytesPerTile = 1 << 16;
+  model.memcpyBytesPerCycle = 2;
+  const Device device = model.createDevice(OptionFlags{}, true, 7);
+  CHECK_EQ(device.getTarget().getBytesPerTile(), 1u << 16);
+  CHECK_EQ(device.getTarget().getMemcpyBytesPerCycle(), 2u);
+  CHECK_EQ(device.getId(), 7u);
+  Graph graph(device);
+  const Tensor t = graph.addVariable(FLOAT, {4});
+  const Tensor twice = concat(t, t);
+  CHECK_EQ(graph.getSortedContiguousRegions(twice, {{0, 8}}, true)[0][0].size(), 4u);
+  CHECK_THROWS(graph.createReplicatedGraph(2), "replication_factor");
 }
