@@ -11,6 +11,7 @@
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popx/HalfOverflow.hpp"
 #include "popx/Layout.hpp"
+#include "popx/Expr.hpp"
 #include "popx/Map.hpp"
 #include "popx/VariableUse.hpp"
 

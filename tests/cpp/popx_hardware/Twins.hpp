@@ -37,6 +37,9 @@ std::vector<Twin> linalg();
 std::vector<Twin> fourier();
 std::vector<Twin> random();
 std::vector<Twin> pads();
+std::vector<Twin> gathers();
+std::vector<Twin> maps();
+std::vector<Twin> sorts();
 }  // namespace fast
 
 namespace hardware {
@@ -44,4 +47,7 @@ std::vector<Twin> linalg();
 std::vector<Twin> fourier();
 std::vector<Twin> random();
 std::vector<Twin> pads();
+std::vector<Twin> gathers();
+std::vector<Twin> maps();
+std::vector<Twin> sorts();
 }  // namespace hardware

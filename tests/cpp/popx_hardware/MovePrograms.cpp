@@ -1,0 +1,146 @@
+#include <cmath>
+#include <random>
+
+#include "Twins.hpp"
+#include "popx/Gather.hpp"
+#include "popx/Map.hpp"
+#include "popx/Sort.hpp"
+
+namespace TWINS {
+
+namespace {
+
+namespace pe = popops::expr;
+using poplar::Graph;
+using poplar::Type;
+using poplar::program::Sequence;
+using Shape = std::vector<std::size_t>;
+using Tensors = Twin::Tensors;
+
+std::size_t sizeOf(const Shape& shape) {
+  std::size_t size = 1;
+  for (const auto d : shape) size *= d;
+  return size;
+}
+
+/// Whole numbers of which many are equal.
+template <class T>
+Twin::Value numbers(Type type, const Shape& shape, int least, int most, unsigned seed = 1) {
+  std::mt19937 engine(seed);
+  std::uniform_int_distribution<int> any(least, most);
+  std::vector<T> values(sizeOf(shape));
+  for (auto& x : values) x = static_cast<T>(any(engine));
+  return valueOf(type, shape, values);
+}
+
+Twin::Value floats(const Shape& shape, unsigned seed) {
+  auto value = numbers<float>(poplar::FLOAT, shape, -9, 9, seed);
+  const float special[] = {NAN, -0.0f, 0.0f, -NAN, INFINITY, -INFINITY};
+  for (std::size_t i = 0; i < 6 && 4 * i + 4 <= value.bytes.size(); ++i)
+    std::memcpy(value.bytes.data() + 4 * i, &special[i], 4);
+  return value;
+}
+
+Twin::Value halves(const Shape& shape) {
+  auto value = numbers<std::uint16_t>(poplar::HALF, shape, 0, 0xffff);
+  return value;
+}
+
+template <class T>
+Twin gathered(const std::string& name, Type type, const popx::GatherDims& dims,
+              const Shape& operand, const Shape& indices, int least = -3) {
+  return {"gather " + name,
+          {numbers<float>(poplar::FLOAT, operand, -99, 99), numbers<T>(type, indices, least, 9)},
+          [=](Graph& g, const Tensors& in, Sequence& p) -> Tensors {
+            return {popx::gather(g, in[0], in[1], dims, p)};
+          }};
+}
+
+}  // namespace
+
+std::vector<Twin> gathers() {
+  popx::GatherDims rows;
+  rows.offset_dims = {1};
+  rows.collapsed_slice_dims = {0};
+  rows.start_index_map = {0};
+  rows.index_vector_dim = 1;
+  rows.slice_sizes = {1, 4};
+  popx::GatherDims windows;
+  windows.offset_dims = {0, 2};
+  windows.start_index_map = {1, 0};
+  windows.index_vector_dim = 0;
+  windows.slice_sizes = {2, 3};
+  popx::GatherDims batched;
+  batched.offset_dims = {2};
+  batched.collapsed_slice_dims = {1};
+  batched.operand_batching_dims = {0};
+  batched.start_indices_batching_dims = {1};
+  batched.start_index_map = {1};
+  batched.index_vector_dim = 2;
+  batched.slice_sizes = {1, 1, 2};
+  popx::GatherDims nested;
+  nested.collapsed_slice_dims = {2};
+  nested.operand_batching_dims = {0, 1};
+  nested.start_indices_batching_dims = {2, 0};
+  nested.start_index_map = {2};
+  nested.index_vector_dim = 3;
+  nested.slice_sizes = {1, 1, 1};
+  using Byte = signed char;
+  using Ubyte = unsigned char;
+  return {gathered<int>("rows", poplar::INT, rows, {5, 4}, {7}),
+          gathered<unsigned>("rows by UNSIGNED_INT", poplar::UNSIGNED_INT, rows, {5, 4}, {7}, 0),
+          gathered<Byte>("rows by SIGNED_CHAR", poplar::SIGNED_CHAR, rows, {300, 4}, {7}),
+          gathered<Ubyte>("rows by UNSIGNED_CHAR", poplar::UNSIGNED_CHAR, rows, {5, 4}, {7}, 0),
+          gathered<long long>("rows by LONGLONG", poplar::LONGLONG, rows, {5, 4}, {7}),
+          gathered<int>("no rows", poplar::INT, rows, {5, 4}, {0}),
+          gathered<int>("windows", poplar::INT, windows, {5, 6}, {2, 8}),
+          gathered<int>("a batch", poplar::INT, batched, {3, 5, 2}, {4, 3, 1}),
+          gathered<short>("a batch by SHORT", poplar::SHORT, batched, {3, 5, 2}, {4, 3, 1}),
+          gathered<int>("two batches", poplar::INT, nested, {3, 2, 7}, {2, 4, 3})};
+}
+
+std::vector<Twin> maps() {
+  const auto run = [](Graph& g, const Tensors& in, Sequence& p) {
+    return popx::map(g, {pe::_1 + pe::_2, pe::_1 < pe::_2, pe::Cast(pe::_1, poplar::INT), pe::_2},
+                     in, p);
+  };
+  return {{"map of a row and a column",
+           {numbers<float>(poplar::FLOAT, {4, 1}, -9, 9), numbers<float>(poplar::FLOAT, {3}, 0, 9)},
+           run}};
+}
+
+std::vector<Twin> sorts() {
+  using popx::FloatOrder;
+  using popx::SortKey;
+  std::vector<Twin> twins;
+  const auto byKeys = [&](const std::string& name, std::vector<Twin::Value> inputs, unsigned dim,
+                          const std::vector<SortKey>& keys) {
+    twins.push_back({"sort " + name, std::move(inputs),
+                     [=](Graph& g, const Tensors& in, Sequence& p) {
+                       return popx::sort(g, in, dim, keys, p);
+                     }});
+  };
+  for (const std::size_t n : {0, 1, 2, 3, 5, 8, 13, 33})
+    byKeys("of " + std::to_string(n), {numbers<int>(poplar::INT, {n}, -9, 9)}, 0, {{}});
+  for (const auto order : {FloatOrder::kTotal, FloatOrder::kCanonical}) {
+    const std::string name = order == FloatOrder::kTotal ? " in total order" : "";
+    byKeys("FLOAT" + name, {floats({19, 3}, 1)}, 0, {{0, false, order}});
+    byKeys("FLOAT down" + name, {floats({2, 12}, 2)}, 1, {{0, true, order}});
+    byKeys("HALF" + name, {halves({40})}, 0, {{0, false, order}});
+  }
+  byKeys("BOOL", {numbers<std::uint8_t>(poplar::BOOL, {17}, 0, 1)}, 0, {{0, true}});
+  byKeys("UNSIGNED_CHAR", {numbers<std::uint8_t>(poplar::UNSIGNED_CHAR, {9}, 0, 255)}, 0, {{}});
+  byKeys("by two keys",
+         {numbers<int>(poplar::INT, {4, 20}, 0, 2), numbers<int>(poplar::INT, {4, 20}, 0, 2, 2),
+          numbers<int>(poplar::INT, {4, 20}, 0, 99, 3)},
+         1, {{1}, {0, true}});
+  const pe::Expr comparator = pe::_1 * pe::_1 < pe::_2 * pe::_2;
+  twins.push_back({"sort by squares",
+                   {numbers<int>(poplar::INT, {21}, -9, 9), numbers<int>(poplar::INT, {21}, 0, 99)},
+                   [=](Graph& g, const Tensors& in, Sequence& p) {
+                     return popx::sort(g, in, 0, comparator, true, p);
+                   }});
+  return twins;
+}
+
+}  // namespace TWINS
