@@ -4,6 +4,8 @@
 #include "Twins.hpp"
 #include "popx/Gather.hpp"
 #include "popx/Map.hpp"
+#include "popx/Reduce.hpp"
+#include "popx/ReduceWindow.hpp"
 #include "popx/Sort.hpp"
 
 namespace TWINS {
@@ -107,6 +109,85 @@ std::vector<Twin> maps() {
   return {{"map of a row and a column",
            {numbers<float>(poplar::FLOAT, {4, 1}, -9, 9), numbers<float>(poplar::FLOAT, {3}, 0, 9)},
            run}};
+}
+
+namespace {
+
+/// Bodies over one FLOAT, and one over a FLOAT and its place: the largest, the first of equals.
+struct Body {
+  std::string name;
+  std::vector<pe::Expr> exprs;
+  float init;
+};
+
+std::vector<Body> bodies() {
+  const pe::Expr later = pe::_3 > pe::_1 || (pe::_3 == pe::_1 && pe::_4 < pe::_2);
+  return {{"add", {pe::_1 + pe::_2}, 0},
+          {"max", {pe::Max(pe::_1, pe::_2)}, -INFINITY},
+          {"argmax",
+           {pe::Select(pe::_3, pe::_1, later), pe::Select(pe::_4, pe::_2, later)},
+           -INFINITY}};
+}
+
+std::vector<Twin::Value> inputsOf(const Body& body, const Shape& shape) {
+  std::vector<Twin::Value> in = {numbers<float>(poplar::FLOAT, shape, -999, 999)};
+  if (body.exprs.size() > 1) in.push_back(numbers<int>(poplar::INT, shape, 0, 999, 2));
+  in.push_back(valueOf<float>(poplar::FLOAT, {}, {body.init}));
+  if (body.exprs.size() > 1) in.push_back(valueOf<int>(poplar::INT, {}, {9999}));
+  return in;
+}
+
+Tensors firstOf(const Tensors& in) { return {in.begin(), in.begin() + in.size() / 2}; }
+Tensors lastOf(const Tensors& in) { return {in.begin() + in.size() / 2, in.end()}; }
+
+}  // namespace
+
+std::vector<Twin> reductions() {
+  std::vector<Twin> twins;
+  const auto add = [&](const Body& body, const Shape& shape, const std::vector<std::size_t>& dims) {
+    twins.push_back({"reduce by " + body.name + " of rank " + std::to_string(shape.size()),
+                     inputsOf(body, shape),
+                     [=](Graph& g, const Tensors& in, Sequence& p) {
+                       return popx::reduce(g, firstOf(in), lastOf(in), body.exprs, dims, p);
+                     }});
+  };
+  auto all = bodies();
+  all[0].init = 5;  // applied once
+  for (const auto& body : all) {
+    add(body, {37}, {0});
+    add(body, {3, 0}, {1});
+    add(body, {4, 5}, {});
+    add(body, {3, 8, 5}, {2, 0});
+    add(body, {1, 6}, {0, 1});
+  }
+  return twins;
+}
+
+std::vector<Twin> windows() {
+  std::vector<Twin> twins;
+  const auto add = [&](const std::string& name, const Body& body, const Shape& shape,
+                       const popx::Window& window) {
+    twins.push_back({"windows, " + name + ", by " + body.name, inputsOf(body, shape),
+                     [=](Graph& g, const Tensors& in, Sequence& p) {
+                       return popx::reduceWindow(g, firstOf(in), lastOf(in), body.exprs, window, p);
+                     }});
+  };
+  for (const auto& body : bodies()) {
+    auto pool = popx::Window::of({2, 3});
+    pool.strides = {2, 1};
+    add("pool", body, {5, 7}, pool);
+    auto prefix = popx::Window::of({13});
+    prefix.padding_low = {12};
+    add("prefix", body, {13}, prefix);
+    auto dilated = popx::Window::of({3, 2});
+    dilated.base_dilations = {2, 1};
+    dilated.window_dilations = {1, 3};
+    dilated.padding_low = {1, -1};
+    dilated.padding_high = {2, 0};
+    add("dilated", body, {4, 9}, dilated);
+    add("too large", body, {4}, popx::Window::of({5}));
+  }
+  return twins;
 }
 
 std::vector<Twin> sorts() {

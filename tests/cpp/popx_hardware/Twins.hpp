@@ -40,6 +40,8 @@ std::vector<Twin> pads();
 std::vector<Twin> gathers();
 std::vector<Twin> maps();
 std::vector<Twin> sorts();
+std::vector<Twin> reductions();
+std::vector<Twin> windows();
 }  // namespace fast
 
 namespace hardware {
@@ -50,4 +52,6 @@ std::vector<Twin> pads();
 std::vector<Twin> gathers();
 std::vector<Twin> maps();
 std::vector<Twin> sorts();
+std::vector<Twin> reductions();
+std::vector<Twin> windows();
 }  // namespace hardware
