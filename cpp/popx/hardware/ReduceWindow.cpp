@@ -1,30 +1,14 @@
 #include "popx/ReduceWindow.hpp"
 
-#include <string>
-
-#include "poplar/exceptions.hpp"
 #include "popx/Pad.hpp"
 #include "popx/hardware/Fold.hpp"
+#include "popx/hardware/Window.hpp"
 
 namespace popx {
 namespace {
 
 using poplar::Tensor;
 using Tensors = std::vector<Tensor>;
-
-void checkWindow(const Window& w, std::size_t rank) {
-  const auto refuse = [](const std::string& needs, const std::string& got) {
-    throw poplar::poplar_error("[popx::reduceWindow] needs " + needs + "; got " + got +
-                               ". Check the window.");
-  };
-  for (const auto* v : {&w.sizes, &w.strides, &w.base_dilations, &w.window_dilations,
-                        &w.padding_low, &w.padding_high})
-    if (v->size() != rank)
-      refuse(std::to_string(rank) + " numbers, one a dimension", std::to_string(v->size()));
-  for (const auto* v : {&w.sizes, &w.strides, &w.base_dilations, &w.window_dilations})
-    for (const auto number : *v)
-      if (number < 1) refuse("sizes, strides and dilations of 1 or more", std::to_string(number));
-}
 
 /// Folds along dimensions, one after another.
 class Fold {
@@ -75,7 +59,7 @@ Tensors reduceWindow(poplar::Graph& graph, const Tensors& ins, const Tensors& in
                      const std::vector<popops::expr::Expr>& body, const Window& window,
                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   fold::check("popx::reduceWindow", ins, inits, body);
-  checkWindow(window, ins[0].rank());
+  windows::check("popx::reduceWindow", window, ins[0].rank());
   std::vector<std::int64_t> gaps;
   for (const auto dilation : window.base_dilations) gaps.push_back(dilation - 1);
   Tensors values, first;

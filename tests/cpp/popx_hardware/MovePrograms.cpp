@@ -6,6 +6,7 @@
 #include "popx/Map.hpp"
 #include "popx/Reduce.hpp"
 #include "popx/ReduceWindow.hpp"
+#include "popx/SelectAndScatter.hpp"
 #include "popx/Sort.hpp"
 
 namespace TWINS {
@@ -187,6 +188,32 @@ std::vector<Twin> windows() {
     add("dilated", body, {4, 9}, dilated);
     add("too large", body, {4}, popx::Window::of({5}));
   }
+  return twins;
+}
+
+std::vector<Twin> selections() {
+  std::vector<Twin> twins;
+  const auto add = [&](const std::string& name, const Shape& shape, const Shape& sources,
+                       const popx::Window& window) {
+    twins.push_back({"select and scatter, " + name,
+                     {numbers<float>(poplar::FLOAT, shape, -5, 5),
+                      numbers<float>(poplar::FLOAT, sources, -99, 99, 2),
+                      valueOf<float>(poplar::FLOAT, {}, {3})},
+                     [=](Graph& g, const Tensors& in, Sequence& p) -> Tensors {
+                       return {popx::selectAndScatter(g, in[0], in[1], in[2], pe::_1 >= pe::_2,
+                                                      pe::_1 + pe::_2, window, p)};
+                     }});
+  };
+  auto apart = popx::Window::of({2, 3});
+  apart.strides = {2, 3};
+  add("apart", {5, 6}, {2, 2}, apart);
+  auto over = popx::Window::of({3, 2});
+  over.padding_low = {2, 1};
+  over.padding_high = {1, 0};
+  add("over one another", {4, 5}, {5, 5}, over);
+  auto cut = popx::Window::of({2});
+  cut.padding_low = {-1};
+  add("cut", {5}, {3}, cut);
   return twins;
 }
 

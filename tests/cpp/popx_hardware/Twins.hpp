@@ -42,6 +42,7 @@ std::vector<Twin> maps();
 std::vector<Twin> sorts();
 std::vector<Twin> reductions();
 std::vector<Twin> windows();
+std::vector<Twin> selections();
 }  // namespace fast
 
 namespace hardware {
@@ -54,4 +55,5 @@ std::vector<Twin> maps();
 std::vector<Twin> sorts();
 std::vector<Twin> reductions();
 std::vector<Twin> windows();
+std::vector<Twin> selections();
 }  // namespace hardware
