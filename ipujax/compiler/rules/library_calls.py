@@ -48,7 +48,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "reduceWindow": ("poplar.program.Copy", "popops.map"),
     "rngBitGenerator": ("codelets/Random.cpp",),
     "sameLayout": ("poplar.Tensor.isContiguous",),
-    "scatter": NOT_YET,
+    "scatter": ("popops.dynamicSlice", "popops.dynamicUpdate", "popops.map"),
     "schur": ("codelets/Eigen.cpp",),
     "selectAndScatter": ("poplar.program.Copy", "popops.map"),
     "setHalfOverflow": NOT_YET,

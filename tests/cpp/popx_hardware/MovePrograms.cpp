@@ -6,6 +6,7 @@
 #include "popx/Map.hpp"
 #include "popx/Reduce.hpp"
 #include "popx/ReduceWindow.hpp"
+#include "popx/Scatter.hpp"
 #include "popx/SelectAndScatter.hpp"
 #include "popx/Sort.hpp"
 
@@ -188,6 +189,46 @@ std::vector<Twin> windows() {
     add("dilated", body, {4, 9}, dilated);
     add("too large", body, {4}, popx::Window::of({5}));
   }
+  return twins;
+}
+
+std::vector<Twin> scatters() {
+  std::vector<Twin> twins;
+  const auto add = [&](const std::string& name, const popx::ScatterDims& dims, const Shape& operand,
+                       const Shape& indices, const Shape& updates, const std::string& body) {
+    twins.push_back({"scatter " + name + ", " + body,
+                     {numbers<int>(poplar::INT, operand, -99, 99),
+                      numbers<int>(poplar::INT, indices, -2, 6),
+                      numbers<int>(poplar::INT, updates, -99, 99, 2)},
+                     [=](Graph& g, const Tensors& in, Sequence& p) -> Tensors {
+                       const auto t = g.addVariable(poplar::INT, operand,
+                                                    poplar::VariableMappingMethod::LINEAR, "t");
+                       p.add(poplar::program::Copy(in[0], t));
+                       popx::scatter(g, {t}, in[1], {in[2]}, dims, body, p);
+                       return {t};
+                     }});
+  };
+  popx::ScatterDims rows;
+  rows.update_window_dims = {1};
+  rows.inserted_window_dims = {0};
+  rows.scatter_dims_to_operand_dims = {0};
+  rows.index_vector_dim = 1;
+  for (const char* body : {"replace", "add", "mul", "min", "max", "and", "or"})
+    add("rows", rows, {5, 4}, {7}, {7, 4}, body);
+  add("no rows", rows, {5, 4}, {0}, {0, 4}, "add");
+  popx::ScatterDims windows;
+  windows.update_window_dims = {0, 2};
+  windows.scatter_dims_to_operand_dims = {1, 0};
+  windows.index_vector_dim = 0;
+  add("windows", windows, {5, 6}, {2, 8}, {2, 8, 3}, "add");
+  popx::ScatterDims batched;
+  batched.update_window_dims = {2};
+  batched.inserted_window_dims = {1};
+  batched.input_batching_dims = {0};
+  batched.scatter_indices_batching_dims = {1};
+  batched.scatter_dims_to_operand_dims = {1};
+  batched.index_vector_dim = 2;
+  add("a batch", batched, {3, 5, 2}, {4, 3, 1}, {4, 3, 2}, "replace");
   return twins;
 }
 

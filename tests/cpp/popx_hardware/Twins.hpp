@@ -42,6 +42,7 @@ std::vector<Twin> maps();
 std::vector<Twin> sorts();
 std::vector<Twin> reductions();
 std::vector<Twin> windows();
+std::vector<Twin> scatters();
 std::vector<Twin> selections();
 }  // namespace fast
 
@@ -55,5 +56,6 @@ std::vector<Twin> maps();
 std::vector<Twin> sorts();
 std::vector<Twin> reductions();
 std::vector<Twin> windows();
+std::vector<Twin> scatters();
 std::vector<Twin> selections();
 }  // namespace hardware

@@ -102,3 +102,4 @@ TEST(sorting) { Pairs().check(fast::sorts(), hardware::sorts()); }
 TEST(reducing) { Pairs().check(fast::reductions(), hardware::reductions()); }
 TEST(reducing_windows) { Pairs().check(fast::windows(), hardware::windows()); }
 TEST(selecting_and_scattering) { Pairs().check(fast::selections(), hardware::selections()); }
+TEST(scattering) { Pairs().check(fast::scatters(), hardware::scatters()); }
