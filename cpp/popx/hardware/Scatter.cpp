@@ -59,13 +59,12 @@ struct Plan {
 };
 
 /// [windows, indices]: the index vector last, all others as one.
-Tensor rows(const Tensor& t, unsigned vector_dim) {
+Tensor rows(const Tensor& t, unsigned vector_dim, std::size_t windows) {
   std::vector<unsigned> order;
   for (unsigned d = 0; d < t.rank(); ++d)
     if (d != vector_dim) order.push_back(d);
   order.push_back(vector_dim);
-  const std::size_t width = t.dim(vector_dim);
-  return t.dimShuffle(order).reshape({width == 0 ? 0 : t.numElements() / width, width});
+  return t.dimShuffle(order).reshape({windows, t.dim(vector_dim)});
 }
 
 /// One window: read, combined, and written if it lies inside.
@@ -126,16 +125,17 @@ void scatter(Graph& graph, const Tensors& operands, const Tensor& indices, const
   const Plan plan(operands[0], updates[0], dims);
   const auto vector_dim = static_cast<unsigned>(dims.index_vector_dim);
   const Tensor wide = starts::wide(graph, indices, vector_dim, prog, debugContext);
-  const std::size_t windows = wide.numElements() / std::max<std::size_t>(1, wide.dim(vector_dim));
+  std::size_t windows = 1;
+  for (unsigned d = 0; d < wide.rank(); ++d) windows *= d == vector_dim ? 1 : wide.dim(d);
   if (windows == 0 || plan.doesNothing()) return;
   const Tensor near = starts::clamped(graph, wide, vector_dim, plan.most, prog, debugContext);
   const Tensor same = popops::map(graph, pe::_1 == pe::_2, {wide, near}, prog, debugContext);
-  const Tensor inside = popops::reduce(graph, rows(same, vector_dim), poplar::BOOL, {1},
+  const Tensor inside = popops::reduce(graph, rows(same, vector_dim, windows), poplar::BOOL, {1},
                                        {popops::Operation::LOGICAL_AND}, prog, debugContext);
   const Tensor starts = rows(starts::withBatches(graph, near, vector_dim,
                                                  dims.scatter_indices_batching_dims, prog,
                                                  debugContext),
-                             vector_dim);
+                             vector_dim, windows);
   Tensors ordered;
   for (const Tensor& t : updates) {
     const Tensor moved = t.dimShuffle(plan.order);

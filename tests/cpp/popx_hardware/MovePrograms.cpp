@@ -74,6 +74,10 @@ std::vector<Twin> gathers() {
   windows.start_index_map = {1, 0};
   windows.index_vector_dim = 0;
   windows.slice_sizes = {2, 3};
+  popx::GatherDims whole;
+  whole.offset_dims = {1, 2};
+  whole.index_vector_dim = 1;
+  whole.slice_sizes = {5, 4};
   popx::GatherDims batched;
   batched.offset_dims = {2};
   batched.collapsed_slice_dims = {1};
@@ -98,6 +102,7 @@ std::vector<Twin> gathers() {
           gathered<long long>("rows by LONGLONG", poplar::LONGLONG, rows, {5, 4}, {7}),
           gathered<int>("no rows", poplar::INT, rows, {5, 4}, {0}),
           gathered<int>("windows", poplar::INT, windows, {5, 6}, {2, 8}),
+          gathered<int>("the whole", poplar::INT, whole, {5, 4}, {3, 0}),
           gathered<int>("a batch", poplar::INT, batched, {3, 5, 2}, {4, 3, 1}),
           gathered<short>("a batch by SHORT", poplar::SHORT, batched, {3, 5, 2}, {4, 3, 1}),
           gathered<int>("two batches", poplar::INT, nested, {3, 2, 7}, {2, 4, 3})};
@@ -221,6 +226,10 @@ std::vector<Twin> scatters() {
   windows.scatter_dims_to_operand_dims = {1, 0};
   windows.index_vector_dim = 0;
   add("windows", windows, {5, 6}, {2, 8}, {2, 8, 3}, "add");
+  popx::ScatterDims whole;
+  whole.update_window_dims = {1, 2};
+  whole.index_vector_dim = 1;
+  add("into the whole", whole, {3, 2}, {4, 0}, {4, 3, 2}, "add");
   popx::ScatterDims batched;
   batched.update_window_dims = {2};
   batched.inserted_window_dims = {1};
