@@ -9,9 +9,9 @@
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
+#include "popx/Expr.hpp"
 #include "popx/HalfOverflow.hpp"
 #include "popx/Layout.hpp"
-#include "popx/Expr.hpp"
 #include "popx/Map.hpp"
 #include "popx/VariableUse.hpp"
 

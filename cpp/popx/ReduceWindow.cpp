@@ -8,8 +8,9 @@ namespace popx {
 using poplar::Tensor;
 
 native::Window checkedWindow(const char* where, const Window& window, std::size_t rank) {
-  const native::Window same{window.sizes,            window.strides,     window.base_dilations,
-                            window.window_dilations, window.padding_low, window.padding_high};
+  const native::Window same{window.sizes,          window.strides,
+                            window.base_dilations, window.window_dilations,
+                            window.padding_low,    window.padding_high};
   same.check(where, rank);
   return same;
 }

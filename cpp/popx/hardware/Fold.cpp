@@ -25,7 +25,8 @@ void check(const char* where, const std::vector<poplar::Tensor>& ins,
   }
 }
 
-std::vector<poplar::Tensor> combine(poplar::Graph& graph, const std::vector<poplar::Tensor>& earlier,
+std::vector<poplar::Tensor> combine(poplar::Graph& graph,
+                                    const std::vector<poplar::Tensor>& earlier,
                                     const std::vector<poplar::Tensor>& later,
                                     const std::vector<popops::expr::Expr>& body,
                                     poplar::program::Sequence& prog,

@@ -43,10 +43,11 @@ void checkDims(std::size_t rank, const std::vector<std::size_t>& dims) {
 Tensor filled(poplar::Graph& graph, const Tensor& value, std::vector<std::size_t> shape,
               poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
   shape.pop_back();
-  const Tensor t = graph.addVariable(value.elementType(), shape,
-                                     poplar::VariableMappingMethod::LINEAR, debug);
+  const Tensor t =
+      graph.addVariable(value.elementType(), shape, poplar::VariableMappingMethod::LINEAR, debug);
   const auto count = static_cast<unsigned>(t.numElements());
-  prog.add(poplar::program::Copy(value.reshape({1}).broadcast(count, 0), t.flatten(), false, debug));
+  prog.add(
+      poplar::program::Copy(value.reshape({1}).broadcast(count, 0), t.flatten(), false, debug));
   return t;
 }
 
@@ -72,8 +73,8 @@ Tensors reduce(poplar::Graph& graph, const Tensors& ins, const Tensors& inits,
     }
     auto combined = fold::combine(graph, earlier, later, body, prog, debugContext);
     for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = poplar::concat(combined[i], values[i].slice(2 * pairs, values[i].dim(last), last),
-                                 last);
+      values[i] =
+          poplar::concat(combined[i], values[i].slice(2 * pairs, values[i].dim(last), last), last);
   }
   if (values[0].dim(last) == 0) {
     for (std::size_t i = 0; i < values.size(); ++i)

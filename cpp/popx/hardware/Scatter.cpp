@@ -29,9 +29,8 @@ struct Plan {
     std::size_t next = 0;
     for (unsigned d = 0; d < operand.rank(); ++d) {
       const bool is_one = isIn(dims.inserted_window_dims, d) || isIn(dims.input_batching_dims, d);
-      window.push_back(is_one ? 1
-                              : update.dim(static_cast<unsigned>(
-                                    dims.update_window_dims.at(next++))));
+      window.push_back(
+          is_one ? 1 : update.dim(static_cast<unsigned>(dims.update_window_dims.at(next++))));
     }
     for (unsigned d = 0; d < update.rank(); ++d)
       if (!isIn(dims.update_window_dims, d)) order.push_back(d);
@@ -95,11 +94,13 @@ Sequence step(Graph& graph, const Tensors& operands, const Tensors& updates, con
 }
 
 const pe::Expr& named(const std::string& name) {
-  static const std::map<std::string, pe::Expr> bodies = {
-      {"replace", pe::_2},           {"add", pe::_1 + pe::_2},
-      {"mul", pe::_1 * pe::_2},      {"min", pe::Min(pe::_1, pe::_2)},
-      {"max", pe::Max(pe::_1, pe::_2)}, {"and", pe::_1 & pe::_2},
-      {"or", pe::_1 | pe::_2}};
+  static const std::map<std::string, pe::Expr> bodies = {{"replace", pe::_2},
+                                                         {"add", pe::_1 + pe::_2},
+                                                         {"mul", pe::_1 * pe::_2},
+                                                         {"min", pe::Min(pe::_1, pe::_2)},
+                                                         {"max", pe::Max(pe::_1, pe::_2)},
+                                                         {"and", pe::_1 & pe::_2},
+                                                         {"or", pe::_1 | pe::_2}};
   const auto found = bodies.find(name);
   if (found == bodies.end())
     throw poplar::poplar_error("[popx::scatter] needs replace, add, mul, min, max, and, or; got " +
@@ -109,11 +110,11 @@ const pe::Expr& named(const std::string& name) {
 
 void check(const Tensors& operands, const Tensors& updates, std::size_t bodies) {
   if (operands.empty() || operands.size() != updates.size() || operands.size() != bodies)
-    throw poplar::poplar_error("[popx::scatter] needs an update and an expression for each operand; "
-                               "got " +
-                               std::to_string(operands.size()) + ", " +
-                               std::to_string(updates.size()) + " and " + std::to_string(bodies) +
-                               ". Pass as many of each.");
+    throw poplar::poplar_error(
+        "[popx::scatter] needs an update and an expression for each operand; "
+        "got " +
+        std::to_string(operands.size()) + ", " + std::to_string(updates.size()) + " and " +
+        std::to_string(bodies) + ". Pass as many of each.");
 }
 
 }  // namespace
@@ -132,10 +133,10 @@ void scatter(Graph& graph, const Tensors& operands, const Tensor& indices, const
   const Tensor same = popops::map(graph, pe::_1 == pe::_2, {wide, near}, prog, debugContext);
   const Tensor inside = popops::reduce(graph, rows(same, vector_dim, windows), poplar::BOOL, {1},
                                        {popops::Operation::LOGICAL_AND}, prog, debugContext);
-  const Tensor starts = rows(starts::withBatches(graph, near, vector_dim,
-                                                 dims.scatter_indices_batching_dims, prog,
-                                                 debugContext),
-                             vector_dim, windows);
+  const Tensor starts =
+      rows(starts::withBatches(graph, near, vector_dim, dims.scatter_indices_batching_dims, prog,
+                               debugContext),
+           vector_dim, windows);
   Tensors ordered;
   for (const Tensor& t : updates) {
     const Tensor moved = t.dimShuffle(plan.order);

@@ -51,8 +51,8 @@ class Places {
       std::vector<unsigned char> more;
       for (const auto is : are) {
         for (std::size_t o = 0; o < out_[d]; ++o) {
-          const auto i = static_cast<std::int64_t>(o) * window_.strides[d] + at[d] -
-                         window_.padding_low[d];
+          const auto i =
+              static_cast<std::int64_t>(o) * window_.strides[d] + at[d] - window_.padding_low[d];
           more.push_back(is && i >= 0 && i < static_cast<std::int64_t>(in_[d]));
         }
       }
@@ -91,8 +91,7 @@ void check(const Tensor& operand, const Tensor& source, const Tensor& init, cons
     const auto padded = static_cast<std::int64_t>(operand.shape()[d]) + window.padding_low[d] +
                         window.padding_high[d] - window.sizes[d];
     const auto windows = padded < 0 ? 0 : padded / window.strides[d] + 1;
-    if (source.rank() != operand.rank() ||
-        windows != static_cast<std::int64_t>(source.shape()[d]))
+    if (source.rank() != operand.rank() || windows != static_cast<std::int64_t>(source.shape()[d]))
       refuse("one source value a window",
              source.shapeToString() + " for " + operand.shapeToString(), "Check the window.");
   }
@@ -136,8 +135,8 @@ Tensor selectAndScatter(poplar::Graph& graph, const Tensor& operand, const Tenso
     for (int place = places.count(); place-- > 0;) {
       const Tensor view = places.view(result, place);
       const Tensor added = map(scatter, {view, source});
-      const Tensor next = map(pe::Select(pe::_1, pe::_2, pe::_3 == pe::Const(place)),
-                              {added, view, chosen});
+      const Tensor next =
+          map(pe::Select(pe::_1, pe::_2, pe::_3 == pe::Const(place)), {added, view, chosen});
       prog.add(Copy(next, view, false, debugContext));
     }
   }

@@ -104,10 +104,9 @@ class Network {
       left.push_back(at(t, lefts, dim_));
       right.push_back(at(t, rights, dim_));
     }
-    const Tensor swaps =
-        popops::map(graph_, pe::_1 || (!pe::_2 && pe::_3 > pe::_4),
-                    {isFirst(right, left), isFirst(left, right), left.back(), right.back()}, prog_,
-                    debug_);
+    const Tensor swaps = popops::map(
+        graph_, pe::_1 || (!pe::_2 && pe::_3 > pe::_4),
+        {isFirst(right, left), isFirst(left, right), left.back(), right.back()}, prog_, debug_);
     const auto chosen = [&](const Tensor& then, const Tensor& otherwise) {
       return popops::map(graph_, pe::Select(pe::_1, pe::_2, pe::_3), {then, otherwise, swaps},
                          prog_, debug_);
@@ -137,9 +136,9 @@ bool isFloating(const Tensor& t) {
 Tensor totalOrder(Graph& graph, const Tensor& t, Sequence& prog,
                   const poplar::DebugContext& debug) {
   const bool is_half = t.elementType() == poplar::HALF;
-  const Tensor bits = is_half ? popops::cast(graph, t.reinterpret(poplar::SHORT), poplar::INT, prog,
-                                             debug)
-                              : t.reinterpret(poplar::INT);
+  const Tensor bits =
+      is_half ? popops::cast(graph, t.reinterpret(poplar::SHORT), poplar::INT, prog, debug)
+              : t.reinterpret(poplar::INT);
   const pe::Const magnitude(is_half ? 0x7fff : 0x7fffffff);
   return popops::map(graph, pe::Select(pe::_1 ^ magnitude, pe::_1, pe::_1 < pe::Const(0)), {bits},
                      prog, debug);

@@ -100,7 +100,9 @@ def test_functions_of_popx_are_composed_of_what_exists() -> None:
 def test_functions_of_popx_that_hardware_has_are_in_its_sources() -> None:
     text = "".join(path.read_text() for path in POPX.glob("hardware/*.cpp"))
     for name, calls in HARDWARE.items():
-        definition = re.search(rf"^\S.*\b{name}\((?:const )?(?:\w+::)?(?:Graph|Tensor)& ", text, re.MULTILINE)
+        definition = re.search(
+            rf"^\S.*\b{name}\((?:const )?(?:\w+::)?(?:Graph|Tensor)& ", text, re.MULTILINE
+        )
         assert (definition is not None) == (calls != NOT_YET), name
 
 

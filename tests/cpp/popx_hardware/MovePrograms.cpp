@@ -153,8 +153,7 @@ std::vector<Twin> reductions() {
   std::vector<Twin> twins;
   const auto add = [&](const Body& body, const Shape& shape, const std::vector<std::size_t>& dims) {
     twins.push_back({"reduce by " + body.name + " of rank " + std::to_string(shape.size()),
-                     inputsOf(body, shape),
-                     [=](Graph& g, const Tensors& in, Sequence& p) {
+                     inputsOf(body, shape), [=](Graph& g, const Tensors& in, Sequence& p) {
                        return popx::reduce(g, firstOf(in), lastOf(in), body.exprs, dims, p);
                      }});
   };
@@ -201,17 +200,17 @@ std::vector<Twin> scatters() {
   std::vector<Twin> twins;
   const auto add = [&](const std::string& name, const popx::ScatterDims& dims, const Shape& operand,
                        const Shape& indices, const Shape& updates, const std::string& body) {
-    twins.push_back({"scatter " + name + ", " + body,
-                     {numbers<int>(poplar::INT, operand, -99, 99),
-                      numbers<int>(poplar::INT, indices, -2, 6),
-                      numbers<int>(poplar::INT, updates, -99, 99, 2)},
-                     [=](Graph& g, const Tensors& in, Sequence& p) -> Tensors {
-                       const auto t = g.addVariable(poplar::INT, operand,
-                                                    poplar::VariableMappingMethod::LINEAR, "t");
-                       p.add(poplar::program::Copy(in[0], t));
-                       popx::scatter(g, {t}, in[1], {in[2]}, dims, body, p);
-                       return {t};
-                     }});
+    twins.push_back(
+        {"scatter " + name + ", " + body,
+         {numbers<int>(poplar::INT, operand, -99, 99), numbers<int>(poplar::INT, indices, -2, 6),
+          numbers<int>(poplar::INT, updates, -99, 99, 2)},
+         [=](Graph& g, const Tensors& in, Sequence& p) -> Tensors {
+           const auto t =
+               g.addVariable(poplar::INT, operand, poplar::VariableMappingMethod::LINEAR, "t");
+           p.add(poplar::program::Copy(in[0], t));
+           popx::scatter(g, {t}, in[1], {in[2]}, dims, body, p);
+           return {t};
+         }});
   };
   popx::ScatterDims rows;
   rows.update_window_dims = {1};
@@ -273,10 +272,10 @@ std::vector<Twin> sorts() {
   std::vector<Twin> twins;
   const auto byKeys = [&](const std::string& name, std::vector<Twin::Value> inputs, unsigned dim,
                           const std::vector<SortKey>& keys) {
-    twins.push_back({"sort " + name, std::move(inputs),
-                     [=](Graph& g, const Tensors& in, Sequence& p) {
-                       return popx::sort(g, in, dim, keys, p);
-                     }});
+    twins.push_back(
+        {"sort " + name, std::move(inputs), [=](Graph& g, const Tensors& in, Sequence& p) {
+           return popx::sort(g, in, dim, keys, p);
+         }});
   };
   for (const std::size_t n : {0, 1, 2, 3, 5, 8, 13, 33})
     byKeys("of " + std::to_string(n), {numbers<int>(poplar::INT, {n}, -9, 9)}, 0, {{}});
