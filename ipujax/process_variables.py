@@ -48,6 +48,10 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
         "Folder of compiled codelets that you trust loaded programs to run.",
         _check_folder,
     ),
+    "IPUJAX_POPX_CODELETS": (
+        "Folder of popx's codelets, for a build against a Poplar SDK.",
+        _check_folder,
+    ),
     "IPUJAX_MODEL_AS_IPU": (
         "1 lists the IPU Model as IPUs in poplar::DeviceManager, for programs in C++.",
         _check_switch,
