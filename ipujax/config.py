@@ -373,7 +373,7 @@ def _check_together(machine: MachineConfig) -> None:
     if not machine.use_model:
         raise ConfigError(
             "[config] JAX_IPU_USE_MODEL=false needs a build against the Poplar SDK; got a build "
-            "of the IPU Model. Unset it, or build with -DIPUJAX_POPLAR_SDK=<dir>."
+            "of the IPU Model, which is all there is yet. Unset it."
         )
     if machine.num_tiles:
         from ipujax._poplar import _poplar

@@ -44,12 +44,12 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
         "An additional folder of headers for codelets compiled at run time.",
         _check_folder,
     ),
-    "IPUJAX_POPX_CODELETS": (
-        "Folder of popx's own codelets, for a build against an SDK that was moved.",
-        _check_folder,
-    ),
     "IPUJAX_TRUST_NATIVE_CODE": (
         "Folder of compiled codelets that you trust loaded programs to run.",
+        _check_folder,
+    ),
+    "IPUJAX_POPX_CODELETS": (
+        "Folder of popx's codelets, for a build against a Poplar SDK.",
         _check_folder,
     ),
     "IPUJAX_MODEL_AS_IPU": (

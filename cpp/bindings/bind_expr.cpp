@@ -9,6 +9,7 @@
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
+#include "popx/Expr.hpp"
 #include "popx/HalfOverflow.hpp"
 #include "popx/Layout.hpp"
 #include "popx/Map.hpp"

@@ -6,7 +6,8 @@
 
 namespace ipujax::engine {
 
-const char* nameOf(ElementType type) {
+/// Visible: <poplar/Type.hpp> calls it.
+[[gnu::visibility("default")]] const char* nameOf(ElementType type) {
   constexpr const char* kNames[] = {
       "bool",         "signed char", "unsigned char",     "short", "unsigned short", "int",
       "unsigned int", "longlong",    "unsigned longlong", "half",  "float",          "double"};

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "popx/Native.hpp"
+
 namespace popx {
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
+#include "popx/ReduceBody.hpp"
 
 namespace popx {
 using native::ExprProgram;

@@ -1,19 +1,27 @@
 #include "popx/ReduceWindow.hpp"
 
 #include "poputil/TileMapping.hpp"
-#include "popx/Reduce.hpp"
+#include "popx/ReduceBody.hpp"
 
 namespace popx {
 
 using poplar::Tensor;
 
+native::Window checkedWindow(const char* where, const Window& window, std::size_t rank) {
+  const native::Window same{window.sizes,          window.strides,
+                            window.base_dilations, window.window_dilations,
+                            window.padding_low,    window.padding_high};
+  same.check(where, rank);
+  return same;
+}
+
 std::vector<Tensor> reduceWindow(poplar::Graph& graph, const std::vector<Tensor>& ins,
                                  const std::vector<Tensor>& inits,
-                                 const std::vector<popops::expr::Expr>& body, const Window& window,
+                                 const std::vector<popops::expr::Expr>& body, const Window& given,
                                  poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext) {
   const auto program = compileBody("popx::reduceWindow", body, ins, inits);
-  window.check("popx::reduceWindow", ins[0].rank());
+  const auto window = checkedWindow("popx::reduceWindow", given, ins[0].rank());
   const auto shape = native::windowOutputShape(ins[0], window);
   std::vector<Tensor> outs;
   for (const Tensor& in : ins) {

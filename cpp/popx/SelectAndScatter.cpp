@@ -1,6 +1,7 @@
 #include "popx/SelectAndScatter.hpp"
 
 #include "poplar/exceptions.hpp"
+#include "popx/ReduceBody.hpp"
 
 namespace popx {
 using native::ElementType;
@@ -18,9 +19,9 @@ namespace {
 poplar::Tensor selectAndScatter(poplar::Graph& graph, const poplar::Tensor& operand,
                                 const poplar::Tensor& source, const poplar::Tensor& init,
                                 const popops::expr::Expr& select, const popops::expr::Expr& scatter,
-                                const Window& window, poplar::program::Sequence& prog,
+                                const Window& given, poplar::program::Sequence& prog,
                                 const poplar::DebugContext& debugContext) {
-  window.check("popx::selectAndScatter", operand.rank());
+  const auto window = checkedWindow("popx::selectAndScatter", given, operand.rank());
   for (std::size_t d = 0; d < window.rank(); ++d) {
     if (window.base_dilations[d] != 1 || window.window_dilations[d] != 1) {
       refuse("a window without dilation", "one", "Dilate the operand first.");

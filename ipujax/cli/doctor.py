@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 
 PACKAGES = ("ipujax", "jax", "jaxlib", "numpy", "scipy-openblas32")
 
@@ -44,6 +45,8 @@ def poplar_sdk() -> str:
     """Never fails: the IPU Model does not need the SDK."""
     root = os.environ.get("POPLAR_SDK_ENABLED")
     compiler = shutil.which("popc")
+    if root and not (Path(root) / "include" / "poplar" / "Graph.hpp").is_file():
+        return f"no headers in POPLAR_SDK_ENABLED={root}; this build uses the IPU Model"
     if root or compiler:
         return f"found at {root or compiler}; this build uses the IPU Model"
     return "not found; the IPU Model does not need it"

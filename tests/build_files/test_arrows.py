@@ -26,7 +26,7 @@ CPP_RANKS = {
 }
 # The one header through which popx reaches what is not public, and the rows of its expressions.
 SEAM = "popx/Native.hpp"
-MODEL_ONLY = {SEAM, "popx/MatrixBatch.hpp"}
+MODEL_ONLY = {SEAM, "popx/MatrixBatch.hpp", "popx/ReduceBody.hpp"}
 TABLE = "engine/expr/ElementwiseOps.def"
 
 # From the top down: a file may import rooms below its own, and those that all may use.

@@ -55,13 +55,17 @@ std::string readFile(const fs::path& path) {
   return text.str();
 }
 
-/// Where <poplar/Vertex.hpp> is: beside this library once installed, else in the source tree.
+/// Where <poplar/Vertex.hpp> is: beside the extension, in the SDK folder of which this library is a
+/// part, or in the source tree.
 std::string includeFolder() {
   std::vector<fs::path> places;
   if (const char* given = std::getenv("IPUJAX_CODELET_INCLUDE")) places.emplace_back(given);
   Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&readCodelets), &info) != 0 && info.dli_fname)
-    places.push_back(fs::path(info.dli_fname).parent_path() / "include");
+  if (dladdr(reinterpret_cast<const void*>(&readCodelets), &info) != 0 && info.dli_fname) {
+    const fs::path folder = fs::path(info.dli_fname).parent_path();
+    places.push_back(folder / "include");
+    places.push_back(folder.parent_path() / "include");
+  }
   places.emplace_back(IPUJAX_SOURCES);
   for (const auto& place : places) {
     if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place).string();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "Check.hpp"
+#include "engine/graph/GraphImpl.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"

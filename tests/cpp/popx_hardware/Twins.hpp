@@ -37,6 +37,13 @@ std::vector<Twin> linalg();
 std::vector<Twin> fourier();
 std::vector<Twin> random();
 std::vector<Twin> pads();
+std::vector<Twin> gathers();
+std::vector<Twin> maps();
+std::vector<Twin> sorts();
+std::vector<Twin> reductions();
+std::vector<Twin> windows();
+std::vector<Twin> scatters();
+std::vector<Twin> selections();
 }  // namespace fast
 
 namespace hardware {
@@ -44,4 +51,11 @@ std::vector<Twin> linalg();
 std::vector<Twin> fourier();
 std::vector<Twin> random();
 std::vector<Twin> pads();
+std::vector<Twin> gathers();
+std::vector<Twin> maps();
+std::vector<Twin> sorts();
+std::vector<Twin> reductions();
+std::vector<Twin> windows();
+std::vector<Twin> scatters();
+std::vector<Twin> selections();
 }  // namespace hardware

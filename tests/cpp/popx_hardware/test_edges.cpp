@@ -7,9 +7,13 @@
 #include "poplar/IPUModel.hpp"
 #include "popx/Cholesky.hpp"
 #include "popx/Eigen.hpp"
+#include "popx/Reduce.hpp"
+#include "popx/ReduceWindow.hpp"
+#include "popx/Scatter.hpp"
+#include "popx/Sort.hpp"
 #include "popx/Svd.hpp"
 
-// Matrices that are hard for the codelets' iterations, and those that no tile holds.
+// Matrices that are hard for the codelets' iterations, those that no tile holds, and bad input.
 
 using popx::Parts;
 using Number = std::complex<double>;
@@ -215,4 +219,19 @@ TEST(a_matrix_larger_than_a_tile_is_refused) {
   const auto a =
       graph.addVariable(poplar::FLOAT, {2, 512, 512}, poplar::VariableMappingMethod::LINEAR, "a");
   CHECK_THROWS(popx::cholesky(graph, {a}, true, prog), "fit the memory of a tile");
+}
+
+TEST(what_does_not_fit_together_is_refused) {
+  using namespace popops::expr;
+  poplar::Graph graph(poplar::IPUModel().createDevice());
+  poplar::program::Sequence prog;
+  const auto x = graph.addVariable(poplar::FLOAT, {4}, poplar::VariableMappingMethod::LINEAR, "x");
+  const std::vector<popx::SortKey> keys(1);
+  CHECK_THROWS(popx::sort(graph, {x}, 1, keys, prog), "a dimension below 1");
+  CHECK_THROWS(popx::sort(graph, {x, x[0].reshape({1})}, 0, keys, prog), "operands of one shape");
+  CHECK_THROWS(popx::reduce(graph, {x}, {x}, {_1 + _2}, {0}, prog), "scalar initial values");
+  CHECK_THROWS(popx::reduce(graph, {x}, {x[0]}, {_1 + _2}, {1}, prog), "dimensions below 1");
+  CHECK_THROWS(popx::reduceWindow(graph, {x}, {x[0]}, {_1 + _2}, popx::Window::of({0}), prog),
+               "sizes, strides and dilations of 1 or more");
+  CHECK_THROWS(popx::scatter(graph, {x}, x, {x}, {}, "sub", prog), "got sub");
 }

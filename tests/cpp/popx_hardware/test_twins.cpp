@@ -96,3 +96,10 @@ TEST(linear_algebra) { Pairs().check(fast::linalg(), hardware::linalg()); }
 TEST(fourier_transforms) { Pairs().check(fast::fourier(), hardware::fourier()); }
 TEST(random_bits) { Pairs().check(fast::random(), hardware::random()); }
 TEST(padding) { Pairs().check(fast::pads(), hardware::pads()); }
+TEST(gathering) { Pairs().check(fast::gathers(), hardware::gathers()); }
+TEST(mapping) { Pairs().check(fast::maps(), hardware::maps()); }
+TEST(sorting) { Pairs().check(fast::sorts(), hardware::sorts()); }
+TEST(reducing) { Pairs().check(fast::reductions(), hardware::reductions()); }
+TEST(reducing_windows) { Pairs().check(fast::windows(), hardware::windows()); }
+TEST(selecting_and_scattering) { Pairs().check(fast::selections(), hardware::selections()); }
+TEST(scattering) { Pairs().check(fast::scatters(), hardware::scatters()); }

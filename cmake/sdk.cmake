@@ -1,0 +1,53 @@
+# The IPU Model as a folder shaped like Graphcore's Poplar SDK: include/, lib/, enable.sh. libpoplar.so
+# has the engine and all libraries; the others are there to be named by -l and need libpoplar.so.
+#   cmake --build build/release --target sdk
+#   cmake --install build/release --component sdk --prefix <folder>
+set(sdk_libraries poputil popops poplin popnn poprand gcl pvti)
+set(sdk_headers poplar ${sdk_libraries})
+
+add_library(poplar SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_model>)
+foreach(lib ${simd_libraries})
+  target_sources(poplar PRIVATE $<TARGET_OBJECTS:${lib}>)
+endforeach()
+target_link_libraries(poplar PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(poplar PROPERTIES INSTALL_RPATH "$ORIGIN;${OPENBLAS_LIB_DIR}")
+
+set(empty ${CMAKE_BINARY_DIR}/sdk/empty.cpp)
+file(CONFIGURE OUTPUT ${empty} CONTENT "// Everything is in libpoplar.so.\n" @ONLY)
+foreach(lib ${sdk_libraries})
+  add_library(${lib} SHARED EXCLUDE_FROM_ALL ${empty})
+  target_link_options(${lib} PRIVATE -Wl,--no-as-needed)
+  target_link_libraries(${lib} PUBLIC poplar)
+  set_target_properties(${lib} PROPERTIES INSTALL_RPATH "$ORIGIN")
+endforeach()
+foreach(lib poplar ${sdk_libraries})
+  target_include_directories(${lib} INTERFACE $<INSTALL_INTERFACE:include>)
+endforeach()
+add_custom_target(sdk DEPENDS poplar ${sdk_libraries})
+
+install(TARGETS poplar ${sdk_libraries} EXPORT poplar-targets LIBRARY DESTINATION lib
+  COMPONENT sdk EXCLUDE_FROM_ALL)
+install(EXPORT poplar-targets FILE poplar-config.cmake DESTINATION lib/cmake/poplar COMPONENT sdk
+  EXCLUDE_FROM_ALL)
+# Names by which build files ask for the other libraries; all are in poplar's file.
+foreach(package poplibs gcl)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/sdk/${package}-config.cmake CONTENT
+    "include(\"\${CMAKE_CURRENT_LIST_DIR}/../poplar/poplar-config.cmake\")\n" @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/sdk/${package}-config.cmake
+    DESTINATION lib/cmake/${package} COMPONENT sdk EXCLUDE_FROM_ALL)
+endforeach()
+
+foreach(folder ${sdk_headers})
+  install(DIRECTORY cpp/${folder} DESTINATION include COMPONENT sdk EXCLUDE_FROM_ALL
+    FILES_MATCHING PATTERN "*.hpp" PATTERN internal EXCLUDE)
+endforeach()
+# The few declarations of the engine that public headers take their enumerations and types from.
+foreach(header Machine.hpp ElementType.hpp Errors.hpp Reducer.hpp codelets/VertexAbi.hpp
+    expr/ExprOp.hpp expr/ElementwiseOps.def kernels/PoolGradient.hpp
+    kernels/CollectiveOperator.hpp)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES cpp/engine/${header} DESTINATION include/engine/${folder} COMPONENT sdk
+    EXCLUDE_FROM_ALL)
+endforeach()
+install(FILES cmake/enable.sh DESTINATION . COMPONENT sdk EXCLUDE_FROM_ALL)
+# A program bin/popc, once there is one, is found here by enable.sh.

@@ -1,0 +1,12 @@
+#pragma once
+#include <cstddef>
+
+#include "popx/Window.hpp"
+
+/// For the library.
+namespace popx::windows {
+
+/// Throws where the lengths differ from `rank` or a number makes no sense.
+void check(const char* where, const Window& window, std::size_t rank);
+
+}  // namespace popx::windows

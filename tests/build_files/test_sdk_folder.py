@@ -1,0 +1,111 @@
+"""The IPU Model as a folder shaped like the Poplar SDK, and what is built against it.
+
+`make sdk` makes the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SDK = ROOT / "build" / "sdk"
+PROGRAM = Path(__file__).parent / "sdk_program"
+LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "gcl", "pvti")
+#: ([[1, 2], [3, 4]] * 2) squared, plus 1
+ANSWER = ["29", "41", "61", "89"]
+LINK = [f"-l{name}" for name in (*reversed(LIBRARIES), "poplar")]
+TIMEOUT_SECONDS = 550
+
+
+@pytest.fixture(autouse=True)
+def _needs_the_folder() -> None:
+    assert (SDK / "lib").is_dir(), f"{SDK} is not there: run make sdk"
+
+
+def run(*command: str | Path, folder: Path = ROOT) -> str:
+    """What a command prints in a shell that has sourced the folder's enable.sh."""
+    script = f'. "{SDK}/enable.sh" && exec "$@"'
+    environment = {k: v for k, v in os.environ.items() if k != "IPUJAX_CODELET_INCLUDE"}
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *map(str, command)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def configure(source: Path, build: Path, *options: str) -> None:
+    """Builds a project with CMake."""
+    tools = Path(sys.executable).parent
+    ninja = [f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}"] if (tools / "ninja").exists() else []
+    cmake = tools / "cmake" if (tools / "cmake").exists() else "cmake"
+    cache = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    run(cmake, "-S", source, "-B", build, "-G", "Ninja", *ninja, *cache, *options)
+    run(cmake, "--build", build)
+
+
+def test_headers_need_no_others_and_no_private_ones() -> None:
+    include = SDK / "include"
+    headers = [path for path in include.rglob("*") if path.is_file()]
+    assert not [path for path in headers if "internal" in path.parts]
+    for library in ("poplar", *LIBRARIES):
+        public = {p.name for p in (ROOT / "cpp" / library).glob("*.hpp")}
+        assert {p.name for p in (include / library).glob("*.hpp")} == public
+    named = {
+        (path, name)
+        for path in headers
+        for name in re.findall(r'^#include "(.*)"', path.read_text(), re.M)
+    }
+    assert not [(path, name) for path, name in named if not (include / name).exists()]
+    engine = {str(p.relative_to(include)) for p in (include / "engine").rglob("*") if p.is_file()}
+    assert engine <= {name for _, name in named}
+
+
+def test_the_extension_shows_python_and_jax_alone() -> None:
+    from ipujax._poplar import _poplar
+
+    shown = run("nm", "-D", "--defined-only", _poplar.__file__).split()[2::3]
+    assert set(shown) == {"PyInit__poplar", "GetPjrtApi"}
+
+
+def test_a_program_is_found_by_cmake(tmp_path: Path) -> None:
+    configure(PROGRAM, tmp_path)
+    assert run(tmp_path / "program", PROGRAM / "double.cpp").split() == ANSWER
+
+
+def test_a_program_is_linked_by_names_and_the_folder_moves(tmp_path: Path) -> None:
+    run("c++", "-std=c++17", PROGRAM / "program.cpp", *LINK, "-o", tmp_path / "program")
+    moved = tmp_path / "moved"
+    shutil.copytree(SDK, moved, symlinks=True)
+    environment = f"LD_LIBRARY_PATH={moved / 'lib'}"
+    command = ["env", environment, tmp_path / "program", PROGRAM / "double.cpp"]
+    assert run(*command).split() == ANSWER
+
+
+def test_programs_of_users_run(tmp_path: Path) -> None:
+    """The tests of the public API, as C++17, from the folder's headers and libraries alone."""
+    tests = ROOT / "tests" / "cpp"
+    sources = [*sorted((tests / "public").glob("test_*.cpp")), tests / "main.cpp"]
+    program = tmp_path / "programs"
+    run("c++", "-std=c++17", f"-I{tests}", *sources, *LINK, "-o", program)
+    assert " 0 failed" in run(program)
+
+
+def test_popx_is_built_from_public_names(tmp_path: Path) -> None:
+    configure(ROOT, tmp_path, f"-DIPUJAX_POPLAR_SDK={SDK}", "-DIPUJAX_BUILD_TESTS=ON")
+    programs = sorted(tmp_path.glob("test_*"))
+    assert programs
+    for program in programs:
+        assert " 0 failed" in run(program)
