@@ -219,6 +219,13 @@ class CompileConfig:
         "Compute elementwise values again where that lowers the most that is live at one time.",
         "IPUJAX_ALLOW_RECOMPUTE",
     )
+    schedule: str = option(
+        "auto",
+        "Order in which ops run: as the program has them, for few bytes that are live at one time, "
+        "or that of the two with fewer in all tiles together.",
+        "IPUJAX_SCHEDULE",
+        ("auto", "program", "liveness"),
+    )
     recompute_layers: str = option(
         "",
         "Layers (named scopes) that are computed again for their backward pass, comma-separated; "

@@ -13,7 +13,7 @@ from ipujax.api.changed_programs import WHERE, Change, ChangedPrograms, Compiled
 from ipujax.api.cost import Cost, as_function
 from ipujax.api.plan import Plan
 from ipujax.compile_progress import compile_note
-from ipujax.compiler.remedies import Changes, by_proportion, by_report, without_cost
+from ipujax.compiler.remedies import Changes, by_order, by_proportion, by_report, without_cost
 from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
 from ipujax.reporting.model import Report, Tried
@@ -108,7 +108,7 @@ def remedies(
 ) -> Remedies:
     """Changes that make a program smaller, each tried by compiling it. Nothing runs.
 
-    Tries compiler options that keep results (outlining, recomputation of elementwise values and of
+    Tries compiler options that keep results (the order of ops, outlining, recomputation of elementwise values and of
     the named layers with the most bytes where memory is fullest, slices of the largest product,
     less memory for products), half partials, arguments in streaming memory, gradients accumulated
     over micro-batches, and pipelines over more IPUs. If none is enough by itself at little cost,
@@ -204,6 +204,7 @@ def _order(remedy: Remedy) -> tuple[bool, float]:
 def _changes(programs: CompiledProgram, profile: Callable[[], Report]) -> Iterator[Change]:
     """Single changes: those of the compiler, then those of the user's function."""
     config = programs.config
+    yield from map(_options, by_order(config))
     yield from map(_options, without_cost(config))
     yield from map(_options, by_report(profile(), config))
     yield from map(_options, by_proportion(config))

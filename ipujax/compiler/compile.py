@@ -128,7 +128,7 @@ def _run_stages(
         wide = first_wide_op(program)
         program = stages.run(PLACE, place, program, request)
         program = stages.run(FUSE, fuse, program)
-        program = stages.run(SCHEDULE, schedule, program)
+        program = stages.run(SCHEDULE, schedule, program, request.options.schedule)
         lowered = stages.run(LOWER, lower, program, request)
         built = stages.run(BUILD, build, lowered, request)
         log_emulation(request.name, wide, built.executable)

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ipujax.compiler.remedies import Changes, by_proportion, by_report, text_of, without_cost
+from ipujax.compiler.remedies import (
+    Changes,
+    by_order,
+    by_proportion,
+    by_report,
+    text_of,
+    without_cost,
+)
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.config import CompileConfig
 from ipujax.errors import OutOfMemoryError
@@ -187,6 +194,7 @@ def _groups(
     first: Attempt, compile: Callable[[Changes], Attempt], announce: Callable[[str], None]
 ) -> Iterator[list[Changes]]:
     """Remedies, those that cost little time first."""
+    yield by_order(first.options)
     yield without_cost(first.options)
     announce("looks for what is live at the peak")
     yield by_report(compile({"profile": True, "dump_dir": ""}).profile, first.options)

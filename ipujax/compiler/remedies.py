@@ -16,6 +16,7 @@ from ipujax.reporting.model import Report, Step
 #: Options by name, and their other values.
 Changes = Mapping[str, Any]
 PROPORTIONS = (0.3, 0.1, 0.03)
+ORDERS = ("program", "liveness")
 #: Dimensions of the largest product that are divided, and into how many slices.
 SERIAL = (("outChanSplit", 4), ("inChanSplit", 4), ("outChanSplit", 16))
 #: A product is worth slices if its temporaries take this part of a tile.
@@ -29,6 +30,11 @@ _SPECIAL = re.compile(r"[,*?\[\]]")
 def text_of(changes: Changes) -> str:
     """The options as a user sets them."""
     return ", ".join(f"{PER_CALL_PREFIX}{name}={value}" for name, value in changes.items())
+
+
+def by_order(options: CompileConfig) -> list[Changes]:
+    """The orders of ops: `auto` chose one by the bytes of all tiles, and not by the fullest."""
+    return [{"schedule": order} for order in ORDERS] if options.schedule == "auto" else []
 
 
 def without_cost(options: CompileConfig) -> list[Changes]:

@@ -1,10 +1,11 @@
 """Stage 6: the order in which the ops of each block run.
 
 Chooses between the user's own order and one made greedily for low liveness, by the bytes that are
-live at the worst moment. In both an op that overwrites a value (an update of a slice, the next
-value of a loop's carry, the new value of a donated argument) comes after all that still read it,
-where nothing forbids that: then it can be done in place. Same program, same order: ties go to the
-user's order.
+live at the worst moment: in all tiles together, since where values lie is not known yet. If the
+fullest tile is too full then, the other order is a remedy (fit.py). In both an op that overwrites a
+value (an update of a slice, the next value of a loop's carry, the new value of a donated argument)
+comes after all that still read it, where nothing forbids that: then it can be done in place. Same
+program, same order: ties go to the user's order.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ WORTHWHILE = 0.95
 SMALL_BYTES = 64 * 1024
 
 
-def schedule(program: Program) -> Program:
-    """Orders every block that is lowered to a program."""
+def schedule(program: Program, order: str = "auto") -> Program:
+    """Orders every block that is lowered to a program; `order` as the option `schedule`."""
     main = program.main
     for block in program.blocks_run():
         if block is main:
@@ -34,7 +35,8 @@ def schedule(program: Program) -> Program:
         else:
             ties = list(zip(block.args, block.results, strict=False))
         if len(block.ops) > 1:
-            block.ops = _Scheduler(block, ties).best()
+            scheduler = _Scheduler(block, ties)
+            block.ops = [block.ops[index] for index in scheduler.indices(order)]
     return program
 
 
@@ -144,14 +146,19 @@ class _Scheduler:
 
     # Orders --------------------------------------------------------------------------------------
 
-    def best(self) -> list[Op]:
+    def indices(self, order: str) -> list[int]:
+        """Indices of the ops; `order` as the option `schedule`."""
+        if order == "liveness":
+            return self._greedily()
         chosen = self._in_own_order()
+        if order == "program":
+            return chosen
         peak_bytes = self._peak_bytes(chosen)
         if peak_bytes > SMALL_BYTES:
             greedy = self._greedily()
             if self._peak_bytes(greedy) < WORTHWHILE * peak_bytes:
-                chosen = greedy
-        return [self.ops[index] for index in chosen]
+                return greedy
+        return chosen
 
     def _in_own_order(self) -> list[int]:
         """The user's order, but what is only added to an old value does not wait."""

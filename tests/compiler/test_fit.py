@@ -14,7 +14,7 @@ import pytest
 
 import ipujax as ipu
 from ipujax.compiler.fit import Attempt, TrialCache, fitted
-from ipujax.compiler.remedies import by_proportion, by_report, without_cost
+from ipujax.compiler.remedies import by_order, by_proportion, by_report, without_cost
 from ipujax.config import CompileConfig
 from ipujax.errors import OutOfMemoryError
 from ipujax.reporting.model import Report
@@ -74,7 +74,22 @@ def test_the_fastest_of_the_first_group_that_fits_is_taken() -> None:
     }
     compiler = Compiler(CompileConfig(fit="auto"), needs)
     assert fitted(compiler) == b"('allow_recompute',)"
-    assert len(compiler.asked) == 4
+    assert len(compiler.asked) == 6
+
+
+def test_the_order_with_the_smaller_fullest_tile_is_taken() -> None:
+    class Ordered(Compiler):
+        def __call__(self, changes: Any) -> Attempt:
+            self.needs = {("schedule",): (TILE + (changes.get("schedule") == "program"), 1e6)}
+            return super().__call__(changes)
+
+    compiler = Ordered(CompileConfig(fit="auto"), {})
+    assert fitted(compiler) == b"('schedule',)"
+    orders = [asked.get("schedule") for asked in compiler.asked]
+    assert orders == [None, "program", "liveness"]
+    compiler = Ordered(CompileConfig(fit="auto", schedule="program"), {})
+    fitted(compiler)
+    assert not any("schedule" in asked for asked in compiler.asked)
 
 
 def test_dumps_are_of_what_is_taken() -> None:
@@ -83,6 +98,8 @@ def test_dumps_are_of_what_is_taken() -> None:
     assert fitted(compiler) == b"('outline',)"
     assert [asked.get("dump_dir", "dumps") for asked in compiler.asked] == [
         "dumps",
+        "",
+        "",
         "",
         "",
         "",
@@ -129,7 +146,7 @@ def test_what_was_found_is_kept_and_checked() -> None:
     compiler = Compiler(CompileConfig(fit="auto"), needs)
     for _ in range(2):
         assert fitted(compiler, key="kept") == b"('allow_recompute',)"
-    assert len(compiler.asked) == 4 + 2
+    assert len(compiler.asked) == 6 + 2
     needs.pop(("allow_recompute",))  # what is kept is compiled, and no longer fits
     assert fitted(compiler, key="kept") == b"()"
     compiler = Compiler(CompileConfig(fit="auto", fit_seconds=59.0), needs)
@@ -147,7 +164,7 @@ def test_old_entries_leave_the_cache() -> None:
 def test_what_is_tried_is_announced() -> None:
     told: list[str] = []
     fitted(Compiler(CompileConfig(fit="auto"), {}), announce=told.append)
-    assert told[0] == "tries ipu_outline=auto"
+    assert told[0] == "tries ipu_schedule=program"
     assert "looks for what is live at the peak" in told
 
 
@@ -188,9 +205,13 @@ def test_remedies_leave_results_as_they_are() -> None:
     wanted = run({})
     remedies: list[dict[str, Any]] = [
         {f"ipu_{name}": value for name, value in changes.items()}
-        for changes in (*without_cost(CompileConfig()), *by_proportion(CompileConfig()))
+        for changes in (
+            *by_order(CompileConfig()),
+            *without_cost(CompileConfig()),
+            *by_proportion(CompileConfig()),
+        )
     ]
-    assert len(remedies) == 9
+    assert len(remedies) == 11
     for options in remedies:
         jax.tree.map(np.testing.assert_array_equal, run(options), wanted)
 
