@@ -11,7 +11,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 13;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 14;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -86,7 +86,7 @@ void members(A& archive, T& s) {
 template <class A, Is<MemoryAccount> T>
 void members(A& archive, T& m) {
   archive(m.tile_capacity, m.worst_tile, m.worst_tile_bytes, m.always_live_bytes, m.peak_live_bytes,
-          m.vertex_state_bytes, m.code_bytes);
+          m.vertex_state_bytes, m.code_bytes, m.code_capacity);
   archive.list(m.largest, 20,
                [&](auto& tensor) { archive(tensor.debug, tensor.bytes, tensor.worst_tile_bytes); });
 }

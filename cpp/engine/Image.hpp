@@ -96,9 +96,11 @@ struct MemoryAccount {
   std::uint64_t always_live_bytes = 0;  ///< all tiles: parameters, results, constants
   std::uint64_t peak_live_bytes = 0;    ///< all tiles: most that is live at one time
   std::uint64_t vertex_state_bytes = 0;
-  std::uint64_t code_bytes = 0;
+  std::uint64_t code_bytes = 0;  ///< most that is on one tile
+  std::uint64_t code_capacity = 0;
   std::vector<TensorAccount> largest;  ///< at the peak, on the worst tile, largest first
-  bool fits() const { return worst_tile_bytes <= tile_capacity; }
+  bool codeFits() const { return code_bytes <= code_capacity; }
+  bool fits() const { return worst_tile_bytes <= tile_capacity && codeFits(); }
 };
 
 /// The host's memory ("streaming memory") that remote buffers take, in bytes for one device.

@@ -49,6 +49,10 @@ struct TileParts {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] += other.bytes[i];
     return *this;
   }
+  std::uint64_t code() const {
+    return (*this)[TilePart::kVertexCode] + (*this)[TilePart::kControlCode] +
+           (*this)[TilePart::kExchangeCode];
+  }
   std::uint64_t total() const {
     return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
   }

@@ -43,6 +43,7 @@ Target Target::createCPUTarget(bool, unsigned numTiles) {
   system.machine.tiles_per_ipu = numTiles;
   system.machine.worker_contexts = 1;
   system.machine.bytes_per_tile = std::uint64_t{1} << 40;  // the host's memory is no tile's
+  system.machine.executable_bytes_per_tile = system.machine.bytes_per_tile;
   return Target(std::move(system));
 }
 
@@ -123,6 +124,8 @@ Device IPUModel::createDevice(const OptionFlags&, bool, unsigned deviceManagerId
   machine.tiles_per_ipu = tilesPerIPU;
   machine.worker_contexts = numWorkerContexts;
   machine.bytes_per_tile = memoryBytesPerTile;
+  machine.executable_bytes_per_tile =
+      std::min(machine.executable_bytes_per_tile, machine.bytes_per_tile);
   machine.exchange_bytes_per_cycle = exchangeBytesPerCycle;
   machine.memcpy_bytes_per_cycle = memcpyBytesPerCycle;
   machine.data_path_width = dataPathWidth;

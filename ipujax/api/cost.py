@@ -11,6 +11,7 @@ import jax.export
 
 from ipujax import jax_compat
 from ipujax.errors import ConfigError, FitError, PlacementError
+from ipujax.reporting.model import CODE
 
 #: A program that does not fit is looked at all the same.
 QUIETLY = {"ipu_out_of_memory": "run"}
@@ -46,6 +47,8 @@ class Cost:
         host_bytes: that cross the link to the host in a run, both ways.
         fullest_tile_bytes: bytes on the fullest tile when it is fullest.
         tile_capacity_bytes: bytes that a tile has.
+        code_bytes: bytes of code on the tile with the most.
+        code_capacity_bytes: bytes of a tile where code can be.
         fullest_ipu: the IPU of the device that has the fullest tile.
         parts: those bytes by what they are for; they add up to `fullest_tile_bytes`.
         analysis: all that `compiled.cost_analysis()` gives.
@@ -57,6 +60,8 @@ class Cost:
     host_bytes: float
     fullest_tile_bytes: int
     tile_capacity_bytes: int
+    code_bytes: int
+    code_capacity_bytes: int
     fullest_ipu: int
     parts: Mapping[str, int]
     analysis: Mapping[str, float]
@@ -68,8 +73,9 @@ class Cost:
 
     @property
     def fits(self) -> bool:
-        """Whether the fullest tile holds what is on it."""
-        return self.fullest_tile_bytes <= self.tile_capacity_bytes
+        """Whether the fullest tile holds what is on it, where it can be."""
+        has_room = self.fullest_tile_bytes <= self.tile_capacity_bytes
+        return has_room and self.code_bytes <= self.code_capacity_bytes
 
     def __str__(self) -> str:
         verdict = "fits" if self.fits else "does not fit"
@@ -79,9 +85,14 @@ class Cost:
             if self.host_bytes
             else ""
         )
+        code = (
+            f"code: {self.code_bytes} bytes on a tile, of {self.code_capacity_bytes} that can "
+            "hold code\n"
+        )
         return (
             f"{verdict}: {self.fullest_tile_bytes} of {self.tile_capacity_bytes} bytes on the "
             f"fullest tile, on IPU {self.fullest_ipu} (headroom {self.headroom:.1%})\n"
+            f"{code if self.code_bytes > self.code_capacity_bytes else ''}"
             f"time: {self.cycles:.0f} cycles, {self.seconds:.3g} s{host}\n"
             "fullest tile: " + ", ".join(f"{name} {size}" for name, size in parts if size)
         )
@@ -157,6 +168,9 @@ def assert_fits(
     found = cost(fun, *args)
     allowed = found.tile_capacity_bytes * (1 - headroom)
     needs, got = [], []
+    if found.code_bytes > found.code_capacity_bytes:
+        needs.append(f"at most {found.code_capacity_bytes} bytes of code on a tile")
+        got.append(f"{found.code_bytes} bytes of code")
     if found.fullest_tile_bytes > allowed:
         needs.append(f"at most {int(allowed)} bytes on a tile (headroom {headroom:g})")
         got.append(f"{found.fullest_tile_bytes} bytes")
@@ -204,7 +218,7 @@ def as_function(fun: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
 
 def of_compiled(compiled: Any) -> Cost:
     """The cost of a program that was compiled for an IPU."""
-    return _from_analysis(dict(compiled.cost_analysis()), int(_first_ipu().bytes_per_tile))
+    return _from_analysis(dict(compiled.cost_analysis()), _first_ipu())
 
 
 def _copied(args: Any) -> Any:
@@ -234,12 +248,13 @@ def _devices(args: Any) -> list[Any]:
     return [list(x.devices()) for x in arrays if x.committed]
 
 
-def _from_analysis(analysis: Mapping[str, float], capacity: int) -> Cost:
+def _from_analysis(analysis: Mapping[str, float], device: Any) -> Cost:
     bytes_of_ipu: list[float] = []
     while (size := analysis.get(f"ipu {len(bytes_of_ipu)} worst tile bytes")) is not None:
         bytes_of_ipu.append(size)
     fullest = bytes_of_ipu.index(max(bytes_of_ipu)) if bytes_of_ipu else 0
-    of = f"ipu {fullest} " if bytes_of_ipu else ""
+    ipus = [f"ipu {i} " for i in range(len(bytes_of_ipu))] or [""]
+    of = ipus[fullest]
     cycles = analysis.get("measured cycles", analysis["cycles"])
     rate = analysis["seconds"] / analysis["cycles"] if analysis["cycles"] else 0.0
     return Cost(
@@ -248,7 +263,11 @@ def _from_analysis(analysis: Mapping[str, float], capacity: int) -> Cost:
         seconds_without_host=rate * (cycles - analysis["cycles"] + analysis["cycles without host"]),
         host_bytes=analysis["host bytes"],
         fullest_tile_bytes=int(analysis[f"{of}worst tile bytes"]),
-        tile_capacity_bytes=capacity,
+        tile_capacity_bytes=device.bytes_per_tile,
+        code_bytes=max(
+            sum(int(analysis[f"{ipu}worst tile {part} bytes"]) for part in CODE) for ipu in ipus
+        ),
+        code_capacity_bytes=device.executable_bytes_per_tile,
         fullest_ipu=fullest,
         parts={part: int(analysis[f"{of}worst tile {part} bytes"]) for part in PARTS},
         analysis=analysis,

@@ -47,6 +47,8 @@ def cost_of(report: Report) -> Cost:
         host_bytes=0.0,
         fullest_tile_bytes=report.fullest_tile_bytes,
         tile_capacity_bytes=report.tile_capacity_bytes,
+        code_bytes=report.code_bytes,
+        code_capacity_bytes=report.code_capacity_bytes,
         fullest_ipu=report.fullest_ipu,
         parts={part: parts.get(part, 0) for part in PARTS},
         analysis={},

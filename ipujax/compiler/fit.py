@@ -27,6 +27,9 @@ from ipujax.reporting.profile import read_profile
 
 logger = logging.getLogger("ipujax")
 
+#: What trials compare of an executable.
+NEEDED = ("cost", "worst_tile_bytes", "tile_capacity", "code_bytes", "code_capacity")
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -40,7 +43,7 @@ class Attempt:
     @cached_property
     def _image(self) -> Mapping[str, Any]:
         image = ipu.engine.inspectImage(self.executable)
-        return {key: image[key] for key in ("cost", "worst_tile_bytes", "tile_capacity")}
+        return {key: image[key] for key in NEEDED}
 
     @cached_property
     def profile(self) -> Report:
@@ -57,7 +60,10 @@ class Attempt:
 
     @property
     def lacks_tile_memory(self) -> bool:
-        return self.tile_bytes > int(self._image["tile_capacity"])
+        image = self._image
+        return self.tile_bytes > image["tile_capacity"] or (
+            image["code_bytes"] > image["code_capacity"]
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from ipujax.errors import ReportError
 from ipujax.reporting.model import KINDS, Report
 
-SCHEMA = "ipujax report 2"
+SCHEMA = "ipujax report 3"
 #: Largest number that a report may have; sums of such numbers stay finite.
 LARGEST = 1e24
 LARGEST_FILE = 1 << 29  #: bytes

@@ -16,13 +16,10 @@ KINDS = ("compute", "exchange", "sync", "inter-IPU", "host")
 GROUPINGS = {"line": "source", "layer": "scope", "op": "op"}
 
 
-#: Categories of tile memory that stay for the whole program.
-ALWAYS_LIVE = frozenset(
-    {
-        *("parameters", "state", "stack"),
-        *("vertex state", "vertex code", "control code", "exchange code"),
-    }
-)
+#: Categories of tile memory that must be where a tile can run code.
+CODE = frozenset({"vertex code", "control code", "exchange code"})
+#: Those that stay for the whole program.
+ALWAYS_LIVE = CODE | {"parameters", "state", "stack", "vertex state"}
 
 
 @dataclass(frozen=True)
@@ -212,6 +209,7 @@ class Report:
         clock_hz: of the tiles.
         cycles: from the beginning to the end of a run.
         tile_capacity_bytes: what a tile has.
+        code_capacity_bytes: of these, where code can be.
         always_live_bytes: of tensors that stay for the whole program, on all tiles.
         peak_live_bytes: most that is live at one time, on all tiles.
         assumed_trip_count: iterations of each loop whose number only a run knows.
@@ -226,6 +224,7 @@ class Report:
     cycles: float
     flops_per_cycle: float
     tile_capacity_bytes: int
+    code_capacity_bytes: int
     always_live_bytes: int
     peak_live_bytes: int
     assumed_trip_count: int
@@ -267,7 +266,16 @@ class Report:
 
     @property
     def fits(self) -> bool:
-        return self.fullest_tile_bytes <= self.tile_capacity_bytes
+        has_room = self.fullest_tile_bytes <= self.tile_capacity_bytes
+        return has_room and self.code_bytes <= self.code_capacity_bytes
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of code on the tile with the most."""
+        kinds = [i for i, name in enumerate(self.categories) if name in CODE]
+        return max(
+            sum(ipu.tile_bytes[i][ipu.fullest_tile] for i in kinds) for ipu in self.ipus
+        )
 
     @property
     def unknown_loops(self) -> int:

@@ -37,6 +37,7 @@ def read_profile(executable: bytes, version: str) -> Report:
         cycles=found["elapsed_cycles"],
         flops_per_cycle=found["half_flops_per_cycle"],
         tile_capacity_bytes=found["tile_capacity"],
+        code_capacity_bytes=found["code_capacity"],
         always_live_bytes=found["always_live_bytes"],
         peak_live_bytes=found["peak_live_bytes"],
         assumed_trip_count=found["assumed_trip_count"],

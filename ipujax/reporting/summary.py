@@ -35,6 +35,11 @@ def verdict(report: Report) -> str:
 def notes(report: Report) -> list[str]:
     """What the reader must know or can do."""
     found = []
+    if report.code_bytes > report.code_capacity_bytes:
+        found.append(
+            f"code on a tile: {report.code_bytes} bytes; those that can hold code: "
+            f"{report.code_capacity_bytes}; ipu_outline=auto keeps equal parts once"
+        )
     if report.remedies:
         enough = sum(each.fits for each in report.remedies)
         found.append(

@@ -29,6 +29,7 @@ EMPTY = Report(
     cycles=1e6,
     flops_per_cycle=1.0,
     tile_capacity_bytes=TILE,
+    code_capacity_bytes=TILE,
     always_live_bytes=0,
     peak_live_bytes=0,
     assumed_trip_count=1,
@@ -55,7 +56,7 @@ class Compiler:
         tile_bytes, cycles = self.needs.get(names, (2 * TILE, 1e6))
         attempt = Attempt("f", self.options, repr(names).encode(), "big" * (tile_bytes > TILE))
         cost = {"cost": {"cycles": cycles}, "worst_tile_bytes": tile_bytes}
-        attempt.__dict__["_image"] = {**cost, "tile_capacity": TILE}
+        attempt.__dict__["_image"] = {**cost, "code_capacity": 0, "tile_capacity": TILE, "code_bytes": 0}
         attempt.__dict__["profile"] = EMPTY
         return attempt
 

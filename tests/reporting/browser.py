@@ -92,7 +92,8 @@ def opened(browser: str, path: Path) -> Iterator[Page]:
     """The page of a file."""
     from tornado.websocket import websocket_connect
 
-    with tempfile.TemporaryDirectory() as profile:
+    # The browser's own children may write for a moment after it has ended.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         loop = asyncio.new_event_loop()

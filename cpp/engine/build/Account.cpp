@@ -252,8 +252,9 @@ class TileSweep {
     draft_.image.streaming.capacity =
         of_machine * system.num_ipus / system.machine.ipus_per_machine;
     memory.vertex_state_bytes = always[i][TilePart::kVertexState];
-    memory.code_bytes = always[i][TilePart::kVertexCode] + always[i][TilePart::kControlCode] +
-                        always[i][TilePart::kExchangeCode];
+    for (const TileParts& parts : always)
+      memory.code_bytes = std::max(memory.code_bytes, parts.code());
+    memory.code_capacity = system.machine.executable_bytes_per_tile;
     memory.worst_tile = classes_.tileOf(fullest_[i]);
     memory.worst_tile_bytes = worst->worst_tile_bytes;
     listLargest(fullest_[i]);

@@ -117,6 +117,13 @@ ProgramNodePtr remoteProgram(GraphImpl& graph, const std::string& name, const Vi
   return program;
 }
 
+std::string codeReport(const Image& image) {
+  const MemoryAccount& m = image.memory;
+  return "[memory] '" + image.signature.name + "' needs " + std::to_string(m.code_bytes) +
+         " bytes of code on a tile; a tile can run code in " + std::to_string(m.code_capacity) +
+         R"( bytes of its memory. Set ipu_outline="auto" to keep equal parts once, or use loops.)";
+}
+
 std::string fullTileReport(const Image& image) {
   const MemoryAccount& m = image.memory;
   std::ostringstream os;
@@ -137,7 +144,8 @@ std::string fullTileReport(const Image& image) {
 }  // namespace
 
 std::string outOfMemoryReport(const Image& image) {
-  if (!image.memory.fits()) return fullTileReport(image);
+  if (image.memory.worst_tile_bytes > image.memory.tile_capacity) return fullTileReport(image);
+  if (!image.memory.codeFits()) return codeReport(image);
   const StreamingAccount& streaming = image.streaming;
   if (streaming.fits()) return "";
   return "[memory] '" + image.signature.name + "' needs " + std::to_string(streaming.bytes) +

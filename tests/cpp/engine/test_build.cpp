@@ -301,6 +301,27 @@ TEST(a_function_has_its_code_once) {
   CHECK(more_cycles > 1.5 * cycles);
 }
 
+TEST(code_must_lie_where_a_tile_can_run_it) {
+  const auto report = [](unsigned exchanges) {
+    Built b;
+    const Tensor x = b.input("x");
+    Tensor y = b.graph.clone(x);
+    b.graph.setTileMapping(y, 1000);
+    for (unsigned i = 0; i < exchanges; ++i) {
+      const auto part = [&](const Tensor& t) { return t.slice(i % 500, kN - i % 400); };
+      b.prog.add(i % 2 == 0 ? Copy(part(x), part(y)) : Copy(part(y), part(x)));
+    }
+    b.output(x);
+    const auto image = b.build();
+    CHECK(image->memory.worst_tile_bytes < image->memory.tile_capacity);
+    CHECK_EQ(image->memory.codeFits(), image->memory.code_bytes <= 212992u);
+    return engine::outOfMemoryReport(*image);
+  };
+  CHECK_EQ(report(100), "");
+  CHECK(report(4000).find("bytes of code on a tile; a tile can run code in 212992 bytes") !=
+        std::string::npos);
+}
+
 TEST(the_account_multiplies_counted_loops) {
   const auto cycles = [](unsigned count) {
     Built b;
