@@ -55,8 +55,13 @@ class Compiler:
         names = tuple(sorted(name for name in changes if name != "dump_dir"))
         tile_bytes, cycles = self.needs.get(names, (2 * TILE, 1e6))
         attempt = Attempt("f", self.options, repr(names).encode(), "big" * (tile_bytes > TILE))
-        cost = {"cost": {"cycles": cycles}, "worst_tile_bytes": tile_bytes}
-        attempt.__dict__["_image"] = {**cost, "code_capacity": 0, "tile_capacity": TILE, "code_bytes": 0}
+        attempt.__dict__["_image"] = {
+            "cost": {"cycles": cycles},
+            "worst_tile_bytes": tile_bytes,
+            "tile_capacity": TILE,
+            "code_bytes": 0,
+            "code_capacity": 0,
+        }
         attempt.__dict__["profile"] = EMPTY
         return attempt
 
