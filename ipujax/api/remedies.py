@@ -111,10 +111,10 @@ def remedies(
     Tries compiler options that keep results (the order of ops, outlining, recomputation of
     elementwise values and of the named layers with the most bytes where memory is fullest, slices
     of the largest product, less memory for products), half partials, arguments in streaming memory,
-    gradients accumulated over micro-batches, and pipelines over more IPUs. If none is enough by itself at little cost,
-    they are joined, one more each time, until the program fits or takes longer than with a change
-    that is enough. A program that fits has nothing tried. What was found for a program is kept in
-    the process.
+    gradients accumulated over micro-batches, and pipelines over more IPUs. If none is enough by
+    itself at little cost, they are joined, one more each time, until the program fits or takes
+    longer than with a change that is enough. A program that fits has nothing tried. What was found
+    for a program is kept in the process.
 
     Args:
         fun: a function that `jax.jit` takes, or one that it returned without compiler options; or
