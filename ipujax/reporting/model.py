@@ -273,9 +273,7 @@ class Report:
     def code_bytes(self) -> int:
         """Bytes of code on the tile with the most."""
         kinds = [i for i, name in enumerate(self.categories) if name in CODE]
-        return max(
-            sum(ipu.tile_bytes[i][ipu.fullest_tile] for i in kinds) for ipu in self.ipus
-        )
+        return max(sum(ipu.tile_bytes[i][ipu.fullest_tile] for i in kinds) for ipu in self.ipus)
 
     @property
     def unknown_loops(self) -> int:
