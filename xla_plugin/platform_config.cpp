@@ -84,14 +84,14 @@ std::string PlatformConfig::version() const {
 
 Options PlatformConfig::deviceAttributes() const {
   // jaxlib aborts on attributes that are neither text nor integers.
-  return {{"num_ipus", ipus_per_device},
-          {"num_tiles", ipus_per_device * num_tiles},
-          {"tiles_per_ipu", num_tiles},
-          {"bytes_per_tile", static_cast<std::int64_t>(machine->bytes_per_tile)},
-          {"executable_bytes_per_tile",
-           static_cast<std::int64_t>(machine->executable_bytes_per_tile)},
-          {"clock_hz", static_cast<std::int64_t>(machine->clock_hz)},
-          {"is_ipu_model", std::int64_t{1}}};
+  return {
+      {"num_ipus", ipus_per_device},
+      {"num_tiles", ipus_per_device * num_tiles},
+      {"tiles_per_ipu", num_tiles},
+      {"bytes_per_tile", static_cast<std::int64_t>(machine->bytes_per_tile)},
+      {"executable_bytes_per_tile", static_cast<std::int64_t>(machine->executable_bytes_per_tile)},
+      {"clock_hz", static_cast<std::int64_t>(machine->clock_hz)},
+      {"is_ipu_model", std::int64_t{1}}};
 }
 
 }  // namespace ipujax::plugin

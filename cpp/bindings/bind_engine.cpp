@@ -99,8 +99,7 @@ Description inspectImage(const py::bytes& bytes) {
       "worst_tile"_a = m.worst_tile, "worst_tile_bytes"_a = m.worst_tile_bytes,
       "always_live_bytes"_a = m.always_live_bytes, "peak_live_bytes"_a = m.peak_live_bytes,
       "vertex_state_bytes"_a = m.vertex_state_bytes, "code_bytes"_a = m.code_bytes,
-      "code_capacity"_a = m.code_capacity,
-      "streaming_bytes"_a = image->streaming.bytes,
+      "code_capacity"_a = m.code_capacity, "streaming_bytes"_a = image->streaming.bytes,
       "input_memory_kinds"_a = kinds(image->signature.inputs),
       "output_memory_kinds"_a = kinds(image->signature.outputs));
 }
