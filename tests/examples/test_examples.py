@@ -36,6 +36,13 @@ def test_singular_values_on_tiles(run_python):
     assert float(difference) < 1e-4
 
 
+def test_factorization_on_tiles(run_python):
+    shown = _run(run_python, "tiles/householder_qr.py")
+    assert re.search(r"32 x 32 on 64 tiles: 60,361 cycles", shown)
+    (error,) = re.findall(r"largest error of Q R: ([\d.e+-]+)", shown)
+    assert float(error) < 1e-4
+
+
 @pytest.mark.slow
 def test_transformer(run_python):
     shown = _run(run_python, "models/transformer.py")
@@ -110,5 +117,5 @@ def test_every_script_is_run_here():
     libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
     replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
     stages = {"pipelined_transformer", "resnet"}
-    tiles = {"jacobi_svd"}
+    tiles = {"jacobi_svd", "householder_qr"}
     assert scripts == models | libraries | replication | stages | tiles

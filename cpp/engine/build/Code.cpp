@@ -26,10 +26,9 @@ constexpr std::uint64_t kInstructionBytes = 4;
 constexpr double kBytesPerInstruction = 208;
 
 /// Every compute set and every exchange has one sync; syncs between IPUs are two each.
-std::uint64_t controlBytes(const Cost& cost, const Machine& machine) {
-  const double sync_cycles = cost.sync_cycles - cost.repeated_sync_cycles;
-  const double syncs = cost.link_bytes > 0 ? 2 : std::round(sync_cycles / machine.sync_cycles);
-  return static_cast<std::uint64_t>(syncs) * kCallBytes;
+double syncsOf(const Cost& cost, const Machine& machine) {
+  if (cost.link_bytes > 0) return 2;
+  return (cost.sync_cycles - cost.repeated_sync_cycles) / machine.sync_cycles;
 }
 
 std::uint64_t exchangeBytes(const Cost& cost, const Machine& machine) {
@@ -48,11 +47,12 @@ std::vector<TileParts> alwaysThere(const Draft& draft) {
   for (std::size_t ipu = 0; ipu < found.size(); ++ipu) {
     TileParts& parts = found[ipu];
     std::map<std::string, std::uint64_t> vertices;
+    double syncs = 0;
     for (std::size_t i = 0; i < image.steps.size(); ++i) {
       if (draft.step_removed[i] || !takesPart(draft.step_ipus[i], ipu)) continue;
       const StepDesc& step = image.steps[i];
       parts[TilePart::kVertexState] += step.cost.vertex_state_bytes;
-      parts[TilePart::kControlCode] += controlBytes(step.cost, machine);
+      syncs += syncsOf(step.cost, machine);
       parts[TilePart::kExchangeCode] += exchangeBytes(step.cost, machine);
       auto& bytes = vertices[step.kernel];
       bytes = std::max(bytes, step.cost.code_bytes);
@@ -60,7 +60,8 @@ std::vector<TileParts> alwaysThere(const Draft& draft) {
     for (const auto& [kernel, bytes] : vertices) parts[TilePart::kVertexCode] += bytes;
     if (vertices.empty()) continue;
     parts[TilePart::kStack] = kStackBytes;
-    parts[TilePart::kControlCode] += kControlBytes;
+    parts[TilePart::kControlCode] +=
+        kControlBytes + static_cast<std::uint64_t>(std::round(syncs)) * kCallBytes;
     parts[TilePart::kExchangeCode] += kHostExchangeBytes;
   }
   return found;

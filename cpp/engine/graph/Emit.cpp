@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "engine/Errors.hpp"
+#include "engine/graph/Exchange.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/kernels/Copy.hpp"
 
@@ -98,10 +100,47 @@ ViewPtr overlay(const ViewPtr& joined, View view) {
   return share(std::move(view));
 }
 
+/// Copies between pieces and their parts that are one copy: one exchange and one compute set for
+/// all. Each bears its share of that cost, since some may turn out to need no copy.
+void appendSlices(GraphImpl& graph, ProgramNode& sequence, const Slices& slices, bool into_pieces,
+                  const DebugContext& debug) {
+  const std::size_t begin = sequence.children.size();
+  for (const auto& [piece, part] : slices)
+    appendCopy(graph, sequence, into_pieces ? part : piece, into_pieces ? piece : part, debug);
+  const std::span steps = std::span(sequence.children).subspan(begin);
+  Cost alone;
+  double slowest = 0;
+  ExchangeCount count({graph, graph.system});
+  for (const auto& node : steps) {
+    alone += node->step.cost;
+    slowest = std::max(slowest, node->step.cost.compute_cycles);
+    count.add(node->step.operands[0].view, node->step.operands[1].view);
+  }
+  const bool one_each = steps.size() == slices.size();
+  if (steps.size() < 2 || !one_each || alone.link_bytes > 0) return;
+  const Exchange exchange = count.result();
+  Cost together;
+  addExchange(together, graph.system, exchange);
+  if (alone.compute_cycles > 0) {
+    const double landed = exchange.worst_landed_bytes / graph.system.machine.memcpy_bytes_per_cycle;
+    addComputeSet(together, graph.system, std::clamp(landed, slowest, alone.compute_cycles), 0);
+  }
+  const auto share = [](double& cycles, double all, double wanted) {
+    if (all > 0) cycles *= wanted / all;
+  };
+  for (const auto& node : steps) {
+    Cost& cost = node->step.cost;
+    share(cost.compute_cycles, alone.compute_cycles, together.compute_cycles);
+    share(cost.mean_compute_cycles, alone.compute_cycles, together.compute_cycles);
+    share(cost.exchange_cycles, alone.exchange_cycles, together.exchange_cycles);
+    share(cost.sync_cycles, alone.sync_cycles, together.sync_cycles);
+  }
+}
+
 void copyFromPieces(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, const ViewPtr& dst,
                     const DebugContext& debug) {
   const Slices slices = slicesOf(walkInOrder(*src, *dst));
-  for (const auto& [piece, part] : slices) appendCopy(graph, sequence, piece, part, debug);
+  appendSlices(graph, sequence, slices, false, debug);
   if (!slices.empty()) return;
   const ViewPtr joined = joinPieces(graph, sequence, *src, true, debug);
   appendCopy(graph, sequence, overlay(joined, *src), dst, debug);
@@ -111,7 +150,7 @@ void copyToPieces(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, c
                   const DebugContext& debug) {
   const Walk walk = walkInOrder(*dst, *src);
   const Slices slices = slicesOf(walk);
-  for (const auto& [piece, part] : slices) appendCopy(graph, sequence, part, piece, debug);
+  appendSlices(graph, sequence, slices, true, debug);
   if (!slices.empty()) return;
   const ViewPtr joined = joinPieces(graph, sequence, *dst, !walk.whole, debug);
   appendCopy(graph, sequence, src, overlay(joined, *dst), debug);

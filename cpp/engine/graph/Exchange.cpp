@@ -211,7 +211,13 @@ void ExchangeCount::add(const ViewPtr& from, const ViewPtr& to) {
 }
 
 Exchange ExchangeCount::result() const {
-  return {total_, mostOf(received_), mostOf(sent_), mostOf(kept_)};
+  double landed = 0;
+  const auto at = [](const std::vector<double>& bytes, std::size_t tile) {
+    return tile < bytes.size() ? bytes[tile] : 0;
+  };
+  for (std::size_t tile = 0; tile < std::max(received_.size(), kept_.size()); ++tile)
+    landed = std::max(landed, at(received_, tile) + at(kept_, tile));
+  return {total_, mostOf(received_), mostOf(sent_), mostOf(kept_), landed};
 }
 
 Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const ViewPtr& to) {

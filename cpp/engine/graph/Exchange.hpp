@@ -8,10 +8,11 @@
 namespace ipujax::engine {
 
 struct Exchange {
-  double bytes = 0;             ///< received, summed over tiles
-  double worst_tile_bytes = 0;  ///< most that one tile receives
-  double worst_sent_bytes = 0;  ///< most that one tile sends; any number of tiles may listen
-  double worst_kept_bytes = 0;  ///< most that is on its tile already
+  double bytes = 0;               ///< received, summed over tiles
+  double worst_tile_bytes = 0;    ///< most that one tile receives
+  double worst_sent_bytes = 0;    ///< most that one tile sends; any number of tiles may listen
+  double worst_kept_bytes = 0;    ///< most that is on its tile already
+  double worst_landed_bytes = 0;  ///< most that one tile has in the end
 };
 
 /// Counts the elements of operands that are on another tile than the elements they are for. A tile

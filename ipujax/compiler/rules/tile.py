@@ -28,7 +28,10 @@ def place(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     if x.const is not None:
         return [_constant(builder, x, x.const[np.asarray(rows)], tiles, builder.debug(op))]
     tensor = builder.tensor(x)
-    parts = [tensor.slice(begin, end) for begin, end in _runs(rows)]
+    parts = [
+        tensor.slice(row, row + 1).broadcast(times, 0) if times > 1 else tensor.slice(row, end)
+        for row, end, times in _runs(rows)
+    ]
     view = parts[0] if len(parts) == 1 else ipu.poplar.concat(parts, 0)
     return [_on_tiles(builder, view, tiles, builder.debug(op))]
 
@@ -168,10 +171,13 @@ def _map_rows(builder: Builder, tensor: ipu.Tensor, tiles: Sequence[int]) -> Non
         begin = end
 
 
-def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Consecutive rows as (first, end)."""
+def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Consecutive rows as (first, end, 1), and a row that is repeated as (row, row + 1, times)."""
     begin = 0
-    for i in range(1, len(rows) + 1):
-        if i == len(rows) or rows[i] != rows[i - 1] + 1:
-            yield rows[begin], rows[i - 1] + 1
-            begin = i
+    while begin < len(rows):
+        end = begin + 1
+        step = rows[end] - rows[begin] if end < len(rows) else 1
+        while step in (0, 1) and end < len(rows) and rows[end] - rows[end - 1] == step:
+            end += 1
+        yield rows[begin], rows[end - 1] + 1, 1 if step else end - begin
+        begin = end

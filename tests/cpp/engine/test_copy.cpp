@@ -4,6 +4,8 @@
 
 #include "Check.hpp"
 #include "StepDeclared.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/ProgramNode.hpp"
 #include "engine/kernels/Copy.hpp"
 #include "popops/OnDevice.hpp"
 #include "popops/StepRunner.hpp"
@@ -102,4 +104,35 @@ TEST(copy_costs_exchange_only_between_tiles) {
   const Cost moved = copyCost(d.graph, a, c);
   CHECK_NEAR(moved.exchange_bytes, 1471.0 * 256, 4096);
   CHECK(moved.exchange_cycles >= 1471.0 * 256 / 4);
+}
+
+TEST(a_copy_of_several_pieces_costs_what_it_costs_in_one) {
+  OnDevice d;
+  const auto on = [&](unsigned first, unsigned rows) {
+    const auto t = d.graph.addVariable(poplar::FLOAT, {rows, 100});
+    for (unsigned i = 0; i < rows; ++i) d.graph.setTileMapping(t[i], first + i);
+    return t;
+  };
+  const auto cost = [&](const poplar::Tensor& from, const poplar::Tensor& to) {
+    const auto node = makeNode(ProgramKind::kSequence, {});
+    const GraphScope scope = d.graph;
+    appendCopy(scope.impl, *node, from.view(), to.view(), {});
+    Cost sum;
+    for (const auto& child : node->children) sum += child->step.cost;
+    return std::make_pair(sum, node->children.size());
+  };
+  std::vector<poplar::Tensor> rows;
+  for (unsigned i = 0; i < 64; ++i) rows.push_back(on(i, 1));
+  const auto pieces = poplar::concat(rows);
+  for (const unsigned first : {0u, 32u, 500u}) {
+    const auto [whole, one] = cost(on(0, 64), on(first, 64));
+    for (const auto& [parts, steps] : {cost(pieces, on(first, 64)), cost(on(first, 64), pieces)}) {
+      CHECK_EQ(one, 1u);
+      CHECK_EQ(steps, 64u);
+      CHECK_NEAR(parts.sync_cycles, whole.sync_cycles, 1e-6);
+      CHECK_NEAR(parts.exchange_cycles, whole.exchange_cycles, 1e-6);
+      CHECK_NEAR(parts.compute_cycles, whole.compute_cycles, 1e-6);
+      CHECK_EQ(parts.exchange_bytes, whole.exchange_bytes);
+    }
+  }
 }
