@@ -83,9 +83,10 @@ class Reflect : public poplar::MultiVertex {
 
 PARTIALS = jax.ShapeDtypeStruct((6,), jnp.float32)
 
-# Cycles are counted by hand, not measured: two elements at a time in loops without overhead take two
-# instructions of `Dot` (a load of each operand; the product is done beside it) and of `Reflection`,
-# and three of `Reflect`. A worker has every sixth cycle, so the six together do a pair in as many.
+# Cycles are counted by hand, not measured: two elements at a time in loops without overhead take
+# two instructions of `Dot` (a load of each operand; the product is done beside it) and of
+# `Reflection`, and three of `Reflect`. A worker has every sixth cycle, so the six together do a
+# pair in as many.
 dot = ipu.tile.create_vertex(
     "Dot",
     source=SOURCE,
