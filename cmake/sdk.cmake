@@ -37,17 +37,20 @@ foreach(package poplibs gcl)
     DESTINATION lib/cmake/${package} COMPONENT sdk EXCLUDE_FROM_ALL)
 endforeach()
 
-foreach(folder ${sdk_headers})
-  install(DIRECTORY cpp/${folder} DESTINATION include COMPONENT sdk EXCLUDE_FROM_ALL
-    FILES_MATCHING PATTERN "*.hpp" PATTERN internal EXCLUDE)
-endforeach()
-# The few declarations of the engine that public headers take their enumerations and types from.
-foreach(header Machine.hpp ElementType.hpp Errors.hpp Reducer.hpp codelets/VertexAbi.hpp
-    expr/ExprOp.hpp expr/ElementwiseOps.def kernels/PoolGradient.hpp
-    kernels/CollectiveOperator.hpp)
-  get_filename_component(folder ${header} DIRECTORY)
-  install(FILES cpp/engine/${header} DESTINATION include/engine/${folder} COMPONENT sdk
-    EXCLUDE_FROM_ALL)
-endforeach()
+# The public headers, and the few declarations of the engine that these take their enumerations and
+# types from; further arguments go to install().
+function(install_public_headers destination)
+  foreach(folder ${sdk_headers})
+    install(DIRECTORY cpp/${folder} DESTINATION ${destination} ${ARGN}
+      FILES_MATCHING PATTERN "*.hpp" PATTERN internal EXCLUDE)
+  endforeach()
+  foreach(header Machine.hpp ElementType.hpp Errors.hpp Reducer.hpp codelets/VertexAbi.hpp
+      expr/ExprOp.hpp expr/ElementwiseOps.def kernels/PoolGradient.hpp
+      kernels/CollectiveOperator.hpp)
+    get_filename_component(folder ${header} DIRECTORY)
+    install(FILES cpp/engine/${header} DESTINATION ${destination}/engine/${folder} ${ARGN})
+  endforeach()
+endfunction()
+install_public_headers(include COMPONENT sdk EXCLUDE_FROM_ALL)
 install(FILES cmake/enable.sh DESTINATION . COMPONENT sdk EXCLUDE_FROM_ALL)
 # A program bin/popc, once there is one, is found here by enable.sh.

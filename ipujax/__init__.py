@@ -12,6 +12,7 @@ from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
 from ipujax.api.cost import Cost as Cost
 from ipujax.api.cost import assert_fits as assert_fits
 from ipujax.api.cost import cost as cost
+from ipujax.api.custom_op import custom_op as custom_op
 from ipujax.api.cycle_count import cycle_count as cycle_count
 from ipujax.api.memories import memory_stats as memory_stats
 from ipujax.api.outlined import outlined as outlined
@@ -53,6 +54,7 @@ from ipujax.api.weight_shards import WeightShard as WeightShard
 from ipujax.api.weight_shards import gather_weights as gather_weights
 from ipujax.api.weight_shards import shard_weights as shard_weights
 from ipujax.config import IPUConfig as IPUConfig
+from ipujax.custom_op_libraries import get_include as get_include
 from ipujax.errors import ConfigError as ConfigError
 from ipujax.errors import FitError as FitError
 from ipujax.errors import InternalError as InternalError

@@ -14,6 +14,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindPoplin(m);
   bindLinalg(m);
   bindGcl(m);
+  bindCustomOps(m);
   bindEngine(m);
   ipujax::plugin::bindPlugin(m);
 }

@@ -1,6 +1,8 @@
 #pragma once
 #include <string>
 
+#include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/Compiler.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/kernels/Copy.hpp"
@@ -45,20 +47,24 @@ using ipujax::engine::elementTypeOf;
 using ipujax::engine::emit;
 using ipujax::engine::FftType;
 using ipujax::engine::FloatOrder;
+using ipujax::engine::forEachRun;
 using ipujax::engine::HalfBehaviour;
 using ipujax::engine::makeNode;
 using ipujax::engine::placementOf;
 using ipujax::engine::ProgramKind;
 using ipujax::engine::reshapeView;
 using ipujax::engine::rowMajorStrides;
+using ipujax::engine::runCompiler;
 using ipujax::engine::shapeText;
 using ipujax::engine::share;
 using ipujax::engine::SortKey;
 using ipujax::engine::StepSpec;
+using ipujax::engine::TemporaryFolder;
 using ipujax::engine::TurnBuffers;
 using ipujax::engine::VariableUse;
 using ipujax::engine::ViewPtr;
 using ipujax::engine::Window;
+using ipujax::engine::writeFile;
 using ipujax::engine::batch::kMostRows;
 using ipujax::engine::expr::ExprProgram;
 using ipujax::engine::fourier::kLargestRadix;

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.ffi
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad, batching
 
 from ipujax import jax_compat
+from ipujax.api.custom_calls import custom_call, register
 
 #: Targets of the custom calls that the compiler gets: compiler/rules/tile.py.
 PLACE_TARGET, VERTEX_TARGET = "ipu_tile_place", "ipu_tile_vertex"
@@ -28,36 +27,6 @@ def _hide_frames() -> None:
 
 
 _hide_frames()
-
-
-def _call(target: str, config: dict[str, Any]) -> Any:
-    """A lowering to a custom call whose parameters are JSON."""
-
-    def lower(ctx: Any, *operands: Any, **_: Any) -> Any:
-        return jax.ffi.ffi_lowering(target)(ctx, *operands, config=json.dumps(config))
-
-    return lower
-
-
-def _register(
-    primitive: Primitive,
-    defined: Callable[..., Any],
-    on_ipu: Callable[..., Any],
-) -> None:
-    """Lowers a primitive to a custom call on IPUs, and to a function of JAX's elsewhere."""
-    elsewhere = mlir.lower_fun(defined, multiple_results=primitive.multiple_results)
-
-    def lower(ctx: Any, *operands: Any, **parameters: Any) -> Any:
-        is_ipu = tuple(ctx.module_context.platforms) == (jax_compat.PLATFORM,)
-        lowering = on_ipu(**parameters) if is_ipu else elsewhere
-        return lowering(ctx, *operands, **parameters)
-
-    mlir.register_lowering(primitive, lower)
-    primitive.def_impl(
-        lambda *operands, **parameters: jax.jit(lambda *x: primitive.bind(*x, **parameters))(
-            *operands
-        )
-    )
 
 
 # place: row rows[i] of an array on tile tiles[i] -------------------------------------------------
@@ -89,10 +58,10 @@ place_p.def_abstract_eval(_place_aval)
 
 ad.deflinear2(place_p, lambda ct, x, **parameters: _place_transpose(ct, x, **parameters))
 batching.primitive_batchers[place_p] = _place_batch
-_register(
+register(
     place_p,
     _placed,
-    lambda rows, tiles: _call(PLACE_TARGET, {"rows": rows, "tiles": tiles}),
+    lambda rows, tiles: custom_call(PLACE_TARGET, {"rows": rows, "tiles": tiles}),
 )
 
 
@@ -134,11 +103,11 @@ def _vertex_avals(*avals: Any, vertex: Any, tiles: Ints, attributes: Any) -> lis
 def _lower_vertex(vertex: Any, tiles: Ints, attributes: Any) -> Any:
     def lower(ctx: Any, *operands: Any, **_: Any) -> Any:
         config = vertex.config(ctx.avals_in, attributes) | {"tiles": tiles}
-        return _call(VERTEX_TARGET, config)(ctx, *operands)
+        return custom_call(VERTEX_TARGET, config)(ctx, *operands)
 
     return lower
 
 
 vertex_p.def_abstract_eval(_vertex_avals)
 batching.primitive_batchers[vertex_p] = _vertex_batch
-_register(vertex_p, _reference, _lower_vertex)
+register(vertex_p, _reference, _lower_vertex)

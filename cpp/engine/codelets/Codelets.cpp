@@ -1,48 +1,24 @@
 #include "engine/codelets/Codelets.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
-#include <system_error>
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletStore.hpp"
-#include "engine/codelets/Process.hpp"
+#include "engine/codelets/Compiler.hpp"
 
 namespace ipujax::engine {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder that is gone with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "ipujax-codelets-XXXXXX").string();
-    if (!mkdtemp(name.data())) {
-      throw file_load_error("[codelets] needs a writable temporary folder; could not make " + name +
-                            ". Set TMPDIR.");
-    }
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
+const char* const kAddCodelets = "Graph::addCodelets";
 
 std::string readFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -53,53 +29,6 @@ std::string readFile(const fs::path& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
-}
-
-/// Where <poplar/Vertex.hpp> is: beside the extension, in the SDK folder of which this library is a
-/// part, or in the source tree.
-std::string includeFolder() {
-  std::vector<fs::path> places;
-  if (const char* given = std::getenv("IPUJAX_CODELET_INCLUDE")) places.emplace_back(given);
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&readCodelets), &info) != 0 && info.dli_fname) {
-    const fs::path folder = fs::path(info.dli_fname).parent_path();
-    places.push_back(folder / "include");
-    places.push_back(folder.parent_path() / "include");
-  }
-  places.emplace_back(IPUJAX_SOURCES);
-  for (const auto& place : places) {
-    if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place).string();
-  }
-  throw link_error(
-      "[codelets] needs the header poplar/VertexTable.hpp; found it neither beside the library nor "
-      "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/ "
-      "and engine/codelets/VertexAbi.hpp.");
-}
-
-using Arguments = std::vector<std::string>;
-
-/// `more`: what this file asks for; `flags`: what the user added.
-void runCompiler(const Arguments& more, const std::string& flags) {
-  const char* given = std::getenv("CXX");
-  Arguments command = splitArguments(given && *given ? given : "c++");
-  const std::string compiler = command.empty() ? "c++" : command.back();
-  if (command.empty()) command.push_back(compiler);
-  for (const auto& word : {std::string("-std=c++17"), std::string("-isystem"), includeFolder()})
-    command.push_back(word);
-  command.insert(command.end(), more.begin(), more.end());
-  const Arguments words = splitArguments(flags);
-  command.insert(command.end(), words.begin(), words.end());
-  Finished finished;
-  try {
-    finished = runProcess(command);
-  } catch (const std::system_error& e) {
-    throw graph_program_compilation_error(
-        "[Graph::addCodelets] needs a C++ compiler on this host; could not start " +
-        std::string(e.what()) + ". Install one, or set CXX.");
-  }
-  if (finished.exit_code == 0) return;
-  throw graph_program_compilation_error("[Graph::addCodelets] needs codelets that compile; " +
-                                        compiler + " said:\n" + finished.output);
 }
 
 /// The lines of preprocessed text that come from no system header (flag 3 of a line marker).
@@ -165,7 +94,8 @@ CodeletFile codeletsFromText(std::string text, const std::string& flags, const s
   file.flags = flags;
   const TemporaryFolder folder;
   writeFile(folder / "codelets.cpp", file.text);
-  runCompiler({"-E", (folder / "codelets.cpp").string(), "-o", (folder / "codelets.ii").string()},
+  runCompiler(kAddCodelets,
+              {"-E", (folder / "codelets.cpp").string(), "-o", (folder / "codelets.ii").string()},
               flags);
   file.found = parseCodelets(withoutSystemHeaders(readFile(folder / "codelets.ii")));
   return file;
@@ -267,7 +197,8 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string&
   writeFile(source, unit);
   // Access control is off because fields are set from outside; hidden, so that libraries do not
   // mix.
-  runCompiler({"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-access-control",
+  runCompiler(kAddCodelets,
+              {"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-access-control",
                "-ffp-contract=off", "-Wno-attributes", source.string(), "-o", result.string()},
               flags);
   std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(result.string()));

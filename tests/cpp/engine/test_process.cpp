@@ -107,7 +107,7 @@ TEST(flags_are_arguments) {
   Graph graph(IPUModel().createDevice());
   std::istringstream source("#include <poplar/Vertex.hpp>\n");
   const std::string flags = "; touch " + (folder.path / "made").string();
-  CHECK_THROWS(graph.addCodelets(source, flags), "needs codelets that compile");
+  CHECK_THROWS(graph.addCodelets(source, flags), "needs C++ that compiles");
   CHECK(!fs::exists(folder.path / "made"));
 }
 

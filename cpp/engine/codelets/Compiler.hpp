@@ -1,0 +1,28 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ipujax::engine {
+
+/// A folder for temporary files that is gone with the object. Throws file_load_error.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Runs the host's C++ compiler ($CXX, or c++) on users' code, which finds the headers of Poplar.
+/// Throws graph_program_compilation_error with what the compiler said.
+/// `where`: the function that errors name; `arguments`: what it asks for; `flags`: what the user
+/// added.
+void runCompiler(const char* where, const std::vector<std::string>& arguments,
+                 const std::string& flags);
+
+}  // namespace ipujax::engine

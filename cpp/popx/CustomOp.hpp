@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+
+namespace popx {
+
+/// What a custom op says of itself in its function <name>_metadata.
+struct CustomOpMetadata {
+  std::vector<std::int64_t> allocating_inputs;  ///< which its allocator makes tensors for
+  std::map<std::int64_t, std::int64_t>
+      aliases;  ///< inputs that are overwritten, and by which output
+  bool is_elementwise = false;
+  bool is_stateless = false;
+};
+
+/// A shared library of custom ops with the C++ interface of Graphcore's TensorFlow: functions that
+/// add to a graph, by name. It stays loaded until the process ends.
+class CustomOpLibrary {
+ public:
+  /// Compiles a source. Throws graph_program_compilation_error.
+  static CustomOpLibrary compile(const std::string& source, const std::string& flags);
+  /// Loads a library that was compiled before. Throws link_error.
+  static CustomOpLibrary load(const std::string& path);
+
+  bool has(const std::string& function) const;
+  CustomOpMetadata metadata(const std::string& name, unsigned num_inputs) const;
+
+  /// Adds the program of function <name> and returns its outputs, each with elements of its own.
+  std::vector<poplar::Tensor> build(poplar::Graph& graph, const std::string& name,
+                                    const std::vector<poplar::Tensor>& inputs,
+                                    const std::string& attributes, const std::string& debug_prefix,
+                                    poplar::program::Sequence& prog) const;
+  /// The same of function <name>_grad, which takes the forward inputs and outputs, too.
+  /// `input`: whose gradient it computes; 0 where it computes those of all.
+  std::vector<poplar::Tensor> buildGradient(poplar::Graph& graph, const std::string& name,
+                                            int input, const std::vector<poplar::Tensor>& gradients,
+                                            const std::vector<poplar::Tensor>& fwd_inputs,
+                                            const std::vector<poplar::Tensor>& fwd_outputs,
+                                            const std::string& attributes,
+                                            const std::string& debug_prefix,
+                                            poplar::program::Sequence& prog) const;
+
+ private:
+  explicit CustomOpLibrary(const std::string& file);
+  poplar::Tensor allocate(poplar::Graph& graph, const std::string& name, unsigned input,
+                          const std::vector<std::size_t>& shape, const poplar::Type& type,
+                          const std::string& attributes, const std::string& debug_prefix) const;
+  void* find(const std::string& function) const;
+  template <class F>
+  F* required(const std::string& function) const;
+
+  void* handle_ = nullptr;
+  int level_ = 0;  ///< of the interface, see CustomOp.cpp
+};
+
+}  // namespace popx

@@ -1,0 +1,44 @@
+"""Primitives that IPUs get as custom calls with parameters in JSON, and other platforms as functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.ffi
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+from ipujax import jax_compat
+
+
+def custom_call(target: str, config: dict[str, Any]) -> Any:
+    """A lowering to a custom call whose parameters are JSON."""
+
+    def lower(ctx: Any, *operands: Any, **_: Any) -> Any:
+        return jax.ffi.ffi_lowering(target)(ctx, *operands, config=json.dumps(config))
+
+    return lower
+
+
+def register(
+    primitive: Primitive,
+    defined: Callable[..., Any],
+    on_ipu: Callable[..., Any],
+) -> None:
+    """Lowers a primitive to a custom call on IPUs, and to a function of JAX's elsewhere."""
+    elsewhere = mlir.lower_fun(defined, multiple_results=primitive.multiple_results)
+
+    def lower(ctx: Any, *operands: Any, **parameters: Any) -> Any:
+        is_ipu = tuple(ctx.module_context.platforms) == (jax_compat.PLATFORM,)
+        lowering = on_ipu(**parameters) if is_ipu else elsewhere
+        return lowering(ctx, *operands, **parameters)
+
+    mlir.register_lowering(primitive, lower)
+    primitive.def_impl(
+        lambda *operands, **parameters: jax.jit(lambda *x: primitive.bind(*x, **parameters))(
+            *operands
+        )
+    )

@@ -1,0 +1,289 @@
+"""`custom_op`: an operation whose graph the user's C++ builds, with the interface of TensorFlow's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching
+
+from ipujax import custom_op_libraries, jax_compat
+from ipujax.api.custom_calls import custom_call, register
+from ipujax.errors import ConfigError, check_choice
+
+#: Shapes and dtypes of results: given, or computed from the inputs.
+Outputs: TypeAlias = Any | Callable[..., Any]
+Attributes: TypeAlias = str | Mapping[str, Any] | None
+
+#: dtypes that a Poplar tensor has as JAX sees them.
+DTYPES = frozenset(
+    {
+        *("float32", "float16", "int32", "uint32", "int16", "uint16", "int8", "uint8", "bool"),
+    }
+)
+GRADIENTS = ("separate", "joint")
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of a library, and what it is called with."""
+
+    library: str
+    name: str
+    attributes: str
+    results: tuple[tuple[tuple[int, ...], str], ...]
+    gradients: int | None = None  #: of a gradient: operands that are gradients of outputs
+    inputs: int = 0  #: of a gradient: the forward inputs, which come next
+    input: int = 0  #: of a gradient: whose it is
+
+    def __str__(self) -> str:
+        return self.name if self.gradients is None else f"{self.name}_grad"
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "library": self.library,
+            "name": self.name,
+            "attributes": self.attributes,
+            "gradients": self.gradients,
+            "inputs": self.inputs,
+            "input": self.input,
+        }
+
+
+custom_op_p = Primitive("ipu_custom_op")
+custom_op_p.multiple_results = True
+
+
+def _avals(*avals: Any, function: _Function) -> list[Any]:
+    like = avals[0] if avals else jax.core.ShapedArray((), jnp.float32)
+    return [like.update(shape=shape, dtype=np.dtype(name)) for shape, name in function.results]
+
+
+def _elsewhere(*_: Any, function: _Function) -> Any:
+    raise ConfigError(
+        f"[custom_op] needs an IPU for {function}; got another platform. Call it in programs for "
+        "the platform 'ipu'."
+    )
+
+
+def _jvp(primals: Any, tangents: Any, *, function: _Function) -> Any:
+    hint = (
+        "Pass gradients='separate' or 'joint' to ipujax.custom_op, with a function "
+        f"{function}_grad in the library"
+        if function.gradients is None
+        else "A gradient of a custom op has none itself: take derivatives once"
+    )
+    raise ConfigError(f"[custom_op] needs a gradient of {function}; got none. {hint}.")
+
+
+def _batch(values: Any, dims: Any, *, function: _Function) -> tuple[Any, Any]:
+    """One example after the other."""
+    examples = [jnp.moveaxis(x, d, 0) for x, d in zip(values, dims, strict=True) if d is not None]
+
+    def one(rows: list[jax.Array]) -> Any:
+        left = iter(rows)
+        operands = [x if d is None else next(left) for x, d in zip(values, dims, strict=True)]
+        return custom_op_p.bind(*operands, function=function)
+
+    results = jax.lax.map(one, examples)
+    return results, [0] * len(results)
+
+
+custom_op_p.def_abstract_eval(_avals)
+ad.primitive_jvps[custom_op_p] = _jvp
+batching.primitive_batchers[custom_op_p] = _batch
+register(
+    custom_op_p, _elsewhere, lambda function: custom_call("ipu_custom_op", function.config())
+)
+
+
+def custom_op(
+    library: str | Path,
+    name: str = "Build",
+    outputs: Outputs = (),
+    *,
+    attributes: Attributes = None,
+    gradients: str | None = None,
+    inputs_with_gradients: Sequence[int] | None = None,
+    gradient_attributes: Attributes = None,
+    vmap: Callable[..., Any] | None = None,
+    flags: str = "",
+) -> Callable[..., Any]:
+    """An operation that a C++ function adds to the Poplar graph.
+
+    The function has the interface of custom ops of Graphcore's TensorFlow (`precompiled_user_op`):
+
+        extern "C" poplar::program::Program Build(
+            poplar::Graph& graph, const std::vector<poplar::Tensor>& inputs,
+            std::vector<poplar::Tensor>& outputs, const std::string& attributes,
+            const std::string& debug_prefix)
+
+    with `Build_metadata`, `Build_allocator` and `Build_grad` where the library has them, and the
+    level of the interface in `custom_op_api_level`. It runs while JAX compiles. The host's C++
+    compiler ($CXX, or c++) compiles sources when a program first uses them. Functions are pure, as
+    all functions that JAX transforms; `is_stateless` of the metadata says nothing more.
+
+    Args:
+        library: C++ as text (with line ends), or the path of a C++ file or of a shared library that
+            was compiled against ipujax's headers.
+        name: of the function.
+        outputs: a pytree of `jax.ShapeDtypeStruct`s or arrays that has the results' shapes and
+            dtypes, or a function of the inputs that returns one.
+        attributes: text for the function; or a mapping of names to numbers, text and lists, which
+            it gets as JSON.
+        gradients: "separate": `<name>_grad` computes the gradient of one input at a time; "joint":
+            those of all at once; None: there is no gradient.
+        inputs_with_gradients: numbers of the inputs that have gradients; None: all. Those of the
+            others are zero.
+        gradient_attributes: for `<name>_grad`; None: `attributes`.
+        vmap: what `jax.vmap` does, as a rule of `jax.custom_batching.custom_vmap`: a function
+            (axis_size, in_batched, *inputs) that returns (results, whether each is batched). None:
+            one example after the other.
+        flags: for the compiler.
+    Returns:
+        a function of arrays that returns the results.
+    Raises:
+        ConfigError: an argument is none of these, or, where a program is compiled, the library's
+            functions make other outputs than declared, or throw.
+
+    Source: `custom_ops.precompiled_user_op` of Graphcore's TensorFlow.
+
+    Example:
+        >>> source = '''
+        ... #include <poplar/Graph.hpp>
+        ... #include <popops/ElementWise.hpp>
+        ... extern "C" {
+        ... std::int32_t custom_op_api_level = 5;
+        ... poplar::program::Program Build(poplar::Graph& graph,
+        ...                                const std::vector<poplar::Tensor>& inputs,
+        ...                                std::vector<poplar::Tensor>& outputs,
+        ...                                const std::string&, const std::string& prefix) {
+        ...   poplar::program::Sequence sequence;
+        ...   outputs.push_back(popops::add(graph, inputs[0], inputs[1], sequence, prefix));
+        ...   return sequence;
+        ... }
+        ... }
+        ... '''
+        >>> add = ipu.custom_op(source, outputs=lambda x, y: x)
+        >>> jax.jit(add)(jnp.arange(3.0), jnp.ones(3)).tolist()
+        [1.0, 2.0, 3.0]
+    """
+    if gradients is not None:
+        check_choice("custom_op", "gradients", gradients, GRADIENTS, ConfigError)
+    digest = custom_op_libraries.register(library, flags)
+    text = _text("attributes", attributes)
+    of_gradient = text if gradient_attributes is None else _text("attributes", gradient_attributes)
+
+    def forward(*inputs: jax.Array) -> Any:
+        declared = outputs(*inputs) if callable(outputs) else outputs
+        leaves, tree = jax.tree.flatten(declared)
+        function = _Function(digest, name, text, tuple(map(_spec, leaves)))
+        return jax.tree.unflatten(tree, custom_op_p.bind(*inputs, function=function))
+
+    if vmap is not None:
+        forward = custom_vmap(forward)
+        forward.def_vmap(vmap)
+
+    def backward(saved: Any, cotangents: Any) -> tuple[Any, ...]:
+        inputs, results = saved
+        flat = [*_dense(cotangents, results), *inputs, *results]
+
+        def gradient(first: int, wanted: Sequence[int]) -> list[jax.Array]:
+            function = _Function(
+                digest,
+                name,
+                of_gradient,
+                tuple(_spec(inputs[i]) for i in wanted),
+                gradients=len(results),
+                inputs=len(inputs),
+                input=first,
+            )
+            return list(custom_op_p.bind(*flat, function=function))
+
+        numbers = _numbers(inputs_with_gradients, inputs)
+        if gradients == "joint":
+            found = gradient(0, numbers)
+        else:
+            found = [each for i in numbers for each in gradient(i, [i])]
+        by_input = dict(zip(numbers, found, strict=True))
+        return tuple(by_input.get(i) for i in range(len(inputs)))
+
+    def save(*inputs: jax.Array) -> Any:
+        made = forward(*inputs)
+        return made, (inputs, jax.tree.leaves(made))
+
+    differentiable = jax.custom_vjp(forward)
+    differentiable.defvjp(save, backward)
+
+    def call(*inputs: Any) -> Any:
+        jax_compat.hide_frames(__file__)
+        arrays = [_checked(i, x) for i, x in enumerate(inputs)]
+        return (forward if gradients is None else differentiable)(*arrays)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _text(what: str, given: Attributes) -> str:
+    if given is None or isinstance(given, str):
+        return given or ""
+    try:
+        return json.dumps(dict(given))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"[custom_op] needs {what} of numbers, text and lists of them; got {given!r}: {error}. "
+            "Pass what JSON can hold, or text."
+        ) from None
+
+
+def _spec(x: Any) -> tuple[tuple[int, ...], str]:
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise ConfigError(
+            f"[custom_op] needs outputs with shape and dtype; got {x!r}. Pass jax.ShapeDtypeStruct."
+        )
+    name = np.dtype(x.dtype).name
+    if name not in DTYPES:
+        raise ConfigError(
+            f"[custom_op] needs outputs of {', '.join(sorted(DTYPES))}; got {name}. Cast in the op."
+        )
+    return tuple(x.shape), name
+
+
+def _checked(i: int, x: Any) -> jax.Array:
+    array = jnp.asarray(x)
+    if array.dtype.name not in DTYPES:
+        raise ConfigError(
+            f"[custom_op] needs inputs of {', '.join(sorted(DTYPES))}; got {array.dtype} for input "
+            f"{i}. Cast it."
+        )
+    return array
+
+
+def _dense(cotangents: Any, results: Sequence[jax.Array]) -> list[jax.Array]:
+    """Zeros of the results' dtypes stand for cotangents of integers."""
+    leaves = jax.tree.leaves(cotangents)
+    return [
+        jnp.zeros(y.shape, y.dtype) if ct.dtype == jax.dtypes.float0 else ct
+        for ct, y in zip(leaves, results, strict=True)
+    ]
+
+
+def _numbers(given: Sequence[int] | None, inputs: Sequence[jax.Array]) -> list[int]:
+    """The inputs that have gradients; integers have none."""
+    if given is None:
+        return [i for i, x in enumerate(inputs) if jnp.issubdtype(x.dtype, jnp.floating)]
+    for i in given:
+        if not 0 <= i < len(inputs) or not jnp.issubdtype(inputs[i].dtype, jnp.floating):
+            raise ConfigError(
+                f"[custom_op] needs inputs_with_gradients that number inputs of float dtypes, from "
+                f"0 to {len(inputs) - 1}; got {list(given)}. Count the arrays of the call."
+            )
+    return list(given)

@@ -1,0 +1,60 @@
+"""What `ipujax.custom_op` asks for: a function of the user's library adds to the graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ipujax import custom_op_libraries
+from ipujax.compiler.ir import Op, Value
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.registry import custom_call_rule
+from ipujax.errors import ConfigError
+
+
+@custom_call_rule("ipu_custom_op")
+def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+    """The outputs of the library's function, which become the results as they are."""
+    config: dict[str, Any] = json.loads(op.attrs["mhlo.backend_config"]["config"])
+    library = custom_op_libraries.find(config["library"])
+    if library is None:
+        raise ConfigError(
+            f"[custom_op] needs the library of {config['name']!r} declared by this process; got its "
+            "digest alone. Import the module that calls ipujax.custom_op for it."
+        )
+    inputs = list(builder.operands(op))
+    attributes = config["attributes"]
+    prefix = op.source.name or config["name"]
+    call = (attributes, prefix, builder.program)
+    name, first = config["name"], config["gradients"]
+    try:
+        if first is None:
+            outputs = library.build(builder.graph, name, inputs, *call)
+        else:
+            end = first + config["inputs"]
+            parts = (inputs[:first], inputs[first:end], inputs[end:])
+            outputs = library.buildGradient(builder.graph, name, config["input"], *parts, *call)
+    except ipu.poplar.poplar_error as error:  # the user's
+        raise ConfigError(str(error)) from None
+    _check(builder, name if first is None else f"{name}_grad", outputs, op.results)
+    return outputs
+
+
+def _check(
+    builder: Builder, function: str, outputs: Sequence[ipu.Tensor], wanted: Sequence[Value]
+) -> None:
+    if len(outputs) != len(wanted):
+        raise ConfigError(
+            f"[custom_op] needs {len(wanted)} outputs from {function}; got {len(outputs)}. Declare "
+            "in Python what the function makes."
+        )
+    for i, (tensor, value) in enumerate(zip(outputs, wanted, strict=True)):
+        type_ = builder.type_of(value)
+        if tuple(tensor.shape) != value.shape or tensor.elementType() != type_:
+            raise ConfigError(
+                f"[custom_op] needs output {i} of {function} to be {type_} {list(value.shape)}, as "
+                f"declared in Python; got {tensor.elementType()} {list(tensor.shape)}. Change one "
+                "of the two."
+            )
