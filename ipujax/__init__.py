@@ -4,6 +4,7 @@ from ipujax import optim as optim
 from ipujax import testing as testing
 from ipujax import tile as tile
 from ipujax.api.blocks import block as block
+from ipujax.api.codelet_expression import codelet_expression as codelet_expression
 from ipujax.api.collectives import all_gather as all_gather
 from ipujax.api.collectives import all_to_all as all_to_all
 from ipujax.api.collectives import assume_equal_across_replicas as assume_equal_across_replicas
@@ -14,6 +15,7 @@ from ipujax.api.cost import assert_fits as assert_fits
 from ipujax.api.cost import cost as cost
 from ipujax.api.custom_op import custom_op as custom_op
 from ipujax.api.cycle_count import cycle_count as cycle_count
+from ipujax.api.host_call import host_call as host_call
 from ipujax.api.memories import memory_stats as memory_stats
 from ipujax.api.outlined import outlined as outlined
 from ipujax.api.phases import Liveness as Liveness

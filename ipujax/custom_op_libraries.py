@@ -68,8 +68,8 @@ def register(library: str | Path, flags: str) -> str:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(
-            "[custom_op] needs C++ with line ends, or the path of a C++ file or of a shared library; "
-            f"got {str(library)!r}: {error.strerror}. Check the path."
+            "[custom_op] needs C++ with line ends, or the path of a C++ file or of a shared "
+            f"library; got {str(library)!r}: {error.strerror}. Check the path."
         ) from None
     if path.suffix not in SOURCE_SUFFIXES:
         return _add(_Declared(path=str(path)), content)

@@ -1,6 +1,16 @@
 #include "bindings/bindings.hpp"
 #include "popx/CustomOp.hpp"
 
+namespace {
+
+std::vector<py::buffer_info> requested(const std::vector<py::buffer>& arrays, bool writable) {
+  std::vector<py::buffer_info> found;
+  for (const auto& array : arrays) found.push_back(array.request(writable));
+  return found;
+}
+
+}  // namespace
+
 // Libraries of custom ops. Users' functions run without the GIL: they may be slow to build a graph.
 void bindCustomOps(py::module_& m) {
   using popx::CustomOpLibrary;
@@ -14,5 +24,24 @@ void bindCustomOps(py::module_& m) {
            "debug_prefix"_a, "prog"_a, free)
       .def("buildGradient", &CustomOpLibrary::buildGradient, "graph"_a, "name"_a, "input"_a,
            "gradients"_a, "fwd_inputs"_a, "fwd_outputs"_a, "attributes"_a, "debug_prefix"_a,
-           "prog"_a, free);
+           "prog"_a, free)
+      .def(
+          "callOnHost",
+          [](const CustomOpLibrary& library, const std::string& name,
+             const std::vector<py::buffer>& inputs, const std::vector<py::buffer>& outputs,
+             const std::string& attributes) {
+            const auto read = requested(inputs, false);
+            const auto written = requested(outputs, true);
+            std::vector<const void*> from;
+            std::vector<std::uint32_t> elements;
+            std::vector<void*> to;
+            for (const auto& info : read) {
+              from.push_back(info.ptr);
+              elements.push_back(static_cast<std::uint32_t>(info.size));
+            }
+            for (const auto& info : written) to.push_back(info.ptr);
+            const py::gil_scoped_release release;
+            library.callOnHost(name, from, elements, to, attributes);
+          },
+          "name"_a, "inputs"_a, "outputs"_a, "attributes"_a);
 }

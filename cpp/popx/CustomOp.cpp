@@ -31,6 +31,8 @@ using BuildGradient = Program(poplar::Graph&, int, const Tensors&, const Tensors
                               Tensors&, const std::string&, const std::string&);
 using Allocator = Tensor(poplar::Graph&, std::uint32_t, const std::vector<std::size_t>&,
                          poplar::Type, const std::string&, const std::string&);
+using Callback = void(const std::vector<const void*>&, const std::vector<std::uint32_t>&,
+                      const std::vector<void*>&, const std::string&, const std::string&);
 
 std::string lastError() {
   const char* reason = dlerror();
@@ -100,8 +102,9 @@ CustomOpLibrary::CustomOpLibrary(const std::string& file) {
   showThisLibrary();
   handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_)
-    throw poplar::link_error("[custom_op] needs a library that can be loaded; got: " + lastError() +
-                             ". Compile it against the headers in the folder that ipujax.get_include() gives.");
+    throw poplar::link_error(
+        "[custom_op] needs a library that can be loaded; got: " + lastError() +
+        ". Compile it against the headers in the folder that ipujax.get_include() gives.");
   if (const auto* level = static_cast<const std::int32_t*>(find("custom_op_api_level")))
     level_ = *level;
   if (level_ < 0 || level_ > kNewestLevel)
@@ -217,6 +220,17 @@ std::vector<Tensor> CustomOpLibrary::buildGradient(
   all.insert(all.end(), fwd_outputs.begin(), fwd_outputs.end());
   separate(graph, all, outputs, prog, debug_prefix);
   return outputs;
+}
+
+void CustomOpLibrary::callOnHost(const std::string& name, const std::vector<const void*>& inputs,
+                                 const std::vector<std::uint32_t>& elements,
+                                 const std::vector<void*>& outputs,
+                                 const std::string& attributes) const {
+  auto* const function = required<Callback>(name);
+  called(name, [&] {
+    function(inputs, elements, outputs, attributes, name);
+    return 0;
+  });
 }
 
 }  // namespace popx

@@ -46,6 +46,12 @@ class CustomOpLibrary {
                                             const std::string& debug_prefix,
                                             poplar::program::Sequence& prog) const;
 
+  /// Calls function <name>, which computes on the host (`cpu_user_operation` of Graphcore's
+  /// TensorFlow), with arrays that it reads, their numbers of elements, and arrays that it writes.
+  void callOnHost(const std::string& name, const std::vector<const void*>& inputs,
+                  const std::vector<std::uint32_t>& elements, const std::vector<void*>& outputs,
+                  const std::string& attributes) const;
+
  private:
   explicit CustomOpLibrary(const std::string& file);
   poplar::Tensor allocate(poplar::Graph& graph, const std::string& name, unsigned input,

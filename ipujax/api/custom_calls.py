@@ -1,4 +1,4 @@
-"""Primitives that IPUs get as custom calls with parameters in JSON, and other platforms as functions."""
+"""Primitives that are custom calls with parameters in JSON on IPUs, and functions elsewhere."""
 
 from __future__ import annotations
 

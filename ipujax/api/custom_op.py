@@ -1,4 +1,4 @@
-"""`custom_op`: an operation whose graph the user's C++ builds, with the interface of TensorFlow's."""
+"""`custom_op`: an operation whose graph the user's C++ builds, as TensorFlow's custom ops do."""
 
 from __future__ import annotations
 
@@ -100,9 +100,7 @@ def _batch(values: Any, dims: Any, *, function: _Function) -> tuple[Any, Any]:
 custom_op_p.def_abstract_eval(_avals)
 ad.primitive_jvps[custom_op_p] = _jvp
 batching.primitive_batchers[custom_op_p] = _batch
-register(
-    custom_op_p, _elsewhere, lambda function: custom_call("ipu_custom_op", function.config())
-)
+register(custom_op_p, _elsewhere, lambda function: custom_call("ipu_custom_op", function.config()))
 
 
 def custom_op(
@@ -178,61 +176,79 @@ def custom_op(
     """
     if gradients is not None:
         check_choice("custom_op", "gradients", gradients, GRADIENTS, ConfigError)
-    digest = custom_op_libraries.register(library, flags)
-    text = _text("attributes", attributes)
-    of_gradient = text if gradient_attributes is None else _text("attributes", gradient_attributes)
-
-    def forward(*inputs: jax.Array) -> Any:
-        declared = outputs(*inputs) if callable(outputs) else outputs
-        leaves, tree = jax.tree.flatten(declared)
-        function = _Function(digest, name, text, tuple(map(_spec, leaves)))
-        return jax.tree.unflatten(tree, custom_op_p.bind(*inputs, function=function))
-
+    text = text_of("attributes", attributes)
+    op = _CustomOp(
+        library=custom_op_libraries.register(library, flags),
+        name=name,
+        outputs=outputs,
+        attributes=text,
+        gradient_attributes=text_of("attributes", gradient_attributes) or text,
+        is_joint=gradients == "joint",
+        inputs_with_gradients=inputs_with_gradients,
+    )
+    forward: Any = op.forward
     if vmap is not None:
-        forward = custom_vmap(forward)
+        forward = custom_vmap(op.forward)
         forward.def_vmap(vmap)
+    if gradients is not None:
+        differentiable = jax.custom_vjp(forward)
 
-    def backward(saved: Any, cotangents: Any) -> tuple[Any, ...]:
-        inputs, results = saved
-        flat = [*_dense(cotangents, results), *inputs, *results]
+        def save(*inputs: jax.Array) -> Any:
+            made = differentiable(*inputs)
+            return made, (inputs, jax.tree.leaves(made))
 
-        def gradient(first: int, wanted: Sequence[int]) -> list[jax.Array]:
-            function = _Function(
-                digest,
-                name,
-                of_gradient,
-                tuple(_spec(inputs[i]) for i in wanted),
-                gradients=len(results),
-                inputs=len(inputs),
-                input=first,
-            )
-            return list(custom_op_p.bind(*flat, function=function))
-
-        numbers = _numbers(inputs_with_gradients, inputs)
-        if gradients == "joint":
-            found = gradient(0, numbers)
-        else:
-            found = [each for i in numbers for each in gradient(i, [i])]
-        by_input = dict(zip(numbers, found, strict=True))
-        return tuple(by_input.get(i) for i in range(len(inputs)))
-
-    def save(*inputs: jax.Array) -> Any:
-        made = forward(*inputs)
-        return made, (inputs, jax.tree.leaves(made))
-
-    differentiable = jax.custom_vjp(forward)
-    differentiable.defvjp(save, backward)
+        differentiable.defvjp(save, op.backward)
+        forward = differentiable
 
     def call(*inputs: Any) -> Any:
         jax_compat.hide_frames(__file__)
-        arrays = [_checked(i, x) for i, x in enumerate(inputs)]
-        return (forward if gradients is None else differentiable)(*arrays)
+        return forward(*(_checked(i, x) for i, x in enumerate(inputs)))
 
     call.__name__ = call.__qualname__ = name
     return call
 
 
-def _text(what: str, given: Attributes) -> str:
+@dataclass(frozen=True)
+class _CustomOp:
+    """What `custom_op` was called with."""
+
+    library: str
+    name: str
+    outputs: Outputs
+    attributes: str
+    gradient_attributes: str
+    is_joint: bool
+    inputs_with_gradients: Sequence[int] | None
+
+    def forward(self, *inputs: jax.Array) -> Any:
+        declared = self.outputs(*inputs) if callable(self.outputs) else self.outputs
+        leaves, tree = jax.tree.flatten(declared)
+        function = _Function(self.library, self.name, self.attributes, tuple(map(_spec, leaves)))
+        return jax.tree.unflatten(tree, custom_op_p.bind(*inputs, function=function))
+
+    def backward(self, saved: Any, cotangents: Any) -> tuple[Any, ...]:
+        """The gradients by input; None stands for zeros."""
+        inputs, results = saved
+        flat = [*_dense(cotangents, results), *inputs, *results]
+        numbers = float_inputs("custom_op", self.inputs_with_gradients, inputs)
+        found: list[jax.Array] = []
+        for wanted in [numbers] if self.is_joint else [[i] for i in numbers]:
+            function = _Function(
+                self.library,
+                self.name,
+                self.gradient_attributes,
+                tuple(_spec(inputs[i]) for i in wanted),
+                gradients=len(results),
+                inputs=len(inputs),
+                input=0 if self.is_joint else wanted[0],
+            )
+            found += custom_op_p.bind(*flat, function=function)
+        by_input = dict(zip(numbers, found, strict=True))
+        return tuple(by_input.get(i) for i in range(len(inputs)))
+
+
+def text_of(what: str, given: Attributes) -> str:
+    """Attributes as the library's functions get them."""
     if given is None or isinstance(given, str):
         return given or ""
     try:
@@ -276,14 +292,14 @@ def _dense(cotangents: Any, results: Sequence[jax.Array]) -> list[jax.Array]:
     ]
 
 
-def _numbers(given: Sequence[int] | None, inputs: Sequence[jax.Array]) -> list[int]:
-    """The inputs that have gradients; integers have none."""
+def float_inputs(where: str, given: Sequence[int] | None, inputs: Sequence[jax.Array]) -> list[int]:
+    """The inputs that have gradients; by default all of float dtypes."""
+    floats = [i for i, x in enumerate(inputs) if jnp.issubdtype(x.dtype, jnp.floating)]
     if given is None:
-        return [i for i, x in enumerate(inputs) if jnp.issubdtype(x.dtype, jnp.floating)]
-    for i in given:
-        if not 0 <= i < len(inputs) or not jnp.issubdtype(inputs[i].dtype, jnp.floating):
-            raise ConfigError(
-                f"[custom_op] needs inputs_with_gradients that number inputs of float dtypes, from "
-                f"0 to {len(inputs) - 1}; got {list(given)}. Count the arrays of the call."
-            )
+        return floats
+    if not set(given) <= set(floats):
+        raise ConfigError(
+            f"[{where}] needs inputs_with_gradients that number inputs of float dtypes, of "
+            f"{floats}; got {list(given)}. Count the arrays of the call from 0."
+        )
     return list(given)

@@ -50,6 +50,7 @@ PYTHON_ROOMS = (
 PYTHON_SHARED = {
     "_poplar",
     "codelet_sources",
+    "custom_op_libraries",
     "config",
     "errors",
     "host_callbacks",

@@ -21,8 +21,8 @@ def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     library = custom_op_libraries.find(config["library"])
     if library is None:
         raise ConfigError(
-            f"[custom_op] needs the library of {config['name']!r} declared by this process; got its "
-            "digest alone. Import the module that calls ipujax.custom_op for it."
+            f"[custom_op] needs the library of {config['name']!r} declared by this process; got "
+            "its digest alone. Import the module that calls ipujax.custom_op for it."
         )
     inputs = list(builder.operands(op))
     attributes = config["attributes"]

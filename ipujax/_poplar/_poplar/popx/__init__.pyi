@@ -6,11 +6,14 @@ import collections.abc
 import enum
 import typing
 
+import typing_extensions
+
 from ipujax._poplar._poplar import gcl, poplar, popops
 
 from . import expr
 
 __all__: list[str] = [
+    "CustomOpLibrary",
     "FftType",
     "FloatOrder",
     "GatherDims",
@@ -186,6 +189,41 @@ class FftType(enum.Enum):
     IFFT = ...
     IRFFT = ...
     RFFT = ...
+
+class CustomOpLibrary:
+    @staticmethod
+    def compile(source: str, flags: str = "") -> CustomOpLibrary: ...
+    @staticmethod
+    def load(path: str) -> CustomOpLibrary: ...
+    def build(
+        self,
+        graph: poplar.Graph,
+        name: str,
+        inputs: collections.abc.Sequence[poplar.Tensor],
+        attributes: str,
+        debug_prefix: str,
+        prog: poplar.program.Sequence,
+    ) -> list[poplar.Tensor]: ...
+    def buildGradient(
+        self,
+        graph: poplar.Graph,
+        name: str,
+        input: typing.SupportsIndex,
+        gradients: collections.abc.Sequence[poplar.Tensor],
+        fwd_inputs: collections.abc.Sequence[poplar.Tensor],
+        fwd_outputs: collections.abc.Sequence[poplar.Tensor],
+        attributes: str,
+        debug_prefix: str,
+        prog: poplar.program.Sequence,
+    ) -> list[poplar.Tensor]: ...
+    def callOnHost(
+        self,
+        name: str,
+        inputs: collections.abc.Sequence[typing_extensions.Buffer],
+        outputs: collections.abc.Sequence[typing_extensions.Buffer],
+        attributes: str,
+    ) -> None: ...
+    def has(self, function: str) -> bool: ...
 
 def allGatherToDestination(
     graph: poplar.Graph,

@@ -1,0 +1,102 @@
+"""Functions on the host."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ipujax as ipu
+from ipujax.errors import ConfigError
+
+SOURCE = """
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+extern "C" {
+void Callback(const std::vector<const void*>& inputs, const std::vector<std::uint32_t>& elements,
+              const std::vector<void*>& outputs, const std::string& attributes,
+              const std::string& name) {
+  if (name != "Callback") throw std::runtime_error("called " + name);
+  const float factor = std::stof(attributes);
+  const auto* x = static_cast<const float*>(inputs.at(0));
+  const auto* y = static_cast<const float*>(inputs.at(1));
+  for (std::uint32_t i = 0; i < elements.at(0); ++i)
+    static_cast<float*>(outputs.at(0))[i] = factor * std::sin(x[i]) * y[i];
+}
+void Callback_grad(const std::vector<const void*>& inputs,
+                   const std::vector<std::uint32_t>& elements, const std::vector<void*>& outputs,
+                   const std::string& attributes, const std::string&) {
+  const float factor = std::stof(attributes);
+  const auto at = [&](unsigned i) { return static_cast<const float*>(inputs.at(i)); };
+  for (std::uint32_t i = 0; i < elements.at(0); ++i) {
+    static_cast<float*>(outputs.at(0))[i] = at(0)[i] * factor * std::cos(at(1)[i]) * at(2)[i];
+    if (outputs.size() > 1)
+      static_cast<float*>(outputs.at(1))[i] = at(0)[i] * factor * std::sin(at(1)[i]);
+  }
+}
+}
+"""
+
+
+@pytest.fixture
+def pair() -> tuple[jax.Array, jax.Array]:
+    return tuple(jax.random.normal(jax.random.key(i), (3, 5)) for i in range(2))
+
+
+def reference(x, y):
+    return 2.5 * jnp.sin(x) * y
+
+
+def test_a_library_computes_with_gradients(pair) -> None:
+    call = ipu.host_call(SOURCE, lambda x, y: x, attributes="2.5", gradient=True)
+    np.testing.assert_allclose(jax.jit(call)(*pair), reference(*pair), rtol=1e-5)
+    found = jax.jit(jax.grad(lambda x, y: (call(x, y) ** 2).sum(), (0, 1)))(*pair)
+    wanted = jax.grad(lambda x, y: (reference(x, y) ** 2).sum(), (0, 1))(*pair)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, wanted)
+    first = ipu.host_call(
+        SOURCE, lambda x, y: x, attributes="2.5", gradient=True, inputs_with_gradients=[0]
+    )
+    gx, gy = jax.grad(lambda x, y: (first(x, y) ** 2).sum(), (0, 1))(*pair)
+    np.testing.assert_allclose(gx, wanted[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(gy, np.zeros_like(gy))
+
+
+def test_a_function_of_python(pair) -> None:
+    call = ipu.host_call(
+        lambda x, y: (np.sin(x) * y, np.float64(x.sum())),
+        lambda x, y: (x, jax.ShapeDtypeStruct((), jnp.float32)),
+        gradient=lambda cx, cs, x, y, *_: (cx * np.cos(x) * y + cs, cx * np.sin(x)),
+    )
+    made, total = jax.jit(call)(*pair)
+    np.testing.assert_allclose(made, jnp.sin(pair[0]) * pair[1], rtol=1e-5)
+    np.testing.assert_allclose(total, pair[0].sum(), rtol=1e-5)
+
+    def loss(f):
+        def value(x, y):
+            a, b = f(x, y)
+            return (a**2).sum() + 3 * b
+
+        return value
+
+    found = jax.grad(loss(call), (0, 1))(*pair)
+    wanted = jax.grad(loss(lambda x, y: (jnp.sin(x) * y, x.sum())), (0, 1))(*pair)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, wanted)
+    np.testing.assert_allclose(jax.vmap(call)(*pair)[0], made, rtol=1e-6)
+
+
+def test_what_goes_wrong(pair) -> None:
+    with pytest.raises(ConfigError, match="needs a function for the gradient of a Python function"):
+        ipu.host_call(np.sin, lambda x: x, gradient=True)
+    with pytest.raises(ConfigError, match="needs gradient=True for a library"):
+        ipu.host_call(SOURCE, lambda x: x, gradient=np.sin)
+    with pytest.raises(Exception, match=r"needs results of shapes \[\(3, 5\)\]; got \[\(\)\]"):
+        jax.block_until_ready(ipu.host_call(np.sum, lambda x: x)(pair[0]))
+    with pytest.raises(Exception, match="needs the function Absent in the library"):
+        jax.block_until_ready(ipu.host_call(SOURCE, lambda x: x, name="Absent")(pair[0]))
+    with pytest.raises(Exception, match="Callback threw: "):
+        jax.block_until_ready(ipu.host_call(SOURCE, lambda x, y: x, attributes="no number")(*pair))
