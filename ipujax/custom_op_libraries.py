@@ -1,6 +1,6 @@
 """Libraries of custom ops that this process has declared, by their digest.
 
-Programs name a library by its digest alone, as they name codelets (codelet_sources.py): a program that
+Programs name a library by its digest alone, as they name codelets (codelet_sources.py): one that
 comes from elsewhere can run the native code that this process declared, and no other.
 """
 
