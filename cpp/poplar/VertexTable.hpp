@@ -83,9 +83,10 @@ IpujaxField field(const char* name, F V::*member) {
           D::ipu_bytes};
 }
 
-template <class V>
+/// `kConstructs`: whether a constructor without arguments is defined, if one is declared.
+template <class V, bool kConstructs>
 void construct(void* place) {
-  if constexpr (std::is_default_constructible_v<V>) new (place) V;
+  if constexpr (kConstructs && std::is_default_constructible_v<V>) new (place) V;
 }
 
 template <class V>
@@ -107,10 +108,11 @@ int compute(void* place, unsigned worker) {
   }
 }
 
-template <class V>
+template <class V, bool kConstructs>
 IpujaxCodelet codelet(const char* name, const IpujaxField* fields, unsigned n) {
-  return {name,         sizeof(V), std::is_base_of_v<poplar::MultiVertex, V> ? 1u : 0u, n, fields,
-          construct<V>, compute<V>};
+  return {name,      sizeof(V), std::is_base_of_v<poplar::MultiVertex, V> ? 1u : 0u,
+          n,         fields,    construct<V, kConstructs>,
+          compute<V>};
 }
 
 }  // namespace ipujax_codelet

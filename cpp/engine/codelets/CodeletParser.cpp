@@ -232,6 +232,10 @@ class Parser {
     const std::size_t end = behind(i);
     if (is_codelet) {
       members(i + 1, end - 1, found.fields);
+      const std::string own = name.substr(0, name.find('<'));
+      for (std::size_t m = i + 1; m + 4 <= end; ++m)
+        if (tok(m) == own && tok(m + 1) == "(" && tok(m + 2) == ")" && tok(m + 3) == ";")
+          found.declares_constructor = true;
       if (!is_template) source_.types.push_back(found.name);
       source_.classes[found.name] = std::move(found);
     }

@@ -9,7 +9,8 @@ namespace ipujax::engine {
 struct CodeletClass {
   std::string name;  ///< "ns::Foo"
   bool is_template = false;
-  std::vector<std::string> fields;  ///< in order, those of codelet bases first
+  bool declares_constructor = false;  ///< without arguments, and does not define it there
+  std::vector<std::string> fields;    ///< in order, those of codelet bases first
 };
 
 struct CodeletSource {

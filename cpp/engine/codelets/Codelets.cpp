@@ -105,18 +105,24 @@ CodeletFile readCodelets(const std::string& path, const std::string& flags) {
   return codeletsFromText(readFile(path), flags, path);
 }
 
+namespace {
+
+const CodeletClass& classOf(const CodeletFile& file, const std::string& type) {
+  const auto exact = file.found.classes.find(type);
+  if (exact != file.found.classes.end()) return exact->second;
+  return file.found.classes.at(type.substr(0, type.find('<')));
+}
+
+}  // namespace
+
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types) {
   std::ostringstream unit;
   unit << file.text
        << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\nnamespace {\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
-    const auto exact = file.found.classes.find(types[i]);
-    const auto& fields = exact != file.found.classes.end()
-                             ? exact->second.fields
-                             : file.found.classes.at(types[i].substr(0, types[i].find('<'))).fields;
     unit << "using IpujaxType" << i << " = ::" << types[i] << ";\n"
          << "const IpujaxField ipujax_fields" << i << "[] = {\n";
-    for (const auto& field : fields) {
+    for (const auto& field : classOf(file, types[i]).fields) {
       unit << "  ipujax_codelet::field<IpujaxType" << i << ">(\"" << field << "\", &IpujaxType" << i
            << "::" << field << "),\n";
     }
@@ -124,8 +130,10 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
   }
   unit << "const IpujaxCodelet ipujax_table[] = {\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
-    unit << "  ipujax_codelet::codelet<IpujaxType" << i << ">(\"" << types[i] << "\", ipujax_fields"
-         << i << ", sizeof(ipujax_fields" << i << ") / sizeof(IpujaxField) - 1),\n";
+    unit << "  ipujax_codelet::codelet<IpujaxType" << i
+         << (classOf(file, types[i]).declares_constructor ? ", false>(\"" : ", true>(\"")
+         << types[i] << "\", ipujax_fields" << i << ", sizeof(ipujax_fields" << i
+         << ") / sizeof(IpujaxField) - 1),\n";
   }
   unit << "  {}};\n}  // namespace\n"
        << "extern \"C\" __attribute__((visibility(\"default\")))\n"

@@ -57,7 +57,9 @@ void runCompiler(const char* where, const std::vector<std::string>& arguments,
   std::vector<std::string> command = splitArguments(given && *given ? given : "c++");
   const std::string compiler = command.empty() ? "c++" : command.back();
   if (command.empty()) command.push_back(compiler);
-  for (const auto& word : {std::string("-std=c++17"), std::string("-isystem"), includeFolder()})
+  const std::string headers = includeFolder();
+  for (const std::string& word : {std::string("-std=c++17"), std::string("-isystem"), headers,
+                                  std::string("-isystem"), headers + "/poplar/codelets"})
     command.push_back(word);
   command.insert(command.end(), arguments.begin(), arguments.end());
   const std::vector<std::string> words = splitArguments(flags);

@@ -304,3 +304,52 @@ TEST(unmapped_vertices_and_false_are_errors) {
     CHECK_THROWS(d.read<float>(x), mapped ? "returned false" : "setTileMapping");
   }
 }
+
+TEST(headers_of_the_ipu_are_there_for_the_host) {
+  OnDevice d;
+  std::istringstream source(R"(
+    #include <ipu_intrinsics>
+    #include <ipudef.h>
+    #include <poplar/HalfFloat.hpp>
+    #include <poplar/Vertex.hpp>
+    #include <print.h>
+    using namespace poplar;
+
+    float total(const float* x, unsigned n) {
+      float sum = 0;
+      for (unsigned i = 0; i < n; ++i) sum += x[i];
+      return sum;
+    }
+
+    class Pairs : public Vertex {
+     public:
+      Pairs();
+      Input<Vector<float, VectorLayout::ONE_PTR, 8>> in;
+      Output<Vector<float, VectorLayout::SPAN, 8>> out;
+      static const int kept = 3;
+
+      bool compute() {
+        const float2* from = reinterpret_cast<const float2*>(in.data());
+        float2* to = reinterpret_cast<float2*>(out.data());
+        for (unsigned i = 0; i < 2; ++i) {
+          float2 v = ipu::load_postinc(&from, 1);
+          v = ipu::fma(v, float2{2, 3}, ipu::max(v, float2{1.5f, 1.5f}));
+          ipu::store_postinc(&to, v, 1);
+        }
+        const half2 h = ipu::clamp(half2(8, -8), half2(-2, 4));
+        out[4] = total(in, 4) + float(h[0]) + float(h[1]) + __builtin_ipu_tanh(0.0f);
+        out[5] = ipu::sum(ipu::exp(float2{0, 0}) * float2{5, 6});
+        return true;
+      }
+    };
+  )");
+  d.graph.addCodelets(source);
+  const Tensor in = d.iota({4});
+  const Tensor out = d.graph.addVariable(FLOAT, {6}, "out");
+  d.graph.setTileMapping(out, 1);
+  const ComputeSet cs = d.graph.addComputeSet();
+  const VertexRef v = d.graph.addVertex(cs, "Pairs", {{"in", in}, {"out", out}});
+  d.graph.setTileMapping(v, 1);
+  d.prog.add(program::Execute(cs));
+  CHECK(d.read<float>(out) == (std::vector<float>{1.5f, 4.5f, 6, 12, 8, 11}));
+}

@@ -1,0 +1,127 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+/// The numbers of codelets that C++ does not have: `half`, stored as IEEE half and computed in
+/// float, and short vectors, computed element by element.
+namespace poplar {
+
+/// IEEE binary16 storage; converts to float, rounds to nearest even.
+class half_storage {
+ public:
+  half_storage() = default;
+  half_storage(float value) : bits_(round(value)) {}                         // NOLINT: as a number
+  half_storage(double value) : bits_(round(static_cast<float>(value))) {}    // NOLINT
+  half_storage(int value) : bits_(round(static_cast<float>(value))) {}       // NOLINT
+  half_storage(unsigned value) : bits_(round(static_cast<float>(value))) {}  // NOLINT
+  operator float() const { return widen(bits_); }                            // NOLINT
+
+  half_storage& operator+=(float o) { return *this = half_storage(float(*this) + o); }
+  half_storage& operator-=(float o) { return *this = half_storage(float(*this) - o); }
+  half_storage& operator*=(float o) { return *this = half_storage(float(*this) * o); }
+  half_storage& operator/=(float o) { return *this = half_storage(float(*this) / o); }
+
+ private:
+  static float asFloat(std::uint32_t bits) {
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+  }
+  static std::uint32_t asBits(float value) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+  }
+  static float widen(std::uint16_t half) {
+    const std::uint32_t sign = (half & 0x8000u) << 16;
+    const std::uint32_t magnitude = half & 0x7fffu;
+    if (magnitude >= 0x7c00u) return asFloat(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    if (magnitude >= 0x400u) return asFloat(sign | ((magnitude << 13) + 0x38000000u));
+    const float value = static_cast<float>(magnitude) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  static std::uint16_t round(float value) {
+    const std::uint32_t bits = asBits(value);
+    const std::uint32_t sign = bits >> 16 & 0x8000u;
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    std::uint32_t result;
+    if (magnitude > 0x7f800000u) {
+      result = 0x7e00u | (magnitude >> 13 & 0x3ffu);
+    } else if (magnitude >= 0x477ff000u) {
+      result = 0x7c00u;  // rounds to infinity
+    } else if (magnitude < 0x38800000u) {
+      result = asBits(asFloat(magnitude) + 0.5f) - 0x3f000000u;  // a multiple of 2^-24
+    } else {
+      result = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
+    }
+    return static_cast<std::uint16_t>(sign | result);
+  }
+
+  std::uint16_t bits_;
+};
+
+using half = half_storage;
+
+/// Elements of a short vector of halves; those of other types are vectors of the compiler.
+template <int N>
+class HalfVector {
+ public:
+  HalfVector() = default;
+  template <class... Lanes, class = std::enable_if_t<sizeof...(Lanes) == N>>
+  HalfVector(Lanes... lanes) : lanes_{half(lanes)...} {}
+  HalfVector(half all) {  // NOLINT: as a number
+    for (half& lane : lanes_) lane = all;
+  }
+  half& operator[](int i) { return lanes_[i]; }
+  const half& operator[](int i) const { return lanes_[i]; }
+
+  friend HalfVector operator+(const HalfVector& a, const HalfVector& b) {
+    return each(a, b, [](float x, float y) { return x + y; });
+  }
+  friend HalfVector operator-(const HalfVector& a, const HalfVector& b) {
+    return each(a, b, [](float x, float y) { return x - y; });
+  }
+  friend HalfVector operator*(const HalfVector& a, const HalfVector& b) {
+    return each(a, b, [](float x, float y) { return x * y; });
+  }
+  friend HalfVector operator/(const HalfVector& a, const HalfVector& b) {
+    return each(a, b, [](float x, float y) { return x / y; });
+  }
+  friend HalfVector operator-(const HalfVector& a) {
+    return each(a, a, [](float x, float) { return -x; });
+  }
+  HalfVector& operator+=(const HalfVector& b) { return *this = *this + b; }
+  HalfVector& operator-=(const HalfVector& b) { return *this = *this - b; }
+  HalfVector& operator*=(const HalfVector& b) { return *this = *this * b; }
+  HalfVector& operator/=(const HalfVector& b) { return *this = *this / b; }
+
+ private:
+  template <class F>
+  static HalfVector each(const HalfVector& a, const HalfVector& b, F f) {
+    HalfVector made;
+    for (int i = 0; i < N; ++i) made[i] = half(f(float(a[i]), float(b[i])));
+    return made;
+  }
+  half lanes_[N];
+};
+
+using half2 = HalfVector<2>;
+using half4 = HalfVector<4>;
+typedef float float2 __attribute__((vector_size(8)));
+typedef float float4 __attribute__((vector_size(16)));
+typedef int int2 __attribute__((vector_size(8)));
+typedef int int4 __attribute__((vector_size(16)));
+typedef unsigned uint2 __attribute__((vector_size(8)));
+typedef unsigned uint4 __attribute__((vector_size(16)));
+typedef short short2 __attribute__((vector_size(4)));
+typedef short short4 __attribute__((vector_size(8)));
+typedef unsigned short ushort2 __attribute__((vector_size(4)));
+typedef unsigned short ushort4 __attribute__((vector_size(8)));
+typedef signed char char2 __attribute__((vector_size(2)));
+typedef signed char char4 __attribute__((vector_size(4)));
+typedef unsigned char uchar2 __attribute__((vector_size(2)));
+typedef unsigned char uchar4 __attribute__((vector_size(4)));
+
+}  // namespace poplar
+
+using half = poplar::half;
