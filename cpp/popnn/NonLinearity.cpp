@@ -124,7 +124,9 @@ auto cycles(const poplar::Graph& graph, NonLinearityType type, const Tensor& t, 
 
 constexpr float kSoftmaxScaling = 16384;
 
-bool isSoftmax(NonLinearityType type) { return type >= NonLinearityType::SOFTMAX; }
+bool isSoftmax(NonLinearityType type) {
+  return type >= NonLinearityType::SOFTMAX && type <= NonLinearityType::SOFTMAX_SCALED;
+}
 
 float scalingOf(NonLinearityType type) {
   return type == NonLinearityType::SOFTMAX_SCALED ? kSoftmaxScaling : 1;
