@@ -1,17 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <popnn/Lstm.hpp>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
+#include "Gradients.hpp"
 
 using namespace poplar;
 using namespace poplar::program;
 
 namespace {
-
-using Values = std::vector<double>;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -64,37 +62,7 @@ struct Lstm {
     found.insert(found.end(), c.begin(), c.end());
     return found;
   }
-  /// The gradients of sum(weights * run(v)).
-  Values gradient(Values v, const Values& weights) const {
-    const auto loss = [&] {
-      const auto y = run(v);
-      double sum = 0;
-      for (std::size_t i = 0; i < y.size(); ++i) sum += weights[i] * y[i];
-      return sum;
-    };
-    Values found(v.size());
-    for (std::size_t i = 0; i < v.size(); ++i) {
-      const double kept = v[i];
-      v[i] = kept + 1e-5;
-      const double up = loss();
-      v[i] = kept - 1e-5;
-      found[i] = (up - loss()) / 2e-5;
-      v[i] = kept;
-    }
-    return found;
-  }
 };
-
-void near(const std::vector<float>& found, std::size_t at, const Values& wanted) {
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    CHECK_NEAR(found[at + i], wanted[i], 1e-3 * (1 + std::abs(wanted[i])));
-}
-
-Tensor flat(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> parts;
-  for (const Tensor& t : tensors) parts.push_back(t.flatten());
-  return concat(parts);
-}
 
 /// One random layer, forward and back, against differences.
 void checkLayer(std::mt19937& random, int kind, const OptionFlags& options) {
@@ -148,9 +116,11 @@ void checkLayer(std::mt19937& random, int kind, const OptionFlags& options) {
                                  outputGrad, &cellGrad, &inputGrad, grads, {}, options);
   const auto found = f.run(flat({output, cell, again, inputGrad, first.output, first.cellState,
                                  grads.inputWeights, grads.outputWeights, grads.biases}));
-  near(found, 0, y);
-  near(found, y.size(), Values(y.begin(), y.begin() + static_cast<long>(n)));
-  near(found, y.size() + n, wanted.gradient(v, {slopes.begin(), slopes.end()}));
+  checkFrom(found, 0, y);
+  checkFrom(found, y.size(), Values(y.begin(), y.begin() + static_cast<long>(n)));
+  checkFrom(found, y.size() + n,
+            differences([&](const Values& at) { return wanted.run(at); }, v,
+                        {slopes.begin(), slopes.end()}));
 }
 
 }  // namespace
