@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <popnn/CTCInference.hpp>
 #include <popnn/CTCLoss.hpp>
+#include <popops/Cast.hpp>
 #include <sstream>
 
 #include "Check.hpp"
@@ -132,4 +135,71 @@ TEST(ctc_plans_are_compared_and_checked) {
   CHECK_THROWS(ctc::calcLossAndGradientLogits(f.graph, HALF, data, labels, n, n, f.prog, 4, b),
                "blank");
   CHECK_THROWS(ctc::plan(f.graph, FLOAT, HALF, 2, 5, 3, 4, {{"beams", "2"}}), "beams");
+}
+
+TEST(ctc_beams_that_hold_all_sequences_are_exact) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 8; ++round) {
+    const std::size_t T = 1 + random() % 3, B = 1 + random() % 2, C = 2 + random() % 2;
+    const unsigned blank = static_cast<unsigned>(random() % C), width = 16, top = 3;
+    const auto x = randomFloats(random, T * B * C);
+    std::vector<unsigned> lengths(B);
+    for (auto& n : lengths) n = static_cast<unsigned>(1 + random() % T);
+    Fixture f;
+    const auto plan =
+        popnn::ctc_infer::plan(f.graph, FLOAT, static_cast<unsigned>(B), static_cast<unsigned>(T),
+                               static_cast<unsigned>(C), width);
+    const Tensor data = popnn::ctc_infer::createDataInput(f.graph, FLOAT, B, T, C, plan);
+    f.graph.setInitialValue(data, x);
+    const auto [losses, counts, labels] = popnn::ctc_infer::beamSearchDecoderLogits(
+        f.graph, data, f.constant<unsigned>({B}, lengths), f.prog, blank, width, top, plan);
+    CHECK(labels.shape() == (std::vector<std::size_t>{B, top, T}));
+    const auto found = f.run(flat({losses, popops::cast(f.graph, counts, FLOAT, f.prog),
+                                   popops::cast(f.graph, labels, FLOAT, f.prog)}));
+    for (std::size_t b = 0; b < B; ++b) {
+      Values part;
+      for (std::size_t t = 0; t < lengths[b]; ++t)
+        for (std::size_t c = 0; c < C; ++c) part.push_back(x[(t * B + b) * C + c]);
+      std::map<std::vector<unsigned>, double> sequences;
+      forEachPath(lengths[b], C, [&](const std::vector<unsigned>& path) {
+        const auto sequence = collapsed(path, blank);
+        sequences.emplace(sequence, lossOf(part, C, sequence, blank, false));
+      });
+      std::vector<std::pair<double, std::vector<unsigned>>> best;
+      for (const auto& [sequence, loss] : sequences) best.emplace_back(loss, sequence);
+      std::sort(best.begin(), best.end());
+      for (std::size_t k = 0; k < top; ++k) {
+        if (k >= best.size()) {
+          CHECK(std::isinf(found[b * top + k]));
+          continue;
+        }
+        CHECK_NEAR(found[b * top + k], best[k].first, 1e-3);
+        const auto& wanted = best[k].second;
+        CHECK_EQ(found[(B + b) * top + k], static_cast<float>(wanted.size()));
+        for (std::size_t t = 0; t < T; ++t)
+          CHECK_EQ(found[(2 * B + b * T) * top + k * T + t],
+                   static_cast<float>(t < wanted.size() ? wanted[t] : blank));
+      }
+    }
+    CHECK_THROWS(popnn::ctc_infer::beamSearchDecoderLogits(f.graph, data, data, f.prog, blank,
+                                                           width, width + 1, plan),
+                 "at most as many");
+  }
+}
+
+TEST(narrow_ctc_beams_follow_the_best) {
+  // One beam: greedy over labels. a a blank a b, each nearly certain.
+  const std::vector<unsigned> path{1, 1, 0, 1, 2};
+  std::vector<float> x;
+  for (const unsigned wanted : path)
+    for (unsigned c = 0; c < 3; ++c) x.push_back(c == wanted ? 8.0f : 0.0f);
+  for (const unsigned width : {1u, 2u, 5u}) {
+    Fixture f;
+    const auto plan = popnn::ctc_infer::plan(f.graph, FLOAT, 1, 5, 3, width);
+    const auto [losses, counts, labels] = popnn::ctc_infer::beamSearchDecoderLogits(
+        f.graph, f.constant<float>({5, 1, 3}, x), f.constant<unsigned>({1}, {5}), f.prog, 0, width,
+        1, plan);
+    const auto found = f.run<unsigned>(flat({counts, labels}));
+    CHECK(found == (std::vector<unsigned>{3, 1, 1, 2, 0, 0}));
+  }
 }
