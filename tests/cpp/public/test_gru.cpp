@@ -78,6 +78,40 @@ struct Gru {
   }
 };
 
+/// A layer's tensors, and the overload that its kind asks for.
+struct Program {
+  Fixture& f;
+  const popnn::gru::GruParams& params;
+  const popnn::gru::GruWeights& weights;
+  Tensor x, h, a, steps;
+  bool variable, attention;
+  Tensor kept{}, inputGrad{}, attentionGrad{};
+  popnn::gru::GruWeights grads{};
+
+  Tensor forward() {
+    auto& g = f.graph;
+    if (attention && variable)
+      return popnn::gru::auGruFwd(g, params, h, x, steps, weights, &kept, a, f.prog);
+    if (attention) return popnn::gru::auGruFwd(g, params, h, x, weights, &kept, a, f.prog);
+    if (variable) return popnn::gru::gruFwd(g, params, h, x, steps, weights, &kept, f.prog);
+    return popnn::gru::gruFwd(g, params, h, x, weights, &kept, f.prog);
+  }
+  Tensor backward(const Tensor& output, const Tensor& grad) {
+    auto& g = f.graph;
+    if (attention) {
+      auto varied = params;
+      if (variable) varied.rnn.varTimeSteps = steps;
+      return popnn::gru::auGruBwdWithWU(g, varied, f.prog, h, kept, weights, x, output, grad,
+                                        &inputGrad, grads, a, &attentionGrad, {}, {}, nullptr);
+    }
+    if (variable)
+      return popnn::gru::gruBwdWithWU(g, params, f.prog, h, kept, weights, x, steps, output, grad,
+                                      &inputGrad, grads, {}, {}, nullptr);
+    return popnn::gru::gruBwdWithWU(g, params, f.prog, h, kept, weights, x, output, grad,
+                                    &inputGrad, grads, {}, {}, nullptr);
+  }
+};
+
 /// One random layer, forward and back, against differences.
 void checkLayer(std::mt19937& random, int kind, bool after, bool attention) {
   Gru wanted{1 + random() % 3,
@@ -107,38 +141,25 @@ void checkLayer(std::mt19937& random, int kind, bool after, bool attention) {
   params.outputFullSequence = wanted.full;
   params.resetAfter = after;
   params.cellOrder = wanted.order;
-  const Tensor &x = parts[0], h = parts[1], a = parts[5];
   const popnn::gru::GruWeights weights{parts[2], parts[3], parts[4]};
-  const Tensor steps = f.constant<unsigned>({B}, wanted.steps);
-  auto varied = params;
-  varied.rnn.varTimeSteps = steps;
-  Tensor kept, output, inputGrad, attentionGrad, first, units;
-  auto& g = f.graph;
-  if (attention && kind)
-    output = popnn::gru::auGruFwd(g, params, h, x, steps, weights, &kept, a, f.prog);
-  else if (attention)
-    output = popnn::gru::auGruFwd(g, params, h, x, weights, &kept, a, f.prog);
-  else if (kind)
-    output = popnn::gru::gruFwd(g, params, h, x, steps, weights, &kept, f.prog);
-  else
-    output = popnn::gru::gruFwd(g, params, h, x, weights, &kept, f.prog);
+  Program program{f,
+                  params,
+                  weights,
+                  parts[0],
+                  parts[1],
+                  parts[5],
+                  f.constant<unsigned>({B}, wanted.steps),
+                  kind != 0,
+                  attention};
+  const Tensor output = program.forward();
   const auto y = wanted.run(v);
   const auto slopes = randomFloats(random, y.size());
   const Tensor grad = f.constant<float>(output.shape(), slopes);
-  popnn::gru::GruWeights grads;
-  const auto& used = kind ? varied : params;
-  if (attention)
-    first = popnn::gru::auGruBwdWithWU(g, used, f.prog, h, kept, weights, x, output, grad,
-                                       &inputGrad, grads, a, &attentionGrad, {}, {}, nullptr);
-  else if (kind)
-    first = popnn::gru::gruBwdWithWU(g, params, f.prog, h, kept, weights, x, steps, output, grad,
-                                     &inputGrad, grads, {}, {}, nullptr);
-  else
-    first = popnn::gru::gruBwdWithWU(g, params, f.prog, h, kept, weights, x, output, grad,
-                                     &inputGrad, grads, {}, {}, nullptr);
+  const Tensor first = program.backward(output, grad);
+  const auto& grads = program.grads;
   std::vector<Tensor> results{
-      output, inputGrad, first, grads.inputWeights, grads.outputWeights, grads.biases};
-  if (attention) results.push_back(attentionGrad);
+      output, program.inputGrad, first, grads.inputWeights, grads.outputWeights, grads.biases};
+  if (attention) results.push_back(program.attentionGrad);
   const auto found = f.run(flat(results));
   checkFrom(found, 0, y);
   auto gradient = differences([&](const Values& at) { return wanted.run(at); }, v,

@@ -36,6 +36,24 @@ Values vanilla(const Values& v, std::size_t T, std::size_t B, std::size_t I, std
   return found;
 }
 
+/// The states of the test's cell: the last one, those of all steps, what is kept and the counters.
+std::vector<Values> summed(const std::vector<float>& x, const std::vector<unsigned>& steps,
+                           bool reverse, std::size_t T, std::size_t B, std::size_t O) {
+  Values state(B * O, 0), sequence(T * B * O, 0), before(2 * T * B * O, 0);
+  double counters = 0;
+  for (std::size_t i = 0; i < T; ++i) {
+    const std::size_t t = reverse ? T - 1 - i : i;
+    if (t >= std::max(steps[0], steps[1])) continue;
+    counters += static_cast<double>(t);
+    for (std::size_t j = 0; j < B * O; ++j) {
+      before[2 * t * B * O + j] = state[j];
+      before[(2 * t + 1) * B * O + j] = x[t * B * O + j];
+      if (t < steps[j / O]) sequence[t * B * O + j] = state[j] += x[t * B * O + j];
+    }
+  }
+  return {state, sequence, before, {counters}};
+}
+
 }  // namespace
 
 TEST(vanilla_layers_and_their_gradients) {
@@ -132,22 +150,11 @@ TEST(custom_cells_run_forwards_and_backwards) {
     CHECK_EQ(result.size(), 2u);
     const Tensor counted = popops::cast(f.graph, result[1], FLOAT, f.prog);
     const auto found = f.run(flat({result[0], sums, out, kept, counted}));
-    Values state(B * O, 0), sequence(T * B * O, 0), before(2 * T * B * O, 0);
-    double counters = 0;
-    for (std::size_t i = 0; i < T; ++i) {
-      const std::size_t t = reverse ? T - 1 - i : i;
-      if (t >= std::max(steps[0], steps[1])) continue;
-      counters += static_cast<double>(t);
-      for (std::size_t j = 0; j < B * O; ++j) {
-        before[2 * t * B * O + j] = state[j];
-        before[(2 * t + 1) * B * O + j] = x[t * B * O + j];
-        if (t < steps[j / O]) sequence[t * B * O + j] = state[j] += x[t * B * O + j];
-      }
-    }
-    checkFrom(found, 0, state);
-    checkFrom(found, B * O, sequence);
-    checkFrom(found, (1 + 2 * T) * B * O, before);
-    checkFrom(found, (1 + 4 * T) * B * O, {counters});
+    const auto wanted = summed(x, steps, reverse, T, B, O);
+    checkFrom(found, 0, wanted[0]);
+    checkFrom(found, B * O, wanted[1]);
+    checkFrom(found, (1 + 2 * T) * B * O, wanted[2]);
+    checkFrom(found, (1 + 4 * T) * B * O, wanted[3]);
   }
 }
 
