@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <popnn/Gru.hpp>
+#include <popnn/Lstm.hpp>
 #include <popnn/Recurrent.hpp>
 #include <popnn/Rnn.hpp>
 #include <popops/Cast.hpp>
@@ -201,4 +203,46 @@ TEST(temporaries_are_gathered) {
                           {weights}, gather, 1, 4, options),
                  "divide the 6");
   }
+}
+
+TEST(layers_of_halves_are_near_those_of_floats) {
+  std::mt19937 random(4);
+  const std::size_t T = 3, B = 2, I = 4, O = 4;
+  const std::vector<std::vector<std::size_t>> shapes{{T, B, I}, {B, O},    {B, O},   {4, I, O},
+                                                     {4, O, O}, {3, 2, O}, {T, B, O}};
+  std::vector<std::vector<float>> values;
+  for (const auto& shape : shapes) {
+    std::size_t n = 1;
+    for (const std::size_t d : shape) n *= d;
+    values.push_back(randomFloats(random, n));
+    for (auto& v : values.back()) v /= 2;
+  }
+  std::vector<std::vector<float>> found;
+  for (const Type type : {FLOAT, HALF}) {
+    Fixture f;
+    std::vector<Tensor> t;
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      t.push_back(f.constant<float>(shapes[i], values[i], type));
+    const Tensor steps = f.constant<unsigned>({B}, {3, 2});
+    Tensor kept, inputGrad, kept2, inputGrad2;
+    const popnn::lstm::LstmParams lstm(type, B, T, steps, {I, O});
+    const popnn::lstm::LstmWeights weights{t[3], t[4], t[5].slice(0, 2).reshape({4, O})};
+    const auto y = popnn::lstm::lstmFwd(f.graph, lstm, {t[1], t[2]}, t[0], weights, &kept, f.prog);
+    popnn::lstm::LstmWeights grads;
+    popnn::lstm::lstmBwdWithWU(f.graph, lstm, f.prog, {t[1], t[2]}, kept, weights, t[0], y.first,
+                               t[6], nullptr, &inputGrad, grads);
+    popnn::gru::GruParams gru(type, B, T, steps, {I, O});
+    gru.resetAfter = true;
+    const popnn::gru::GruWeights gates{t[3].slice(0, 3), t[4].slice(0, 3), t[5]};
+    const Tensor z = popnn::gru::gruFwd(f.graph, gru, t[1], t[0], gates, &kept2, f.prog);
+    popnn::gru::GruWeights grads2;
+    popnn::gru::gruBwdWithWU(f.graph, gru, f.prog, t[1], kept2, gates, t[0], z, t[6], &inputGrad2,
+                             grads2);
+    const Tensor all = flat({y.first, y.second, inputGrad, grads.inputWeights, grads.biases, z,
+                             inputGrad2, grads2.outputWeights, grads2.biases});
+    CHECK_EQ(all.elementType(), type);
+    found.push_back(f.run(popops::cast(f.graph, all, FLOAT, f.prog)));
+  }
+  for (std::size_t i = 0; i < found[0].size(); ++i)
+    CHECK_NEAR(found[0][i], found[1][i], 1e-2 * (1 + std::abs(found[0][i])));
 }
