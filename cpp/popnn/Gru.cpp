@@ -80,10 +80,12 @@ struct Forward {
     const Tensor both = gates(graph, x, h, loop, debug);
     const Tensor reset = both.slice(0, n, 1), update = both.slice(n, 2 * n, 1);
     const auto [made, memory] = candidate(graph, x, h, reset, loop, debug);
-    std::vector<Tensor> kept{reset, update, made, h};
-    if (memory.valid()) kept.push_back(memory);
-    for (unsigned i = 0; slice.interimOut.valid() && i < kept.size(); ++i)
-      loop.add(Copy(kept[i], slice.interimOut[i], false, {debug, "keep"}));
+    if (slice.interimOut.valid()) {
+      std::vector<Tensor> kept{reset.expand({0}), update.expand({0}), made.expand({0}),
+                               h.expand({0})};
+      if (memory.valid()) kept.push_back(memory.expand({0}));
+      loop.add(Copy(poplar::concat(kept), slice.interimOut, false, {debug, "keep"}));
+    }
     Tensor share = update;
     if (slice.inputs.size() > 1)
       share =

@@ -40,10 +40,11 @@ Tensor weighted(Graph& graph, const LstmParams& params, const LstmWeights& weigh
   return sums;
 }
 
-/// One forward step: state becomes the next one; returns what is kept, [6][batch][output size].
-std::vector<Tensor> forwardStep(Graph& graph, const LstmParams& params, const Tensor& units,
-                                const LstmState& state, const rnn::RnnBatchwiseFlags& flags,
-                                Sequence& prog, const DebugContext& debug) {
+/// One forward step: state becomes the next one; `keep` [6][batch][output size], where valid,
+/// becomes what is kept.
+void forwardStep(Graph& graph, const LstmParams& params, const Tensor& units,
+                 const LstmState& state, const rnn::RnnBatchwiseFlags& flags, const Tensor& keep,
+                 Sequence& prog, const DebugContext& debug) {
   const std::size_t n = Sizes(params).O;
   const Tensor gates = units.slice(0, 3 * n, 1), candidate = units.slice(3 * n, 4 * n, 1);
   nonLinearityInPlace(graph, params.recurrentActivation, gates, prog, {debug, "gates"});
@@ -55,20 +56,20 @@ std::vector<Tensor> forwardStep(Graph& graph, const LstmParams& params, const Te
                   {debug, "cellState"});
   const Tensor tanh = nonLinearity(graph, params.activation, cell, prog, {debug, "tanh"});
   const Tensor result = popops::mul(graph, output, tanh, prog, {debug, "output"});
-  const Tensor before = graph.clone(state.cellState, {debug, "before"});
-  prog.add(Copy(state.cellState, before, false, {debug, "before"}));
-  const auto next = [&](const Tensor& old, const Tensor& now) {
-    if (!flags.valid()) {
-      prog.add(Copy(now, old, false, {debug, "next"}));
-      return;
-    }
+  if (keep.valid()) {
+    std::vector<Tensor> kept;
+    for (const Tensor& t : {forget, input, output, candidate, tanh, state.cellState})
+      kept.push_back(t.expand({0}));
+    prog.add(Copy(poplar::concat(kept), keep, false, {debug, "keep"}));
+  }
+  const Tensor old = poplar::concat(state.cellState, state.output, 1),
+               next = poplar::concat(cell, result, 1);
+  if (flags.valid())
     popops::mapInPlace(graph, _1 * _3 + _2 * _4,
-                       {old, now, internal::column(flags.inverse), internal::column(flags.mask)},
+                       {old, next, internal::column(flags.inverse), internal::column(flags.mask)},
                        prog, {debug, "next"});
-  };
-  next(state.cellState, cell);
-  next(state.output, result);
-  return {forget, input, output, candidate, tanh, before};
+  else
+    prog.add(Copy(next, old, false, {debug, "next"}));
 }
 
 rnn::StateSequence outputSequence(Graph& graph, const LstmParams& params,
@@ -213,10 +214,8 @@ std::pair<Tensor, Tensor> lstmFwd(Graph& graph, const LstmParams& params,
     Sequence loop{DebugContext(dnai)};
     const Tensor units = weighted(g, params, weights, slice.inputs[0], state[0][0], ahead, loop,
                                   {dnai}, parsed.matmul, cache);
-    const auto kept =
-        forwardStep(g, params, units, {state[0][0], state[1][0]}, flags, loop, {dnai});
-    for (unsigned i = 0; slice.interimOut.valid() && i < kNumKept; ++i)
-      loop.add(Copy(kept[i], slice.interimOut[i], false, {dnai, "keep"}));
+    forwardStep(g, params, units, {state[0][0], state[1][0]}, flags, slice.interimOut, loop,
+                {dnai});
     return loop;
   };
   const auto sequence = outputSequence(graph, params, debugContext);

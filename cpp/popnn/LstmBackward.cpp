@@ -82,8 +82,8 @@ struct Backward {
   static void advance(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
                       const LstmState& next, Sequence& loop, const DebugContext& debug) {
     if (!flags.valid()) {
-      loop.add(Copy(next.output, state.output, false, {debug, "next"}));
-      loop.add(Copy(next.cellState, state.cellState, false, {debug, "next"}));
+      loop.add(Copy(poplar::concat(next.output, next.cellState, 1),
+                    poplar::concat(state.output, state.cellState, 1), false, {debug, "next"}));
       return;
     }
     const Tensor mask = internal::column(flags.mask), inverse = internal::column(flags.inverse);
