@@ -25,7 +25,6 @@ REFUSES = {
     "Engine::connectStreamToCallback": "an index above 0 throws: an Engine runs one replica",
     "Engine::connectHostFunction": "an index above 0 throws: an Engine runs one replica",
     "compileGraph": "a replicated graph throws: JAX runs these",
-    "nonLinearity": "softmax types throw: they are reductions of popops",
     "Sync": "does nothing: steps synchronise by themselves",
     "AssumeEqualAcrossReplicas": "does nothing: an Engine runs one replica",
     "Tracepoint": "does nothing: nothing records the host's time",

@@ -5,6 +5,7 @@
 
 #include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
+#include "popnn/internal/Softmax.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/Map.hpp"
 
@@ -19,11 +20,9 @@ using pe::Expr;
 using poplar::Tensor;
 
 [[noreturn]] void noSuchType(NonLinearityType type) {
-  throw poplar::poplar_error(
-      "[popnn::nonLinearity] needs a non-linearity of single elements; got "
-      "type " +
-      std::to_string(static_cast<int>(type)) +
-      " (softmax). Compose it from popops::reduce and popops::map.");
+  throw poplar::poplar_error("[popnn::nonLinearity] needs a NonLinearityType; got " +
+                             std::to_string(static_cast<int>(type)) +
+                             ". Use one of the enumeration's names.");
 }
 
 /// The tanh form of GELU: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
@@ -122,34 +121,105 @@ auto cycles(const poplar::Graph& graph, NonLinearityType type, const Tensor& t, 
     return cyclesOf(type, half, backward, workers, n);
   };
 }
+
+constexpr float kSoftmaxScaling = 16384;
+
+bool isSoftmax(NonLinearityType type) {
+  return type >= NonLinearityType::SOFTMAX && type <= NonLinearityType::SOFTMAX_SCALED;
+}
+
+float scalingOf(NonLinearityType type) {
+  return type == NonLinearityType::SOFTMAX_SCALED ? kSoftmaxScaling : 1;
+}
+
+/// Adds a program's steps to a compute set.
+template <class Add>
+void addTo(poplar::ComputeSet& cs, const poplar::DebugContext& debugContext, const Add& add) {
+  poplar::program::Sequence steps(debugContext);
+  add(steps);
+  cs.steps()->children.push_back(steps.node());
+}
 }  // namespace
 
 Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, Tensor t,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                     const poplar::OptionFlags&) {
-  const Expr expression = forward(type);
   const Tensor out = graph.clone(t, debugContext);
-  popops::internal::mapWithOutputs(graph, {expression}, {t}, {out}, prog, debugContext,
-                                   cycles(graph, type, t, false));
+  if (isSoftmax(type)) {
+    prog.add(poplar::program::Copy(t, out, false, debugContext));
+    nonLinearityInPlace(graph, type, out, prog, debugContext);
+  } else {
+    popops::internal::mapWithOutputs(graph, {forward(type)}, {t}, {out}, prog, debugContext,
+                                     cycles(graph, type, t, false));
+  }
   return out;
+}
+
+Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, Tensor t,
+                    float& nonLinearityScaling, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
+  nonLinearityScaling = scalingOf(type);
+  return nonLinearity(graph, type, t, prog, debugContext, options);
 }
 
 void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, Tensor t,
                          poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                          const poplar::OptionFlags&) {
-  popops::internal::mapWithOutputs(graph, {forward(type)}, {t}, {t}, prog, debugContext,
-                                   cycles(graph, type, t, false));
+  if (isSoftmax(type)) {
+    internal::softmaxInPlace(graph, t, type != NonLinearityType::SOFTMAX, scalingOf(type), prog,
+                             debugContext);
+  } else {
+    popops::internal::mapWithOutputs(graph, {forward(type)}, {t}, {t}, prog, debugContext,
+                                     cycles(graph, type, t, false));
+  }
+}
+
+void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, Tensor t,
+                         float& nonLinearityScaling, poplar::program::Sequence& prog,
+                         const poplar::DebugContext& debugContext,
+                         const poplar::OptionFlags& options) {
+  nonLinearityScaling = scalingOf(type);
+  nonLinearityInPlace(graph, type, t, prog, debugContext, options);
+}
+
+void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, Tensor t,
+                         poplar::ComputeSet& cs, const poplar::DebugContext& debugContext,
+                         const poplar::OptionFlags& options) {
+  addTo(cs, debugContext, [&](poplar::program::Sequence& steps) {
+    nonLinearityInPlace(graph, type, t, steps, debugContext, options);
+  });
+}
+
+void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, Tensor t,
+                         float& nonLinearityScaling, poplar::ComputeSet& cs,
+                         const poplar::DebugContext& debugContext,
+                         const poplar::OptionFlags& options) {
+  nonLinearityScaling = scalingOf(type);
+  nonLinearityInPlace(graph, type, t, cs, debugContext, options);
 }
 
 Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type, Tensor act,
                                  Tensor outGradient, poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext,
                                  const poplar::OptionFlags&) {
+  if (isSoftmax(type))
+    return internal::softmaxGradient(graph, act, outGradient, scalingOf(type), prog, debugContext);
   const Expr expression = gradient(type);
   const Tensor out = graph.clone(outGradient, debugContext);
   popops::internal::mapWithOutputs(graph, {expression}, {act, outGradient}, {out}, prog,
                                    debugContext, cycles(graph, type, act, true));
   return out;
+}
+
+Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type, Tensor act,
+                                 Tensor outGradient, poplar::ComputeSet& cs,
+                                 const poplar::DebugContext& debugContext,
+                                 const poplar::OptionFlags& options) {
+  Tensor result;
+  addTo(cs, debugContext, [&](poplar::program::Sequence& steps) {
+    result = nonLinearityInputGradient(graph, type, act, outGradient, steps, debugContext, options);
+  });
+  return result;
 }
 
 }  // namespace popnn

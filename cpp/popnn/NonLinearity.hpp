@@ -7,22 +7,49 @@
 
 namespace popnn {
 
-/// The non-linearity of every element, with the cycles of popnn's own vertices. The softmax types
-/// throw: they are reductions, and the compiler composes them from popops.
+/// The non-linearity of every element of FLOAT or HALF, with the cycles of popnn's own vertices.
+/// The softmax types normalise over the last dimension, with popops' reductions and maps:
+/// SOFTMAX as exp(x) / sum(exp(x)), SOFTMAX_STABLE with the maximum taken from x first, and
+/// SOFTMAX_SCALED as SOFTMAX_STABLE times 16384, to keep small probabilities from HALF's
+/// underflow. nonLinearityScaling becomes this factor, or 1 for the other types.
+///
+/// A compute set given in a program's place runs the steps together with its vertices. No option
+/// has an effect.
 poplar::Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, poplar::Tensor t,
                             poplar::program::Sequence& prog,
+                            const poplar::DebugContext& debugContext = {},
+                            const poplar::OptionFlags& options = {});
+poplar::Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, poplar::Tensor t,
+                            float& nonLinearityScaling, poplar::program::Sequence& prog,
                             const poplar::DebugContext& debugContext = {},
                             const poplar::OptionFlags& options = {});
 void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, poplar::Tensor t,
                          poplar::program::Sequence& prog,
                          const poplar::DebugContext& debugContext = {},
                          const poplar::OptionFlags& options = {});
+void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, poplar::Tensor t,
+                         float& nonLinearityScaling, poplar::program::Sequence& prog,
+                         const poplar::DebugContext& debugContext = {},
+                         const poplar::OptionFlags& options = {});
+void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, poplar::Tensor t,
+                         poplar::ComputeSet& cs, const poplar::DebugContext& debugContext = {},
+                         const poplar::OptionFlags& options = {});
+void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, poplar::Tensor t,
+                         float& nonLinearityScaling, poplar::ComputeSet& cs,
+                         const poplar::DebugContext& debugContext = {},
+                         const poplar::OptionFlags& options = {});
 
-/// The gradient with respect to the input. `act` is the output for SIGMOID, HARD_SIGMOID, RELU and
-/// TANH, and the input for GELU, GELU_ERF and SWISH.
+/// The gradient with respect to the input. `act` is the output for SIGMOID, HARD_SIGMOID, RELU,
+/// TANH and the softmax types (with SOFTMAX_SCALED's factor), and the input for GELU, GELU_ERF and
+/// SWISH.
 poplar::Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type,
                                          poplar::Tensor act, poplar::Tensor outGradient,
                                          poplar::program::Sequence& prog,
+                                         const poplar::DebugContext& debugContext = {},
+                                         const poplar::OptionFlags& options = {});
+poplar::Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type,
+                                         poplar::Tensor act, poplar::Tensor outGradient,
+                                         poplar::ComputeSet& cs,
                                          const poplar::DebugContext& debugContext = {},
                                          const poplar::OptionFlags& options = {});
 
@@ -32,14 +59,29 @@ poplar::Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType 
                            const poplar::DebugContext& debugContext = {}) {                        \
     return nonLinearity(graph, NonLinearityType::TYPE, t, prog, debugContext);                     \
   }                                                                                                \
+  inline poplar::Tensor fn(poplar::Graph& graph, poplar::Tensor t, float& nonLinearityScaling,     \
+                           poplar::program::Sequence& prog,                                        \
+                           const poplar::DebugContext& debugContext = {}) {                        \
+    return nonLinearity(graph, NonLinearityType::TYPE, t, nonLinearityScaling, prog,               \
+                        debugContext);                                                             \
+  }                                                                                                \
   inline void fn##InPlace(poplar::Graph& graph, poplar::Tensor t, poplar::program::Sequence& prog, \
                           const poplar::DebugContext& debugContext = {}) {                         \
     nonLinearityInPlace(graph, NonLinearityType::TYPE, t, prog, debugContext);                     \
+  }                                                                                                \
+  inline void fn##InPlace(poplar::Graph& graph, poplar::Tensor t, float& nonLinearityScaling,      \
+                          poplar::program::Sequence& prog,                                         \
+                          const poplar::DebugContext& debugContext = {}) {                         \
+    nonLinearityInPlace(graph, NonLinearityType::TYPE, t, nonLinearityScaling, prog,               \
+                        debugContext);                                                             \
   }
 IPUJAX_POPNN(sigmoid, SIGMOID)
 IPUJAX_POPNN(relu, RELU)
 IPUJAX_POPNN(tanh, TANH)
 IPUJAX_POPNN(gelu, GELU)
+IPUJAX_POPNN(softmax, SOFTMAX)
+IPUJAX_POPNN(softmaxStable, SOFTMAX_STABLE)
+IPUJAX_POPNN(scaledSoftmaxStable, SOFTMAX_SCALED)
 #undef IPUJAX_POPNN
 
 }  // namespace popnn

@@ -1,6 +1,7 @@
 #include "popnn/Pooling.hpp"
 
 #include <algorithm>
+#include <ostream>
 
 #include "engine/graph/Emit.hpp"
 #include "poplar/exceptions.hpp"
@@ -99,6 +100,55 @@ std::vector<std::size_t> PoolParams::getOutputFieldShape() const {
   return shape;
 }
 
+std::vector<std::size_t> getOutputFieldShape(const PoolParams& params) {
+  return params.getOutputFieldShape();
+}
+
+std::ostream& operator<<(std::ostream& o, const PoolParams& params) {
+  const auto list = [&](const char* name, const auto& values) {
+    o << ", " << name;
+    for (const auto value : values) o << ' ' << value;
+  };
+  o << asString(params.poolingType) << " pooling of " << params.batchSize << " x "
+    << params.numChannels;
+  list("field", params.inputFieldShape);
+  list("kernel", params.kernelShape);
+  list("stride", params.stride);
+  list("padding below", params.inputTruncationOrPaddingLower);
+  list("above", params.inputTruncationOrPaddingUpper);
+  return o << ", " << params.dType.toString();
+}
+
+std::uint64_t getFwdFlops(const PoolParams& params) {
+  const auto outputs = params.getOutputFieldShape();
+  const std::uint64_t planes = params.batchSize * params.numChannels;
+  std::uint64_t elements = planes, results = planes;
+  for (std::size_t d = 0; d < outputs.size(); ++d) {
+    std::uint64_t under = 0;  // the kernel, at all places along this dimension
+    const auto size = static_cast<std::int64_t>(params.inputFieldShape[d]);
+    for (std::size_t i = 0; i < outputs[d]; ++i) {
+      const std::int64_t begin =
+          static_cast<std::int64_t>(i * params.stride[d]) - params.inputTruncationOrPaddingLower[d];
+      const std::int64_t end = begin + static_cast<std::int64_t>(params.kernelShape[d]);
+      under += static_cast<std::uint64_t>(
+          std::max<std::int64_t>(0, std::min(end, size) - std::max<std::int64_t>(begin, 0)));
+    }
+    elements *= under;
+    results *= outputs[d];
+  }
+  return elements + (params.poolingType == PoolingType::AVG ? results : 0);
+}
+std::uint64_t getBwdFlops(const PoolParams& params) { return getFwdFlops(params); }
+
+double getFwdPerfectCycleCount(const poplar::Graph& graph, const PoolParams& params) {
+  const poplar::Target& target = graph.getTarget();
+  const double vector = 8.0 / static_cast<double>(target.getTypeSize(params.dType));
+  return static_cast<double>(getFwdFlops(params)) / (vector * target.getNumTiles());
+}
+double getBwdPerfectCycleCount(const poplar::Graph& graph, const PoolParams& params) {
+  return getFwdPerfectCycleCount(graph, params);
+}
+
 poplar::Tensor pool(poplar::Graph& graph, const PoolParams& params, const poplar::Tensor& in,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                     const poplar::OptionFlags&) {
@@ -120,10 +170,8 @@ poplar::Tensor poolInputGradient(poplar::Graph& graph, const PoolParams& params,
                                  poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext,
                                  const poplar::OptionFlags&) {
-  if (params.poolingType != PoolingType::MAX) {
-    refuse("poolInputGradient", "MAX pooling where the input is given",
-           asString(params.poolingType));
-  }
+  if (params.poolingType != PoolingType::MAX)
+    return poolInputGradient(graph, params, 1, pooledGradient, prog, debugContext, {});
   checkShape("poolInputGradient", in, shapeOf(params, params.inputFieldShape), params.dType);
   checkShape("poolInputGradient", pooled, shapeOf(params, params.getOutputFieldShape()),
              params.dType);

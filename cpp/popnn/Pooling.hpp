@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -45,13 +47,26 @@ struct PoolParams {
   poplar::Type dType;
 };
 
+using popnn::asString;
+std::ostream& operator<<(std::ostream& o, const PoolParams& params);
+std::vector<std::size_t> getOutputFieldShape(const PoolParams& params);
+
+/// Additions or comparisons of all elements under the kernel, padding not counted, and for AVG a
+/// multiplication for each output; the backward pass has as many.
+std::uint64_t getFwdFlops(const PoolParams& params);
+std::uint64_t getBwdFlops(const PoolParams& params);
+/// The same in cycles of a machine all of whose tiles work on whole 64-bit vectors.
+double getFwdPerfectCycleCount(const poplar::Graph& graph, const PoolParams& params);
+double getBwdPerfectCycleCount(const poplar::Graph& graph, const PoolParams& params);
+
 /// Pools `in`; AVG divides by the elements under the kernel, padding not counted.
 poplar::Tensor pool(poplar::Graph& graph, const PoolParams& params, const poplar::Tensor& in,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
                     const poplar::OptionFlags& options = {});
 
 /// The gradient of MAX pooling with respect to its input: every element that equals its window's
-/// maximum gets the window's gradient, divided by their number where `useScaledGradient`.
+/// maximum gets the window's gradient, divided by their number where `useScaledGradient`. For AVG
+/// and SUM pooling it is that of the other form.
 poplar::Tensor poolInputGradient(poplar::Graph& graph, const PoolParams& params,
                                  const poplar::Tensor& in, const poplar::Tensor& pooled,
                                  const poplar::Tensor& pooledGradient, bool useScaledGradient,

@@ -1,0 +1,246 @@
+#include "poplin/Norms.hpp"
+
+#include <string>
+
+#include "popops/Cast.hpp"
+#include "popops/ElementWise.hpp"
+#include "popops/Reduce.hpp"
+#include "poputil/TileMapping.hpp"
+#include "poputil/exceptions.hpp"
+
+namespace poplin {
+namespace {
+
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::OptionFlags;
+using poplar::Tensor;
+using poplar::Type;
+using poplar::program::Sequence;
+using popops::Operation;
+using popops::expr::_1;
+using popops::expr::_2;
+using popops::expr::_3;
+using popops::expr::Any;
+using popops::expr::Const;
+using popops::expr::Max;
+using popops::expr::Rsqrt;
+using popops::expr::Square;
+
+void checkActs(const Tensor& acts, const char* function) {
+  const Type type = acts.elementType();
+  if (acts.rank() >= 2 && acts.numElements() > 0 && (type == poplar::FLOAT || type == poplar::HALF))
+    return;
+  throw poputil::poplibs_error("[poplin::" + std::string(function) +
+                               "] needs activations [N][C][field...] of FLOAT or HALF; got " +
+                               acts.shapeToString() + " " + type.toString() +
+                               ". Reshape or cast them.");
+}
+
+/// A vector [C] as [1][C][1...], beside activations and of their type.
+Tensor perChannel(Graph& graph, const Tensor& vector, const Tensor& acts, Sequence& prog,
+                  const DebugContext& debug, const char* function) {
+  checkActs(acts, function);
+  if (vector.rank() != 1 || vector.dim(0) != acts.dim(1))
+    throw poputil::poplibs_error("[poplin::" + std::string(function) +
+                                 "] needs one value for each of the " +
+                                 std::to_string(acts.dim(1)) + " channels; got " +
+                                 vector.shapeToString() + ". Pass a vector of that length.");
+  std::vector<std::size_t> shape(acts.rank(), 1);
+  shape[1] = acts.dim(1);
+  const Tensor same = vector.elementType() == acts.elementType()
+                          ? vector
+                          : popops::cast(graph, vector, acts.elementType(), prog, debug);
+  return same.reshape(shape);
+}
+
+std::vector<std::size_t> allButChannels(const Tensor& acts) {
+  std::vector<std::size_t> dims{0};
+  for (unsigned i = 2; i < acts.rank(); ++i) dims.push_back(i);
+  return dims;
+}
+
+Type wider(const Type& a, const Type& b) { return a == poplar::FLOAT ? a : b; }
+
+/// The means over the channels' elements, here and on other replicas.
+class Means {
+ public:
+  Means(Graph& graph, const Tensor& acts, const Type& partials, Sequence& prog,
+        const DebugContext& debug)
+      : graph_(graph), type_(wider(acts.elementType(), partials)), prog_(prog), debug_(debug) {
+    count_ = static_cast<double>(acts.numElements() / acts.dim(1));
+  }
+  void distribute(const DistributedNormReduceCallback& callback, unsigned normSize,
+                  std::size_t batch, const char* function) {
+    if (normSize == 0 || normSize % batch != 0)
+      throw poputil::poplibs_error(
+          "[poplin::" + std::string(function) + "] needs a norm size that is a multiple of the " +
+          std::to_string(batch) + " batch elements; got " + std::to_string(normSize) +
+          ". Pass the batch size times the number of replicas.");
+    callback_ = callback;
+    group_ = normSize / static_cast<unsigned>(batch);
+    count_ *= group_;
+  }
+  Tensor sum(const Tensor& t, Operation op) {
+    return popops::reduce(graph_, t, type_, allButChannels(t), op, prog_, {debug_, "sum"});
+  }
+  /// Sums to means, in place of the caller's.
+  std::vector<Tensor> of(std::vector<Tensor> sums) {
+    for (auto& sum : sums)
+      popops::mapInPlace(graph_, _1 * static_cast<float>(1 / count_), {sum}, prog_,
+                         {debug_, "mean"});
+    return group_ > 1 ? callback_(graph_, sums, prog_, group_, {debug_, "allReduce"}, {}) : sums;
+  }
+  double count() const { return count_; }
+
+ private:
+  Graph& graph_;
+  Type type_;
+  Sequence& prog_;
+  DebugContext debug_;
+  DistributedNormReduceCallback callback_;
+  unsigned group_ = 1;
+  double count_;
+};
+
+std::pair<Tensor, Tensor> statistics(Graph& graph, const Tensor& acts, float eps, Sequence& prog,
+                                     bool unbiased, bool stable, Means& means,
+                                     const DebugContext& debug) {
+  const Type type = acts.elementType();
+  Tensor mean, variance;
+  if (stable) {
+    mean = means.of({means.sum(acts, Operation::ADD)})[0];
+    const Tensor rounded = perChannel(graph, mean, acts, prog, debug, "normStatistics");
+    const Tensor centred = popops::sub(graph, acts, rounded, prog, {debug, "centred"});
+    variance = means.of({means.sum(centred, Operation::SQUARE_ADD)})[0];
+  } else {
+    const auto both =
+        means.of({means.sum(acts, Operation::ADD), means.sum(acts, Operation::SQUARE_ADD)});
+    mean = both[0];
+    variance =
+        popops::map(graph, Max(_2 - Square(_1), Const(0.0f)), both, prog, {debug, "variance"});
+  }
+  const double n = means.count();
+  const auto factor = static_cast<float>(unbiased && n > 1 ? n / (n - 1) : 1);
+  const Tensor inverse =
+      popops::map(graph, Rsqrt(_1 * factor + Const(eps)), {variance}, prog, {debug, "invStdDev"});
+  const auto rounded = [&](const Tensor& t) {
+    return t.elementType() == type ? t : popops::cast(graph, t, type, prog, {debug, "cast"});
+  };
+  return {rounded(mean), rounded(inverse)};
+}
+
+Tensor statisticsGradients(Graph& graph, const Tensor& whitened, const Tensor& grads,
+                           const Tensor& inverse, Sequence& prog, Means& means,
+                           const DebugContext& debug) {
+  const char* name = "normStatisticsGradients";
+  const Tensor product = popops::mul(graph, grads, whitened, prog, {debug, "product"});
+  const auto both =
+      means.of({means.sum(grads, Operation::ADD), means.sum(product, Operation::ADD)});
+  const auto expanded = [&](const Tensor& t) {
+    return perChannel(graph, t, grads, prog, debug, name);
+  };
+  return popops::map(graph, (_1 - popops::expr::_4 - _2 * popops::expr::_5) * _3,
+                     {grads, whitened, expanded(inverse), expanded(both[0]), expanded(both[1])},
+                     prog, {debug, "gradient"});
+}
+
+}  // namespace
+
+Tensor createNormGamma(Graph& graph, const Tensor& acts, const Type& type,
+                       const DebugContext& debugContext) {
+  checkActs(acts, "createNormGamma");
+  return poputil::createBroadcastOperand(graph, acts, type, 1, false, {debugContext, "gamma"});
+}
+Tensor createNormGamma(Graph& graph, const Tensor& acts, const DebugContext& debugContext) {
+  return createNormGamma(graph, acts, acts.elementType(), debugContext);
+}
+Tensor createNormBeta(Graph& graph, const Tensor& acts, const Type& type,
+                      const DebugContext& debugContext) {
+  checkActs(acts, "createNormBeta");
+  return poputil::createBroadcastOperand(graph, acts, type, 1, false, {debugContext, "beta"});
+}
+Tensor createNormBeta(Graph& graph, const Tensor& acts, const DebugContext& debugContext) {
+  return createNormBeta(graph, acts, acts.elementType(), debugContext);
+}
+std::pair<Tensor, Tensor> createNormParams(Graph& graph, const Tensor& acts,
+                                           const DebugContext& debugContext) {
+  return {createNormGamma(graph, acts, debugContext), createNormBeta(graph, acts, debugContext)};
+}
+
+std::pair<Tensor, Tensor> normStatistics(Graph& graph, const Tensor& acts, float eps,
+                                         Sequence& prog, bool unbiasedVarEstimate, bool stableAlgo,
+                                         const Type& partialsType, const DebugContext& debugContext,
+                                         const OptionFlags&) {
+  checkActs(acts, "normStatistics");
+  Means means(graph, acts, partialsType, prog, debugContext);
+  return statistics(graph, acts, eps, prog, unbiasedVarEstimate, stableAlgo, means, debugContext);
+}
+
+std::pair<Tensor, Tensor> distributedNormStatistics(
+    Graph& graph, const Tensor& acts, float eps, Sequence& prog, bool unbiasedVarEstimate,
+    DistributedNormReduceCallback allReduceCallback, unsigned normSize, bool stableAlgo,
+    const Type& partialsType, const DebugContext& debugContext, const OptionFlags&) {
+  checkActs(acts, "distributedNormStatistics");
+  Means means(graph, acts, partialsType, prog, debugContext);
+  means.distribute(allReduceCallback, normSize, acts.dim(0), "distributedNormStatistics");
+  return statistics(graph, acts, eps, prog, unbiasedVarEstimate, stableAlgo, means, debugContext);
+}
+
+Tensor normWhiten(Graph& graph, const Tensor& acts, const Tensor& mean, const Tensor& iStdDev,
+                  Sequence& prog, const DebugContext& debugContext, const OptionFlags&) {
+  const Tensor m = perChannel(graph, mean, acts, prog, debugContext, "normWhiten");
+  const Tensor s = perChannel(graph, iStdDev, acts, prog, debugContext, "normWhiten");
+  return popops::map(graph, (_1 - _2) * _3, {acts, m, s}, prog, {debugContext, "whitened"});
+}
+
+Tensor normalise(Graph& graph, const Tensor& actsWhitened, const Tensor& gamma, const Tensor& beta,
+                 Sequence& prog, const DebugContext& debugContext, const OptionFlags&) {
+  const Tensor g = perChannel(graph, gamma, actsWhitened, prog, debugContext, "normalise");
+  const Tensor b = perChannel(graph, beta, actsWhitened, prog, debugContext, "normalise");
+  return popops::map(graph, _1 * _2 + _3, {actsWhitened, g, b}, prog, {debugContext, "normalised"});
+}
+
+std::pair<Tensor, Tensor> normParamGradients(Graph& graph, const Tensor& actsWhitened,
+                                             const Tensor& gradsIn, Sequence& prog,
+                                             const Type& partialsType,
+                                             const DebugContext& debugContext, const OptionFlags&) {
+  checkActs(actsWhitened, "normParamGradients");
+  const Type type = gradsIn.elementType();
+  Means means(graph, gradsIn, partialsType, prog, debugContext);
+  const auto sum = [&](const Tensor& t) {
+    const Tensor s = means.sum(t, Operation::ADD);
+    return s.elementType() == type ? s : popops::cast(graph, s, type, prog, debugContext);
+  };
+  const Tensor product = popops::mul(graph, gradsIn, actsWhitened, prog, {debugContext, "product"});
+  const Tensor gamma = sum(product);
+  return {gamma, sum(gradsIn)};
+}
+
+Tensor normGradients(Graph& graph, const Tensor& gradsIn, const Tensor& gamma, Sequence& prog,
+                     const DebugContext& debugContext, const OptionFlags&) {
+  const Tensor g = perChannel(graph, gamma, gradsIn, prog, debugContext, "normGradients");
+  return popops::mul(graph, gradsIn, g, prog, {debugContext, "gradient"});
+}
+
+Tensor normStatisticsGradients(Graph& graph, const Tensor& actsWhitened, const Tensor& gradsIn,
+                               const Tensor& invStdDev, Sequence& prog, const Type& partialsType,
+                               const DebugContext& debugContext, const OptionFlags&) {
+  checkActs(gradsIn, "normStatisticsGradients");
+  Means means(graph, gradsIn, partialsType, prog, debugContext);
+  return statisticsGradients(graph, actsWhitened, gradsIn, invStdDev, prog, means, debugContext);
+}
+
+Tensor distributedNormStatisticsGradients(Graph& graph, const Tensor& actsWhitened,
+                                          const Tensor& gradsIn, const Tensor& invStdDev,
+                                          Sequence& prog,
+                                          DistributedNormReduceCallback reduceCallback,
+                                          unsigned normSize, const Type& partialsType,
+                                          const DebugContext& debugContext, const OptionFlags&) {
+  checkActs(gradsIn, "distributedNormStatisticsGradients");
+  Means means(graph, gradsIn, partialsType, prog, debugContext);
+  means.distribute(reduceCallback, normSize, gradsIn.dim(0), "distributedNormStatisticsGradients");
+  return statisticsGradients(graph, actsWhitened, gradsIn, invStdDev, prog, means, debugContext);
+}
+
+}  // namespace poplin

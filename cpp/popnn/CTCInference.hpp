@@ -1,0 +1,43 @@
+#pragma once
+#include <tuple>
+
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+#include "popnn/CTCPlan.hpp"
+
+namespace popnn {
+/// Decoding of what a network with CTC loss predicts, by prefix beam search (Hannun et al., 2014):
+/// after each step the `beamwidth` most probable label sequences remain, with the alignments that
+/// end in a blank and those that do not summed apart. A width of 1 is a greedy search over labels.
+namespace ctc_infer {
+
+/// Options: partialsType and availableMemoryProportion, without effect; sums are FLOAT.
+ctc::Plan plan(const poplar::Graph& graph, const poplar::Type& inType, unsigned batchSize,
+               unsigned maxTime, unsigned numClasses, unsigned beamwidth,
+               const poplar::OptionFlags& options = {});
+
+/// [maxTime, batchSize, numClasses].
+poplar::Tensor createDataInput(poplar::Graph& graph, const poplar::Type& type,
+                               const std::size_t batchSize, const std::size_t maxTime,
+                               const std::size_t numClasses, const ctc::Plan& plan,
+                               const poplar::DebugContext& debugContext = {});
+
+/// The topPaths most probable label sequences of those that remain, the best first:
+/// -log(probability) [batch, topPaths] of logProbs' type, lengths [batch, topPaths] and labels
+/// [batch, topPaths, maxTime], UNSIGNED_INT; behind its length a sequence has blankClass. A
+/// sequence that does not exist, where beams are more than sequences, has an infinite first value.
+/// dataLengths is [batch]; topPaths is at most the beam width, the beam width as planned.
+std::tuple<poplar::Tensor, poplar::Tensor, poplar::Tensor> beamSearchDecoderLogProbabilities(
+    poplar::Graph& graph, const poplar::Tensor& logProbs, const poplar::Tensor& dataLengths,
+    poplar::program::Sequence& prog, unsigned blankClass, unsigned beamwidth, unsigned topPaths,
+    const ctc::Plan& plan, const poplar::DebugContext& debugContext = {},
+    const poplar::OptionFlags& options = {});
+std::tuple<poplar::Tensor, poplar::Tensor, poplar::Tensor> beamSearchDecoderLogits(
+    poplar::Graph& graph, const poplar::Tensor& logits, const poplar::Tensor& dataLengths,
+    poplar::program::Sequence& prog, unsigned blankClass, unsigned beamwidth, unsigned topPaths,
+    const ctc::Plan& plan, const poplar::DebugContext& debugContext = {},
+    const poplar::OptionFlags& options = {});
+
+}  // namespace ctc_infer
+}  // namespace popnn

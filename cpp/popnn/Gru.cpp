@@ -1,0 +1,247 @@
+#include "popnn/Gru.hpp"
+
+#include "popnn/NonLinearity.hpp"
+#include "popnn/internal/Gru.hpp"
+#include "popops/ElementWise.hpp"
+
+namespace popnn::gru {
+namespace {
+
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::OptionFlags;
+using poplar::Tensor;
+using poplar::program::Copy;
+using poplar::program::Sequence;
+using poplin::PlanningCache;
+using popops::expr::_1;
+using popops::expr::_2;
+using popops::expr::_3;
+using popops::expr::_4;
+
+/// What a step has beside its tensors.
+struct Forward {
+  const GruParams& params;
+  Matrices matrices;
+  Tensor biases;  ///< reset, update, candidate
+  OptionFlags options;
+  PlanningCache* cache;
+
+  Tensor product(Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog,
+                 const DebugContext& debug) const {
+    return poplin::matMul(graph, a, b, prog, {debug, "weigh"}, options, cache);
+  }
+
+  Tensor bias(unsigned begin, unsigned end, unsigned which) const {
+    const Tensor units = biases.slice(begin, end);
+    return (params.resetAfter ? units.slice(which, which + 1, 1) : units).flatten().expand({0});
+  }
+
+  /// The reset and update gates, [B][2 * O].
+  Tensor gates(Graph& graph, const Tensor& x, const Tensor& h, Sequence& prog,
+               const DebugContext& debug) const {
+    const Tensor sums = product(graph, poplar::concat(x, h, 1), matrices.gates, prog, debug);
+    if (params.resetAfter)
+      popops::mapInPlace(graph, _1 + _2 + _3, {sums, bias(0, 2, 0), bias(0, 2, 1)}, prog,
+                         {debug, "addBiases"});
+    else
+      popops::addInPlace(graph, sums, bias(0, 2, 0), prog, {debug, "addBiases"});
+    nonLinearityInPlace(graph, params.recurrentActivation, sums, prog, {debug, "gates"});
+    return sums;
+  }
+
+  /// The candidate and, with resetAfter, the memory.
+  std::pair<Tensor, Tensor> candidate(Graph& graph, const Tensor& x, const Tensor& h,
+                                      const Tensor& reset, Sequence& prog,
+                                      const DebugContext& debug) const {
+    const std::size_t n = Sizes(params).I;
+    Tensor sums, memory;
+    if (params.resetAfter) {
+      const Tensor& weights = matrices.candidate;
+      memory = product(graph, h, weights.slice(n, weights.dim(0)), prog, debug);
+      popops::addInPlace(graph, memory, bias(2, 3, 1), prog, {debug, "addBiases"});
+      sums = product(graph, x, weights.slice(0, n), prog, debug);
+      popops::mapInPlace(graph, _1 + _2 + _3 * _4, {sums, bias(2, 3, 0), reset, memory}, prog,
+                         {debug, "candidate"});
+    } else {
+      const Tensor after = popops::mul(graph, reset, h, prog, {debug, "reset"});
+      sums = product(graph, poplar::concat(x, after, 1), matrices.candidate, prog, debug);
+      popops::addInPlace(graph, sums, bias(2, 3, 0), prog, {debug, "addBiases"});
+    }
+    nonLinearityInPlace(graph, params.activation, sums, prog, {debug, "candidate"});
+    return {sums, memory};
+  }
+
+  Sequence step(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const Tensor& h,
+                const rnn::RnnSlice& slice, const DebugContext& debug) const {
+    Sequence loop(debug);
+    const Tensor& x = slice.inputs[0];
+    const std::size_t n = Sizes(params).O;
+    const Tensor both = gates(graph, x, h, loop, debug);
+    const Tensor reset = both.slice(0, n, 1), update = both.slice(n, 2 * n, 1);
+    const auto [made, memory] = candidate(graph, x, h, reset, loop, debug);
+    if (slice.interimOut.valid()) {
+      std::vector<Tensor> kept{reset.expand({0}), update.expand({0}), made.expand({0}),
+                               h.expand({0})};
+      if (memory.valid()) kept.push_back(memory.expand({0}));
+      loop.add(Copy(poplar::concat(kept), slice.interimOut, false, {debug, "keep"}));
+    }
+    Tensor share = update;
+    if (slice.inputs.size() > 1)
+      share =
+          popops::map(graph, _1 - _1 * _2, {update, slice.inputs[1]}, loop, {debug, "attention"});
+    const Tensor next = popops::map(graph, _1 * _2 + (popops::expr::Const(1.0f) - _1) * _3,
+                                    {share, h, made}, loop, {debug, "output"});
+    if (flags.valid())
+      popops::mapInPlace(graph, _1 * _3 + _2 * _4,
+                         {h, next, internal::column(flags.inverse), internal::column(flags.mask)},
+                         loop, {debug, "next"});
+    else
+      loop.add(Copy(next, h, false, {debug, "next"}));
+    return loop;
+  }
+};
+
+Tensor forward(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
+               const GruWeights& weights, Tensor* intermediates, const Tensor* attention,
+               Sequence& prog, const DebugContext& debug, const OptionFlags& options,
+               PlanningCache* cache) {
+  const Forward layer{params, Matrices(params, weights),
+                      internal::ordered(weights.biases, orderOf(params)),
+                      internal::RecurrentOptions(options, "gru").matmul, cache};
+  std::vector<Tensor> inputs{in};
+  if (attention != nullptr) inputs.push_back(attention->transpose().expand({2}));
+  rnn::StateSequence sequence{Tensor(), 0};
+  if (params.outputFullSequence)
+    sequence.output = rnn::createOutputTensor(graph, params.rnn, 1, {debug, "output"});
+  if (intermediates != nullptr)
+    *intermediates =
+        rnn::createOutputTensor(graph, params.rnn, numKept(params), 1, {debug, "intermediates"})
+            .reshapePartial(0, 1, {params.rnn.maxTimeSteps, numKept(params)});
+  const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
+                        std::vector<Tensor>& state, const rnn::RnnSlice& slice,
+                        std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
+    return layer.step(g, flags, state[0][0], slice, {dnai});
+  };
+  OptionFlags none;
+  const auto last =
+      rnn::Rnn(graph, params.rnn, false, {stateInit.expand({0})}, sequence, inputs, nullptr,
+               intermediates, {}, {}, prog, step, 1, none, {debug, "gruFwd"});
+  return params.outputFullSequence ? sequence.output : last[0][0];
+}
+
+}  // namespace
+
+const std::vector<BasicGruCellUnit> getDefaultBasicGruCellOrder() {
+  return {BASIC_GRU_CELL_RESET_GATE, BASIC_GRU_CELL_UPDATE_GATE, BASIC_GRU_CELL_CANDIDATE};
+}
+
+GruParams::GruParams(poplar::Type dataType, std::size_t batchSize, std::size_t timeSteps,
+                     std::vector<std::size_t> layerSizes, NonLinearityType activation,
+                     NonLinearityType recurrentActivation)
+    : GruParams(dataType, batchSize, timeSteps, Tensor(), std::move(layerSizes), activation,
+                recurrentActivation) {}
+
+GruParams::GruParams(poplar::Type dataType, std::size_t batchSize, std::size_t maxTimeSteps,
+                     const Tensor& timeSteps, std::vector<std::size_t> layerSizes,
+                     NonLinearityType activation, NonLinearityType recurrentActivation)
+    : rnn(dataType, batchSize, maxTimeSteps, timeSteps, layerSizes),
+      dataType(dataType),
+      batchSize(batchSize),
+      timeSteps(maxTimeSteps),
+      layerSizes(std::move(layerSizes)),
+      activation(activation),
+      recurrentActivation(recurrentActivation) {}
+
+GruParams::GruParams(const GruParams& other) = default;
+
+std::uint64_t getBasicGruCellFwdFlops(const GruParams& params) {
+  const Sizes s(params);
+  return s.T * s.B * s.O * (6 * (s.I + s.O) + 5);  // products; 3 multiplications, 2 additions
+}
+std::uint64_t getBasicGruCellBwdFlops(const GruParams& params) {
+  const Sizes s(params);
+  const std::size_t in = s.O + (params.calcInputGradients ? s.I : 0);
+  return s.T * s.B * s.O * (6 * in + 10);
+}
+std::uint64_t getBasicGruCellWuFlops(const GruParams& params) {
+  const Sizes s(params);
+  return s.T * s.B * s.O * (6 * (s.I + s.O) + 3);
+}
+
+Tensor createInput(Graph& graph, const GruParams& params, const DebugContext& debugContext,
+                   const OptionFlags& options, PlanningCache*) {
+  const internal::RecurrentOptions checked(options, "gru");
+  return rnn::createInputTensor(graph, params.rnn, 1, debugContext);
+}
+Tensor createInitialState(Graph& graph, const GruParams& params, const DebugContext& debugContext,
+                          const OptionFlags& options, PlanningCache*) {
+  const internal::RecurrentOptions checked(options, "gru");
+  return rnn::createInitialState(graph, params.rnn, true, 1, 1, debugContext)[0];
+}
+
+std::pair<Tensor, Tensor> createWeightsKernel(Graph& graph, const GruParams& params,
+                                              const DebugContext& debugContext,
+                                              const OptionFlags& options, PlanningCache* cache) {
+  const internal::RecurrentOptions parsed(options, "gru");
+  const Sizes s(params);
+  const auto order = orderOf(params);
+  const Tensor matrix = internal::createMatrix(graph, params.rnn.dataType, s.B, s.I + s.O, 3 * s.O,
+                                               {debugContext, "weights"}, parsed.matmul, cache);
+  return {internal::asUnits(matrix.slice(0, s.I), order),
+          internal::asUnits(matrix.slice(s.I, s.I + s.O), order)};
+}
+Tensor createWeightsBiases(Graph& graph, const GruParams& params, const DebugContext& debugContext,
+                           const OptionFlags& options, PlanningCache*) {
+  const internal::RecurrentOptions checked(options, "gru");
+  std::vector<std::size_t> shape{3, Sizes(params).O};
+  if (params.resetAfter) shape.insert(shape.begin() + 1, 2);
+  return graph.addVariable(params.rnn.dataType, shape, poplar::VariableMappingMethod::LINEAR,
+                           {debugContext, "biases"});
+}
+GruWeights createWeights(Graph& graph, const GruParams& params, const DebugContext& debugContext,
+                         const OptionFlags& options, PlanningCache* cache) {
+  const auto [input, output] = createWeightsKernel(graph, params, debugContext, options, cache);
+  return {input, output, createWeightsBiases(graph, params, debugContext, options, cache)};
+}
+
+Tensor createAttention(Graph& graph, const GruParams& params, const DebugContext& debugContext,
+                       const OptionFlags& options) {
+  const internal::RecurrentOptions checked(options, "gru");
+  return graph.addVariable(params.rnn.dataType, {params.rnn.batchSize, params.rnn.maxTimeSteps},
+                           poplar::VariableMappingMethod::LINEAR, {debugContext, "attention"});
+}
+
+Tensor gruFwd(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
+              const GruWeights& weights, Tensor* intermediates, Sequence& fwdProg,
+              const DebugContext& debugContext, const OptionFlags& options,
+              PlanningCache* planningCache) {
+  return forward(graph, params, stateInit, in, weights, intermediates, nullptr, fwdProg,
+                 debugContext, options, planningCache);
+}
+
+Tensor gruFwd(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
+              const Tensor& realTimeSteps, const GruWeights& weights, Tensor* intermediates,
+              Sequence& fwdProg, const DebugContext& debugContext, const OptionFlags& options,
+              PlanningCache* planningCache) {
+  return forward(graph, withSteps(params, realTimeSteps), stateInit, in, weights, intermediates,
+                 nullptr, fwdProg, debugContext, options, planningCache);
+}
+
+Tensor auGruFwd(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
+                const GruWeights& weights, Tensor* intermediates, const Tensor& attScores,
+                Sequence& fwdProg, const DebugContext& debugContext, const OptionFlags& options,
+                PlanningCache* planningCache) {
+  return forward(graph, params, stateInit, in, weights, intermediates, &attScores, fwdProg,
+                 debugContext, options, planningCache);
+}
+
+Tensor auGruFwd(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
+                const Tensor& realTimeSteps, const GruWeights& weights, Tensor* intermediates,
+                const Tensor& attScores, Sequence& fwdProg, const DebugContext& debugContext,
+                const OptionFlags& options, PlanningCache* planningCache) {
+  return forward(graph, withSteps(params, realTimeSteps), stateInit, in, weights, intermediates,
+                 &attScores, fwdProg, debugContext, options, planningCache);
+}
+
+}  // namespace popnn::gru

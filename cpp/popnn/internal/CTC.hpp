@@ -1,0 +1,54 @@
+#pragma once
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+#include "popnn/CTCPlan.hpp"
+#include "popops/Expr.hpp"
+
+namespace popnn::ctc {
+
+/// maxLabelLength 0: a decoder's plan, with a beam width.
+class Plan::Impl {
+ public:
+  std::size_t batchSize = 0, maxTime = 0, numClasses = 0, maxLabelLength = 0, beamwidth = 0;
+  bool isDecoder = false;
+  auto key() const {
+    return std::tie(batchSize, maxTime, numClasses, maxLabelLength, beamwidth, isDecoder);
+  }
+};
+
+}  // namespace popnn::ctc
+
+namespace popnn::internal {
+
+/// Stands for the logarithm of 0: sums and products with 0 stay finite.
+constexpr float kLogZero = -1e30f;
+
+/// log(sum(exp(terms))) of each element.
+popops::expr::Any logAdd(const std::vector<popops::expr::Any>& terms);
+
+/// Data [T][B][C] of FLOAT, logarithms of 0 as kLogZero; throws unless it fits the plan.
+poplar::Tensor ctcData(poplar::Graph& graph, const poplar::Tensor& data, const ctc::Plan& plan,
+                       bool isDecoder, unsigned blankClass, poplar::program::Sequence& prog,
+                       const poplar::DebugContext& debug);
+
+/// Indices or lengths, of the shape wanted, as UNSIGNED_INT.
+poplar::Tensor ctcIndices(poplar::Graph& graph, const poplar::Tensor& t,
+                          const std::vector<std::size_t>& shape, const char* what,
+                          poplar::program::Sequence& prog, const poplar::DebugContext& debug);
+
+/// partialsType and availableMemoryProportion, which have no effect.
+void checkCtcOptions(const poplar::OptionFlags& options);
+
+/// 0, 1, ... n - 1 as UNSIGNED_INT.
+poplar::Tensor ctcCount(poplar::Graph& graph, std::size_t n, const poplar::DebugContext& debug);
+
+/// A constant spread over a shape.
+poplar::Tensor ctcConstant(poplar::Graph& graph, const std::vector<std::size_t>& shape, float value,
+                           const poplar::DebugContext& debug);
+
+}  // namespace popnn::internal

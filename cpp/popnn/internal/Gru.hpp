@@ -1,0 +1,48 @@
+#pragma once
+#include <vector>
+
+#include "popnn/Gru.hpp"
+#include "popnn/internal/Recurrent.hpp"
+
+namespace popnn::gru {
+
+/// The sizes of a layer: steps T, batch B, input I, output O.
+struct Sizes {
+  explicit Sizes(const GruParams& params)
+      : T(params.rnn.maxTimeSteps),
+        B(params.rnn.batchSize),
+        I(params.rnn.layerSizes.at(0)),
+        O(params.rnn.layerSizes.at(1)) {}
+  std::size_t T, B, I, O;
+};
+
+/// Where the units reset, update and candidate stand.
+inline std::vector<unsigned> orderOf(const GruParams& params) {
+  return internal::positions({params.cellOrder.begin(), params.cellOrder.end()}, 3, "gru");
+}
+
+/// What the forward pass keeps of a step, in [4 or 5][batch][output size]; kMemory, h U + b' of
+/// the candidate, only with resetAfter.
+enum Kept { kReset, kUpdate, kCandidate, kBefore, kMemory };
+inline unsigned numKept(const GruParams& params) { return params.resetAfter ? 5 : 4; }
+
+/// The weights as matrices: of both gates [I + O][2 * O] and of the candidate [I + O][O].
+struct Matrices {
+  Matrices(const GruParams& params, const GruWeights& weights) {
+    const auto order = orderOf(params);
+    const poplar::Tensor all = poplar::concat(internal::asMatrix(weights.inputWeights, order),
+                                              internal::asMatrix(weights.outputWeights, order));
+    const std::size_t n = Sizes(params).O;
+    gates = all.slice(0, 2 * n, 1);
+    candidate = all.slice(2 * n, 3 * n, 1);
+  }
+  poplar::Tensor gates, candidate;
+};
+
+inline GruParams withSteps(const GruParams& params, const poplar::Tensor& steps) {
+  GruParams changed = params;
+  changed.rnn.varTimeSteps = steps;
+  return changed;
+}
+
+}  // namespace popnn::gru

@@ -1,0 +1,88 @@
+#include "popnn/internal/Recurrent.hpp"
+
+#include "poplar/exceptions.hpp"
+#include "poplin/MatMul.hpp"
+#include "poputil/exceptions.hpp"
+
+namespace popnn::internal {
+
+using poplar::Tensor;
+
+RecurrentOptions::RecurrentOptions(const poplar::OptionFlags& options, const char* layer) {
+  static const char* const without_effect[] = {
+      "inferenceOnly", "weightAccumulatorsType", "recomputationMode",
+      "numShards",     "rnnCodeReuse",           "codeReuse",
+      "rnnStepsPerWU", "rnnOptimizeForMemory",   "doFirstStepOutside"};
+  for (const auto& [name, value] : options) {
+    if (name == "partialsType" || name == "availableMemoryProportion") {
+      matmul.set(name, value);
+    } else if (name == "preCalcWeights" && (value == "true" || value == "false")) {
+      preCalcWeights = value == "true";
+    } else {
+      bool known = false;
+      for (const char* other : without_effect) known |= name == other;
+      if (known) continue;
+      throw poplar::invalid_option("[popnn::" + std::string(layer) + "] got " + name + "=" + value +
+                                   ". Known options are partialsType, availableMemoryProportion, "
+                                   "preCalcWeights (true, false), inferenceOnly, "
+                                   "weightAccumulatorsType, recomputationMode, numShards.");
+    }
+  }
+}
+
+Tensor ordered(const Tensor& biases, const std::vector<unsigned>& order) {
+  std::vector<Tensor> units;
+  for (const unsigned at : order) units.push_back(biases.slice(at, at + 1));
+  return poplar::concat(units);
+}
+
+Tensor unordered(const Tensor& units, const std::vector<unsigned>& order) {
+  std::vector<unsigned> inverse(order.size());
+  for (unsigned i = 0; i < order.size(); ++i) inverse[order[i]] = i;
+  return ordered(units, inverse);
+}
+
+Tensor asMatrix(const Tensor& weights, const std::vector<unsigned>& order) {
+  return ordered(weights, order)
+      .dimShuffle({1, 0, 2})
+      .reshapePartial(1, 3, {weights.dim(0) * weights.dim(2)});
+}
+
+Tensor asUnits(const Tensor& matrix, const std::vector<unsigned>& order) {
+  const std::size_t units = order.size();
+  return unordered(
+      matrix.reshapePartial(1, 2, {units, matrix.dim(1) / units}).dimShuffle({1, 0, 2}), order);
+}
+
+std::vector<unsigned> positions(const std::vector<unsigned>& cellOrder, unsigned units,
+                                const char* layer) {
+  std::vector<unsigned> at(units, units);
+  for (unsigned i = 0; i < cellOrder.size() && cellOrder.size() == units; ++i)
+    if (cellOrder[i] < units) at[cellOrder[i]] = i;
+  for (const unsigned position : at)
+    if (position == units)
+      throw poputil::poplibs_error("[popnn::" + std::string(layer) + "] needs a cellOrder with " +
+                                   "each of the " + std::to_string(units) +
+                                   " units once; got another. Start from the default order.");
+  return at;
+}
+
+void checkGradient(NonLinearityType type, const char* layer) {
+  if (type == NonLinearityType::SIGMOID || type == NonLinearityType::HARD_SIGMOID ||
+      type == NonLinearityType::RELU || type == NonLinearityType::TANH)
+    return;
+  throw poputil::poplibs_error("[popnn::" + std::string(layer) +
+                               "] needs activations whose gradients follow from their "
+                               "results: SIGMOID, HARD_SIGMOID, RELU or TANH; got type " +
+                               std::to_string(static_cast<int>(type)) +
+                               ". Use another for inference only.");
+}
+
+Tensor createMatrix(poplar::Graph& graph, const poplar::Type& type, std::size_t rows,
+                    std::size_t in, std::size_t columns, const poplar::DebugContext& debugContext,
+                    const poplar::OptionFlags& options, poplin::PlanningCache* cache) {
+  return poplin::createMatMulInputRHS(graph, type, {rows, in}, {in, columns}, debugContext, options,
+                                      cache);
+}
+
+}  // namespace popnn::internal

@@ -1,0 +1,47 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Tensor.hpp"
+#include "poplin/PlanningCache.hpp"
+#include "popnn/NonLinearityDef.hpp"
+#include "popnn/Rnn.hpp"
+
+/// What LSTM, GRU and vanilla layers have in common.
+namespace popnn::internal {
+
+/// Options of a layer: those of its matrix products, and whether the inputs of all steps are
+/// weighted at once. Others that the SDK knows have no effect.
+struct RecurrentOptions {
+  RecurrentOptions(const poplar::OptionFlags& options, const char* layer);
+  poplar::OptionFlags matmul;
+  bool preCalcWeights = false;
+};
+
+/// Weights [units, in, out] as one matrix [in, units * out], units in the order of `order`.
+poplar::Tensor asMatrix(const poplar::Tensor& weights, const std::vector<unsigned>& order);
+/// A matrix [in, units * out] as [units, in, out], the opposite.
+poplar::Tensor asUnits(const poplar::Tensor& matrix, const std::vector<unsigned>& order);
+/// Biases [units, ...] with the units in the order of `order`.
+poplar::Tensor ordered(const poplar::Tensor& biases, const std::vector<unsigned>& order);
+/// The opposite: what stands at i goes to order[i].
+poplar::Tensor unordered(const poplar::Tensor& units, const std::vector<unsigned>& order);
+
+/// position[unit] of each unit in a layer's cellOrder; throws unless each of `units` is there once.
+std::vector<unsigned> positions(const std::vector<unsigned>& cellOrder, unsigned units,
+                                const char* layer);
+
+/// Throws unless the gradient of an activation follows from its result.
+void checkGradient(NonLinearityType type, const char* layer);
+
+/// The elements [batch][1] of a mask.
+inline poplar::Tensor column(const poplar::Tensor& mask) { return mask.expand({1}); }
+
+/// The weights' matrix product of one step and mapping for `rows` rows, [in, columns].
+poplar::Tensor createMatrix(poplar::Graph& graph, const poplar::Type& type, std::size_t rows,
+                            std::size_t in, std::size_t columns,
+                            const poplar::DebugContext& debugContext,
+                            const poplar::OptionFlags& options, poplin::PlanningCache* cache);
+
+}  // namespace popnn::internal

@@ -1,0 +1,18 @@
+#pragma once
+#include "poplar/DebugContext.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+
+namespace popnn::internal {
+
+/// The softmax over the last dimension times `factor`, in place of t.
+void softmaxInPlace(poplar::Graph& graph, const poplar::Tensor& t, bool stable, float factor,
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debug);
+
+/// Its gradient: act * (outGradient - sum(act * outGradient) / factor), `act` the result.
+poplar::Tensor softmaxGradient(poplar::Graph& graph, const poplar::Tensor& act,
+                               const poplar::Tensor& outGradient, float factor,
+                               poplar::program::Sequence& prog, const poplar::DebugContext& debug);
+
+}  // namespace popnn::internal
