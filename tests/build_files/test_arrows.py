@@ -20,6 +20,7 @@ CPP_RANKS = {
     "poplin": 4,
     "poprand": 4,
     "gcl": 4,
+    "popsparse": 5,
     "popnn": 5,
     "popx": 6,
     "bindings": 7,
