@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("poplar", "poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "gcl", "pvti")
+ROOMS = ("poplar", "poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "gcl", "pvti", "pva")
 
 #: Names that throw, or that do nothing, on the IPU Model: what happens, and why.
 REFUSES = {

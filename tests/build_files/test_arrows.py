@@ -15,6 +15,7 @@ CPP_RANKS = {
     "engine": 0,
     "pvti": 0,
     "poplar": 1,
+    "pva": 2,
     "poputil": 2,
     "popops": 3,
     "poplin": 4,
