@@ -58,7 +58,9 @@ class Program {
     Repeat,
     RepeatWhile,
     Sequence,
+    StreamCopyBegin,  ///< no report of the model has one: a copy is one step
     StreamCopyMid,
+    StreamCopyEnd,  ///< nor this
     Switch
   };
   Program(DataPtr data, std::size_t id, Type type) : data_(std::move(data)), id_(id), type_(type) {}

@@ -206,6 +206,17 @@ std::vector<ExecutionStep> Execution::steps() const {
   return steps;
 }
 
+std::vector<Block> Execution::blocks(std::size_t tile) const {
+  std::vector<Block> blocks;
+  std::uint64_t now = 0;
+  for (const auto& step : steps()) {
+    const std::uint64_t end = now + step.ipus()[0].cycles();
+    blocks.emplace_back(step.program(), tile, now, end);
+    now = end;
+  }
+  return blocks;
+}
+
 Version Report::poplarVersion() const { return Version(poplar::versionString()); }
 
 std::vector<std::uint64_t> ComputeSet::cyclesByTile() const {

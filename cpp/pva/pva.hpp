@@ -147,9 +147,29 @@ class Run {
   std::size_t index_;
 };
 
+/// When a step ran, on the clock of the tiles; filters of blocks change nothing.
+class Block {
+ public:
+  Block(ProgramPtr program, std::size_t tile, std::uint64_t from, std::uint64_t to)
+      : program_(std::move(program)), tile_(tile), from_(from), to_(to) {}
+  const ProgramPtr& program() const { return program_; }
+  std::size_t tile() const { return tile_; }
+  std::uint64_t cyclesFrom() const { return from_; }
+  std::uint64_t cyclesTo() const { return to_; }
+  bool isStreamCopy() const { return program_->type() == Program::Type::StreamCopyMid; }
+
+ private:
+  ProgramPtr program_;
+  std::size_t tile_;
+  std::uint64_t from_;
+  std::uint64_t to_;
+};
+
 class Execution {
  public:
   explicit Execution(DataPtr data) : data_(std::move(data)) {}
+  /// Every step of all runs, one after another: all tiles take part in each.
+  std::vector<Block> blocks(std::size_t tile) const;
   std::vector<Run> runs() const;
   std::vector<ExecutionStep> steps() const;  ///< of all runs
 

@@ -22,6 +22,7 @@ CPP_RANKS = {
     "poprand": 4,
     "gcl": 4,
     "popsparse": 5,
+    "popfloat": 5,
     "popnn": 5,
     "popx": 6,
     "bindings": 7,

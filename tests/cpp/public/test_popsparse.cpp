@@ -5,6 +5,7 @@
 #include <popsparse/MatMul.hpp>
 #include <popsparse/SparsePartitioner.hpp>
 #include <popsparse/codelets.hpp>
+#include <popsparse/experimental/BlockSparseMatMul.hpp>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -310,4 +311,96 @@ TEST(malformed_sparse_matrices_are_refused) {
   CHECK_THROWS(dynamic::sparseDenseMatMul(f.graph, dynamic::SparseTensor(),
                                           f.variable("y", {1, 4, 2}), f.prog),
                "made for a product");
+}
+
+TEST(block_sparse_products_are_the_dense_ones) {
+  namespace bs = popsparse::experimental;
+  std::mt19937 random(7);
+  for (int round = 0; round < 8; ++round) {
+    const bool flip = round & 1, sparseResult = round & 2;
+    const unsigned groups = round & 4 ? 2 : 1;
+    const std::array<int, 3> dim = {4, 6, 8}, block = {2, 3, 4};
+    const std::size_t m = 4, k = 6, n = 8;
+    const int row = sparseResult ? 0 : flip ? 2 : 1, column = !sparseResult && flip ? 1 : 2;
+    const std::size_t height = static_cast<std::size_t>(dim[row] / block[row]);
+    const std::size_t width = static_cast<std::size_t>(dim[column] / block[column]);
+    std::vector<unsigned char> mask(groups * height * width);
+    for (auto& on : mask) on = random() % 2;
+    mask[0] = mask.back() = 1;
+    Fixture f;
+    const auto params =
+        sparseResult ? bs::BSMatMulParams(dim, block, mask, FLOAT, FLOAT, FLOAT,
+                                          bs::SubBlockMask::None, groups)
+                     : bs::BSMatMulParams(dim, block, mask, flip, FLOAT, FLOAT, FLOAT, groups);
+    const auto lhs = bs::createBSMatMulInputLHS(f.graph, params, "lhs");
+    const auto rhs = bs::createBSMatMulInputRHS(f.graph, params, "rhs");
+    const auto a = randomFloats(random, lhs.numElements());
+    const auto b = randomFloats(random, rhs.numElements());
+    f.graph.setInitialValue(lhs, a);
+    f.graph.setInitialValue(rhs, b);
+    const auto out = f.run(bs::bsMatMul(f.graph, params, f.prog, lhs, rhs));
+    std::size_t at = 0;
+    const std::size_t br = static_cast<std::size_t>(block[row]);
+    const std::size_t bc = static_cast<std::size_t>(block[column]);
+    for (unsigned g = 0; g < groups; ++g) {
+      const std::vector<float> left(a.begin() + g * m * k, a.begin() + (g + 1) * m * k);
+      std::vector<float> right(k * n);
+      if (sparseResult) std::copy_n(b.begin() + g * k * n, k * n, right.begin());
+      std::vector<float> wanted = multiplied(left, right, m, k, n);
+      const std::size_t first = at;
+      for (std::size_t i = 0; i < height * width; ++i) {
+        if (!mask[g * height * width + i]) continue;
+        for (std::size_t e = 0; e < br * bc; ++e, ++at) {
+          const std::size_t r = i / width * br + e / bc, c = i % width * bc + e % bc;
+          if (sparseResult)
+            CHECK_NEAR(out[at], wanted[r * n + c], 1e-4);
+          else
+            right[flip ? c * n + r : r * n + c] = b[at];
+        }
+      }
+      if (sparseResult) continue;
+      wanted = multiplied(left, right, m, k, n);
+      CHECK(at > first);
+      for (std::size_t i = 0; i < m * n; ++i) CHECK_NEAR(out[g * m * n + i], wanted[i], 1e-4);
+    }
+  }
+}
+
+TEST(block_sparse_softmax_and_its_gradient) {
+  namespace bs = popsparse::experimental;
+  std::mt19937 random(8);
+  const std::array<int, 2> dim = {4, 6}, block = {2, 2};
+  const std::vector<unsigned char> mask = {1, 0, 1, 1, 1, 0};
+  for (const auto kind : {bs::SubBlockMask::None, bs::SubBlockMask::ZeroUpperTriangle,
+                          bs::SubBlockMask::ZeroLowerTriangle}) {
+    const auto x = randomFloats(random, 16);
+    const auto g = randomFloats(random, 16);
+    Fixture f;
+    const auto in = f.constant<float>({4, 4}, x);
+    const auto out = bs::bsSoftmax(f.graph, in, dim, block, mask, kind, f.prog);
+    bs::bsSoftmaxInPlace(f.graph, in, dim, block, mask, kind, f.prog);
+    const auto grad =
+        bs::bsSoftmaxGrad(f.graph, out, f.constant<float>({4, 4}, g), dim, block, mask, f.prog);
+    const auto found = f.run(concat({out, in, grad}));
+    std::vector<double> y(16), sum(4), dot(4);
+    std::vector<std::size_t> rows;
+    const std::size_t blocks[][2] = {{0, 0}, {0, 2}, {1, 0}, {1, 1}};
+    for (std::size_t i = 0; i < 16; ++i) {
+      const std::size_t r = blocks[i / 4][0] * 2 + i % 4 / 2, c = blocks[i / 4][1] * 2 + i % 2;
+      const bool masked = (kind == bs::SubBlockMask::ZeroUpperTriangle && c > r) ||
+                          (kind == bs::SubBlockMask::ZeroLowerTriangle && c < r);
+      rows.push_back(r);
+      y[i] = masked ? 0 : std::exp(double{x[i]});
+      sum[r] += y[i];
+    }
+    for (std::size_t i = 0; i < 16; ++i) {
+      y[i] = sum[rows[i]] > 0 ? y[i] / sum[rows[i]] : 0;
+      dot[rows[i]] += y[i] * g[i];
+    }
+    for (std::size_t i = 0; i < 16; ++i) {
+      CHECK_NEAR(found[i], y[i], 1e-5);
+      CHECK_NEAR(found[16 + i], y[i], 1e-5);
+      CHECK_NEAR(found[32 + i], y[i] * (g[i] - dot[rows[i]]), 1e-5);
+    }
+  }
 }

@@ -98,6 +98,10 @@ TEST(programs_of_a_report_are_visited) {
         CHECK(step.cyclesByTile()[0] >= 4 * set.cyclesByTile()[0]);
       }
   CHECK(found);
+  const auto blocks = report.execution().blocks(3);
+  CHECK_EQ(blocks.size(), report.execution().steps().size());
+  CHECK_EQ(blocks[1].cyclesFrom(), blocks[0].cyclesTo());
+  CHECK_EQ(blocks[1].tile(), 3U);
   CHECK(!report.compilation().livenessProgramSteps().empty());
   std::uint64_t live = 0;
   for (const auto& step : report.compilation().livenessProgramSteps())
