@@ -98,7 +98,7 @@ class Graph {
                                    const DebugContext& debugContext = {}) {
     return addVariable(type, shape, VariableMappingMethod::LINEAR, debugContext);
   }
-  /// Whole grains on each tile, and at least so many elements.
+  /// Whole grains on each tile, and at least `minElementsPerTile`.
   Tensor addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
                                    unsigned minElementsPerTile, unsigned grainSize,
                                    const DebugContext& debugContext = {});

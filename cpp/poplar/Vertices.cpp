@@ -178,7 +178,7 @@ std::vector<Tensor> Graph::deserializeTensors(std::istream&, SerializationFormat
 double Graph::getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const {
   throw poplar_error("[Graph::getMaxVertexFieldValue] needs the type of " +
                      std::string(vertexName) + "." + std::string(fieldName) +
-                     "; got a codelet that is compiled with the program. Take the limit from its "
+                     "; got a codelet that is compiled with the program. Read its type in the "
                      "source.");
 }
 

@@ -61,7 +61,7 @@ struct COOMatrix : internal::StoredMatrix<T> {
             const Dimensions& block = {1, 1})
       : COOMatrix(0, 0, std::move(nzValues), std::move(columnIndices), std::move(rowIndices),
                   block) {}
-  /// Room for so many values.
+  /// Room for `numNZValues` values.
   COOMatrix(std::size_t numRows, std::size_t numColumns, std::size_t numNZValues,
             const Dimensions& block = {1, 1})
       : COOMatrix(numRows, numColumns, std::vector<T>(numNZValues),
