@@ -15,16 +15,44 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("poplar", "poputil", "popops", "poplin", "popnn", "poprand", "gcl", "pvti")
+ROOMS = (
+    "poplar",
+    "poputil",
+    "popops",
+    "poplin",
+    "popnn",
+    "poprand",
+    "popsparse",
+    "popfloat",
+    "gcl",
+    "pvti",
+    "pva",
+)
 
 #: Names that throw, or that do nothing, on the IPU Model: what happens, and why.
 REFUSES = {
     "Device::getAttribute": "throws: there is no driver to ask",
-    "FloatingPointBehaviour": "inv, div and oflo throw: the model's arithmetic raises nothing",
+    "FloatingPointBehaviour": "inv, div0 and oflo throw: the model's arithmetic raises nothing",
     "Graph::addCodelets": "object and assembly files throw: the model needs C++ source",
     "Engine::connectStreamToCallback": "an index above 0 throws: an Engine runs one replica",
     "Engine::connectHostFunction": "an index above 0 throws: an Engine runs one replica",
     "compileGraph": "a replicated graph throws: JAX runs these",
+    "QUARTER": "host conversions alone: no tensor of the model has quarters",
+    "createConstantMetadataTensor": "throws: no tensor of the model has quarters",
+    "createVariableMetadataTensor": "throws: no tensor of the model has quarters",
+    "Graph::serialize": "throws: the model does not know the SDK's files of graphs",
+    "Graph::serializeTensors": "throws: the model does not know the SDK's files of graphs",
+    "Graph::deserializeTensors": "throws: the model does not know the SDK's files of graphs",
+    "Graph::getMaxVertexFieldValue": "throws: types of fields are known once codelets are compiled",
+    "Target::getMemoryElementOffsets": "throws: the model's tiles have no elements of memory",
+    "Execute": "with a tensor throws: the model does not gather what vertices return",
+    "FunctionBuffer": "copies of code do nothing: functions are always at hand",
+    "Graph::numVertices": "throws: library functions of the model have no vertices",
+    "Graph::numEdges": "throws: library functions of the model have no vertices",
+    "TileMemory::vertices": "throws: library functions of the model have no vertices",
+    "ComputeSet::vertices": "throws: library functions of the model have no vertices",
+    "BSMatMulParams": "a mask inside blocks throws: bsSoftmax has one",
+    "PartitionerBase": "more than one group throws",
     "Sync": "does nothing: steps synchronise by themselves",
     "AssumeEqualAcrossReplicas": "does nothing: an Engine runs one replica",
     "Tracepoint": "does nothing: nothing records the host's time",
@@ -191,7 +219,9 @@ def page() -> str:
         "",
         "Engine options: those of the SDK's families (`debug.*`, `target.*`, `opt.*`,",
         "`exchange.*`, `autoReport.*`, `profiler.*`, `prng.*`, `streamCallbacks.*`) are accepted.",
-        "Only `debug.outOfMemory` has an effect: `log` or `error`.",
+        "Two have an effect: `debug.outOfMemory` (`log` or `error`), and `autoReport.all` or an",
+        "`autoReport.output*`, by which an Engine leaves `profile.pop` in `autoReport.directory`",
+        "for the readers of pva.",
     ]
     paths = [
         str(header.relative_to(ROOT / "cpp"))

@@ -52,4 +52,7 @@ class ArrayRef {
   std::size_t size_ = 0;
 };
 
+template <class Container>
+ArrayRef(const Container&) -> ArrayRef<typename Container::value_type>;
+
 }  // namespace poplar

@@ -7,9 +7,9 @@ namespace poplar {
 
 void setFloatingPointBehaviour(Graph& graph, program::Sequence&,
                                const FloatingPointBehaviour& behaviour, const DebugContext&) {
-  if (behaviour.inv || behaviour.div || behaviour.oflo)
+  if (behaviour.inv || behaviour.div0 || behaviour.oflo)
     throw poplar_error(
-        "[setFloatingPointBehaviour] needs inv, div and oflo to be false on the IPU Model, whose "
+        "[setFloatingPointBehaviour] needs inv, div0 and oflo to be false on the IPU Model, whose "
         "arithmetic raises nothing; got true. Compare results with isFinite instead.");
   using Overflow = ipujax::engine::HalfBehaviour::Overflow;
   graph.impl().half = {behaviour.esr, behaviour.nanoo ? Overflow::kNan : Overflow::kSaturate};

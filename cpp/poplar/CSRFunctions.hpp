@@ -6,14 +6,14 @@
 namespace poplar {
 
 /// Source: Poplar API reference, CSRFunctions.hpp. An IPU raises exceptions from its arithmetic;
-/// the model does not, so inv, div and oflo must be false: the compiler adds checks of its own.
+/// the model does not, so inv, div0 and oflo must be false: the compiler adds checks of its own.
 struct FloatingPointBehaviour {
-  FloatingPointBehaviour(bool inv, bool div, bool oflo, bool esr, bool nanoo)
-      : inv(inv), div(div), oflo(oflo), esr(esr), nanoo(nanoo) {}
+  FloatingPointBehaviour(bool inv, bool div0, bool oflo, bool esr, bool nanoo)
+      : inv(inv), div0(div0), oflo(oflo), esr(esr), nanoo(nanoo) {}
   FloatingPointBehaviour() = default;
 
   bool inv = false;    ///< exception on an invalid operation
-  bool div = false;    ///< exception on a division by zero
+  bool div0 = false;   ///< exception on a division by zero
   bool oflo = false;   ///< exception on an overflow
   bool esr = false;    ///< stochastic rounding of halves
   bool nanoo = false;  ///< halves overflow to NaN; otherwise they saturate

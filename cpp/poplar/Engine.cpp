@@ -1,5 +1,6 @@
 #include "poplar/Engine.hpp"
 
+#include <fstream>
 #include <ostream>
 
 #include "engine/Image.hpp"
@@ -17,6 +18,17 @@ struct Engine::Impl {
       : image(exe.image()),
         streams(image),
         session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {}
+
+  /// A report that cannot be written must not end a program that has done its work.
+  ~Impl() {
+    if (report_file.empty()) return;
+    try {
+      std::ofstream(report_file, std::ios::binary) << log.report(*image);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   void enter(const std::string& name) {
     for (std::size_t i = 0; i < image->entry_points.size(); ++i) {
@@ -41,6 +53,7 @@ struct Engine::Impl {
   ipujax::engine::Session session;
   internal::RunLog log;
   bool loaded = false;
+  std::string report_file;  ///< written at the end; empty: none
 };
 
 Engine::Engine(const Graph& graph, const program::Program& prog, const OptionFlags& opt,
@@ -49,9 +62,10 @@ Engine::Engine(const Graph& graph, const program::Program& prog, const OptionFla
              debugContext) {}
 Engine::Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt,
                ProgressFunc progressCallBack, const DebugContext& debugContext)
-    : Engine(compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext)) {}
+    : Engine(compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext), opt) {}
 Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<Impl>(exe)) {
   internal::checkEngineOptions(opt);
+  impl_->report_file = internal::reportFile(opt);
 }
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
@@ -72,7 +86,7 @@ void Engine::run(unsigned prog, const std::string& debugName) {
   const std::string entry = std::to_string(prog);
   impl_->enter(entry);
   const auto trips = impl_->session.tripMeans();
-  impl_->log.add(debugName.empty() ? "program " + entry : debugName,
+  impl_->log.add(debugName.empty() ? "program " + entry : debugName, entry,
                  internal::costOfEntry(*impl_->image, entry, trips));
 }
 
@@ -173,6 +187,8 @@ ProfileValue Engine::getProfile() const {
 void Engine::resetExecutionProfile() { impl_->log.reset(); }
 void Engine::enableExecutionProfiling() { impl_->log.enable(true); }
 void Engine::disableExecutionProfiling() { impl_->log.enable(false); }
+
+std::string Engine::reportBytes() const { return impl_->log.report(*impl_->image); }
 
 void Engine::printProfileSummary(std::ostream& os, const OptionFlags& opt) const {
   poplar::printProfileSummary(os, getGraphProfile(), getExecutionProfile(), opt);

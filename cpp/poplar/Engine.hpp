@@ -13,6 +13,10 @@
 #include "poplar/ProfileValue.hpp"
 #include "poplar/StreamCallback.hpp"
 
+namespace pva {
+class Report;
+}
+
 namespace poplar {
 
 /// Loads a compiled graph on a device and runs its programs. Options: those that the SDK documents
@@ -105,6 +109,11 @@ class Engine {
   void enableExecutionProfiling();
   void disableExecutionProfiling();
   void printProfileSummary(std::ostream& os, const OptionFlags& opt = {}) const;
+  /// The same account for the readers of pva/pva.hpp. With autoReport.all, or another option of
+  /// autoReport.output*, an engine leaves it in autoReport.directory as profile.pop at its end.
+  pva::Report getReport(bool reportExecution = true) const;
+  /// For the library: what a profile.pop holds.
+  std::string reportBytes() const;
 
  private:
   struct Impl;

@@ -405,4 +405,31 @@ void Graph::reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool) const {
   for (Tensor* other : ts) *other = concat(other->flatten().slices(order));
 }
 
+Tensor Graph::addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
+                                        unsigned minElementsPerTile, unsigned grainSize,
+                                        const DebugContext& debugContext) {
+  const Tensor t = addVariable(type, shape, debugContext);
+  const std::size_t grain = std::max(1U, grainSize);
+  const std::size_t grains = (t.numElements() + grain - 1) / grain;
+  const std::size_t tiles = physicalTiles().size();
+  const std::size_t each = std::max((grains + tiles - 1) / tiles * grain,
+                                    (minElementsPerTile + grain - 1) / grain * grain);
+  TileToTensorMapping mapping(tiles);
+  for (std::size_t tile = 0, at = 0; at < t.numElements(); ++tile, at += each)
+    mapping[tile].emplace_back(at, std::min(at + each, t.numElements()));
+  setTileMapping(t, mapping);
+  return t;
+}
+
+bool Graph::isConstant(VariableRef var) const {
+  if (var.id < impl().variables.size()) return impl().variables[var.id].is_constant;
+  throw poplar_error(
+      "[Graph::isConstant] needs a variable of this graph; got another. Use one of "
+      "getVarRegions.");
+}
+
+FunctionBuffer Graph::addFunctionBuffer(Function function, FunctionBufferMappingType) {
+  return {function, function.getId()};
+}
+
 }  // namespace poplar

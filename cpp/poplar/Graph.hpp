@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <initializer_list>
+#include <iomanip>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -23,11 +24,14 @@
 #include "poplar/DataStream.hpp"
 #include "poplar/DebugContext.hpp"
 #include "poplar/Device.hpp"
+#include "poplar/FunctionBuffer.hpp"
 #include "poplar/GraphElements.hpp"
 #include "poplar/HostFunction.hpp"
 #include "poplar/Interval.hpp"
 #include "poplar/OptionFlags.hpp"
+#include "poplar/PerfEstimateFunc.hpp"
 #include "poplar/Program.hpp"
+#include "poplar/SerializationFormat.hpp"
 #include "poplar/Target.hpp"
 #include "poplar/Tensor.hpp"
 #include "poplar/TensorCloneMethod.hpp"
@@ -90,6 +94,15 @@ class Graph {
                      const DebugContext& debugContext = {});
   Tensor addVariable(const Type& type, ArrayRef<std::size_t> shape, VariableMappingMethod mapping,
                      const DebugContext& debugContext = {});
+  Tensor addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
+                                   const DebugContext& debugContext = {}) {
+    return addVariable(type, shape, VariableMappingMethod::LINEAR, debugContext);
+  }
+  /// Whole grains on each tile, and at least `minElementsPerTile`.
+  Tensor addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
+                                   unsigned minElementsPerTile, unsigned grainSize,
+                                   const DebugContext& debugContext = {});
+  bool isConstant(VariableRef var) const;
   /// One value for all elements, or one per element (row-major).
   template <typename T>
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, ArrayRef<T> values,
@@ -185,6 +198,7 @@ class Graph {
   void createHostRead(StringRef handle, const Tensor& t, bool rearrangeOnHost = false);
 
   Function addFunction(const program::Program& program);
+  FunctionBuffer addFunctionBuffer(Function function, FunctionBufferMappingType mappingType);
   /// A function of the host; Engine::connectHostFunction says what it does. It needs at least one
   /// input or output.
   HostFunction addHostFunction(StringRef handle, ArrayRef<HostFunctionArgument> inputs,
@@ -236,6 +250,18 @@ class Graph {
   void setFieldSize(FieldRef field, std::size_t size);
   void setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops = 0);
   void setCycleEstimate(const VertexRef& v, std::uint64_t cycles) { setPerfEstimate(v, cycles); }
+  /// What says the cycles of vertices of this type that setPerfEstimate does not name.
+  void registerPerfEstimator(StringRef vertexTypeName, PerfEstimateFunc f);
+  void registerCycleEstimator(StringRef vertexTypeName, PerfEstimateFunc f) {
+    registerPerfEstimator(vertexTypeName, std::move(f));
+  }
+  /// Sizes of vector fields have 32 bits.
+  std::size_t getMaxFieldDim(StringRef /*vertexName*/, StringRef /*fieldName*/,
+                             unsigned /*dimIndex*/) const {
+    return 0xffffffff;
+  }
+  /// Throws poplar_error: the model knows a field's type only once codelets are compiled.
+  double getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const;
   /// Whether codelets of this name (a template's without its arguments) were added.
   bool hasCodelet(StringRef codeletName) const;
 
@@ -253,6 +279,11 @@ class Graph {
   /// The vertices and what they are connected to, or the programs, as a graph of Graphviz.
   void outputVertexGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
   void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
+  /// These throw poplar_error: the model does not know the SDK's file formats of graphs.
+  void serialize(std::ostream& out, SerializationFormat format) const;
+  void serializeTensors(std::ostream& out, ArrayRef<Tensor> tensors,
+                        SerializationFormat format) const;
+  std::vector<Tensor> deserializeTensors(std::istream& in, SerializationFormat format);
   unsigned getNumVars() const;
   unsigned getNumComputeSets() const;
   unsigned getNumVertices() const;

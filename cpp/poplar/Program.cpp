@@ -95,6 +95,9 @@ void Sequence::add_front(const Program& program) {
 
 void Sequence::add(const Program& program) { node_->children.push_back(nodeOf(program)); }
 
+Block::Block(const Program& program, const DebugContext& debugContext)
+    : Program(Sequence({program}, debugContext).node()) {}
+
 Execute::Execute(ComputeSet cs, const DebugContext& debugContext)
     : Execute(std::vector<ComputeSet>{cs}, debugContext) {}
 
@@ -107,6 +110,18 @@ Execute::Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugCon
     if (set.steps()) node_->children.push_back(set.steps());
   }
 }
+
+Execute::Execute(ComputeSet, Tensor, const DebugContext&) {
+  throw poplar_error(
+      "[Execute] needs a compute set alone on the IPU Model, which does not gather what vertices "
+      "return; got a tensor, too. Write a result from the vertices and reduce it with "
+      "popops::allTrue.");
+}
+
+Copy::Copy(const FunctionBuffer&, const Function&, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {}
+Copy::Copy(const Function&, const FunctionBuffer&, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {}
 
 Copy::Copy(Tensor src, Tensor dst, bool, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kSequence, debugContext)) {

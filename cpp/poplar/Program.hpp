@@ -12,6 +12,7 @@
 #include "poplar/ArrayRef.hpp"
 #include "poplar/DataStream.hpp"
 #include "poplar/DebugContext.hpp"
+#include "poplar/FunctionBuffer.hpp"
 #include "poplar/GraphElements.hpp"
 #include "poplar/HostFunction.hpp"
 #include "poplar/SyncType.hpp"
@@ -58,11 +59,19 @@ class Sequence : public Program {
   void add_front(const Program& program);
 };
 
+/// A program by a name. The SDK's profilers time such parts; the model accounts every step anyway.
+class Block : public Program {
+ public:
+  Block(const Program& program, const DebugContext& debugContext = {});
+};
+
 /// Runs the vertices of compute sets in parallel.
 class Execute : public Program {
  public:
   Execute(ComputeSet cs, const DebugContext& debugContext = {});  // NOLINT: implicit as in the SDK
   Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext = {});  // NOLINT
+  /// Throws poplar_error: the model does not gather what vertices return.
+  Execute(ComputeSet cs, Tensor t, const DebugContext& debugContext = {});
 };
 
 /// Copies tensor to tensor, stream to tensor or tensor to stream; or between a tensor and a remote
@@ -81,6 +90,9 @@ class Copy : public Program {
   Copy(Tensor src, const RemoteBuffer& buffer, const DebugContext& debugContext = {});
   Copy(Tensor src, const RemoteBuffer& buffer, Tensor offset,
        const DebugContext& debugContext = {});
+  /// The model's functions are always at hand: these do nothing.
+  Copy(const FunctionBuffer& src, const Function& dst, const DebugContext& debugContext = {});
+  Copy(const Function& src, const FunctionBuffer& dst, const DebugContext& debugContext = {});
 };
 
 /// Copies `src` of replica i to `dst` of replica map[i], for all replicas at once. The map names

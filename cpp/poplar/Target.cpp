@@ -52,6 +52,12 @@ Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef
   return createIPUTarget(numIPUs, systemType).withTiles(numIPUs, tilesPerIPU);
 }
 
+std::vector<std::size_t> Target::getMemoryElementOffsets() const {
+  throw poplar_error(
+      "[Target::getMemoryElementOffsets] needs elements of tile memory; got the IPU Model, whose "
+      "tiles account bytes without them. Use getBytesPerTile.");
+}
+
 Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {
   System system = *system_;
   system.num_ipus = num_ipus;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/Machine.hpp"
 #include "poplar/OptionFlags.hpp"
@@ -57,7 +58,13 @@ class Target {
   const Machine& machine() const { return system_->machine; }
   operator const ipujax::engine::System&() const { return *system_; }  // NOLINT: what plans read
   Target withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const;
-  std::size_t getTypeSize(const Type& type) const { return sizeOf(type.element()); }
+  std::size_t getTypeSize(const Type& type) const {
+    return type.requiresMetadata() ? 1 : sizeOf(type.element());
+  }
+  /// Turns of a hardware loop: its counter has 12 bits.
+  unsigned getRptCountMax() const { return 4095; }
+  /// Throws poplar_error: the model's tiles have no elements of memory.
+  std::vector<std::size_t> getMemoryElementOffsets() const;
   std::size_t getAtomicStoreGranularity() const { return 4; }
 
   friend bool operator==(const Target& a, const Target& b) { return a.isSame(b); }

@@ -364,6 +364,19 @@ bool Tensor::intersectsWith(const Tensor& other) const {
   return found;
 }
 
+std::vector<VariableInterval> Tensor::getVarRegions() const {
+  std::vector<VariableInterval> regions;
+  forEachRun(v(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    const auto first = static_cast<std::size_t>(begin);
+    if (!regions.empty() && regions.back().var.id == variable &&
+        regions.back().interval.end() == first)
+      regions.back().interval = {regions.back().interval.begin(), first + length};
+    else
+      regions.emplace_back(VariableRef(variable), Interval(first, first + length));
+  });
+  return regions;
+}
+
 std::vector<Interval> Tensor::getContiguousRegions() const {
   std::vector<Interval> regions;
   std::size_t position = 0;

@@ -8,6 +8,7 @@
 #include "poplar/ArrayRef.hpp"
 #include "poplar/Interval.hpp"
 #include "poplar/Type.hpp"
+#include "poplar/VariableRef.hpp"
 
 namespace ipujax::engine {
 class GraphImpl;
@@ -74,6 +75,8 @@ class Tensor {
   bool intersectsWith(const Tensor& other) const;  ///< may share an element (conservative)
   /// The elements as maximal runs of consecutive memory, in the tensor's row-major order.
   std::vector<Interval> getContiguousRegions() const;
+  /// The same as parts of variables.
+  std::vector<VariableInterval> getVarRegions() const;
 
   std::string shapeToString() const;
   void dump() const;                  ///< writes what operator<< does to stdout

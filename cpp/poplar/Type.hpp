@@ -7,6 +7,9 @@
 
 namespace poplar {
 
+/// Throws poplar_error: no tensor of the model has quarters.
+[[noreturn]] void refuseQuarter();
+
 /// The element type of a tensor. The named constants below are the only values in use; they are
 /// not const because programs written for the SDK bind them to `Type&`.
 class Type {
@@ -14,16 +17,38 @@ class Type {
   constexpr Type() = default;
   constexpr explicit Type(ipujax::engine::ElementType element) : element_(element) {}
 
-  std::string toString() const { return nameOf(element_); }
-  /// The model's name for it; not part of the SDK's API.
-  constexpr ipujax::engine::ElementType element() const { return element_; }
+  /// Floats of 8 bits, which host conversions know and no tensor has.
+  static constexpr Type quarter() {
+    Type type(ipujax::engine::ElementType::kUInt8);
+    type.quarter_ = true;
+    return type;
+  }
 
-  friend constexpr bool operator==(Type a, Type b) { return a.element_ == b.element_; }
+  std::string toString() const { return quarter_ ? "quarter" : nameOf(element_); }
+  constexpr bool requiresMetadata() const { return quarter_; }
+  constexpr bool isFloatingPoint() const {
+    return quarter_ || element_ >= ipujax::engine::ElementType::kHalf;
+  }
+  constexpr bool isIntegral() const {
+    return !isFloatingPoint() && element_ != ipujax::engine::ElementType::kBool;
+  }
+  /// The model's name for it; not part of the SDK's API.
+  constexpr ipujax::engine::ElementType element() const {
+    if (quarter_) refuseQuarter();
+    return element_;
+  }
+
+  friend constexpr bool operator==(Type a, Type b) {
+    return a.element_ == b.element_ && a.quarter_ == b.quarter_;
+  }
   friend constexpr bool operator!=(Type a, Type b) { return !(a == b); }
-  friend constexpr bool operator<(Type a, Type b) { return a.element_ < b.element_; }
+  friend constexpr bool operator<(Type a, Type b) {
+    return a.quarter_ != b.quarter_ ? b.quarter_ : a.element_ < b.element_;
+  }
 
  private:
   ipujax::engine::ElementType element_ = ipujax::engine::ElementType::kFloat;
+  bool quarter_ = false;
 };
 
 inline std::ostream& operator<<(std::ostream& os, Type type) { return os << type.toString(); }
@@ -42,6 +67,8 @@ inline Type LONGLONG{ipujax::engine::ElementType::kInt64};
 inline Type UNSIGNED_LONGLONG{ipujax::engine::ElementType::kUInt64};
 inline Type HALF{ipujax::engine::ElementType::kHalf};
 inline Type FLOAT{ipujax::engine::ElementType::kFloat};
+
+inline Type QUARTER = Type::quarter();
 
 /// The Type of a host C++ type; specialised for those a constant can be given in.
 template <class T>

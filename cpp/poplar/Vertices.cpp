@@ -157,6 +157,31 @@ void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
     getTopLevelGraph().setTileMapping(Tensor(&impl(), constant), tiles[tileNum]);
 }
 
+namespace {
+
+[[noreturn]] void refuseFiles(const char* where) {
+  throw poplar_error(std::string("[Graph::") + where +
+                     "] needs the SDK's file formats of graphs; got the IPU Model, which does not "
+                     "know them. Serialize the Executable instead.");
+}
+
+}  // namespace
+
+void Graph::serialize(std::ostream&, SerializationFormat) const { refuseFiles("serialize"); }
+void Graph::serializeTensors(std::ostream&, ArrayRef<Tensor>, SerializationFormat) const {
+  refuseFiles("serializeTensors");
+}
+std::vector<Tensor> Graph::deserializeTensors(std::istream&, SerializationFormat) {
+  refuseFiles("deserializeTensors");
+}
+
+double Graph::getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const {
+  throw poplar_error("[Graph::getMaxVertexFieldValue] needs the type of " +
+                     std::string(vertexName) + "." + std::string(fieldName) +
+                     "; got a codelet that is compiled with the program. Read its type in the "
+                     "source.");
+}
+
 unsigned Graph::getNumVars() const { return static_cast<unsigned>(impl().variables.size()); }
 unsigned Graph::getNumComputeSets() const {
   return static_cast<unsigned>(storeOf(impl()).compute_sets.size());

@@ -129,6 +129,47 @@ void multiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
                     const SlicePlan& plan, const poplar::OptionFlags& options,
                     const poplar::DebugContext& debugContext = {});
 
+/// The same for tables, slices and offsets that have a dimension of groups in front: `shape`,
+/// `dims` and `sizes` are those of one group. In the model the groups are served one after another.
+poplar::Tensor createGroupedSliceableTensor(
+    poplar::Graph& graph, const poplar::Type& type, std::size_t groupSize,
+    const std::vector<std::size_t>& shape, const std::vector<std::size_t>& dims,
+    const std::vector<std::size_t>& sizes, const SlicePlan& plan,
+    const poplar::OptionFlags& options, const poplar::DebugContext& debugContext = {});
+poplar::Tensor createGroupedSliceTensor(
+    poplar::Graph& graph, const poplar::Type& type, std::size_t groupSize,
+    const std::vector<std::size_t>& shape, const std::vector<std::size_t>& dims,
+    const std::vector<std::size_t>& sizes, std::size_t numIndices, const SlicePlan& plan,
+    const poplar::OptionFlags& options, const poplar::DebugContext& debugContext = {});
+poplar::Tensor createGroupedIndicesTensor(poplar::Graph& graph, std::size_t groupSize,
+                                          const std::vector<std::size_t>& dims,
+                                          std::size_t numIndices, const SlicePlan& plan,
+                                          const poplar::OptionFlags& options,
+                                          const poplar::DebugContext& debugContext = {});
+poplar::Tensor groupedMultiSlice(poplar::Graph& graph, const poplar::Tensor& t,
+                                 const poplar::Tensor& offsets,
+                                 const std::vector<std::size_t>& dims,
+                                 const std::vector<std::size_t>& sizes,
+                                 poplar::program::Sequence& prog, const SlicePlan& plan,
+                                 const poplar::OptionFlags& options,
+                                 const poplar::DebugContext& debugContext = {});
+void groupedMultiUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                        const poplar::Tensor& offsets, const std::vector<std::size_t>& dims,
+                        const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                        const SlicePlan& plan, const poplar::OptionFlags& options,
+                        const poplar::DebugContext& debugContext = {});
+void groupedMultiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                           const poplar::Tensor& offsets, const poplar::Tensor& scale,
+                           const std::vector<std::size_t>& dims,
+                           const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                           const SlicePlan& plan, const poplar::OptionFlags& options,
+                           const poplar::DebugContext& debugContext = {});
+void groupedMultiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                           const poplar::Tensor& offsets, const std::vector<std::size_t>& dims,
+                           const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
+                           const SlicePlan& plan, const poplar::OptionFlags& options,
+                           const poplar::DebugContext& debugContext = {});
+
 namespace embedding {
 
 /// A plan for lookups in, and updates of, a table of numEntries rows of outputSize elements.
@@ -137,6 +178,10 @@ namespace embedding {
 SlicePlan plan(const poplar::Graph& graph, const poplar::Type& dataType, std::size_t numEntries,
                std::size_t outputSize, const std::vector<std::size_t>& numLookups,
                const poplar::OptionFlags& options);
+/// For tables of `groupSize` groups.
+SlicePlan plan(const poplar::Graph& graph, const poplar::Type& dataType, std::size_t groupSize,
+               std::size_t numEntries, std::size_t outputSize,
+               const std::vector<std::size_t>& numLookups, const poplar::OptionFlags& options);
 
 }  // namespace embedding
 }  // namespace popops

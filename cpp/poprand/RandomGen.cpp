@@ -6,6 +6,7 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
+#include "poplar/RandomSeed.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
 
@@ -242,3 +243,24 @@ void setSeed(Graph& graph, const Tensor& masterSeed, std::uint32_t seedModifier,
 }
 
 }  // namespace poprand
+
+namespace poplar {
+
+Tensor getHwSeeds(Graph& graph, program::Sequence& prog, const DebugContext& debugContext) {
+  const Tensor state = poprand::hiddenState(graph);
+  const Tensor copy = graph.clone(state, debugContext);
+  prog.add(program::Copy(state, copy));
+  return copy;
+}
+
+void setHwSeeds(Graph& graph, const Tensor& hwSeeds, program::Sequence& prog,
+                const DebugContext& /*debugContext*/) {
+  const Tensor state = poprand::hiddenState(graph);
+  if (hwSeeds.shape() != state.shape() || hwSeeds.elementType() != state.elementType())
+    throw poplar_error("[poplar::setHwSeeds] needs what getHwSeeds gives, UNSIGNED_INT {4}; got " +
+                       hwSeeds.elementType().toString() + " " + hwSeeds.shapeToString() +
+                       ". Use getHwSeeds, or poprand::setSeed.");
+  prog.add(program::Copy(hwSeeds, state));
+}
+
+}  // namespace poplar

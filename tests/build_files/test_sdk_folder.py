@@ -17,7 +17,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SDK = ROOT / "build" / "sdk"
 PROGRAM = Path(__file__).parent / "sdk_program"
-LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "gcl", "pvti")
+LIBRARIES = (
+    "poputil",
+    "popops",
+    "poplin",
+    "popnn",
+    "poprand",
+    "popsparse",
+    "popfloat",
+    "gcl",
+    "pvti",
+    "pva",
+)
 #: ([[1, 2], [3, 4]] * 2) squared, plus 1
 ANSWER = ["29", "41", "61", "89"]
 LINK = [f"-l{name}" for name in (*reversed(LIBRARIES), "poplar")]

@@ -187,6 +187,7 @@ std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
                                               const std::vector<ProgramNodePtr>& programs,
                                               const std::string& name, bool refuse) {
   build::Draft draft;
+  draft.image.profile.emplace();
   build::FlattenOptions options;
   options.bind_streams = false;
   options.persistent.assign(graph.variables.size(), true);

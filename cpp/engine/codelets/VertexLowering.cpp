@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <tuple>
 
 #include "engine/Errors.hpp"
 #include "engine/Half.hpp"
@@ -245,17 +246,22 @@ class Lowering {
     return result;
   }
 
-  /// Without an estimate: 30 worker cycles and 10 for each element of the largest edge, a scalar
-  /// loop of compiled C++ (an assumption; setPerfEstimate replaces it).
+  /// Without an estimate or an estimator: 30 worker cycles and 10 for each element of the largest
+  /// edge, a scalar loop of compiled C++ (an assumption; setPerfEstimate replaces it).
   void addCycles(const VertexRecord& vertex, const IpujaxCodelet& codelet, TileLoad& load) {
     const double assumed = 30 + 10 * static_cast<double>(largest_edge_);
-    flops_ += static_cast<double>(vertex.flops);
+    auto cycles = vertex.cycles;
+    auto flops = vertex.flops;
+    const auto estimator = store_.estimators.find(vertex.type);
+    if (!cycles && estimator != store_.estimators.end())
+      std::tie(cycles, flops) = estimator->second(vertex);
+    flops_ += static_cast<double>(flops);
     if (codelet.is_multi) {
-      load.supervisor += vertex.cycles ? static_cast<double>(*vertex.cycles) : 11 + assumed;
+      load.supervisor += cycles ? static_cast<double>(*cycles) : 11 + assumed;
       return;
     }
     auto& worker = load.workers[load.next_worker++ % load.workers.size()];
-    worker += vertex.cycles ? static_cast<double>(*vertex.cycles) : assumed;
+    worker += cycles ? static_cast<double>(*cycles) : assumed;
   }
 
   Cost cost() const {

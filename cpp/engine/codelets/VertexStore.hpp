@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,6 +42,9 @@ struct VertexStore {
   std::vector<std::vector<std::string>> types;  ///< of each file: those to compile
   std::vector<ComputeSetRecord> compute_sets;
   std::vector<VertexRecord> vertices;
+  /// Cycles and arithmetic operations of vertices of a type that have none of their own.
+  using Estimator = std::function<std::pair<std::uint64_t, std::uint64_t>(const VertexRecord&)>;
+  std::map<std::string, Estimator> estimators;
 
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;

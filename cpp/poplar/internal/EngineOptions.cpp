@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include "poplar/exceptions.hpp"
@@ -40,6 +41,20 @@ void checkReplica(unsigned index) {
   if (index == 0) return;
   throw poplar_error("[Engine] needs replica 0, the only one that it runs; got " +
                      std::to_string(index) + ". Run replicated graphs through JAX.");
+}
+
+std::string reportFile(const OptionFlags& options) {
+  bool wanted = false;
+  std::filesystem::path folder = ".";
+  for (const auto& [name, value] : options) {
+    const bool is_output = name == "autoReport.all" || name.starts_with("autoReport.output");
+    if (is_output && value == "true") wanted = true;
+    if (name == "autoReport.directory") folder = value;
+  }
+  if (!wanted) return {};
+  std::error_code ignored;  // one that cannot be made is found when the file is written
+  std::filesystem::create_directories(folder, ignored);
+  return folder / "profile.pop";
 }
 
 }  // namespace poplar::internal

@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 #include "poplar/OptionFlags.hpp"
 
 namespace poplar::internal {
@@ -10,5 +12,8 @@ bool checkEngineOptions(const OptionFlags& options);
 
 /// Engines run one replica; throws poplar_error for another.
 void checkReplica(unsigned index);
+
+/// Where the options ask for a report to be left: a file in an existing folder, or nothing.
+std::string reportFile(const OptionFlags& options);
 
 }  // namespace poplar::internal

@@ -89,9 +89,9 @@ ProfileValue graphProfile(const Image& image) {
                            {"longestProgram", accountOf(image.cost())}};
 }
 
-void RunLog::add(std::string name, const Cost& cost) {
+void RunLog::add(std::string name, std::string entry, const Cost& cost) {
   all_cycles_ += cost.cycles();
-  if (enabled_) runs_.push_back({std::move(name), cost});
+  if (enabled_) runs_.push_back({std::move(name), std::move(entry), cost});
 }
 
 ProfileValue RunLog::profile(double clock_hz) const {
@@ -106,6 +106,16 @@ ProfileValue RunLog::profile(double clock_hz) const {
   ProfileValue::Map simulation = accountOf(total);
   simulation["seconds"] = clock_hz > 0 ? total.cycles() / clock_hz : 0.0;
   return ProfileValue::Map{{"simulation", std::move(simulation)}, {"runs", std::move(runs)}};
+}
+
+std::string RunLog::report(const Image& image) const {
+  std::string text = "ipujax profile 1\n";
+  for (const auto& run : runs_) {
+    std::string name = run.name;
+    std::ranges::replace(name, '\n', ' ');
+    text += run.entry + " " + name + "\n";
+  }
+  return text + "\n" + image.serialise();
 }
 
 void RunLog::print(std::ostream& os) const {

@@ -19,16 +19,20 @@ ProfileValue graphProfile(const ipujax::engine::Image& image);
 /// The runs of an engine: their names and what they took by account.
 class RunLog {
  public:
-  void add(std::string name, const ipujax::engine::Cost& cost);
+  /// `entry` is the program's number.
+  void add(std::string name, std::string entry, const ipujax::engine::Cost& cost);
   void reset() { runs_.clear(); }
   void enable(bool enabled) { enabled_ = enabled; }
   double allCycles() const { return all_cycles_; }  ///< also of runs that were not recorded
   ProfileValue profile(double clock_hz) const;
   void print(std::ostream& os) const;
+  /// The runs and the image, as pva reads them.
+  std::string report(const ipujax::engine::Image& image) const;
 
  private:
   struct Run {
     std::string name;
+    std::string entry;
     ipujax::engine::Cost cost;
   };
   std::vector<Run> runs_;

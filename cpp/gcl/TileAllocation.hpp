@@ -1,0 +1,18 @@
+#pragma once
+#include <vector>
+
+#include "poplar/Graph.hpp"
+
+namespace gcl {
+
+/// The smallest number of tiles of an IPU that collectives and streams may be given: 32, or all
+/// tiles of a smaller model.
+unsigned getMinIoTiles(const poplar::Graph& graph);
+
+/// Tiles of each IPU, for Graph::createVirtualGraph: `count` of them after leaving out `offset`.
+/// On an IPU the order follows the links; the model's links reach all tiles alike, so it is that of
+/// the numbers. Throws poplar_error where the IPU has too few tiles.
+std::vector<unsigned> perIPUTiles(const poplar::Graph& graph, unsigned offset, unsigned count,
+                                  bool sorted = true, bool tilePairs = true);
+
+}  // namespace gcl

@@ -1,0 +1,29 @@
+#pragma once
+#include "poplar/ArrayRef.hpp"
+#include "poplar/Quarter.hpp"
+#include "poplar/Type.hpp"
+
+namespace gccs {
+using poplar::ArrayRef;
+}
+
+namespace poplar {
+
+/// Values of the host as a tensor of `dstType` holds them, rounded to nearest even; floats that are
+/// too large become infinite. T is float, double, or an integer type that constants can be given
+/// in. Throw poplar_error for QUARTER without metadata.
+template <typename T>
+void convertToDeviceType(const Type& dstType, ArrayRef<T> src, void* dst);
+/// The same for QUARTER: what is too large becomes NaN, or the largest value.
+template <typename T>
+void convertToDeviceType(const Type& dstType, const QuarterMetadata& metadata, ArrayRef<T> src,
+                         void* dst, bool notANumberOnOverflow = true);
+
+/// The reverse, for as many elements as `dst` has.
+template <typename T>
+void convertFromDeviceType(const Type& srcType, const void* src, ArrayRef<T> dst);
+template <typename T>
+void convertFromDeviceType(const Type& srcType, const QuarterMetadata& metadata, const void* src,
+                           ArrayRef<T> dst);
+
+}  // namespace poplar

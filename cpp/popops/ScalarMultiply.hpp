@@ -1,0 +1,18 @@
+#pragma once
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+
+namespace popops {
+
+/// a * b, where b has one element. A FLOAT b scales a HALF a by its full value; the result is HALF.
+/// Throws poplibs_error for other types that differ.
+poplar::Tensor scalarMultiply(poplar::Graph& graph, const poplar::Tensor& a,
+                              const poplar::Tensor& b, poplar::program::Sequence& prog,
+                              const poplar::DebugContext& debugContext = {},
+                              const poplar::OptionFlags& options = {});
+void scalarMultiplyInplace(poplar::Graph& graph, const poplar::Tensor& a, const poplar::Tensor& b,
+                           poplar::program::Sequence& prog,
+                           const poplar::DebugContext& debugContext = {},
+                           const poplar::OptionFlags& options = {});
+
+}  // namespace popops

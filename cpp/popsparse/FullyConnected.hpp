@@ -1,0 +1,67 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "poplar/Graph.hpp"
+#include "poplar/OptionFlags.hpp"
+#include "poplar/Program.hpp"
+#include "popsparse/FullyConnectedParams.hpp"
+#include "popsparse/PlanningCache.hpp"
+#include "popsparse/SparseTensor.hpp"
+
+// Options: metaInfoBucketOversizeProportion (0.3) is the share of blocks beyond the expected number
+// that the weights have room for; partialsType must be float. availableMemoryProportion,
+// doGradAPass, doGradWPass, sharedBuckets and the partitioner's options are accepted and change
+// nothing; others throw invalid_option. Layers have one group: more throw poplibs_error.
+
+namespace popsparse {
+namespace dynamic {
+
+/// Weights [outputChannels, inputChannels]; what a Partitioner encodes is written to its tensors.
+SparseTensor createFullyConnectedWeights(poplar::Graph& graph, const poplar::Type& inputType,
+                                         const FullyConnectedParams& params,
+                                         const poplar::DebugContext& debugContext = {},
+                                         const poplar::OptionFlags& options = {},
+                                         PlanningCache* cache = nullptr);
+/// Activations [batchSize, inputChannels].
+poplar::Tensor createFullyConnectedInput(poplar::Graph& graph, const poplar::Type& inputType,
+                                         const FullyConnectedParams& params,
+                                         const poplar::DebugContext& debugContext = {},
+                                         const poplar::OptionFlags& options = {},
+                                         PlanningCache* cache = nullptr);
+
+/// activations [batchSize, inputChannels] x weights transposed: [batchSize, outputChannels].
+poplar::Tensor fullyConnectedFwd(poplar::Graph& graph, const SparseTensor& weights,
+                                 const poplar::Tensor& activations,
+                                 const FullyConnectedParams& fcParams,
+                                 poplar::program::Sequence& prog,
+                                 const poplar::DebugContext& debugContext = {},
+                                 const poplar::OptionFlags& options = {},
+                                 PlanningCache* cache = nullptr);
+
+/// gradients [batchSize, outputChannels] x weights: [batchSize, inputChannels].
+poplar::Tensor fullyConnectedGradA(poplar::Graph& graph, const SparseTensor& weights,
+                                   const poplar::Tensor& gradients,
+                                   const FullyConnectedParams& fcParams,
+                                   poplar::program::Sequence& prog,
+                                   const poplar::DebugContext& debugContext = {},
+                                   const poplar::OptionFlags& options = {},
+                                   PlanningCache* cache = nullptr);
+
+/// The weights' gradient where they have values, of the shape of their nzValues: gradA
+/// [batchSize, outputChannels] transposed x activations [batchSize, inputChannels]. It is 0 where
+/// the weights have room for more blocks.
+poplar::Tensor fullyConnectedSparseGradW(
+    poplar::Graph& graph, poplar::Tensor sparsityMetaInfo, const poplar::Tensor& gradA,
+    const poplar::Tensor& activations, const FullyConnectedParams& fcParams,
+    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
+    const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+
+/// In how many parts [numGroups, inputSize, outputSize] a dense gradient would be made: one.
+std::tuple<unsigned, unsigned, unsigned> fullyConnectedDenseGradWSerialSplits(
+    const poplar::Graph& graph, const poplar::Type& inputType, const FullyConnectedParams& fcParams,
+    const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
+
+}  // namespace dynamic
+}  // namespace popsparse

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace poplar {
+class Graph;
+}
+
+namespace popsparse {
+
+/// Programs for the SDK load this library's vertices so; the model composes PopLibs functions.
+inline void addCodelets(poplar::Graph&) {}
+
+}  // namespace popsparse

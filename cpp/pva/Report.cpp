@@ -1,0 +1,342 @@
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "engine/Image.hpp"
+#include "poplar/Engine.hpp"
+#include "poplar/Version.hpp"
+#include "poplar/exceptions.hpp"
+#include "pva/pva.hpp"
+
+namespace pva {
+
+using ipujax::engine::Image;
+using ipujax::engine::Node;
+using ipujax::engine::NodeKind;
+using ipujax::engine::TilePart;
+
+struct Data {
+  struct Run {
+    std::string name;
+    std::string entry;
+  };
+  std::shared_ptr<const Image> image;
+  std::vector<Run> runs;
+
+  std::uint64_t tileBytes(std::size_t tile, TilePart part) const;
+  const std::string& nameOf(std::uint32_t debug) const;
+};
+
+namespace {
+
+constexpr std::string_view kHead = "ipujax profile 1\n";
+
+[[noreturn]] void noVertices() {
+  throw poplar::poplar_error(
+      "[pva] needs vertices and edges; got a report of the IPU Model, whose library functions are "
+      "kernels without them. Read compute sets, cycles and memory.");
+}
+
+[[noreturn]] void notAReport(const std::string& where) {
+  throw poplar::file_load_error("[pva] needs a report of the IPU Model; got " + where +
+                                ". Run an Engine with autoReport.all = true.");
+}
+
+ProgramPtr programOf(const DataPtr& data, std::size_t id) {
+  const Node& node = data->image->nodes[id];
+  switch (node.kind) {
+    case NodeKind::kSequence:
+      return std::make_shared<SequenceProgram>(data, id);
+    case NodeKind::kRepeat:
+      return std::make_shared<RepeatProgram>(data, id);
+    case NodeKind::kRepeatWhile:
+      return std::make_shared<RepeatWhileProgram>(data, id);
+    case NodeKind::kIf:
+      return std::make_shared<IfProgram>(data, id);
+    case NodeKind::kSwitch:
+      return std::make_shared<SwitchProgram>(data, id);
+    case NodeKind::kError:
+      return std::make_shared<AbortOnConditionProgram>(data, id);
+    case NodeKind::kStep:
+      break;
+  }
+  const auto& cost = data->image->steps[node.value].cost;
+  if (cost.compute_cycles > 0) return std::make_shared<OnTileExecuteProgram>(data, id);
+  if (cost.host_cycles > 0) return std::make_shared<StreamCopyMidProgram>(data, id);
+  return std::make_shared<DoExchangeProgram>(data, id);
+}
+
+/// The steps below a node in the order of the program, with how often each runs. Of branches the
+/// one that takes longer.
+void collect(const DataPtr& data, std::uint32_t id, double times,
+             std::vector<ExecutionStep>& steps) {
+  const Image& image = *data->image;
+  const Node& node = image.nodes[id];
+  if (node.kind == NodeKind::kStep) {
+    steps.emplace_back(data, programOf(data, id), times * image.steps[node.value].cost.cycles());
+    return;
+  }
+  if (node.kind == NodeKind::kIf || node.kind == NodeKind::kSwitch) {
+    const auto taken = std::ranges::max_element(
+        node.children, {}, [&](auto child) { return image.costOf(child).cycles(); });
+    if (taken != node.children.end()) collect(data, *taken, times, steps);
+    return;
+  }
+  if (node.kind == NodeKind::kRepeat) times *= static_cast<double>(node.value);
+  if (node.kind == NodeKind::kRepeatWhile) times *= static_cast<double>(image.assumed_trip_count);
+  for (const auto child : node.children) collect(data, child, times, steps);
+}
+
+std::vector<ExecutionStep> stepsOf(const DataPtr& data, const std::string& entry) {
+  const Image& image = *data->image;
+  std::vector<ExecutionStep> steps;
+  const auto name = std::ranges::find(image.entry_points, entry);
+  const auto root = std::ranges::find(image.nodes, NodeKind::kSwitch, &Node::kind);
+  if (name == image.entry_points.end() || root == image.nodes.end()) return steps;
+  const auto index = static_cast<std::size_t>(name - image.entry_points.begin());
+  if (index < root->children.size()) collect(data, root->children[index], 1, steps);
+  return steps;
+}
+
+std::uint64_t rounded(double cycles) { return static_cast<std::uint64_t>(std::llround(cycles)); }
+
+}  // namespace
+
+std::uint64_t Data::tileBytes(std::size_t tile, TilePart part) const {
+  if (!image->profile || image->profile->ipus.empty()) return 0;
+  const auto& profile = *image->profile;
+  const std::size_t tiles = image->num_tiles / profile.ipus.size();
+  const auto& bytes = profile.ipus[tile / tiles].tile_bytes;
+  return bytes[static_cast<std::size_t>(part) * tiles + tile % tiles];
+}
+
+const std::string& Data::nameOf(std::uint32_t debug) const {
+  static const std::string none;
+  return debug < image->debug.size() ? image->debug[debug].name : none;
+}
+
+unsigned Version::part(int i) const {
+  std::istringstream in(text_);
+  std::string word;
+  for (int at = 0; at <= i; ++at)
+    if (!std::getline(in, word, '.')) return 0;
+  return static_cast<unsigned>(std::atoi(word.c_str()));  // NOLINT: a text without digits is 0
+}
+
+unsigned Target::numIPUs() const {
+  return std::max<unsigned>(1, static_cast<unsigned>(data_->image->ipus.size()));
+}
+unsigned Target::numTiles() const { return data_->image->num_tiles; }
+std::uint64_t Target::bytesPerTile() const { return data_->image->memory.tile_capacity; }
+double Target::clockFrequency() const { return data_->image->clock_hz; }
+
+std::size_t Graph::numComputeSets() const { return Compilation(data_).computeSets().size(); }
+std::size_t Graph::numVars() const { return data_->image->buffers.size(); }
+std::size_t Graph::numVertices() const { noVertices(); }
+std::size_t Graph::numEdges() const { noVertices(); }
+
+std::vector<Tile> Compilation::tiles() const {
+  std::vector<Tile> tiles;
+  for (std::size_t i = 0; i < data_->image->num_tiles; ++i) tiles.emplace_back(data_, i);
+  return tiles;
+}
+
+std::vector<ProgramPtr> Compilation::programs() const {
+  std::vector<ProgramPtr> programs;
+  for (std::size_t i = 0; i < data_->image->nodes.size(); ++i)
+    programs.push_back(programOf(data_, i));
+  return programs;
+}
+
+std::vector<ComputeSet> Compilation::computeSets() const {
+  std::vector<ComputeSet> sets;
+  for (const auto& step : data_->image->steps)
+    if (step.cost.compute_cycles > 0)
+      sets.emplace_back(data_, data_->nameOf(step.debug), rounded(step.cost.compute_cycles));
+  return sets;
+}
+
+std::vector<LivenessProgramStep> Compilation::livenessProgramSteps() const {
+  std::vector<LivenessProgramStep> steps;
+  if (!data_->image->profile) return steps;
+  const std::uint64_t always = data_->image->memory.always_live_bytes;
+  for (const auto& point : data_->image->profile->live)
+    steps.emplace_back(programOf(data_, point.node),
+                       point.live_bytes - std::min(always, point.live_bytes));
+  return steps;
+}
+
+std::vector<AlwaysLiveVariable> Compilation::alwaysLiveVariables() const {
+  std::vector<AlwaysLiveVariable> variables;
+  if (!data_->image->profile) return variables;
+  for (const auto& tensor : data_->image->profile->tensors)
+    if (tensor.always_live) variables.emplace_back(data_->nameOf(tensor.debug), tensor.bytes);
+  return variables;
+}
+
+std::vector<std::uint64_t> ExecutionStep::cyclesByTile() const {
+  return std::vector<std::uint64_t>(data_->image->num_tiles, rounded(cycles_));
+}
+
+std::vector<IpuExecutionStep> ExecutionStep::ipus() const {
+  return std::vector<IpuExecutionStep>(Target(data_).numIPUs(), IpuExecutionStep(rounded(cycles_)));
+}
+
+std::vector<ComputeSet> ExecutionStep::computeSets() const {
+  if (program_->type() != Program::Type::OnTileExecute) return {};
+  const auto& step = data_->image->steps[data_->image->nodes[program_->_id()].value];
+  return {{data_, program_->name(), rounded(step.cost.compute_cycles)}};
+}
+
+const std::string& Run::name() const { return data_->runs[index_].name; }
+std::vector<ExecutionStep> Run::steps() const { return stepsOf(data_, data_->runs[index_].entry); }
+
+std::vector<Run> Execution::runs() const {
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < data_->runs.size(); ++i) runs.emplace_back(data_, i);
+  return runs;
+}
+
+std::vector<ExecutionStep> Execution::steps() const {
+  std::vector<ExecutionStep> steps;
+  for (const auto& run : runs())
+    for (auto& step : run.steps()) steps.push_back(std::move(step));
+  return steps;
+}
+
+std::vector<Block> Execution::blocks(std::size_t tile) const {
+  std::vector<Block> blocks;
+  std::uint64_t now = 0;
+  for (const auto& step : steps()) {
+    const std::uint64_t end = now + step.ipus()[0].cycles();
+    blocks.emplace_back(step.program(), tile, now, end);
+    now = end;
+  }
+  return blocks;
+}
+
+Version Report::poplarVersion() const { return Version(poplar::versionString()); }
+
+std::vector<std::uint64_t> ComputeSet::cyclesByTile() const {
+  return std::vector<std::uint64_t>(data_->image->num_tiles, cycles_);
+}
+std::vector<VertexInstance> ComputeSet::vertices() const { noVertices(); }
+
+std::string Program::name() const {
+  const Node& node = data_->image->nodes[id_];
+  if (node.kind != NodeKind::kStep) return {};
+  return data_->nameOf(data_->image->steps[node.value].debug);
+}
+
+std::vector<ProgramPtr> Program::children() const {
+  std::vector<ProgramPtr> programs;
+  for (const auto child : data_->image->nodes[id_].children)
+    programs.push_back(programOf(data_, child));
+  return programs;
+}
+
+std::vector<LoweredVariable> Program::vars() const {
+  std::vector<LoweredVariable> vars;
+  const Node& node = data_->image->nodes[id_];
+  if (node.kind != NodeKind::kStep) return vars;
+  for (const auto& operand : data_->image->steps[node.value].operands) {
+    const auto& buffer = data_->image->buffers[operand.buffer];
+    const bool constant = buffer.kind == ipujax::engine::BufferKind::kConstant;
+    vars.emplace_back((constant ? "constant " : "buffer ") + std::to_string(operand.buffer),
+                      buffer.bytes, constant);
+  }
+  return vars;
+}
+
+#define IPUJAX_PVA_PROGRAM(name) \
+  void name##Program::accept(ProgramVisitor& visitor) const { visitor.visit##name(*this); }
+IPUJAX_PVA_PROGRAM(AbortOnCondition)
+IPUJAX_PVA_PROGRAM(DoExchange)
+IPUJAX_PVA_PROGRAM(If)
+IPUJAX_PVA_PROGRAM(OnTileExecute)
+IPUJAX_PVA_PROGRAM(Repeat)
+IPUJAX_PVA_PROGRAM(RepeatWhile)
+IPUJAX_PVA_PROGRAM(Sequence)
+IPUJAX_PVA_PROGRAM(StreamCopyMid)
+IPUJAX_PVA_PROGRAM(Switch)
+#undef IPUJAX_PVA_PROGRAM
+
+MemoryCategory MemoryByCategory::variable() const {
+  std::uint64_t bytes = 0;
+  for (const auto part : {TilePart::kTemporaries, TilePart::kParameters, TilePart::kState,
+                          TilePart::kAccumulators, TilePart::kStash})
+    bytes += data_->tileBytes(tile_, part);
+  return MemoryCategory(bytes);
+}
+
+#define IPUJAX_PVA_CATEGORY(name, part)                   \
+  MemoryCategory MemoryByCategory::name() const {         \
+    return MemoryCategory(data_->tileBytes(tile_, part)); \
+  }
+IPUJAX_PVA_CATEGORY(rearrangement, TilePart::kRearrangement)
+IPUJAX_PVA_CATEGORY(message, TilePart::kExchangeBuffers)
+IPUJAX_PVA_CATEGORY(hostMessage, TilePart::kHostBuffers)
+IPUJAX_PVA_CATEGORY(vertexInstanceState, TilePart::kVertexState)
+IPUJAX_PVA_CATEGORY(vertexCode, TilePart::kVertexCode)
+IPUJAX_PVA_CATEGORY(controlCode, TilePart::kControlCode)
+IPUJAX_PVA_CATEGORY(internalExchangeCode, TilePart::kExchangeCode)
+IPUJAX_PVA_CATEGORY(stack, TilePart::kStack)
+#undef IPUJAX_PVA_CATEGORY
+
+TotalMemory TileMemory::total() const {
+  std::uint64_t including = 0;
+  for (std::size_t i = 0; i < ipujax::engine::kPartNames.size(); ++i)
+    including += data_->tileBytes(tile_, static_cast<TilePart>(i));
+  return {including - data_->tileBytes(tile_, TilePart::kPadding), including};
+}
+
+std::uint64_t TileMemory::notAlwaysLiveBytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto part : {TilePart::kTemporaries, TilePart::kRearrangement,
+                          TilePart::kExchangeBuffers, TilePart::kHostBuffers})
+    bytes += data_->tileBytes(tile_, part);
+  return bytes;
+}
+
+std::uint64_t TileMemory::alwaysLiveBytes() const {
+  return total().excludingGaps() - notAlwaysLiveBytes();
+}
+std::vector<VertexInstance> TileMemory::vertices() const { noVertices(); }
+
+Report reportFrom(const std::string& bytes) {
+  std::istringstream in(bytes);
+  std::string line;
+  auto data = std::make_shared<Data>();
+  if (!bytes.starts_with(kHead)) notAReport("something else");
+  in.seekg(static_cast<std::streamoff>(kHead.size()));
+  while (std::getline(in, line) && !line.empty()) {
+    const auto blank = line.find(' ');
+    if (blank == std::string::npos) notAReport("an altered one");
+    data->runs.push_back({line.substr(blank + 1), line.substr(0, blank)});
+  }
+  const std::string image{std::istreambuf_iterator<char>(in), {}};
+  try {
+    data->image = Image::deserialise(std::as_bytes(std::span(image)));
+  } catch (const ipujax::engine::ImageError& e) {
+    throw poplar::file_load_error(e.what());
+  }
+  return Report(std::move(data));
+}
+
+Report openReport(const std::string& compilation, const std::string& /*execution*/) {
+  std::ifstream in(compilation, std::ios::binary);
+  if (!in) notAReport("'" + compilation + "', which cannot be read");
+  return reportFrom({std::istreambuf_iterator<char>(in), {}});
+}
+
+}  // namespace pva
+
+namespace poplar {
+
+pva::Report Engine::getReport(bool /*reportExecution*/) const {
+  return pva::reportFrom(reportBytes());
+}
+
+}  // namespace poplar

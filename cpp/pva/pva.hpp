@@ -1,0 +1,201 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pva/Memory.hpp"
+#include "pva/Program.hpp"
+
+// Reads reports of the IPU Model: what poplar::Engine::getReport gives, or the profile.pop that an
+// Engine with an autoReport option leaves in autoReport.directory. Figures are those of the
+// model's account. Library functions of the model are kernels that have no vertices and edges:
+// what would list or count these throws poplar_error.
+
+namespace pva {
+
+class Version {
+ public:
+  explicit Version(std::string text) : text_(std::move(text)) {}
+  unsigned major() const { return part(0); }
+  unsigned minor() const { return part(1); }
+  unsigned point() const { return part(2); }
+  const std::string& string() const { return text_; }
+
+ private:
+  unsigned part(int i) const;
+  std::string text_;
+};
+
+class Target {
+ public:
+  explicit Target(DataPtr data) : data_(std::move(data)) {}
+  std::string type() const { return "IPU_MODEL"; }
+  unsigned numIPUs() const;
+  unsigned numReplicas() const { return 1; }
+  unsigned numTiles() const;  ///< of all IPUs
+  unsigned tilesPerIpu() const { return numTiles() / numIPUs(); }
+  std::uint64_t bytesPerTile() const;
+  std::uint64_t bytesPerIPU() const { return bytesPerTile() * tilesPerIpu(); }
+  std::uint64_t totalMemory() const { return bytesPerTile() * numTiles(); }
+  double clockFrequency() const;  ///< hertz
+
+ private:
+  DataPtr data_;
+};
+
+class Graph {
+ public:
+  explicit Graph(DataPtr data) : data_(std::move(data)) {}
+  std::size_t numComputeSets() const;  ///< steps that compute
+  std::size_t numVars() const;         ///< buffers
+  std::size_t numVertices() const;     ///< throws
+  std::size_t numEdges() const;        ///< throws
+
+ private:
+  DataPtr data_;
+};
+
+/// A variable that keeps its memory through the whole program.
+class AlwaysLiveVariable {
+ public:
+  AlwaysLiveVariable(std::string name, std::uint64_t bytes)
+      : name_(std::move(name)), bytes_(bytes) {}
+  const std::string& name() const { return name_; }
+  std::uint64_t size() const { return bytes_; }
+
+ private:
+  std::string name_;
+  std::uint64_t bytes_;
+};
+
+class LivenessMemory {
+ public:
+  explicit LivenessMemory(std::uint64_t bytes) : bytes_(bytes) {}
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint64_t bytes_;
+};
+
+/// What is live on all tiles while a program runs, beside what is always live.
+class LivenessProgramStep {
+ public:
+  LivenessProgramStep(ProgramPtr program, std::uint64_t bytes)
+      : program_(std::move(program)), bytes_(bytes) {}
+  const ProgramPtr& program() const { return program_; }
+  LivenessMemory notAlwaysLiveMemory() const { return LivenessMemory(bytes_); }
+
+ private:
+  ProgramPtr program_;
+  std::uint64_t bytes_;
+};
+
+class Compilation {
+ public:
+  explicit Compilation(DataPtr data) : data_(std::move(data)) {}
+  Target target() const { return Target(data_); }
+  Graph graph() const { return Graph(data_); }
+  std::vector<Tile> tiles() const;  ///< each when the fullest tile of its IPU is fullest
+  std::vector<ProgramPtr> programs() const;
+  std::vector<ComputeSet> computeSets() const;
+  std::vector<LivenessProgramStep> livenessProgramSteps() const;
+  /// The largest, and those of the fullest tiles.
+  std::vector<AlwaysLiveVariable> alwaysLiveVariables() const;
+
+ private:
+  DataPtr data_;
+};
+
+/// What one IPU did in a step.
+class IpuExecutionStep {
+ public:
+  explicit IpuExecutionStep(std::uint64_t cycles) : cycles_(cycles) {}
+  std::uint64_t cycles() const { return cycles_; }
+
+ private:
+  std::uint64_t cycles_;
+};
+
+/// A step of a run; one in a loop stands once, with the cycles of all iterations.
+class ExecutionStep {
+ public:
+  ExecutionStep(DataPtr data, ProgramPtr program, double cycles)
+      : data_(std::move(data)), program_(std::move(program)), cycles_(cycles) {}
+  const ProgramPtr& program() const { return program_; }
+  /// All tiles wait for the slowest, which the model accounts: they have equal values.
+  std::vector<std::uint64_t> cyclesByTile() const;
+  std::vector<IpuExecutionStep> ipus() const;
+  std::vector<ComputeSet> computeSets() const;
+
+ private:
+  DataPtr data_;
+  ProgramPtr program_;
+  double cycles_;
+};
+
+/// One call of Engine::run.
+class Run {
+ public:
+  Run(DataPtr data, std::size_t index) : data_(std::move(data)), index_(index) {}
+  const std::string& name() const;
+  std::vector<ExecutionStep> steps() const;
+
+ private:
+  DataPtr data_;
+  std::size_t index_;
+};
+
+/// When a step ran, on the clock of the tiles; filters of blocks change nothing.
+class Block {
+ public:
+  Block(ProgramPtr program, std::size_t tile, std::uint64_t from, std::uint64_t to)
+      : program_(std::move(program)), tile_(tile), from_(from), to_(to) {}
+  const ProgramPtr& program() const { return program_; }
+  std::size_t tile() const { return tile_; }
+  std::uint64_t cyclesFrom() const { return from_; }
+  std::uint64_t cyclesTo() const { return to_; }
+  bool isStreamCopy() const { return program_->type() == Program::Type::StreamCopyMid; }
+
+ private:
+  ProgramPtr program_;
+  std::size_t tile_;
+  std::uint64_t from_;
+  std::uint64_t to_;
+};
+
+class Execution {
+ public:
+  explicit Execution(DataPtr data) : data_(std::move(data)) {}
+  /// Every step of all runs, one after another: all tiles take part in each.
+  std::vector<Block> blocks(std::size_t tile) const;
+  std::vector<Run> runs() const;
+  std::vector<ExecutionStep> steps() const;  ///< of all runs
+
+ private:
+  DataPtr data_;
+};
+
+class Report {
+ public:
+  explicit Report(DataPtr data) : data_(std::move(data)) {}
+  Compilation compilation() const { return Compilation(data_); }
+  Execution execution() const { return Execution(data_); }
+  Version poplarVersion() const;
+
+ private:
+  DataPtr data_;
+};
+
+/// Reads a profile.pop; throws poplar::file_load_error for a file that is none of the model's.
+Report openReport(const std::string& compilation, const std::string& execution = "");
+
+/// For the library: what Engine::reportBytes gives.
+Report reportFrom(const std::string& bytes);
+
+namespace preview {
+using pva::openReport;
+}
+
+}  // namespace pva

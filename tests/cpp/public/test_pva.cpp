@@ -1,0 +1,128 @@
+#include <cstdio>
+#include <fstream>
+#include <poplar/Engine.hpp>
+#include <poplin/MatMul.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/Loop.hpp>
+#include <pva/pva.hpp>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+using namespace poplar;
+using namespace poplar::program;
+
+namespace {
+
+/// A product, then a sum in a loop of four turns; the engine leaves a report where it is asked to.
+struct Profiled : Fixture {
+  explicit Profiled(const OptionFlags& options) : Fixture(16), engine(make(options)) {
+    engine.load(device);
+    engine.run(0, "first run");
+    engine.run(0);
+  }
+  Engine make(const OptionFlags& options) {
+    const auto a = constant<float>({32, 32}, std::vector<float>(1024, 0.5F));
+    const auto b = poplin::matMul(graph, a, a, prog, "product");
+    Sequence body;
+    popops::addInPlace(graph, b, a, body, "sum");
+    prog.add(Repeat(4, body));
+    graph.createHostRead("b", b);
+    return {graph, prog, options};
+  }
+  Engine engine;
+};
+
+double cyclesOf(const std::vector<pva::ExecutionStep>& steps) {
+  double cycles = 0;
+  for (const auto& step : steps) cycles += static_cast<double>(step.ipus()[0].cycles());
+  return cycles;
+}
+
+}  // namespace
+
+TEST(reports_say_what_the_profile_says) {
+  const Profiled p({});
+  const auto report = p.engine.getReport();
+  const auto profile = p.engine.getProfile();
+  const auto compilation = report.compilation();
+  CHECK_EQ(compilation.target().numTiles(), 16U);
+  CHECK_EQ(compilation.target().numIPUs(), 1U);
+  CHECK_EQ(compilation.tiles().size(), 16U);
+  CHECK_EQ(report.poplarVersion().string(), versionString());
+  CHECK(compilation.graph().numComputeSets() >= 2);
+  CHECK_EQ(compilation.graph().numComputeSets(), compilation.computeSets().size());
+  std::uint64_t fullest = 0;
+  for (const auto& tile : compilation.tiles()) {
+    const auto memory = tile.memory();
+    CHECK_EQ(memory.alwaysLiveBytes() + memory.notAlwaysLiveBytes(),
+             memory.total().excludingGaps());
+    CHECK(memory.category().vertexCode().nonInterleaved().nonOverlapped() > 0);
+    CHECK_EQ(memory.category().globalMessage().total(), 0U);
+    fullest = std::max(fullest, memory.total().includingGaps());
+  }
+  CHECK_EQ(fullest, static_cast<std::uint64_t>(
+                        profile["graphProfile"]["memory"]["fullestTileBytes"].asDouble()));
+  const auto runs = report.execution().runs();
+  CHECK_EQ(runs.size(), 2U);
+  CHECK_EQ(runs[0].name(), "first run");
+  const double steps = cyclesOf(report.execution().steps());
+  CHECK_NEAR(steps, profile["executionProfile"]["simulation"]["cycles"].asDouble(),
+             static_cast<double>(report.execution().steps().size()));
+}
+
+TEST(programs_of_a_report_are_visited) {
+  const Profiled p({});
+  const auto report = p.engine.getReport(false);
+  struct Visitor : pva::ProgramVisitor {
+    int products = 0, repeats = 0;
+    void visitOnTileExecute(const pva::OnTileExecuteProgram& program) override {
+      products += program.name().find("product") != std::string::npos;
+      CHECK(!program.vars().empty());
+    }
+    void visitRepeat(const pva::RepeatProgram& program) override {
+      CHECK_EQ(program.children().size(), 1U);
+      ++repeats;
+    }
+  };
+  Visitor visitor;
+  for (const auto& program : report.compilation().programs()) program->accept(visitor);
+  CHECK(visitor.products >= 1);
+  CHECK_EQ(visitor.repeats, 1);
+  bool found = false;
+  for (const auto& step : report.execution().steps())
+    for (const auto& set : step.computeSets())
+      if (set.name().find("sum") != std::string::npos) {
+        found = true;
+        CHECK_EQ(set.cyclesByTile().size(), 16U);
+        CHECK(step.cyclesByTile()[0] >= 4 * set.cyclesByTile()[0]);
+      }
+  CHECK(found);
+  const auto blocks = report.execution().blocks(3);
+  CHECK_EQ(blocks.size(), report.execution().steps().size());
+  CHECK_EQ(blocks[1].cyclesFrom(), blocks[0].cyclesTo());
+  CHECK_EQ(blocks[1].tile(), 3U);
+  CHECK(!report.compilation().livenessProgramSteps().empty());
+  std::uint64_t live = 0;
+  for (const auto& step : report.compilation().livenessProgramSteps())
+    live = std::max(live, step.notAlwaysLiveMemory().bytes());
+  CHECK(live < 1U << 20);
+  CHECK_THROWS(report.compilation().graph().numVertices(), "without them");
+}
+
+TEST(engines_leave_reports_where_they_are_asked_to) {
+  const std::string folder = "/tmp/ipujax_pva_test";
+  const std::string file = folder + "/profile.pop";
+  std::remove(file.c_str());
+  { const Profiled p({{"autoReport.directory", folder}}); }
+  CHECK_THROWS(pva::openReport(file), "cannot be read");
+  { const Profiled p({{"autoReport.all", "true"}, {"autoReport.directory", folder}}); }
+  const auto report = pva::preview::openReport(file);
+  CHECK_EQ(report.execution().runs().size(), 2U);
+  CHECK_EQ(report.compilation().target().numTiles(), 16U);
+  std::ofstream(file, std::ios::app) << "more";
+  CHECK_THROWS(pva::openReport(file), "");
+  std::ofstream(file) << "something";
+  CHECK_THROWS(pva::openReport(file), "needs a report");
+  std::remove(file.c_str());
+}
