@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 /// The numbers of codelets that C++ does not have: `half`, stored as IEEE half and computed in
 /// float, and short vectors, computed element by element.

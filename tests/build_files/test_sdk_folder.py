@@ -84,11 +84,17 @@ def test_headers_need_no_others_and_no_private_ones() -> None:
     assert engine <= {name for _, name in named}
 
 
-def test_the_extension_shows_python_and_jax_alone() -> None:
+def test_the_extension_shows_python_jax_and_libraries_of_custom_ops() -> None:
     from ipujax._poplar import _poplar
 
-    shown = run("nm", "-D", "--defined-only", _poplar.__file__).split()[2::3]
-    assert set(shown) == {"PyInit__poplar", "GetPjrtApi"}
+    shown = set(run("nm", "-D", "--defined-only", _poplar.__file__).split()[2::3])
+    assert {"PyInit__poplar", "GetPjrtApi"} <= shown
+    names = run("c++filt", *sorted(shown - {"PyInit__poplar", "GetPjrtApi"})).splitlines()
+    libraries = "|".join(("poplar", *LIBRARIES))
+    of_data = r"(?:typeinfo for|typeinfo name for|vtable for|guard variable for) "
+    public = re.compile(rf"(?:{of_data})?(?:.*? )?(?:{libraries})::")
+    assert not [name for name in names if not public.match(name)]
+    assert any(name.startswith("poplar::Graph::addVariable(") for name in names)
 
 
 def test_a_program_is_found_by_cmake(tmp_path: Path) -> None:

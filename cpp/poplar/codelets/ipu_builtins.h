@@ -1,5 +1,5 @@
 #pragma once
-#include "ipu_vector_math"
+#include <ipu_vector_math>
 
 // The compiler's own functions for the IPU, as far as they compute with their arguments alone. Those
 // that read or set a tile's registers or memory layout have no meaning here and are not defined.
