@@ -13,6 +13,8 @@ from jax.interpreters import mlir
 
 from ipujax import jax_compat
 
+jax_compat.hide_frames(__file__)
+
 
 def custom_call(target: str, config: dict[str, Any]) -> Any:
     """A lowering to a custom call whose parameters are JSON."""

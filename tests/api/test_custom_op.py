@@ -332,3 +332,15 @@ def test_programs_bring_no_native_code(run_python, tmp_path: Path, pair) -> None
     run = run_python(script, str(tmp_path / "program"))
     assert run.returncode != 0
     assert "needs the library of 'Build' declared by this process" in run.stderr
+
+
+def test_places_are_the_users(pair) -> None:
+    report = ipu.report(lambda x, y: op()(x, y) + 0 * x, *pair)
+    assert {step.source.split(":")[0] for step in report.steps} == {"test_custom_op.py"}
+
+
+def test_a_temporary_folder_that_is_not_there(monkeypatch: pytest.MonkeyPatch, pair) -> None:
+    monkeypatch.setenv("TMPDIR", "/no/such/folder")
+    other = ipu.custom_op(SOURCE + "// again", outputs=lambda x, y: x)
+    with pytest.raises(Exception, match="needs a writable temporary folder; got /no/such/folder"):
+        other(*pair)

@@ -38,10 +38,12 @@ std::string includeFolder() {
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "ipujax-codelets-XXXXXX").string();
-  if (!mkdtemp(name.data())) {
-    throw file_load_error("[codelets] needs a writable temporary folder; could not make " + name +
-                          ". Set TMPDIR.");
+  std::error_code none;
+  std::string name = (fs::temp_directory_path(none) / "ipujax-codelets-XXXXXX").string();
+  if (none || !mkdtemp(name.data())) {
+    const char* given = std::getenv("TMPDIR");
+    throw file_load_error("[codelets] needs a writable temporary folder; got " +
+                          std::string(given ? given : "/tmp") + ". Set TMPDIR.");
   }
   path_ = name;
 }

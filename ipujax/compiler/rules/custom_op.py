@@ -18,7 +18,7 @@ from ipujax.errors import ConfigError
 def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The outputs of the library's function, which become the results as they are."""
     config: dict[str, Any] = json.loads(op.attrs["mhlo.backend_config"]["config"])
-    library = custom_op_libraries.find(config["library"])
+    library = _library(config["library"])
     if library is None:
         raise ConfigError(
             f"[custom_op] needs the library of {config['name']!r} declared by this process; got "
@@ -40,6 +40,13 @@ def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         raise ConfigError(str(error)) from None
     _check(builder, name if first is None else f"{name}_grad", outputs, op.results)
     return outputs
+
+
+def _library(digest: str) -> ipu.popx.CustomOpLibrary | None:
+    try:
+        return custom_op_libraries.find(digest)
+    except ipu.poplar.poplar_error as error:  # no compiler, no folder, or no such library
+        raise ConfigError(str(error)) from None
 
 
 def _check(
