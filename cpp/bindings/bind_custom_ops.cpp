@@ -21,10 +21,10 @@ void bindCustomOps(py::module_& m) {
       .def_static("load", &CustomOpLibrary::load, "path"_a, free)
       .def("has", &CustomOpLibrary::has, "function"_a)
       .def("build", &CustomOpLibrary::build, "graph"_a, "name"_a, "inputs"_a, "attributes"_a,
-           "debug_prefix"_a, "prog"_a, free)
+           "prog"_a, debugArg(), free)
       .def("buildGradient", &CustomOpLibrary::buildGradient, "graph"_a, "name"_a, "input"_a,
-           "gradients"_a, "fwd_inputs"_a, "fwd_outputs"_a, "attributes"_a, "debug_prefix"_a,
-           "prog"_a, free)
+           "gradients"_a, "fwd_inputs"_a, "fwd_outputs"_a, "attributes"_a, "prog"_a, debugArg(),
+           free)
       .def(
           "callOnHost",
           [](const CustomOpLibrary& library, const std::string& name,

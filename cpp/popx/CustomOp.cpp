@@ -52,7 +52,7 @@ void showThisLibrary() {
 /// What is also an input, an output before it, or a constant becomes a copy, so that all that
 /// follows may change it.
 void separate(poplar::Graph& graph, const Tensors& inputs, Tensors& outputs, Sequence& prog,
-              const std::string& debug_prefix) {
+              const poplar::DebugContext& debug) {
   std::set<std::uint32_t> taken;
   const auto variablesOf = [](const Tensor& t) {
     std::set<std::uint32_t> found;
@@ -64,9 +64,15 @@ void separate(poplar::Graph& graph, const Tensors& inputs, Tensors& outputs, Seq
     const std::set<std::uint32_t> own = variablesOf(t);
     bool shared = !t.isParallelWriteable();
     for (const std::uint32_t v : own) shared |= taken.count(v) > 0;
-    if (shared) t = poputil::duplicate(graph, t, prog, debug_prefix + "/output");
+    if (shared) t = poputil::duplicate(graph, t, prog, {debug, "output"});
     taken.insert(own.begin(), own.end());
   }
+}
+
+/// Steps that the user's function made belong to the line that called the op.
+void addPlace(native::ProgramNode& node, const native::DebugContext& debug) {
+  if (node.debug.source().empty()) node.debug = node.debug.withSource(debug.source());
+  for (const auto& child : node.children) addPlace(*child, debug);
 }
 
 /// What a user's function threw, with its name.
@@ -176,7 +182,9 @@ Tensor CustomOpLibrary::allocate(poplar::Graph& graph, const std::string& name, 
 
 std::vector<Tensor> CustomOpLibrary::build(poplar::Graph& graph, const std::string& name,
                                            const Tensors& inputs, const std::string& attributes,
-                                           const std::string& debug_prefix, Sequence& prog) const {
+                                           Sequence& prog,
+                                           const poplar::DebugContext& debugContext) const {
+  const std::string debug_prefix = debugContext.getPathName();
   auto* const function = required<Build>(name);
   const CustomOpMetadata known = metadata(name, static_cast<unsigned>(inputs.size()));
   Tensors given = inputs;
@@ -186,7 +194,7 @@ std::vector<Tensor> CustomOpLibrary::build(poplar::Graph& graph, const std::stri
     const Tensor made = allocate(graph, name, static_cast<unsigned>(i), t.shape(), t.elementType(),
                                  attributes, debug_prefix);
     if (!made.valid()) continue;
-    prog.add(poplar::program::Copy(t, made, false, debug_prefix + "/allocated"));
+    prog.add(poplar::program::Copy(t, made, false, {debugContext, "allocated"}));
     t = made;
   }
   Tensors kept;
@@ -194,31 +202,39 @@ std::vector<Tensor> CustomOpLibrary::build(poplar::Graph& graph, const std::stri
     if (!known.aliases.count(static_cast<std::int64_t>(i))) kept.push_back(given[i]);
   for (const auto& [i, output] : known.aliases) {
     Tensor& t = given.at(inputNumber(name, i, inputs.size()));
-    t = poputil::duplicate(graph, t, prog, debug_prefix + "/in_place");
+    t = poputil::duplicate(graph, t, prog, {debugContext, "in_place"});
   }
   Tensors outputs;
-  prog.add(called(name, [&] { return function(graph, given, outputs, attributes, debug_prefix); }));
+  const Program program =
+      called(name, [&] { return function(graph, given, outputs, attributes, debug_prefix); });
   checkMade(name, outputs);
-  separate(graph, kept, outputs, prog, debug_prefix);
+  addPlace(*program.node(), debugContext);
+  prog.add(program);
+  separate(graph, kept, outputs, prog, debugContext);
   return outputs;
 }
 
-std::vector<Tensor> CustomOpLibrary::buildGradient(
-    poplar::Graph& graph, const std::string& name, int input, const Tensors& gradients,
-    const Tensors& fwd_inputs, const Tensors& fwd_outputs, const std::string& attributes,
-    const std::string& debug_prefix, Sequence& prog) const {
+std::vector<Tensor> CustomOpLibrary::buildGradient(poplar::Graph& graph, const std::string& name,
+                                                   int input, const Tensors& gradients,
+                                                   const Tensors& fwd_inputs,
+                                                   const Tensors& fwd_outputs,
+                                                   const std::string& attributes, Sequence& prog,
+                                                   const poplar::DebugContext& debugContext) const {
+  const std::string debug_prefix = debugContext.getPathName();
   const std::string function = name + "_grad";
   auto* const gradient = required<BuildGradient>(function);
   Tensors outputs;
-  prog.add(called(function, [&] {
+  const Program program = called(function, [&] {
     return gradient(graph, input, gradients, fwd_inputs, fwd_outputs, outputs, attributes,
                     debug_prefix);
-  }));
+  });
   checkMade(function, outputs);
+  addPlace(*program.node(), debugContext);
+  prog.add(program);
   Tensors all = gradients;
   all.insert(all.end(), fwd_inputs.begin(), fwd_inputs.end());
   all.insert(all.end(), fwd_outputs.begin(), fwd_outputs.end());
-  separate(graph, all, outputs, prog, debug_prefix);
+  separate(graph, all, outputs, prog, debugContext);
   return outputs;
 }
 

@@ -34,8 +34,8 @@ class CustomOpLibrary {
   /// Adds the program of function <name> and returns its outputs, each with elements of its own.
   std::vector<poplar::Tensor> build(poplar::Graph& graph, const std::string& name,
                                     const std::vector<poplar::Tensor>& inputs,
-                                    const std::string& attributes, const std::string& debug_prefix,
-                                    poplar::program::Sequence& prog) const;
+                                    const std::string& attributes, poplar::program::Sequence& prog,
+                                    const poplar::DebugContext& debugContext) const;
   /// The same of function <name>_grad, which takes the forward inputs and outputs, too.
   /// `input`: whose gradient it computes; 0 where it computes those of all.
   std::vector<poplar::Tensor> buildGradient(poplar::Graph& graph, const std::string& name,
@@ -43,8 +43,8 @@ class CustomOpLibrary {
                                             const std::vector<poplar::Tensor>& fwd_inputs,
                                             const std::vector<poplar::Tensor>& fwd_outputs,
                                             const std::string& attributes,
-                                            const std::string& debug_prefix,
-                                            poplar::program::Sequence& prog) const;
+                                            poplar::program::Sequence& prog,
+                                            const poplar::DebugContext& debugContext) const;
 
   /// Calls function <name>, which computes on the host (`cpu_user_operation` of Graphcore's
   /// TensorFlow), with arrays that it reads, their numbers of elements, and arrays that it writes.

@@ -26,8 +26,7 @@ def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         )
     inputs = list(builder.operands(op))
     attributes = config["attributes"]
-    prefix = op.source.name or config["name"]
-    call = (attributes, prefix, builder.program)
+    call = (attributes, builder.program, builder.debug(op))
     name, first = config["name"], config["gradients"]
     try:
         if first is None:

@@ -201,8 +201,8 @@ class CustomOpLibrary:
         name: str,
         inputs: collections.abc.Sequence[poplar.Tensor],
         attributes: str,
-        debug_prefix: str,
         prog: poplar.program.Sequence,
+        debug: poplar.DebugContext = ...,
     ) -> list[poplar.Tensor]: ...
     def buildGradient(
         self,
@@ -213,8 +213,8 @@ class CustomOpLibrary:
         fwd_inputs: collections.abc.Sequence[poplar.Tensor],
         fwd_outputs: collections.abc.Sequence[poplar.Tensor],
         attributes: str,
-        debug_prefix: str,
         prog: poplar.program.Sequence,
+        debug: poplar.DebugContext = ...,
     ) -> list[poplar.Tensor]: ...
     def callOnHost(
         self,
