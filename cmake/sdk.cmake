@@ -52,5 +52,15 @@ function(install_public_headers destination)
   endforeach()
 endfunction()
 install_public_headers(include COMPONENT sdk EXCLUDE_FROM_ALL)
+# What puts codelets into .gp files: only the part of the engine that reads codelets.
+add_executable(popc EXCLUDE_FROM_ALL cpp/popc/main.cpp)
+foreach(source CodeletArchive CodeletParser CodeletStore Codelets Compiler Process)
+  target_sources(popc PRIVATE cpp/engine/codelets/${source}.cpp)
+endforeach()
+target_include_directories(popc PRIVATE cpp)
+target_compile_definitions(popc PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
+target_link_libraries(popc PRIVATE ${CMAKE_DL_LIBS})
+add_dependencies(sdk popc)
+install(TARGETS popc RUNTIME DESTINATION bin COMPONENT sdk EXCLUDE_FROM_ALL)
+
 install(FILES cmake/enable.sh DESTINATION . COMPONENT sdk EXCLUDE_FROM_ALL)
-# A program bin/popc, once there is one, is found here by enable.sh.

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <istream>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "engine/codelets/CodeletArchive.hpp"
+#include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
@@ -50,6 +53,23 @@ void addFile(GraphImpl& impl, CodeletFile file) {
   if (!store.types.back().empty()) store.library(store.files.size() - 1);  // errors show here
 }
 
+void addArchive(GraphImpl& impl, const std::string& path, const std::string& flags) {
+  using namespace ipujax::engine;  // NOLINT: of this function
+  for (const ArchivedSource& source : readArchive(readFile(path), path))
+    addFile(impl, codeletsFromText(source.text, source.flags + " " + flags, source.name));
+}
+
+/// The file itself, or for assembly a file of C++ with its name beside it.
+std::string sourceOf(const std::string& path, CodeletFileType type) {
+  if (type == CodeletFileType::Auto || type == CodeletFileType::CppSource) return path;
+  const std::string twin = std::filesystem::path(path).replace_extension(".cpp").string();
+  if (std::filesystem::exists(twin)) return twin;
+  throw file_load_error(
+      "[Graph::addCodelets] needs C++ source on the IPU Model, which has no IPU to run assembly; "
+      "got " +
+      path + ". Put the same codelets in C++ beside it, in " + twin + ".");
+}
+
 }  // namespace
 
 CodeletFileType getCodeletFileType(const char* path) {
@@ -67,14 +87,13 @@ std::string getLanguageOption(CodeletFileType type) { return std::string(rowOf(t
 
 bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
                         StringRef /*targetName*/) {
-  if (type == CodeletFileType::Auto) type = getCodeletFileType(std::string(src).c_str());
-  if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource) {
-    throw file_load_error(
-        "[Graph::addCodelets] needs C++ source on the IPU Model; got a file of another "
-        "kind: " +
-        std::string(src) + ". Give its source.");
+  const std::string path(src);
+  if (type == CodeletFileType::Auto) type = getCodeletFileType(path.c_str());
+  if (type == CodeletFileType::Object) {
+    addArchive(impl(), path, compileFlags);
+  } else {
+    addFile(impl(), ipujax::engine::readCodelets(sourceOf(path, type), compileFlags));
   }
-  addFile(impl(), ipujax::engine::readCodelets(src, compileFlags));
   return true;
 }
 

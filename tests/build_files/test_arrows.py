@@ -26,6 +26,7 @@ CPP_RANKS = {
     "popnn": 5,
     "popx": 6,
     "bindings": 7,
+    "popc": 7,
 }
 # The one header through which popx reaches what is not public, and the rows of its expressions.
 SEAM = "popx/Native.hpp"

@@ -111,6 +111,39 @@ def test_a_program_is_linked_by_names_and_the_folder_moves(tmp_path: Path) -> No
     assert run(*command).split() == ANSWER
 
 
+def test_popc_makes_files_that_programs_load(tmp_path: Path) -> None:
+    library = tmp_path / "a folder"
+    library.mkdir()
+    (library / "number.hpp").write_text("constexpr int kTwo = 2;\n")
+    text = (PROGRAM / "double.cpp").read_text()
+    (tmp_path / "double.cpp").write_text(
+        f"#include <number.hpp>\nstatic_assert(kTwo == TWO);\n{text}"
+    )
+    made = tmp_path / "double.gp"
+    options = ["-I", library, "-DTWO=2", "-O3", "--target=ipu2", "-o", made]
+    assert run("popc", *options, tmp_path / "double.cpp") == ""
+    run("c++", "-std=c++17", PROGRAM / "program.cpp", *LINK, "-o", tmp_path / "program")
+    assert run(tmp_path / "program", made).split() == ANSWER
+    assert "ipu21" in run("popc", "--list-targets").split()
+
+    def refused(*command: str | Path) -> str:
+        with pytest.raises(AssertionError) as caught:
+            run(*command)
+        return str(caught.value)
+
+    assert "popc needs options of --help; got --fast. See" in refused("popc", "--fast")
+    assert "popc needs a source; got none" in refused("popc")
+    assert "static assertion failed" in refused(
+        "popc", "-DTWO=3", "-I", library, tmp_path / "double.cpp"
+    )
+    damaged = bytearray(made.read_bytes())
+    damaged[-5] ^= 1
+    for content in (damaged, made.read_bytes()[:-9], b"ELF", b""):
+        made.write_bytes(content)
+        found = refused(tmp_path / "program", made)
+        assert "needs a .gp file of the IPU Model's popc" in found
+
+
 def test_programs_of_users_run(tmp_path: Path) -> None:
     """The tests of the public API, as C++17, from the folder's headers and libraries alone."""
     tests = ROOT / "tests" / "cpp"

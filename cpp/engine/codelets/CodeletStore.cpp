@@ -45,6 +45,17 @@ void put(const fs::path& path, const F& write) {
 
 }  // namespace
 
+std::string readFile(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    throw file_load_error("[Graph::addCodelets] needs a file that can be read; got " +
+                          path.string() + ". Check the path.");
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
 void writeFile(const fs::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;

@@ -5,7 +5,8 @@
 
 namespace ipujax::engine {
 
-/// Throws file_load_error.
+/// Both throw file_load_error.
+std::string readFile(const std::filesystem::path& path);
 void writeFile(const std::filesystem::path& path, const std::string& text);
 
 /// The folder that IPUJAX_TRUST_NATIVE_CODE names: codelets that processes of this user compiled,

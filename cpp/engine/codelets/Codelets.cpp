@@ -20,17 +20,6 @@ namespace fs = std::filesystem;
 
 const char* const kAddCodelets = "Graph::addCodelets";
 
-std::string readFile(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    throw file_load_error("[Graph::addCodelets] needs a file that can be read; got " +
-                          path.string() + ". Check the path.");
-  }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 /// The lines of preprocessed text that come from no system header (flag 3 of a line marker).
 std::string withoutSystemHeaders(const std::string& text) {
   std::istringstream in(text);

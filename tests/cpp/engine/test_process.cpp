@@ -198,3 +198,20 @@ TEST(another_process_runs_codelets_from_the_folder_alone) {
   CHECK_EQ(ran.exit_code, 0);
   unsetenv("IPUJAX_TEST_SEALED");
 }
+
+TEST(assembly_needs_a_twin_in_cpp) {
+  const Folder folder;
+  const std::string assembly = (folder.path / "set.S").string();
+  std::ofstream(assembly) << "setzi $m0, 1\n";
+  Graph graph(IPUModel().createDevice());
+  CHECK_THROWS(graph.addCodelets(assembly), "Put the same codelets in C++ beside it");
+  std::ofstream(folder.path / "set.cpp") << R"(
+    #include <poplar/Vertex.hpp>
+    struct Set : poplar::Vertex {
+      poplar::Output<float> out;
+      bool compute() { *out = 1; return true; }
+    };)";
+  CHECK(graph.addCodelets(assembly));
+  CHECK(graph.hasCodelet("Set"));
+  CHECK_THROWS(graph.addCodelets((folder.path / "none.gp").string()), "none.gp");
+}

@@ -1,0 +1,127 @@
+// popc: puts sources of codelets into a .gp file that Graph::addCodelets takes, once they compile.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "engine/Errors.hpp"
+#include "engine/codelets/CodeletArchive.hpp"
+#include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/Codelets.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using ipujax::engine::ArchivedSource;
+
+constexpr const char* kUsage =
+    "usage: popc [options] FILE.cpp... [-o FILE.gp]\n"
+    "\n"
+    "Compiles codelets for the host, and writes their sources to a .gp file (default: a.gp).\n"
+    "\n"
+    "  -o FILE, --output=FILE   where to write\n"
+    "  -I DIR, -D NAME[=VALUE], -U NAME, -O LEVEL, -g, -W..., -f..., -std=...\n"
+    "                           for the host's C++ compiler ($CXX, or c++)\n"
+    "  -X OPTION                the next word, for the compiler\n"
+    "  --target=LIST            names of targets; all get the same\n"
+    "  --list-targets           print these names\n"
+    "  -h, --help               print this\n"
+    "  --version                print the version\n";
+constexpr const char* kTargets = "cpu\nipu1\nipu2\nipu21\n";
+
+struct Arguments {
+  std::vector<std::string> sources;
+  std::string output = "a.gp";
+  std::string flags;
+};
+
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// With quotes where a blank would end the word.
+void addFlag(std::string& flags, const std::string& word) {
+  flags +=
+      (flags.empty() ? "" : " ") + (word.find(' ') == std::string::npos ? word : '"' + word + '"');
+}
+
+bool startsWithAny(const std::string& word, std::initializer_list<const char*> prefixes) {
+  for (const char* prefix : prefixes)
+    if (word.rfind(prefix, 0) == 0) return true;
+  return false;
+}
+
+Arguments read(const std::vector<std::string>& words) {
+  Arguments found;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const auto value = [&](std::size_t length) {
+      if (word.size() > length) return word.substr(length);
+      if (i + 1 == words.size())
+        throw UsageError("popc needs a value behind " + word + "; got none.");
+      return words[++i];
+    };
+    if (word == "-o" || word == "--output") {
+      found.output = value(word.size());
+    } else if (startsWithAny(word, {"--output="})) {
+      found.output = word.substr(9);
+    } else if (startsWithAny(word, {"-I"})) {
+      addFlag(found.flags, "-I" + fs::absolute(value(2)).string());
+    } else if (startsWithAny(word, {"-D", "-U"})) {
+      const std::string option = word.substr(0, 2);
+      addFlag(found.flags, option + value(2));
+    } else if (word == "-X") {
+      addFlag(found.flags, value(2));
+    } else if (word == "--target" || word == "-target") {
+      value(word.size());
+    } else if (startsWithAny(word, {"--target=", "-target="})) {
+      continue;
+    } else if (startsWithAny(word, {"-O", "-g", "-W", "-f", "-std="})) {
+      addFlag(found.flags, word);
+    } else if (startsWithAny(word, {"-"}) && word != "-") {
+      throw UsageError("popc needs options of --help; got " + word + ".");
+    } else {
+      found.sources.push_back(word);
+    }
+  }
+  if (found.sources.empty()) throw UsageError("popc needs a source; got none.");
+  return found;
+}
+
+/// Throws what the compiler says.
+ArchivedSource compiled(const std::string& path, const std::string& flags) {
+  const ipujax::engine::CodeletFile file = ipujax::engine::readCodelets(path, flags);
+  if (!file.found.types.empty())
+    ipujax::engine::CodeletLibrary::compile(codeletUnit(file, file.found.types), flags);
+  return {fs::path(path).filename().string(), file.text, flags};
+}
+
+int run(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "-h" || word == "--help") return std::cout << kUsage, 0;
+    if (word == "--version") return std::cout << "popc of ipujax " IPUJAX_VERSION "\n", 0;
+    if (word == "--list-targets") return std::cout << kTargets, 0;
+  }
+  const Arguments arguments = read(words);
+  std::vector<ArchivedSource> sources;
+  for (const std::string& path : arguments.sources)
+    sources.push_back(compiled(path, arguments.flags));
+  ipujax::engine::writeFile(arguments.output, ipujax::engine::writeArchive(sources));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const UsageError& e) {
+    std::cerr << e.what() << " See popc --help.\n";
+    return 2;
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << "\n";
+    return 1;
+  }
+}
