@@ -43,6 +43,12 @@ def test_factorization_on_tiles(run_python):
     assert float(error) < 1e-4
 
 
+def test_a_custom_op_is_trained_through(run_python):
+    shown = _run(run_python, "custom_ops/smooth_relu.py")
+    (difference,) = re.findall(r"from the same in jax.numpy: ([\d.e+-]+)", shown)
+    assert float(difference) < 1e-5
+
+
 @pytest.mark.slow
 def test_transformer(run_python):
     shown = _run(run_python, "models/transformer.py")
@@ -118,4 +124,5 @@ def test_every_script_is_run_here():
     replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
     stages = {"pipelined_transformer", "resnet"}
     tiles = {"jacobi_svd", "householder_qr"}
-    assert scripts == models | libraries | replication | stages | tiles
+    custom_ops = {"smooth_relu"}
+    assert scripts == models | libraries | replication | stages | tiles | custom_ops
