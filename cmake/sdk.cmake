@@ -42,7 +42,7 @@ endforeach()
 function(install_public_headers destination)
   foreach(folder ${sdk_headers})
     install(DIRECTORY cpp/${folder} DESTINATION ${destination} ${ARGN}
-      FILES_MATCHING PATTERN "*.hpp" PATTERN "codelets/*" PATTERN internal EXCLUDE)
+      FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN "codelets/*" PATTERN internal EXCLUDE)
   endforeach()
   foreach(header Machine.hpp ElementType.hpp Errors.hpp Reducer.hpp codelets/VertexAbi.hpp
       expr/ExprOp.hpp expr/ElementwiseOps.def kernels/PoolGradient.hpp

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 /// The numbers of codelets that C++ does not have: `half`, stored as IEEE half and computed in
@@ -11,11 +12,11 @@ namespace poplar {
 class half_storage {
  public:
   half_storage() = default;
-  half_storage(float value) : bits_(round(value)) {}                         // NOLINT: as a number
-  half_storage(double value) : bits_(round(static_cast<float>(value))) {}    // NOLINT
-  half_storage(int value) : bits_(round(static_cast<float>(value))) {}       // NOLINT
-  half_storage(unsigned value) : bits_(round(static_cast<float>(value))) {}  // NOLINT
-  operator float() const { return widen(bits_); }                            // NOLINT
+  constexpr half_storage(float value) : bits_(round(value)) {}  // NOLINT: as a number
+  constexpr half_storage(double value) : bits_(round(static_cast<float>(value))) {}    // NOLINT
+  constexpr half_storage(int value) : bits_(round(static_cast<float>(value))) {}       // NOLINT
+  constexpr half_storage(unsigned value) : bits_(round(static_cast<float>(value))) {}  // NOLINT
+  constexpr operator float() const { return widen(bits_); }                            // NOLINT
 
   half_storage& operator+=(float o) { return *this = half_storage(float(*this) + o); }
   half_storage& operator-=(float o) { return *this = half_storage(float(*this) - o); }
@@ -23,17 +24,11 @@ class half_storage {
   half_storage& operator/=(float o) { return *this = half_storage(float(*this) / o); }
 
  private:
-  static float asFloat(std::uint32_t bits) {
-    float value;
-    std::memcpy(&value, &bits, 4);
-    return value;
+  static constexpr float asFloat(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+  static constexpr std::uint32_t asBits(float value) {
+    return __builtin_bit_cast(std::uint32_t, value);
   }
-  static std::uint32_t asBits(float value) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &value, 4);
-    return bits;
-  }
-  static float widen(std::uint16_t half) {
+  static constexpr float widen(std::uint16_t half) {
     const std::uint32_t sign = (half & 0x8000u) << 16;
     const std::uint32_t magnitude = half & 0x7fffu;
     if (magnitude >= 0x7c00u) return asFloat(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
@@ -41,11 +36,11 @@ class half_storage {
     const float value = static_cast<float>(magnitude) * 0x1p-24f;
     return sign ? -value : value;
   }
-  static std::uint16_t round(float value) {
+  static constexpr std::uint16_t round(float value) {
     const std::uint32_t bits = asBits(value);
     const std::uint32_t sign = bits >> 16 & 0x8000u;
     const std::uint32_t magnitude = bits & 0x7fffffffu;
-    std::uint32_t result;
+    std::uint32_t result = 0;
     if (magnitude > 0x7f800000u) {
       result = 0x7e00u | (magnitude >> 13 & 0x3ffu);
     } else if (magnitude >= 0x477ff000u) {
@@ -69,7 +64,7 @@ class HalfVector {
  public:
   HalfVector() = default;
   template <class... Lanes, class = std::enable_if_t<sizeof...(Lanes) == N>>
-  HalfVector(Lanes... lanes) : lanes_{half(lanes)...} {}
+  constexpr HalfVector(Lanes... lanes) : lanes_{half(lanes)...} {}
   HalfVector(half all) {  // NOLINT: as a number
     for (half& lane : lanes_) lane = all;
   }
@@ -126,3 +121,22 @@ typedef unsigned char uchar4 __attribute__((vector_size(4)));
 }  // namespace poplar
 
 using half = poplar::half;
+
+template <>
+class std::numeric_limits<poplar::half> {
+ public:
+  static constexpr bool is_specialized = true, is_signed = true, is_integer = false,
+                        is_exact = false, has_infinity = true, has_quiet_NaN = true;
+  static constexpr int radix = 2, digits = 11, digits10 = 3, max_exponent = 16, min_exponent = -13;
+  static constexpr poplar::half min() { return poplar::half(0x1p-14f); }
+  static constexpr poplar::half denorm_min() { return poplar::half(0x1p-24f); }
+  static constexpr poplar::half max() { return poplar::half(65504.0f); }
+  static constexpr poplar::half lowest() { return poplar::half(-65504.0f); }
+  static constexpr poplar::half epsilon() { return poplar::half(0x1p-10f); }
+  static constexpr poplar::half infinity() {
+    return poplar::half(std::numeric_limits<float>::infinity());
+  }
+  static constexpr poplar::half quiet_NaN() {
+    return poplar::half(std::numeric_limits<float>::quiet_NaN());
+  }
+};

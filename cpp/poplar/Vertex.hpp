@@ -34,6 +34,9 @@ class MultiVertex {
 
 /// Run by a tile's supervisor.
 class SupervisorVertex {};
+/// By a condition, such as whether there is assembly for it: never on the model.
+template <bool>
+class SupervisorVertexIf : public Vertex {};
 
 /// A vector in a vertex's own state (sized by setFieldSize), or a list of edges.
 template <class T, VectorLayout L = VectorLayout::SPAN, unsigned MinAlign = 0,

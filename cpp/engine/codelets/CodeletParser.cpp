@@ -219,7 +219,7 @@ class Parser {
     bool is_codelet = false;
     for (++i; i < t_.size() && tok(i) != "{"; ++i) {
       if (tok(i) == "<" || tok(i) == "(") i = behind(i) - 1;
-      if (tok(i) == "Vertex" || tok(i) == "MultiVertex" || tok(i) == "SupervisorVertex")
+      if (tok(i) == "Vertex" || tok(i) == "MultiVertex" || tok(i).rfind("SupervisorVertex", 0) == 0)
         is_codelet = true;
       for (const std::string& base : {prefix + tok(i), tok(i)}) {
         const auto it = source_.classes.find(base);

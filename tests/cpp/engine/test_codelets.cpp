@@ -353,3 +353,43 @@ TEST(headers_of_the_ipu_are_there_for_the_host) {
   d.prog.add(program::Execute(cs));
   CHECK(d.read<float>(out) == (std::vector<float>{1.5f, 4.5f, 6, 12, 8, 11}));
 }
+
+TEST(what_codelets_for_the_ipu_name_is_there) {
+  OnDevice d;
+  std::istringstream source(R"(
+    #include <limits>
+    #include <poplar/AvailableVTypes.h>
+    #include <poplar/HalfFloat.hpp>
+    #include <poplar/StackSizeDefs.hpp>
+    #include <poplar/TileConstants.hpp>
+    #include <poplar/Vertex.hpp>
+    using namespace poplar;
+    DEF_STACK_USAGE(32, "Least")
+
+    template <class T>
+    class Least : public SupervisorVertexIf<true> {
+     public:
+      Least();
+      Input<Vector<T, VectorLayout::COMPACT_PTR, 8>> in;
+      Output<float> out;
+      static inline constexpr half4 kOnes = {1.0f, 1.0f, 1.0f, 1.0f};
+
+      bool compute() {
+        const half4* from = (const half4*)(&(in[0]));
+        const half4 sum = from[0] * half(2.0f) + kOnes;
+        *out = float(sum[3]) + float(std::numeric_limits<T>::max());
+        return true;
+      }
+    };
+    template class Least<half>;
+  )");
+  d.graph.addCodelets(source);
+  const Tensor in = d.input<std::uint16_t>(HALF, {4}, {0, 0, 0, 0x4200});
+  const Tensor out = d.graph.addVariable(FLOAT, {}, "out");
+  d.graph.setTileMapping(out, 0);
+  const ComputeSet cs = d.graph.addComputeSet();
+  const VertexRef v = d.graph.addVertex(cs, "Least<half>", {{"in", in}, {"out", out}});
+  d.graph.setTileMapping(v, 0);
+  d.prog.add(program::Execute(cs));
+  CHECK_EQ(d.read<float>(out)[0], 65511.0f);
+}
