@@ -385,7 +385,7 @@ def _check_together(machine: MachineConfig) -> None:
     if machine.num_tiles:
         from ipujax._poplar import _poplar
 
-        tiles = _poplar.poplar.createModelTarget(machine.machine, 1).getTilesPerIPU()
+        tiles = _poplar.poplar.createTarget(machine.machine, 1).getTilesPerIPU()
         if machine.num_tiles > tiles:
             raise ConfigError(
                 f"[config] JAX_IPU_MODEL_NUM_TILES needs a whole number from 1 to {tiles} for "

@@ -5,7 +5,7 @@
 /// (or a few instructions) that a popops::map would generate code for.
 namespace popx::expr {
 
-using popops::expr::Expr;
+using namespace popops::expr;  // NOLINT: under one name in both builds
 
 #define UNARY(Name, name, traits, api, ...) api
 #define POPX(Name)                                                                     \

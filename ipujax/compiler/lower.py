@@ -36,7 +36,7 @@ def lower(program: Program, request: Request) -> Lowered:
     machine = request.machine
     num_ipus = request.num_devices * machine.ipus_per_device
     streamed = find_streamed(program, request.options)
-    target = ipu.poplar.createModelTarget(
+    target = ipu.poplar.createTarget(
         machine.machine,
         num_ipus,
         compute_tiles(machine, request.options, streamed),

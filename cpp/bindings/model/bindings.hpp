@@ -1,0 +1,5 @@
+#pragma once
+#include "bindings/bindings.hpp"
+
+/// For the model alone, after bindSignature: how images are built and what they hold.
+void bindEngine(py::module_& m);
