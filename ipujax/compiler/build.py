@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.lower import Lowered
 from ipujax.compiler.rules import poplar as ipu
+from ipujax.errors import OutOfMemoryError
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ def build(lowered: Lowered, request: Request) -> Built:
     """Allocates, and seals what was lowered."""
     bytecode = io.BytesIO()  # for as_text(); much faster to write than text
     request.module.operation.write_bytecode(bytecode)
+    if ipu.backend != "IPU Model":
+        return Built(_compile(lowered, bytecode.getvalue()), "")
     return Built(
         *ipu.engine.buildImage(
             lowered.graph,
@@ -32,3 +35,16 @@ def build(lowered: Lowered, request: Request) -> Built:
             dataclasses.asdict(request.options),
         )
     )
+
+
+def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
+    """By the Poplar SDK, which refuses what does not fit."""
+    try:
+        return ipu.engine.buildExecutable(
+            lowered.graph, lowered.program, lowered.signature, bytecode, lowered.host_calls
+        )
+    except ipu.poplar.graph_memory_allocation_error as error:
+        raise OutOfMemoryError(
+            f"[build] needs a program that fits: {error} Use more devices or IPUs, smaller arrays, "
+            "or a lower ipu_available_memory_proportion."
+        ) from error

@@ -7,7 +7,7 @@ variable ends as the result that takes it over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
@@ -17,7 +17,7 @@ from ipujax.compiler.layouts import layout_groups
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.modules import main_of
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder, Variable
+from ipujax.compiler.rules.builder import Builder, HostCall, Variable
 from ipujax.compiler.rules.custom_call import from_stored, to_stored
 from ipujax.compiler.streamed import Streamed, compute_tiles, find_streamed
 
@@ -29,6 +29,7 @@ class Lowered:
     graph: ipu.Graph
     program: ipu.Sequence
     signature: ipu.engine.Signature
+    host_calls: list[HostCall] = field(default_factory=list)
 
 
 def lower(program: Program, request: Request) -> Lowered:
@@ -52,7 +53,8 @@ def lower(program: Program, request: Request) -> Lowered:
     arguments = _read_arguments(builder, program)
     results = builder.lower(program.main)
     _write_results(builder, program, arguments, results)
-    return Lowered(graph, main, _signature(program, builder, request, streamed))
+    signature = _signature(program, builder, request, streamed)
+    return Lowered(graph, main, signature, builder.host_calls)
 
 
 def _read_arguments(builder: Builder, program: Program) -> list[Variable | None]:
@@ -203,7 +205,7 @@ def _signature(
         arguments,
         results,
         program.output_alias,
-        builder.has_host_callbacks,
+        bool(builder.host_calls),
         request.num_devices,
         _interface(request.module) if request.num_devices > 1 else "",
     )
