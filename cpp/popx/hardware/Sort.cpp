@@ -5,13 +5,13 @@
 
 #include "poplar/exceptions.hpp"
 #include "popops/Cast.hpp"
-#include "popops/ElementWise.hpp"
 #include "popx/checks/Sort.hpp"
+#include "popx/hardware/MapOne.hpp"
 
 namespace popx {
 namespace {
 
-namespace pe = popops::expr;
+namespace pe = expr;
 using poplar::Graph;
 using poplar::Interval;
 using poplar::Tensor;
@@ -92,7 +92,7 @@ class Network {
       both.push_back(left[i]);
       both.push_back(right[i]);
     }
-    return popops::map(graph_, comparator_, both, prog_, debug_);
+    return mapOne(graph_, comparator_, both, prog_, debug_);
   }
 
   void exchange(const std::vector<Interval>& lefts, std::size_t distance) {
@@ -104,12 +104,12 @@ class Network {
       left.push_back(at(t, lefts, dim_));
       right.push_back(at(t, rights, dim_));
     }
-    const Tensor swaps = popops::map(
+    const Tensor swaps = mapOne(
         graph_, pe::_1 || (!pe::_2 && pe::_3 > pe::_4),
         {isFirst(right, left), isFirst(left, right), left.back(), right.back()}, prog_, debug_);
     const auto chosen = [&](const Tensor& then, const Tensor& otherwise) {
-      return popops::map(graph_, pe::Select(pe::_1, pe::_2, pe::_3), {then, otherwise, swaps},
-                         prog_, debug_);
+      return mapOne(graph_, pe::Select(pe::_1, pe::_2, pe::_3), {then, otherwise, swaps}, prog_,
+                    debug_);
     };
     for (std::size_t i = 0; i < sorted_.size(); ++i) {
       const Tensor first = chosen(right[i], left[i]);
@@ -140,8 +140,8 @@ Tensor totalOrder(Graph& graph, const Tensor& t, Sequence& prog,
       is_half ? popops::cast(graph, t.reinterpret(poplar::SHORT), poplar::INT, prog, debug)
               : t.reinterpret(poplar::INT);
   const pe::Const magnitude(is_half ? 0x7fff : 0x7fffffff);
-  return popops::map(graph, pe::Select(pe::_1 ^ magnitude, pe::_1, pe::_1 < pe::Const(0)), {bits},
-                     prog, debug);
+  return mapOne(graph, pe::Select(pe::_1 ^ magnitude, pe::_1, pe::_1 < pe::Const(0)), {bits}, prog,
+                debug);
 }
 
 /// Whether a number comes before another, and whether they are equal, NaNs last.
