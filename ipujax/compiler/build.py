@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 from dataclasses import dataclass
+from typing import Any
 
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.lower import Lowered
@@ -39,8 +40,9 @@ def build(lowered: Lowered, request: Request) -> Built:
 
 def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
     """By the Poplar SDK, which refuses what does not fit."""
+    engine: Any = ipu.engine  # the stubs are those of the IPU Model's build
     try:
-        return ipu.engine.buildExecutable(
+        executable: bytes = engine.buildExecutable(
             lowered.graph, lowered.program, lowered.signature, bytecode, lowered.host_calls
         )
     except ipu.poplar.graph_memory_allocation_error as error:
@@ -48,3 +50,4 @@ def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
             f"[build] needs a program that fits: {error} Use more devices or IPUs, smaller arrays, "
             "or a lower ipu_available_memory_proportion."
         ) from error
+    return executable

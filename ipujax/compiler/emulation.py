@@ -44,7 +44,7 @@ def refuse_wide(program: Program) -> None:
                 where = f" (at {op.source.line})" if op.source.line else ""
                 raise UnsupportedDtypeError(
                     f"[x64] needs types of 32 bits or fewer in a build against a Poplar SDK; got "
-                    f"{DTYPES[value.dtype].jax_name} in {op.name}{where}. Set ipu_x64=\"demote\", "
+                    f'{DTYPES[value.dtype].jax_name} in {op.name}{where}. Set ipu_x64="demote", '
                     "or use the IPU Model's own build, which emulates it."
                 )
 

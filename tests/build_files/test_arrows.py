@@ -172,7 +172,7 @@ def test_what_is_built_against_an_sdk_sees_public_names_alone():
         for file, names in _cpp_includes().items()
         if _room(file) in {"runtime", "backends", "bindings"} and "/model/" not in file
         for name in names
-        if _room(name) == "engine" and name != TABLE
+        if (_room(name) == "engine" and name != TABLE)
         or "/internal/" in name
         or "/model/" in name
         or name in MODEL_ONLY

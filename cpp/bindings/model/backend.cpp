@@ -3,6 +3,7 @@
 #include "bindings/model/bindings.hpp"
 #include "engine/blas/OpenBlas.hpp"
 #include "engine/graph/GraphImpl.hpp"
+#include "poplin/MatMul.hpp"
 #include "poplin/internal/VertexCycles.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Fill.hpp"
