@@ -43,7 +43,13 @@ def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
     engine: Any = ipu.engine  # the stubs are those of the IPU Model's build
     try:
         executable: bytes = engine.buildExecutable(
-            lowered.graph, lowered.program, lowered.signature, bytecode, lowered.host_calls
+            lowered.graph,
+            lowered.program,
+            lowered.signature,
+            bytecode,
+            lowered.host_calls,
+            lowered.remote_inputs,
+            lowered.remote_outputs,
         )
     except ipu.poplar.graph_memory_allocation_error as error:
         raise OutOfMemoryError(

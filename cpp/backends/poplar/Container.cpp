@@ -35,10 +35,17 @@ void members(A& archive, T& call) {
     archive.list(*arrays, 16, [&](auto& array) { members(archive, array); });
 }
 
+template <class A, Is<RemoteArray> T>
+void members(A& archive, T& array) {
+  archive(array.index, array.handle, array.entries);
+}
+
 template <class A, Is<Container> T>
 void members(A& archive, T& c) {
   members(archive, c.signature);
   archive.list(c.host_calls, 32, [&](auto& call) { members(archive, call); });
+  for (auto* arrays : {&c.remote_inputs, &c.remote_outputs})
+    archive.list(*arrays, 20, [&](auto& array) { members(archive, array); });
   archive(c.tiles_per_ipu, c.ipus_per_replica, c.text, c.executable);
 }
 
@@ -48,10 +55,18 @@ void need(bool good, const char* what) {
                           ". Compile it again.");
 }
 
-void verify(const Container& c) {
-  runtime::verify(c.signature);
-  need(c.ipus_per_replica > 0 && c.ipus_per_replica <= 4096, "a replica has no IPU");
-  need(c.tiles_per_ipu > 0 && c.tiles_per_ipu <= (1 << 20), "an IPU has no tile");
+void verifyRemote(const std::vector<RemoteArray>& arrays,
+                  const std::vector<runtime::TensorSpec>& specs) {
+  std::set<std::uint32_t> indices;
+  for (const auto& array : arrays) {
+    need(array.index < specs.size() && indices.insert(array.index).second,
+         "a remote buffer holds no argument or result, or one twice");
+    const auto bytes = specs[array.index].bytes;
+    need(array.entries > 0 && bytes % array.entries == 0, "a remote buffer has no whole entries");
+  }
+}
+
+void verifyHostCalls(const Container& c) {
   need(c.signature.has_host_callbacks == !c.host_calls.empty(),
        "the host functions are not what the signature says");
   std::set<std::string> handles;
@@ -68,6 +83,15 @@ void verify(const Container& c) {
       }
     }
   }
+}
+
+void verify(const Container& c) {
+  runtime::verify(c.signature);
+  need(c.ipus_per_replica > 0 && c.ipus_per_replica <= 4096, "a replica has no IPU");
+  need(c.tiles_per_ipu > 0 && c.tiles_per_ipu <= (1 << 20), "an IPU has no tile");
+  verifyHostCalls(c);
+  verifyRemote(c.remote_inputs, c.signature.inputs);
+  verifyRemote(c.remote_outputs, c.signature.outputs);
 }
 
 }  // namespace

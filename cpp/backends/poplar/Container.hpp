@@ -24,10 +24,19 @@ struct HostCall {
   std::vector<HostArraySpec> results;
 };
 
+/// An argument or result in a remote buffer, which the host fills before a run or reads after it.
+struct RemoteArray {
+  std::uint32_t index = 0;  ///< among the arguments, or the results
+  std::string handle;       ///< Poplar's
+  std::uint64_t entries = 0;
+};
+
 /// What the plugin saves: all that runs a program, without Python and without a compiler.
 struct Container {
   runtime::Signature signature;
   std::vector<HostCall> host_calls;
+  std::vector<RemoteArray> remote_inputs;
+  std::vector<RemoteArray> remote_outputs;
   std::int64_t tiles_per_ipu = 0;
   std::int64_t ipus_per_replica = 1;
   std::string text;        ///< the module as MLIR bytecode

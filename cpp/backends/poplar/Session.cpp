@@ -1,5 +1,6 @@
 #include "backends/poplar/Session.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -53,6 +54,10 @@ class Give final : public Transfer {
   const std::size_t bytes_;
 };
 
+bool isAmong(const std::vector<RemoteArray>& arrays, std::size_t index) {
+  return std::ranges::find(arrays, index, &RemoteArray::index) != arrays.end();
+}
+
 }  // namespace
 
 Session::Session(std::shared_ptr<const Program> program, const runtime::DeviceStates& devices)
@@ -65,19 +70,42 @@ Session::Session(std::shared_ptr<const Program> program, const runtime::DeviceSt
 }
 
 void Session::connectStreams() {
-  const auto& signature = program_->signature();
+  const auto& container = program_->container();
+  const auto& signature = container.signature;
   for (unsigned replica = 0; replica < signature.num_replicas; ++replica) {
     for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
       const std::size_t bytes = signature.inputs[i].bytes;
-      if (bytes == 0) continue;
+      if (bytes == 0 || isAmong(container.remote_inputs, i)) continue;
       engine_.connectStreamToCallback("in" + std::to_string(i), replica,
                                       std::make_unique<Fetch>(replicas_, replica, i, bytes));
     }
     for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
       const std::size_t bytes = signature.outputs[i].bytes;
-      if (bytes == 0) continue;
+      if (bytes == 0 || isAmong(container.remote_outputs, i)) continue;
       engine_.connectStreamToCallback("out" + std::to_string(i), replica,
                                       std::make_unique<Give>(replicas_, replica, i, bytes));
+    }
+  }
+}
+
+void Session::fillRemoteBuffers() {
+  for (const auto& array : program_->container().remote_inputs) {
+    const auto bytes = program_->signature().inputs[array.index].bytes / array.entries;
+    for (unsigned replica = 0; replica < replicas_.size(); ++replica) {
+      const auto* data = static_cast<const std::byte*>(replicas_[replica].inputs[array.index]);
+      for (std::uint64_t entry = 0; entry < array.entries; ++entry)
+        engine_.copyToRemoteBuffer(data + entry * bytes, array.handle, entry, replica);
+    }
+  }
+}
+
+void Session::readRemoteBuffers() {
+  for (const auto& array : program_->container().remote_outputs) {
+    const auto bytes = program_->signature().outputs[array.index].bytes / array.entries;
+    for (unsigned replica = 0; replica < replicas_.size(); ++replica) {
+      auto* data = static_cast<std::byte*>(replicas_[replica].outputs[array.index]);
+      for (std::uint64_t entry = 0; entry < array.entries; ++entry)
+        engine_.copyFromRemoteBuffer(array.handle, data + entry * bytes, entry, replica);
     }
   }
 }
@@ -145,7 +173,9 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
   callbacks_ = callbacks;
   error_ = nullptr;
   try {
+    fillRemoteBuffers();
     engine_.run(0);
+    readRemoteBuffers();
   } catch (...) {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     throw;

@@ -25,6 +25,8 @@ class Session final : public runtime::Session {
 
  private:
   void connectStreams();
+  void fillRemoteBuffers();
+  void readRemoteBuffers();
   void connectHostCalls();
   void call(const HostCall& call, poplar::ArrayRef<const void*> inputs,
             poplar::ArrayRef<void*> outputs) noexcept;

@@ -84,5 +84,6 @@ void backend::bind(py::module_& m) {
              "streaming_gigabytes"_a = 0, "host_gigabytes_per_second"_a = 0.0,
              "host_microseconds"_a = -1.0);
   bindCycles(m);
+  bindCustomOps(m);
   bindEngine(m);
 }

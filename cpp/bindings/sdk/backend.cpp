@@ -35,6 +35,9 @@ poplar::Target createTarget(const std::string& machine, unsigned num_ipus, unsig
 using Array = std::pair<std::string, std::vector<std::int64_t>>;
 using HostCall = std::tuple<std::string, std::string, std::vector<Array>, std::vector<Array>>;
 
+// Index, handle, entries.
+using RemoteArray = std::tuple<std::uint32_t, std::string, std::uint64_t>;
+
 std::vector<sdk::HostArraySpec> arraysOf(const std::vector<Array>& arrays) {
   std::vector<sdk::HostArraySpec> specs;
   for (const auto& [dtype, shape] : arrays) specs.push_back({dtype, shape});
@@ -43,12 +46,18 @@ std::vector<sdk::HostArraySpec> arraysOf(const std::vector<Array>& arrays) {
 
 py::bytes buildExecutable(const Graph& graph, const poplar::program::Program& program,
                           const Signature& signature, const py::bytes& stablehlo,
-                          const std::vector<HostCall>& host_calls) {
+                          const std::vector<HostCall>& host_calls,
+                          const std::vector<RemoteArray>& remote_inputs,
+                          const std::vector<RemoteArray>& remote_outputs) {
   sdk::Container container;
   container.signature = signature;
   container.text = stablehlo;
   for (const auto& [handle, id, arguments, results] : host_calls)
     container.host_calls.push_back({handle, id, arraysOf(arguments), arraysOf(results)});
+  for (const auto& [index, handle, entries] : remote_inputs)
+    container.remote_inputs.push_back({index, handle, entries});
+  for (const auto& [index, handle, entries] : remote_outputs)
+    container.remote_outputs.push_back({index, handle, entries});
   std::string bytes;
   {
     const py::gil_scoped_release release;
@@ -149,7 +158,7 @@ void backend::bind(py::module_& m) {
   py::register_exception<runtime::NotSupportedError>(e, "NotSupportedError",
                                                      PyExc_NotImplementedError);
   e.def("buildExecutable", &buildExecutable, "graph"_a, "program"_a, "signature"_a, "stablehlo"_a,
-        "host_calls"_a);
+        "host_calls"_a, "remote_inputs"_a, "remote_outputs"_a);
   e.def("inspectImage", &inspectImage, "image"_a);
   e.def("profileImage", &profileImage, "image"_a);
   e.def("mechanismNames", [] { return std::vector<std::string>(); });
