@@ -225,7 +225,8 @@ def error_in_a_program() -> Any:
 def saved_and_loaded() -> Any:
     compiled = jax.jit(lambda x: jnp.tanh(x) * 2).lower(numbers(4)).compile()
     loaded = serialize_executable.deserialize_and_load(
-        *pickle.loads(pickle.dumps(serialize_executable.serialize(compiled)))
+        *pickle.loads(pickle.dumps(serialize_executable.serialize(compiled))),
+        execution_devices=jax.devices("ipu")[:1],
     )
     return compiled(numbers(4)), loaded(numbers(4))
 

@@ -54,6 +54,8 @@ class Give final : public Transfer {
   const std::size_t bytes_;
 };
 
+bool hasStream(const runtime::TensorSpec& spec) { return spec.dtype != "token"; }
+
 bool isAmong(const std::vector<RemoteArray>& arrays, std::size_t index) {
   return std::ranges::find(arrays, index, &RemoteArray::index) != arrays.end();
 }
@@ -74,14 +76,14 @@ void Session::connectStreams() {
   const auto& signature = container.signature;
   for (unsigned replica = 0; replica < signature.num_replicas; ++replica) {
     for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
+      if (!hasStream(signature.inputs[i]) || isAmong(container.remote_inputs, i)) continue;
       const std::size_t bytes = signature.inputs[i].bytes;
-      if (bytes == 0 || isAmong(container.remote_inputs, i)) continue;
       engine_.connectStreamToCallback("in" + std::to_string(i), replica,
                                       std::make_unique<Fetch>(replicas_, replica, i, bytes));
     }
     for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
+      if (!hasStream(signature.outputs[i]) || isAmong(container.remote_outputs, i)) continue;
       const std::size_t bytes = signature.outputs[i].bytes;
-      if (bytes == 0 || isAmong(container.remote_outputs, i)) continue;
       engine_.connectStreamToCallback("out" + std::to_string(i), replica,
                                       std::make_unique<Give>(replicas_, replica, i, bytes));
     }
