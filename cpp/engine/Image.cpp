@@ -11,7 +11,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 14;  // raise with every change of what follows
+constexpr std::uint32_t kFormat = 15;  // raise with every change of what follows
 
 /// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
@@ -111,8 +111,9 @@ void members(A& archive, T& image) {
   archive.list(image.steps, 32, each);
   archive.list(image.nodes, 16, each);
   archive.list(image.debug, 16, [&](auto& entry) { archive(entry.name, entry.source); });
-  archive.list(image.streams, 16,
-               [&](auto& stream) { archive(stream.handle, stream.bytes, stream.to_device); });
+  archive.list(image.streams, 21, [&](auto& stream) {
+    archive(stream.handle, stream.bytes, stream.to_device, stream.broadcasts, stream.parts);
+  });
   archive.list(image.entry_points, 8, [&](auto& name) { archive(name); });
   archive(image.arena_bytes, image.constants);
   members(archive, image.memory);
