@@ -10,7 +10,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr runtime::SealKind kSeal{
-    {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'}, 14, "an ipujax executable"};
+    {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'}, 15, "an ipujax executable"};
 
 using runtime::Is;
 using runtime::members;
@@ -78,8 +78,9 @@ void members(A& archive, T& image) {
   archive.list(image.steps, 32, each);
   archive.list(image.nodes, 16, each);
   archive.list(image.debug, 16, [&](auto& entry) { archive(entry.name, entry.source); });
-  archive.list(image.streams, 16,
-               [&](auto& stream) { archive(stream.handle, stream.bytes, stream.to_device); });
+  archive.list(image.streams, 21, [&](auto& stream) {
+    archive(stream.handle, stream.bytes, stream.to_device, stream.broadcasts, stream.parts);
+  });
   archive.list(image.entry_points, 8, [&](auto& name) { archive(name); });
   archive(image.arena_bytes, image.constants);
   members(archive, image.memory);

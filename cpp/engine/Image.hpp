@@ -113,8 +113,10 @@ struct IpuAccount {
 /// A host stream that was not bound to an input or output.
 struct StreamSpec {
   std::string handle;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  ///< that one copy moves in one replica
   bool to_device = true;
+  bool broadcasts = false;  ///< all replicas read the same blocks; else each has its own stream
+  std::uint32_t parts = 1;  ///< replicas within one: a block has the parts of all of them
 };
 
 /// A compiled program: flat, immutable, serialisable, free of Python. Shared by sessions.

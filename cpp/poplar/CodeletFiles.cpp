@@ -97,6 +97,16 @@ bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFl
   return true;
 }
 
+bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
+                        std::ostream& compileOutput, StringRef targetName) {
+  try {
+    return addCodelets(src, type, compileFlags, targetName);
+  } catch (const graph_program_compilation_error& error) {
+    compileOutput << error.what() << std::endl;
+    throw;
+  }
+}
+
 void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFileType type,
                         StringRef /*targetName*/) {
   if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource)

@@ -22,15 +22,22 @@ HostStreams& streamsOf(RunContext& context) {
 }
 
 template <bool kToDevice>
-std::unique_ptr<Kernel> makeStream(const StepDesc& step) {
-  const auto stream = static_cast<std::uint32_t>(step.attributes.integer("stream"));
-  return kernelOf([stream, bytes = bytesOf(step.operands[0])](
-                      RunContext& context, std::span<std::byte* const> pointers) {
+class StreamKernel final : public Kernel {
+ public:
+  explicit StreamKernel(const StepDesc& step)
+      : stream_(static_cast<std::uint32_t>(step.attributes.integer("stream"))),
+        bytes_(bytesOf(step.operands[0])) {}
+  bool usesStreams() const override { return true; }
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     HostStreams& streams = streamsOf(context);
-    kToDevice ? streams.read(stream, pointers[0], bytes)
-              : streams.write(stream, pointers[0], bytes);
-  });
-}
+    kToDevice ? streams.read(stream_, context.replica, pointers[0], bytes_)
+              : streams.write(stream_, context.replica, pointers[0], bytes_);
+  }
+
+ private:
+  std::uint32_t stream_;
+  std::uint64_t bytes_;
+};
 
 std::string textOf(ElementType type, const std::byte* p) {
   return withElement(type, [&]<class T>(T value) -> std::string {
@@ -42,34 +49,45 @@ std::string textOf(ElementType type, const std::byte* p) {
   });
 }
 
-/// Poplar prints nested brackets to stderr.
-std::unique_ptr<Kernel> makePrint(const StepDesc& step) {
-  return kernelOf([o = step.operands[0], title = step.attributes.text("title")](
-                      RunContext& context, std::span<std::byte* const> pointers) {
-    std::string text = title + ": ";
-    const std::int64_t n = o.numElements();
-    for (std::int64_t i = 0; i < n; ++i) {
-      std::int64_t block = 1;
-      std::string opening;
-      for (std::size_t d = o.shape.size(); d-- > 0;) {
-        block *= o.shape[d];
-        if (i % block == 0) opening += "[";
-      }
-      text += opening + textOf(o.type, pointers[0] + i * static_cast<std::int64_t>(sizeOf(o.type)));
-      block = 1;
-      std::string closing;
-      for (std::size_t d = o.shape.size(); d-- > 0;) {
-        block *= o.shape[d];
-        if ((i + 1) % block == 0) closing += "]";
-      }
-      text += closing + (i + 1 < n ? ", " : "");
-    }
+/// Poplar prints nested brackets to stderr. Replicas print one after another.
+class PrintKernel final : public Kernel {
+ public:
+  explicit PrintKernel(const StepDesc& step)
+      : operand_(step.operands[0]), title_(step.attributes.text("title")) {}
+  bool callsHost() const override { return true; }
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+    const std::string line = title_ + ": " + shown(pointers[0]);
     if (context.streams)
-      context.streams->print(text);
+      context.streams->print(line);
     else
-      std::fprintf(stderr, "%s\n", text.c_str());
-  });
-}
+      std::fprintf(stderr, "%s\n", line.c_str());
+  }
+
+ private:
+  std::string shown(const std::byte* data) const {
+    std::string text;
+    const std::int64_t n = operand_.numElements();
+    const auto bytes = static_cast<std::int64_t>(sizeOf(operand_.type));
+    for (std::int64_t i = 0; i < n; ++i) {
+      text += brackets(i, "[") + textOf(operand_.type, data + i * bytes) + brackets(i + 1, "]");
+      if (i + 1 < n) text += ", ";
+    }
+    return text;
+  }
+  /// One for each dimension that begins, or ends, before element i.
+  std::string brackets(std::int64_t i, const char* bracket) const {
+    std::string text;
+    std::int64_t block = 1;
+    for (std::size_t d = operand_.shape.size(); d-- > 0;) {
+      block *= operand_.shape[d];
+      if (i % block == 0) text += bracket;
+    }
+    return text;
+  }
+
+  OperandDesc operand_;
+  std::string title_;
+};
 
 /// A step that only costs: what the tiles do where the host has nothing to do.
 std::unique_ptr<Kernel> makeAccount(const StepDesc&) {
@@ -97,9 +115,10 @@ void checkPrint(StepCheck& check) {
 
 void checkAccount(StepCheck& check) { check.operands(0); }
 
-const RegisterKernel kStreamIn{"engine.stream_in", makeStream<true>, checkStreamIn};
-const RegisterKernel kStreamOut{"engine.stream_out", makeStream<false>, checkStreamOut};
-const RegisterKernel kPrint{"engine.print", makePrint, checkPrint};
+const RegisterKernel kStreamIn{"engine.stream_in", makeKernel<StreamKernel<true>>, checkStreamIn};
+const RegisterKernel kStreamOut{"engine.stream_out", makeKernel<StreamKernel<false>>,
+                                checkStreamOut};
+const RegisterKernel kPrint{"engine.print", makeKernel<PrintKernel>, checkPrint};
 const RegisterKernel kAccount{"engine.account", makeAccount, checkAccount};
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gcl/TileAllocation.hpp>
 #include <limits>
 #include <popfloat/experimental/CastToHalf.hpp>
+#include <popfloat/experimental/GfloatExprUtil.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/FunctionBuffer.hpp>
 #include <poplar/MetadataCreation.hpp>
@@ -264,4 +265,11 @@ TEST(halves_are_scaled_and_converted) {
   CHECK_EQ(halfToSingle(singleToHalf(-0.1F)), -0.0999755859375F);
   CHECK_EQ(singleToHalf(1e6F), 0x7c00);
   CHECK(std::isnan(halfToSingle(singleToHalf(1e6F, true))));
+  CHECK_EQ(poputil::templateVertex("Cast", RoundType::RA, FormatType::BFLOAT16),
+           std::string("Cast<popfloat::experimental::RoundType::RA,"
+                       "popfloat::experimental::FormatType::BFLOAT16>"));
+  CHECK_EQ(srDensityTypeToString(SRDensityType::LOGIT_NORMAL), std::string("LOGIT_NORMAL"));
+  CHECK(specTypeToPoplarType(SpecType::INT16) == SHORT);
+  CHECK_THROWS(specTypeToPoplarType(SpecType::AUTO), "AUTO");
+  CHECK_THROWS(roundTypeToString(static_cast<RoundType>(99)), "99");
 }
