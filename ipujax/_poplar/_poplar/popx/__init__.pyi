@@ -485,7 +485,9 @@ def selectAndScatter(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
-def setHalfOverflow(graph: poplar.Graph, behaviour: str) -> None: ...
+def setHalfOverflow(
+    graph: poplar.Graph, behaviour: str, prog: poplar.program.Sequence
+) -> None: ...
 def setLayoutGroup(graph: poplar.Graph, group: typing.SupportsIndex) -> None: ...
 def setVariableUse(graph: poplar.Graph, t: poplar.Tensor, use: VariableUse) -> None: ...
 @typing.overload
@@ -555,7 +557,12 @@ def tridiagonalSolve(
     debug: poplar.DebugContext = ...,
 ) -> list[list[poplar.Tensor]]: ...
 def withRepeats(
-    buffer: poplar.RemoteBuffer, repeats: typing.SupportsIndex
+    graph: poplar.Graph,
+    buffer: poplar.RemoteBuffer,
+    repeats: typing.SupportsIndex,
+    handle: str,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
 ) -> poplar.RemoteBuffer: ...
 def writeEntry(
     graph: poplar.Graph,
