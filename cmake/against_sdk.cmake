@@ -4,6 +4,7 @@
 list(APPEND CMAKE_PREFIX_PATH ${IPUJAX_POPLAR_SDK})
 find_package(poplar REQUIRED)
 find_package(poplibs REQUIRED)
+find_package(gcl REQUIRED)
 
 # cpp/ has headers of the model with the SDK's names, so what may be seen of it is shown alone. The
 # table of elementwise operations is popx's, too.

@@ -1,6 +1,7 @@
 #include "popx/ReplicaGroups.hpp"
 
-#include <sstream>
+#include <algorithm>
+#include <string>
 
 #include "poplar/exceptions.hpp"
 #include "popops/Cast.hpp"
@@ -36,10 +37,12 @@ void checkOperator(const char* where, CollectiveOperator op, const Type& type) {
   if ((!isLogical(op) || !isReal(type)) && (op != CollectiveOperator::MEAN || isReal(type)) &&
       !squares)
     return;
-  std::ostringstream got;
-  got << op << " of " << type.toString();
-  refuse(where, "an operator that has a meaning for the type", got.str(),
-         "Cast the data, or use another operator.");
+  const char* const name = op == CollectiveOperator::LOGICAL_AND  ? "LOGICAL_AND"
+                           : op == CollectiveOperator::LOGICAL_OR ? "LOGICAL_OR"
+                           : op == CollectiveOperator::MEAN       ? "MEAN"
+                                                                  : "SQUARE_ADD";
+  refuse(where, "an operator that has a meaning for the type",
+         std::string(name) + " of " + type.toString(), "Cast the data, or use another operator.");
 }
 
 void checkSame(const char* where, const Tensor& data, const Tensor& destination,

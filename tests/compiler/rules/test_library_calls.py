@@ -94,7 +94,7 @@ def test_functions_of_popx_are_composed_of_what_exists() -> None:
     for call in composed - codelets:
         library, *names = call.split(".")
         assert library != "popx", call
-        if (library == "poplar" and names[0][:1].isupper()) or names[0] == "program":
+        if library == "poplar" and (names[0][:1].isupper() or names[0] == "program"):
             assert callable(functools.reduce(getattr, names, _poplar.poplar)), call
         else:  # not all are bound
             headers = (POPX.parent / library).glob("*.hpp")
