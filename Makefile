@@ -19,7 +19,7 @@ CMAKE := $(VENV)/bin/cmake
 SETUP := $(VENV)/.set-up
 CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 PYTEST := $(PY) -m pytest
-CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp')
+CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp' 'tests/sdk/*.?pp')
 
 # configure <folder> <more options>: the first time only; cmake itself notices later changes
 define configure

@@ -48,4 +48,11 @@ if(IPUJAX_BUILD_TESTS)
     target_include_directories(${name} PRIVATE tests/cpp)
     target_link_libraries(${name} PRIVATE popx)
   endforeach()
+  # The backend without JAX.
+  file(GLOB backend_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/runtime/*.cpp)
+  add_executable(test_container tests/sdk/cpp/test_container.cpp ${backend_sources}
+    $<TARGET_OBJECTS:ipujax_test_main>)
+  target_include_directories(test_container PRIVATE tests/cpp)
+  target_compile_definitions(test_container PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
+  target_link_libraries(test_container PRIVATE popx)
 endif()

@@ -75,7 +75,9 @@ std::int64_t PlatformConfig::streamingBytes() const {
 }
 
 std::string PlatformConfig::version() const {
+  const std::string backend = runtime::backendVersion();
   return "ipujax " IPUJAX_VERSION " " + runtime::backendName() +
+         (backend.empty() ? "" : " " + backend) +
          "; ipus_per_device=" + std::to_string(ipus_per_device) +
          " num_tiles=" + std::to_string(num_tiles) + " machine=" + machine.name +
          " bytes_per_tile=" + std::to_string(machine.bytes_per_tile) +

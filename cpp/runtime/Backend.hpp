@@ -31,8 +31,10 @@ struct DevicePlace {
   std::int64_t tiles_per_ipu = 0;
 };
 
-/// "IPU Model" or "Poplar SDK", with a version where there is one.
+/// "IPU Model" or "Poplar SDK".
 std::string backendName();
+/// Of the library that compiles and runs programs; empty where that is ipujax itself.
+std::string backendVersion();
 /// Throws std::invalid_argument for a name that is not known; the empty name is the default's.
 MachineFigures machineFigures(std::string_view name);
 std::shared_ptr<DeviceState> makeDeviceState(const DevicePlace& place);

@@ -10,7 +10,7 @@ from typing import Any
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.lower import Lowered
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.errors import OutOfMemoryError
+from ipujax.errors import InvalidProgramError, OutOfMemoryError
 
 
 @dataclass(frozen=True)
@@ -55,5 +55,9 @@ def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
         raise OutOfMemoryError(
             f"[build] needs a program that fits: {error} Use more devices or IPUs, smaller arrays, "
             "or a lower ipu_available_memory_proportion."
+        ) from error
+    except ipu.poplar.poplar_error as error:
+        raise InvalidProgramError(
+            f"[build] needs a program that the Poplar SDK compiles; got its error: {error}"
         ) from error
     return executable

@@ -12,6 +12,8 @@ namespace ipujax::runtime {
 
 std::string backendName() { return "IPU Model"; }
 
+std::string backendVersion() { return {}; }
+
 MachineFigures machineFigures(std::string_view name) {
   const auto& m = name.empty() ? engine::machines().front() : engine::machineByName(name);
   return {.name = m.name,

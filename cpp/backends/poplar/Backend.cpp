@@ -8,11 +8,14 @@
 #include "backends/poplar/Machines.hpp"
 #include "backends/poplar/Program.hpp"
 #include "poplar/Target.hpp"
+#include "poplar/Version.hpp"
 
 // Any library with Poplar's API, Graphcore's or the folder made of the IPU Model.
 namespace ipujax::runtime {
 
 std::string backendName() { return "Poplar SDK"; }
+
+std::string backendVersion() { return poplar::versionString(); }
 
 MachineFigures machineFigures(std::string_view name) {
   const auto& machine = poplar_backend::machineByName(name);

@@ -28,8 +28,16 @@ std::string fingerprintOf(const std::string& bytes) {
 
 Program::Program(Container container)
     : container_(std::move(container)),
-      executable_(deserialised(container_.executable)),
-      fingerprint_(fingerprintOf(container_.executable)) {}
+      fingerprint_(fingerprintOf(container_.executable)),
+      executable_(deserialised(container_.executable)) {}
+
+poplar::Executable Program::takeExecutable() const {
+  const std::lock_guard lock(mutex_);
+  if (!executable_) return deserialised(container_.executable);
+  poplar::Executable taken = std::move(*executable_);
+  executable_.reset();
+  return taken;
+}
 
 std::string Program::serialise(std::vector<std::int32_t> device_ids) const {
   Container saved = container_;

@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "backends/poplar/Container.hpp"
 #include "poplar/Executable.hpp"
@@ -20,12 +22,14 @@ class Program final : public runtime::Program, public std::enable_shared_from_th
   std::unique_ptr<runtime::Session> openNested() const override;
 
   const Container& container() const { return container_; }
-  const poplar::Executable& executable() const { return executable_; }
+  /// For an engine, which keeps it.
+  poplar::Executable takeExecutable() const;
 
  private:
   const Container container_;
-  const poplar::Executable executable_;
   const std::string fingerprint_;
+  mutable std::mutex mutex_;
+  mutable std::optional<poplar::Executable> executable_;  // until an engine took it
 };
 
 }  // namespace ipujax::poplar_backend

@@ -66,7 +66,7 @@ Session::Session(std::shared_ptr<const Program> program, const runtime::DeviceSt
     : program_(std::move(program)),
       range_(rangeOf(devices, program_->container().ipus_per_replica)),
       id_(nextId()),
-      engine_(program_->executable()) {
+      engine_(program_->takeExecutable()) {
   connectStreams();
   connectHostCalls();
 }
@@ -173,16 +173,17 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
   enter(engine_, id_, range_, program_->container().tiles_per_ipu);
   replicas_ = replicas;
   callbacks_ = callbacks;
-  error_ = nullptr;
+  std::exception_ptr error;
   try {
     fillRemoteBuffers();
     engine_.run(0);
     readRemoteBuffers();
   } catch (...) {
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-    throw;
+    error = std::current_exception();
   }
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  cancelled_.store(false);
+  if (error_) error = std::exchange(error_, nullptr);  // what a callback threw came first
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace ipujax::poplar_backend
