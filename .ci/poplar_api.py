@@ -44,7 +44,6 @@ REFUSES = {
     "Graph::serializeTensors": "throws: the model does not know the SDK's files of graphs",
     "Graph::deserializeTensors": "throws: the model does not know the SDK's files of graphs",
     "Graph::getMaxVertexFieldValue": "throws: types of fields are known once codelets are compiled",
-    "Target::getMemoryElementOffsets": "throws: the model's tiles have no elements of memory",
     "Execute": "with a tensor throws: the model does not gather what vertices return",
     "FunctionBuffer": "copies of code do nothing: functions are always at hand",
     "Graph::numVertices": "throws: library functions of the model have no vertices",
