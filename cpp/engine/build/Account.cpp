@@ -12,9 +12,13 @@ namespace ipujax::engine::build {
 namespace {
 
 constexpr std::size_t kLargestListed = 10;
-/// Tiles that are given addresses, of those of an IPU that have most live. Gaps between variables
-/// are alike on tiles that hold about the same: see tests/compiler/test_tile_memory.py.
+/// Classes that are given addresses whatever it takes, of those of an IPU that have most live.
 constexpr std::size_t kCandidates = 2;
+/// More of them, while they are few blocks together. Those with so much less live are left out:
+/// gaps between variables are alike on tiles that hold about the same (tests/compiler/
+/// test_tile_memory.py), but for what elements leave.
+constexpr std::size_t kBlocks = 512;
+constexpr std::uint64_t kSlackElements = 2;
 
 struct Change {
   std::uint64_t moment;
@@ -194,17 +198,28 @@ class TileSweep {
     return allocation.bytesOf(classes_.tileOf(tiles), taken, has_temporaries) - taken;
   }
 
+  /// Whether a class, and all after it, are taken to need less than the fullest.
+  bool isLess(const Peak& peak, const Peak& fullest, std::size_t num_blocks) const {
+    if (!draft_.image.mechanisms.has(Mechanism::kTiles)) return false;
+    const std::uint64_t gaps = fullest.allocated_bytes - fullest.live_bytes;
+    const std::uint64_t slack =
+        gaps + 2 * kSlackElements * draft_.graph->system.machine.memory_element_bytes;
+    return num_blocks >= kBlocks || peak.live_bytes + slack <= fullest.allocated_bytes;
+  }
+
   /// The class of an IPU that needs most. Those that have most live are tried first.
   void findFullest(std::size_t ipu, TileAllocation& allocation) {
     const auto [first, last] = classes_.ofIpu(ipu);
     std::vector<std::size_t> order;
     for (std::size_t c = first; c < last; ++c) order.push_back(c);
     std::ranges::stable_sort(order, std::greater{}, [&](auto c) { return peaks_[c].live_bytes; });
-    if (draft_.image.mechanisms.has(Mechanism::kTiles) && order.size() > kCandidates)
-      order.resize(kCandidates);
     std::size_t fullest = order.front();
-    for (const std::size_t c : order) {
+    std::size_t num_blocks = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::size_t c = order[i];
+      if (i >= kCandidates && isLess(peaks_[c], peaks_[fullest], num_blocks)) break;
       peaks_[c].allocated_bytes = allocatedOn(c, ipu, allocation);
+      num_blocks += allocation.numBlocks();
       if (peaks_[c].allocated_bytes > peaks_[fullest].allocated_bytes) fullest = c;
     }
     fullest_.push_back(fullest);

@@ -22,8 +22,9 @@ class PlacedSegments {
  public:
   explicit PlacedSegments(std::uint64_t last) {
     while (last >> shift_ >> (kLevels - 1) != 0) ++shift_;
-    for (unsigned level = 0; level < kLevels; ++level)
-      nodes_[level].resize(std::size_t{1} << (kLevels - 1 - level));
+    while (levels_ > 1 && last >> shift_ >> (levels_ - 2) == 0) --levels_;
+    for (unsigned level = 0; level < levels_; ++level)
+      nodes_[level].resize(std::size_t{1} << (levels_ - 1 - level));
   }
 
   void add(const Segment& live, std::uint32_t block) {
@@ -35,7 +36,7 @@ class PlacedSegments {
   /// Calls fn(block) for what is live at some time of a segment.
   template <class F>
   void forEach(const Segment& live, const F& fn) const {
-    for (unsigned level = 0; level < kLevels; ++level) {
+    for (unsigned level = 0; level < levels_; ++level) {
       const auto& nodes = nodes_[level];
       const std::uint64_t last = live.end >> shift_ >> level;
       for (std::uint64_t i = live.begin >> shift_ >> level; i <= last; ++i)
@@ -50,6 +51,7 @@ class PlacedSegments {
     std::uint32_t block;
   };
   unsigned shift_ = 0;
+  unsigned levels_ = kLevels;
   std::array<std::vector<std::vector<Entry>>, kLevels> nodes_;
 };
 
@@ -134,14 +136,14 @@ class Allocator {
     PlacedSegments placed(last_);
     met_by_.assign(blocks_.size(), blocks_.size());
     kept_from_.assign(blocks_.size(), blocks_.size());
-    top_ = ordinary_top_ = memory_.first;
+    tops_ = {memory_.first, memory_.first};
     for (const std::size_t i : order) {
       if (blocks_[i].bytes == 0) continue;
       collectTaken(placed, i);
       place(i);
       for (const Segment& live : *blocks_[i].live) placed.add(live, static_cast<std::uint32_t>(i));
     }
-    return needed();
+    return tops_.needed(memory_);
   }
 
  private:
@@ -176,25 +178,46 @@ class Allocator {
     return {from, from + bytes};
   }
 
+  /// At the lowest address; a block with partners in interleaved memory if less is needed so, since
+  /// no element is half in it.
   void place(std::size_t i) {
     const bool interleaved = blocks_[i].interleaved && memory_.hasElements();
     const std::uint64_t alignment = interleaved ? kWideAlignment : memory_.alignment;
     const std::uint64_t bytes = bytesOf(i);
-    std::uint64_t offset = roundedUp(memory_.first, alignment);
-    if (interleaved) offset = std::max(offset, memory_.interleaved);
-    for (const auto& [from, to] : taken_) {
-      if (from >= offset + bytes) break;
-      offset = std::max(offset, roundedUp(to, alignment));
+    const auto lowest = [&](std::uint64_t offset) {
+      for (const auto& [from, to] : taken_) {
+        if (from >= offset + bytes) break;
+        offset = std::max(offset, roundedUp(to, alignment));
+      }
+      return offset;
+    };
+    const std::uint64_t start = roundedUp(memory_.first, alignment);
+    const std::uint64_t start_interleaved = std::max(start, memory_.interleaved);
+    std::uint64_t offset = lowest(interleaved ? start_interleaved : start);
+    if (!interleaved && !partners_.of(i).empty()) {
+      const std::uint64_t other = lowest(start_interleaved);
+      if (with(other, bytes).needed(memory_) < with(offset, bytes).needed(memory_)) offset = other;
     }
     blocks_[i].offset = offset;
-    top_ = std::max(top_, offset + bytes);
-    if (offset < memory_.interleaved) ordinary_top_ = std::max(ordinary_top_, offset + bytes);
+    tops_ = with(offset, bytes);
   }
 
-  std::uint64_t needed() const {
-    const bool gap = memory_.hasElements() && top_ > memory_.interleaved && top_ <= memory_.end &&
-                     ordinary_top_ < memory_.interleaved;
-    return gap ? top_ - (memory_.interleaved - ordinary_top_) : top_;
+  struct Tops {
+    std::uint64_t all;
+    std::uint64_t ordinary;  ///< of what begins in memory that is not interleaved
+
+    std::uint64_t needed(const TileMemory& memory) const {
+      const bool gap = memory.hasElements() && all > memory.interleaved && all <= memory.end &&
+                       ordinary < memory.interleaved;
+      return gap ? all - (memory.interleaved - ordinary) : all;
+    }
+  };
+
+  Tops with(std::uint64_t offset, std::uint64_t bytes) const {
+    Tops tops = tops_;
+    tops.all = std::max(tops.all, offset + bytes);
+    if (offset < memory_.interleaved) tops.ordinary = std::max(tops.ordinary, offset + bytes);
+    return tops;
   }
 
   std::vector<Block>& blocks_;
@@ -204,8 +227,7 @@ class Allocator {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;  ///< addresses
   std::vector<std::size_t> met_by_;                             ///< the last block that met each
   std::vector<std::size_t> kept_from_;  ///< the last that shares no element with each
-  std::uint64_t top_ = 0;
-  std::uint64_t ordinary_top_ = 0;  ///< of what begins in memory that is not interleaved
+  Tops tops_{};
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ class TileAllocation {
   /// step whether the tile has some of its.
   std::uint64_t bytesOf(std::uint32_t tile, std::uint64_t taken,
                         const std::function<bool(std::size_t)>& has_temporaries);
+  std::size_t numBlocks() const { return blocks_.size(); }  ///< of the last tile
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
