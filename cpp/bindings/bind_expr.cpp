@@ -151,7 +151,7 @@ void bindExpr(py::module_& m) {
   auto popops = m.def_submodule("popops");
   auto popops_expr = popops.def_submodule("expr");
   auto popx = m.def_submodule("popx");
-  popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a);
+  popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a, "prog"_a);
   popx.def("sameLayout", &popx::sameLayout, "a"_a, "b"_a);
   popx.def("setLayoutGroup", &popx::setLayoutGroup, "graph"_a, "group"_a);
   py::native_enum<popx::VariableUse>(popx, "VariableUse", "enum.Enum")

@@ -135,7 +135,8 @@ void bindRemoteBuffers(py::module_ m) {
         debugArg());
   m.def("writeEntry", &popx::writeEntry, "graph"_a, "src"_a, "dst"_a, "offset"_a, "prog"_a,
         debugArg());
-  m.def("withRepeats", &popx::withRepeats, "buffer"_a, "repeats"_a);
+  m.def("withRepeats", &popx::withRepeats, "graph"_a, "buffer"_a, "repeats"_a, "handle"_a, "prog"_a,
+        debugArg());
   m.def("fillFromHost", &popx::fillFromHost, "stream"_a, "buffer"_a, "prog"_a, debugArg());
   m.def("giveToHost", &popx::giveToHost, "buffer"_a, "stream"_a, "prog"_a, debugArg());
 }

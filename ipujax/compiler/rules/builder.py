@@ -84,8 +84,8 @@ class Builder:
     def _set_options(self, options: CompileConfig) -> None:
         """Sets the options of the next op; some are set on the graph."""
         self.options = options
+        ipu.popx.setHalfOverflow(self.graph, self.options.half_overflow, self.program)
         ipu.poplar.setStochasticRounding(self.graph, self.program, self.options.stochastic_rounding)
-        ipu.popx.setHalfOverflow(self.graph, self.options.half_overflow)
 
     # Values --------------------------------------------------------------------------------------
 
@@ -165,9 +165,12 @@ class Builder:
         return self.add_buffer(type_, value.num_elements // entries, entries)
 
     def add_buffer(self, type_: ipu.Type, elements: int, entries: int) -> ipu.RemoteBuffer:
+        return self.whole_graph.addRemoteBuffer(self.buffer_name(), type_, elements, entries)
+
+    def buffer_name(self) -> str:
+        """The handle of the next remote buffer."""
         self._num_buffers += 1
-        name = f"remote {self._num_buffers}"
-        return self.whole_graph.addRemoteBuffer(name, type_, elements, entries)
+        return f"remote {self._num_buffers}"
 
     def num_entries(self, value: Value) -> int:
         return value.shape[0] if value.shape else 1

@@ -222,7 +222,7 @@ TEST(a_matrix_larger_than_a_tile_is_refused) {
 }
 
 TEST(what_does_not_fit_together_is_refused) {
-  using namespace popops::expr;
+  using namespace popx::expr;
   poplar::Graph graph(poplar::IPUModel().createDevice());
   poplar::program::Sequence prog;
   const auto x = graph.addVariable(poplar::FLOAT, {4}, poplar::VariableMappingMethod::LINEAR, "x");

@@ -1,8 +1,12 @@
+#include <cmath>
 #include <numeric>
 
 #include "Check.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/IPUModel.hpp"
+#include "popops/Cast.hpp"
+#include "popops/ElementWise.hpp"
+#include "popx/HalfOverflow.hpp"
 #include "popx/HostCallback.hpp"
 #include "popx/RemoteBuffer.hpp"
 
@@ -103,4 +107,60 @@ TEST(remote_buffers_copy_wholes_and_entries) {
   CHECK(got == counted(6, 6));
   CHECK_THROWS(popx::copyRemoteBuffer(d.graph, stack, one, d.prog), "one size and type");
   CHECK_THROWS(popx::readEntry(d.graph, stack, copy, at, d.prog), "size and type of an entry");
+}
+
+TEST(remote_buffers_in_other_entries_are_copies) {
+  OnModel d;
+  const auto buffer = d.graph.addRemoteBuffer("buffer", INT, 6, 4);
+  const auto rows = popx::withRepeats(d.graph, buffer, 6, "rows", d.prog);
+  CHECK_EQ(rows.handle(), std::string("rows"));
+  CHECK_EQ(rows.numElements(), 4u);
+  CHECK(popx::withRepeats(d.graph, buffer, 4, "same", d.prog) == buffer);
+  auto engine = d.start();
+  std::vector<int> values(24), got(4);
+  std::iota(values.begin(), values.end(), 100);
+  for (unsigned i = 0; i < 4; ++i) engine.copyToRemoteBuffer(values.data() + 6 * i, "buffer", i);
+  engine.run();
+  for (unsigned i = 0; i < 6; ++i) {
+    engine.copyFromRemoteBuffer("rows", got.data(), i);
+    CHECK(std::equal(got.begin(), got.end(), values.begin() + 4 * i));
+  }
+  CHECK_THROWS(popx::withRepeats(d.graph, buffer, 5, "fifths", d.prog), "a number that divides");
+}
+
+TEST(the_host_fills_remote_buffers_itself) {
+  OnModel d;
+  const auto buffer = d.graph.addRemoteBuffer("buffer", FLOAT, 3, 2);
+  const auto in = d.graph.addHostToDeviceFIFO("in", FLOAT, 6);
+  const auto out = d.graph.addDeviceToHostFIFO("out", FLOAT, 6);
+  popx::fillFromHost(in, buffer, d.prog);
+  popx::giveToHost(buffer, out, d.prog);
+  CHECK(d.prog.isEmpty());
+  const auto small = d.graph.addDeviceToHostFIFO("small", FLOAT, 5);
+  CHECK_THROWS(popx::giveToHost(buffer, small, d.prog), "needs the 6 elements of float");
+}
+
+TEST(halves_overflow_as_they_are_told) {
+  OnModel d;
+  const auto x = d.graph.addVariable(HALF, {2}, VariableMappingMethod::LINEAR, "x");
+  d.graph.setInitialValue<float>(x, ArrayRef<float>({60000.0F, -60000.0F}));
+  const auto doubled = [&](const std::string& behaviour) {
+    popx::setHalfOverflow(d.graph, behaviour, d.prog);
+    const auto y = popops::cast(d.graph, popops::add(d.graph, x, x, d.prog), FLOAT, d.prog);
+    d.graph.createHostRead(behaviour, y);
+  };
+  doubled("infinity");
+  doubled("saturate");
+  doubled("nan");
+  CHECK_THROWS(popx::setHalfOverflow(d.graph, "wrap", d.prog), "got wrap");
+  auto engine = d.start();
+  engine.run();
+  const auto read = [&](const std::string& behaviour) {
+    std::vector<float> got(2);
+    engine.readTensor(behaviour, got.data(), got.data() + 2);
+    return got;
+  };
+  CHECK(read("infinity") == (std::vector<float>{INFINITY, -INFINITY}));
+  CHECK(read("saturate") == (std::vector<float>{65504, -65504}));
+  CHECK(std::isnan(read("nan")[0]) && std::isnan(read("nan")[1]));
 }
