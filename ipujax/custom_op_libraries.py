@@ -32,6 +32,12 @@ class _Declared:
     def load(self) -> CustomOpLibrary:
         from ipujax._poplar import _poplar
 
+        if _poplar.backend != "IPU Model":
+            raise ConfigError(
+                "[custom_op] needs the IPU Model's own build, which loads libraries of custom ops; "
+                "got a build against a Poplar SDK. Unset IPUJAX_EXTENSION, or write the op with "
+                "ipu.tile."
+            )
         library = _poplar.popx.CustomOpLibrary
         if self.path:
             return library.load(self.path)

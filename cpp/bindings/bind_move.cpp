@@ -4,6 +4,7 @@
 #include "popops/OneHot.hpp"
 #include "popops/SelectScalarFromRows.hpp"
 #include "poprand/RandomGen.hpp"
+#include "popx/Expr.hpp"
 #include "popx/Gather.hpp"
 #include "popx/HostCallback.hpp"
 #include "popx/Pad.hpp"
@@ -103,7 +104,7 @@ void bindScatter(py::module_ m) {
   m.def(
       "scatter",
       [](Graph& graph, const Tensors& operands, const Tensor& indices, const Tensors& updates,
-         const ScatterDims& dims, const std::vector<popops::expr::Expr>& body, Sequence& prog,
+         const ScatterDims& dims, const std::vector<popx::expr::Expr>& body, Sequence& prog,
          const DebugContext& debug) {
         popx::scatter(graph, operands, indices, updates, dims, body, prog, debug);
       },

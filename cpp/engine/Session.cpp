@@ -4,9 +4,9 @@
 #include <new>
 #include <stdexcept>
 
-#include "engine/FloatEnvironment.hpp"
 #include "engine/ReplicatedWalker.hpp"
 #include "engine/Walker.hpp"
+#include "runtime/FloatEnvironment.hpp"
 
 namespace ipujax::engine {
 
@@ -72,7 +72,7 @@ Session::Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemor
     : Session(std::move(image), std::vector{std::move(memory)}) {}
 Session::Session(std::shared_ptr<const Image> image,
                  std::vector<std::shared_ptr<DeviceMemory>> memories) {
-  const FloatEnvironment environment;
+  const runtime::FloatEnvironment environment;
   impl_ = std::make_unique<Impl>(std::move(image), memories);
 }
 Session::~Session() = default;
@@ -89,7 +89,7 @@ void Session::run(std::span<const void* const> inputs, std::span<void* const> ou
 
 void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
                   HostStreams* streams) {
-  const FloatEnvironment environment;
+  const runtime::FloatEnvironment environment;
   struct ForgetCancel {
     std::atomic<bool>& flag;
     ~ForgetCancel() { flag.store(false, std::memory_order_relaxed); }

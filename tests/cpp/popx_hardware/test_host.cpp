@@ -48,19 +48,15 @@ TEST(a_callback_gets_operands_and_gives_results) {
   d.graph.createHostRead("scaled", results[0]);
   d.graph.createHostRead("count", results[1]);
   auto engine = d.start();
-  std::vector<float> values;
-  int factor = 0;
-  engine.connectStreamToCallback("scale/operand0", [&](void* data) {
-    values.assign(static_cast<float*>(data), static_cast<float*>(data) + 6);
+  engine.connectHostFunction("scale", 0, [](ArrayRef<const void*> in, ArrayRef<void*> out) {
+    CHECK_EQ(in.size(), 2u);
+    CHECK_EQ(out.size(), 2u);  // the third has no element
+    const int factor = *static_cast<const int*>(in[1]);
+    for (std::size_t i = 0; i < 6; ++i)
+      static_cast<float*>(out[0])[i] =
+          static_cast<const float*>(in[0])[i] * static_cast<float>(factor);
+    *static_cast<int*>(out[1]) = 6;
   });
-  engine.connectStreamToCallback("scale/operand1",
-                                 [&](void* data) { factor = *static_cast<int*>(data); });
-  engine.connectStreamToCallback("scale/result0", [&](void* data) {
-    for (int i = 0; i < 6; ++i)
-      static_cast<float*>(data)[i] =
-          values[static_cast<std::size_t>(i)] * static_cast<float>(factor);
-  });
-  engine.connectStreamToCallback("scale/result1", [](void* data) { *static_cast<int*>(data) = 6; });
   engine.run();
   std::vector<float> scaled(6);
   int count = 0;
@@ -69,6 +65,23 @@ TEST(a_callback_gets_operands_and_gives_results) {
   CHECK_EQ(scaled[0], 10.0f);
   CHECK_EQ(scaled[5], 60.0f);
   CHECK_EQ(count, 6);
+}
+
+TEST(a_callback_without_arrays_is_called) {
+  OnModel d;
+  const auto none = d.graph.addVariable(FLOAT, {0}, VariableMappingMethod::LINEAR, "none");
+  CHECK_EQ(popx::hostCallback(d.graph, "tick", {none}, {"float32"}, {}, d.prog).size(), 0u);
+  auto engine = d.start();
+  int calls = 0;
+  engine.connectHostFunction("tick", 0, [&](ArrayRef<const void*> in, ArrayRef<void*> out) {
+    CHECK(in.empty());
+    CHECK_EQ(out.size(), 1u);
+    *static_cast<unsigned*>(out[0]) = 0;
+    ++calls;
+  });
+  engine.run();
+  engine.run();
+  CHECK_EQ(calls, 2);
 }
 
 TEST(dtypes_of_callbacks_have_a_type_or_are_refused) {
