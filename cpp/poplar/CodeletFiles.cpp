@@ -50,7 +50,7 @@ void addFile(GraphImpl& impl, CodeletFile file) {
   VertexStore& store = storeOf(impl);
   store.types.push_back(file.found.types);
   store.files.push_back(std::move(file));
-  if (!store.types.back().empty()) store.library(store.files.size() - 1);  // errors show here
+  if (!store.types.back().empty()) store.check(store.files.size() - 1);
 }
 
 void addArchive(GraphImpl& impl, const std::string& path, const std::string& flags) {

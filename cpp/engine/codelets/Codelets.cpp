@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -47,30 +48,79 @@ std::string localInclude(const std::string& line) {
   return close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
 }
 
-/// Puts files included by "name", found beside the including one, into the text, each once.
-std::string inlineIncludes(const std::string& text, const std::string& name, const fs::path& folder,
-                           std::set<std::string>& seen) {
-  std::istringstream in(text);
-  const auto marker = [&](int line) {
-    return "#line " + std::to_string(line) + " \"" + name + "\"\n";
-  };
-  std::string result = marker(1);
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    const std::string included = localInclude(line);
-    const fs::path file = folder / included;
-    if (included.empty() || !fs::exists(file)) {
-      if (line.find("#pragma once") == std::string::npos) result += line;
-      result += "\n";
-    } else if (seen.insert(fs::canonical(file).string()).second) {
-      result +=
-          inlineIncludes(readFile(file), included, file.parent_path(), seen) + marker(number + 1);
-    } else {
-      result += "\n";
+/// Puts files included by "name", found beside the including one, into the text: at each place,
+/// since the preprocessor may skip one of them, in a guard where the file has #pragma once.
+class Inliner {
+ public:
+  std::string file(const std::string& text, const std::string& name, const fs::path& folder) {
+    std::istringstream in(text);
+    const auto marker = [&](int line) {
+      return "#line " + std::to_string(line) + " \"" + name + "\"\n";
+    };
+    std::string result = marker(1);
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      const std::string included = localInclude(line);
+      const fs::path path = folder / included;
+      if (included.empty() || !fs::is_regular_file(path)) {
+        if (line.find("#pragma once") == std::string::npos) result += forHost(std::move(line));
+        result += "\n";
+      } else {
+        result += inlined(path, included) + marker(number + 1);
+      }
     }
+    return result;
   }
-  return result;
+
+ private:
+  std::string inlined(const fs::path& path, const std::string& name) {
+    const std::string key = fs::canonical(path).string();
+    if (!open_.insert(key).second) return "\n";  // it includes itself
+    const std::string text = readFile(path);
+    std::string result = file(text, name, path.parent_path());
+    open_.erase(key);
+    if (text.find("#pragma once") == std::string::npos) return result;
+    const auto number = ids_.try_emplace(key, ids_.size()).first->second;
+    const std::string guard = "IPUJAX_INCLUDED_" + std::to_string(number);
+    return "#ifndef " + guard + "\n#define " + guard + "\n" + result + "\n#endif\n";
+  }
+
+  /// The attribute for the code of supervisors and workers, which other compilers refuse.
+  static std::string forHost(std::string line) {
+    for (const char* context : {"target(\"supervisor\")", "target(\"worker\")"}) {
+      for (std::size_t at; (at = line.find(context)) != std::string::npos;)
+        line.replace(at, std::char_traits<char>::length(context), "unused");
+    }
+    return line;
+  }
+
+  std::set<std::string> open_;
+  std::map<std::string, std::size_t> ids_;
+};
+
+/// Whether a text has vectors of its own by the names of the IPU's, for hosts.
+bool ownsVectors(const std::string& text) {
+  static const std::regex kDefinition(
+      R"(using\s+float2\s*=|(struct|class)\s+float2\b|typedef.*\bfloat2\s*;)");
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.size() < 1000 && line.find("float2") != std::string::npos &&
+        std::regex_search(line, kDefinition))
+      return true;
+  }
+  return false;
+}
+
+/// What the prelude is told of a text: macros in its first line.
+std::string switches(const std::string& text) {
+  std::string result;
+  if (ownsVectors(text)) {
+    result += "#define IPUJAX_OWN_VECTORS 1\n";
+  } else if (text.find("__builtin_ipu_") != std::string::npos) {
+    result += "#define IPUJAX_USES_BUILTINS 1\n";
+  }
+  return result + "#include <poplar/codelets/prelude.h>\n";
 }
 
 }  // namespace
@@ -78,8 +128,8 @@ std::string inlineIncludes(const std::string& text, const std::string& name, con
 CodeletFile codeletsFromText(std::string text, const std::string& flags, const std::string& path) {
   CodeletFile file;
   const fs::path from(path);
-  std::set<std::string> seen;
-  file.text = inlineIncludes(text, from.filename().string(), from.parent_path(), seen);
+  file.text = Inliner().file(text, from.filename().string(), from.parent_path());
+  file.text = switches(file.text) + file.text;
   file.flags = flags;
   const TemporaryFolder folder;
   writeFile(folder / "codelets.cpp", file.text);
@@ -104,30 +154,43 @@ const CodeletClass& classOf(const CodeletFile& file, const std::string& type) {
 
 }  // namespace
 
+namespace {
+
+/// The alias of a type, declared in its class's namespace, where its arguments may have names.
+std::string aliasOf(const std::string& type, const std::string& alias) {
+  const std::string base = type.substr(0, type.find('<'));
+  const std::size_t end = base.rfind("::");
+  const std::string scope = end == std::string::npos ? "" : base.substr(0, end);
+  const std::string declared = "using " + alias + " = ::" + type + ";\n";
+  if (scope.empty()) return declared;
+  return "namespace " + scope + " { " + declared + "}\nusing " + scope + "::" + alias + ";\n";
+}
+
+}  // namespace
+
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types) {
   std::ostringstream unit;
-  unit << file.text
-       << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\nnamespace {\n";
+  unit << file.text << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
-    unit << "using IpujaxType" << i << " = ::" << types[i] << ";\n"
-         << "const IpujaxField ipujax_fields" << i << "[] = {\n";
-    for (const auto& field : classOf(file, types[i]).fields) {
-      unit << "  ipujax_codelet::field<IpujaxType" << i << ">(\"" << field << "\", &IpujaxType" << i
-           << "::" << field << "),\n";
-    }
+    const std::string alias = "IpujaxType" + std::to_string(i);
+    unit << aliasOf(types[i], alias) << "static IpujaxField ipujax_fields" << i << "[] = {\n";
+    for (const auto& field : classOf(file, types[i]).fields)
+      unit << "  IPUJAX_FIELD(" << alias << ", " << field << "),\n";
     unit << "  {}};\n";
   }
-  unit << "const IpujaxCodelet ipujax_table[] = {\n";
+  unit << "static const IpujaxCodelet ipujax_table[] = {\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::string fields = "ipujax_fields" + std::to_string(i);
     unit << "  ipujax_codelet::codelet<IpujaxType" << i
          << (classOf(file, types[i]).declares_constructor ? ", false>(\"" : ", true>(\"")
-         << types[i] << "\", ipujax_fields" << i << ", sizeof(ipujax_fields" << i
-         << ") / sizeof(IpujaxField) - 1),\n";
+         << types[i] << "\", " << fields << ", ipujax_codelet::compact(" << fields << ", sizeof("
+         << fields << ") / sizeof(IpujaxField) - 1)),\n";
   }
-  unit << "  {}};\n}  // namespace\n"
-       << "extern \"C\" __attribute__((visibility(\"default\")))\n"
-       << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
-       << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n";
+  const char* entry = "extern \"C\" __attribute__((visibility(\"default\")))\n";
+  unit << "  {}};\n"
+       << entry << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
+       << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
+       << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n";
   return unit.str();
 }
 
@@ -140,6 +203,7 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   }
   using Entry = const IpujaxCodelet* (*)(unsigned*);
   codelets_ = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"))(&count_);
+  enter_ = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"))();
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
@@ -167,7 +231,8 @@ Libraries& libraries() {
 
 /// All that a compiled unit depends on but the compiler.
 std::string textOf(const std::string& unit, const std::string& flags) {
-  return "ipujax " IPUJAX_VERSION "\n" + flags + "\n" + unit;
+  return "ipujax " IPUJAX_VERSION " " + std::to_string(kIpujaxCodeletAbi) + "\n" + flags + "\n" +
+         unit;
 }
 
 }  // namespace
@@ -183,21 +248,61 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& t
   return library;
 }
 
+namespace {
+
+/// Between the sources of one unit, each of which is compiled by itself.
+const std::string kNextSource = "\n#error ipujax: the next source of this unit\n";
+
+std::vector<std::string> sourcesOf(const std::string& unit) {
+  std::vector<std::string> sources;
+  std::size_t begin = 0;
+  for (std::size_t at; (at = unit.find(kNextSource, begin)) != std::string::npos;) {
+    sources.push_back(unit.substr(begin, at - begin));
+    begin = at + kNextSource.size();
+  }
+  sources.push_back(unit.substr(begin));
+  return sources;
+}
+
+/// Writes `result`. Throws link_error where a function is defined nowhere.
+void build(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
+           const fs::path& result) {
+  // Nothing of one library is seen by another: -shared libraries with codelets of one name are
+  // loaded together.
+  std::vector<std::string> link = {
+      "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",
+      "-o",      result.string()};
+  int number = 0;
+  for (const std::string& text : sourcesOf(unit)) {
+    const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
+    const std::string object = source.string() + ".o";
+    writeFile(source, text);
+    // Access control is off because fields are set from outside.
+    runCompiler(kAddCodelets,
+                {"-O3", "-c", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
+                 "-fno-access-control", "-ffp-contract=off", source.string(), "-o", object},
+                flags);
+    link.push_back(object);
+  }
+  runLinker(kAddCodelets, link);
+}
+
+}  // namespace
+
+std::string withSources(const std::string& unit, const std::vector<std::string>& others) {
+  std::string all = unit;
+  for (const std::string& other : others) all += kNextSource + other;
+  return all;
+}
+
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string& unit,
                                                               const std::string& flags) {
   const std::string text = textOf(unit, flags);
   const std::lock_guard<std::mutex> lock(libraries().mutex);
   if (auto library = known(text)) return library;
   const TemporaryFolder folder;
-  const fs::path source = folder / "codelets.cpp";
   const fs::path result = folder / "codelets.so";
-  writeFile(source, unit);
-  // Access control is off because fields are set from outside; hidden, so that libraries do not
-  // mix.
-  runCompiler(kAddCodelets,
-              {"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-access-control",
-               "-ffp-contract=off", "-Wno-attributes", source.string(), "-o", result.string()},
-              flags);
+  build(unit, flags, folder, result);
   std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(result.string()));
   if (const auto store = CodeletStore::open()) store->add(text, result);
   libraries().by_text[text] = library;

@@ -26,6 +26,9 @@ CodeletFile codeletsFromText(std::string text, const std::string& flags,
 /// The file's text followed by the tables of `types`: what is compiled, and stored in executables.
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types);
 
+/// A unit with more sources, which define what its own declares.
+std::string withSources(const std::string& unit, const std::vector<std::string>& others);
+
 /// A compiled unit. Loaded once for each text in a process, and kept to its end.
 class CodeletLibrary {
  public:
@@ -35,9 +38,12 @@ class CodeletLibrary {
 
   /// Throws unknown_vertex_type.
   const IpujaxCodelet& codelet(const std::string& type) const;
+  /// Null where the codelets use no registers.
+  IpujaxEnter enter() const { return enter_; }
 
-  /// What the user of this process gives. Kept for other processes in the user's CodeletStore, if
-  /// there is one.
+  /// What the user of this process gives. Throws graph_program_compilation_error with the
+  /// compiler's words, and link_error for functions that are defined nowhere. Kept for other
+  /// processes in the user's CodeletStore, if there is one.
   static std::shared_ptr<const CodeletLibrary> compile(const std::string& unit,
                                                        const std::string& flags);
   /// What an executable names: compiled by this process, or kept in the user's CodeletStore. Throws
@@ -52,6 +58,7 @@ class CodeletLibrary {
   void* handle_ = nullptr;
   const IpujaxCodelet* codelets_ = nullptr;
   unsigned count_ = 0;
+  IpujaxEnter enter_ = nullptr;
 };
 
 }  // namespace ipujax::engine

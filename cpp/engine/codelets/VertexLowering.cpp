@@ -15,10 +15,10 @@
 // program::Execute as steps: for each file of codelets one "engine.vertices" step that runs all its
 // vertices, with copies around it for edges that are not one run of memory.
 //
-// Attribute "vertices": for each vertex its type (index into "types") and then, for each field of
-// the codelet's table: a value's bits; operand and offset of a scalar edge; operand, offset and
-// size of a vector edge; a count and so many of these for lists; a count and bits for vectors of
-// state.
+// Attribute "vertices": for each vertex its type (index into "types"), tile and then, for each
+// field of the codelet's table: a value's bits; operand and offset of a scalar edge; operand,
+// offset and size of a vector edge; a count and so many of these for lists; a count and bits for
+// vectors of state.
 namespace ipujax::engine {
 namespace {
 
@@ -70,6 +70,7 @@ class Lowering {
     load.workers.resize(graph_.system.machine.worker_contexts);
     largest_edge_ = 0;
     integers_.push_back(typeIndex(vertex.type));
+    integers_.push_back(*vertex.tile);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
     addCycles(vertex, codelet, load);
   }
@@ -80,7 +81,7 @@ class Lowering {
     node->step.operands = operands();
     std::string names;
     for (const auto& type : types_) names += type + "\n";
-    node->step.attributes.set("unit", codeletUnit(store_.files[file_], store_.types[file_]));
+    node->step.attributes.set("unit", store_.unit(file_));
     node->step.attributes.set("flags", store_.files[file_].flags);
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
