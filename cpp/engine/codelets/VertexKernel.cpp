@@ -42,7 +42,10 @@ class Decoder {
       : step_(step), integers_(step.attributes.integers("vertices")) {
     std::istringstream names(step.attributes.text("types"));
     for (std::string name; std::getline(names, name);) types_.push_back(&library.codelet(name));
+    number_ = static_cast<std::uint64_t>(take());
   }
+
+  std::uint64_t stepNumber() const { return number_; }
 
   bool done() const { return at_ == integers_.size(); }
 
@@ -177,6 +180,7 @@ class Decoder {
   const Attributes::Integers& integers_;
   std::vector<const IpujaxCodelet*> types_;
   std::size_t at_ = 0;
+  std::uint64_t number_ = 0;
 };
 
 /// A vertex's fields are set anew for every run: what a codelet writes to its own fields is not
@@ -187,6 +191,7 @@ class VertexKernel final : public Kernel {
       : library_(
             CodeletLibrary::find(step.attributes.text("unit"), step.attributes.text("flags"))) {
     Decoder decoder(step, *library_);
+    number_ = decoder.stepNumber();
     std::map<Patches, std::uint32_t> known;
     while (!decoder.done()) {
       const Instance v = decoder.next();
@@ -212,7 +217,7 @@ class VertexKernel final : public Kernel {
       std::vector<std::byte*> bases(p.begin(), p.end());
       bases.insert(bases.end(), {place.get(), nullptr});
       for (std::int64_t i = begin; i < end; ++i) {
-        const auto seed = (runs << 32) + static_cast<std::uint64_t>(i);
+        const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
         runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed);
       }
     });
@@ -263,6 +268,7 @@ class VertexKernel final : public Kernel {
   std::vector<std::byte> images_;
   std::vector<Patches> patches_;
   std::size_t largest_ = 0;
+  std::uint64_t number_ = 0;
   mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
 };
 

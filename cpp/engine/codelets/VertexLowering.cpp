@@ -15,10 +15,10 @@
 // program::Execute as steps: for each file of codelets one "engine.vertices" step that runs all its
 // vertices, with copies around it for edges that are not one run of memory.
 //
-// Attribute "vertices": for each vertex its type (index into "types"), tile and then, for each
-// field of the codelet's table: a value's bits; operand and offset of a scalar edge; operand,
-// offset and size of a vector edge; a count and so many of these for lists; a count and bits for
-// vectors of state.
+// Attribute "vertices": the number of the step, and for each vertex its type (index into "types"),
+// tile and then, for each field of the codelet's table: a value's bits; operand and offset of a
+// scalar edge; operand, offset and size of a vector edge; a count and so many of these for lists; a
+// count and bits for vectors of state.
 namespace ipujax::engine {
 namespace {
 
@@ -57,7 +57,9 @@ class Lowering {
         file_(file),
         library_(store_.library(file)),
         before_(std::make_shared<ProgramNode>()),
-        after_(std::make_shared<ProgramNode>()) {}
+        after_(std::make_shared<ProgramNode>()) {
+    integers_.push_back(store_.num_steps++);
+  }
 
   void add(const VertexRecord& vertex) {
     const IpujaxCodelet& codelet = library_->codelet(vertex.type);
