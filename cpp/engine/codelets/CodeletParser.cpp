@@ -4,6 +4,8 @@
 #include <cctype>
 #include <set>
 
+#include "engine/codelets/LoopCost.hpp"
+
 namespace ipujax::engine {
 namespace {
 
@@ -233,6 +235,8 @@ class Parser {
     const std::size_t end = behind(i);
     if (is_codelet) {
       members(i + 1, end - 1, found.fields);
+      const auto at = [&](std::size_t n) { return t_.begin() + static_cast<std::ptrdiff_t>(n); };
+      found.loop_cycles = std::max(found.loop_cycles, loopCycles(Tokens(at(i + 1), at(end - 1))));
       const std::string own = name.substr(0, name.find('<'));
       for (std::size_t m = i + 1; m + 4 <= end; ++m)
         if (tok(m) == own && tok(m + 1) == "(" && tok(m + 2) == ")" && tok(m + 3) == ";")

@@ -20,14 +20,24 @@ struct CodeletFile {
 /// file_load_error where a file cannot be read and graph_program_compilation_error, with the
 /// compiler's output, where it is no C++.
 CodeletFile readCodelets(const std::string& path, const std::string& flags);
-CodeletFile codeletsFromText(std::string text, const std::string& flags,
+CodeletFile codeletsFromText(const std::string& text, const std::string& flags,
                              const std::string& path = "codelets.cpp");
+
+/// The same for a text that `readCodelets` gave.
+CodeletFile inspectCodelets(std::string text, const std::string& flags);
 
 /// The file's text followed by the tables of `types`: what is compiled, and stored in executables.
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types);
 
 /// A unit with more sources, which define what its own declares.
 std::string withSources(const std::string& unit, const std::vector<std::string>& others);
+
+/// All that a compiled unit depends on but the compiler: source, flags, versions, the processor.
+std::string libraryKey(const std::string& unit, const std::string& flags);
+/// Whether this process's libraryKey could give it: of the same version, for this processor.
+bool isLibraryKey(const std::string& key);
+/// The library compiled from a unit. Throws as CodeletLibrary::compile.
+std::string nativeCode(const std::string& unit, const std::string& flags);
 
 /// A compiled unit. Loaded once for each text in a process, and kept to its end.
 class CodeletLibrary {
@@ -46,6 +56,8 @@ class CodeletLibrary {
   /// processes in the user's CodeletStore, if there is one.
   static std::shared_ptr<const CodeletLibrary> compile(const std::string& unit,
                                                        const std::string& flags);
+  /// Native code that the user trusts, for `compile` and `find`.
+  static void adopt(const std::string& key, const std::string& code);
   /// What an executable names: compiled by this process, or kept in the user's CodeletStore. Throws
   /// link_error for any other: native code is run on the user's word alone, and never compiled from
   /// what was loaded.

@@ -1,12 +1,11 @@
 #include "engine/codelets/VertexLowering.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <tuple>
 
 #include "engine/Errors.hpp"
-#include "engine/Half.hpp"
+#include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -21,23 +20,6 @@
 // count and bits for vectors of state.
 namespace ipujax::engine {
 namespace {
-
-std::int64_t bitsOf(double value, ElementType type) {
-  switch (type) {
-    case ElementType::kHalf:
-      return floatToHalf(static_cast<float>(value));
-    case ElementType::kFloat:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    case ElementType::kDouble:
-      return std::bit_cast<std::int64_t>(value);
-    case ElementType::kBool:
-      return value != 0;
-    case ElementType::kUInt64:
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(value));
-    default:
-      return static_cast<std::int64_t>(value);
-  }
-}
 
 /// What the vertices of one tile take.
 struct TileLoad {
@@ -249,15 +231,18 @@ class Lowering {
     return result;
   }
 
-  /// Without an estimate or an estimator: 30 worker cycles and 10 for each element of the largest
-  /// edge, a scalar loop of compiled C++ (an assumption; setPerfEstimate replaces it).
+  /// The vertex's estimate, that of its type, or the codelet's own. Without any, 30 worker cycles
+  /// and for each element of the largest edge what the codelet's loop lets expect; 10 where it has
+  /// no loop of its own (an assumption; setPerfEstimate replaces it).
   void addCycles(const VertexRecord& vertex, const IpujaxCodelet& codelet, TileLoad& load) {
-    const double assumed = 30 + 10 * static_cast<double>(largest_edge_);
+    const double loop = loopCyclesOf(vertex.type);
+    const double assumed = 30 + (loop > 0 ? loop : 10) * static_cast<double>(largest_edge_);
     auto cycles = vertex.cycles;
     auto flops = vertex.flops;
     const auto estimator = store_.estimators.find(vertex.type);
     if (!cycles && estimator != store_.estimators.end())
       std::tie(cycles, flops) = estimator->second(vertex);
+    if (!cycles) cycles = ownEstimate(vertex, codelet);
     flops_ += static_cast<double>(flops);
     if (codelet.is_multi) {
       load.supervisor += cycles ? static_cast<double>(*cycles) : 11 + assumed;
@@ -265,6 +250,12 @@ class Lowering {
     }
     auto& worker = load.workers[load.next_worker++ % load.workers.size()];
     worker += cycles ? static_cast<double>(*cycles) : assumed;
+  }
+
+  double loopCyclesOf(const std::string& type) const {
+    std::size_t file = 0;
+    const CodeletClass* found = store_.findClass(type, file);
+    return found != nullptr ? found->loop_cycles : 0;
   }
 
   Cost cost() const {
