@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kNoOperand = -1;
 constexpr std::size_t kAlign = 16;
+constexpr std::size_t padded(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 /// Where a pointer is in a vertex's image, and what its offset, which is there, counts from.
 struct Patch {
@@ -149,7 +150,7 @@ class Decoder {
   }
 
   static std::size_t extend(Instance& v, std::size_t bytes) {
-    const std::size_t begin = (v.image.size() + kAlign - 1) / kAlign * kAlign;
+    const std::size_t begin = padded(v.image.size());
     v.image.resize(begin + bytes);
     return begin;
   }
@@ -198,9 +199,9 @@ class VertexKernel final : public Kernel {
       const auto [it, added] =
           known.try_emplace(v.patches, static_cast<std::uint32_t>(patches_.size()));
       if (added) patches_.push_back(v.patches);
-      vertices_.push_back({v.codelet, images_.size(), v.image.size(), it->second, v.tile});
+      vertices_.push_back({v.codelet, images_.size(), padded(v.image.size()), it->second, v.tile});
       images_.insert(images_.end(), v.image.begin(), v.image.end());
-      images_.resize((images_.size() + kAlign - 1) / kAlign * kAlign);
+      images_.resize(padded(images_.size()));
       largest_ = std::max(largest_, v.image.size());
     }
   }
@@ -228,7 +229,7 @@ class VertexKernel final : public Kernel {
 
   struct Placed {
     const IpujaxCodelet* codelet;
-    std::size_t begin, bytes;  ///< of its image
+    std::size_t begin, bytes;  ///< of its image, padded
     std::uint32_t patches;
     std::uint32_t tile;
   };
@@ -245,7 +246,8 @@ class VertexKernel final : public Kernel {
 
   void runOne(const Placed& v, std::byte* const* bases, std::byte* place,
               std::uint64_t seed) const {
-    std::memcpy(place, images_.data() + v.begin, v.bytes);
+    const std::byte* image = images_.data() + v.begin;
+    for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
     for (const Patch& patch : patches_[v.patches]) {
       std::int64_t offset = 0;
       std::memcpy(&offset, place + patch.at, sizeof(offset));

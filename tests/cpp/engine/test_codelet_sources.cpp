@@ -382,3 +382,40 @@ TEST(the_first_worker_may_wait_for_the_others) {
   d.graph.connect(v["out"], out[0]);
   CHECK_EQ(d.read<float>(out)[0], 21.0f);
 }
+
+TEST(cycles_are_the_codelets_own_estimate_or_from_its_loop) {
+  const auto cycles = [](const char* type, std::size_t n, bool perf_estimate) {
+    OnDevice d;
+    add(d.graph, R"src(
+      #include <poplar/Vertex.hpp>
+      using namespace poplar;
+      class Estimates : public Vertex {
+       public:
+        Vector<InOut<Vector<float>>> rows;
+        unsigned factor;
+        bool compute() { return true; }
+        uint64_t getCycleEstimate() const { return 1000 + factor * rows[1].size(); }
+      };
+      class Loops : public Vertex {
+       public:
+        Vector<InOut<Vector<float>>> rows;
+        unsigned factor;
+        bool compute() {
+          for (unsigned r = 0; r < rows.size(); ++r)
+            for (unsigned i = 0; i < factor; ++i) rows[r][i] += factor;
+          return true;
+        }
+      };)src");
+    const Tensor x = d.graph.addVariable(FLOAT, {2, n}, "x");
+    d.graph.setTileMapping(x, 1);
+    const VertexRef v = vertex(d, type);
+    d.graph.connect(v["rows"], x);
+    d.graph.setInitialValue(v["factor"], 3);
+    if (perf_estimate) d.graph.setPerfEstimate(v, 50);
+    return compileGraph(d.graph, {d.prog}).image()->cost().compute_cycles;
+  };
+  // A worker has every sixth cycle. A subscript of a row and one of an element, a sum, the loop.
+  CHECK_EQ(cycles("Estimates", 100, false) - cycles("Estimates", 10, false), 6 * 3 * 90);
+  CHECK_EQ(cycles("Loops", 100, false) - cycles("Loops", 10, false), 6 * 4 * 90);
+  CHECK_EQ(cycles("Estimates", 100, true), cycles("Loops", 10, true));
+}
