@@ -23,6 +23,13 @@ class half_storage {
   constexpr half_storage(unsigned value) : bits_(round(static_cast<float>(value))) {}  // NOLINT
   constexpr operator float() const { return widen(bits_); }                            // NOLINT
 
+  constexpr std::uint16_t bit16() const { return bits_; }
+  static half_storage fromBits(std::uint16_t bits) {
+    half_storage made;
+    made.bits_ = bits;
+    return made;
+  }
+
   half_storage& operator+=(float o) { return *this = half_storage(float(*this) + o); }
   half_storage& operator-=(float o) { return *this = half_storage(float(*this) - o); }
   half_storage& operator*=(float o) { return *this = half_storage(float(*this) * o); }
@@ -60,6 +67,9 @@ class half_storage {
 
   std::uint16_t bits_;
 };
+
+/// By the name of hosts' code, whatever `half` is.
+using IeeeHalf = half_storage;
 
 #ifdef IPUJAX_NATIVE_HALF
 using half = _Float16;

@@ -10,7 +10,6 @@
 #define ASM_CODELETS_ENABLED 0
 #endif
 #define __supervisor__
-#define WORKER_ALIGN
 #define NO_INSTRUMENT
 #ifndef __clang__
 #define __builtin_assume(condition) ((void)0)
@@ -30,6 +29,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "poplar/Alignment.hpp"
 #include "poplar/HalfFloat.hpp"
 
 #ifdef IPUJAX_NATIVE_HALF
