@@ -1,5 +1,6 @@
 #pragma once
 #include <new>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -82,8 +83,8 @@ IPUJAX_DESCRIBE_EDGE(InOut, kIpujaxInOut)
 #undef IPUJAX_DESCRIBE_EDGE
 
 /// The entry of a member; without a name where it is none that a graph can set, such as an array.
-template <class V, class F>
-IpujaxField entry(const char* name, F V::*member) {
+template <class V, class Base, class F>
+IpujaxField entry(const char* name, F Base::*member) {
   using D = Describe<std::remove_cv_t<F>>;
   using Element = std::remove_cv_t<typename D::Element>;
   if constexpr (D::kind == kIpujaxValue && !is_element<Element>) {
@@ -136,22 +137,44 @@ void construct(void* place) {
   if constexpr (kConstructs && std::is_default_constructible_v<V>) new (place) V;
 }
 
+/// What compute() of a vertex is called with: a worker's number for a MultiVertex.
+template <class V, class = void>
+struct Takes {
+  static constexpr bool nothing = false;
+};
+template <class V>
+struct Takes<V, std::void_t<decltype(std::declval<V&>().compute())>> {
+  static constexpr bool nothing = true;
+};
+template <class V, class = void>
+struct TakesWorker {
+  static constexpr bool value = false;
+};
+template <class V>
+struct TakesWorker<V, std::void_t<decltype(std::declval<V&>().compute(0u))>> {
+  static constexpr bool value = true;
+};
+
+template <class Call>
+int succeeded(Call call) {
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
+    return 1;
+  } else {
+    return call() ? 1 : 0;
+  }
+}
+
 template <class V>
 int compute(void* place, unsigned worker) {
   V& vertex = *static_cast<V*>(place);
-  (void)worker;
-  if constexpr (std::is_base_of_v<poplar::MultiVertex, V>) {
-    if constexpr (std::is_void_v<decltype(vertex.compute(worker))>) {
-      vertex.compute(worker);
-      return 1;
-    } else {
-      return vertex.compute(worker) ? 1 : 0;
-    }
-  } else if constexpr (std::is_void_v<decltype(vertex.compute())>) {
-    vertex.compute();
-    return 1;
+  (void)vertex, (void)worker;
+  if constexpr (std::is_base_of_v<poplar::MultiVertex, V> && TakesWorker<V>::value) {
+    return succeeded([&] { return vertex.compute(worker); });
+  } else if constexpr (Takes<V>::nothing) {
+    return succeeded([&] { return vertex.compute(); });
   } else {
-    return vertex.compute() ? 1 : 0;
+    throw std::logic_error("it has no compute()");  // a base of codelets
   }
 }
 

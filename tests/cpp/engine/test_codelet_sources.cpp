@@ -164,6 +164,34 @@ TEST(specialisations_have_fields_of_their_own) {
   CHECK(d.read<float>(a) == (std::vector<float>{6, 12}));
 }
 
+TEST(codelets_may_have_bases) {
+  OnDevice d;
+  add(d.graph, R"src(
+    #include <poplar/Vertex.hpp>
+    using namespace poplar;
+    class Common : public Vertex {
+     public:
+      Input<Vector<float>> in;
+     protected:
+      float first() { return in[0]; }
+    };
+    class Derived : public Common {
+     private:
+      Output<float> out;
+     public:
+      bool compute() { *out = first() + 1; return true; }
+    };)src");
+  const Tensor in = d.input<float>(FLOAT, {1}, {4});
+  const Tensor out = result(d.graph, FLOAT, 1);
+  const VertexRef v = vertex(d, "Derived");
+  d.graph.connect(v["in"], in);
+  d.graph.connect(v["out"], out[0]);
+  CHECK_EQ(d.read<float>(out)[0], 5.0f);
+  const VertexRef base = vertex(d, "Common");
+  d.graph.connect(base["in"], in);
+  CHECK_THROWS(d.read<float>(out), "a Common said: it has no compute()");
+}
+
 TEST(sources_may_bring_vectors_of_their_own) {
   OnDevice d;
   add(d.graph, R"cpp(
