@@ -75,6 +75,19 @@ std::optional<CodeletStore> CodeletStore::open() {
   return CodeletStore(folder);
 }
 
+bool CodeletStore::trusts(const fs::path& file) const {
+  std::error_code none;
+  const fs::path whole = fs::canonical(file, none);
+  const fs::path folder = fs::canonical(folder_, none);
+  if (none || !isOwn(whole, S_IFREG)) return false;
+  for (fs::path above = whole.parent_path(); above != above.root_path();
+       above = above.parent_path()) {
+    if (!isOwn(above, S_IFDIR)) return false;
+    if (above == folder) return true;
+  }
+  return false;
+}
+
 std::optional<fs::path> CodeletStore::find(const std::string& text) const {
   const fs::path source = folder_ / (nameOf(text) + ".txt");
   const fs::path library = folder_ / (nameOf(text) + ".so");

@@ -1,12 +1,11 @@
 #include "engine/codelets/VertexLowering.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <tuple>
 
 #include "engine/Errors.hpp"
-#include "engine/Half.hpp"
+#include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -15,29 +14,12 @@
 // program::Execute as steps: for each file of codelets one "engine.vertices" step that runs all its
 // vertices, with copies around it for edges that are not one run of memory.
 //
-// Attribute "vertices": for each vertex its type (index into "types") and then, for each field of
-// the codelet's table: a value's bits; operand and offset of a scalar edge; operand, offset and
-// size of a vector edge; a count and so many of these for lists; a count and bits for vectors of
-// state.
+// Attribute "vertices": the number of the step, and for each vertex its type (index into "types"),
+// tile and then, for each field of the codelet's table: a value's bits; operand and offset of a
+// scalar edge; operand, offset and size of a vector edge; a count and so many of these for lists; a
+// count and bits for vectors of state.
 namespace ipujax::engine {
 namespace {
-
-std::int64_t bitsOf(double value, ElementType type) {
-  switch (type) {
-    case ElementType::kHalf:
-      return floatToHalf(static_cast<float>(value));
-    case ElementType::kFloat:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    case ElementType::kDouble:
-      return std::bit_cast<std::int64_t>(value);
-    case ElementType::kBool:
-      return value != 0;
-    case ElementType::kUInt64:
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(value));
-    default:
-      return static_cast<std::int64_t>(value);
-  }
-}
 
 /// What the vertices of one tile take.
 struct TileLoad {
@@ -57,7 +39,9 @@ class Lowering {
         file_(file),
         library_(store_.library(file)),
         before_(std::make_shared<ProgramNode>()),
-        after_(std::make_shared<ProgramNode>()) {}
+        after_(std::make_shared<ProgramNode>()) {
+    integers_.push_back(store_.num_steps++);
+  }
 
   void add(const VertexRecord& vertex) {
     const IpujaxCodelet& codelet = library_->codelet(vertex.type);
@@ -70,6 +54,7 @@ class Lowering {
     load.workers.resize(graph_.system.machine.worker_contexts);
     largest_edge_ = 0;
     integers_.push_back(typeIndex(vertex.type));
+    integers_.push_back(*vertex.tile);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
     addCycles(vertex, codelet, load);
   }
@@ -80,7 +65,7 @@ class Lowering {
     node->step.operands = operands();
     std::string names;
     for (const auto& type : types_) names += type + "\n";
-    node->step.attributes.set("unit", codeletUnit(store_.files[file_], store_.types[file_]));
+    node->step.attributes.set("unit", store_.unit(file_));
     node->step.attributes.set("flags", store_.files[file_].flags);
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
@@ -246,15 +231,18 @@ class Lowering {
     return result;
   }
 
-  /// Without an estimate or an estimator: 30 worker cycles and 10 for each element of the largest
-  /// edge, a scalar loop of compiled C++ (an assumption; setPerfEstimate replaces it).
+  /// The vertex's estimate, that of its type, or the codelet's own. Without any, 30 worker cycles
+  /// and for each element of the largest edge what the codelet's loop lets expect; 10 where it has
+  /// no loop of its own (an assumption; setPerfEstimate replaces it).
   void addCycles(const VertexRecord& vertex, const IpujaxCodelet& codelet, TileLoad& load) {
-    const double assumed = 30 + 10 * static_cast<double>(largest_edge_);
+    const double loop = loopCyclesOf(vertex.type);
+    const double assumed = 30 + (loop > 0 ? loop : 10) * static_cast<double>(largest_edge_);
     auto cycles = vertex.cycles;
     auto flops = vertex.flops;
     const auto estimator = store_.estimators.find(vertex.type);
     if (!cycles && estimator != store_.estimators.end())
       std::tie(cycles, flops) = estimator->second(vertex);
+    if (!cycles) cycles = ownEstimate(vertex, codelet);
     flops_ += static_cast<double>(flops);
     if (codelet.is_multi) {
       load.supervisor += cycles ? static_cast<double>(*cycles) : 11 + assumed;
@@ -262,6 +250,12 @@ class Lowering {
     }
     auto& worker = load.workers[load.next_worker++ % load.workers.size()];
     worker += cycles ? static_cast<double>(*cycles) : assumed;
+  }
+
+  double loopCyclesOf(const std::string& type) const {
+    std::size_t file = 0;
+    const CodeletClass* found = store_.findClass(type, file);
+    return found != nullptr ? found->loop_cycles : 0;
   }
 
   Cost cost() const {
