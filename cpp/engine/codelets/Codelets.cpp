@@ -139,7 +139,13 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
                      (reason ? reason : "no reason given"));
   }
   using Entry = const IpujaxCodelet* (*)(unsigned*);
-  codelets_ = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"))(&count_);
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"));
+  if (!entry) {
+    dlclose(handle_);
+    throw link_error("[codelets] needs a library of codelets; got " + file +
+                     ", which has no table of them. Remove it.");
+  }
+  codelets_ = entry(&count_);
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
@@ -178,9 +184,13 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& t
   const auto store = CodeletStore::open();
   const auto kept = store ? store->find(text) : std::nullopt;
   if (!kept) return nullptr;
-  const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
-  by_text[text] = library;
-  return library;
+  try {
+    const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
+    by_text[text] = library;
+    return library;
+  } catch (const link_error&) {  // damaged: as if it were not there
+    return nullptr;
+  }
 }
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string& unit,

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "engine/Errors.hpp"
@@ -36,6 +38,36 @@ std::int64_t bitsOf(double value, ElementType type) {
       return static_cast<std::int64_t>(static_cast<std::uint64_t>(value));
     default:
       return static_cast<std::int64_t>(value);
+  }
+}
+
+template <class T>
+bool isIn(double value) {  // false for NaN
+  return value > static_cast<double>(std::numeric_limits<T>::min()) - 1 &&
+         value < static_cast<double>(std::numeric_limits<T>::max()) + 1;
+}
+
+/// Whether the conversion of a number to a type of integers is defined. Floats hold infinities.
+bool holds(ElementType type, double value) {
+  switch (type) {
+    case ElementType::kInt8:
+      return isIn<std::int8_t>(value);
+    case ElementType::kUInt8:
+      return isIn<std::uint8_t>(value);
+    case ElementType::kInt16:
+      return isIn<std::int16_t>(value);
+    case ElementType::kUInt16:
+      return isIn<std::uint16_t>(value);
+    case ElementType::kInt32:
+      return isIn<std::int32_t>(value);
+    case ElementType::kUInt32:
+      return isIn<std::uint32_t>(value);
+    case ElementType::kInt64:
+      return value >= -0x1p63 && value < 0x1p63;
+    case ElementType::kUInt64:
+      return value > -1 && value < 0x1p64;
+    default:
+      return true;
   }
 }
 
@@ -152,11 +184,21 @@ class Lowering {
     return rows;
   }
 
+  std::int64_t bitsOfValue(const VertexRecord& vertex, const IpujaxField& field,
+                           double value) const {
+    const auto type = static_cast<ElementType>(field.element);
+    if (holds(type, value)) return bitsOf(value, type);
+    throw graph_connection_error("[Graph::setInitialValue] needs a value that the " +
+                                 std::string(nameOf(type)) + " '" + field.name + "' of a " +
+                                 vertex.type + " can hold; got " + std::to_string(value) +
+                                 ". Set another value.");
+  }
+
   void addValue(const VertexRecord& vertex, const IpujaxField& field) {
     const auto it = vertex.values.find(field.name);
     integers_.push_back(it != vertex.values.end());  // 0: the codelet's own initialiser stays
     const double value = it == vertex.values.end() ? 0 : it->second.begin()->second;
-    integers_.push_back(bitsOf(value, static_cast<ElementType>(field.element)));
+    integers_.push_back(bitsOfValue(vertex, field, value));
   }
 
   void addState(const VertexRecord& vertex, const IpujaxField& field, TileLoad& load) {
@@ -167,8 +209,7 @@ class Lowering {
     integers_.push_back(static_cast<std::int64_t>(size));
     for (std::size_t i = 0; i < size; ++i) {
       const bool set = it != vertex.values.end() && it->second.count(i) != 0;
-      integers_.push_back(
-          bitsOf(set ? it->second.at(i) : 0.0, static_cast<ElementType>(field.element)));
+      integers_.push_back(bitsOfValue(vertex, field, set ? it->second.at(i) : 0.0));
     }
     load.state += size * field.element_bytes;
   }
