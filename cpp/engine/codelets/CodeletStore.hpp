@@ -23,6 +23,7 @@ class CodeletStore {
 
   /// The library compiled from this text, if there is one.
   std::optional<std::filesystem::path> find(const std::string& text) const;
+  /// Keeps a library. Where the folder is full or not writable it stays as it was, with a warning.
   void add(const std::string& text, const std::filesystem::path& library) const;
 
  private:

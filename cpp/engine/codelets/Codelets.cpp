@@ -118,8 +118,15 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
                      (reason ? reason : "no reason given"));
   }
   using Entry = const IpujaxCodelet* (*)(unsigned*);
-  codelets_ = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"))(&count_);
-  enter_ = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"))();
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"));
+  const auto enter = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"));
+  if (!entry || !enter) {
+    dlclose(handle_);
+    throw link_error("[codelets] needs a library of codelets; got " + file +
+                     ", which has no table of them. Remove it.");
+  }
+  codelets_ = entry(&count_);
+  enter_ = enter();
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
@@ -175,9 +182,13 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& t
   const auto store = CodeletStore::open();
   const auto kept = store ? store->find(text) : std::nullopt;
   if (!kept) return nullptr;
-  const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
-  by_text[text] = library;
-  return library;
+  try {
+    const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
+    by_text[text] = library;
+    return library;
+  } catch (const link_error&) {  // damaged: as if it were not there
+    return nullptr;
+  }
 }
 
 namespace {

@@ -1,7 +1,9 @@
 #include "engine/codelets/VertexLowering.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "engine/Errors.hpp"
@@ -20,6 +22,36 @@
 // count and bits for vectors of state.
 namespace ipujax::engine {
 namespace {
+
+template <class T>
+bool isIn(double value) {  // false for NaN
+  return value > static_cast<double>(std::numeric_limits<T>::min()) - 1 &&
+         value < static_cast<double>(std::numeric_limits<T>::max()) + 1;
+}
+
+/// Whether the conversion of a number to a type of integers is defined. Floats hold infinities.
+bool holds(ElementType type, double value) {
+  switch (type) {
+    case ElementType::kInt8:
+      return isIn<std::int8_t>(value);
+    case ElementType::kUInt8:
+      return isIn<std::uint8_t>(value);
+    case ElementType::kInt16:
+      return isIn<std::int16_t>(value);
+    case ElementType::kUInt16:
+      return isIn<std::uint16_t>(value);
+    case ElementType::kInt32:
+      return isIn<std::int32_t>(value);
+    case ElementType::kUInt32:
+      return isIn<std::uint32_t>(value);
+    case ElementType::kInt64:
+      return value >= -0x1p63 && value < 0x1p63;
+    case ElementType::kUInt64:
+      return value > -1 && value < 0x1p64;
+    default:
+      return true;
+  }
+}
 
 /// What the vertices of one tile take.
 struct TileLoad {
@@ -137,11 +169,21 @@ class Lowering {
     return rows;
   }
 
+  std::int64_t bitsOfValue(const VertexRecord& vertex, const IpujaxField& field,
+                           double value) const {
+    const auto type = static_cast<ElementType>(field.element);
+    if (holds(type, value)) return bitsOf(value, type);
+    throw graph_connection_error("[Graph::setInitialValue] needs a value that the " +
+                                 std::string(nameOf(type)) + " '" + field.name + "' of a " +
+                                 vertex.type + " can hold; got " + std::to_string(value) +
+                                 ". Set another value.");
+  }
+
   void addValue(const VertexRecord& vertex, const IpujaxField& field) {
     const auto it = vertex.values.find(field.name);
     integers_.push_back(it != vertex.values.end());  // 0: the codelet's own initialiser stays
     const double value = it == vertex.values.end() ? 0 : it->second.begin()->second;
-    integers_.push_back(bitsOf(value, static_cast<ElementType>(field.element)));
+    integers_.push_back(bitsOfValue(vertex, field, value));
   }
 
   void addState(const VertexRecord& vertex, const IpujaxField& field, TileLoad& load) {
@@ -152,8 +194,7 @@ class Lowering {
     integers_.push_back(static_cast<std::int64_t>(size));
     for (std::size_t i = 0; i < size; ++i) {
       const bool set = it != vertex.values.end() && it->second.count(i) != 0;
-      integers_.push_back(
-          bitsOf(set ? it->second.at(i) : 0.0, static_cast<ElementType>(field.element)));
+      integers_.push_back(bitsOfValue(vertex, field, set ? it->second.at(i) : 0.0));
     }
     load.state += size * field.element_bytes;
   }
