@@ -11,6 +11,7 @@
 #include "poplin/internal/PlanOptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
 #include "popops/ScaledAdd.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poplin {
 namespace {
@@ -38,8 +39,8 @@ void checkShapes(const char* where, const Shape& a, const Shape& b, std::size_t 
                      (rank == 2 || a[0] == b[0]);
   if (agree) return;
   const std::string wanted = rank == 2 ? "A [M, K] and B [K, N]" : "A [G, M, K] and B [G, K, N]";
-  throw poplar::poplar_error(std::string("[poplin::") + where + "] needs " + wanted + "; got " +
-                             text(a) + " and " + text(b) + ". Reshape the operands.");
+  throw poputil::poplibs_error(std::string("[poplin::") + where + "] needs " + wanted + "; got " +
+                               text(a) + " and " + text(b) + ". Reshape the operands.");
 }
 
 Shape grouped(const Shape& shape) {
@@ -156,8 +157,8 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   if (c.shape() != shape)
-    throw poplar::poplar_error(std::string("[poplin::") + where + "] needs C of shape " +
-                               text(shape) + "; got " + text(c.shape()) + ". Reshape it.");
+    throw poputil::poplibs_error(std::string("[poplin::") + where + "] needs C of shape " +
+                                 text(shape) + "; got " + text(c.shape()) + ". Reshape it.");
   if (!isFloating(c.elementType()))
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");
