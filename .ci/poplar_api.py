@@ -22,6 +22,7 @@ ROOMS = (
     "poplin",
     "popnn",
     "poprand",
+    "popsolver",
     "popsparse",
     "popfloat",
     "gcl",
@@ -46,7 +47,6 @@ REFUSES = {
     "Graph::serializeTensors": "throws: the model does not know the SDK's files of graphs",
     "Graph::deserializeTensors": "throws: the model does not know the SDK's files of graphs",
     "Graph::getMaxVertexFieldValue": "throws: types of fields are known once codelets are compiled",
-    "Target::getMemoryElementOffsets": "throws: the model's tiles have no elements of memory",
     "Execute": "with a tensor throws: the model does not gather what vertices return",
     "FunctionBuffer": "copies of code do nothing: functions are always at hand",
     "Graph::numVertices": "throws: library functions of the model have no vertices",
@@ -55,6 +55,7 @@ REFUSES = {
     "ComputeSet::vertices": "throws: library functions of the model have no vertices",
     "BSMatMulParams": "a mask inside blocks throws: bsSoftmax has one",
     "PartitionerBase": "more than one group throws",
+    "outputGeneratedCodelet": "throws: expressions run by a kernel of the model, without a codelet",
     "Sync": "does nothing: steps synchronise by themselves",
     "AssumeEqualAcrossReplicas": "does nothing: a condition that differs around a collective is an "
     "error anyway",

@@ -467,4 +467,9 @@ FunctionBuffer Graph::addFunctionBuffer(Function function, FunctionBufferMapping
   return {function, function.getId()};
 }
 
+template <std::size_t... sizes>
+void Layout<sizes...>::tag() {}
+template struct Layout<sizeof(Graph), sizeof(Tensor), sizeof(Type), sizeof(DebugContext),
+                       sizeof(program::Program), sizeof(OptionFlags), sizeof(std::string)>;
+
 }  // namespace poplar

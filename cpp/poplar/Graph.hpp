@@ -329,4 +329,16 @@ class Graph {
   unsigned part_tiles_ = 0;
 };
 
+/// Code that was compiled against classes of other sizes than this library's, or with another
+/// std::string, does not find its tag when it is loaded.
+template <std::size_t...>
+struct Layout {
+  static void tag();
+};
+using OwnLayout = Layout<sizeof(Graph), sizeof(Tensor), sizeof(Type), sizeof(DebugContext),
+                         sizeof(program::Program), sizeof(OptionFlags), sizeof(std::string)>;
+namespace {
+[[gnu::used]] void (*const needed_layout)() = &OwnLayout::tag;
+}
+
 }  // namespace poplar

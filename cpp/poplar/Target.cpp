@@ -48,6 +48,7 @@ Target Target::createCPUTarget(bool, unsigned numTiles) {
   system.machine.worker_contexts = 1;
   system.machine.bytes_per_tile = std::uint64_t{1} << 40;  // the host's memory is no tile's
   system.machine.executable_bytes_per_tile = system.machine.bytes_per_tile;
+  system.machine.memory_element_bytes = 0;
   return Target(std::move(system));
 }
 
@@ -149,9 +150,22 @@ void Target::throwLimit(const Type& t) {
 }
 
 std::vector<std::size_t> Target::getMemoryElementOffsets() const {
-  throw poplar_error(
-      "[Target::getMemoryElementOffsets] needs elements of tile memory; got the IPU Model, whose "
-      "tiles account bytes without them. Use getBytesPerTile.");
+  const std::uint64_t element = machine().memory_element_bytes;
+  std::vector<std::size_t> offsets{0};
+  while (element > 0) {
+    const std::uint64_t from = offsets.back();
+    const std::uint64_t next =
+        from + (from < machine().executable_bytes_per_tile ? element : 2 * element);
+    if (next >= machine().bytes_per_tile) break;
+    offsets.push_back(next);
+  }
+  return offsets;
+}
+
+std::size_t Target::getInterleavedMemoryElementIndex() const {
+  const auto offsets = getMemoryElementOffsets();
+  const auto first = std::ranges::lower_bound(offsets, machine().executable_bytes_per_tile);
+  return static_cast<std::size_t>(first - offsets.begin());
 }
 
 Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {

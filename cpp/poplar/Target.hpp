@@ -91,8 +91,11 @@ class Target {
   }
   /// Turns of a hardware loop: its counter has 12 bits.
   unsigned getRptCountMax() const { return 4095; }
-  /// Throws poplar_error: the model's tiles have no elements of memory.
+  /// Where each memory element of a tile begins, the pairs of interleaved memory as one; only 0
+  /// where the target has none.
   std::vector<std::size_t> getMemoryElementOffsets() const;
+  /// The first of these that is interleaved; as many as there are if none is.
+  std::size_t getInterleavedMemoryElementIndex() const;
   std::size_t getAtomicStoreGranularity() const { return 4; }
 
   std::size_t getTypeAlignment(const Type& type) const { return getTypeSize(type); }

@@ -22,6 +22,7 @@ CPP_RANKS = {
     "poplin": 4,
     "poprand": 4,
     "gcl": 4,
+    "popsolver": 3,
     "popsparse": 5,
     "popfloat": 5,
     "popnn": 5,

@@ -186,7 +186,11 @@ TEST(functions_are_called_from_buffers_too) {
   CHECK_THROWS(f.graph.serialize(file, SerializationFormat::Binary), "Serialize the Executable");
   CHECK_THROWS(f.graph.deserializeTensors(file, SerializationFormat::Binary), "formats");
   CHECK_THROWS(Execute(f.graph.addComputeSet(), a), "allTrue");
-  CHECK_THROWS(f.graph.getTarget().getMemoryElementOffsets(), "getBytesPerTile");
+  const auto elements = f.graph.getTarget().getMemoryElementOffsets();
+  CHECK_EQ(elements.size(), 26u);  // 13 of 16 KiB, and 13 interleaved pairs of them
+  CHECK_EQ(f.graph.getTarget().getInterleavedMemoryElementIndex(), 13u);
+  CHECK_EQ(elements[13], 212992u);
+  CHECK_EQ(elements[25], 638976u - 32768u);
   CHECK_EQ(layout::to_string(layout::Vector::OnePtr), "OnePtr");
 }
 
