@@ -20,8 +20,11 @@ class Session final : public runtime::Session {
   Session(std::shared_ptr<const Program> program, const runtime::DeviceStates& devices);
 
   void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) override;
-  /// Poplar has no way to stop a program: its next call of the host throws.
-  void cancel() override { cancelled_.store(true); }
+  /// Ends the program where Poplar can, at the latest at its next call of the host.
+  void cancel() override {
+    cancelled_.store(true);
+    engine_.stop();
+  }
 
  private:
   void connectStreams();
