@@ -11,6 +11,7 @@ namespace ipujax::engine {
 /// Attribute of a step: the sum of the exceptions below that end a run.
 constexpr const char* kFloatTraps = "float_traps";
 enum FloatTrap : std::uint8_t { kTrapInvalid = 1, kTrapDivideByZero = 2, kTrapOverflow = 4 };
+constexpr std::int64_t kAllFloatTraps = kTrapInvalid + kTrapDivideByZero + kTrapOverflow;
 std::int64_t maskOf(const FloatTraps& traps);
 bool hasFloatTraps(const Image& image);
 

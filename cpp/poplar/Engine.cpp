@@ -1,6 +1,7 @@
 #include "poplar/Engine.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <optional>
 #include <ostream>
@@ -44,6 +45,7 @@ struct Engine::Impl {
     const void* const inputs[] = {&selector};
     const ipujax::engine::Arrays arrays{inputs, {}};
     streams.begin();
+    const Running running(runs);
     try {
       if (replica) {
         session.runOne(*replica, arrays, &streams);
@@ -57,6 +59,15 @@ struct Engine::Impl {
       throw application_runtime_error(e.what());
     }
   }
+
+  /// Says that a run is in progress while it lives.
+  struct Running {
+    explicit Running(std::atomic<bool>& flag) : flag(flag) { flag = true; }
+    ~Running() { flag = false; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    std::atomic<bool>& flag;
+  };
 
   std::int32_t selectorOf(const std::string& name) const {
     const auto& names = image->entry_points;
@@ -85,6 +96,7 @@ struct Engine::Impl {
   ipujax::engine::Session session;
   internal::RunLog log;
   bool loaded = false;
+  std::atomic<bool> runs{false};
   std::string report_file;  ///< written at the end; empty: none
 };
 
@@ -111,7 +123,9 @@ RuntimeOptions::RuntimeOptions(const OptionFlags& options)
 
 void Engine::prepare(const Device&) {}
 void Engine::prepare(const Device& device, const RuntimeOptions&) { prepare(device); }
-void Engine::stop() { impl_->session.cancel(); }
+void Engine::stop() {
+  if (impl_->runs) impl_->session.cancel();
+}
 void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptions&) {
   run(prog, debugName);
 }

@@ -47,7 +47,8 @@ class Engine {
   void load(const Device& device);
   void run(unsigned prog = 0, const std::string& debugName = "");
   void run(unsigned prog, const std::string& debugName, const RuntimeOptions& options);
-  /// From another thread: the run ends at its next loop iteration, by application_runtime_error.
+  /// From another thread: a run in progress ends at its next loop iteration, by
+  /// application_runtime_error.
   void stop();
   void loadAndRun(const Device& device, unsigned prog = 0, const std::string& debugName = "") {
     load(device);

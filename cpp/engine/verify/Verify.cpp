@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "engine/FloatTraps.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/kernels/Turn.hpp"
 #include "engine/verify/StepCheck.hpp"
@@ -48,6 +49,7 @@ class Verifier {
   void run() {
     verifySignature();
     verifyBuffers();
+    verifyStreams();
     for (const auto& step : image_.steps) verifyOne(step);
     verifyTurns();
     verifyTree();
@@ -90,6 +92,17 @@ class Verifier {
              (s.inputs.size() == 1 && s.inputs[0].bytes == sizeof(std::int32_t) &&
               s.outputs.empty()),
          "the entry points need one selector");
+  }
+
+  void verifyStreams() const {
+    for (const auto& stream : image_.streams) {
+      need(stream.bytes <= kMostBytes, "a stream's blocks are too large");
+      const std::uint64_t lanes = std::uint64_t{stream.parts} * image_.signature.num_replicas;
+      need(lanes > 0 && lanes <= kMostReplicas && stream.bytes % stream.parts == 0,
+           "a stream has no parts of equal size");
+      need(!stream.broadcasts || (stream.to_device && stream.parts == 1),
+           "a stream that is broadcast is of one replica");
+    }
   }
 
   void verifyBuffers() const {
@@ -295,6 +308,7 @@ void verifyStep(const StepDesc& step, const Image& image, std::span<const Footpr
   StepCheck check(step, image);
   try {
     KernelRegistry::instance().check(check);
+    if (step.attributes.has(kFloatTraps)) check.integer(kFloatTraps, 0, kAllFloatTraps);
   } catch (const ImageError&) {
     throw;
   } catch (const std::exception& e) {  // an attribute that is absent, an expression that is none

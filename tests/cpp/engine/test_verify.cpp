@@ -194,6 +194,27 @@ TEST(names_and_numbers_exist) {
   refuses([](Image& i) { i.clock_hz = -1; }, "clock");
 }
 
+TEST(streams_have_parts_of_equal_size) {
+  const auto with = [](std::uint64_t bytes, bool to_device, bool broadcasts, std::uint32_t parts) {
+    return [=](Image& i) { i.streams = {{"in", bytes, to_device, broadcasts, parts}}; };
+  };
+  Image good = copies();
+  with(64, true, false, 4)(good);
+  load(good);
+  refuses(with(64, true, false, 0), "parts of equal size");
+  refuses(with(64, true, false, 3), "parts of equal size");
+  refuses(with(64, true, false, 1 << 17), "parts of equal size");
+  refuses(with(64, true, true, 4), "broadcast");
+  refuses(with(64, false, true, 1), "broadcast");
+  refuses(with(~std::uint64_t{0}, true, false, 1), "too large");
+}
+
+TEST(floating_point_exceptions_are_those_that_exist) {
+  refuses([](Image& i) { i.steps[0].attributes.set("float_traps", std::int64_t{8}); },
+          "float_traps");
+  refuses([](Image& i) { i.steps[0].attributes.set("float_traps", "all"); }, "float_traps");
+}
+
 TEST(fifos_exchange_whole_buffers_of_their_own) {
   // A place, the newest and the oldest value, and one row, each in a buffer of the arena.
   const auto turn = [](const std::function<void(Image&)>& alter) {
