@@ -136,9 +136,10 @@ class Parser {
 
   void scope(const std::string& prefix, std::size_t end) {
     while (i_ < end) {
-      if (tok(i_) == "inline" && tok(i_ + 1) == "namespace") ++i_;
+      const bool transparent = tok(i_) == "inline" && tok(i_ + 1) == "namespace";
+      if (transparent) ++i_;
       if (tok(i_) == "namespace") {
-        nameSpace(prefix);
+        nameSpace(prefix, transparent);
       } else if (tok(i_) == "extern" && tok(i_ + 2) == "{") {
         i_ += 3;  // extern "C" {: its closing bracket is skipped below
       } else if (tok(i_) == "template") {
@@ -153,7 +154,8 @@ class Parser {
     }
   }
 
-  void nameSpace(const std::string& prefix) {
+  /// `transparent`: its members are those of the namespace around it.
+  void nameSpace(const std::string& prefix, bool transparent) {
     std::string name;
     std::size_t i = i_ + 1;
     for (; i < t_.size() && tok(i) != "{" && tok(i) != ";" && tok(i) != "="; ++i) {
@@ -169,7 +171,7 @@ class Parser {
     }
     const std::size_t end = behind(i);
     i_ = i + 1;
-    scope(name.empty() ? prefix : prefix + name + "::", end - 1);
+    scope(name.empty() || transparent ? prefix : prefix + name + "::", end - 1);
     i_ = end;
   }
 

@@ -52,7 +52,8 @@ void search(const Tokens& t, std::size_t begin, std::size_t end, int depth, Inne
     if (body < end && t[body] == "{") {
       last = behind(t, body);
     } else {
-      while (last < end && t[last] != ";" && t[last] != "{") ++last;
+      while (last < end && t[last] != ";" && t[last] != "{")
+        last = t[last] == "(" ? behind(t, last) : last + 1;
       if (last < end && t[last] == "{") last = behind(t, last);
     }
     search(t, body, std::min(last, end), depth + 1, found);

@@ -5,6 +5,7 @@
 
 #include "Check.hpp"
 #include "engine/Half.hpp"
+#include "engine/Image.hpp"
 #include "poplar/Program.hpp"
 #include "popops/OnDevice.hpp"
 
@@ -45,7 +46,7 @@ VertexRef vertex(OnDevice& d, const std::string& type) {
 
 TEST(half_rounds_after_every_operation) {
   OnDevice d;
-  add(d.graph, R"cpp(
+  add(d.graph, R"src(
 #include <poplar/HalfFloat.hpp>
 #include <poplar/Vertex.hpp>
 #include <cmath>
@@ -65,7 +66,7 @@ TEST(half_rounds_after_every_operation) {
         out[6] = std::numeric_limits<half>::max();
         out[6] += out[6];  // to infinity
       }
-    };)cpp");
+    };)src");
   const Tensor in = d.input<std::uint16_t>(HALF, {2}, halves({1.0009765625f, 1.0009765625f}));
   const Tensor out = result(d.graph, HALF, 7);
   const VertexRef v = vertex(d, "Rounds");
@@ -81,7 +82,7 @@ namespace {
 
 // Enumerations in a namespace as arguments, a specialisation with fields of its own, members that a
 // graph cannot set, an alias that hides the template it is made of, a constructor without a body.
-const char* const kScaled = R"cpp(
+const char* const kScaled = R"src(
 #include <poplar/Vertex.hpp>
 #include <type_traits>
   using namespace poplar;
@@ -130,7 +131,7 @@ const char* const kScaled = R"cpp(
   template class Scaled<float, float, true, Operation::MAX>;
   template class Scaled<half, half, true, Operation::ADD>;
   template class Scaled<float, float, false, Operation::ADD>;
-  }  // namespace lib)cpp";
+  }  // namespace lib)src";
 
 }  // namespace
 
@@ -165,36 +166,39 @@ TEST(specialisations_have_fields_of_their_own) {
 }
 
 TEST(codelets_may_have_bases) {
-  OnDevice d;
-  add(d.graph, R"src(
-    #include <poplar/Vertex.hpp>
-    using namespace poplar;
-    class Common : public Vertex {
-     public:
-      Input<Vector<float>> in;
-     protected:
-      float first() { return in[0]; }
-    };
-    class Derived : public Common {
-     private:
-      Output<float> out;
-     public:
-      bool compute() { *out = first() + 1; return true; }
-    };)src");
-  const Tensor in = d.input<float>(FLOAT, {1}, {4});
-  const Tensor out = result(d.graph, FLOAT, 1);
-  const VertexRef v = vertex(d, "Derived");
-  d.graph.connect(v["in"], in);
-  d.graph.connect(v["out"], out[0]);
-  CHECK_EQ(d.read<float>(out)[0], 5.0f);
-  const VertexRef base = vertex(d, "Common");
-  d.graph.connect(base["in"], in);
-  CHECK_THROWS(d.read<float>(out), "a Common said: it has no compute()");
+  for (const bool derived : {true, false}) {
+    OnDevice d;
+    add(d.graph, R"src(
+      #include <poplar/Vertex.hpp>
+      using namespace poplar;
+      class Common : public Vertex {
+       public:
+        Input<Vector<float>> in;
+       protected:
+        float first() { return in[0]; }
+      };
+      class Derived : public Common {
+       private:
+        Output<float> out;
+       public:
+        bool compute() { *out = first() + 1; return true; }
+      };)src");
+    const Tensor in = d.input<float>(FLOAT, {1}, {4});
+    const Tensor out = result(d.graph, FLOAT, 1);
+    const VertexRef v = vertex(d, derived ? "Derived" : "Common");
+    d.graph.connect(v["in"], in);
+    if (derived) {
+      d.graph.connect(v["out"], out[0]);
+      CHECK_EQ(d.read<float>(out)[0], 5.0f);
+    } else {
+      CHECK_THROWS(d.read<float>(in), "a Common said: it has no compute()");
+    }
+  }
 }
 
 TEST(sources_may_bring_vectors_of_their_own) {
   OnDevice d;
-  add(d.graph, R"cpp(
+  add(d.graph, R"src(
 #include <poplar/HalfFloat.hpp>
 #include <poplar/Vertex.hpp>
     template <class T, unsigned N>
@@ -223,7 +227,7 @@ TEST(sources_may_bring_vectors_of_their_own) {
         *out = ipu::load_postinc(&p, 1)[1];
         return true;
       }
-    };)cpp");
+    };)src");
   const Tensor in = d.iota({4});
   const Tensor out = result(d.graph, FLOAT, 1);
   const VertexRef v = vertex(d, "Own");
@@ -234,7 +238,7 @@ TEST(sources_may_bring_vectors_of_their_own) {
 
 TEST(one_file_may_hold_codelets_and_their_program) {
   OnDevice d;
-  add(d.graph, R"cpp(
+  add(d.graph, R"src(
 #ifdef __POPC__
 #include <ipudef.h>
 #include <poplar/Loops.hpp>
@@ -255,7 +259,7 @@ TEST(one_file_may_hold_codelets_and_their_program) {
     };
 #else
     int main() {}
-#endif)cpp");
+#endif)src");
   const Tensor in = d.iota({4});
   const Tensor out = result(d.graph, FLOAT, 2);
   const Tensor count = d.input<unsigned>(UNSIGNED_INT, {}, {4});
@@ -268,7 +272,7 @@ TEST(one_file_may_hold_codelets_and_their_program) {
 
 TEST(quarters_convert_by_their_metadata) {
   OnDevice d;
-  add(d.graph, R"cpp(
+  add(d.graph, R"src(
 #include <poplar/HalfFloat.hpp>
 #include <poplar/QuarterFloat.hpp>
 #include <poplar/Vertex.hpp>
@@ -291,7 +295,7 @@ TEST(quarters_convert_by_their_metadata) {
         out[6] = wrong;
         out[7] = toFloat(toQuarter(1000.0f, f143), f143);
       }
-    };)cpp");
+    };)src");
   // 1.4.3 with bias 8: 0x40 is 2^(8-8), 0x7f is 1.875 x 2^7, 0x01 is 2^(1-8-3).
   const Tensor in = d.input<std::uint8_t>(UNSIGNED_CHAR, {4}, {0x40, 0x7f, 0x01, 0x80});
   const Tensor out = result(d.graph, HALF, 8);
@@ -308,7 +312,7 @@ TEST(functions_may_be_defined_in_another_file) {
     OnDevice d;
     const auto define = [&] { add(d.graph, "float twice(float x) { return 2 * x; }"); };
     if (definition_first) define();
-    add(d.graph, R"cpp(
+    add(d.graph, R"src(
 #include <poplar/Vertex.hpp>
       float twice(float x);
       class Twice : public poplar::Vertex {
@@ -323,7 +327,7 @@ TEST(functions_may_be_defined_in_another_file) {
        public:
         poplar::InOut<float> x;
         bool compute();
-      };)cpp");
+      };)src");
     if (!definition_first) define();
     const Tensor x = d.input<float>(FLOAT, {1}, {21});
     const VertexRef v = vertex(d, "Twice");
@@ -365,7 +369,7 @@ TEST(headers_are_there_where_a_branch_before_skipped_them) {
 
 TEST(what_fails_in_a_codelet_is_an_error_of_the_program) {
   OnDevice d;
-  add(d.graph, R"cpp(
+  add(d.graph, R"src(
 #include <poplar/Vertex.hpp>
 #include <cassert>
     class Asserts : public poplar::Vertex {
@@ -375,16 +379,16 @@ TEST(what_fails_in_a_codelet_is_an_error_of_the_program) {
         assert(*x < 3);
         return true;
       }
-    };)cpp");
+    };)src");
   const Tensor x = d.input<int>(INT, {1}, {7});
   const VertexRef v = vertex(d, "Asserts");
   d.graph.connect(v["x"], x[0]);
-  CHECK_THROWS(d.read<int>(x), "codelets.cpp:7: assert(*x < 3)");
+  CHECK_THROWS(d.read<int>(x), "codelets.cpp:8: assert(*x < 3)");
 }
 
 TEST(the_first_worker_may_wait_for_the_others) {
   OnDevice d;
-  add(d.graph, R"cpp(
+  add(d.graph, R"src(
 #include <poplar/Vertex.hpp>
     class Meet : public poplar::MultiVertex {
      public:
@@ -404,7 +408,7 @@ TEST(the_first_worker_may_wait_for_the_others) {
         return true;
       }
     };
-    float Meet::partial[6] = {-1, -1, -1, -1, -1, -1};)cpp");
+    float Meet::partial[6] = {-1, -1, -1, -1, -1, -1};)src");
   const Tensor out = result(d.graph, FLOAT, 1);
   const VertexRef v = vertex(d, "Meet");
   d.graph.connect(v["out"], out[0]);

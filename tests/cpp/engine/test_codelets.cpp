@@ -102,14 +102,15 @@ TEST(codelets_are_found_in_source) {
     };
     template class X<unsigned int, 3>;
     template <> class X<half> : public poplar::Vertex { public: int other; bool compute(); };
+    inline namespace v1 { struct Y : poplar::Vertex { bool compute(); }; }
     } })");
-  CHECK_EQ(found.classes.size(), 4u);
+  CHECK_EQ(found.classes.size(), 5u);
   CHECK(found.classes.at("a::b::V").fields ==
         (std::vector<std::string>{"in", "in2", "n", "m", "flag"}));
   CHECK_EQ(found.classes.at("a::b::W").fields.size(), 6u);
   CHECK(found.classes.at("a::b::X").is_template);
-  CHECK(found.types ==
-        (std::vector<std::string>{"a::b::V", "a::b::W", "a::b::X<unsigned,3>", "a::b::X<half>"}));
+  CHECK(found.types == (std::vector<std::string>{"a::b::V", "a::b::W", "a::b::X<unsigned,3>",
+                                                 "a::b::X<half>", "a::b::Y"}));
 }
 
 TEST(vertices_run_over_tiles) {
