@@ -66,6 +66,8 @@ REFUSES = {
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|::|\S')
 NAME = re.compile(r"[A-Za-z_]\w*$")
 NO_NAMES = {"operator", "requires", "if", "while", "for", "return", "static_assert", "noexcept"}
+#: Members for the library alone, which every class of a family has.
+FOR_THE_LIBRARY = {"isClassOf"}
 
 
 def declarations_of(header: str) -> str:
@@ -125,7 +127,9 @@ def name_of(words: list[str], scope: str) -> str | None:
         return words[1] if "=" in words else words[-1]
     cut = next((i for i, w in enumerate(words) if w in ("(", "=", "{")), len(words))
     name = words[cut - 1] if cut else ""
-    if not NAME.match(name) or name in NO_NAMES or name == scope or name.endswith("_"):
+    if not NAME.match(name) or name in NO_NAMES | FOR_THE_LIBRARY or name == scope:
+        return None
+    if name.endswith("_"):
         return None
     return name
 

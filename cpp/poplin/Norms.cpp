@@ -1,9 +1,11 @@
 #include "poplin/Norms.hpp"
 
+#include <cmath>
 #include <string>
 
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
+#include "popops/Fill.hpp"
 #include "popops/Reduce.hpp"
 #include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
@@ -130,6 +132,18 @@ std::pair<Tensor, Tensor> statistics(Graph& graph, const Tensor& acts, float eps
   return {rounded(mean), rounded(inverse)};
 }
 
+/// Of channels without elements: a mean of 0, a variance of 0.
+std::pair<Tensor, Tensor> statisticsOfNothing(Graph& graph, const Tensor& acts, float eps,
+                                              Sequence& prog, const DebugContext& debug) {
+  const auto filled = [&](float value, const char* name) {
+    const Tensor t = graph.addVariable(acts.elementType(), {acts.dim(1)},
+                                       poplar::VariableMappingMethod::LINEAR, {debug, name});
+    popops::fill(graph, t, prog, value, {debug, name});
+    return t;
+  };
+  return {filled(0, "mean"), filled(1 / std::sqrt(eps), "invStdDev")};
+}
+
 Tensor statisticsGradients(Graph& graph, const Tensor& whitened, const Tensor& grads,
                            const Tensor& inverse, Sequence& prog, Means& means,
                            const DebugContext& debug) {
@@ -172,6 +186,8 @@ std::pair<Tensor, Tensor> normStatistics(Graph& graph, const Tensor& acts, float
                                          Sequence& prog, bool unbiasedVarEstimate, bool stableAlgo,
                                          const Type& partialsType, const DebugContext& debugContext,
                                          const OptionFlags&) {
+  if (acts.rank() >= 2 && acts.numElements() == 0)
+    return statisticsOfNothing(graph, acts, eps, prog, debugContext);
   checkActs(acts, "normStatistics");
   Means means(graph, acts, partialsType, prog, debugContext);
   return statistics(graph, acts, eps, prog, unbiasedVarEstimate, stableAlgo, means, debugContext);

@@ -70,6 +70,9 @@ Pair groupNormStatistics(Graph& graph, const Tensor acts, float eps, Sequence& p
                          unsigned numGroups, bool unbiasedVarEstimate, bool stableAlgo,
                          const Type& partialsType, const DebugContext& debugContext,
                          const OptionFlags& options) {
+  if (acts.rank() >= 2 && acts.numElements() == 0)
+    return poplin::normStatistics(graph, acts.reshape({0, acts.dim(0) * numGroups}), eps, prog,
+                                  unbiasedVarEstimate, stableAlgo, partialsType, debugContext);
   const Grouping grouping(acts, numGroups, options);
   return poplin::normStatistics(graph, grouping.group(acts), eps, prog, unbiasedVarEstimate,
                                 stableAlgo, partialsType, debugContext);

@@ -16,7 +16,7 @@ CircBuf::CircBuf(poplar::Graph& graph, const poplar::Type& dataType, unsigned si
   const poplar::DebugContext context{debugContext, "CircBuf"};
   index_ = graph.addVariable(poplar::UNSIGNED_INT, {1}, {context, "index"});
   graph.setTileMapping(index_, 0);
-  graph.setInitialValue(index_, size - 1);
+  graph.setInitialValue(index_, 0u);
   std::vector<std::size_t> all{size};
   all.insert(all.end(), shape.begin(), shape.end());
   history_ = createSliceableTensor(graph, dataType, all, {0}, {1}, 0, {context, "history"});
@@ -30,7 +30,7 @@ poplar::Tensor CircBuf::prev(unsigned i, poplar::program::Sequence& seq,
   }
   const poplar::DebugContext context{debugContext, "CircBuf/prev"};
   const auto at =
-      map(graph_, expr::Rem(expr::Add(expr::_1, expr::Const(size_ - i)), expr::Const(size_)),
+      map(graph_, expr::Rem(expr::Add(expr::_1, expr::Const(size_ - 1 - i)), expr::Const(size_)),
           {index_}, seq, context);
   return dynamicSlice(graph_, history_, at, {0}, {1}, seq, context).squeeze({0});
 }
@@ -38,9 +38,9 @@ poplar::Tensor CircBuf::prev(unsigned i, poplar::program::Sequence& seq,
 void CircBuf::add(const poplar::Tensor& t, poplar::program::Sequence& seq,
                   const poplar::DebugContext& debugContext) {
   const poplar::DebugContext context{debugContext, "CircBuf/add"};
+  dynamicUpdate(graph_, history_, t.expand({0}), index_, {0}, {1}, seq, context);
   mapInPlace(graph_, expr::Rem(expr::Add(expr::_1, expr::Const(1u)), expr::Const(size_)), {index_},
              seq, context);
-  dynamicUpdate(graph_, history_, t.expand({0}), index_, {0}, {1}, seq, context);
 }
 
 }  // namespace popops

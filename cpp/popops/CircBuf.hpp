@@ -20,7 +20,7 @@ class CircBuf {
   void add(const poplar::Tensor& t, poplar::program::Sequence& seq,
            const poplar::DebugContext& debugContext = {});
 
-  /// Where the last one lies: UNSIGNED_INT, one element.
+  /// Where the next one will lie, from 0 on: UNSIGNED_INT, one element.
   poplar::Tensor getIndex() const { return index_; }
   unsigned size() const { return size_; }
 

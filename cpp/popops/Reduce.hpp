@@ -7,6 +7,7 @@
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 #include "popops/Operation.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 

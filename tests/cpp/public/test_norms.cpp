@@ -262,3 +262,17 @@ TEST(norm_parameters_are_updated) {
                "groupNormStridedChannelGrouping");
   CHECK_THROWS(poplin::normWhiten(f.graph, acts, scale.expand({0}), gamma, f.prog), "3 channels");
 }
+
+TEST(groups_without_elements_have_a_mean_of_zero) {
+  using Shape = std::vector<std::size_t>;
+  for (const auto& shape : {Shape{0, 3, 0}, Shape{1, 3, 0}, Shape{1, 0, 3}, Shape{3, 3, 0}}) {
+    Fixture f(1);
+    const Tensor acts = f.graph.addVariable(FLOAT, shape, VariableMappingMethod::LINEAR);
+    const auto [mean, inverse] =
+        popnn::gn::groupNormStatistics(f.graph, acts, 0.25F, f.prog, 1, false);
+    CHECK_EQ(mean.numElements(), shape[0]);
+    if (shape[0] == 0) continue;  // nothing to read
+    const auto got = f.run(concat(mean, inverse));
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK_EQ(got[i], i < shape[0] ? 0.0F : 2.0F);
+  }
+}

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <popops/AllTrue.hpp>
+#include <popops/Cast.hpp>
 #include <popops/CircBuf.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/ElementWiseUtil.hpp>
@@ -64,8 +65,12 @@ TEST(circular_buffers_remember) {
     return body;
   }));
   std::vector<Tensor> past;
+  const Tensor index = f.variable("index", {1}, UNSIGNED_INT);
+  f.prog.add(Copy(buffer.getIndex(), index));
   for (unsigned i = 0; i < buffer.size(); ++i) past.push_back(buffer.prev(i, f.prog).expand({0}));
-  CHECK(f.run(concat(past)) == (std::vector<float>{5, 105, 4, 104, 3, 103}));
+  const Tensor next = popops::cast(f.graph, index, FLOAT, f.prog);
+  past.push_back(concat(next, next).expand({0}));
+  CHECK(f.run(concat(past)) == (std::vector<float>{5, 105, 4, 104, 3, 103, 2, 2}));
   CHECK_THROWS(buffer.prev(3, f.prog), "fewer");
   CHECK_THROWS(popops::CircBuf(f.graph, FLOAT, 0, {2}), "at least 1");
 }
