@@ -58,6 +58,31 @@ void grow(std::vector<double>& by_tile, std::uint32_t tile, double bytes) {
   by_tile[tile] += bytes;
 }
 
+/// Sorts what consists of long sorted runs, such as the parts of a source that is walked
+/// repeatedly.
+template <class T, class Less>
+void sortRuns(std::vector<T>& all, const Less& less) {
+  std::vector<std::ptrdiff_t> ends{0};
+  while (ends.back() < std::ssize(all)) {
+    const auto end = std::is_sorted_until(all.begin() + ends.back(), all.end(), less);
+    ends.push_back(end - all.begin());
+    if (ends.size() > 64) {
+      std::ranges::sort(all, less);
+      return;
+    }
+  }
+  while (ends.size() > 2) {
+    std::vector<std::ptrdiff_t> merged{0};
+    for (std::size_t i = 2; i < ends.size(); i += 2) {
+      std::inplace_merge(all.begin() + ends[i - 2], all.begin() + ends[i - 1],
+                         all.begin() + ends[i], less);
+      merged.push_back(ends[i]);
+    }
+    if (merged.back() != ends.back()) merged.push_back(ends.back());
+    ends = std::move(merged);
+  }
+}
+
 double mostOf(const std::vector<double>& by_tile) {
   return by_tile.empty() ? 0 : *std::ranges::max_element(by_tile);
 }
@@ -216,7 +241,7 @@ class ExchangeCount::Operand {
   /// Calls fn(part, bytes) for the elements of parts, once each.
   template <class F>
   void forEachOnce(std::vector<Part>& parts, const F& fn) const {
-    std::ranges::sort(parts, [](const Part& a, const Part& b) {
+    sortRuns(parts, [](const Part& a, const Part& b) {
       return std::tie(a.to_tile, a.variable, a.begin) < std::tie(b.to_tile, b.variable, b.begin);
     });
     std::uint64_t end = 0;

@@ -33,8 +33,9 @@ PROPOSED_BYTES, WORTH_A_WARNING = 1 << 20, 8
 
 def combine_collectives(program: Program) -> Program:
     """Rewrites all blocks; warns where collectives stay apart that cost their latency."""
-    blocks = list(walk_blocks(program.main))
+    all_blocks = [(block, {op.name for op in block.ops}) for block in walk_blocks(program.main)]
     for name, option in OPTIONS.items():
+        blocks = [block for block, names in all_blocks if name in names]
 
         def limit_bytes(op: Op, option: str = option) -> int:
             return int(getattr(program.options.of(op), option))

@@ -5,6 +5,7 @@
 #include "engine/Session.hpp"
 #include "engine/build/Build.hpp"
 #include "poplar/Graph.hpp"
+#include "poplin/MatMul.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Zero.hpp"
@@ -320,6 +321,30 @@ TEST(code_must_lie_where_a_tile_can_run_it) {
   CHECK_EQ(report(100), "");
   CHECK(report(4000).find("bytes of code on a tile; a tile can run code in 212992 bytes") !=
         std::string::npos);
+}
+
+TEST(sums_of_amp_vertices_lie_in_interleaved_memory) {
+  // On one tile A, B and C have 485 kB, and C 451 kB: more than is interleaved, 426 kB.
+  const auto worst = [](const char* vertex, std::size_t columns) {
+    Graph graph{Target::createIPUTarget(1, 1, "ipu2")};
+    Sequence prog;
+    const auto variable = [&](const char* name, std::size_t rows, std::size_t n) {
+      const Tensor t = graph.addVariable(FLOAT, {rows, n}, name);
+      graph.setTileMapping(t, 0);
+      return t;
+    };
+    const Tensor a = variable("a", 256, 16), b = variable("b", 16, columns);
+    poplin::matMul(graph, a, b, prog, FLOAT, "product",
+                   {{"planConstraints", std::string(R"({"method": ")") + vertex +
+                                            R"(", "0": {"partition": {"outChanSplit": {"serial": 1},
+                                               "inChanSplit": {"serial": 1}}}})"},
+                    {"availableMemoryProportion", "1"}});
+    engine::BuildOptions options;
+    return engine::buildImage(graph, prog, options)->memory.worst_tile_bytes;
+  };
+  CHECK(worst("AMP", 440) > 638976u);
+  CHECK(worst("HMAC", 440) < 638976u);
+  CHECK(worst("AMP", 400) < 638976u);
 }
 
 TEST(the_account_multiplies_counted_loops) {

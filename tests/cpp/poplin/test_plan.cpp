@@ -297,6 +297,68 @@ TEST(planned_operands_cost_no_rearrangement) {
   CHECK_EQ(planned.flops, other.flops);
 }
 
+TEST(plans_say_what_vertices_need_of_memory_elements) {
+  using ipujax::engine::VertexMemory;
+  using poplin::plan::Vertex;
+  const auto weights = static_cast<std::uint16_t>(
+      VertexMemory::operand(1) | VertexMemory::kWeightsRearranged | VertexMemory::kWeightsReceived);
+  const auto input = static_cast<std::uint16_t>(
+      VertexMemory::operand(0) | VertexMemory::kInputRearranged | VertexMemory::kInputReceived);
+  const auto sums = static_cast<std::uint16_t>(VertexMemory::operand(2) | VertexMemory::kSums);
+  const auto within = [](unsigned set, unsigned of) { return set != 0 && (set & ~of) == 0; };
+  std::size_t seen[6] = {};
+  RandomProblems problems(7);
+  for (int i = 0; i < 400; ++i) {
+    Problem p = problems.next();
+    p.wide_weight_load = i % 2 == 0;
+    const auto plan = makePlan(p, poplar::Target());
+    const VertexMemory& m = plan.cost.vertex_memory;
+    ++seen[static_cast<std::size_t>(plan.vertex)];
+    CHECK_EQ(m.first & m.second, 0);
+    CHECK(m.weights_received_bytes <= plan.cost.received_bytes);
+    CHECK(m.weights_rearranged_bytes <= plan.cost.rearranged_bytes);
+    if (plan.vertex == Vertex::kAmp || plan.vertex == Vertex::kSlic) {
+      CHECK(within(m.first, input));
+      CHECK(within(m.second, sums));
+      const bool wide = p.wide_weight_load && plan.vertex == Vertex::kAmp;
+      CHECK(within(m.interleaved & ~unsigned{wide ? weights : std::uint16_t{0}}, sums));
+      CHECK_EQ((m.interleaved & weights) != 0, wide);
+    } else if (plan.vertex == Vertex::kOuterProduct) {
+      CHECK(within(m.first, weights));
+      CHECK(within(m.second, sums));
+    } else {
+      CHECK_EQ(m.interleaved, 0u);
+      CHECK(within(m.first, input));
+      CHECK(within(m.second, weights));
+    }
+  }
+  CHECK(seen[static_cast<std::size_t>(Vertex::kAmp)] > 20);
+  CHECK(seen[static_cast<std::size_t>(Vertex::kHorizontalMac)] > 5);
+}
+
+TEST(steps_name_their_own_operands_in_what_they_need_of_elements) {
+  using ipujax::engine::VertexMemory;
+  const auto memoryOf = [](std::size_t m, std::size_t n, bool accumulate) {
+    OnDevice d;
+    const std::vector<std::size_t> a{m, 64}, b{64, n};
+    const poplar::OptionFlags flags{
+        {"planConstraints", R"({"0": {"transform": {"swapOperands": false}}})"}};
+    const auto left = poplin::createMatMulInputLHS(d.graph, FLOAT, a, b, "a", flags);
+    const auto right = poplin::createMatMulInputRHS(d.graph, FLOAT, a, b, "b", flags);
+    if (accumulate)
+      poplin::matMulAcc(d.graph, d.random(FLOAT, {m, n}), 1, left, right, d.prog, {}, flags);
+    else
+      poplin::matMul(d.graph, left, right, d.prog, {}, flags);
+    return d.prog.node()->children.back()->step.cost.vertex_memory;
+  };
+  // The larger operand is the weights.
+  CHECK((memoryOf(640, 6400, false).first & VertexMemory::operand(0)) != 0);
+  CHECK((memoryOf(640, 6400, false).first & VertexMemory::operand(1)) == 0);
+  CHECK((memoryOf(6400, 640, false).first & VertexMemory::operand(1)) != 0);
+  CHECK((memoryOf(6400, 640, false).first & VertexMemory::operand(0)) == 0);
+  CHECK_EQ(memoryOf(640, 6400, true).interleaved & VertexMemory::operand(2), 0u);
+}
+
 TEST(strided_gradients_count_no_inserted_zeros) {
   poplin::ConvParams p(FLOAT, 8, {32, 32}, {3, 3}, 16, 32, 1);
   p.inputTransform.paddingLower = p.inputTransform.paddingUpper = {1, 1};
