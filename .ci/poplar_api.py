@@ -175,7 +175,8 @@ class Scanner:
         plain = without_template(self.words)
         head = plain[0] if plain else ""
         if head == "namespace":
-            self.scopes.append(("namespace", plain[-1], True))
+            has_name = plain[-1] != "namespace"
+            self.scopes.append(("namespace", plain[-1], has_name))
             return True
         if head in ("class", "struct") and "(" not in plain:
             end = plain.index(":") if ":" in plain else len(plain)

@@ -58,6 +58,7 @@ PYTHON_SHARED = {
     "_poplar",
     "codelet_sources",
     "custom_op_libraries",
+    "local_includes",
     "config",
     "errors",
     "host_callbacks",

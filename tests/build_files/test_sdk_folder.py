@@ -12,7 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+
+import ipujax as ipu
+from tests.api import test_custom_op_interface as interface
 
 ROOT = Path(__file__).resolve().parents[2]
 SDK = ROOT / "build" / "sdk"
@@ -143,6 +149,15 @@ def test_popc_makes_files_that_programs_load(tmp_path: Path) -> None:
         made.write_bytes(content)
         found = refused(tmp_path / "program", made)
         assert "needs a .gp file of the IPU Model's popc" in found
+
+
+def test_custom_ops_take_gp_files(tmp_path: Path) -> None:
+    (tmp_path / "two.hpp").write_text("constexpr int kTwo = 2;\n")
+    (tmp_path / "add.cpp").write_text(interface.CODELETS)
+    run("popc", "-o", tmp_path / "add.gp", tmp_path / "add.cpp")
+    source = interface.HEADERS + interface.level_of(5) + interface.USES_CODELETS
+    add = ipu.custom_op(source, outputs=lambda x, y: x, codelets=tmp_path / "add.gp")
+    np.testing.assert_array_equal(jax.jit(add)(jnp.arange(6.0), jnp.ones(6)), np.arange(6) + 2)
 
 
 def test_programs_of_users_run(tmp_path: Path) -> None:
