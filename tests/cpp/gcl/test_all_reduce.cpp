@@ -9,7 +9,6 @@
 #include "engine/Half.hpp"
 #include "gcl/Collectives.hpp"
 #include "gcl/OnReplicas.hpp"
-#include "poplar/Engine.hpp"
 #include "popx/ReplicaGroups.hpp"
 #include "popx/Type.hpp"
 
