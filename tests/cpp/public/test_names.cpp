@@ -181,9 +181,6 @@ TEST(functions_are_called_from_buffers_too) {
   Engine engine(f.graph, f.prog);
   engine.loadAndRun(f.device);
   CHECK_EQ(f.read(engine, "a", 4)[3], 4.0F);
-  std::stringstream file;
-  CHECK_THROWS(f.graph.serialize(file, SerializationFormat::Binary), "Serialize the Executable");
-  CHECK_THROWS(f.graph.deserializeTensors(file, SerializationFormat::Binary), "formats");
   CHECK_THROWS(Execute(f.graph.addComputeSet(), a), "allTrue");
   CHECK_THROWS(f.graph.getTarget().getMemoryElementOffsets(), "getBytesPerTile");
   CHECK_EQ(layout::to_string(layout::Vector::OnePtr), "OnePtr");
