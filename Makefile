@@ -19,7 +19,7 @@ CMAKE := $(VENV)/bin/cmake
 SETUP := $(VENV)/.set-up
 CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 PYTEST := $(PY) -m pytest
-CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp')
+CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp' 'tests/sdk/*.?pp')
 
 # configure <folder> <more options>: the first time only; cmake itself notices later changes
 define configure
@@ -37,7 +37,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build sdk demo test tiny cpp bench changes fuzz mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build sdk sdkplugin demo test tiny cpp bench changes fuzz mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -61,10 +61,14 @@ sdk: $(SETUP) ## install the IPU Model as a folder shaped like the Poplar SDK, b
 	@$(CMAKE) --build $(BUILD) -j $(JOBS) --target sdk
 	@$(CMAKE) --install $(BUILD) --component sdk --prefix build/sdk > $(BUILD)/sdk.log
 
+sdkplugin: sdk ## build the extension against build/sdk, seeing public names only
+	@$(call configure,build/against_sdk,-DIPUJAX_POPLAR_SDK=$(abspath build/sdk))
+	@$(CMAKE) --build build/against_sdk -j $(JOBS)
+
 demo: build ## train a network on handwritten digits on the IPU Model
 	$(PY) examples/models/digits_mlp.py
 
-test: build cpp sdk ## run all tests, C++ and Python
+test: build cpp sdkplugin ## run all tests, C++ and Python
 	$(PYTEST)
 
 tiny: build ## run an end-to-end smoke test, under 20 s

@@ -1,20 +1,43 @@
 # What is built against a Poplar SDK, Graphcore's or the folder that cmake/sdk.cmake makes: popx from
-# public names, and its tests that need no model beside it. The extension is not among it yet.
+# public names, the Python extension with the PJRT plugin, whose devices run programs by
+# poplar::Engine, and tests that need no model beside it.
 list(APPEND CMAKE_PREFIX_PATH ${IPUJAX_POPLAR_SDK})
 find_package(poplar REQUIRED)
 find_package(poplibs REQUIRED)
+find_package(gcl REQUIRED)
 
-# cpp/ has headers of the model with the SDK's names, so popx is shown alone.
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
-file(CREATE_LINK ${CMAKE_SOURCE_DIR}/cpp/popx ${CMAKE_BINARY_DIR}/include/popx SYMBOLIC)
+# cpp/ has headers of the model with the SDK's names, so what may be seen of it is shown alone. The
+# table of elementwise operations is popx's, too.
+set(shown ${CMAKE_BINARY_DIR}/include)
+file(MAKE_DIRECTORY ${shown}/backends ${shown}/engine/expr)
+foreach(folder popx runtime bindings backends/poplar engine/expr/ElementwiseOps.def)
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/cpp/${folder} ${shown}/${folder} SYMBOLIC)
+endforeach()
+# Graphs are built once and the SDK does the rest: less optimising halves the time of this build.
+add_compile_options($<$<CONFIG:Release>:-O1>)
 
 file(GLOB popx_sources CONFIGURE_DEPENDS cpp/popx/hardware/*.cpp cpp/popx/checks/*.cpp)
 add_library(popx SHARED ${popx_sources})
-target_include_directories(popx PUBLIC ${CMAKE_BINARY_DIR}/include)
-target_compile_definitions(popx PRIVATE
+target_include_directories(popx BEFORE PUBLIC ${shown})
+target_compile_definitions(popx PUBLIC IPUJAX_PUBLIC_NAMES PRIVATE
   IPUJAX_POPX_CODELETS_FOLDER="${CMAKE_SOURCE_DIR}/cpp/popx/codelets")
-target_compile_options(popx PUBLIC -fvisibility=default)
-target_link_libraries(popx PUBLIC popops poputil poplar)
+target_compile_options(popx PRIVATE -fvisibility=default)
+target_link_libraries(popx PUBLIC gcl popops poputil poplar)
+
+if(IPUJAX_BUILD_EXTENSION)
+  find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+  find_package(pybind11 CONFIG REQUIRED)
+  file(GLOB extension_sources CONFIGURE_DEPENDS cpp/bindings/*.cpp cpp/bindings/sdk/*.cpp
+    cpp/backends/poplar/*.cpp cpp/runtime/*.cpp xla_plugin/*.cpp)
+  pybind11_add_module(_poplar MODULE NO_EXTRAS ${extension_sources})
+  target_include_directories(_poplar PRIVATE xla_plugin)
+  target_compile_definitions(_poplar PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
+  target_link_libraries(_poplar PRIVATE popx poplin popnn poprand)
+  target_link_options(_poplar PRIVATE
+    -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/extension.map)
+  # IPUJAX_EXTENSION names this folder to Python.
+  set_target_properties(_poplar PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/extension)
+endif()
 
 if(IPUJAX_BUILD_TESTS)
   add_library(ipujax_test_main OBJECT tests/cpp/main.cpp)
@@ -25,4 +48,11 @@ if(IPUJAX_BUILD_TESTS)
     target_include_directories(${name} PRIVATE tests/cpp)
     target_link_libraries(${name} PRIVATE popx)
   endforeach()
+  # The backend without JAX.
+  file(GLOB backend_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/runtime/*.cpp)
+  add_executable(test_container tests/sdk/cpp/test_container.cpp ${backend_sources}
+    $<TARGET_OBJECTS:ipujax_test_main>)
+  target_include_directories(test_container PRIVATE tests/cpp)
+  target_compile_definitions(test_container PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
+  target_link_libraries(test_container PRIVATE popx)
 endif()

@@ -377,15 +377,17 @@ def _specs(section: str) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def _check_together(machine: MachineConfig) -> None:
-    if not machine.use_model:
+    if machine.use_model and not machine.num_tiles:
+        return
+    from ipujax._poplar import _poplar
+
+    if not machine.use_model and _poplar.backend == "IPU Model":
         raise ConfigError(
             "[config] JAX_IPU_USE_MODEL=false needs a build against the Poplar SDK; got a build "
-            "of the IPU Model, which is all there is yet. Unset it."
+            "of the IPU Model. Unset it, or set IPUJAX_EXTENSION to the folder of such a build."
         )
     if machine.num_tiles:
-        from ipujax._poplar import _poplar
-
-        tiles = _poplar.poplar.createModelTarget(machine.machine, 1).getTilesPerIPU()
+        tiles = _poplar.poplar.createTarget(machine.machine, 1).getTilesPerIPU()
         if machine.num_tiles > tiles:
             raise ConfigError(
                 f"[config] JAX_IPU_MODEL_NUM_TILES needs a whole number from 1 to {tiles} for "

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from ipujax import local_includes
 from ipujax.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,25 +23,70 @@ if TYPE_CHECKING:
 SOURCE_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".C"})
 
 
+#: What `codelets=` of `ipujax.custom_op` takes: C++ as text, or the path of a C++ or .gp file.
+Codelets: TypeAlias = str | Path
+
+
+@dataclass(frozen=True)
+class CodeletFile:
+    """Codelets that the library's functions use: text, or the path of a .gp file."""
+
+    text: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that is loaded."""
+
+    functions: CustomOpLibrary
+    codelets: tuple[CodeletFile, ...]
+
+
 @dataclass(frozen=True)
 class _Declared:
-    """A source and the compiler's flags, or the path of a library."""
+    """A source and the compiler's flags, or the path of a library; and codelets."""
 
     source: str = ""
     flags: str = ""
     path: str = ""
+    codelets: tuple[CodeletFile, ...] = ()
 
-    def load(self) -> CustomOpLibrary:
+    def digest(self) -> str:
+        """Of everything that the compiled library depends on, but the compiler.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        digest = hashlib.sha256()
+        texts = [self.source, self.flags, self.path]
+        texts += [part for file in self.codelets for part in (file.text, file.path)]
+        contents = [Path(path).read_bytes() for path in [self.path, *self._archives()] if path]
+        included = local_includes.read(self.source, Path(), self.flags)
+        for part in [*(text.encode() for text in texts), *contents, *(c for _, c in included)]:
+            digest.update(hashlib.sha256(part).digest())
+        return digest.hexdigest()
+
+    def load(self) -> Library:
         from ipujax._poplar import _poplar
 
+        if _poplar.backend != "IPU Model":
+            raise ConfigError(
+                "[custom_op] needs the IPU Model's own build, which loads libraries of custom ops; "
+                "got a build against a Poplar SDK. Unset IPUJAX_EXTENSION, or write the op with "
+                "ipu.tile."
+            )
         library = _poplar.popx.CustomOpLibrary
         if self.path:
-            return library.load(self.path)
-        return library.compile(self.source, self.flags)
+            return Library(library.load(self.path), self.codelets)
+        return Library(library.compile(self.source, self.flags), self.codelets)
+
+    def _archives(self) -> list[str]:
+        return [file.path for file in self.codelets]
 
 
 _declared: dict[str, _Declared] = {}
-_loaded: dict[str, CustomOpLibrary] = {}
+_loaded: dict[str, Library] = {}
 _lock = threading.Lock()
 
 
@@ -54,43 +101,84 @@ def get_include() -> str:
     return str(Path(__file__).parent / "_poplar" / "include")
 
 
-def register(library: str | Path, flags: str) -> str:
+def register(library: str | Path, flags: str, codelets: Codelets | Sequence[Codelets] = ()) -> str:
     """Declares a library: C++ as text, a file of C++, or a shared library. Returns its digest.
 
     Raises:
         ConfigError: there is no such file.
     """
-    is_path = isinstance(library, Path) or "\n" not in library
-    if not is_path:
-        return _add(_Declared(source=str(library), flags=flags), str(library).encode())
-    path = Path(library).expanduser().absolute()
+    given = [codelets] if isinstance(codelets, (str, Path)) else codelets
+    files = tuple(map(_codelet_file, given))
     try:
-        content = path.read_bytes()
-    except OSError as error:
+        declared = _declared_library(library, flags, files)
+        digest = declared.digest()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
             "[custom_op] needs C++ with line ends, or the path of a C++ file or of a shared "
-            f"library; got {str(library)!r}: {error.strerror}. Check the path."
+            f"library; got {str(library)!r}: {reason}. Check the path."
         ) from None
-    if path.suffix not in SOURCE_SUFFIXES:
-        return _add(_Declared(path=str(path)), content)
-    # So that the compiler's messages, and what is included beside the file, are as for the file.
-    source = f'#line 1 "{path}"\n{content.decode()}'
-    return _add(_Declared(source=source, flags=f'{flags} -iquote "{path.parent}"'), content)
-
-
-def _add(declared: _Declared, content: bytes) -> str:
-    text = f"{declared.flags}\0{declared.path}\0".encode()
-    digest = hashlib.sha256(text + content).hexdigest()
     _declared[digest] = declared
     return digest
 
 
-def find(digest: str) -> CustomOpLibrary | None:
-    """The library, if this process has declared it; compiled and loaded when first asked for."""
+def _declared_library(
+    library: str | Path, flags: str, codelets: tuple[CodeletFile, ...]
+) -> _Declared:
+    if _is_text(library):
+        return _Declared(source=str(library), flags=flags, codelets=codelets)
+    path = Path(library).expanduser().absolute()
+    if path.suffix not in SOURCE_SUFFIXES:
+        return _Declared(path=str(path), codelets=codelets)
+    # So that the compiler's messages, and what is included beside the file, are as for the file.
+    source = f'#line 1 "{path}"\n{path.read_text(encoding="utf-8")}'
+    return _Declared(source, f'{flags} -iquote "{path.parent}"', codelets=codelets)
+
+
+def _codelet_file(given: Codelets) -> CodeletFile:
+    if _is_text(given):
+        return CodeletFile(text=str(given))
+    path = Path(given).expanduser().absolute()
+    try:
+        if path.suffix in SOURCE_SUFFIXES:
+            text = path.read_text(encoding="utf-8")
+            return CodeletFile(text=local_includes.inlined(text, path.name, path.parent))
+        path.read_bytes()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            "[custom_op] needs codelets as C++ with line ends, or the path of a C++ or .gp file; "
+            f"got {str(given)!r}: {error}. Check the path."
+        ) from None
+    return CodeletFile(path=str(path))
+
+
+def _is_text(given: str | Path) -> bool:
+    return isinstance(given, str) and "\n" in given
+
+
+def find(digest: str) -> Library | None:
+    """The library, if this process has declared it; compiled and loaded when first asked for.
+
+    Raises:
+        ConfigError: files have changed since it was declared.
+    """
     declared = _declared.get(digest)
     if declared is None:
         return None
     with _lock:
         if digest not in _loaded:
+            _check_unchanged(declared, digest)
             _loaded[digest] = declared.load()
         return _loaded[digest]
+
+
+def _check_unchanged(declared: _Declared, digest: str) -> None:
+    try:
+        found = declared.digest()
+    except OSError as error:
+        found = str(error)
+    if found != digest:
+        raise ConfigError(
+            f"[custom_op] needs the library {declared.path or 'and the files that it includes'} as "
+            "it was declared; got changed files. Call ipujax.custom_op again."
+        )

@@ -24,6 +24,11 @@ def _check_folder(text: str) -> str | None:
     return None if Path(text).is_dir() else "a folder that exists"
 
 
+def _check_extension(text: str) -> str | None:
+    found = Path(text).is_dir() and any(Path(text).glob("_poplar.*"))
+    return None if found else "a folder with a built extension, _poplar.*.so"
+
+
 def _check_switch(text: str) -> str | None:
     return None if text in ("0", "1") else "0 or 1"
 
@@ -47,6 +52,10 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
     "IPUJAX_TRUST_NATIVE_CODE": (
         "Folder of compiled codelets that you trust loaded programs to run.",
         _check_folder,
+    ),
+    "IPUJAX_EXTENSION": (
+        "Folder of an extension built against a Poplar SDK, to use instead of the IPU Model's.",
+        _check_extension,
     ),
     "IPUJAX_POPX_CODELETS": (
         "Folder of popx's codelets, for a build against a Poplar SDK.",

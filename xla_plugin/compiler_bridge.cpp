@@ -130,19 +130,19 @@ py::dict toDict(const Options& options) {
   return dict;
 }
 
-py::tuple shapeOf(const engine::HostArray& array) {
+py::tuple shapeOf(const runtime::HostArray& array) {
   py::tuple shape(array.shape.size());
   for (std::size_t i = 0; i < array.shape.size(); ++i) shape[i] = py::int_(array.shape[i]);
   return shape;
 }
 
-std::size_t bytesOf(const engine::HostArray& array) {
+std::size_t bytesOf(const runtime::HostArray& array) {
   return Shape(elementInfo(array.dtype).type, {array.shape.begin(), array.shape.end()}).bytes;
 }
 
 /// Writes what Python returned, one bytes-like object per result.
 void storeResults(const std::string& id, const py::sequence& values,
-                  std::span<const engine::HostArray> results) {
+                  std::span<const runtime::HostArray> results) {
   if (values.size() != results.size()) {
     failInvalidArgument("[ipu host callback] " + id + " needs to return " +
                         std::to_string(results.size()) + " arrays; got " +
@@ -161,10 +161,10 @@ void storeResults(const std::string& id, const py::sequence& values,
   }
 }
 
-class PythonHostCallbacks final : public engine::HostCallbacks {
+class PythonHostCallbacks final : public runtime::HostCallbacks {
  public:
-  void call(const std::string& id, std::span<const engine::HostArray> arguments,
-            std::span<const engine::HostArray> results) override {
+  void call(const std::string& id, std::span<const runtime::HostArray> arguments,
+            std::span<const runtime::HostArray> results) override {
     if (state().ending.load() && std::this_thread::get_id() != state().main_thread) {
       throw PluginError(PJRT_Error_Code_CANCELLED,
                         "[ipu host callback] needs Python; got an interpreter that is ending. Wait "
@@ -271,7 +271,7 @@ std::string bridge::compile(std::string_view code, std::string_view options,
   });
 }
 
-engine::HostCallbacks& bridge::hostCallbacks() {
+runtime::HostCallbacks& bridge::hostCallbacks() {
   static PythonHostCallbacks instance;
   return instance;
 }

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/HostCallbacks.hpp"
 #include "named_values.hpp"
+#include "runtime/HostCallbacks.hpp"
 
 namespace pybind11 {
 class module_;
@@ -23,11 +23,11 @@ void bindPlugin(pybind11::module_& module);
 /// thread that holds no lock of the plugin.
 namespace bridge {
 
-/// Runs the compiler: portable artifact and CompileOptionsProto in, sealed engine::Image out.
+/// Runs the compiler: portable artifact and CompileOptionsProto in, sealed executable out.
 std::string compile(std::string_view code, std::string_view options, const Options& platform);
 
 /// Calls the user's Python functions from inside a running program.
-engine::HostCallbacks& hostCallbacks();
+runtime::HostCallbacks& hostCallbacks();
 
 /// Whether jaxlib gets the text of programs. It asks for every program it compiles, only to learn
 /// the layouts that it would assume anyhow, and parsing takes longer than our compilation.

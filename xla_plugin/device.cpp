@@ -1,16 +1,27 @@
 #include "device.hpp"
 
 #include "handle.hpp"
+#include "runtime/Backend.hpp"
 
 namespace ipujax::plugin {
+namespace {
+
+std::shared_ptr<runtime::DeviceState> stateOf(int local_id, const PlatformConfig& config) {
+  if (local_id < 0) return nullptr;
+  return runtime::makeDeviceState({.first_ipu = local_id * config.ipus_per_device,
+                                   .num_ipus = config.ipus_per_device,
+                                   .tiles_per_ipu = config.num_tiles});
+}
+
+}  // namespace
 
 Device::Device(int id, int process_index, int local_id, const PlatformConfig& config)
     : description_(id, process_index, config),
       local_id_(local_id),
-      memories_{Memory(*this, engine::MemoryKind::kDevice, config.deviceBytes()),
-                Memory(*this, engine::MemoryKind::kPinnedHost, config.streamingBytes())},
+      memories_{Memory(*this, runtime::MemoryKind::kDevice, config.deviceBytes()),
+                Memory(*this, runtime::MemoryKind::kPinnedHost, config.streamingBytes())},
       memory_handles_{&memories_[0], &memories_[1]},
-      runtime_(std::make_shared<DeviceRuntime>()) {}
+      runtime_(std::make_shared<DeviceRuntime>(stateOf(local_id, config))) {}
 
 Device::~Device() { close(); }
 

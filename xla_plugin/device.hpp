@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "device_description.hpp"
-#include "engine/Session.hpp"
 #include "memory.hpp"
+#include "runtime/Program.hpp"
 #include "work_queue.hpp"
 
 namespace ipujax::plugin {
@@ -25,12 +25,15 @@ struct DeviceCounters {
 /// What running programs on a device needs. Launches share it, so that a program in flight when
 /// its client goes away ends well.
 struct DeviceRuntime {
-  std::shared_ptr<engine::DeviceMemory> scratch = std::make_shared<engine::DeviceMemory>();
+  explicit DeviceRuntime(std::shared_ptr<runtime::DeviceState> the_state)
+      : state(std::move(the_state)) {}
+
+  const std::shared_ptr<runtime::DeviceState> state;  ///< null on devices of other processes
   DeviceCounters counters;
   std::atomic<int> queued_with_callbacks{0};  ///< programs that wait or run
-  std::mutex run_mutex;      ///< held while a program runs here: programs share the scratch
+  std::mutex run_mutex;      ///< held while a program runs here: programs share the state
   std::mutex running_mutex;  ///< guards running
-  std::shared_ptr<engine::Session> running;  ///< on the queue's thread, to be cancelled at close
+  std::shared_ptr<runtime::Session> running;  ///< on the queue's thread, to be cancelled at close
 };
 
 /// A group of IPUs that runs one program at a time. Owned by its client.
@@ -43,8 +46,8 @@ class Device final : public PJRT_Device {
   int id() const { return description_.id(); }
   bool isAddressable() const { return local_id_ >= 0; }
   int localId() const { return local_id_; }
-  Memory& memory(engine::MemoryKind kind) { return memories_[static_cast<std::size_t>(kind)]; }
-  Memory& defaultMemory() { return memory(engine::MemoryKind::kDevice); }
+  Memory& memory(runtime::MemoryKind kind) { return memories_[static_cast<std::size_t>(kind)]; }
+  Memory& defaultMemory() { return memory(runtime::MemoryKind::kDevice); }
   const std::array<PJRT_Memory*, kNumMemories>& memories() const { return memory_handles_; }
   const std::shared_ptr<DeviceRuntime>& runtime() const { return runtime_; }
   WorkQueue& queue() { return queue_; }          ///< programs

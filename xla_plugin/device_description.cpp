@@ -7,10 +7,10 @@ namespace ipujax::plugin {
 DeviceDescription::DeviceDescription(int id, int process_index, const PlatformConfig& config)
     : id_(id),
       process_index_(process_index),
-      kind_(config.machine->device_kind),
+      kind_(config.machine.device_kind),
       debug_string_(
           "IpuDevice(id=" + std::to_string(id) + ", process=" + std::to_string(process_index) +
-          ", " + config.machine->device_kind + ", ipus=" + std::to_string(config.ipus_per_device) +
+          ", " + config.machine.device_kind + ", ipus=" + std::to_string(config.ipus_per_device) +
           ", tiles=" + std::to_string(config.num_tiles) + ")"),
       to_string_("IpuDevice(id=" + std::to_string(id) + ")"),
       attributes_(config.deviceAttributes()) {}

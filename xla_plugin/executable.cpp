@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "compiler_bridge.hpp"
 #include "handle.hpp"
+#include "runtime/Backend.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -16,118 +16,25 @@ namespace {
 // Answers about costs that threads may still be reading.
 constexpr std::size_t kCostsKept = 16;
 
-// Before a program was timed: few steps on little data and no loop end within microseconds.
-constexpr std::size_t kShortSteps = 32;
-constexpr std::uint64_t kShortBytes = std::uint64_t{1} << 18;
-
-std::uint64_t totalBytes(const std::vector<engine::TensorSpec>& tensors) {
-  return std::accumulate(tensors.begin(), tensors.end(), std::uint64_t{0},
-                         [](auto sum, const auto& tensor) { return sum + tensor.bytes; });
-}
-
 /// Of those in one memory.
-std::int64_t bytesIn(engine::MemoryKind memory, const std::vector<engine::TensorSpec>& tensors) {
+std::int64_t bytesIn(runtime::MemoryKind memory, const std::vector<runtime::TensorSpec>& tensors) {
   std::int64_t bytes = 0;
   for (const auto& tensor : tensors)
     if (tensor.memory == memory) bytes += static_cast<std::int64_t>(tensor.bytes);
   return bytes;
 }
 
-bool looksShort(const engine::Image& image) {
-  const bool loops = std::ranges::any_of(image.nodes, [](const engine::Node& node) {
-    return node.kind == engine::NodeKind::kRepeat || node.kind == engine::NodeKind::kRepeatWhile;
-  });
-  return !loops && image.steps.size() <= kShortSteps &&
-         totalBytes(image.signature.inputs) + totalBytes(image.signature.outputs) +
-                 image.arena_bytes <=
-             kShortBytes;
-}
-
-/// What lies in the fullest tile; the names go on after `of`.
-void addParts(Options& costs, const std::string& of, const engine::TileParts& parts) {
-  for (std::size_t i = 0; i < parts.bytes.size(); ++i)
-    costs.insert_or_assign(of + "worst tile " + std::string(engine::kPartNames[i]) + " bytes",
-                           static_cast<float>(parts.bytes[i]));
-}
-
-/// What the last run counted of loops of unknown length, and the cycles of the program with these
-/// counts; nothing before a run.
-void addMeasured(Options& costs, const engine::Image& image, const engine::TripMeans& counted) {
-  if (counted.empty()) return;
-  std::size_t loop = 0;
-  for (std::uint32_t node = 0; node < image.nodes.size(); ++node) {
-    if (image.nodes[node].kind != engine::NodeKind::kRepeatWhile) continue;
-    const std::string name = "loop " + std::to_string(loop++) + " measured trip count";
-    if (counted[node]) costs.insert_or_assign(name, static_cast<float>(*counted[node]));
-  }
-  const double more = engine::costOf(image, 0, counted).cycles() - image.cost().cycles();
-  costs.insert_or_assign("measured cycles", static_cast<float>(image.elapsedCycles() + more));
-}
-
-/// The first names are the ones XLA's own backends use, so that tools find them.
 Options costsOf(const Program& program) {
-  const engine::Image& image = *program.image();
-  const auto cost = image.cost();
-  const auto moved = static_cast<double>(totalBytes(image.signature.inputs) +
-                                         totalBytes(image.signature.outputs)) +
-                     cost.exchange_bytes;
-  const double cycles = image.elapsedCycles();
-  double streaming_cycles = 0;
-  double io_cycles = 0;
-  double hidden_cycles = 0;
-  for (const auto& ipu : image.ipus) {
-    streaming_cycles += ipu.host_cycles;
-    io_cycles += ipu.io_cycles;
-    hidden_cycles += ipu.hidden_io_cycles;
-  }
-  const double seconds = image.clock_hz > 0 ? cycles / image.clock_hz : 0;
-  const auto real = [](double value) { return static_cast<float>(value); };
-  Options costs{{"flops", real(cost.flops)},
-                {"bytes accessed", real(moved)},
-                {"optimal_seconds", real(seconds)},
-                {"seconds", real(seconds)},
-                {"cycles", real(cycles)},
-                {"compute cycles", real(cost.compute_cycles)},
-                {"exchange cycles", real(cost.exchange_cycles)},
-                {"sync cycles", real(cost.sync_cycles)},
-                {"link cycles", real(cost.link_cycles - streaming_cycles)},
-                {"host cycles", real(streaming_cycles + io_cycles)},
-                {"hidden host cycles", real(hidden_cycles)},
-                {"host bytes", real(cost.host_bytes)},
-                {"cycles without host", real(image.cycles_without_host)},
-                {"exchange bytes", real(cost.exchange_bytes)},
-                {"link bytes", real(cost.link_bytes)},
-                {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
-  const auto loops = image.unknownLoops();
-  costs.insert_or_assign("unknown trip counts", static_cast<float>(loops.count));
-  if (loops.count > 0) {
-    costs.insert_or_assign("assumed trip count", static_cast<float>(image.assumed_trip_count));
-    costs.insert_or_assign("cycles per iteration", real(loops.iteration_cycles));
-    addMeasured(costs, image, program.tripMeans());
-  }
-  for (std::size_t i = 0; image.ipus.size() > 1 && i < image.ipus.size(); ++i) {
-    const std::string ipu = "ipu " + std::to_string(i) + " ";
-    costs.insert_or_assign(ipu + "compute cycles", real(image.ipus[i].compute_cycles));
-    costs.insert_or_assign(ipu + "exchange cycles", real(image.ipus[i].exchange_cycles));
-    costs.insert_or_assign(ipu + "link cycles", real(image.ipus[i].link_cycles));
-    costs.insert_or_assign(ipu + "host cycles",
-                           real(image.ipus[i].host_cycles + image.ipus[i].io_cycles));
-    costs.insert_or_assign(ipu + "idle cycles", real(image.ipus[i].idle_cycles));
-    costs.insert_or_assign(ipu + "worst tile bytes",
-                           real(static_cast<double>(image.ipus[i].worst_tile_bytes)));
-    addParts(costs, ipu, image.ipus[i].worst_tile);
-  }
-  const auto fullest =
-      std::ranges::max_element(image.ipus, {}, &engine::IpuAccount::worst_tile_bytes);
-  if (fullest != image.ipus.end()) addParts(costs, "", fullest->worst_tile);
+  Options costs;
+  for (auto& [name, cost] : program.compiled().costs()) costs.insert_or_assign(name, cost);
   return costs;
 }
 
 }  // namespace
 
-Program::Program(std::shared_ptr<const engine::Image> image)
-    : image_(std::move(image)), looks_short_(plugin::looksShort(*image_)) {
-  const auto& signature = image_->signature;
+Program::Program(std::shared_ptr<const runtime::Program> compiled)
+    : compiled_(std::move(compiled)) {
+  const auto& signature = compiled_->signature();
   for (const auto& output : signature.outputs) {
     const bool token = output.dtype == "token";
     outputs_.push_back(std::make_shared<const Shape>(
@@ -145,23 +52,12 @@ Program::Program(std::shared_ptr<const engine::Image> image)
   }
 }
 
-engine::TripMeans Program::tripMeans() const {
-  const std::scoped_lock lock(trip_means_mutex_);
-  return trip_means_;
-}
-
-void Program::noteTripMeans(engine::TripMeans means) const {
-  if (means.empty()) return;
-  const std::scoped_lock lock(trip_means_mutex_);
-  trip_means_ = std::move(means);
-}
-
 std::shared_ptr<const Program> Program::open(std::string_view sealed) {
   return std::make_shared<const Program>(
-      engine::Image::deserialise(std::as_bytes(std::span(sealed.data(), sealed.size()))));
+      runtime::openProgram(std::as_bytes(std::span(sealed.data(), sealed.size()))));
 }
 
-ShardingTexts::ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool known) {
+ShardingTexts::ShardingTexts(const std::vector<runtime::TensorSpec>& specs, bool known) {
   if (!known) return;
   for (const auto& spec : specs) {
     texts.push_back(spec.sharding.data());
@@ -169,9 +65,9 @@ ShardingTexts::ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool 
   }
 }
 
-MemoryKindNames::MemoryKindNames(const std::vector<engine::TensorSpec>& specs) {
+MemoryKindNames::MemoryKindNames(const std::vector<runtime::TensorSpec>& specs) {
   for (const auto& spec : specs) {
-    names.push_back(engine::nameOf(spec.memory));
+    names.push_back(runtime::nameOf(spec.memory));
     sizes.push_back(std::strlen(names.back()));
   }
 }
@@ -224,7 +120,7 @@ void numOutputs(PJRT_Executable_NumOutputs_Args& args) {
 
 void sizeOfGeneratedCode(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
   args.size_in_bytes =
-      static_cast<std::int64_t>(object<Executable>(args.executable).image().memory.code_bytes);
+      static_cast<std::int64_t>(object<Executable>(args.executable).compiled().bytes().code);
 }
 
 void getCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
@@ -235,31 +131,31 @@ void getCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
 
 /// Device figures are of tile memory, host figures of streaming memory.
 void getCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
-  const auto& image = object<Executable>(args.executable).image();
-  const auto& signature = image.signature;
-  const auto& account = image.memory;
-  std::vector<engine::TensorSpec> taken_over;
+  const auto& program = object<Executable>(args.executable).compiled();
+  const auto& signature = program.signature();
+  const auto account = program.bytes();
+  std::vector<runtime::TensorSpec> taken_over;
   for (std::size_t i = 0; i < signature.output_alias.size(); ++i) {
     if (signature.output_alias[i] >= 0) taken_over.push_back(signature.outputs[i]);
   }
   const auto bytes = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
-  using enum engine::MemoryKind;
-  args.generated_code_size_in_bytes = bytes(account.code_bytes);
+  using enum runtime::MemoryKind;
+  args.generated_code_size_in_bytes = bytes(account.code);
   args.argument_size_in_bytes = bytesIn(kDevice, signature.inputs);
   args.output_size_in_bytes = bytesIn(kDevice, signature.outputs);
   args.alias_size_in_bytes = bytesIn(kDevice, taken_over);
   args.temp_size_in_bytes =
-      bytes(account.peak_live_bytes - std::min(account.peak_live_bytes, account.always_live_bytes));
+      bytes(account.peak_live - std::min(account.peak_live, account.always_live));
   args.host_generated_code_size_in_bytes = 0;
   args.host_argument_size_in_bytes = bytesIn(kPinnedHost, signature.inputs);
   args.host_output_size_in_bytes = bytesIn(kPinnedHost, signature.outputs);
   args.host_alias_size_in_bytes = bytesIn(kPinnedHost, taken_over);
-  args.host_temp_size_in_bytes = bytes(image.streaming.temporary_bytes);
-  args.peak_memory_in_bytes = bytes(account.peak_live_bytes);
-  args.total_size_in_bytes = bytes(account.peak_live_bytes);
-  args.total_allocation_bytes = bytes(account.peak_live_bytes);
+  args.host_temp_size_in_bytes = bytes(account.streaming_temporary);
+  args.peak_memory_in_bytes = bytes(account.peak_live);
+  args.total_size_in_bytes = bytes(account.peak_live);
+  args.total_allocation_bytes = bytes(account.peak_live);
   args.indefinite_allocations = 0;
-  args.peak_unpadded_heap_bytes = bytes(account.peak_live_bytes);
+  args.peak_unpadded_heap_bytes = bytes(account.peak_live);
 }
 
 void outputElementTypes(PJRT_Executable_OutputElementTypes_Args& args) {
@@ -294,8 +190,8 @@ void parameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
 /// without; of several devices it takes what it did not get for a layout, and dies when it saves
 /// the executable. The interface says as much, and takes no time to read.
 void optimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
-  const auto& image = object<Executable>(args.executable).image();
-  const auto& text = bridge::showsProgramText() ? image.stablehlo : image.signature.interface;
+  const auto& program = object<Executable>(args.executable).compiled();
+  const auto& text = bridge::showsProgramText() ? program.text() : program.signature().interface;
   if (text.empty()) {
     throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
                       "[ipu executable] shows the text of its program to as_text only.");
@@ -325,9 +221,7 @@ void destroySerialised(PJRT_SerializedExecutable* serialised) {
 void serialize(PJRT_Executable_Serialize_Args& args) {
   auto serialised = std::make_unique<Serialised>();
   const auto& executable = object<Executable>(args.executable);
-  engine::Image saved = executable.image();
-  saved.signature.device_ids = executable.assignment().device_ids;
-  serialised->bytes = saved.serialise();
+  serialised->bytes = executable.compiled().serialise(executable.assignment().device_ids);
   args.serialized_bytes = serialised->bytes.data();
   args.serialized_bytes_size = serialised->bytes.size();
   args.serialized_executable = release(std::move(serialised));
@@ -335,7 +229,7 @@ void serialize(PJRT_Executable_Serialize_Args& args) {
 }
 
 void fingerprint(PJRT_Executable_Fingerprint_Args& args) {
-  const auto& text = object<Executable>(args.executable).image().fingerprint;
+  const auto& text = object<Executable>(args.executable).compiled().fingerprint();
   args.executable_fingerprint = text.data();
   args.executable_fingerprint_size = text.size();
 }

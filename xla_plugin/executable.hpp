@@ -7,52 +7,43 @@
 #include <vector>
 
 #include "compile_options.hpp"
-#include "engine/Image.hpp"
-#include "engine/TripCounts.hpp"
 #include "memory.hpp"
 #include "named_values.hpp"
+#include "runtime/Program.hpp"
 #include "shape.hpp"
 
 namespace ipujax::plugin {
 
 /// A compiled program and everything about it that can be known beforehand; shared by the
-/// executables and launches that use it. Immutable but for what the last run counted.
+/// executables and launches that use it.
 class Program {
  public:
-  explicit Program(std::shared_ptr<const engine::Image> image);
-  static std::shared_ptr<const Program> open(std::string_view sealed);  ///< throws ImageError
+  explicit Program(std::shared_ptr<const runtime::Program> compiled);
+  static std::shared_ptr<const Program> open(std::string_view sealed);  ///< throws ExecutableError
 
-  const std::shared_ptr<const engine::Image>& image() const { return image_; }
-  const engine::Signature& signature() const { return image_->signature; }
-  /// What the run that ended last counted.
-  engine::TripMeans tripMeans() const;
-  void noteTripMeans(engine::TripMeans means) const;
+  const runtime::Program& compiled() const { return *compiled_; }
+  const runtime::Signature& signature() const { return compiled_->signature(); }
   const std::vector<std::shared_ptr<const Shape>>& outputs() const { return outputs_; }
   /// What results that take over no argument add to each memory, by kind.
   const std::array<std::size_t, kNumMemories>& newBytes() const { return new_bytes_; }
-  /// Small enough to run in the caller before it was ever timed.
-  bool looksShort() const { return looks_short_; }
 
  private:
-  std::shared_ptr<const engine::Image> image_;
+  std::shared_ptr<const runtime::Program> compiled_;
   std::vector<std::shared_ptr<const Shape>> outputs_;
   std::array<std::size_t, kNumMemories> new_bytes_{};
-  bool looks_short_;
-  mutable std::mutex trip_means_mutex_;
-  mutable engine::TripMeans trip_means_;
 };
 
 /// Serialised shardings of all inputs, or all outputs, of a program; none where they are not known,
 /// as for one device. "The same on all devices" is an empty text.
 struct ShardingTexts {
-  ShardingTexts(const std::vector<engine::TensorSpec>& specs, bool known);
+  ShardingTexts(const std::vector<runtime::TensorSpec>& specs, bool known);
   std::vector<const char*> texts;  ///< into the program
   std::vector<std::size_t> sizes;
 };
 
 /// The names of the memories of all inputs, or all outputs, of a program.
 struct MemoryKindNames {
-  explicit MemoryKindNames(const std::vector<engine::TensorSpec>& specs);
+  explicit MemoryKindNames(const std::vector<runtime::TensorSpec>& specs);
   std::vector<const char*> names;
   std::vector<std::size_t> sizes;
 };
@@ -63,7 +54,7 @@ class Executable final : public PJRT_Executable {
   Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment);
 
   const Program& program() const { return *program_; }
-  const engine::Image& image() const { return *program_->image(); }
+  const runtime::Program& compiled() const { return program_->compiled(); }
   const DeviceAssignment& assignment() const { return assignment_; }
   const NamedValues& costs();  ///< with what runs have counted by now; valid until it is gone
   const ShardingTexts& parameterShardings() const { return parameter_shardings_; }

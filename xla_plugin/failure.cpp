@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "engine/Image.hpp"
+#include "runtime/Signature.hpp"
 
 namespace ipujax::plugin {
 
@@ -16,8 +16,10 @@ FailurePtr currentFailure() noexcept {
     throw;
   } catch (const PluginError& error) {
     return error.failure();
-  } catch (const engine::ImageError& error) {
+  } catch (const runtime::ExecutableError& error) {
     return makeFailure(PJRT_Error_Code_DATA_LOSS, error.what());
+  } catch (const runtime::NotSupportedError& error) {
+    return makeFailure(PJRT_Error_Code_UNIMPLEMENTED, error.what());
   } catch (const std::bad_alloc&) {
     return makeFailure(PJRT_Error_Code_RESOURCE_EXHAUSTED,
                        "[ipu plugin] needs more host memory than the system gives. Use smaller "

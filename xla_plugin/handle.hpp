@@ -1,9 +1,9 @@
 #pragma once
 #include <memory>
 
-#include "engine/FloatEnvironment.hpp"
 #include "error.hpp"
 #include "failure.hpp"
+#include "runtime/FloatEnvironment.hpp"
 
 namespace ipujax::plugin {
 
@@ -36,7 +36,7 @@ struct Guard;
 template <typename Args, void (*Function)(Args&)>
 struct Guard<Function> {
   static PJRT_Error* call(Args* args) noexcept {
-    const engine::FloatEnvironment environment;
+    const runtime::FloatEnvironment environment;
     try {
       Function(*args);
       return nullptr;

@@ -22,7 +22,7 @@ constexpr float kShortMicroseconds = 100;
 /// with I/O takes more.
 constexpr float kShortCallbackMicroseconds = 5000;
 
-[[noreturn]] void failArgument(const engine::Signature& signature, std::size_t index,
+[[noreturn]] void failArgument(const runtime::Signature& signature, std::size_t index,
                                const std::string& needs, const std::string& got) {
   failInvalidArgument("[ipu execute] argument " + std::to_string(index) + " of " + signature.name +
                       " needs " + needs + "; got " + got +
@@ -48,20 +48,20 @@ std::vector<std::shared_ptr<DeviceRuntime>> runtimesOf(const std::vector<Device*
   return runtimes;
 }
 
-std::shared_ptr<engine::Session> sessionOf(
+std::shared_ptr<runtime::Session> sessionOf(
     const Program& program, const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes) {
-  std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
-  for (const auto& runtime : runtimes) memories.push_back(runtime->scratch);
-  return std::make_shared<engine::Session>(program.image(), std::move(memories));
+  runtime::DeviceStates states;
+  for (const auto& runtime : runtimes) states.push_back(runtime->state);
+  return program.compiled().open(states);
 }
 
 /// The host as one launch calls it. Who waits for the results hears of the first failure at once.
-class LaunchCallbacks final : public engine::HostCallbacks {
+class LaunchCallbacks final : public runtime::HostCallbacks {
  public:
   explicit LaunchCallbacks(Ref<Event> done) : done_(std::move(done)) {}
 
-  void call(const std::string& id, std::span<const engine::HostArray> arguments,
-            std::span<const engine::HostArray> results) override {
+  void call(const std::string& id, std::span<const runtime::HostArray> arguments,
+            std::span<const runtime::HostArray> results) override {
     bridge::hostCallbacks().call(id, arguments, results);
   }
   bool takesManyThreads() const override { return bridge::hostCallbacks().takesManyThreads(); }
@@ -102,7 +102,7 @@ std::vector<std::unique_lock<std::mutex>> Placement::tryLockAll() const {
 bool Placement::isShort() const {
   if (program->signature().has_host_callbacks) return false;
   const float late = microseconds.load(std::memory_order_relaxed);
-  return late < 0 ? program->looksShort() : late <= kShortMicroseconds;
+  return late < 0 ? program->compiled().looksShort() : late <= kShortMicroseconds;
 }
 
 bool Placement::callsBackShortly() const {
@@ -138,7 +138,7 @@ void Launch::requireRoom(std::size_t replica) const {
   for (std::size_t kind = 0; kind < bytes.size(); ++kind) {
     if (bytes[kind] == 0) continue;
     placement_->devices[replica]
-        ->memory(static_cast<engine::MemoryKind>(kind))
+        ->memory(static_cast<runtime::MemoryKind>(kind))
         .requireRoom(bytes[kind]);
   }
 }
@@ -232,7 +232,7 @@ FailurePtr Launch::awaitInputs() const {
   return nullptr;
 }
 
-FailurePtr Launch::runSession(engine::Session& session) noexcept {
+FailurePtr Launch::runSession(runtime::Session& session) noexcept {
   if (auto failure = awaitInputs()) return failure;
   try {
     const auto replicas = placement_->devices.size();
@@ -244,7 +244,7 @@ FailurePtr Launch::runSession(engine::Session& session) noexcept {
     for (const auto& storage : outputs_) outputs.push_back(storage->data());
     const auto num_inputs = inputs.size() / replicas;
     const auto num_outputs = outputs.size() / replicas;
-    std::vector<engine::Arrays> arrays;
+    std::vector<runtime::Arrays> arrays;
     arrays.reserve(replicas);
     for (std::size_t r = 0; r < replicas; ++r) {
       arrays.push_back({{inputs.data() + r * num_inputs, num_inputs},
@@ -257,7 +257,6 @@ FailurePtr Launch::runSession(engine::Session& session) noexcept {
     session.run(arrays, &callbacks);
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     placement_->timed(took.count());
-    placement_->program->noteTripMeans(session.tripMeans());
     if (is_traced) record(begin);
     return nullptr;
   } catch (...) {
@@ -287,13 +286,9 @@ FailurePtr Launch::runNested() noexcept {
                        "program waits for the callback to end. Compute it before.");
   }
   try {
-    std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
-    for (const auto& runtime : placement_->runtimes) {
+    for (const auto& runtime : placement_->runtimes)
       runtime->counters.nested_runs.fetch_add(1, std::memory_order_relaxed);
-      memories.push_back(std::make_shared<engine::DeviceMemory>());
-    }
-    engine::Session session(placement_->program->image(), std::move(memories));
-    return runSession(session);
+    return runSession(*placement_->program->compiled().openNested());
   } catch (...) {
     return currentFailure();
   }
@@ -306,7 +301,7 @@ void Launch::run() noexcept {
   FailurePtr failure = awaitInputs();
   if (!failure) {
     const RunLocks locks(runtimes);
-    const auto running = [&](const std::shared_ptr<engine::Session>& session) {
+    const auto running = [&](const std::shared_ptr<runtime::Session>& session) {
       for (const auto& runtime : runtimes) {
         const std::lock_guard lock(runtime->running_mutex);
         runtime->running = session;

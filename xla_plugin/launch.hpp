@@ -19,7 +19,7 @@ struct Placement {
   const std::shared_ptr<const Program> program;
   const std::vector<Device*> devices;
   const std::vector<std::shared_ptr<DeviceRuntime>> runtimes;  ///< by device
-  const std::shared_ptr<engine::Session> session;
+  const std::shared_ptr<runtime::Session> session;
   std::atomic<float> microseconds{-1};  ///< what a run takes; negative until the first
   std::atomic<float> last_microseconds{-1};
 
@@ -64,7 +64,7 @@ class Launch final : public Task {
   void takeOne(std::size_t replica, std::span<PJRT_Buffer* const> arguments, std::size_t index,
                std::uint64_t number);
   FailurePtr awaitInputs() const;
-  FailurePtr runSession(engine::Session& session) noexcept;
+  FailurePtr runSession(runtime::Session& session) noexcept;
   void record(std::int64_t begin) const;  ///< for a trace; nanoseconds since 1970
   void finish(const FailurePtr& failure) noexcept;
 

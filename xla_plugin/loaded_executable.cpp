@@ -179,7 +179,7 @@ void execute(PJRT_LoadedExecutable_Execute_Args& args) {
 }
 
 void fingerprint(PJRT_LoadedExecutable_Fingerprint_Args& args) {
-  const auto& text = object<LoadedExecutable>(args.executable).program()->image()->fingerprint;
+  const auto& text = object<LoadedExecutable>(args.executable).program()->compiled().fingerprint();
   args.executable_fingerprint = text.data();
   args.executable_fingerprint_size = text.size();
 }

@@ -24,12 +24,12 @@ const PJRT_Memory_FunctionTable kFunctions{.struct_size = sizeof(PJRT_Memory_Fun
 
 }  // namespace
 
-Memory::Memory(Device& device, engine::MemoryKind kind, std::int64_t bytes_limit)
+Memory::Memory(Device& device, runtime::MemoryKind kind, std::int64_t bytes_limit)
     : PJRT_Memory{&kFunctions},
       id_(device.id() * static_cast<int>(kNumMemories) + static_cast<int>(kind)),
       device_(&device),
       kind_(kind),
-      kind_name_(engine::nameOf(kind)),
+      kind_name_(runtime::nameOf(kind)),
       bytes_limit_(bytes_limit),
       to_string_("IpuMemory(id=" + std::to_string(id_) + ", kind=" + kind_name_ + ")") {}
 
@@ -43,7 +43,7 @@ Device& Memory::device() const { return *static_cast<Device*>(device_); }
 
 void Memory::requireRoom(std::size_t bytes) const {
   const auto used = use_->bytes.load(std::memory_order_relaxed);
-  if (kind_ == engine::MemoryKind::kDevice ||
+  if (kind_ == runtime::MemoryKind::kDevice ||
       static_cast<std::int64_t>(bytes) <= bytes_limit_ - used) {
     return;
   }

@@ -4,19 +4,19 @@
 #include <mutex>
 #include <string>
 
-#include "engine/MemoryKind.hpp"
 #include "pjrt_abi.hpp"
+#include "runtime/MemoryKind.hpp"
 #include "storage.hpp"
 
 namespace ipujax::plugin {
 
 class Device;
 
-/// A memory of a device; each device has one of every engine::MemoryKind. The model keeps the
+/// A memory of a device; each device has one of every runtime::MemoryKind. The model keeps the
 /// arrays of both on the host, and counts them apart.
 class Memory final : public PJRT_Memory {
  public:
-  Memory(Device& device, engine::MemoryKind kind, std::int64_t bytes_limit);
+  Memory(Device& device, runtime::MemoryKind kind, std::int64_t bytes_limit);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -24,7 +24,7 @@ class Memory final : public PJRT_Memory {
   int id() const { return id_; }
   Device& device() const;
   PJRT_Device* const* devices() const { return &device_; }
-  engine::MemoryKind kind() const { return kind_; }
+  runtime::MemoryKind kind() const { return kind_; }
   const std::string& kindName() const { return kind_name_; }
   const std::string& toString() const { return to_string_; }
 
@@ -45,7 +45,7 @@ class Memory final : public PJRT_Memory {
   };
   const int id_;
   PJRT_Device* device_;
-  const engine::MemoryKind kind_;
+  const runtime::MemoryKind kind_;
   const std::string kind_name_;
   const std::int64_t bytes_limit_;
   const std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
@@ -54,7 +54,7 @@ class Memory final : public PJRT_Memory {
   std::map<const void*, UserData> user_data_;
 };
 
-inline constexpr std::size_t kNumMemories = engine::kMemoryKindNames.size();  ///< of a device
+inline constexpr std::size_t kNumMemories = runtime::kMemoryKindNames.size();  ///< of a device
 
 namespace memory {
 void bind(PJRT_Api& api);

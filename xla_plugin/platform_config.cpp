@@ -36,13 +36,13 @@ void readInteger(const Options& options, const std::string& name, std::int64_t l
   into = *value;
 }
 
-const engine::Machine& readMachine(const Options& options) {
+runtime::MachineFigures readMachine(const Options& options) {
   const auto found = options.find("machine");
-  if (found == options.end()) return engine::machines().front();
+  if (found == options.end()) return runtime::machineFigures("");
   const auto* name = std::get_if<std::string>(&found->second);
   if (!name) failOption("machine", "a name", describe(found->second));
   try {
-    return engine::machineByName(*name);
+    return runtime::machineFigures(*name);
   } catch (const std::invalid_argument& error) {
     failInvalidArgument(error.what());
   }
@@ -54,9 +54,9 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   PlatformConfig config;
   readInteger(given, "device_count", 1, 4096, config.device_count);
   readInteger(given, "ipus_per_device", 1, 256, config.ipus_per_device);
-  config.machine = &readMachine(given);
-  readInteger(given, "num_tiles", 0, config.machine->tiles_per_ipu, config.num_tiles);
-  if (config.num_tiles == 0) config.num_tiles = config.machine->tiles_per_ipu;
+  config.machine = readMachine(given);
+  readInteger(given, "num_tiles", 0, config.machine.tiles_per_ipu, config.num_tiles);
+  if (config.num_tiles == 0) config.num_tiles = config.machine.tiles_per_ipu;
   readInteger(given, "streaming_gigabytes", 0, 1 << 20, config.streaming_gigabytes);
   readInteger(given, "num_nodes", 1, 65536, config.num_nodes);
   readInteger(given, "node_id", 0, config.num_nodes - 1, config.node_id);
@@ -64,21 +64,24 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   config.options.insert_or_assign("device_count", config.device_count);
   config.options.insert_or_assign("ipus_per_device", config.ipus_per_device);
   config.options.insert_or_assign("num_tiles", config.num_tiles);
-  config.options.insert_or_assign("machine", config.machine->name);
+  config.options.insert_or_assign("machine", config.machine.name);
   return config;
 }
 
 std::int64_t PlatformConfig::streamingBytes() const {
   const std::int64_t gigabytes =
-      streaming_gigabytes ? streaming_gigabytes : machine->streaming_gigabytes;
-  return gigabytes * 1'000'000'000 / machine->ipus_per_machine * ipus_per_device;
+      streaming_gigabytes ? streaming_gigabytes : machine.streaming_gigabytes;
+  return gigabytes * 1'000'000'000 / machine.ipus_per_machine * ipus_per_device;
 }
 
 std::string PlatformConfig::version() const {
-  return "ipujax " IPUJAX_VERSION " IPU Model; ipus_per_device=" + std::to_string(ipus_per_device) +
-         " num_tiles=" + std::to_string(num_tiles) + " machine=" + machine->name +
-         " bytes_per_tile=" + std::to_string(machine->bytes_per_tile) +
-         " clock_hz=" + std::to_string(machine->clock_hz) +
+  const std::string backend = runtime::backendVersion();
+  return "ipujax " IPUJAX_VERSION " " + runtime::backendName() +
+         (backend.empty() ? "" : " " + backend) +
+         "; ipus_per_device=" + std::to_string(ipus_per_device) +
+         " num_tiles=" + std::to_string(num_tiles) + " machine=" + machine.name +
+         " bytes_per_tile=" + std::to_string(machine.bytes_per_tile) +
+         " clock_hz=" + std::to_string(machine.clock_hz) +
          " streaming_bytes=" + std::to_string(streamingBytes());
 }
 
@@ -88,10 +91,10 @@ Options PlatformConfig::deviceAttributes() const {
       {"num_ipus", ipus_per_device},
       {"num_tiles", ipus_per_device * num_tiles},
       {"tiles_per_ipu", num_tiles},
-      {"bytes_per_tile", static_cast<std::int64_t>(machine->bytes_per_tile)},
-      {"executable_bytes_per_tile", static_cast<std::int64_t>(machine->executable_bytes_per_tile)},
-      {"clock_hz", static_cast<std::int64_t>(machine->clock_hz)},
-      {"is_ipu_model", std::int64_t{1}}};
+      {"bytes_per_tile", static_cast<std::int64_t>(machine.bytes_per_tile)},
+      {"executable_bytes_per_tile", static_cast<std::int64_t>(machine.executable_bytes_per_tile)},
+      {"clock_hz", static_cast<std::int64_t>(machine.clock_hz)},
+      {"is_ipu_model", std::int64_t{machine.is_model}}};
 }
 
 }  // namespace ipujax::plugin

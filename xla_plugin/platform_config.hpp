@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/Machine.hpp"
 #include "named_values.hpp"
+#include "runtime/Backend.hpp"
 
 namespace ipujax::plugin {
 
@@ -12,17 +12,17 @@ namespace ipujax::plugin {
 struct PlatformConfig {
   std::int64_t device_count = 4;  ///< one IPU-M2000: four IPUs
   std::int64_t ipus_per_device = 1;
-  const engine::Machine* machine = nullptr;  ///< a row of engine::machines()
-  std::int64_t num_tiles = 0;                ///< of one IPU
-  std::int64_t streaming_gigabytes = 0;      ///< of one machine; 0: what its row says
-  std::int64_t node_id = 0;                  ///< this process, set by jax.distributed
-  std::int64_t num_nodes = 1;                ///< all processes
-  Options options;                           ///< as given, and the values above under their names
+  runtime::MachineFigures machine;
+  std::int64_t num_tiles = 0;            ///< of one IPU
+  std::int64_t streaming_gigabytes = 0;  ///< of one machine; 0: what its row says
+  std::int64_t node_id = 0;              ///< this process, set by jax.distributed
+  std::int64_t num_nodes = 1;            ///< all processes
+  Options options;                       ///< as given, and the values above under their names
 
   static PlatformConfig fromOptions(Options options);
 
   std::int64_t deviceBytes() const {
-    return ipus_per_device * num_tiles * static_cast<std::int64_t>(machine->bytes_per_tile);
+    return ipus_per_device * num_tiles * static_cast<std::int64_t>(machine.bytes_per_tile);
   }
   /// A device's share of the streaming memory of its machines.
   std::int64_t streamingBytes() const;

@@ -28,80 +28,12 @@ namespace {
 constexpr std::size_t kMostOps = 200'000;
 constexpr int kInternal = 13;  // absl::StatusCode
 
-/// The steps of a program in order on the model's clock. A loop is one event, with the steps of its
-/// first iteration inside; of branches the longest is there. Steps of several IPUs come one after
-/// another, though IPUs run at one time.
-class OpTimes {
- public:
-  explicit OpTimes(const engine::Image& image) : image_(image) {
-    if (!image.nodes.empty()) walk(0);
-  }
-  const std::vector<xspace::Event>& ops() const { return ops_; }
-
- private:
-  std::int64_t picoseconds(double cycles) const {
-    return static_cast<std::int64_t>(cycles / image_.clock_hz * 1e12);
-  }
-
-  void walk(std::uint32_t index) {
-    const engine::Node& node = image_.nodes[index];
-    switch (node.kind) {
-      case engine::NodeKind::kStep:
-        return add(image_.steps[node.value]);
-      case engine::NodeKind::kRepeat:
-        return loop(node, static_cast<double>(node.value));
-      case engine::NodeKind::kRepeatWhile:
-        return loop(node, static_cast<double>(image_.assumed_trip_count));
-      case engine::NodeKind::kIf:
-      case engine::NodeKind::kSwitch:
-        return longestOf(node);
-      default:
-        for (const auto child : node.children) walk(child);
-    }
-  }
-
-  void add(const engine::StepDesc& step) {
-    const double cycles = step.cost.cycles();
-    if (cycles == 0) return;
-    const engine::DebugEntry& debug = image_.debug[step.debug];
-    const std::string_view name = debug.name.empty() ? step.kernel : debug.name;
-    ops_.push_back({name, picoseconds(now_), picoseconds(cycles), cycles, debug.source});
-    now_ += cycles;
-  }
-
-  void loop(const engine::Node& node, double count) {
-    const double begin = now_;
-    const std::size_t at = ops_.size();
-    ops_.push_back({"loop", picoseconds(begin), 0, 0});
-    for (const auto child : node.children) walk(child);
-    now_ = begin + count * (now_ - begin);
-    ops_[at].cycles = now_ - begin;
-    ops_[at].picoseconds = picoseconds(now_ - begin);
-    if (now_ == begin) ops_.resize(at);
-  }
-
-  void longestOf(const engine::Node& node) {
-    const double begin = now_;
-    const std::size_t at = ops_.size();
-    std::vector<xspace::Event> longest;
-    double end = begin;
-    for (const auto child : node.children) {
-      walk(child);
-      if (now_ > end) {
-        longest.assign(ops_.begin() + static_cast<std::ptrdiff_t>(at), ops_.end());
-        end = now_;
-      }
-      ops_.resize(at);
-      now_ = begin;
-    }
-    ops_.insert(ops_.end(), longest.begin(), longest.end());
-    now_ = end;
-  }
-
-  const engine::Image& image_;
-  double now_ = 0;
-  std::vector<xspace::Event> ops_;
-};
+std::vector<xspace::Event> eventsOf(const runtime::Program& program) {
+  std::vector<xspace::Event> events;
+  for (const auto& op : program.ops())
+    events.push_back({op.name, op.offset_picoseconds, op.picoseconds, op.cycles, op.source});
+  return events;
+}
 
 /// What a device did: a step for each run and its ops, on the model's clock, beside the time that
 /// the host took. On the model's clock a run begins with the host's, or after the run before it.
@@ -113,12 +45,13 @@ class DevicePlane {
   }
 
   void add(const RunRecorder::Run& run, const std::vector<xspace::Event>* ops) {
-    const engine::Image& image = *run.program->image();
+    const runtime::Program& program = run.program->compiled();
     const std::int64_t host_offset = (run.begin_nanoseconds - begin_) * 1000;
     const std::int64_t offset = std::max(host_offset, free_at_);
-    const double cycles = image.elapsedCycles();
-    const auto took = static_cast<std::int64_t>(cycles / image.clock_hz * 1e12);
-    const std::string_view name = image.signature.name;
+    const double cycles = program.cycles();
+    const double hertz = program.clockHz();
+    const auto took = hertz > 0 ? static_cast<std::int64_t>(cycles / hertz * 1e12) : 0;
+    const std::string_view name = program.signature().name;
     plane_.lines[0].events.push_back({name, offset, took, cycles});
     if (ops)
       for (xspace::Event op : *ops) {
@@ -140,12 +73,13 @@ std::string serialised(const std::vector<RunRecorder::Run>& runs) {
   if (runs.empty()) return {};
   std::int64_t begin = runs.front().begin_nanoseconds;
   for (const auto& run : runs) begin = std::min(begin, run.begin_nanoseconds);
-  std::map<const Program*, OpTimes> known;
+  std::map<const Program*, std::vector<xspace::Event>> known;
   std::map<int, DevicePlane> devices;
   std::size_t num_ops = 0;
   for (const auto& run : runs) {
-    const auto& ops =
-        known.try_emplace(run.program.get(), *run.program->image()).first->second.ops();
+    const auto [found, is_new] = known.try_emplace(run.program.get());
+    auto& ops = found->second;
+    if (is_new) ops = eventsOf(run.program->compiled());
     num_ops += ops.size() * run.devices.size();
     for (const int id : run.devices)
       devices.try_emplace(id, id, begin)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/kernels/Copy.hpp"
+#include "runtime/Backend.hpp"
 
 namespace ipujax::plugin {
 
@@ -11,7 +11,7 @@ void stridedCopy(std::byte* to, std::span<const std::int64_t> to_strides, const 
                  std::span<const std::int64_t> from_strides, std::span<const std::int64_t> dims,
                  std::size_t element_bytes) {
   if (element_bytes == 0) return;
-  std::vector<engine::CopyDim> walk;
+  std::vector<runtime::CopyDimension> walk;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     walk.push_back({dims[i], from_strides[i], to_strides[i]});
   }
@@ -19,7 +19,7 @@ void stridedCopy(std::byte* to, std::span<const std::int64_t> to_strides, const 
     walk.push_back({static_cast<std::int64_t>(element_bytes / 8), 8, 8});
     element_bytes = 8;
   }
-  engine::StridedCopy(element_bytes, walk).run(from, to);
+  runtime::copyStrided(element_bytes, walk, from, to);
 }
 
 void denseStrides(std::span<const std::int64_t> dims, std::span<const std::int64_t> minor_to_major,

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/Workspace.hpp"
+#include "runtime/Backend.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -67,7 +67,7 @@ void WorkQueue::work(const std::shared_ptr<State>& state) {
   while (true) {
     const auto wanted = [&] { return state->closed || !state->waiting.empty(); };
     if (!state->changed.wait_until(lock, std::chrono::system_clock::now() + kIdle, wanted)) {
-      engine::Workspace::release();
+      runtime::releaseThreadMemory();
       state->changed.wait(lock, wanted);
     }
     if (state->waiting.empty()) return;

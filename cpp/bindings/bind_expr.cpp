@@ -1,21 +1,19 @@
 #include <pybind11/native_enum.h>
 
+#include "bindings/backend.hpp"
 #include "bindings/bindings.hpp"
 #include "popnn/NonLinearity.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
-#include "popops/Expr.hpp"
-#include "popops/Fill.hpp"
 #include "popops/ScaledAdd.hpp"
 #include "popops/Zero.hpp"
-#include "popops/internal/ElementWiseCost.hpp"
 #include "popx/Expr.hpp"
 #include "popx/HalfOverflow.hpp"
 #include "popx/Layout.hpp"
 #include "popx/Map.hpp"
 #include "popx/VariableUse.hpp"
 
-namespace pe = popops::expr;
+namespace pe = popx::expr;
 
 namespace {
 
@@ -71,19 +69,18 @@ void bindPopopsExpr(py::module_& m) {
 
 void bindPopxExpr(py::module_& m) {
 #define UNARY(Name, name, traits, api, ...) api
-#define POPX(Name) m.def(#Name, &unary<popx::expr::Name>, "a"_a);
+#define POPX(Name) m.def(#Name, &unary<pe::Name>, "a"_a);
 #include "engine/expr/ElementwiseOps.def"
 #define BINARY(Name, name, traits, api, ...) api
-#define POPX(Name) m.def(#Name, &binary<popx::expr::Name>, "a"_a, "b"_a);
+#define POPX(Name) m.def(#Name, &binary<pe::Name>, "a"_a, "b"_a);
 #include "engine/expr/ElementwiseOps.def"
   m.def(
-      "Bitcast",
-      [](const pe::Expr& a, Type type) { return pe::Expr(popx::expr::Bitcast(a, type)); }, "a"_a,
+      "Bitcast", [](const pe::Expr& a, Type type) { return pe::Expr(pe::Bitcast(a, type)); }, "a"_a,
       "type"_a);
   m.def(
       "ReducePrecision",
       [](const pe::Expr& a, int exponent_bits, int mantissa_bits) {
-        return pe::Expr(popx::expr::ReducePrecision(a, exponent_bits, mantissa_bits));
+        return pe::Expr(pe::ReducePrecision(a, exponent_bits, mantissa_bits));
       },
       "a"_a, "exponent_bits"_a, "mantissa_bits"_a);
 }
@@ -92,12 +89,12 @@ void bindPopops(py::module_& m) {
   m.def(
       "map",
       [](Graph& graph, const pe::Expr& expr, const Tensors& ts, Sequence& prog,
-         const DebugContext& debug) { return popops::map(graph, expr, ts, prog, debug); },
+         const DebugContext& debug) { return backend::map(graph, expr, ts, prog, debug); },
       "graph"_a, "expr"_a, "ts"_a, "prog"_a, debugArg());
   m.def(
       "mapInPlace",
       [](Graph& graph, const pe::Expr& expr, const Tensors& ts, Sequence& prog,
-         const DebugContext& debug) { popops::mapInPlace(graph, expr, ts, prog, debug); },
+         const DebugContext& debug) { backend::mapInPlace(graph, expr, ts, prog, debug); },
       "graph"_a, "expr"_a, "ts"_a, "prog"_a, debugArg());
   m.def(
       "add",
@@ -119,14 +116,12 @@ void bindPopops(py::module_& m) {
       "fill",
       [](Graph& graph, const Tensor& t, Sequence& prog, const Number& value,
          const DebugContext& debug) {
-        popops::fillWith(graph, t, prog, constant(t.elementType(), value), debug);
+        backend::fill(graph, t, prog, constant(t.elementType(), value), debug);
       },
       "graph"_a, "t"_a, "prog"_a, "value"_a, debugArg());
   m.def("zero",
         py::overload_cast<Graph&, const Tensor&, Sequence&, const DebugContext&>(&popops::zero),
         "graph"_a, "t"_a, "prog"_a, debugArg());
-  m.def("elementwiseCycles", &popops::elementwiseCycles, "op"_a, "type"_a, "n"_a, "workers"_a);
-  m.attr("timerCycles") = popops::elementwise::kTimerCycles;
 }
 
 void bindPopnn(py::module_& m) {
@@ -151,7 +146,7 @@ void bindExpr(py::module_& m) {
   auto popops = m.def_submodule("popops");
   auto popops_expr = popops.def_submodule("expr");
   auto popx = m.def_submodule("popx");
-  popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a);
+  popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a, "prog"_a);
   popx.def("sameLayout", &popx::sameLayout, "a"_a, "b"_a);
   popx.def("setLayoutGroup", &popx::setLayoutGroup, "graph"_a, "group"_a);
   py::native_enum<popx::VariableUse>(popx, "VariableUse", "enum.Enum")

@@ -29,8 +29,7 @@ void bindGroups(py::module_& m) {
       .finalize();
   py::class_<CommGroup>(m, "CommGroup")
       .def(py::init<>())
-      .def(py::init<gcl::CommGroupType, unsigned, unsigned>(), "type"_a, "size"_a, "stride"_a = 0)
-      .def("members", &CommGroup::members, "replication_factor"_a);
+      .def(py::init<gcl::CommGroupType, unsigned, unsigned>(), "type"_a, "size"_a, "stride"_a = 0);
 }
 
 template <class Result>

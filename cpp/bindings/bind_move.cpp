@@ -4,6 +4,7 @@
 #include "popops/OneHot.hpp"
 #include "popops/SelectScalarFromRows.hpp"
 #include "poprand/RandomGen.hpp"
+#include "popx/Expr.hpp"
 #include "popx/Gather.hpp"
 #include "popx/HostCallback.hpp"
 #include "popx/Pad.hpp"
@@ -103,7 +104,7 @@ void bindScatter(py::module_ m) {
   m.def(
       "scatter",
       [](Graph& graph, const Tensors& operands, const Tensor& indices, const Tensors& updates,
-         const ScatterDims& dims, const std::vector<popops::expr::Expr>& body, Sequence& prog,
+         const ScatterDims& dims, const std::vector<popx::expr::Expr>& body, Sequence& prog,
          const DebugContext& debug) {
         popx::scatter(graph, operands, indices, updates, dims, body, prog, debug);
       },
@@ -135,7 +136,8 @@ void bindRemoteBuffers(py::module_ m) {
         debugArg());
   m.def("writeEntry", &popx::writeEntry, "graph"_a, "src"_a, "dst"_a, "offset"_a, "prog"_a,
         debugArg());
-  m.def("withRepeats", &popx::withRepeats, "buffer"_a, "repeats"_a);
+  m.def("withRepeats", &popx::withRepeats, "graph"_a, "buffer"_a, "repeats"_a, "handle"_a, "prog"_a,
+        debugArg());
   m.def("fillFromHost", &popx::fillFromHost, "stream"_a, "buffer"_a, "prog"_a, debugArg());
   m.def("giveToHost", &popx::giveToHost, "buffer"_a, "stream"_a, "prog"_a, debugArg());
 }

@@ -1,10 +1,12 @@
 #include <pybind11/native_enum.h>
 
+#include <functional>
+
+#include "bindings/backend.hpp"
 #include "bindings/bindings.hpp"
-#include "engine/graph/GraphImpl.hpp"
 #include "poplar/CSRFunctions.hpp"
+#include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
-#include "popx/Type.hpp"
 
 using poplar::DataStream;
 using poplar::RemoteBuffer;
@@ -16,7 +18,7 @@ void bindTypes(py::module_& m) {
       .def("__repr__", &Type::toString)
       .def(
           "__eq__", [](Type a, Type b) { return a == b; }, py::is_operator())
-      .def("__hash__", [](Type a) { return static_cast<int>(a.element()); });
+      .def("__hash__", [](Type a) { return std::hash<std::string>()(a.toString()); });
   const std::pair<const char*, Type> types[] = {{"BOOL", poplar::BOOL},
                                                 {"CHAR", poplar::CHAR},
                                                 {"SIGNED_CHAR", poplar::SIGNED_CHAR},
@@ -27,18 +29,14 @@ void bindTypes(py::module_& m) {
                                                 {"UNSIGNED_INT", poplar::UNSIGNED_INT},
                                                 {"LONGLONG", poplar::LONGLONG},
                                                 {"UNSIGNED_LONGLONG", poplar::UNSIGNED_LONGLONG},
-                                                {"DOUBLE", popx::DOUBLE},
                                                 {"HALF", poplar::HALF},
                                                 {"FLOAT", poplar::FLOAT}};
   for (const auto& [name, type] : types) m.attr(name) = type;
 
   py::class_<DebugContext>(m, "DebugContext")
-      .def(py::init([](std::string name, std::string source) {
-             return DebugContext(std::move(name)).withSource(std::move(source));
-           }),
-           "name"_a = "", "source"_a = "")
+      .def(py::init(&backend::debugOf), "name"_a = "", "source"_a = "")
       .def_property_readonly("name", &DebugContext::getPathName)
-      .def_property_readonly("source", &DebugContext::source);
+      .def_property_readonly("source", &backend::sourceOf);
   py::implicitly_convertible<py::str, DebugContext>();
 
   py::class_<poplar::Target>(m, "Target")
@@ -47,25 +45,6 @@ void bindTypes(py::module_& m) {
       .def("getTilesPerIPU", &poplar::Target::getTilesPerIPU)
       .def("getBytesPerTile", &poplar::Target::getBytesPerTile)
       .def("getTileClockFrequency", &poplar::Target::getTileClockFrequency);
-  m.def("machineNames", [] {
-    std::vector<std::string> names;
-    for (const auto& machine : ipujax::engine::machines()) names.push_back(machine.name);
-    return names;
-  });
-  m.def(
-      "createModelTarget",
-      [](const std::string& name, unsigned num_ipus, unsigned tiles_per_ipu,
-         unsigned streaming_gigabytes, double host_gigabytes_per_second, double host_microseconds) {
-        ipujax::engine::Machine machine = poplar::Target::createIPUTarget(num_ipus, name).machine();
-        if (tiles_per_ipu) machine.tiles_per_ipu = tiles_per_ipu;
-        if (streaming_gigabytes) machine.streaming_gigabytes = streaming_gigabytes;
-        if (host_gigabytes_per_second > 0)
-          machine.host_bytes_per_second = host_gigabytes_per_second * 1e9;
-        if (host_microseconds >= 0) machine.host_latency_seconds = host_microseconds * 1e-6;
-        return poplar::Target(ipujax::engine::System{machine, num_ipus});
-      },
-      "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0, "streaming_gigabytes"_a = 0,
-      "host_gigabytes_per_second"_a = 0.0, "host_microseconds"_a = -1.0);
 }
 
 void bindTensor(py::module_& m) {
@@ -115,18 +94,14 @@ void bindTensor(py::module_& m) {
 Tensor addConstantBytes(Graph& graph, Type type, const Shape& shape, const py::buffer& buffer,
                         const DebugContext& debug) {
   const py::buffer_info info = buffer.request();
-  Tensor t = graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debug);
-  auto& variable = graph.impl().variables[t.view()->variable];
-  const std::size_t bytes = t.numElements() * graph.getTarget().getTypeSize(type);
+  std::size_t bytes = graph.getTarget().getTypeSize(type);
+  for (const std::size_t size : shape) bytes *= size;
   if (static_cast<std::size_t>(info.size * info.itemsize) != bytes) {
     throw poplar::tensor_creation_error("[addConstantBytes] needs " + std::to_string(bytes) +
                                         " bytes; got " + std::to_string(info.size * info.itemsize) +
                                         ". Pass every element of the shape.");
   }
-  const auto* data = static_cast<const std::byte*>(info.ptr);
-  variable.values.assign(data, data + bytes);
-  variable.is_constant = true;
-  return t;
+  return backend::addConstant(graph, type, shape, info.ptr, debug);
 }
 
 void bindClone(py::module_& m, py::class_<Graph>& graph) {

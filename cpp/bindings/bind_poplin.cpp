@@ -3,7 +3,6 @@
 #include "bindings/bindings.hpp"
 #include "poplin/Convolution.hpp"
 #include "poplin/MatMul.hpp"
-#include "poplin/internal/VertexCycles.hpp"
 
 using poplin::ConvParams;
 using poplin::PlanningCache;
@@ -91,7 +90,4 @@ void bindPoplin(py::module_& m) {
   bindCreate(poplin, "createMatMulGroupedInputRHS", &poplin::createMatMulGroupedInputRHS);
   bindConvParams(poplin);
   bindConvolution(poplin);
-  poplin.def("ampVertexCycles", &::poplin::ampVertexCycles, "rows"_a, "float_partials"_a = false);
-  poplin.def("matMulCycles", &::poplin::matMulCycles, "target"_a, "m"_a, "k"_a, "n"_a, "type"_a,
-             optionsArg());
 }

@@ -6,6 +6,7 @@
 #include "popops/Reduce.hpp"
 #include "popops/Sort.hpp"
 #include "popops/TopK.hpp"
+#include "popx/Expr.hpp"
 #include "popx/Reduce.hpp"
 #include "popx/ReduceWindow.hpp"
 #include "popx/SelectAndScatter.hpp"
@@ -112,7 +113,7 @@ void bindPopx(py::module_& m) {
       "graph"_a, "operands"_a, "dim"_a, "keys"_a, "prog"_a, debugArg());
   m.def(
       "sort",
-      [](Graph& graph, const Tensors& operands, unsigned dim, const popops::expr::Expr& comparator,
+      [](Graph& graph, const Tensors& operands, unsigned dim, const popx::expr::Expr& comparator,
          bool stable, Sequence& prog, const DebugContext& debug) {
         return popx::sort(graph, operands, dim, comparator, stable, prog, debug);
       },
@@ -120,7 +121,7 @@ void bindPopx(py::module_& m) {
   // The order in which the compiler's rules hand it over.
   m.def(
       "sort",
-      [](Graph& graph, const Tensors& operands, const popops::expr::Expr& comparator, unsigned dim,
+      [](Graph& graph, const Tensors& operands, const popx::expr::Expr& comparator, unsigned dim,
          bool stable, Sequence& prog, const DebugContext& debug) {
         return popx::sort(graph, operands, dim, comparator, stable, prog, debug);
       },

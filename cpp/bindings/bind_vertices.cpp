@@ -33,6 +33,13 @@ void bindVertices(py::module_& m) {
             g.addCodelets(stream, flags);
           },
           "source"_a, "compileFlags"_a = "")
+      .def(
+          "addCodeletFile",  // C++, or a .gp file
+          [](Graph& g, const std::string& path, const std::string& flags) {
+            const py::gil_scoped_release release;
+            g.addCodelets(path, poplar::CodeletFileType::Auto, flags);
+          },
+          "path"_a, "compileFlags"_a = "")
       .def("addComputeSet", &Graph::addComputeSet, debugArg())
       .def(
           "addVertex",

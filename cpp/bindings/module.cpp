@@ -1,11 +1,12 @@
+#include "bindings/backend.hpp"
 #include "bindings/bindings.hpp"
 #include "compiler_bridge.hpp"
-#include "engine/blas/OpenBlas.hpp"
+#include "runtime/Backend.hpp"
 
 /// The Python extension `ipujax._poplar._poplar`. The same shared object is the PJRT plugin.
 PYBIND11_MODULE(_poplar, m) {
-  ipujax::engine::blas::loadOpenBlas();
   m.attr("version") = IPUJAX_VERSION;
+  m.attr("backend") = ipujax::runtime::backendName();
   bindPoplar(m);
   bindVertices(m);
   bindExpr(m);
@@ -14,7 +15,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindPoplin(m);
   bindLinalg(m);
   bindGcl(m);
-  bindCustomOps(m);
-  bindEngine(m);
+  bindSignature(m);
+  backend::bind(m);
   ipujax::plugin::bindPlugin(m);
 }

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "engine/VertexMemory.hpp"
+
 namespace ipujax::engine {
 
 /// What one step costs on the modelled IPU. Cycles are tile clock cycles; a step is one or more
@@ -25,6 +27,7 @@ struct Cost {
   std::uint64_t received_bytes = 0;    ///< of temporary_bytes: from other tiles
   std::uint64_t vertex_state_bytes = 0;  ///< worst tile, always live
   std::uint64_t code_bytes = 0;          ///< per tile, always live; shared by steps of equal kernel
+  VertexMemory vertex_memory;            ///< of the phase that has the temporaries
 
   double cycles() const {
     return compute_cycles + exchange_cycles + sync_cycles + link_cycles + host_cycles;

@@ -53,6 +53,9 @@ struct runtime_error : poplar_error {
 struct application_runtime_error : runtime_error {
   using runtime_error::runtime_error;
 };
+struct graph_replication_error : poplar_error {
+  using poplar_error::poplar_error;
+};
 struct no_environment : poplar_error {
   using poplar_error::poplar_error;
 };

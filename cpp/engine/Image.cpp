@@ -1,46 +1,21 @@
 #include "engine/Image.hpp"
 
-#include <bit>
-#include <cstring>
-
 #include "engine/Serial.hpp"
 #include "engine/TripCounts.hpp"
 #include "engine/verify/Verify.hpp"
+#include "runtime/Seal.hpp"
+#include "runtime/SignatureBytes.hpp"
 
 namespace ipujax::engine {
 namespace {
 
-constexpr char kMagic[8] = {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'};
-constexpr std::uint32_t kFormat = 14;  // raise with every change of what follows
+constexpr runtime::SealKind kSeal{
+    {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'}, 15, "an ipujax executable"};
 
-/// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
-std::uint64_t checksum(const void* data, std::size_t size) {
-  const auto* p = static_cast<const unsigned char*>(data);
-  std::uint64_t h[4] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu, 0x165667b19e3779f9u, size};
-  const auto mix = [](std::uint64_t& state, std::uint64_t word) {
-    state = std::rotl((state ^ word) * 0xff51afd7ed558ccdu, 31);
-  };
-  std::size_t i = 0;
-  for (; i + 32 <= size; i += 32) {
-    std::uint64_t words[4];
-    std::memcpy(words, p + i, 32);
-    for (int k = 0; k < 4; ++k) mix(h[k], words[k]);
-  }
-  for (; i < size; ++i) mix(h[i % 4], p[i] + 1u);
-  for (int k = 1; k < 4; ++k) mix(h[0], h[k]);
-  return h[0] ^ h[0] >> 29;
-}
+using runtime::Is;
+using runtime::members;
 
-template <class T, class U>
-concept Is = std::is_same_v<std::remove_const_t<T>, U>;
-
-// The members of each structure in the order of the format. `archive` is a Writer, which puts them,
-// or a Reader, which sets them.
-template <class A, Is<TensorSpec> T>
-void members(A& archive, T& spec) {
-  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding, spec.memory, spec.is_streamed);
-}
-
+// The members of each structure in the order of the format, as in runtime/SignatureBytes.hpp.
 template <class A, Is<OperandDesc> T>
 void members(A& archive, T& o) {
   archive(o.buffer, o.type, o.access, o.offset, o.shape, o.strides);
@@ -75,14 +50,6 @@ void members(A& archive, T& node) {
   members(archive, node.predicate);
 }
 
-template <class A, Is<Signature> T>
-void members(A& archive, T& s) {
-  archive(s.name);
-  for (auto* specs : {&s.inputs, &s.outputs})
-    archive.list(*specs, 16, [&](auto& spec) { members(archive, spec); });
-  archive(s.output_alias, s.has_host_callbacks, s.num_replicas, s.device_ids, s.interface);
-}
-
 template <class A, Is<MemoryAccount> T>
 void members(A& archive, T& m) {
   archive(m.tile_capacity, m.worst_tile, m.worst_tile_bytes, m.always_live_bytes, m.peak_live_bytes,
@@ -111,8 +78,9 @@ void members(A& archive, T& image) {
   archive.list(image.steps, 32, each);
   archive.list(image.nodes, 16, each);
   archive.list(image.debug, 16, [&](auto& entry) { archive(entry.name, entry.source); });
-  archive.list(image.streams, 16,
-               [&](auto& stream) { archive(stream.handle, stream.bytes, stream.to_device); });
+  archive.list(image.streams, 21, [&](auto& stream) {
+    archive(stream.handle, stream.bytes, stream.to_device, stream.broadcasts, stream.parts);
+  });
   archive.list(image.entry_points, 8, [&](auto& name) { archive(name); });
   archive(image.arena_bytes, image.constants);
   members(archive, image.memory);
@@ -158,38 +126,11 @@ std::string Image::serialise() const {
   return seal(contents.take());
 }
 
-std::string Image::seal(const std::string& contents) {
-  Writer sealed;
-  sealed.raw(kMagic, sizeof(kMagic));
-  sealed.put(kFormat);
-  sealed.put(std::string(IPUJAX_VERSION));
-  sealed.put<std::uint64_t>(contents.size());
-  sealed.put(checksum(contents.data(), contents.size()));
-  sealed.raw(contents.data(), contents.size());
-  return sealed.take();
-}
+std::string Image::seal(const std::string& contents) { return runtime::seal(kSeal, contents); }
 
 std::shared_ptr<const Image> Image::deserialise(std::span<const std::byte> bytes) {
   try {
-    Reader r(bytes);
-    if (std::memcmp(r.take(sizeof(kMagic)), kMagic, sizeof(kMagic)) != 0)
-      throw ImageError(
-          "[Executable] needs an ipujax executable; got other bytes. Pass the bytes of a "
-          "serialised executable.");
-    const auto format = r.get<std::uint32_t>();
-    const auto version = r.get<std::string>();
-    if (format != kFormat || version != IPUJAX_VERSION) {
-      throw ImageError("[Executable] needs one made by ipujax " IPUJAX_VERSION "; got " + version +
-                       ". Compile it again.");
-    }
-    const auto size = r.get<std::uint64_t>();
-    const auto sum = r.get<std::uint64_t>();
-    const std::byte* body = r.take(size);
-    if (!r.atEnd() || checksum(body, size) != sum)
-      throw ImageError(
-          "[Executable] the checksum does not match: the bytes were altered. "
-          "Compile it again.");
-    Reader contents({body, size});
+    Reader contents(runtime::unseal(kSeal, bytes));
     auto image = std::make_shared<Image>();
     members(contents, *image);
     if (!contents.atEnd()) throw std::out_of_range("bytes follow the end");

@@ -9,37 +9,20 @@
 #include <vector>
 
 #include "engine/Mechanisms.hpp"
-#include "engine/MemoryKind.hpp"
 #include "engine/Profile.hpp"
 #include "engine/Step.hpp"
 #include "engine/TileParts.hpp"
+#include "runtime/Signature.hpp"
 
 namespace ipujax::engine {
 
-/// One program parameter or result as JAX sees it.
-struct TensorSpec {
-  std::string dtype;  ///< JAX's name: "float32", "bfloat16", "bool", ..., "token"
-  std::vector<std::int64_t> shape;
-  std::uint64_t bytes = 0;  ///< in one replica
-  std::string sharding;     ///< a serialised xla.OpSharding; of no meaning with one replica
-  MemoryKind memory = MemoryKind::kDevice;  ///< where the caller has it, or wants it
-  bool is_streamed = false;  ///< crosses the link to the host in every run, by account
-};
-
-/// What a caller must know to run an image.
-struct Signature {
-  std::string name;
-  std::vector<TensorSpec> inputs;
-  std::vector<TensorSpec> outputs;
-  /// For each output: the input whose memory it may take over (donation), or -1.
-  std::vector<std::int32_t> output_alias;
-  bool has_host_callbacks = false;
-  std::uint32_t num_replicas = 1;
-  /// One for each replica: the devices of the executable that was saved; empty before.
-  std::vector<std::int32_t> device_ids;
-  /// The program without its body, as MLIR text, for those who look at types alone; may be empty.
-  std::string interface;
-};
+using runtime::kMemoryKindNames;
+using runtime::MemoryKind;
+using runtime::memoryKindByName;
+using runtime::nameOf;
+using runtime::Signature;
+using runtime::TensorSpec;
+using ImageError = runtime::ExecutableError;
 
 enum class BufferKind : std::uint8_t {
   kArena,        ///< at `offset` of the session's arena
@@ -130,8 +113,10 @@ struct IpuAccount {
 /// A host stream that was not bound to an input or output.
 struct StreamSpec {
   std::string handle;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  ///< that one copy moves in one replica
   bool to_device = true;
+  bool broadcasts = false;  ///< all replicas read the same blocks; else each has its own stream
+  std::uint32_t parts = 1;  ///< replicas within one: a block has the parts of all of them
 };
 
 /// A compiled program: flat, immutable, serialisable, free of Python. Shared by sessions.
@@ -177,11 +162,6 @@ struct Image {
   static std::string seal(const std::string& contents);
   /// Throws ImageError (cut short, altered, another version) and never reads out of bounds.
   static std::shared_ptr<const Image> deserialise(std::span<const std::byte> bytes);
-};
-
-class ImageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
 };
 
 }  // namespace ipujax::engine

@@ -15,12 +15,17 @@ namespace ipujax::engine {
 
 class HostCallbacks;
 
-/// The host's end of a program's streams; each copy of a stream moves the next block.
+/// The host's end of a program's streams; each copy of a stream moves the next block of a replica.
+/// Unless `servesInTurn`, replicas may copy at one time, each from a thread of the pool.
 class HostStreams {
  public:
   virtual ~HostStreams() = default;
-  virtual void read(std::uint32_t stream, void* device, std::uint64_t bytes) = 0;
-  virtual void write(std::uint32_t stream, const void* device, std::uint64_t bytes) = 0;
+  virtual void read(std::uint32_t stream, std::uint32_t replica, void* device,
+                    std::uint64_t bytes) = 0;
+  virtual void write(std::uint32_t stream, std::uint32_t replica, const void* device,
+                     std::uint64_t bytes) = 0;
+  /// Whether replicas are to be served one after another, on the thread that runs the program.
+  virtual bool servesInTurn() const { return false; }
   /// One line of a program that prints; to stderr where nobody takes it.
   virtual void print(const std::string& line);
 };
@@ -42,6 +47,8 @@ class Kernel {
   virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
   /// Whether it calls back into the host: then replicas run it at one time, on a thread each.
   virtual bool callsHost() const { return false; }
+  /// Whether it needs the host's end of the streams.
+  virtual bool usesStreams() const { return false; }
 };
 
 /// A step at which all replicas of a program meet. A program with one replica meets itself.
@@ -68,6 +75,7 @@ enum class KernelRole : std::uint8_t {
   kSliceOfRow,          ///< one slice at run-time offsets is read
   kUpdateOfRow,         ///< one slice at run-time offsets is written
   kCycleStamp,          ///< reads RunContext::cycles
+  kCollective,          ///< a CollectiveKernel, "groups" of the replicas
 };
 constexpr bool isReduction(KernelRole role) {
   return role == KernelRole::kReduction || role == KernelRole::kReductionByProgram;

@@ -15,6 +15,7 @@ std::vector<Machine> rows() {
       .worker_contexts = kIpujaxWorkers,  // Programmer's Guide; codelets are compiled for so many
       .bytes_per_tile = 638976,           // Poplar's own out-of-memory message, 624 KiB
       .executable_bytes_per_tile = 0x80000 - 0x4c000,  // region 0 of ipu-stack's memory.rs
+      .memory_element_bytes = 0x4000,                  // same file
       .clock_hz = 1.33e9,                              // MLPerf training v1.1 system files
       .data_path_width = 64,                           // poplibs Net.hpp
       .exchange_bytes_per_cycle = 4,                   // datasheet: 8 TB/s over 1472 tiles

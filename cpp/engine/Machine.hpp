@@ -13,11 +13,14 @@ struct Machine {
   unsigned tiles_per_ipu;
   unsigned worker_contexts;  ///< of one tile
   std::uint64_t bytes_per_tile;
-  std::uint64_t executable_bytes_per_tile;  ///< of these, where code can be
-  double clock_hz;                          ///< of the tiles
-  unsigned data_path_width;                 ///< bits per load
-  unsigned exchange_bytes_per_cycle;        ///< that one tile receives
-  unsigned memcpy_bytes_per_cycle;          ///< of one tile
+  std::uint64_t executable_bytes_per_tile;  ///< the first of these, where code can be
+  /// A tile reaches each memory element once a cycle. Memory after the executable part is
+  /// interleaved: elements in pairs, read and written 16 bytes at a time.
+  std::uint64_t memory_element_bytes;
+  double clock_hz;                    ///< of the tiles
+  unsigned data_path_width;           ///< bits per load
+  unsigned exchange_bytes_per_cycle;  ///< that one tile receives
+  unsigned memcpy_bytes_per_cycle;    ///< of one tile
   unsigned tiles_per_exchange_bus;
   unsigned sync_cycles;             ///< until all tiles of an IPU have met
   unsigned global_sync_cycles;      ///< until all tiles of a system have met

@@ -59,12 +59,14 @@ void ReplicatedWalker::find(std::uint32_t index) {
   if (node.kind == NodeKind::kStep) {
     facts.meets = collectives_[node.value] != nullptr;
     facts.calls_host = walker_.kernel(node.value).callsHost();
+    facts.streams = walker_.kernel(node.value).usesStreams();
     facts.bytes = bytesOf(image_.steps[node.value]);
     return;
   }
   for (const auto child : node.children) {
     facts.meets |= facts_[child].meets;
     facts.calls_host |= facts_[child].calls_host;
+    facts.streams |= facts_[child].streams;
     facts.bytes += facts_[child].bytes;
   }
   if (node.kind == NodeKind::kRepeat) facts.bytes *= static_cast<double>(node.value);
@@ -135,17 +137,20 @@ void ReplicatedWalker::walkApart(const Run& run, std::span<const std::uint32_t> 
   };
   const auto count = static_cast<std::int64_t>(run.replicas.size());
   bool calls_host = false;
+  bool in_turn = false;
   double bytes = 0;
   for (const auto node : nodes) {
     calls_host |= facts_[node].calls_host;
+    in_turn |= facts_[node].streams;
     bytes += facts_[node].bytes;
   }
   if (calls_host && run.context.callbacks && run.context.callbacks->takesManyThreads())
     return callTogether(run, nodes);
   // With fewer replicas than threads, each one's steps share the threads instead.
   ThreadPool& pool = run.context.pool;
-  const bool together = !calls_host && count >= pool.numThreads() &&
-                        bytes * static_cast<double>(count) >= kWorthThreads;
+  in_turn = calls_host || (in_turn && run.context.streams && run.context.streams->servesInTurn());
+  const bool together =
+      !in_turn && count >= pool.numThreads() && bytes * static_cast<double>(count) >= kWorthThreads;
   together ? pool.parallelFor(count, 1, one) : one(0, count);
 }
 

@@ -32,6 +32,7 @@ class ReplicatedWalker {
   struct Facts {
     bool meets = false;       ///< a collective is inside
     bool calls_host = false;  ///< a host callback is inside
+    bool streams = false;     ///< a copy of a stream is inside
     double bytes = 0;         ///< what its steps touch in one replica; a guess where loops are open
   };
   void find(std::uint32_t node);

@@ -4,9 +4,9 @@
 #include <new>
 #include <stdexcept>
 
-#include "engine/FloatEnvironment.hpp"
 #include "engine/ReplicatedWalker.hpp"
 #include "engine/Walker.hpp"
+#include "runtime/FloatEnvironment.hpp"
 
 namespace ipujax::engine {
 
@@ -45,18 +45,20 @@ struct Session::Impl {
                                   std::to_string(replicas.size()) +
                                   ". Pass the arrays of each replica.");
     }
+    for (std::size_t r = 0; r < bindings.size(); ++r) bind(r, replicas[r]);
+  }
+
+  void bind(std::size_t replica, const Arrays& arrays) {
     const Signature& signature = image->signature;
-    for (std::size_t r = 0; r < bindings.size(); ++r) {
-      const auto& [inputs, outputs] = replicas[r];
-      if (inputs.size() != signature.inputs.size() || outputs.size() != signature.outputs.size()) {
-        throw std::invalid_argument("[Session::run] needs " +
-                                    std::to_string(signature.inputs.size()) + " inputs and " +
-                                    std::to_string(signature.outputs.size()) + " outputs; got " +
-                                    std::to_string(inputs.size()) + " and " +
-                                    std::to_string(outputs.size()) + ". Pass one array for each.");
-      }
-      bindings[r].bind(replicas[r]);
+    const auto& [inputs, outputs] = arrays;
+    if (inputs.size() != signature.inputs.size() || outputs.size() != signature.outputs.size()) {
+      throw std::invalid_argument("[Session::run] needs " +
+                                  std::to_string(signature.inputs.size()) + " inputs and " +
+                                  std::to_string(signature.outputs.size()) + " outputs; got " +
+                                  std::to_string(inputs.size()) + " and " +
+                                  std::to_string(outputs.size()) + ". Pass one array for each.");
     }
+    bindings.at(replica).bind(arrays);
   }
 
   std::shared_ptr<const Image> image;
@@ -72,7 +74,7 @@ Session::Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemor
     : Session(std::move(image), std::vector{std::move(memory)}) {}
 Session::Session(std::shared_ptr<const Image> image,
                  std::vector<std::shared_ptr<DeviceMemory>> memories) {
-  const FloatEnvironment environment;
+  const runtime::FloatEnvironment environment;
   impl_ = std::make_unique<Impl>(std::move(image), memories);
 }
 Session::~Session() = default;
@@ -87,13 +89,28 @@ void Session::run(std::span<const void* const> inputs, std::span<void* const> ou
   run({&arrays, 1}, callbacks, streams);
 }
 
+namespace {
+
+struct ForgetCancel {
+  std::atomic<bool>& flag;
+  ~ForgetCancel() { flag.store(false, std::memory_order_relaxed); }
+};
+
+}  // namespace
+
+void Session::runOne(std::uint32_t replica, const Arrays& arrays, HostStreams* streams) {
+  const runtime::FloatEnvironment environment;
+  const ForgetCancel forget{impl_->cancelled};
+  impl_->bind(replica, arrays);
+  impl_->trip_counts.clear();
+  RunContext context{ThreadPool::shared(), nullptr, streams, replica};
+  impl_->walker.walk(context, impl_->bindings[replica], 0);
+}
+
 void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
                   HostStreams* streams) {
-  const FloatEnvironment environment;
-  struct ForgetCancel {
-    std::atomic<bool>& flag;
-    ~ForgetCancel() { flag.store(false, std::memory_order_relaxed); }
-  } const forget{impl_->cancelled};
+  const runtime::FloatEnvironment environment;
+  const ForgetCancel forget{impl_->cancelled};
   impl_->bind(replicas);
   impl_->trip_counts.clear();
   RunContext context{ThreadPool::shared(), callbacks, streams};

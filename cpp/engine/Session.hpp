@@ -46,6 +46,8 @@ class Session {
   /// The same for a program of several replicas.
   void run(std::span<const Arrays> replicas, HostCallbacks* callbacks = nullptr,
            HostStreams* streams = nullptr);
+  /// For one replica of a program in which none meets another; the others keep what they have.
+  void runOne(std::uint32_t replica, const Arrays& arrays, HostStreams* streams);
   TripMeans tripMeans() const;  ///< what the last run counted
   /// Set from any thread: the run in progress stops at the next loop iteration and throws.
   void cancel();

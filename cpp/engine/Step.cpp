@@ -74,6 +74,8 @@ Cost& Cost::operator+=(const Cost& other) {
   link_bytes += other.link_bytes;
   host_bytes += other.host_bytes;
   flops += other.flops;
+  if (other.temporary_bytes > temporary_bytes || !vertex_memory.any())
+    vertex_memory = other.vertex_memory;
   raiseTemporaries(other.temporary_bytes, other.rearranged_bytes, other.received_bytes);
   vertex_state_bytes += other.vertex_state_bytes;
   code_bytes = std::max(code_bytes, other.code_bytes);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "engine/FloatTraps.hpp"
 #include "engine/expr/ExprChain.hpp"
 
 namespace ipujax::engine {
@@ -15,12 +16,14 @@ Walker::Walker(const Image& image, const std::atomic<bool>& cancelled, TripCount
   kernels_.reserve(image.steps.size());
   for (const auto& step : image.steps) {
     kernels_.push_back(KernelRegistry::instance().make(step));
+    if (step.attributes.has(kFloatTraps))
+      kernels_.back() = withFloatTraps(std::move(kernels_.back()), step, image.debug[step.debug]);
     turns_.push_back(dynamic_cast<const TurnKernel*>(kernels_.back().get()));
     counts_cycles_ |= roleOf(step) == KernelRole::kCycleStamp;
   }
   loops_.resize(image.nodes.size());
-  // A loop that runs as one kernel passes no steps whose cycles could be counted.
-  if (!image.mechanisms.has(Mechanism::kLoops) || counts_cycles_) return;
+  // A loop that runs as one kernel passes no steps whose cycles or results could be looked at.
+  if (!image.mechanisms.has(Mechanism::kLoops) || counts_cycles_ || hasFloatTraps(image)) return;
   for (std::uint32_t n = 0; n < image.nodes.size(); ++n) {
     const NodeKind kind = image.nodes[n].kind;
     if (kind == NodeKind::kRepeat || kind == NodeKind::kRepeatWhile)

@@ -7,6 +7,7 @@
 #include "poplar/OptionFlags.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
+#include "popops/TensorCollectives.hpp"
 
 /// Graphcore's Communication Library: what the replicas of a graph do together. In all of these a
 /// tensor stands for one array on each replica, and results are combined in the order of the
@@ -98,5 +99,24 @@ poplar::Tensor broadcastCrossReplica(poplar::Graph& graph, const poplar::Tensor&
                                      unsigned rootReplica = 0,
                                      const poplar::DebugContext& debugContext = {},
                                      const poplar::OptionFlags& options = {});
+
+/// Between the IPUs of one replica: row i of a tensor lies on IPU i. See
+/// popops/TensorCollectives.hpp.
+using popops::Chunk;
+using popops::Chunks;
+Chunks reduceScatterWithinReplica(poplar::Graph& graph, const poplar::Tensor& toReduce,
+                                  CollectiveOperator op, poplar::program::Sequence& prog,
+                                  const poplar::DebugContext& debugContext = {},
+                                  const poplar::OptionFlags& options = {});
+poplar::Tensor allGatherWithinReplica(poplar::Graph& graph, const Chunks& toGather,
+                                      poplar::program::Sequence& prog,
+                                      const poplar::DebugContext& debugContext = {},
+                                      const poplar::OptionFlags& options = {});
+poplar::Tensor allReduceWithinReplica(poplar::Graph& graph, const poplar::Tensor& toReduce,
+                                      CollectiveOperator op, poplar::program::Sequence& prog,
+                                      const poplar::DebugContext& debugContext = {},
+                                      const poplar::OptionFlags& options = {});
+/// The parts one after another, rank 1.
+poplar::Tensor concatChunks(Chunks chunks);
 
 }  // namespace gcl

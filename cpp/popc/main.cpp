@@ -14,12 +14,15 @@
 namespace {
 
 namespace fs = std::filesystem;
-using ipujax::engine::ArchivedSource;
+using ipujax::engine::CodeletArchive;
 
 constexpr const char* kUsage =
     "usage: popc [options] FILE.cpp... [-o FILE.gp]\n"
     "\n"
-    "Compiles codelets for the host, and writes their sources to a .gp file (default: a.gp).\n"
+    "Compiles codelets for the host, and writes sources and native code to a .gp file (default:\n"
+    "a.gp). The native code runs where IPUJAX_TRUST_NATIVE_CODE names a folder that holds the "
+    "file;\n"
+    "everywhere else the sources are compiled again.\n"
     "\n"
     "  -o FILE, --output=FILE   where to write\n"
     "  -I DIR, -D NAME[=VALUE], -U NAME, -O LEVEL, -g, -W..., -f..., -std=...\n"
@@ -91,11 +94,16 @@ Arguments read(const std::vector<std::string>& words) {
 }
 
 /// Throws what the compiler says.
-ArchivedSource compiled(const std::string& path, const std::string& flags) {
+void compile(CodeletArchive& archive, const std::string& path, const std::string& flags) {
   const ipujax::engine::CodeletFile file = ipujax::engine::readCodelets(path, flags);
-  if (!file.found.types.empty())
-    ipujax::engine::CodeletLibrary::compile(codeletUnit(file, file.found.types), flags);
-  return {fs::path(path).filename().string(), file.text, flags};
+  archive.sources.push_back({fs::path(path).filename().string(), file.text, flags});
+  const std::string unit = codeletUnit(file, file.found.types);
+  try {
+    archive.libraries.push_back(
+        {ipujax::engine::libraryKey(unit, flags), ipujax::engine::nativeCode(unit, flags)});
+  } catch (const ipujax::engine::link_error&) {
+    // It calls functions of another file: linked where both are loaded.
+  }
 }
 
 int run(const std::vector<std::string>& words) {
@@ -105,10 +113,9 @@ int run(const std::vector<std::string>& words) {
     if (word == "--list-targets") return std::cout << kTargets, 0;
   }
   const Arguments arguments = read(words);
-  std::vector<ArchivedSource> sources;
-  for (const std::string& path : arguments.sources)
-    sources.push_back(compiled(path, arguments.flags));
-  ipujax::engine::writeFile(arguments.output, ipujax::engine::writeArchive(sources));
+  CodeletArchive archive;
+  for (const std::string& path : arguments.sources) compile(archive, path, arguments.flags);
+  ipujax::engine::writeFile(arguments.output, ipujax::engine::writeArchive(archive));
   return 0;
 }
 

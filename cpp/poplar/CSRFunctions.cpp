@@ -1,18 +1,18 @@
 #include "poplar/CSRFunctions.hpp"
 
 #include "engine/graph/GraphImpl.hpp"
-#include "poplar/exceptions.hpp"
 
 namespace poplar {
 
 void setFloatingPointBehaviour(Graph& graph, program::Sequence&,
                                const FloatingPointBehaviour& behaviour, const DebugContext&) {
-  if (behaviour.inv || behaviour.div0 || behaviour.oflo)
-    throw poplar_error(
-        "[setFloatingPointBehaviour] needs inv, div0 and oflo to be false on the IPU Model, whose "
-        "arithmetic raises nothing; got true. Compare results with isFinite instead.");
   using Overflow = ipujax::engine::HalfBehaviour::Overflow;
-  graph.impl().half = {behaviour.esr, behaviour.nanoo ? Overflow::kNan : Overflow::kSaturate};
+  // A half that overflows ends the program where oflo is set; its infinity is how that is seen.
+  const Overflow overflow = behaviour.oflo    ? Overflow::kInfinity
+                            : behaviour.nanoo ? Overflow::kNan
+                                              : Overflow::kSaturate;
+  graph.impl().half = {behaviour.esr, overflow};
+  graph.impl().traps = {behaviour.inv, behaviour.div0, behaviour.oflo};
 }
 
 void setStochasticRounding(Graph& graph, program::Sequence&, bool enable, const DebugContext&) {

@@ -5,8 +5,10 @@
 
 namespace poplar {
 
-/// Source: Poplar API reference, CSRFunctions.hpp. An IPU raises exceptions from its arithmetic;
-/// the model does not, so inv, div0 and oflo must be false: the compiler adds checks of its own.
+/// Source: Poplar API reference, CSRFunctions.hpp. An IPU raises exceptions from its arithmetic.
+/// The model looks at what each step reads and writes: a NaN or an infinity that no operand brought
+/// ends the run by application_runtime_error, which names the step. What passes inside of a step is
+/// not seen.
 struct FloatingPointBehaviour {
   FloatingPointBehaviour(bool inv, bool div0, bool oflo, bool esr, bool nanoo)
       : inv(inv), div0(div0), oflo(oflo), esr(esr), nanoo(nanoo) {}
@@ -21,8 +23,8 @@ struct FloatingPointBehaviour {
 
 /// Sets how steps added to the graph from now on round to half. On an IPU the tiles change over
 /// when `prog` gets there; the model takes the order in which steps are added for the order in
-/// which they run. Until the first call halves round to nearest even and overflow to infinity.
-/// Throws poplar_error where exceptions are asked for.
+/// which they run; vertices raise what is set when the graph is compiled. Until the first call
+/// halves round to nearest even and overflow to infinity, and nothing ends a run.
 void setFloatingPointBehaviour(Graph& graph, program::Sequence& prog,
                                const FloatingPointBehaviour& behaviour,
                                const DebugContext& debugContext = {});

@@ -50,13 +50,23 @@ void addFile(GraphImpl& impl, CodeletFile file) {
   VertexStore& store = storeOf(impl);
   store.types.push_back(file.found.types);
   store.files.push_back(std::move(file));
-  if (!store.types.back().empty()) store.library(store.files.size() - 1);  // errors show here
+  if (!store.types.back().empty()) store.check(store.files.size() - 1);
 }
 
+/// Native code is taken where the user trusts the file and asks for nothing else; otherwise, and
+/// where it is for another version or processor, the sources are compiled.
 void addArchive(GraphImpl& impl, const std::string& path, const std::string& flags) {
   using namespace ipujax::engine;  // NOLINT: of this function
-  for (const ArchivedSource& source : readArchive(readFile(path), path))
-    addFile(impl, codeletsFromText(source.text, source.flags + " " + flags, source.name));
+  const CodeletArchive archive = readArchive(readFile(path), path);
+  const auto trusted = CodeletStore::open();
+  if (trusted && trusted->trusts(path)) {
+    for (const ArchivedLibrary& library : archive.libraries)
+      if (isLibraryKey(library.key)) CodeletLibrary::adopt(library.key, library.code);
+  }
+  for (const ArchivedSource& source : archive.sources) {
+    const std::string all = flags.empty() ? source.flags : source.flags + " " + flags;
+    addFile(impl, inspectCodelets(source.text, all));
+  }
 }
 
 /// The file itself, or for assembly a file of C++ with its name beside it.
@@ -97,14 +107,24 @@ bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFl
   return true;
 }
 
+bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
+                        std::ostream& compileOutput, StringRef targetName) {
+  try {
+    return addCodelets(src, type, compileFlags, targetName);
+  } catch (const graph_program_compilation_error& error) {
+    compileOutput << error.what() << std::endl;
+    throw;
+  }
+}
+
 void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFileType type,
                         StringRef /*targetName*/) {
   if (type != CodeletFileType::Auto && type != CodeletFileType::CppSource)
     throw file_load_error(
         "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind. Pass "
         "CodeletFileType::CppSource.");
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  addFile(impl(), ipujax::engine::codeletsFromText(std::move(text), compileFlags));
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  addFile(impl(), ipujax::engine::codeletsFromText(text, compileFlags));
 }
 
 bool Graph::addCodelets(ArrayRef<std::string> sources, StringRef compileFlags,

@@ -1,5 +1,6 @@
 #include "poplar/Device.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 #include <string_view>
@@ -26,11 +27,23 @@ Device modelOf(TargetType type, unsigned num_ipus, unsigned id) {
   return Device(Target(System{machine, num_ipus, type}), id);
 }
 
+/// The id of the first group of so many IPUs; groups of other sizes than powers of two begin at 0.
+unsigned firstIdOf(unsigned num_ipus) {
+  unsigned first = 0;
+  for (unsigned size = 1; size <= kListedIpus; size *= 2) {
+    if (size == num_ipus) return first;
+    first += kListedIpus / size;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<int> Device::getDriverIDs() const {
-  std::vector<int> ids(target_.getNumIPUs());
-  std::iota(ids.begin(), ids.end(), static_cast<int>(id_ * target_.getNumIPUs()));
+  const unsigned n = target_.getNumIPUs();
+  const unsigned first = firstIdOf(n);
+  std::vector<int> ids(n);
+  std::iota(ids.begin(), ids.end(), static_cast<int>((id_ < first ? id_ : id_ - first) * n));
   return ids;
 }
 
@@ -65,10 +78,28 @@ Device Device::createSimulatorDevice(const Target& target, const OptionFlags&) {
   return Device(target);
 }
 
-std::size_t DeviceManager::getNumDevices() const { return getDevices().size(); }
+std::size_t DeviceManager::getNumDevices() const { return getDevices(TargetType::IPU, 1).size(); }
 
 std::vector<Device> DeviceManager::getDevices(const OptionFlags& opts) const {
-  return getDevices(TargetType::IPU, 1, opts);
+  std::vector<Device> all;
+  for (unsigned size = 1; size <= kListedIpus; size *= 2)
+    for (const auto& device : getDevices(TargetType::IPU, size, opts)) all.push_back(device);
+  return all;
+}
+
+std::vector<unsigned> DeviceManager::getChildDeviceIds(unsigned parentId,
+                                                       unsigned numChildDeviceIpus) const {
+  const auto parent = getDevice(parentId).getDriverIDs();
+  std::vector<unsigned> ids;
+  for (const auto& child : getDevices(TargetType::IPU, numChildDeviceIpus)) {
+    const auto ipus = child.getDriverIDs();
+    if (ipus.size() < parent.size() && std::ranges::includes(parent, ipus))
+      ids.push_back(child.getId());
+  }
+  if (!ids.empty()) return ids;
+  throw poplar_error("[DeviceManager::getChildDeviceIds] needs a device of more than " +
+                     std::to_string(numChildDeviceIpus) + " IPUs; got one of " +
+                     std::to_string(parent.size()) + ". Use a smaller number of IPUs.");
 }
 
 std::vector<Device> DeviceManager::getDevices(TargetType type, unsigned requiredNumIPUs,
@@ -78,7 +109,8 @@ std::vector<Device> DeviceManager::getDevices(TargetType type, unsigned required
   if (!listsModelAsIpus()) return {};
   std::vector<Device> devices;
   const unsigned n = requiredNumIPUs > kListedIpus ? 1 : kListedIpus / requiredNumIPUs;
-  for (unsigned id = 0; id < n; ++id) devices.push_back(modelOf(type, requiredNumIPUs, id));
+  const unsigned first = firstIdOf(requiredNumIPUs);
+  for (unsigned i = 0; i < n; ++i) devices.push_back(modelOf(type, requiredNumIPUs, first + i));
   return devices;
 }
 

@@ -27,11 +27,14 @@ class Device {
   bool hasGateway() const { return true; }
   /// One number for each IPU of the device.
   std::vector<int> getDriverIDs() const;
-  unsigned getNumaTopology() const { return 0; }
+  /// A node for each IPU: the model runs on the first.
+  std::vector<int> getNumaTopology() const { return getNumaNodesUsedByIPUs(); }
+  std::vector<int> getNumaNodesUsedForIPUs() const { return getNumaNodesUsedByIPUs(); }
   std::vector<int> getNumaNodesUsedByIPUs() const;
   /// What a driver would say of an IPU; throws poplar_error, as the model has none.
   std::string getAttribute(StringRef attribute) const;
   std::map<std::string, std::string> getAttributes() const;
+  /// 0.0.0: the model has no driver.
   void getDriverVersion(unsigned& major, unsigned& minor, unsigned& point) const;
   /// The same device with `tilesPerIPU` tiles on each IPU.
   Device createVirtualDevice(unsigned tilesPerIPU) const;

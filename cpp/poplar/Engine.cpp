@@ -1,6 +1,8 @@
 #include "poplar/Engine.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <optional>
 #include <ostream>
 
 #include "engine/Image.hpp"
@@ -9,15 +11,21 @@
 #include "poplar/internal/EngineOptions.hpp"
 #include "poplar/internal/EngineProfile.hpp"
 #include "poplar/internal/EngineStreams.hpp"
+#include "poplar/internal/JsonOptions.hpp"
 
 namespace poplar {
 
 using ipujax::engine::Image;
 struct Engine::Impl {
   explicit Impl(const Executable& exe)
-      : image(exe.image()),
-        streams(image),
-        session(image, std::make_shared<ipujax::engine::DeviceMemory>()) {}
+      : image(exe.image()), streams(image), session(image, memories(image->signature)) {}
+
+  using Memories = std::vector<std::shared_ptr<ipujax::engine::DeviceMemory>>;
+  static Memories memories(const ipujax::engine::Signature& signature) {
+    Memories made(signature.num_replicas);
+    for (auto& memory : made) memory = std::make_shared<ipujax::engine::DeviceMemory>();
+    return made;
+  }
 
   /// A report that cannot be written must not end a program that has done its work.
   ~Impl() {
@@ -30,22 +38,46 @@ struct Engine::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  void enter(const std::string& name) {
-    for (std::size_t i = 0; i < image->entry_points.size(); ++i) {
-      if (image->entry_points[i] != name) continue;
-      const auto selector = static_cast<std::int32_t>(i);
-      const void* const inputs[] = {&selector};
-      try {
-        session.run(inputs, {}, nullptr, &streams);
-      } catch (const poplar_error&) {
-        throw;
-      } catch (const std::exception& e) {
-        throw application_runtime_error(e.what());
+  /// Runs an entry point on one replica, or on all of them.
+  void enter(const std::string& name, std::optional<unsigned> replica = {}) {
+    const std::int32_t selector = selectorOf(name);
+    const void* const inputs[] = {&selector};
+    const ipujax::engine::Arrays arrays{inputs, {}};
+    streams.begin();
+    try {
+      if (replica) {
+        session.runOne(*replica, arrays, &streams);
+      } else {
+        const std::vector all(image->signature.num_replicas, arrays);
+        session.run(all, nullptr, &streams);
       }
-      return;
+    } catch (const poplar_error&) {
+      throw;
+    } catch (const std::exception& e) {
+      throw application_runtime_error(e.what());
     }
+  }
+
+  std::int32_t selectorOf(const std::string& name) const {
+    const auto& names = image->entry_points;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return static_cast<std::int32_t>(found - names.begin());
     throw poplar_error("[Engine] needs the handle of a host read or write, or a program; got '" +
                        name + "'. Create it before the graph is compiled.");
+  }
+
+  /// Moves one entry of a remote buffer of one replica to or from memory of the host.
+  void copyEntry(const std::string& name, void* memory, std::uint64_t repeat, unsigned replica) {
+    if (replica >= image->signature.num_replicas) {
+      throw poplar_error("[Engine] needs one of " + std::to_string(image->signature.num_replicas) +
+                         " replicas; got replica " + std::to_string(replica) +
+                         ". Use a replica below that number.");
+    }
+    auto entry = static_cast<std::int32_t>(repeat);
+    selectorOf(name);  // before its streams are looked for
+    streams.connect(name + ".entry", replica, &entry);
+    streams.connect(name, replica, memory);
+    enter(name, replica);
   }
 
   std::shared_ptr<const Image> image;
@@ -64,14 +96,25 @@ Engine::Engine(const Graph& graph, ArrayRef<program::Program> progs, const Optio
                ProgressFunc progressCallBack, const DebugContext& debugContext)
     : Engine(compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext), opt) {}
 Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<Impl>(exe)) {
-  internal::checkEngineOptions(opt);
-  impl_->report_file = internal::reportFile(opt);
+  const internal::EngineOptions options = internal::engineOptions(opt);
+  impl_->report_file = internal::reportFile(options.flags);
+  impl_->log.enable(options.records_runs);
 }
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
+RuntimeOptions::RuntimeOptions(const OptionFlags& options)
+    : options_(internal::withEnvironment(options, "POPLAR_RUNTIME_OPTIONS")) {
+  internal::checkRuntimeOptions(options_);
+}
+
 void Engine::prepare(const Device&) {}
+void Engine::prepare(const Device& device, const RuntimeOptions&) { prepare(device); }
+void Engine::stop() { impl_->session.cancel(); }
+void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptions&) {
+  run(prog, debugName);
+}
 void Engine::deploy() {
   impl_->enter("load");
   impl_->loaded = true;
@@ -100,18 +143,16 @@ void Engine::connectStream(StringRef handle, void* begin, void* end) {
 }
 
 void Engine::connectStreamToCallback(StringRef handle, StreamCallbackHandle callback) {
-  impl_->streams.connect(std::string(handle), std::move(callback));
+  impl_->streams.connect(std::string(handle), callback);
 }
 
 void Engine::connectStreamToCallback(StringRef handle, unsigned index,
                                      StreamCallbackHandle callback) {
-  internal::checkReplica(index);
-  connectStreamToCallback(handle, std::move(callback));
+  impl_->streams.connectLane(std::string(handle), index, std::move(callback));
 }
 
 void Engine::connectHostFunction(StringRef handle, unsigned index, HostCallbackHandle callback) {
-  internal::checkReplica(index);
-  impl_->streams.connectFunction(std::string(handle), std::move(callback));
+  impl_->streams.connectFunction(std::string(handle), index, callback);
 }
 
 void Engine::writeTensor(StringRef handle, const void* buf, const void* bufEnd) {
@@ -138,21 +179,15 @@ void Engine::readTensor(StringRef handle, void* buf) {
 }
 
 void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
-                                unsigned) {
-  auto entry = static_cast<std::int32_t>(repeatIndex);
-  const std::string name = "to_remote:" + std::string(handle);
-  connectStream(name + ".entry", &entry);
-  connectStream(name, const_cast<void*>(src));  // NOLINT: the stream only reads from it
-  impl_->enter(name);
+                                unsigned replicationIndex) {
+  impl_->copyEntry("to_remote:" + std::string(handle),
+                   const_cast<void*>(src),  // NOLINT: the stream only reads from it
+                   repeatIndex, replicationIndex);
 }
 
 void Engine::copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
-                                  unsigned) {
-  auto entry = static_cast<std::int32_t>(repeatIndex);
-  const std::string name = "from_remote:" + std::string(handle);
-  connectStream(name + ".entry", &entry);
-  connectStream(name, dst);
-  impl_->enter(name);
+                                  unsigned replicationIndex) {
+  impl_->copyEntry("from_remote:" + std::string(handle), dst, repeatIndex, replicationIndex);
 }
 
 std::vector<std::string> Engine::listStreams() const { return impl_->streams.handles(); }

@@ -11,6 +11,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/HostFunctionCallback.hpp"
 #include "poplar/ProfileValue.hpp"
+#include "poplar/RuntimeOptions.hpp"
 #include "poplar/StreamCallback.hpp"
 
 namespace pva {
@@ -20,9 +21,16 @@ class Report;
 namespace poplar {
 
 /// Loads a compiled graph on a device and runs its programs. Options: those that the SDK documents
-/// are accepted; docs/poplar-api.md says which have an effect.
+/// are accepted, and JSON in POPLAR_ENGINE_OPTIONS comes on top; docs/poplar-api.md says which have
+/// an effect.
+///
+/// A program of a replicated graph runs on all replicas. Each has its own variables, streams and
+/// remote buffers; memory that the host gives or takes holds them one after another, replica 0
+/// first. An error of one replica ends the run of all.
 class Engine {
  public:
+  using ProgressFunc = poplar::ProgressFunc;
+
   Engine(const Graph& graph, const program::Program& prog, const OptionFlags& opt = {},
          ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
   Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt = {},
@@ -34,14 +42,21 @@ class Engine {
 
   /// load is prepare, which the model does when it is constructed, and deploy.
   void prepare(const Device& device);
+  void prepare(const Device& device, const RuntimeOptions& runOptions);
   void deploy();
   void load(const Device& device);
   void run(unsigned prog = 0, const std::string& debugName = "");
+  void run(unsigned prog, const std::string& debugName, const RuntimeOptions& options);
+  /// From another thread: the run ends at its next loop iteration, by application_runtime_error.
+  void stop();
   void loadAndRun(const Device& device, unsigned prog = 0, const std::string& debugName = "") {
     load(device);
     run(prog, debugName);
   }
 
+  /// A copy of the stream moves the next block of the memory, which is started over at its end. A
+  /// replicated stream has its memory in equal shares for the replicas, one block each without an
+  /// end; what is broadcast is read by all replicas alike.
   void connectStream(StringRef handle, void* begin);
   void connectStream(StringRef handle, void* begin, void* end);
   void connectStream(const DataStream& stream, void* begin) {
@@ -50,6 +65,7 @@ class Engine {
   void connectStream(const DataStream& stream, void* begin, void* end) {
     connectStream(StringRef(stream.handle()), begin, end);
   }
+  /// To all replicas, one after another; a block that is broadcast is fetched once for all.
   void connectStreamToCallback(StringRef handle, StreamCallbackHandle callback);
   /// `index` is the replica's.
   void connectStreamToCallback(StringRef handle, unsigned index, StreamCallbackHandle callback);
@@ -58,7 +74,7 @@ class Engine {
   }
   void connectHostFunction(StringRef handle, unsigned index, HostCallbackHandle callback);
 
-  /// From and to memory of the host, of the size that the tensor has.
+  /// From and to memory of the host, of the size that the tensor has in all replicas.
   void writeTensor(StringRef handle, const void* buf, const void* bufEnd);
   void readTensor(StringRef handle, void* buf, void* bufEnd);
   void writeTensor(StringRef handle, const void* buf);
@@ -68,7 +84,7 @@ class Engine {
     writeTensor(handle, buf.data(), buf.data() + buf.size());
   }
 
-  /// One entry of a remote buffer from and to memory of the host.
+  /// One entry of one replica's remote buffer from and to memory of the host.
   void copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
                           unsigned replicationIndex = 0);
   void copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,

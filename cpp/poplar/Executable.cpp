@@ -22,7 +22,7 @@ void Executable::serialize(std::ostream& out) const {
         "and the disk.");
 }
 
-Executable Executable::deserialize(std::istream& in) {
+Executable Executable::deserialize(std::istream& in, bool) {
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   try {
     return Executable(Image::deserialise(std::as_bytes(std::span(bytes))));
@@ -34,18 +34,14 @@ Executable Executable::deserialize(std::istream& in) {
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
                         const OptionFlags& opt, ProgressFunc progressCallBack,
                         const DebugContext& debugContext) {
-  const bool refuse = internal::checkEngineOptions(opt);
-  if (graph.getReplicationFactor() > 1) {
-    throw poplar_error("[compileGraph] needs a graph of one replica; got " +
-                       std::to_string(graph.getReplicationFactor()) +
-                       ". Run replicated graphs through JAX, whose arrays say what is on which.");
-  }
+  const internal::EngineOptions options = internal::engineOptions(opt);
   if (progressCallBack) progressCallBack(0, 1);
   std::vector<ipujax::engine::ProgramNodePtr> nodes;
   for (const auto& program : progs) nodes.push_back(program::Sequence({program}).node());
   const std::string name = debugContext.getPathName();
-  auto image =
-      ipujax::engine::buildEntryPoints(graph.impl(), nodes, name.empty() ? "graph" : name, refuse);
+  const bool traps = options.float_exceptions;
+  auto image = ipujax::engine::buildEntryPoints(graph.impl(), nodes, name.empty() ? "graph" : name,
+                                                {options.refuses_too_large, {traps, traps, traps}});
   if (progressCallBack) progressCallBack(1, 1);
   return Executable(std::move(image));
 }

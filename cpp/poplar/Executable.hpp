@@ -20,7 +20,11 @@ class Executable {
  public:
   Executable() = default;
   void serialize(std::ostream& out) const;
-  static Executable deserialize(std::istream& in);
+  /// Executables of another version of this library are refused, whatever `checkPackageHash` says.
+  static Executable deserialize(std::istream& in, bool checkPackageHash = true);
+  static Executable deserialize(std::unique_ptr<std::istream> in, bool checkPackageHash = true) {
+    return deserialize(*in, checkPackageHash);
+  }
 
   /// For the library.
   explicit Executable(std::shared_ptr<const ipujax::engine::Image> image)
@@ -31,9 +35,10 @@ class Executable {
   std::shared_ptr<const ipujax::engine::Image> image_;
 };
 
-/// Compiles programs over a graph. Options: those that the SDK documents are accepted; of them
-/// "debug.outOfMemory" = "log" | "error" decides what an account larger than a tile does; on
-/// "error" graph_memory_allocation_error is thrown.
+/// Compiles programs over a graph, of one replica or of several. Options: those that the SDK
+/// documents are accepted. "debug.outOfMemory" = "log" | "error" decides what an account larger
+/// than a tile does; on "error" graph_memory_allocation_error is thrown. With
+/// "debug.floatPointOpException" = "true" floating-point exceptions of all steps end a run.
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
                         const OptionFlags& opt = {}, ProgressFunc progressCallBack = {},
                         const DebugContext& debugContext = {});

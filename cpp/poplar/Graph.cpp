@@ -64,10 +64,15 @@ const std::vector<unsigned>& Graph::physicalTiles() const {
   return tiles_.empty() ? impl_->all_tiles : tiles_;
 }
 
+ipujax::engine::GraphImpl& Graph::impl() const {
+  impl_->parts = {parts_, first_tile_, part_tiles_};  // of what the caller adds
+  return *impl_;
+}
+
 Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
                           const DebugContext& debugContext) {
   const std::size_t n = elementsOf(shape);
-  const auto id = impl_->addVariable(type.element(), n, unmapped(n), debugContext);
+  const auto id = impl().addVariable(type.element(), n, unmapped(n), debugContext);
   return {impl_.get(),
           std::make_shared<const View>(wholeVariable(id, type.element(), shape.cloneAsVector()))};
 }
@@ -161,7 +166,7 @@ ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugCo
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
                     TensorCloneMethod method) {
   if (method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES) {
-    if (auto view = cloneInOrder(*impl_, type, *t.view(), debugContext))
+    if (auto view = cloneInOrder(impl(), type, *t.view(), debugContext))
       return {impl_.get(), std::move(view)};
   }
   Tensor result = addVariable(type, t.shape(), VariableMappingMethod::LINEAR, debugContext);
@@ -222,6 +227,7 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
 }
 
 Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete) const {
+  impl_->finishParts();
   const auto& tiles = physicalTiles();
   std::vector<unsigned> virtual_tile(impl_->all_tiles.size(), ~0u);
   for (unsigned i = 0; i < tiles.size(); ++i) virtual_tile[tiles[i]] = i;
@@ -316,11 +322,40 @@ Function Graph::addFunction(const program::Program& program) {
 }
 
 Graph Graph::createReplicatedGraph(unsigned replicationFactor) {
-  if (replicationFactor == 1)
-    return createVirtualGraph(0, static_cast<unsigned>(physicalTiles().size()));
-  throw poplar_error("[Graph::createReplicatedGraph] needs a factor of 1; got " +
-                     std::to_string(replicationFactor) +
-                     ". Make the graph with Graph(target, replication_factor(n)) instead.");
+  const auto& mine = physicalTiles();
+  const unsigned n = replicationFactor;
+  const auto size = static_cast<unsigned>(mine.size());
+  const unsigned ipus = target_.getNumIPUs();
+  const bool is_range = mine.back() - mine.front() + 1 == size;
+  if (n == 0 || parts_ > 1 || !is_range || size % n != 0 || (ipus > 1 && ipus % n != 0)) {
+    throw graph_replication_error(
+        "[Graph::createReplicatedGraph] needs a graph of tiles in a row, or of IPUs, that the "
+        "replicas share evenly; got " +
+        std::to_string(ipus) + " IPUs with " + std::to_string(size) + " tiles for " +
+        std::to_string(n) + " replicas" + (parts_ > 1 ? " of a replicated graph" : "") +
+        ". Use a factor that divides them.");
+  }
+  const unsigned tiles = size / n;
+  Graph replicated(impl_,
+                   ipus > 1 ? target_.withTiles(ipus / n, target_.getTilesPerIPU())
+                            : target_.withTiles(1, tiles),
+                   {mine.begin(), mine.begin() + tiles});
+  replicated.parts_ = n;
+  replicated.first_tile_ = mine.front();
+  replicated.part_tiles_ = tiles;
+  return replicated;
+}
+
+Tensor Graph::getNonReplicatedTensor(const Tensor& t) const {
+  return {impl_.get(), impl().allParts(t.view())};
+}
+
+Graph Graph::virtualGraph(const Target& target, std::vector<unsigned> tiles) const {
+  Graph made(impl_, target, std::move(tiles));
+  made.parts_ = parts_;
+  made.first_tile_ = first_tile_;
+  made.part_tiles_ = part_tiles_;
+  return made;
 }
 
 Graph Graph::createVirtualGraph(unsigned numTilesPerIPU) {
@@ -340,8 +375,8 @@ Graph Graph::createVirtualGraph(unsigned lowerTile, unsigned upperTile) {
     throw poplar_error("[Graph::createVirtualGraph] needs lower < upper <= " +
                        std::to_string(mine.size()) + "; got " + std::to_string(lowerTile) + ", " +
                        std::to_string(upperTile) + ". Use tiles of this graph.");
-  return Graph(impl_, target_.withTiles(1, upperTile - lowerTile),
-               {mine.begin() + lowerTile, mine.begin() + upperTile});
+  return virtualGraph(target_.withTiles(1, upperTile - lowerTile),
+                      {mine.begin() + lowerTile, mine.begin() + upperTile});
 }
 
 Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
@@ -357,23 +392,23 @@ Graph Graph::createVirtualGraph(const std::vector<unsigned>& perIPUTiles) {
       tiles.push_back(mine[ipu * per_ipu + tile]);
     }
   }
-  return Graph(impl_,
-               target_.withTiles(target_.getNumIPUs(), static_cast<unsigned>(perIPUTiles.size())),
-               std::move(tiles));
+  return virtualGraph(
+      target_.withTiles(target_.getNumIPUs(), static_cast<unsigned>(perIPUTiles.size())),
+      std::move(tiles));
 }
 
-Graph::operator ipujax::engine::GraphScope() const& { return {*impl_, target_}; }
+Graph::operator ipujax::engine::GraphScope() const& { return {impl(), target_}; }
 
 Graph Graph::of(GraphImpl& impl) { return Graph(impl.shared_from_this(), Target(impl.system), {}); }
 
-Graph Graph::getTopLevelGraph() { return of(*impl_); }
+Graph Graph::getTopLevelGraph() const { return of(*impl_); }
 
 Graph::Graph(const Target& target, replication_factor r) : Graph(shareOf(target, r)) {
   impl_->replication_factor = r;
 }
 Graph::Graph(const Device& device, replication_factor r) : Graph(device.getTarget(), r) {}
 
-unsigned Graph::getReplicationFactor() const { return impl_->replication_factor; }
+unsigned Graph::getReplicationFactor() const { return impl_->replication_factor * parts_; }
 
 Tensor Graph::addReplicationIndexConstant(const DebugContext& debugContext) {
   Tensor index = addVariable(UNSIGNED_INT, {}, debugContext);
@@ -447,5 +482,10 @@ bool Graph::isConstant(VariableRef var) const {
 FunctionBuffer Graph::addFunctionBuffer(Function function, FunctionBufferMappingType) {
   return {function, function.getId()};
 }
+
+template <std::size_t... sizes>
+void Layout<sizes...>::tag() {}
+template struct Layout<sizeof(Graph), sizeof(Tensor), sizeof(Type), sizeof(DebugContext),
+                       sizeof(program::Program), sizeof(OptionFlags), sizeof(std::string)>;
 
 }  // namespace poplar

@@ -95,6 +95,7 @@ class Graph {
   ~Graph();
 
   const Target& getTarget() const;
+  /// Of all replicas that run what this graph adds.
   unsigned getReplicationFactor() const;
   /// UNSIGNED_INT, one element: the number of the replica that reads it; on tile 0 until mapped.
   Tensor addReplicationIndexConstant(const DebugContext& debugContext = {});
@@ -217,6 +218,9 @@ class Graph {
 
   bool addCodelets(StringRef src, CodeletFileType type = CodeletFileType::Auto,
                    StringRef compileFlags = "", StringRef targetName = "");
+  /// The same; what the compiler says is written to `compileOutput`.
+  bool addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
+                   std::ostream& compileOutput, StringRef targetName = "");
   bool addCodelets(ArrayRef<std::string> sources, StringRef compileFlags = "",
                    StringRef targetName = "");
   bool addCodelets(std::initializer_list<StringRef> sources, StringRef compileFlags = "",
@@ -261,6 +265,8 @@ class Graph {
   void setFieldSize(FieldRef field, std::size_t size);
   void setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops = 0);
   void setCycleEstimate(const VertexRef& v, std::uint64_t cycles) { setPerfEstimate(v, cycles); }
+  /// What setPerfEstimate set, or the type's estimator says; throws missing_perf_estimate.
+  VertexPerfEstimate getPerfEstimate(const VertexRef& v) const;
   /// What says the cycles of vertices of this type that setPerfEstimate does not name.
   void registerPerfEstimator(StringRef vertexTypeName, PerfEstimateFunc f);
   void registerCycleEstimator(StringRef vertexTypeName, PerfEstimateFunc f) {
@@ -273,6 +279,10 @@ class Graph {
   }
   /// Throws poplar_error: the model knows a field's type only once codelets are compiled.
   double getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const;
+  template <class T>
+  T getMaxVertexFieldValueAs(StringRef vertexName, StringRef fieldName) const {
+    return static_cast<T>(getMaxVertexFieldValue(vertexName, fieldName));
+  }
   /// Whether codelets of this name (a template's without its arguments) were added.
   bool hasCodelet(StringRef codeletName) const;
 
@@ -280,9 +290,13 @@ class Graph {
   Graph createVirtualGraph(unsigned numTilesPerIPU);
   Graph createVirtualGraph(unsigned lowerTile, unsigned upperTile);
   Graph createVirtualGraph(const std::vector<unsigned>& perIPUTiles);
-  /// Replication is said when a graph is made: throws poplar_error for a factor other than 1.
+  /// A graph for one of `replicationFactor` equal parts of this one's tiles: what it adds exists
+  /// once in each part, and its programs run in all of them. Throws graph_replication_error where
+  /// the tiles cannot be shared out.
   Graph createReplicatedGraph(unsigned replicationFactor);
-  Graph getTopLevelGraph();
+  Graph getTopLevelGraph() const;
+  /// [factor, ...]: a tensor of a graph of createReplicatedGraph as it is in all parts.
+  Tensor getNonReplicatedTensor(const Tensor& t) const;
   unsigned convertVirtualTileToPhysicalTile(unsigned virtualTileId) const;
   unsigned convertPhysicalTileToVirtualTile(unsigned physicalTileId) const;
   unsigned convertPhysicalTileToVirtualTile(unsigned ipuId, unsigned physicalTileId) const;
@@ -306,7 +320,7 @@ class Graph {
   unsigned getNumVertices() const;
 
   /// For the library.
-  ipujax::engine::GraphImpl& impl() const { return *impl_; }
+  ipujax::engine::GraphImpl& impl() const;
   operator ipujax::engine::GraphScope() const&;            // NOLINT: what the engine plans with
   operator ipujax::engine::GraphScope() const&& = delete;  // it refers to the graph
   static Graph of(ipujax::engine::GraphImpl& impl);        ///< the top-level graph again
@@ -315,6 +329,7 @@ class Graph {
  private:
   Graph(std::shared_ptr<ipujax::engine::GraphImpl> impl, Target target,
         std::vector<unsigned> tiles);
+  Graph virtualGraph(const Target& target, std::vector<unsigned> tiles) const;
   Tensor addConstantFrom(Type host, const void* values, std::size_t n, Type type,
                          ArrayRef<std::size_t> shape, const DebugContext& debugContext);
   void setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t);
@@ -325,6 +340,21 @@ class Graph {
   std::shared_ptr<ipujax::engine::GraphImpl> impl_;
   Target target_;
   std::vector<unsigned> tiles_;  ///< empty: all tiles
+  unsigned parts_ = 1;           ///< of a graph of createReplicatedGraph
+  unsigned first_tile_ = 0;      ///< of the first part
+  unsigned part_tiles_ = 0;
 };
+
+/// Code that was compiled against classes of other sizes than this library's, or with another
+/// std::string, does not find its tag when it is loaded.
+template <std::size_t...>
+struct Layout {
+  static void tag();
+};
+using OwnLayout = Layout<sizeof(Graph), sizeof(Tensor), sizeof(Type), sizeof(DebugContext),
+                         sizeof(program::Program), sizeof(OptionFlags), sizeof(std::string)>;
+namespace {
+[[gnu::used]] void (*const needed_layout)() = &OwnLayout::tag;
+}
 
 }  // namespace poplar

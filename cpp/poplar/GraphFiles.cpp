@@ -124,7 +124,7 @@ Type typeOf(std::uint32_t code) {
 }
 
 /// Variables and the tensors in them, as they are in a file.
-struct Layout {
+struct TensorFile {
   struct Variable {
     std::uint32_t type = 0;
     std::uint64_t elements = 0;
@@ -145,28 +145,28 @@ struct Layout {
   }
 };
 
-Layout layoutOf(const GraphImpl& impl, ArrayRef<Tensor> tensors) {
-  Layout layout;
+TensorFile tensorFileOf(const GraphImpl& impl, ArrayRef<Tensor> tensors) {
+  TensorFile file;
   std::map<std::uint32_t, std::uint64_t> numbers;
   for (const Tensor& t : tensors) {
     const View& view = *t.view();
-    Layout::Placed placed{
+    TensorFile::Placed placed{
         static_cast<std::uint32_t>(view.type), {view.shape.begin(), view.shape.end()}, {}};
     for (const Region& region : regionsOf(view)) {
-      const auto [entry, fresh] = numbers.emplace(region.variable, layout.variables.size());
+      const auto [entry, fresh] = numbers.emplace(region.variable, file.variables.size());
       if (fresh) {
         const auto& variable = impl.variables[region.variable];
-        layout.variables.push_back({static_cast<std::uint32_t>(variable.type), variable.elements,
-                                    variable.debug.getPathName()});
+        file.variables.push_back({static_cast<std::uint32_t>(variable.type), variable.elements,
+                                  variable.debug.getPathName()});
       }
       placed.regions.insert(placed.regions.end(), {entry->second, region.begin, region.end});
     }
-    layout.tensors.push_back(std::move(placed));
+    file.tensors.push_back(std::move(placed));
   }
-  return layout;
+  return file;
 }
 
-Tensor place(Graph& graph, const Layout::Placed& placed, const std::vector<Tensor>& variables) {
+Tensor place(Graph& graph, const TensorFile::Placed& placed, const std::vector<Tensor>& variables) {
   std::vector<Tensor> pieces;
   const std::span<const std::uint64_t> regions = placed.regions;
   if (regions.size() % 3 != 0) refuseFile("a part of a region");
@@ -223,7 +223,7 @@ void Graph::serialize(std::ostream& out, ArrayRef<program::Program> progs,
 
 void Graph::serializeTensors(std::ostream& out, ArrayRef<Tensor> tensors,
                              SerializationFormat format) const {
-  const Layout layout = layoutOf(impl(), tensors);
+  const TensorFile file = tensorFileOf(impl(), tensors);
   if (format == SerializationFormat::JSON) {
     ProfileValue::Vector values;
     for (const Tensor& t : tensors) values.push_back(tensorValue(*t.view()));
@@ -234,27 +234,27 @@ void Graph::serializeTensors(std::ostream& out, ArrayRef<Tensor> tensors,
   }
   Writer writer;
   writer.put(kMagic);
-  Layout::visit(writer, layout);
+  TensorFile::visit(writer, file);
   out << writer.take();
 }
 
 std::vector<Tensor> Graph::deserializeTensors(std::istream& in, SerializationFormat format) {
   if (format == SerializationFormat::JSON) refuseFile("SerializationFormat::JSON");
   const std::string bytes(std::istreambuf_iterator<char>(in), {});
-  Layout layout;
+  TensorFile file;
   try {
     Reader reader(std::as_bytes(std::span(bytes)));
     if (reader.get<std::uint64_t>() != kMagic) refuseFile("other bytes");
-    Layout::visit(reader, layout);
+    TensorFile::visit(reader, file);
     if (!reader.atEnd()) refuseFile("more bytes than tensors");
   } catch (const std::out_of_range&) {
     refuseFile("a file that ends too early");
   }
   std::vector<Tensor> variables;
-  for (const auto& v : layout.variables)
+  for (const auto& v : file.variables)
     variables.push_back(addVariable(typeOf(v.type), {std::size_t{v.elements}}, v.name));
   std::vector<Tensor> tensors;
-  for (const auto& placed : layout.tensors) tensors.push_back(place(*this, placed, variables));
+  for (const auto& placed : file.tensors) tensors.push_back(place(*this, placed, variables));
   return tensors;
 }
 

@@ -4,8 +4,13 @@
 #include <limits>
 #include <type_traits>
 
-/// The numbers of codelets that C++ does not have: `half`, stored as IEEE half and computed in
-/// float, and short vectors, computed element by element.
+// Codelets compute with the compiler's own half, which rounds after every operation as an IPU does.
+#if defined(IPUJAX_CODELETS) && defined(__FLT16_MANT_DIG__)
+#define IPUJAX_NATIVE_HALF 1
+#endif
+
+/// The number of codelets that C++ does not have: `half`. Where the compiler has no such type, it
+/// is stored as IEEE half and computed in float.
 namespace poplar {
 
 /// IEEE binary16 storage; converts to float, rounds to nearest even.
@@ -17,6 +22,13 @@ class half_storage {
   constexpr half_storage(int value) : bits_(round(static_cast<float>(value))) {}       // NOLINT
   constexpr half_storage(unsigned value) : bits_(round(static_cast<float>(value))) {}  // NOLINT
   constexpr operator float() const { return widen(bits_); }                            // NOLINT
+
+  constexpr std::uint16_t bit16() const { return bits_; }
+  static half_storage fromBits(std::uint16_t bits) {
+    half_storage made;
+    made.bits_ = bits;
+    return made;
+  }
 
   half_storage& operator+=(float o) { return *this = half_storage(float(*this) + o); }
   half_storage& operator-=(float o) { return *this = half_storage(float(*this) - o); }
@@ -56,9 +68,16 @@ class half_storage {
   std::uint16_t bits_;
 };
 
-using half = half_storage;
+/// By the name of hosts' code, whatever `half` is.
+using IeeeHalf = half_storage;
 
-/// Elements of a short vector of halves; those of other types are vectors of the compiler.
+#ifdef IPUJAX_NATIVE_HALF
+using half = _Float16;
+#else
+using half = half_storage;
+#endif
+
+/// A short vector of halves where the compiler has none.
 template <int N>
 class HalfVector {
  public:
@@ -101,27 +120,13 @@ class HalfVector {
   half lanes_[N];
 };
 
-using half2 = HalfVector<2>;
-using half4 = HalfVector<4>;
-typedef float float2 __attribute__((vector_size(8)));
-typedef float float4 __attribute__((vector_size(16)));
-typedef int int2 __attribute__((vector_size(8)));
-typedef int int4 __attribute__((vector_size(16)));
-typedef unsigned uint2 __attribute__((vector_size(8)));
-typedef unsigned uint4 __attribute__((vector_size(16)));
-typedef short short2 __attribute__((vector_size(4)));
-typedef short short4 __attribute__((vector_size(8)));
-typedef unsigned short ushort2 __attribute__((vector_size(4)));
-typedef unsigned short ushort4 __attribute__((vector_size(8)));
-typedef signed char char2 __attribute__((vector_size(2)));
-typedef signed char char4 __attribute__((vector_size(4)));
-typedef unsigned char uchar2 __attribute__((vector_size(2)));
-typedef unsigned char uchar4 __attribute__((vector_size(4)));
-
 }  // namespace poplar
 
 using half = poplar::half;
 
+#include "poplar/codelets/short_vectors.h"
+
+#if !defined(IPUJAX_NATIVE_HALF) || !defined(__STDCPP_FLOAT16_T__)
 template <>
 class std::numeric_limits<poplar::half> {
  public:
@@ -133,10 +138,7 @@ class std::numeric_limits<poplar::half> {
   static constexpr poplar::half max() { return poplar::half(65504.0f); }
   static constexpr poplar::half lowest() { return poplar::half(-65504.0f); }
   static constexpr poplar::half epsilon() { return poplar::half(0x1p-10f); }
-  static constexpr poplar::half infinity() {
-    return poplar::half(std::numeric_limits<float>::infinity());
-  }
-  static constexpr poplar::half quiet_NaN() {
-    return poplar::half(std::numeric_limits<float>::quiet_NaN());
-  }
+  static constexpr poplar::half infinity() { return poplar::half(__builtin_inff()); }
+  static constexpr poplar::half quiet_NaN() { return poplar::half(__builtin_nanf("")); }
 };
+#endif

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace poplar {
 struct HostFunctionArgument {
   HostFunctionArgument(Type elementType, std::size_t numElements)
       : elementType(elementType), numElements(numElements) {}
+  HostFunctionArgument(const std::tuple<Type, std::size_t>& argument)  // NOLINT: as in the SDK
+      : HostFunctionArgument(std::get<0>(argument), std::get<1>(argument)) {}
   Type elementType;
   std::size_t numElements;
 };

@@ -22,6 +22,9 @@ class Interval {
   friend constexpr bool operator<(const Interval& a, const Interval& b) {
     return a.lower_ != b.lower_ ? a.lower_ < b.lower_ : a.upper_ < b.upper_;
   }
+  friend constexpr bool operator>(const Interval& a, const Interval& b) { return b < a; }
+  friend constexpr bool operator<=(const Interval& a, const Interval& b) { return !(b < a); }
+  friend constexpr bool operator>=(const Interval& a, const Interval& b) { return !(a < b); }
 
  private:
   std::size_t lower_ = 0;

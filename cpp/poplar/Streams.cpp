@@ -12,9 +12,18 @@ DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::
                      DataStreamType direction,
                      ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE) {
   const auto id = static_cast<std::uint32_t>(graph.streams.size());
-  graph.streams.push_back({id, std::string(handle), type.element(), elements,
-                           direction == DataStreamType::HostToDeviceFIFO});
+  ipujax::engine::Stream stream{id, std::string(handle), type.element(), elements,
+                                direction == DataStreamType::HostToDeviceFIFO};
+  stream.broadcasts = mode == ReplicatedStreamMode::BROADCAST;
+  if (!stream.broadcasts) stream.parts = graph.parts.count;
+  stream.elements *= stream.parts;
+  graph.streams.push_back(std::move(stream));
   return {id, std::string(handle), type, elements, direction, mode};
+}
+
+/// What the host reads and writes of a tensor: all of its parts.
+ipujax::engine::ViewPtr hostEndOf(GraphImpl& graph, const Tensor& t) {
+  return graph.partsOf(*t.view()) > 1 ? graph.allParts(t.view()) : t.view();
 }
 
 }  // namespace
@@ -22,13 +31,13 @@ DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::
 DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& elementType,
                                       std::size_t numElements, ReplicatedStreamMode mode,
                                       const OptionFlags&) {
-  return addStream(*impl_, handle, elementType, numElements, DataStreamType::HostToDeviceFIFO,
+  return addStream(impl(), handle, elementType, numElements, DataStreamType::HostToDeviceFIFO,
                    mode);
 }
 
 DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& elementType,
                                       std::size_t numElements, const OptionFlags&) {
-  return addStream(*impl_, handle, elementType, numElements, DataStreamType::DeviceToHostFIFO);
+  return addStream(impl(), handle, elementType, numElements, DataStreamType::DeviceToHostFIFO);
 }
 
 RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
@@ -41,19 +50,24 @@ RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
         "' with " + std::to_string(repeats) + " entries of " + std::to_string(numElements) +
         ". Use another name or size.");
   }
-  const auto view = impl_->addRemote(elementType.element(), {repeats, numElements}, name);
+  if (parts_ > 1) {
+    throw graph_replication_error(
+        "[Graph::addRemoteBuffer] needs a graph that createReplicatedGraph did not make; got '" +
+        name + "' in a part of one. Make it with getTopLevelGraph or replication_factor.");
+  }
+  const auto view = impl().addRemote(elementType.element(), {repeats, numElements}, name);
   impl_->remote_buffers[name] = view;
   return {name, elementType, numElements, repeats, view, rearrangeOnHost, optimiseMemory};
 }
 
 void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
-  if (!impl_->host_writes.emplace(std::string(handle), t).second)
+  if (!impl_->host_writes.emplace(std::string(handle), hostEndOf(*impl_, t)).second)
     throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +
                        "' again. Use another name.");
 }
 
 void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
-  if (!impl_->host_reads.emplace(std::string(handle), t).second)
+  if (!impl_->host_reads.emplace(std::string(handle), hostEndOf(*impl_, t)).second)
     throw poplar_error("[Graph::createHostRead] needs a new handle; got '" + std::string(handle) +
                        "' again. Use another name.");
 }

@@ -1,7 +1,11 @@
 #include "poplar/Target.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <istream>
+#include <ostream>
+#include <sstream>
 #include <stdexcept>
 
 #include "engine/Half.hpp"
@@ -44,6 +48,7 @@ Target Target::createCPUTarget(bool, unsigned numTiles) {
   system.machine.worker_contexts = 1;
   system.machine.bytes_per_tile = std::uint64_t{1} << 40;  // the host's memory is no tile's
   system.machine.executable_bytes_per_tile = system.machine.bytes_per_tile;
+  system.machine.memory_element_bytes = 0;
   return Target(std::move(system));
 }
 
@@ -52,10 +57,115 @@ Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef
   return createIPUTarget(numIPUs, systemType).withTiles(numIPUs, tilesPerIPU);
 }
 
+Target Target::createIPUTarget(StringRef system, const OptionFlags& opts) {
+  const std::string text(system);
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return createIPUTarget(1, system, opts);
+  const std::string count = text.substr(colon + 1);
+  const bool is_number =
+      !count.empty() && count.size() < 6 &&
+      std::all_of(count.begin(), count.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!is_number) {
+    throw poplar_error("[Target::createIPUTarget] needs a machine, or \"<machine>:<n>\"; got '" +
+                       text + "'. Use a number of IPUs after the colon.");
+  }
+  return createIPUTarget(static_cast<unsigned>(std::stoul(count)), text.substr(0, colon), opts);
+}
+
+std::string Target::text() const {
+  std::ostringstream os;
+  const Machine& m = machine();
+  os << "ipujax-target " << static_cast<int>(getTargetType()) << ' ' << getNumIPUs() << ' '
+     << m.name << ' ' << m.tiles_per_ipu << ' ' << m.worker_contexts << ' ' << m.bytes_per_tile
+     << ' ' << m.executable_bytes_per_tile << ' ' << m.data_path_width << ' '
+     << m.exchange_bytes_per_cycle << ' ' << m.memcpy_bytes_per_cycle << ' ' << m.sync_cycles << ' '
+     << m.global_sync_cycles << ' ' << std::hexfloat << m.clock_hz << '\n';
+  return os.str();
+}
+
+void Target::serialize(std::ostream& out) const { out << text(); }
+std::size_t Target::hash() const { return std::hash<std::string>()(text()); }
+
+Target::Target(std::istream& in) {
+  std::string head;
+  std::string name;
+  std::string clock;
+  int type = -1;
+  System system{defaultMachine()};
+  in >> head >> type >> system.num_ipus >> name;
+  const bool is_target = in && head == "ipujax-target" && type >= 0 && type <= 2;
+  if (is_target) system.machine = machineOf(name);
+  Machine& m = system.machine;
+  in >> m.tiles_per_ipu >> m.worker_contexts >> m.bytes_per_tile >> m.executable_bytes_per_tile >>
+      m.data_path_width >> m.exchange_bytes_per_cycle >> m.memcpy_bytes_per_cycle >>
+      m.sync_cycles >> m.global_sync_cycles >> clock;
+  if (!is_target || !in || system.numTiles() == 0) {
+    throw poplar_error(
+        "[Target] needs what Target::serialize wrote; got something else. Serialize a target of "
+        "this library.");
+  }
+  m.clock_hz = std::strtod(clock.c_str(), nullptr);
+  system.type = static_cast<TargetType>(type);
+  system_ = std::make_shared<const System>(std::move(system));
+}
+
+unsigned Target::getWeightsPerConvUnit(const Type& type) const {
+  if (type.requiresMetadata()) return 2 * machine().weights_per_unit_fp16;
+  return getWeightsPerConvUnit(type == FLOAT);
+}
+
+unsigned Target::getNumConvUnits(bool floatActivations, bool floatPartial) const {
+  if (floatActivations) return machine().fp32_units;
+  return floatPartial ? machine().fp16_in_fp32_out_units : machine().fp16_in_fp16_out_units;
+}
+
+Target::Limits Target::limitsOf(const Type& t) {
+  const auto integral = [](auto zero) {
+    using T = decltype(zero);
+    const T max = std::numeric_limits<T>::max();
+    const T lowest = std::numeric_limits<T>::lowest();
+    return Limits{true, static_cast<double>(max), static_cast<double>(lowest),
+                  static_cast<std::uint64_t>(max), static_cast<std::int64_t>(lowest)};
+  };
+  using ipujax::engine::ElementType;
+  if (t.requiresMetadata()) throwLimit(t);
+  switch (t.element()) {
+    case ElementType::kBool:
+      return {true, 1, 0, 1, 0};
+    case ElementType::kHalf:
+      return {false, 65504, -65504, 0, 0};
+    case ElementType::kFloat:
+      return {false, std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest(), 0, 0};
+    case ElementType::kDouble:
+      return {false, std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest(), 0,
+              0};
+    default:
+      return ipujax::engine::withInteger(t.element(), integral);
+  }
+}
+
+void Target::throwLimit(const Type& t) {
+  throw poplar_error("[Target::getTypeLimits] needs a host type that holds the limits of " +
+                     t.toString() + " exactly; got another. Use double or a wider integer.");
+}
+
 std::vector<std::size_t> Target::getMemoryElementOffsets() const {
-  throw poplar_error(
-      "[Target::getMemoryElementOffsets] needs elements of tile memory; got the IPU Model, whose "
-      "tiles account bytes without them. Use getBytesPerTile.");
+  const std::uint64_t element = machine().memory_element_bytes;
+  std::vector<std::size_t> offsets{0};
+  while (element > 0) {
+    const std::uint64_t from = offsets.back();
+    const std::uint64_t next =
+        from + (from < machine().executable_bytes_per_tile ? element : 2 * element);
+    if (next >= machine().bytes_per_tile) break;
+    offsets.push_back(next);
+  }
+  return offsets;
+}
+
+std::size_t Target::getInterleavedMemoryElementIndex() const {
+  const auto offsets = getMemoryElementOffsets();
+  const auto first = std::ranges::lower_bound(offsets, machine().executable_bytes_per_tile);
+  return static_cast<std::size_t>(first - offsets.begin());
 }
 
 Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {

@@ -1,7 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <limits>
 #include <memory>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "engine/Machine.hpp"
@@ -19,12 +24,18 @@ class Target {
  public:
   Target();
   explicit Target(ipujax::engine::System system);
+  /// What `serialize` wrote; throws poplar_error for anything else.
+  explicit Target(std::istream& in);
+  void serialize(std::ostream& out) const;
+  std::size_t hash() const;
 
   /// `systemType`: a machine's name or architecture. No option changes a modelled target.
   static Target createIPUTarget(unsigned numIPUs, StringRef systemType,
                                 const OptionFlags& opts = {});
   static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType,
                                 const OptionFlags& opts = {});
+  /// One IPU of a machine, or with "<machine>:<n>" n of them.
+  static Target createIPUTarget(StringRef system, const OptionFlags& opts = {});
   /// `numTiles` tiles of one worker each. Halves are rounded as on an IPU, accurate or not.
   static Target createCPUTarget(bool accurateHalf = false, unsigned numTiles = 1);
 
@@ -44,13 +55,30 @@ class Target {
   unsigned getVectorWidth(const Type& type) const;
   unsigned getFloatVectorWidth() const { return getVectorWidth(FLOAT); }
   unsigned getHalfVectorWidth() const { return getVectorWidth(HALF); }
+  unsigned getQuarterVectorWidth() const { return getVectorWidth(QUARTER); }
   unsigned getWeightsPerConvUnit(bool floatActivations) const {
     return floatActivations ? machine().weights_per_unit_fp32 : machine().weights_per_unit_fp16;
   }
+  /// FLOAT, HALF, or QUARTER, of which a unit takes twice as many as of HALF.
+  unsigned getWeightsPerConvUnit(const Type& type) const;
+  unsigned getNumConvUnits(bool floatActivations, bool floatPartial) const;
+  unsigned getNumConvUnits(const Type& activationsType, const Type& partialsType) const {
+    return getNumConvUnits(activationsType == FLOAT, partialsType == FLOAT);
+  }
+  /// Elements that the convolution units of a tile take in a cycle, and bytes of their weights.
+  unsigned getConvUnitInputLoadElemsPerCycle(bool floatActivations) const {
+    return getDataPathWidth() / (floatActivations ? 32 : 16);
+  }
+  unsigned getConvUnitInputLoadElemsPerCycle(const Type& type) const {
+    return getDataPathWidth() / (8 * static_cast<unsigned>(getTypeSize(type)));
+  }
+  unsigned getConvUnitCoeffLoadBytesPerCycle() const { return getDataPathWidth() / 8; }
   unsigned getFp16InFp16OutConvUnitsPerTile() const { return machine().fp16_in_fp16_out_units; }
   unsigned getFp16InFp32OutConvUnitsPerTile() const { return machine().fp16_in_fp32_out_units; }
   unsigned getFp32InFp32OutConvUnitsPerTile() const { return machine().fp32_units; }
   unsigned getTilesPerSharedExchangeBus() const { return machine().tiles_per_exchange_bus; }
+  bool supportsExchangeBusSharing() const { return getTilesPerSharedExchangeBus() > 1; }
+  unsigned getMinIPUSyncDelay() const { return machine().sync_cycles; }
   unsigned getMaxIPUSyncDelay() const { return machine().sync_cycles; }
   unsigned getGlobalSyncCycles() const { return machine().global_sync_cycles; }
   double getTileClockFrequency() const { return machine().clock_hz; }
@@ -63,15 +91,61 @@ class Target {
   }
   /// Turns of a hardware loop: its counter has 12 bits.
   unsigned getRptCountMax() const { return 4095; }
-  /// Throws poplar_error: the model's tiles have no elements of memory.
+  /// Where each memory element of a tile begins, the pairs of interleaved memory as one; only 0
+  /// where the target has none.
   std::vector<std::size_t> getMemoryElementOffsets() const;
+  /// The first of these that is interleaved; as many as there are if none is.
+  std::size_t getInterleavedMemoryElementIndex() const;
   std::size_t getAtomicStoreGranularity() const { return 4; }
+
+  std::size_t getTypeAlignment(const Type& type) const { return getTypeSize(type); }
+  /// The largest and the lowest finite value of a type, in a host type that holds it exactly; throw
+  /// poplar_error where T does not.
+  template <class T>
+  T getTypeLimitsMaxAs(const Type& t) const {
+    return limitAs<T>(t, true);
+  }
+  template <class T>
+  T getTypeLimitsLowestAs(const Type& t) const {
+    return limitAs<T>(t, false);
+  }
+  /// Whether IPUs reach the host by an IPU-Gateway, as the modelled machines' do.
+  bool getGatewayMode() const { return true; }
+  unsigned getInstanceSize() const { return getNumIPUs(); }
+  unsigned getIpuLinkDomainSize() const { return machine().ipus_per_rack; }
 
   friend bool operator==(const Target& a, const Target& b) { return a.isSame(b); }
   friend bool operator!=(const Target& a, const Target& b) { return !a.isSame(b); }
+  friend bool operator<(const Target& a, const Target& b) { return a.text() < b.text(); }
 
  private:
   bool isSame(const Target& other) const;
+  std::string text() const;  ///< what `serialize` writes
+  template <class T>
+  T limitAs(const Type& t, bool largest) const {
+    const auto limits = limitsOf(t);
+    if (!limits.is_integral || std::is_floating_point_v<T>) {
+      const double limit = largest ? limits.max : limits.lowest;
+      if (static_cast<double>(static_cast<T>(limit)) == limit && std::is_floating_point_v<T>)
+        return static_cast<T>(limit);
+    } else if (largest &&
+               limits.max_bits <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
+      return static_cast<T>(limits.max_bits);
+    } else if (!largest && (limits.lowest_bits >=
+                            static_cast<std::int64_t>(std::numeric_limits<T>::lowest()))) {
+      return static_cast<T>(limits.lowest_bits);
+    }
+    throwLimit(t);
+  }
+  struct Limits {
+    bool is_integral;
+    double max;
+    double lowest;
+    std::uint64_t max_bits;
+    std::int64_t lowest_bits;
+  };
+  static Limits limitsOf(const Type& t);
+  [[noreturn]] static void throwLimit(const Type& t);
   std::shared_ptr<const ipujax::engine::System> system_;
 };
 
@@ -82,3 +156,8 @@ void copyDeviceHalfToFloat(const Target& target, const void* src, float* dst, st
 void copyDeviceHalfToDouble(const Target& target, const void* src, double* dst, std::size_t n);
 
 }  // namespace poplar
+
+template <>
+struct std::hash<poplar::Target> {
+  std::size_t operator()(const poplar::Target& t) const { return t.hash(); }
+};

@@ -401,6 +401,11 @@ std::string Tensor::getDebugStr() const {
   return v().isStrided() ? graph_->variables[v().variable].debug.getPathName() : "";
 }
 
+void Tensor::outputRegions(std::ostream& os) const {
+  for (const auto& [var, interval] : getVarRegions())
+    os << "variable " << var.id << " " << interval << '\n';
+}
+
 void Tensor::dump() const { dump(std::cout); }
 void Tensor::dump(std::ostream& os) const { os << *this << '\n'; }
 

@@ -81,6 +81,8 @@ class Tensor {
   std::string shapeToString() const;
   void dump() const;                  ///< writes what operator<< does to stdout
   void dump(std::ostream& os) const;  ///< the same to `os`
+  /// The parts of variables that hold the elements, one line each.
+  void outputRegions(std::ostream& os) const;
   std::string getDebugStr() const;
   bool operator==(const Tensor& o) const;
   bool operator!=(const Tensor& o) const { return !(*this == o); }

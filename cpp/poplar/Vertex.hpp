@@ -34,9 +34,28 @@ class MultiVertex {
 
 /// Run by a tile's supervisor.
 class SupervisorVertex {};
+/// Exchanges data with what is outside the IPU: runs as a supervisor's on the model.
+class ExternalExchangeVertex : public SupervisorVertex {};
 /// By a condition, such as whether there is assembly for it: never on the model.
 template <bool>
 class SupervisorVertexIf : public Vertex {};
+
+/// A value that only simulators had.
+template <class T>
+class SimOnlyField {
+ public:
+  operator const T&() const { return value_; }  // NOLINT: reads like a value
+  const T& operator*() const { return value_; }
+
+ private:
+  T value_;
+};
+
+/// Format and scale of quarters, packed. The model has tensors of quarters with F143 and scale 0.
+inline const std::uint8_t* quarterMetadata() {
+  static const std::uint8_t packed = 0x80;
+  return &packed;
+}
 
 /// A vector in a vertex's own state (sized by setFieldSize), or a list of edges.
 template <class T, VectorLayout L = VectorLayout::SPAN, unsigned MinAlign = 0,
@@ -52,13 +71,15 @@ class Vector {
   const T* end() const { return data_ + size_; }
   T* data() { return data_; }
   const T* data() const { return data_; }
+  const std::uint8_t* getMetadata() const { return quarterMetadata(); }
 
  private:
   T* data_;
   std::size_t size_;
 };
 
-/// One row of a VectorList, or the target of an edge.
+/// One row of a VectorList, or the target of an edge. That inputs are only read is up to the
+/// codelet: those for IPUs cast pointers to their elements to pointers to vectors.
 template <class T>
 class Span {
  public:
@@ -72,6 +93,7 @@ class Span {
   T* end() const { return data_ + size_; }
   T* data() const { return data_; }
   T& operator*() const { return *data_; }
+  const std::uint8_t* getMetadata() const { return quarterMetadata(); }
 
  private:
   T* data_;
@@ -116,14 +138,14 @@ class InOut : public Output<T> {
 };
 
 template <class T, VectorLayout L, unsigned A, bool I>
-class Input<Vector<T, L, A, I>> : public Span<const T> {};
+class Input<Vector<T, L, A, I>> : public Span<T> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 class Output<Vector<T, L, A, I>> : public Span<T> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 class InOut<Vector<T, L, A, I>> : public Span<T> {};
 
 template <class T, VectorListLayout L, unsigned A, bool I>
-class Input<VectorList<T, L, A, I>> : public Span<const Span<const T>> {};
+class Input<VectorList<T, L, A, I>> : public Span<const Span<T>> {};
 template <class T, VectorListLayout L, unsigned A, bool I>
 class Output<VectorList<T, L, A, I>> : public Span<const Span<T>> {};
 template <class T, VectorListLayout L, unsigned A, bool I>

@@ -1,6 +1,8 @@
 #pragma once
 #include <new>
+#include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "engine/codelets/VertexAbi.hpp"
 #include "poplar/Vertex.hpp"
@@ -17,6 +19,16 @@ using poplar::VectorLayout;
 using poplar::VectorList;
 using poplar::VectorListLayout;
 
+/// `quarter` of QuarterFloat.hpp, which a codelet need not include.
+template <class T, class = void>
+struct IsQuarter : std::false_type {};
+template <class T>
+struct IsQuarter<T, std::void_t<decltype(T::bits)>> : std::bool_constant<sizeof(T) == 1> {};
+
+template <class T>
+constexpr bool is_element =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, half> || IsQuarter<T>::value;
+
 template <class T>
 constexpr std::uint32_t elementCode() {
   using U = std::remove_cv_t<T>;
@@ -24,9 +36,9 @@ constexpr std::uint32_t elementCode() {
   if (std::is_same_v<U, half>) return 9;
   if (std::is_same_v<U, float>) return 10;
   if (std::is_same_v<U, double>) return 11;
+  if (IsQuarter<U>::value) return 2;
   constexpr std::uint32_t kUnsigned = std::is_unsigned_v<U> ? 1 : 0;
-  static_assert(std::is_arithmetic_v<U> || std::is_enum_v<U> || std::is_same_v<U, half>,
-                "a codelet's fields are numbers, edges, vectors and lists of edges");
+  static_assert(is_element<U>, "elements of a codelet's edges and vectors are numbers");
   return (sizeof(U) == 1 ? 1 : sizeof(U) == 2 ? 3 : sizeof(U) == 4 ? 5 : 7) + kUnsigned;
 }
 
@@ -46,6 +58,8 @@ struct Described {
 
 template <class F>
 struct Describe : Described<F, kIpujaxValue, kIpujaxNone, sizeof(F)> {};
+template <class T>
+struct Describe<poplar::SimOnlyField<T>> : Described<T, kIpujaxValue, kIpujaxNone, sizeof(T)> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 struct Describe<Vector<T, L, A, I>> : Described<T, kIpujaxStateVector, kIpujaxNone, ipuBytes(L)> {};
 
@@ -68,19 +82,53 @@ IPUJAX_DESCRIBE_EDGE(Output, kIpujaxOut)
 IPUJAX_DESCRIBE_EDGE(InOut, kIpujaxInOut)
 #undef IPUJAX_DESCRIBE_EDGE
 
-template <class V, class F>
-IpujaxField field(const char* name, F V::*member) {
-  alignas(64) unsigned char place[sizeof(V)] = {};
-  const auto* at = reinterpret_cast<const unsigned char*>(&(reinterpret_cast<V*>(place)->*member));
+/// The entry of a member; without a name where it is none that a graph can set, such as an array.
+template <class V, class Base, class F>
+IpujaxField entry(const char* name, F Base::*member) {
   using D = Describe<std::remove_cv_t<F>>;
   using Element = std::remove_cv_t<typename D::Element>;
-  return {name,
-          D::kind,
-          D::direction,
-          elementCode<Element>(),
-          sizeof(Element),
-          static_cast<std::uint32_t>(at - place),
-          D::ipu_bytes};
+  if constexpr (D::kind == kIpujaxValue && !is_element<Element>) {
+    return {};
+  } else {
+    alignas(64) unsigned char place[sizeof(V)] = {};
+    const auto* at =
+        reinterpret_cast<const unsigned char*>(&(reinterpret_cast<V*>(place)->*member));
+    return {name,
+            D::kind,
+            D::direction,
+            elementCode<Element>(),
+            sizeof(Element),
+            static_cast<std::uint32_t>(at - place),
+            D::ipu_bytes};
+  }
+}
+template <class V, class Other>
+IpujaxField entry(const char*, Other*) {  // a static member
+  return {};
+}
+
+/// `get` gives a member's address; specialisations of a template may lack the member.
+template <class V, class Get>
+IpujaxField field(const char* name, Get get) {
+  if constexpr (std::is_invocable_v<Get, V*>) {
+    return entry<V>(name, get(static_cast<V*>(nullptr)));
+  } else {
+    return {};
+  }
+}
+#define IPUJAX_FIELD(type, name)                                                                   \
+  ipujax_codelet::field<type>(#name,                                                               \
+                              [](auto* v) -> decltype(&std::remove_pointer_t<decltype(v)>::name) { \
+                                return &std::remove_pointer_t<decltype(v)>::name;                  \
+                              })
+
+/// Moves the entries with a name to the front; their number.
+inline unsigned compact(IpujaxField* fields, unsigned n) {
+  unsigned kept = 0;
+  for (unsigned i = 0; i < n; ++i) {
+    if (fields[i].name) fields[kept++] = fields[i];
+  }
+  return kept;
 }
 
 /// `kConstructs`: whether a constructor without arguments is defined, if one is declared.
@@ -89,30 +137,76 @@ void construct(void* place) {
   if constexpr (kConstructs && std::is_default_constructible_v<V>) new (place) V;
 }
 
+/// What compute() of a vertex is called with: a worker's number for a MultiVertex.
+template <class V, class = void>
+struct Takes {
+  static constexpr bool nothing = false;
+};
 template <class V>
-int compute(void* place, unsigned worker) {
-  V& vertex = *static_cast<V*>(place);
-  (void)worker;
-  if constexpr (std::is_base_of_v<poplar::MultiVertex, V>) {
-    if constexpr (std::is_void_v<decltype(vertex.compute(worker))>) {
-      vertex.compute(worker);
-      return 1;
-    } else {
-      return vertex.compute(worker) ? 1 : 0;
-    }
-  } else if constexpr (std::is_void_v<decltype(vertex.compute())>) {
-    vertex.compute();
+struct Takes<V, std::void_t<decltype(std::declval<V&>().compute())>> {
+  static constexpr bool nothing = true;
+};
+template <class V, class = void>
+struct TakesWorker {
+  static constexpr bool value = false;
+};
+template <class V>
+struct TakesWorker<V, std::void_t<decltype(std::declval<V&>().compute(0u))>> {
+  static constexpr bool value = true;
+};
+
+template <class Call>
+int succeeded(Call call) {
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
     return 1;
   } else {
-    return vertex.compute() ? 1 : 0;
+    return call() ? 1 : 0;
   }
 }
 
+template <class V>
+int compute(void* place, unsigned worker) {
+  V& vertex = *static_cast<V*>(place);
+  (void)vertex, (void)worker;
+  if constexpr (std::is_base_of_v<poplar::MultiVertex, V> && TakesWorker<V>::value) {
+    return succeeded([&] { return vertex.compute(worker); });
+  } else if constexpr (Takes<V>::nothing) {
+    return succeeded([&] { return vertex.compute(); });
+  } else {
+    throw std::logic_error("it has no compute()");  // a base of codelets
+  }
+}
+
+/// A codelet's own estimate, as codelets of the first SDKs have it.
+template <class V, class = void>
+struct Estimate {
+  static constexpr std::uint64_t (*function)(const void*) = nullptr;
+};
+template <class V>
+struct Estimate<V, std::void_t<decltype(std::declval<const V&>().getCycleEstimate())>> {
+  static std::uint64_t function(const void* place) {
+    return static_cast<std::uint64_t>(static_cast<const V*>(place)->getCycleEstimate());
+  }
+};
+
 template <class V, bool kConstructs>
 IpujaxCodelet codelet(const char* name, const IpujaxField* fields, unsigned n) {
-  return {name,      sizeof(V), std::is_base_of_v<poplar::MultiVertex, V> ? 1u : 0u,
-          n,         fields,    construct<V, kConstructs>,
-          compute<V>};
+  return {name,
+          sizeof(V),
+          std::is_base_of_v<poplar::MultiVertex, V> ? 1u : 0u,
+          n,
+          fields,
+          construct<V, kConstructs>,
+          compute<V>,
+          Estimate<V>::function};
 }
+
+/// Sets the registers that builtins read; null where the source includes none of them.
+#ifdef IPUJAX_REGISTERS
+constexpr IpujaxEnter kEnter = ipujax_registers::enter;
+#else
+constexpr IpujaxEnter kEnter = nullptr;
+#endif
 
 }  // namespace ipujax_codelet

@@ -168,6 +168,18 @@ void Graph::setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint6
   vertex.flops = flops;
 }
 
+VertexPerfEstimate Graph::getPerfEstimate(const VertexRef& v) const {
+  const VertexRecord& vertex = recordOf(impl(), v);
+  if (vertex.cycles) return {*vertex.cycles, vertex.flops};
+  const auto& estimators = storeOf(impl()).estimators;
+  if (const auto found = estimators.find(vertex.type); found != estimators.end()) {
+    const auto [cycles, flops] = found->second(vertex);
+    return {cycles, flops};
+  }
+  throw missing_perf_estimate("[Graph::getPerfEstimate] needs an estimate of " + vertex.type +
+                              "; got none. Call setPerfEstimate or registerPerfEstimator.");
+}
+
 void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
   const auto& tiles = physicalTiles();
   if (tileNum >= tiles.size()) {

@@ -11,6 +11,7 @@ using ipujax::engine::graph_connection_error;
 using ipujax::engine::graph_memory_allocation_error;
 using ipujax::engine::graph_program_compilation_error;
 using ipujax::engine::graph_recursion_error;
+using ipujax::engine::graph_replication_error;
 using ipujax::engine::index_error;
 using ipujax::engine::invalid_option;
 using ipujax::engine::invalid_tile_mapping;
@@ -32,9 +33,6 @@ struct graph_object_load_error : poplar_error {
   using poplar_error::poplar_error;
 };
 struct graph_object_creation_error : poplar_error {
-  using poplar_error::poplar_error;
-};
-struct graph_replication_error : poplar_error {
   using poplar_error::poplar_error;
 };
 struct graph_cycle_error : poplar_error {

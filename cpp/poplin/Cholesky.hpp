@@ -35,4 +35,30 @@ void choleskyInPlace(poplar::Graph& graph, const poplar::Tensor& a, bool lower,
                      const poplar::DebugContext& debugContext = {},
                      poplar::OptionFlags options = {}, PlanningCache* cache = nullptr);
 
+// The same without a block size, which is an option here ("blockSize").
+inline std::vector<std::pair<MatMulParams, poplar::OptionFlags>> getCholeskyMatMulPrePlanParameters(
+    const poplar::Type& type, const std::vector<std::size_t>& shape, bool lower,
+    poplar::OptionFlags options) {
+  return getCholeskyMatMulPrePlanParameters(type, shape, lower, 0, std::move(options));
+}
+inline poplar::Tensor createCholeskyInput(poplar::Graph& graph, const poplar::Type& type,
+                                          const std::vector<std::size_t>& shape, bool lower,
+                                          const poplar::DebugContext& debugContext,
+                                          const poplar::OptionFlags& options = {},
+                                          PlanningCache* cache = nullptr) {
+  return createCholeskyInput(graph, type, shape, lower, 0, debugContext, options, cache);
+}
+inline poplar::Tensor cholesky(poplar::Graph& graph, const poplar::Tensor& a, bool lower,
+                               poplar::program::Sequence& prog,
+                               const poplar::DebugContext& debugContext = {},
+                               poplar::OptionFlags options = {}, PlanningCache* cache = nullptr) {
+  return cholesky(graph, a, lower, 0, prog, debugContext, std::move(options), cache);
+}
+inline void choleskyInPlace(poplar::Graph& graph, const poplar::Tensor& a, bool lower,
+                            poplar::program::Sequence& prog,
+                            const poplar::DebugContext& debugContext = {},
+                            poplar::OptionFlags options = {}, PlanningCache* cache = nullptr) {
+  choleskyInPlace(graph, a, lower, 0, prog, debugContext, std::move(options), cache);
+}
+
 }  // namespace poplin

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poplin {
 namespace {
@@ -26,7 +26,7 @@ std::size_t transformedSize(const ConvParams::InputTransform& t, std::size_t dim
 [[noreturn]] void refuse(const ConvParams& params, const std::string& needs) {
   std::ostringstream os;
   os << "[poplin::ConvParams] needs " << needs << "; got " << params << ".";
-  throw poplar::poplar_error(os.str());
+  throw poputil::poplibs_error(os.str());
 }
 
 template <class T>

@@ -113,7 +113,7 @@ struct ConvParams {
   std::size_t getOutputSize(std::size_t dim) const;
   std::vector<std::size_t> getOutputFieldShape() const;
 
-  /// Throws poplar_error where the parts do not agree.
+  /// Throws poplibs_error where the parts do not agree.
   void validate() const;
 
  private:

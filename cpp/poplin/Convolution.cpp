@@ -11,6 +11,7 @@
 #include "poplin/internal/Placing.hpp"
 #include "poplin/internal/PlanOptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poplin {
 namespace {
@@ -91,7 +92,7 @@ void checkShape(const char* name, const Tensor& t, const Shape& shape, const Con
   os << "[poplin::convolution] needs " << name << " of shape [";
   for (std::size_t i = 0; i < shape.size(); ++i) os << (i ? ", " : "") << shape[i];
   os << "]; got " << t.shapeToString() << " (" << params << ").";
-  throw poplar::poplar_error(os.str());
+  throw poputil::poplibs_error(os.str());
 }
 
 /// Which dimension of [N, G, C, field...] is innermost in memory.

@@ -11,6 +11,7 @@
 #include "poplin/internal/PlanOptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
 #include "popops/ScaledAdd.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poplin {
 namespace {
@@ -38,8 +39,8 @@ void checkShapes(const char* where, const Shape& a, const Shape& b, std::size_t 
                      (rank == 2 || a[0] == b[0]);
   if (agree) return;
   const std::string wanted = rank == 2 ? "A [M, K] and B [K, N]" : "A [G, M, K] and B [G, K, N]";
-  throw poplar::poplar_error(std::string("[poplin::") + where + "] needs " + wanted + "; got " +
-                             text(a) + " and " + text(b) + ". Reshape the operands.");
+  throw poputil::poplibs_error(std::string("[poplin::") + where + "] needs " + wanted + "; got " +
+                               text(a) + " and " + text(b) + ". Reshape the operands.");
 }
 
 Shape grouped(const Shape& shape) {
@@ -91,10 +92,25 @@ Planned planOf(const Graph& graph, const char* where, ElementType in, Type out, 
 
 Tensor asGroups(const Tensor& t) { return t.rank() == 3 ? t : t.expand({0}); }
 
+/// Of a step whose operands are A, B and C. What is added to C is summed up beside it first.
+ipujax::engine::VertexMemory memoryOf(const Planned& planned, bool accumulate) {
+  auto memory = planned.plan.cost.vertex_memory;
+  const auto renamed = [&](unsigned set) {
+    const unsigned operands = planned.transposed ? (set & 1u) << 1 | (set & 2u) >> 1 : set & 3u;
+    const unsigned result = accumulate ? 0 : set & 4u;
+    return static_cast<std::uint16_t>((set & ~7u) | operands | result);
+  };
+  memory.interleaved = renamed(memory.interleaved);
+  memory.first = renamed(memory.first);
+  memory.second = renamed(memory.second);
+  return memory;
+}
+
 /// What all four public products do; `out` is written, or added to.
 void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& out,
-                const plan::Plan& plan, Sequence& prog, double scale, bool accumulate,
+                const Planned& planned, Sequence& prog, double scale, bool accumulate,
                 const DebugContext& debugContext) {
+  const plan::Plan& plan = planned.plan;
   ipujax::engine::StepSpec spec;
   spec.kernel = "poplin.matmul";
   spec.operands = {{asGroups(a), Access::kRead, false},
@@ -105,6 +121,7 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
   spec.attributes.set("plan", plan.splits());
   spec.attributes.set("accumulate", std::int64_t{accumulate});
   spec.cost = plan.cost;
+  spec.cost.vertex_memory = memoryOf(planned, accumulate);
   const ElementType multiplied =
       multipliedType(a.elementType(), b.elementType(), out.elementType());
   addWidening(spec.cost, graph, a, multiplied);
@@ -123,12 +140,12 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
   checkShapes(where, a.shape(), b.shape(), rank);
   checkTypes(where, a.elementType(), "x", b.elementType(), out_type);
   const auto multiplied = multipliedType(a.elementType(), b.elementType(), out_type);
-  const plan::Plan plan = planOf(graph, where, multiplied, out_type, a, b, flags, cache).plan;
+  const Planned planned = planOf(graph, where, multiplied, out_type, a, b, flags, cache);
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   Tensor out = graph.addVariable(out_type, shape, debugContext);
-  placeAsPlanned(graph, out, plan.out_elements_per_tile);
-  addProduct(graph, a, b, out, plan, prog, 1.0, false, debugContext);
+  placeAsPlanned(graph, out, planned.plan.out_elements_per_tile);
+  addProduct(graph, a, b, out, planned, prog, 1.0, false, debugContext);
   return out;
 }
 
@@ -140,14 +157,14 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   if (c.shape() != shape)
-    throw poplar::poplar_error(std::string("[poplin::") + where + "] needs C of shape " +
-                               text(shape) + "; got " + text(c.shape()) + ". Reshape it.");
+    throw poputil::poplibs_error(std::string("[poplin::") + where + "] needs C of shape " +
+                                 text(shape) + "; got " + text(c.shape()) + ". Reshape it.");
   if (!isFloating(c.elementType()))
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");
-  const plan::Plan plan =
-      planOf(graph, where, a.elementType().element(), c.elementType(), a, b, flags, cache).plan;
-  addProduct(graph, a, b, c, plan, prog, static_cast<double>(k), true, debugContext);
+  const Planned planned =
+      planOf(graph, where, a.elementType().element(), c.elementType(), a, b, flags, cache);
+  addProduct(graph, a, b, c, planned, prog, static_cast<double>(k), true, debugContext);
 }
 
 Tensor input(Graph& graph, const char* where, std::size_t rank, bool lhs, Type in, Type out,

@@ -18,6 +18,19 @@ const CreateTensorArgs& at(const std::vector<CreateTensorArgs>& args, unsigned i
                                std::to_string(index) + ".");
 }
 
+/// Convolutions that run together have one program: an option that adds to it is one for all.
+void checkSameOption(const std::vector<ConvolutionArgs>& args, const std::string& option) {
+  const auto valueOf = [&](const OptionFlags& options) {
+    for (const auto& [name, value] : options)
+      if (name == option) return value;
+    return std::string("false");
+  };
+  for (const auto& a : args)
+    if (valueOf(a.options) != valueOf(args[0].options))
+      throw poputil::poplibs_error("[poplin::multiconv] needs one value of " + option +
+                                   " for all convolutions; got several. Use the same.");
+}
+
 DebugContext numbered(const DebugContext& debugContext, std::size_t i) {
   return {debugContext, "multiconv/" + std::to_string(i)};
 }
@@ -50,6 +63,7 @@ std::vector<Tensor> convolution(Graph& graph, const std::vector<ConvolutionArgs>
                                 bool transposeAndFlipWeights, Sequence& prog,
                                 const DebugContext& debugContext, const OptionFlags&,
                                 PlanningCache* cache) {
+  checkSameOption(args, "insertTransformsCycleCountProgs");
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const auto& a = args[i];

@@ -12,7 +12,8 @@ namespace popnn {
 /// end in a blank and those that do not summed apart. A width of 1 is a greedy search over labels.
 namespace ctc_infer {
 
-/// Options: partialsType and availableMemoryProportion, without effect; sums are FLOAT.
+/// Options: partialsType, availableMemoryProportion and planConstraints, without effect; sums are
+/// FLOAT. Throws poplibs_error for options that no plan can meet.
 ctc::Plan plan(const poplar::Graph& graph, const poplar::Type& inType, unsigned batchSize,
                unsigned maxTime, unsigned numClasses, unsigned beamwidth,
                const poplar::OptionFlags& options = {});

@@ -12,7 +12,8 @@ namespace popnn {
 /// recursions in logarithms.
 namespace ctc {
 
-/// Options: partialsType and availableMemoryProportion, without effect; sums are FLOAT.
+/// Options: partialsType, availableMemoryProportion and planConstraints, without effect; sums are
+/// FLOAT. Throws poplibs_error for options that no plan can meet.
 Plan plan(const poplar::Graph& graph, const poplar::Type& inType, const poplar::Type& outType,
           unsigned batchSize, unsigned maxTime, unsigned maxLabelLength, unsigned numClasses,
           const poplar::OptionFlags& options = {});

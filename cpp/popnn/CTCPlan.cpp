@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <ostream>
+#include <regex>
+#include <set>
 
 #include "poplar/exceptions.hpp"
 #include "popnn/internal/CTC.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
+#include "poputil/OptionParsing.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popnn::ctc {
@@ -47,6 +50,26 @@ poplar::ProfileValue poputil::toProfileValue(const popnn::ctc::Plan& p) {
 }
 
 namespace popnn::internal {
+
+namespace {
+
+/// {"parallel": {"time": 2}}: how often each dimension is split.
+void checkConstraints(const std::string& json) {
+  static const std::regex entry("\"(\\w+)\"\\s*:\\s*([0-9]+|\\{)");
+  static const std::set<std::string> groups{"parallel", "serial"};
+  static const std::set<std::string> splits{"batch",           "time",    "label",
+                                            "sliceIntoOutput", "classes", "beam"};
+  for (std::sregex_iterator it(json.begin(), json.end(), entry), end; it != end; ++it) {
+    const std::string name = (*it)[1];
+    const bool is_group = (*it)[2] == "{";
+    if ((is_group ? groups : splits).count(name) > 0 && (is_group || std::stoul((*it)[2]) > 0))
+      continue;
+    throw poputil::poplibs_error("[popnn::ctc] needs constraints that a plan can meet; got " +
+                                 it->str() + ". Split batch, time or label, 1 or more times.");
+  }
+}
+
+}  // namespace
 
 using poplar::Tensor;
 namespace pe = popops::expr;
@@ -91,11 +114,19 @@ Tensor ctcIndices(poplar::Graph& graph, const Tensor& t, const std::vector<std::
 }
 
 void checkCtcOptions(const poplar::OptionFlags& options) {
-  for (const auto& [name, value] : options)
-    if (name != "partialsType" && name != "availableMemoryProportion")
+  for (const auto& [name, value] : options) {
+    if (name == "planConstraints") {
+      checkConstraints(value);
+    } else if (name == "availableMemoryProportion") {
+      if (!(poplibs::parse::asFloatingPoint<double>(value) > 0))
+        throw poputil::poplibs_error("[popnn::ctc] needs memory for a plan; got " + name + "=" +
+                                     value + ". Use a proportion above 0.");
+    } else if (name != "partialsType") {
       throw poplar::invalid_option("[popnn::ctc] got " + name + "=" + value +
-                                   ". Known options are partialsType and "
-                                   "availableMemoryProportion.");
+                                   ". Known options are partialsType, availableMemoryProportion "
+                                   "and planConstraints.");
+    }
+  }
 }
 
 Tensor ctcCount(poplar::Graph& graph, std::size_t n, const poplar::DebugContext& debug) {

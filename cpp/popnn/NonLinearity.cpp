@@ -4,10 +4,10 @@
 #include <string>
 
 #include "engine/graph/Planning.hpp"
-#include "poplar/exceptions.hpp"
 #include "popnn/internal/Softmax.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/Map.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popnn {
 
@@ -20,9 +20,9 @@ using pe::Expr;
 using poplar::Tensor;
 
 [[noreturn]] void noSuchType(NonLinearityType type) {
-  throw poplar::poplar_error("[popnn::nonLinearity] needs a NonLinearityType; got " +
-                             std::to_string(static_cast<int>(type)) +
-                             ". Use one of the enumeration's names.");
+  throw poputil::poplibs_error("[popnn::nonLinearity] needs a NonLinearityType; got " +
+                               std::to_string(static_cast<int>(type)) +
+                               ". Use one of the enumeration's names.");
 }
 
 /// The tanh form of GELU: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).

@@ -4,9 +4,9 @@
 #include <ostream>
 
 #include "engine/graph/Emit.hpp"
-#include "poplar/exceptions.hpp"
 #include "popnn/internal/ReduceWindow.hpp"
 #include "poputil/TileMapping.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popnn {
 
@@ -23,8 +23,8 @@ namespace engine = ipujax::engine;
 using engine::reduction::Reducer;
 
 [[noreturn]] void refuse(const char* where, const std::string& needs, const std::string& got) {
-  throw poplar::poplar_error(std::string("[popnn::pooling::") + where + "] needs " + needs +
-                             "; got " + got + ". Check the parameters.");
+  throw poputil::poplibs_error(std::string("[popnn::pooling::") + where + "] needs " + needs +
+                               "; got " + got + ". Check the parameters.");
 }
 
 engine::Window windowOf(const PoolParams& params, const char* where) {

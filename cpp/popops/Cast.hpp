@@ -15,4 +15,21 @@ poplar::program::Program cast(poplar::Graph& graph, const poplar::Tensor& src,
                               const poplar::Tensor& dst,
                               const poplar::DebugContext& debugContext = {});
 
+/// The same in a compute set of the caller's.
+void cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst,
+          poplar::ComputeSet cs);
+poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
+                    poplar::ComputeSet cs, const poplar::DebugContext& debugContext = {});
+/// To quarters with the metadata given. Throws poplibs_error: no tensor of the model has quarters.
+poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
+                    const poplar::Tensor& metadata, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext = {});
+
+/// Whether `input`, one element of FLOAT, is within `tolerance` (relative) of itself when cast to
+/// HALF and back: a BOOL scalar. Throws poplibs_error for other types and sizes.
+poplar::Tensor checkAccuracyWhenCast(poplar::Graph& graph, const poplar::Tensor& input,
+                                     poplar::Type outputType, double tolerance,
+                                     poplar::program::Sequence& prog,
+                                     const poplar::DebugContext& debugContext = {});
+
 }  // namespace popops

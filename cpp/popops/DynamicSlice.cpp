@@ -10,6 +10,7 @@
 #include "popops/internal/Scatter.hpp"
 #include "popops/internal/WindowCost.hpp"
 #include "poputil/TileMapping.hpp"
+#include "poputil/exceptions.hpp"
 
 // The host kernels are popx's gather and scatter kernels: a dynamic slice is a gather of one
 // window.
@@ -21,9 +22,9 @@ using poplar::Tensor;
 
 [[noreturn]] void refuse(const char* function, const std::string& needs, const Tensor& t,
                          const Tensor& offsets) {
-  throw poplar::poplar_error(std::string("[popops::") + function + "] needs " + needs + "; got t " +
-                             t.shapeToString() + ", offsets " + offsets.shapeToString() +
-                             ". Check dims, sizes and offsets.");
+  throw poputil::poplibs_error(std::string("[popops::") + function + "] needs " + needs +
+                               "; got t " + t.shapeToString() + ", offsets " +
+                               offsets.shapeToString() + ". Check dims, sizes and offsets.");
 }
 
 void check(const char* function, const Tensor& t, const Tensor& offsets, const Dims& dims,
@@ -125,7 +126,7 @@ Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, con
   std::size_t sliced = 1;
   for (auto d : dims) {
     if (d >= shape.size() || std::count(dims.begin(), dims.end(), d) != 1) {
-      throw poplar::poplar_error(
+      throw poputil::poplibs_error(
           "[popops::createSliceableTensor] needs each sliced dimension once and within the shape; "
           "got dimension " +
           std::to_string(d) + " of a rank-" + std::to_string(shape.size()) +
@@ -292,6 +293,15 @@ SlicePlan embedding::plan(const poplar::Graph& /*graph*/, const poplar::Type& /*
   }
   return {numEntries, outputSize,
           std::accumulate(numLookups.begin(), numLookups.end(), std::size_t{0})};
+}
+
+std::vector<SlicePlan> embedding::planMultiple(
+    const std::vector<SlicePlanningParameters>& descriptions) {
+  std::vector<SlicePlan> plans;
+  for (const SlicePlanningParameters& d : descriptions)
+    plans.push_back(plan(d.graph, d.dataType, d.groupSize, d.numEntries, d.outputSize, d.numLookups,
+                         d.optionFlags));
+  return plans;
 }
 
 }  // namespace popops

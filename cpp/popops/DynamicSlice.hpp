@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <iosfwd>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "poplar/Graph.hpp"
@@ -182,6 +183,29 @@ SlicePlan plan(const poplar::Graph& graph, const poplar::Type& dataType, std::si
 SlicePlan plan(const poplar::Graph& graph, const poplar::Type& dataType, std::size_t groupSize,
                std::size_t numEntries, std::size_t outputSize,
                const std::vector<std::size_t>& numLookups, const poplar::OptionFlags& options);
+
+/// The arguments of plan for one of several plans.
+struct SlicePlanningParameters {
+  SlicePlanningParameters(const poplar::Graph& graph, const poplar::Type& dataType,
+                          std::size_t groupSize, std::size_t numEntries, std::size_t outputSize,
+                          std::vector<std::size_t> numLookups, poplar::OptionFlags optionFlags)
+      : graph(graph),
+        dataType(dataType),
+        groupSize(groupSize),
+        numEntries(numEntries),
+        outputSize(outputSize),
+        numLookups(std::move(numLookups)),
+        optionFlags(std::move(optionFlags)) {}
+  const poplar::Graph& graph;
+  poplar::Type dataType;
+  std::size_t groupSize;
+  std::size_t numEntries;
+  std::size_t outputSize;
+  std::vector<std::size_t> numLookups;
+  poplar::OptionFlags optionFlags;
+};
+/// The plans of all of these, in their order.
+std::vector<SlicePlan> planMultiple(const std::vector<SlicePlanningParameters>& descriptions);
 
 }  // namespace embedding
 }  // namespace popops

@@ -1,9 +1,18 @@
 #include "popops/ElementWise.hpp"
 
-#include "poplar/exceptions.hpp"
 #include "popops/internal/Map.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
+namespace {
+
+using Tensors = std::vector<poplar::Tensor>;
+
+std::vector<expr::Expr> plain(const std::vector<expr::Any>& exprs) {
+  return {exprs.begin(), exprs.end()};
+}
+
+}  // namespace
 
 poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, poplar::program::Sequence& prog,
@@ -15,7 +24,7 @@ void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<
                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                 const poplar::OptionFlags& options) {
   if (ts.empty())
-    throw poplar::poplar_error(
+    throw poputil::poplibs_error(
         "[popops::mapInPlace] needs at least one tensor; got none. Pass the tensor to change "
         "first.");
   mapWithOutput(graph, expr, ts, ts.front(), prog, debugContext, options);
@@ -26,6 +35,43 @@ void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                    const poplar::OptionFlags&) {
   internal::mapWithOutputs(graph, {expr}, ts, {out}, prog, debugContext);
+}
+
+void outputGeneratedCodelet(const poplar::Target&, const expr::Expr&, const Tensors&,
+                            const poplar::OptionFlags&, std::ostream&) {
+  throw poputil::poplibs_error(
+      "[popops::outputGeneratedCodelet] needs generated codelets; got an expression that the model "
+      "runs by a kernel of its own. Print expr.toString() to see it.");
+}
+
+Tensors map(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const Tensors& ts,
+            poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+            const poplar::OptionFlags&) {
+  return internal::map(graph, plain(exprs), ts, prog, debugContext);
+}
+
+void mapInPlace(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const Tensors& ts,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                const poplar::OptionFlags& options) {
+  if (exprs.size() > ts.size())
+    throw poputil::poplibs_error("[popops::mapInPlace] needs a tensor for each expression; got " +
+                                 std::to_string(exprs.size()) + " expressions and " +
+                                 std::to_string(ts.size()) +
+                                 " tensors. Pass the tensors to change first.");
+  const auto count = static_cast<std::ptrdiff_t>(exprs.size());
+  mapWithOutput(graph, exprs, ts, Tensors(ts.begin(), ts.begin() + count), prog, debugContext,
+                options);
+}
+
+void mapWithOutput(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const Tensors& ts,
+                   const Tensors& outs, poplar::program::Sequence& prog,
+                   const poplar::DebugContext& debugContext, const poplar::OptionFlags&) {
+  if (exprs.size() != outs.size())
+    throw poputil::poplibs_error(
+        "[popops::mapWithOutput] needs one output for each expression; got " +
+        std::to_string(exprs.size()) + " expressions and " + std::to_string(outs.size()) +
+        " outputs. Pass as many.");
+  internal::mapWithOutputs(graph, plain(exprs), ts, outs, prog, debugContext);
 }
 
 }  // namespace popops

@@ -1,4 +1,5 @@
 #pragma once
+#include <iosfwd>
 #include <type_traits>
 #include <vector>
 
@@ -7,6 +8,16 @@
 #include "poplar/OptionFlags.hpp"
 #include "poplar/Program.hpp"
 #include "popops/Expr.hpp"
+#include "poputil/DebugInfo.hpp"
+
+namespace poputil {
+template <>
+poplar::ProfileValue toProfileValue(const popops::expr::UnaryOpType& op);
+template <>
+poplar::ProfileValue toProfileValue(const popops::expr::BinaryOpType& op);
+template <>
+poplar::ProfileValue toProfileValue(const popops::expr::TernaryOpType& op);
+}  // namespace poputil
 
 namespace popops {
 
@@ -28,6 +39,28 @@ void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, const poplar::Tensor& out,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
                    const poplar::OptionFlags& options = {});
+
+/// The same with several expressions in one step: result i is that of exprs[i]. In place it is
+/// written to ts[i]; all expressions read the tensors as they were before. Throw poplibs_error
+/// where the lengths do not agree.
+std::vector<poplar::Tensor> map(poplar::Graph& graph, const std::vector<expr::Any>& exprs,
+                                const std::vector<poplar::Tensor>& ts,
+                                poplar::program::Sequence& prog,
+                                const poplar::DebugContext& debugContext = {},
+                                const poplar::OptionFlags& options = {});
+void mapInPlace(poplar::Graph& graph, const std::vector<expr::Any>& exprs,
+                const std::vector<poplar::Tensor>& ts, poplar::program::Sequence& prog,
+                const poplar::DebugContext& debugContext = {},
+                const poplar::OptionFlags& options = {});
+void mapWithOutput(poplar::Graph& graph, const std::vector<expr::Any>& exprs,
+                   const std::vector<poplar::Tensor>& ts, const std::vector<poplar::Tensor>& outs,
+                   poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
+                   const poplar::OptionFlags& options = {});
+
+/// Throws poplibs_error: expressions of the model run by a kernel, without a codelet.
+void outputGeneratedCodelet(const poplar::Target& target, const expr::Expr& expr,
+                            const std::vector<poplar::Tensor>& ts,
+                            const poplar::OptionFlags& options, std::ostream& os);
 
 #define IPUJAX_POPOPS_TAIL         \
   poplar::program::Sequence &prog, \

@@ -1,9 +1,11 @@
 #include "popops/Expr.hpp"
 
+#include <iomanip>
+#include <limits>
 #include <sstream>
 #include <unordered_set>
 
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops::expr {
 
@@ -86,7 +88,7 @@ std::string Expr::toString() const {
 namespace {
 NodeRef makePlaceHolder(unsigned index) {
   if (index == 0)
-    throw poplar::poplar_error(
+    throw poputil::poplibs_error(
         "[popops::expr::PlaceHolder] needs an index from 1; got 0. Use 1 for the first tensor.");
   auto node = std::make_shared<Node>();
   node->kind = Node::Kind::kPlaceHolder;
@@ -94,6 +96,44 @@ NodeRef makePlaceHolder(unsigned index) {
   return node;
 }
 }  // namespace
+
+std::string Const::printValue() const {
+  if (!node_->is_real) return std::to_string(node_->integer);
+  std::ostringstream text;
+  text << std::setprecision(std::numeric_limits<float>::max_digits10) << node_->real;
+  return text.str();
+}
+
+bool Cast::isClassOf(const Node& node) {
+  return node.kind == Node::Kind::kOp && node.op == Op::kCast;
+}
+
+bool UnaryOp::isClassOf(const Node& node) {
+  if (node.kind != Node::Kind::kOp) return false;
+#define UNARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) \
+  if (node.op == Op::k##Name) return true;
+#include "engine/expr/ElementwiseOps.def"
+  return false;
+}
+
+bool BinaryOp::isClassOf(const Node& node) {
+  if (node.kind != Node::Kind::kOp) return false;
+#define BINARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) \
+  if (node.op == Op::k##Name) return true;
+#include "engine/expr/ElementwiseOps.def"
+  return false;
+}
+
+bool TernaryOp::isClassOf(const Node& node) {
+  if (node.kind != Node::Kind::kOp) return false;
+#define TERNARY(Name, name, traits, api, ...) api
+#define POPOPS_EXPR(Name, Class, TYPE) \
+  if (node.op == Op::k##Name) return true;
+#include "engine/expr/ElementwiseOps.def"
+  return false;
+}
 
 PlaceHolder::PlaceHolder(unsigned index) : Expr(makePlaceHolder(index)) {}
 Cast::Cast(const Expr& a, poplar::Type type) : Expr(makeOp(Op::kCast, {a.node()}, type)) {}

@@ -44,6 +44,11 @@ class Expr {
   std::unique_ptr<Expr> clone() const { return std::unique_ptr<Expr>(new Expr(*this)); }
   bool deepEquals(const Expr& other) const;
   std::string toString() const;
+  /// Whether it is of this class, by whatever handle it is held.
+  template <class T>
+  bool isA() const {
+    return T::isClassOf(*node_);
+  }
 
   /// For the library.
   explicit Expr(NodeRef node) : node_(std::move(node)) {}
@@ -72,6 +77,9 @@ class Const : public Expr {
   Const(poplar::Type type, T x) : Expr(make(x, type, true)) {}
 
   poplar::Type getType() const { return node_->type; }
+  /// The value, with as many digits as give it back.
+  std::string printValue() const;
+  static bool isClassOf(const Node& node) { return node.kind == Node::Kind::kConst; }
 
  private:
   template <typename T>
@@ -107,6 +115,7 @@ class PlaceHolder : public Expr {
  public:
   explicit PlaceHolder(unsigned index);
   unsigned getIndex() const { return static_cast<unsigned>(node_->immediate); }
+  static bool isClassOf(const Node& node) { return node.kind == Node::Kind::kPlaceHolder; }
 };
 
 inline const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8), _9(9), _10(10),
@@ -115,44 +124,77 @@ inline const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8),
 class Cast : public Expr {
  public:
   Cast(const Expr& a, poplar::Type type);
+  Expr getLHS() const { return Expr(node_->args[0]); }
+  poplar::Type getRHSType() const { return node_->type; }
+  static bool isClassOf(const Node& node);
 };
 
 class UnaryOp : public Expr {
  public:
   UnaryOp(UnaryOpType type, const Expr& a);
+  UnaryOpType getOpType() const { return static_cast<UnaryOpType>(node_->op); }
+  Expr getArg() const { return Expr(node_->args[0]); }
+  static bool isClassOf(const Node& node);
+
+ protected:
+  static bool isOp(const Node& node, UnaryOpType type) {
+    return isClassOf(node) && static_cast<UnaryOpType>(node.op) == type;
+  }
 };
 class BinaryOp : public Expr {
  public:
   BinaryOp(BinaryOpType type, const Expr& a, const Expr& b);
+  BinaryOpType getOpType() const { return static_cast<BinaryOpType>(node_->op); }
+  Expr getLHS() const { return Expr(node_->args[0]); }
+  Expr getRHS() const { return Expr(node_->args[1]); }
+  static bool isClassOf(const Node& node);
+
+ protected:
+  static bool isOp(const Node& node, BinaryOpType type) {
+    return isClassOf(node) && static_cast<BinaryOpType>(node.op) == type;
+  }
 };
 class TernaryOp : public Expr {
  public:
   TernaryOp(TernaryOpType type, const Expr& a, const Expr& b, const Expr& c);
+  TernaryOpType getOpType() const { return static_cast<TernaryOpType>(node_->op); }
+  Expr getArg0() const { return Expr(node_->args[0]); }
+  Expr getArg1() const { return Expr(node_->args[1]); }
+  Expr getArg2() const { return Expr(node_->args[2]); }
+  static bool isClassOf(const Node& node);
+
+ protected:
+  static bool isOp(const Node& node, TernaryOpType type) {
+    return isClassOf(node) && static_cast<TernaryOpType>(node.op) == type;
+  }
 };
 
 #define UNARY(Name, name, traits, api, ...) api
-#define POPOPS_EXPR(Name, Class, TYPE)                               \
-  class Class : public UnaryOp {                                     \
-   public:                                                           \
-    explicit Class(const Expr& a) : UnaryOp(UnaryOpType::TYPE, a) {} \
+#define POPOPS_EXPR(Name, Class, TYPE)                                                \
+  class Class : public UnaryOp {                                                      \
+   public:                                                                            \
+    explicit Class(const Expr& a) : UnaryOp(UnaryOpType::TYPE, a) {}                  \
+    static bool isClassOf(const Node& node) { return isOp(node, UnaryOpType::TYPE); } \
   };
 #include "engine/expr/ElementwiseOps.def"
 
 #define BINARY(Name, name, traits, api, ...) api
-#define POPOPS_EXPR(Name, Class, TYPE)                                          \
-  class Class : public BinaryOp {                                               \
-   public:                                                                      \
-    Class(const Expr& a, const Expr& b) : BinaryOp(BinaryOpType::TYPE, a, b) {} \
+#define POPOPS_EXPR(Name, Class, TYPE)                                                 \
+  class Class : public BinaryOp {                                                      \
+   public:                                                                             \
+    Class(const Expr& a, const Expr& b) : BinaryOp(BinaryOpType::TYPE, a, b) {}        \
+    static bool isClassOf(const Node& node) { return isOp(node, BinaryOpType::TYPE); } \
   };
 #include "engine/expr/ElementwiseOps.def"
 
 /// Select(ifTrue, ifFalse, predicate), Clamp(value, lowest, highest).
 #define TERNARY(Name, name, traits, api, ...) api
-#define POPOPS_EXPR(Name, Class, TYPE)                 \
-  class Class : public TernaryOp {                     \
-   public:                                             \
-    Class(const Expr& a, const Expr& b, const Expr& c) \
-        : TernaryOp(TernaryOpType::TYPE, a, b, c) {}   \
+#define POPOPS_EXPR(Name, Class, TYPE)                                                  \
+  class Class : public TernaryOp {                                                      \
+   public:                                                                              \
+    Class(const Expr& a, const Expr& b, const Expr& c)                                  \
+        : TernaryOp(TernaryOpType::TYPE, a, b, c) {}                                    \
+    static bool isClassOf(const Node& node) { return isOp(node, TernaryOpType::TYPE); } \
   };
 #include "engine/expr/ElementwiseOps.def"
 

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "poplar/exceptions.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/internal/Gather.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 
@@ -30,9 +30,9 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, 
               const poplar::DebugContext& debugContext,
               const poplar::OptionFlags& /*optionFlags*/) {
   if (axis >= input.rank() || input.dim(axis) == 0) {
-    throw poplar::poplar_error("[popops::gather] needs an axis of input with elements; got axis " +
-                               std::to_string(axis) + " of " + input.shapeToString() +
-                               ". Use another axis.");
+    throw poputil::poplibs_error(
+        "[popops::gather] needs an axis of input with elements; got axis " + std::to_string(axis) +
+        " of " + input.shapeToString() + ". Use another axis.");
   }
   internal::GatherDims dims;
   dims.index_vector_dim = indices.rank();

@@ -11,6 +11,8 @@ struct IndicesAndTensor {
   poplar::Tensor tensor;
 };
 
+/// Tiles get packets of 1,024 bytes, in order, and each index lies where its row begins.
+
 /// Rows [indices, length] for copies with a data stream or a remote buffer, and their indices.
 /// Throws poplibs_error unless the shape has two dimensions.
 IndicesAndTensor createHostSliceableTensor(poplar::Graph& graph, const poplar::Type& type,

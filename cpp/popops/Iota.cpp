@@ -4,7 +4,7 @@
 
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 
@@ -13,9 +13,9 @@ namespace engine = ipujax::engine;
 void iotaAlong(poplar::Graph& graph, const poplar::Tensor& t, unsigned dim, std::int64_t start,
                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   if (dim >= t.rank() || t.elementType() == poplar::BOOL) {
-    throw poplar::poplar_error("[popops::iota] needs a tensor of numbers with dimension " +
-                               std::to_string(dim) + "; got " + t.elementType().toString() + " " +
-                               t.shapeToString() + ". Check the tensor.");
+    throw poputil::poplibs_error("[popops::iota] needs a tensor of numbers with dimension " +
+                                 std::to_string(dim) + "; got " + t.elementType().toString() + " " +
+                                 t.shapeToString() + ". Check the tensor.");
   }
   engine::StepSpec spec;
   spec.kernel = "popops.iota";

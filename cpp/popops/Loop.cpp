@@ -1,6 +1,7 @@
 #include "popops/Loop.hpp"
 
 #include "popops/Fill.hpp"
+#include "poputil/Loop.hpp"
 
 namespace popops {
 
@@ -63,3 +64,19 @@ Sequence countedForLoop(Graph& graph, int initialCount, const Tensor& countLimit
 }
 
 }  // namespace popops
+
+namespace poputil {
+
+poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t begin, std::size_t end,
+                                      std::size_t step, const poplar::DebugContext& debugContext,
+                                      const CountedLoopBodyType& body) {
+  return popops::countedLoop(graph, begin, end, step, body, debugContext);
+}
+
+poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t count,
+                                      const poplar::DebugContext& debugContext,
+                                      const CountedLoopBodyType& body) {
+  return popops::countedLoop(graph, count, body, debugContext);
+}
+
+}  // namespace poputil

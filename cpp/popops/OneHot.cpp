@@ -5,7 +5,7 @@
 #include "engine/blas/Arithmetic.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 namespace {
@@ -46,7 +46,7 @@ void encodeOneHot(poplar::Graph& graph, const poplar::Tensor& indices,
                     indices.elementType() != poplar::BOOL &&
                     ipujax::engine::blas::isInteger(indices.elementType().element());
   if (!good) {
-    throw poplar::poplar_error(
+    throw poputil::poplibs_error(
         "[popops::encodeOneHot] needs integer indices [n], encoded [n, classes] and one-element on "
         "and off of encoded's type; got indices " +
         indices.shapeToString() + ", encoded " + encoded.shapeToString() +

@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include "popops/OperationDefUtil.hpp"
+
 namespace popops {
 
 std::ostream& operator<<(std::ostream& os, const Operation& op) {
@@ -11,3 +13,9 @@ std::ostream& operator<<(std::ostream& os, const Operation& op) {
 }
 
 }  // namespace popops
+
+const char* poputil::asString(const popops::Operation& op) {
+  static const char* const names[] = {"Add",        "Mul", "Min",        "Max",    "Logical And",
+                                      "Logical Or", "Xor", "Square Add", "Log Add"};
+  return names[static_cast<int>(op)];
+}

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "engine/kernels/ReduceLoops.hpp"
-#include "poplar/exceptions.hpp"
 #include "popops/internal/ReduceStep.hpp"
 #include "poputil/TileMapping.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 
@@ -16,7 +16,7 @@ namespace engine = ipujax::engine;
 using engine::reduction::Reducer;
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
-  throw poplar::poplar_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);
+  throw poputil::poplibs_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);
 }
 
 std::vector<std::size_t> keptShape(const poplar::Tensor& in, const std::vector<std::size_t>& dims) {

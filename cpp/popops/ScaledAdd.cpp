@@ -1,9 +1,9 @@
 #include "popops/ScaledAdd.hpp"
 
-#include "poplar/exceptions.hpp"
 #include "popops/Expr.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/Map.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 
@@ -20,9 +20,9 @@ void emitScaled(poplar::Graph& graph, const expr::Expr& expression, const std::v
                 const poplar::DebugContext& debugContext) {
   const Tensor& a = ts[0];
   if (a.shape() != ts[1].shape())
-    throw poplar::poplar_error("[popops::scaledAddTo] needs tensors of one shape; got " +
-                               a.shapeToString() + " and " + ts[1].shapeToString() +
-                               ". Broadcast one of them first.");
+    throw poputil::poplibs_error("[popops::scaledAddTo] needs tensors of one shape; got " +
+                                 a.shapeToString() + " and " + ts[1].shapeToString() +
+                                 ". Broadcast one of them first.");
   const unsigned workers = graph.getTarget().getNumWorkerContexts();
   internal::mapWithOutputs(graph, {expression}, ts, {a}, prog, debugContext,
                            [=, type = a.elementType().element()](std::uint64_t n) {
@@ -36,8 +36,8 @@ expr::Expr second(const Tensor& a, const Tensor& b) {
 }
 expr::Expr scale(const expr::Expr& placeholder, const Tensor& a, const Tensor& scale) {
   if (scale.numElements() != 1)
-    throw poplar::poplar_error("[popops::scaledAddTo] needs a scale of one element; got " +
-                               scale.shapeToString() + ". Use popops::map for other scales.");
+    throw poputil::poplibs_error("[popops::scaledAddTo] needs a scale of one element; got " +
+                                 scale.shapeToString() + ". Use popops::map for other scales.");
   if (a.elementType() == scale.elementType()) return placeholder;
   return expr::Cast(placeholder, a.elementType());
 }

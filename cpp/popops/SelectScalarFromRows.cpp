@@ -4,8 +4,8 @@
 
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
-#include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 namespace {
@@ -37,7 +37,7 @@ poplar::Tensor selectScalarFromRows(poplar::Graph& graph, const poplar::Tensor& 
       (params.elementType() == poplar::FLOAT || params.elementType() == poplar::HALF) &&
       (indices.elementType() == poplar::UNSIGNED_INT || indices.elementType() == poplar::INT);
   if (!types || params.rank() != 2 || indices.rank() != 1 || indices.dim(0) != params.dim(0)) {
-    throw poplar::poplar_error(
+    throw poputil::poplibs_error(
         "[popops::selectScalarFromRows] needs params [n, columns] of FLOAT or HALF and indices [n] "
         "of UNSIGNED_INT; got " +
         params.shapeToString() + " " + params.elementType().toString() + " and " +

@@ -1,9 +1,9 @@
 #include "popops/TopK.hpp"
 
 #include "engine/graph/Emit.hpp"
-#include "poplar/exceptions.hpp"
 #include "popops/internal/Sort.hpp"
 #include "poputil/TileMapping.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops {
 
@@ -12,7 +12,7 @@ namespace {
 namespace engine = ipujax::engine;
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
-  throw poplar::poplar_error("[popops::topK] needs " + needs + "; got " + got + ". " + fix);
+  throw poputil::poplibs_error("[popops::topK] needs " + needs + "; got " + got + ". " + fix);
 }
 
 void check(const poplar::Tensor& t, const TopKParams& params) {

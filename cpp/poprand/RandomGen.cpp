@@ -9,6 +9,7 @@
 #include "poplar/RandomSeed.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poprand {
 namespace {
@@ -37,9 +38,9 @@ Tensor hiddenState(Graph& graph) {
 void checkSeed(const Tensor& seed) {
   if (seed.rank() == 1 && seed.numElements() == 2 && seed.elementType() == poplar::UNSIGNED_INT)
     return;
-  throw poplar::poplar_error("[poprand] needs a seed of two UNSIGNED_INT; got " +
-                             seed.shapeToString() + " of " + seed.elementType().toString() +
-                             ". Reshape or cast it.");
+  throw poputil::poplibs_error("[poprand] needs a seed of two UNSIGNED_INT; got " +
+                               seed.shapeToString() + " of " + seed.elementType().toString() +
+                               ". Reshape or cast it.");
 }
 
 void addSeed(Graph& graph, StepSpec& step, const Tensor* seed, std::uint32_t modifier) {
@@ -82,15 +83,15 @@ void checkType(const char* function, const poplar::Type& type, bool integers) {
   const bool good = type == poplar::FLOAT || type == poplar::HALF ||
                     (integers && (type == poplar::INT || type == poplar::UNSIGNED_INT));
   if (good) return;
-  throw poplar::poplar_error(std::string("[poprand::") + function + "] needs FLOAT or HALF" +
-                             (integers ? ", INT or UNSIGNED_INT" : "") + "; got " +
-                             type.toString() + ". Cast the result.");
+  throw poputil::poplibs_error(std::string("[poprand::") + function + "] needs FLOAT or HALF" +
+                               (integers ? ", INT or UNSIGNED_INT" : "") + "; got " +
+                               type.toString() + ". Cast the result.");
 }
 
 void check(const char* function, bool good, const std::string& needs, double got) {
   if (good) return;
-  throw poplar::poplar_error(std::string("[poprand::") + function + "] needs " + needs + "; got " +
-                             std::to_string(got) + ". Use such a value.");
+  throw poputil::poplibs_error(std::string("[poprand::") + function + "] needs " + needs +
+                               "; got " + std::to_string(got) + ". Use such a value.");
 }
 
 struct Generate {
@@ -170,9 +171,9 @@ Tensor dropout(Graph& graph, const Tensor* seed, std::uint32_t seedModifier, con
   checkType("dropout", input.elementType(), false);
   check("dropout", keepProbability >= 0 && keepProbability <= 1, "a probability", keepProbability);
   if (reference.shape() != input.shape()) {
-    throw poplar::poplar_error("[poprand::dropout] needs a reference of the input's shape; got " +
-                               reference.shapeToString() + " for " + input.shapeToString() +
-                               ". Use shapedDropout to broadcast.");
+    throw poputil::poplibs_error("[poprand::dropout] needs a reference of the input's shape; got " +
+                                 reference.shapeToString() + " for " + input.shapeToString() +
+                                 ". Use shapedDropout to broadcast.");
   }
   const Tensor out = graph.clone(input.elementType(), outputClonesRef ? reference : input,
                                  {debugContext, "dropout"});
@@ -211,9 +212,9 @@ Tensor shapedDropout(Graph& graph, const Tensor* seed, std::uint32_t seedModifie
         reference.rank() <= rank &&
         (reference.dim(d) == 1 || reference.dim(d) == input.dim(static_cast<unsigned>(at)));
     if (!fits) {
-      throw poplar::poplar_error("[poprand::shapedDropout] needs a reference that broadcasts to " +
-                                 input.shapeToString() + "; got " + reference.shapeToString() +
-                                 ". Use sizes that agree or are 1.");
+      throw poputil::poplibs_error(
+          "[poprand::shapedDropout] needs a reference that broadcasts to " + input.shapeToString() +
+          "; got " + reference.shapeToString() + ". Use sizes that agree or are 1.");
     }
     mask[at] = static_cast<std::int64_t>(reference.dim(d));
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poputil {
 namespace {
@@ -14,9 +14,9 @@ std::vector<std::size_t> commonShape(const std::vector<std::size_t>& a,
     const std::size_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const std::size_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
-      throw poplar::poplar_error("[broadcastToMatch] needs sizes that agree or are 1; got " +
-                                 std::to_string(x) + " and " + std::to_string(y) +
-                                 ". Reshape one of them.");
+      throw poputil::poplibs_error("[broadcastToMatch] needs sizes that agree or are 1; got " +
+                                   std::to_string(x) + " and " + std::to_string(y) +
+                                   ". Reshape one of them.");
     shape[shape.size() - 1 - i] = x == 1 ? y : x;
   }
   return shape;

@@ -5,6 +5,7 @@
 namespace poputil::graphfn {
 
 using poplar::DebugContext;
+using poplar::DebugNameAndId;
 using poplar::Graph;
 using poplar::Tensor;
 using poplar::program::Copy;
@@ -23,6 +24,13 @@ Signature withResult(Signature signature) {
 VoidFunction::VoidFunction(Graph& graph, Signature sig,
                            std::function<void(std::vector<Tensor>&, Sequence&)> f, bool inlined,
                            const DebugContext& debugContext)
+    : VoidFunction(graph, std::move(sig),
+                   Body([f = std::move(f)](std::vector<Tensor>& args, Sequence& prog,
+                                           const DebugNameAndId&) { f(args, prog); }),
+                   inlined, debugContext) {}
+
+VoidFunction::VoidFunction(Graph& graph, Signature sig, Body f, bool inlined,
+                           const DebugContext& debugContext)
     : graph_(graph), signature_(std::move(sig)), body_(std::move(f)), inlined_(inlined) {
   if (inlined_) return;
   for (const ArgSig& arg : signature_) {
@@ -31,7 +39,7 @@ VoidFunction::VoidFunction(Graph& graph, Signature sig,
                               : graph_.clone(arg.similarTensor, {debugContext, arg.debugName}));
   }
   Sequence prog(debugContext);
-  body_(parameters_, prog);
+  body_(parameters_, prog, DebugNameAndId(debugContext.getPathName()));
   function_ = graph_.addFunction(prog);
 }
 
@@ -42,7 +50,7 @@ void VoidFunction::operator()(std::vector<Tensor>& args, Sequence& prog,
                         " arguments; got " + std::to_string(args.size()) +
                         ". Pass one for each of the signature.");
   }
-  if (inlined_) return body_(args, prog);
+  if (inlined_) return body_(args, prog, DebugNameAndId(debugContext.getPathName()));
   for (std::size_t i = 0; i < args.size(); ++i) {
     const ArgType type = signature_[i].type;
     if (type == InputArg || type == InOutArg)
@@ -60,9 +68,19 @@ void VoidFunction::operator()(std::vector<Tensor>& args, Sequence& prog,
 ProgramFunction::ProgramFunction(Graph& graph, Signature sig,
                                  std::function<Program(std::vector<Tensor>&)> f, bool inlined,
                                  const DebugContext& debugContext)
+    : ProgramFunction(
+          graph, std::move(sig),
+          [f = std::move(f)](std::vector<Tensor>& args, const DebugNameAndId&) { return f(args); },
+          inlined, debugContext) {}
+
+ProgramFunction::ProgramFunction(
+    Graph& graph, Signature sig,
+    std::function<Program(std::vector<Tensor>&, const DebugNameAndId&)> f, bool inlined,
+    const DebugContext& debugContext)
     : function_(
           graph, std::move(sig),
-          [f = std::move(f)](std::vector<Tensor>& args, Sequence& prog) { prog.add(f(args)); },
+          [f = std::move(f)](std::vector<Tensor>& args, Sequence& prog,
+                             const DebugNameAndId& name) { prog.add(f(args, name)); },
           inlined, debugContext) {}
 
 Program ProgramFunction::operator()(std::vector<Tensor>& args, const DebugContext& debugContext) {
@@ -74,11 +92,23 @@ Program ProgramFunction::operator()(std::vector<Tensor>& args, const DebugContex
 TensorFunction::TensorFunction(Graph& graph, Signature sig,
                                std::function<Tensor(std::vector<Tensor>&, Sequence&)> f,
                                bool inlined, const DebugContext& debugContext)
+    : TensorFunction(
+          graph, std::move(sig),
+          [f = std::move(f)](std::vector<Tensor>& args, Sequence& prog, const DebugNameAndId&) {
+            return f(args, prog);
+          },
+          inlined, debugContext) {}
+
+TensorFunction::TensorFunction(
+    Graph& graph, Signature sig,
+    std::function<Tensor(std::vector<Tensor>&, Sequence&, const DebugNameAndId&)> f, bool inlined,
+    const DebugContext& debugContext)
     : function_(
           graph, withResult(std::move(sig)),
-          [f = std::move(f)](std::vector<Tensor>& args, Sequence& prog) {
+          [f = std::move(f)](std::vector<Tensor>& args, Sequence& prog,
+                             const DebugNameAndId& name) {
             std::vector<Tensor> given(args.begin(), args.end() - 1);
-            args.back() = f(given, prog);
+            args.back() = f(given, prog, name);
           },
           inlined, debugContext) {}
 

@@ -38,8 +38,14 @@ inline ArgSig created(std::string debugName = "") {
 }
 
 /// Adds to a program what the function does with its arguments. With `inlined` nothing is shared.
+/// Each kind of function is made from a body that takes its arguments, and optionally the debug
+/// name last: that of the function or, inlined, of the call.
 class VoidFunction {
  public:
+  using Body = std::function<void(std::vector<poplar::Tensor>&, poplar::program::Sequence&,
+                                  const poplar::DebugNameAndId&)>;
+  VoidFunction(poplar::Graph& graph, Signature sig, Body f, bool inlined = false,
+               const poplar::DebugContext& debugContext = {});
   VoidFunction(poplar::Graph& graph, Signature sig,
                std::function<void(std::vector<poplar::Tensor>&, poplar::program::Sequence&)> f,
                bool inlined = false, const poplar::DebugContext& debugContext = {});
@@ -50,7 +56,7 @@ class VoidFunction {
  private:
   poplar::Graph& graph_;
   Signature signature_;
-  std::function<void(std::vector<poplar::Tensor>&, poplar::program::Sequence&)> body_;
+  Body body_;
   bool inlined_;
   std::vector<poplar::Tensor> parameters_;
   poplar::Function function_;
@@ -59,6 +65,11 @@ class VoidFunction {
 /// The same, as a program.
 class ProgramFunction {
  public:
+  ProgramFunction(poplar::Graph& graph, Signature sig,
+                  std::function<poplar::program::Program(std::vector<poplar::Tensor>&,
+                                                         const poplar::DebugNameAndId&)>
+                      f,
+                  bool inlined = false, const poplar::DebugContext& debugContext = {});
   ProgramFunction(poplar::Graph& graph, Signature sig,
                   std::function<poplar::program::Program(std::vector<poplar::Tensor>&)> f,
                   bool inlined = false, const poplar::DebugContext& debugContext = {});
@@ -72,6 +83,12 @@ class ProgramFunction {
 /// The same with a result, which each call has a copy of.
 class TensorFunction {
  public:
+  TensorFunction(
+      poplar::Graph& graph, Signature sig,
+      std::function<poplar::Tensor(std::vector<poplar::Tensor>&, poplar::program::Sequence&,
+                                   const poplar::DebugNameAndId&)>
+          f,
+      bool inlined = false, const poplar::DebugContext& debugContext = {});
   TensorFunction(
       poplar::Graph& graph, Signature sig,
       std::function<poplar::Tensor(std::vector<poplar::Tensor>&, poplar::program::Sequence&)> f,

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/graph/GraphImpl.hpp"
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poputil {
 
@@ -23,9 +23,9 @@ unsigned leastElements(const Graph& graph, const Tensor& t) {
 
 void checkIpu(const Graph& graph, unsigned ipu, const char* where) {
   if (ipu < graph.getTarget().getNumIPUs()) return;
-  throw poplar::poplar_error(std::string("[poputil::") + where + "] needs an IPU below " +
-                             std::to_string(graph.getTarget().getNumIPUs()) + "; got " +
-                             std::to_string(ipu) + ". Use an IPU of the graph.");
+  throw poputil::poplibs_error(std::string("[poputil::") + where + "] needs an IPU below " +
+                               std::to_string(graph.getTarget().getNumIPUs()) + "; got " +
+                               std::to_string(ipu) + ". Use an IPU of the graph.");
 }
 
 /// Whether indices along `dimension` lie in different parts; partOf is a tile's part.
@@ -148,6 +148,21 @@ Tensor cloneToIpu(Graph& graph, const Tensor& t, unsigned dstIPU,
     there.insert(there.end(), from[tile].begin(), from[tile].end());
   }
   graph.setTileMapping(clone, to);
+  return clone;
+}
+
+Tensor cloneToGraph(Graph& srcGraph, Graph& dstGraph, const Tensor& t,
+                    const poplar::DebugContext& debugContext, poplar::TensorCloneMethod) {
+  auto mapping = srcGraph.getTileMapping(t, false);
+  const std::size_t num_tiles = dstGraph.getTarget().getNumTiles();
+  for (std::size_t tile = num_tiles; tile < mapping.size(); ++tile)
+    if (!mapping[tile].empty())
+      throw poplibs_error("[poputil::cloneToGraph] needs a graph with more than " +
+                          std::to_string(tile) + " tiles; got " + std::to_string(num_tiles) +
+                          ". Use a larger virtual graph.");
+  mapping.resize(num_tiles);
+  const Tensor clone = dstGraph.addVariable(t.elementType(), t.shape(), debugContext);
+  dstGraph.setTileMapping(clone, mapping);
   return clone;
 }
 

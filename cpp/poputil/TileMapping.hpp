@@ -1,4 +1,7 @@
 #pragma once
+#include <memory>
+#include <vector>
+
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
@@ -48,6 +51,52 @@ poplar::Tensor createIpuCopy(
     poplar::Graph& graph, const poplar::Tensor& t, unsigned dstIpu, poplar::Tensor& copySrc,
     poplar::Tensor& copyDst, const poplar::DebugContext& debugContext = {},
     poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);
+
+/// A clone in another graph, mapped to its tiles as `t` is to those of `srcGraph`. Throws
+/// poplibs_error where dstGraph has too few tiles.
+poplar::Tensor cloneToGraph(
+    poplar::Graph& srcGraph, poplar::Graph& dstGraph, const poplar::Tensor& t,
+    const poplar::DebugContext& debugContext = {},
+    poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+
+class TensorUseTrackerState;
+
+/// Which tiles use which elements of variables. Elements are then mapped near their uses: those
+/// that the same tiles use are spread evenly over these.
+class TensorUseTracker {
+ public:
+  enum class MappingMethod {
+    /// An element that the tiles of a neighbouring element use, and more, is mapped as it is.
+    OptimizeHaloRegions,
+    /// Elements lie only on tiles that use them, even where that splits grains.
+    ConstrainMappingToUsedTiles,
+    None
+  };
+
+  explicit TensorUseTracker(unsigned numTiles);
+  TensorUseTracker(const TensorUseTracker& other);
+  TensorUseTracker(TensorUseTracker&& other) noexcept;
+  TensorUseTracker& operator=(const TensorUseTracker& other);
+  TensorUseTracker& operator=(TensorUseTracker&& other) noexcept;
+  ~TensorUseTracker();
+
+  /// Throws poplibs_error for a tile that is not one of numTiles.
+  void add(const poplar::Graph& graph, unsigned tile, const poplar::Tensor& t);
+  void add(TensorUseTracker other);
+
+  /// Leaves one use of each element: that on the tile to which it would be mapped. With
+  /// extendPartialUsage, elements of these variables that nothing uses go with their neighbours.
+  void resolve(const poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
+               bool extendPartialUsage = false, MappingMethod mappingMethod = MappingMethod::None);
+  /// Maps all elements that are used.
+  void mapTensorsByUse(poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
+                       bool extendPartialUsage = false,
+                       MappingMethod mappingMethod = MappingMethod::None);
+  bool empty() const;
+
+ private:
+  std::unique_ptr<TensorUseTrackerState> st_;
+};
 
 /// A vector as long as dimension `dim` of `fullTensor`, each element on a tile that has elements of
 /// its index. Dithering has no effect.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace poputil {
 namespace {
@@ -126,6 +127,18 @@ std::vector<Regions> splitRegionsBetweenWorkers(const poplar::Target& target,
                                                 unsigned maxElementsPerRegion) {
   return splitRegions(regions, grainSize, target.getNumWorkerContexts(), minElementsPerPartition,
                       maxElementsPerPartition, maxElementsPerRegion);
+}
+
+std::vector<Interval> calculateUnshufflingIntervals(const std::vector<Interval>& intervals) {
+  std::map<std::size_t, Interval> by_origin;
+  std::size_t at = 0;
+  for (const Interval& interval : intervals) {
+    if (interval.size() > 0) by_origin[interval.begin()] = {at, at + interval.size()};
+    at += interval.size();
+  }
+  std::vector<Interval> back;
+  for (const auto& entry : by_origin) back.push_back(entry.second);
+  return back;
 }
 
 std::size_t intervalSequenceNumElements(const std::vector<Regions>& seq) {

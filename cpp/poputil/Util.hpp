@@ -56,6 +56,11 @@ std::size_t flattenIndex(const std::vector<T>& shape, const std::vector<T>& indi
   return index;
 }
 
+/// Where elements that were put in the order of `intervals`, which cover 0 .. n - 1, lie: these
+/// intervals of the shuffled elements, one after another, are the original order.
+std::vector<poplar::Interval> calculateUnshufflingIntervals(
+    const std::vector<poplar::Interval>& intervals);
+
 std::size_t intervalSequenceNumElements(const std::vector<std::vector<poplar::Interval>>& seq);
 
 /// A copy of a tensor, mapped alike.

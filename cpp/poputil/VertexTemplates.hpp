@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -17,6 +18,16 @@ vertexTemplateToString(T value) {
   return std::to_string(value);
 }
 
+/// The same as a trait, which a program may specialise for its own types.
+template <typename T>
+struct VertexTemplateToString {
+  static std::string to_string(const T& value) { return vertexTemplateToString(value); }
+};
+template <std::size_t n>
+struct VertexTemplateToString<char[n]> {
+  static std::string to_string(const char* text) { return text; }
+};
+
 /// "Name<float,true>": the instance of a vertex template, for Graph::addVertex.
 template <class... Args>
 std::string templateVertex(const std::string& name, const Args&... args) {
@@ -24,7 +35,7 @@ std::string templateVertex(const std::string& name, const Args&... args) {
     return name;
   } else {
     std::string list;
-    ((list += (list.empty() ? "" : ",") + vertexTemplateToString(args)), ...);
+    ((list += (list.empty() ? "" : ",") + VertexTemplateToString<Args>::to_string(args)), ...);
     return name + "<" + list + ">";
   }
 }

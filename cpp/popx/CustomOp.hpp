@@ -32,12 +32,16 @@ class CustomOpLibrary {
   CustomOpMetadata metadata(const std::string& name, unsigned num_inputs) const;
 
   /// Adds the program of function <name> and returns its outputs, each with elements of its own.
+  /// Throws poplar_error for what the function throws, and where its outputs are no tensors of the
+  /// graph on its tiles, or it changes inputs that its metadata does not name.
   std::vector<poplar::Tensor> build(poplar::Graph& graph, const std::string& name,
                                     const std::vector<poplar::Tensor>& inputs,
                                     const std::string& attributes, poplar::program::Sequence& prog,
                                     const poplar::DebugContext& debugContext) const;
-  /// The same of function <name>_grad, which takes the forward inputs and outputs, too.
-  /// `input`: whose gradient it computes; 0 where it computes those of all.
+  /// The same of function <name>_grad, which takes the forward inputs and outputs, too. Its
+  /// metadata and its allocator count all of these as inputs: gradients, forward inputs, forward
+  /// outputs. `input`: whose gradient it computes; 0 where it computes those of all. Of an input
+  /// without a gradient it may leave the tensor empty: that becomes zeros.
   std::vector<poplar::Tensor> buildGradient(poplar::Graph& graph, const std::string& name,
                                             int input, const std::vector<poplar::Tensor>& gradients,
                                             const std::vector<poplar::Tensor>& fwd_inputs,
@@ -53,13 +57,13 @@ class CustomOpLibrary {
                   const std::string& attributes) const;
 
  private:
+  struct Call;  ///< of one function
   explicit CustomOpLibrary(const std::string& file);
-  poplar::Tensor allocate(poplar::Graph& graph, const std::string& name, unsigned input,
-                          const std::vector<std::size_t>& shape, const poplar::Type& type,
-                          const std::string& attributes, const std::string& debug_prefix) const;
+  poplar::Tensor allocate(const Call& call, unsigned input, const poplar::Tensor& like) const;
+  std::vector<poplar::Tensor> prepare(const Call& call, const CustomOpMetadata& known,
+                                      const std::vector<poplar::Tensor>& inputs) const;
   void* find(const std::string& function) const;
-  template <class F>
-  F* required(const std::string& function) const;
+  void* required(const std::string& function) const;  ///< throws link_error where it is not there
 
   void* handle_ = nullptr;
   int level_ = 0;  ///< of the interface, see CustomOp.cpp

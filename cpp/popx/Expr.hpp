@@ -1,11 +1,14 @@
 #pragma once
+/// The expressions that popx's functions take: those of popops and the ones that it lacks. On
+/// hardware popx::map writes the latter in operations of popops and reinterpreted tensors.
+#ifdef IPUJAX_PUBLIC_NAMES
+#include "popx/hardware/Expr.hpp"
+#else
 #include "popops/Expr.hpp"
 
-/// Expressions that popops lacks. On hardware each is a fused codelet around the same C functions
-/// (or a few instructions) that a popops::map would generate code for.
 namespace popx::expr {
 
-using popops::expr::Expr;
+using namespace popops::expr;  // NOLINT: under one name in both builds
 
 #define UNARY(Name, name, traits, api, ...) api
 #define POPX(Name)                                                                     \
@@ -41,3 +44,4 @@ class ReducePrecision : public Expr {
 };
 
 }  // namespace popx::expr
+#endif

@@ -1,10 +1,12 @@
 #include "popx/HalfOverflow.hpp"
 
 #include "poplar/exceptions.hpp"
+#include "popx/Native.hpp"
 
 namespace popx {
 
-void setHalfOverflow(poplar::Graph& graph, const std::string& behaviour) {
+void setHalfOverflow(poplar::Graph& graph, const std::string& behaviour,
+                     poplar::program::Sequence& /*prog*/) {
   using Overflow = native::HalfBehaviour::Overflow;
   auto& overflow = graph.impl().half.overflow;
   if (behaviour == "infinity")

@@ -1,13 +1,16 @@
 #pragma once
 #include <string>
 
-#include "popx/Native.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
 
 namespace popx {
 
 /// What finite results beyond the largest half become, in steps added from now on: "infinity",
-/// "saturate" or "nan". On hardware the last two are the tiles' NANOO bit (see
-/// poplar/CSRFunctions.hpp) and the first is not to be had. Throws poplar_error for other names.
-void setHalfOverflow(poplar::Graph& graph, const std::string& behaviour);
+/// "saturate" or "nan". On hardware the last two are the tiles' NANOO bit (poplar::
+/// setFloatingPointBehaviour, which also ends stochastic rounding), and "infinity", which tiles do
+/// not have, leaves them as they are. Throws poplar_error for other names.
+void setHalfOverflow(poplar::Graph& graph, const std::string& behaviour,
+                     poplar::program::Sequence& prog);
 
 }  // namespace popx

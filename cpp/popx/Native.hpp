@@ -31,6 +31,8 @@
 /// file to replace, by one that refuses.
 namespace popx::native {
 
+namespace groups = gcl::groups;
+
 using ipujax::engine::Access;
 using ipujax::engine::addComputeSet;
 using ipujax::engine::addExchange;

@@ -4,7 +4,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
-#include "popops/Expr.hpp"
+#include "popx/Expr.hpp"
 
 namespace popx {
 
@@ -15,7 +15,7 @@ namespace popx {
 /// body over neighbours, until one is left.
 std::vector<poplar::Tensor> reduce(poplar::Graph& graph, const std::vector<poplar::Tensor>& ins,
                                    const std::vector<poplar::Tensor>& inits,
-                                   const std::vector<popops::expr::Expr>& body,
+                                   const std::vector<expr::Expr>& body,
                                    const std::vector<std::size_t>& dims,
                                    poplar::program::Sequence& prog,
                                    const poplar::DebugContext& debugContext = {});

@@ -3,7 +3,7 @@
 
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
-#include "popops/Expr.hpp"
+#include "popx/Expr.hpp"
 #include "popx/Window.hpp"
 
 namespace popx {
@@ -15,8 +15,8 @@ namespace popx {
 std::vector<poplar::Tensor> reduceWindow(poplar::Graph& graph,
                                          const std::vector<poplar::Tensor>& ins,
                                          const std::vector<poplar::Tensor>& inits,
-                                         const std::vector<popops::expr::Expr>& body,
-                                         const Window& window, poplar::program::Sequence& prog,
+                                         const std::vector<expr::Expr>& body, const Window& window,
+                                         poplar::program::Sequence& prog,
                                          const poplar::DebugContext& debugContext = {});
 
 }  // namespace popx

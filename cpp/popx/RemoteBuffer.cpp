@@ -50,9 +50,12 @@ void writeEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
   copyEntry(graph, dst, src, offset, true, prog, debugContext);
 }
 
-poplar::RemoteBuffer withRepeats(const poplar::RemoteBuffer& buffer, std::size_t repeats) {
+poplar::RemoteBuffer withRepeats(poplar::Graph& /*graph*/, const poplar::RemoteBuffer& buffer,
+                                 std::size_t repeats, const std::string& /*handle*/,
+                                 poplar::program::Sequence& /*prog*/,
+                                 const poplar::DebugContext& /*debugContext*/) {
   const ViewPtr& view = buffer;
-  const std::size_t elements = remote::sizeOf(buffer) / repeats;
+  const std::size_t elements = remote::entrySize(buffer, repeats);
   return {buffer.handle(),
           buffer.elementType(),
           elements,

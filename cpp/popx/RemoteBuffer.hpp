@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 
@@ -6,7 +8,8 @@
 namespace popx {
 
 /// Copies all of `src` to `dst`, of the same size. Where nothing else needs `src` any more, both
-/// become one buffer; elsewhere the data passes through an IPU, and counts twice.
+/// become one buffer; elsewhere the data passes through an IPU, and counts twice. On hardware it
+/// always does, in pieces of whole entries of both.
 void copyRemoteBuffer(poplar::Graph& graph, const poplar::RemoteBuffer& src,
                       const poplar::RemoteBuffer& dst, poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {});
@@ -21,10 +24,16 @@ void writeEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
                 const poplar::RemoteBuffer& dst, const poplar::Tensor& offset,
                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
 
-/// The same memory as `repeats` entries.
-poplar::RemoteBuffer withRepeats(const poplar::RemoteBuffer& buffer, std::size_t repeats);
+/// The same values as `repeats` entries: on the model the same memory, on hardware a copy with the
+/// handle given, if the entries differ.
+poplar::RemoteBuffer withRepeats(poplar::Graph& graph, const poplar::RemoteBuffer& buffer,
+                                 std::size_t repeats, const std::string& handle,
+                                 poplar::program::Sequence& prog,
+                                 const poplar::DebugContext& debugContext = {});
 
-/// The host fills the buffer before what follows, without an IPU.
+/// The host fills the buffer before what follows, without an IPU. On hardware it adds nothing: who
+/// runs the program has Engine::copyToRemoteBuffer before it and, for the next function,
+/// Engine::copyFromRemoteBuffer after it.
 void fillFromHost(const poplar::DataStream& stream, const poplar::RemoteBuffer& buffer,
                   poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
 

@@ -5,7 +5,7 @@
 
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
-#include "popops/Expr.hpp"
+#include "popx/Expr.hpp"
 
 namespace popx {
 
@@ -28,7 +28,7 @@ struct ScatterDims {
 /// hardware: a loop over the windows, of popops::dynamicSlice, map and dynamicUpdate.
 void scatter(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
              const poplar::Tensor& indices, const std::vector<poplar::Tensor>& updates,
-             const ScatterDims& dims, const std::vector<popops::expr::Expr>& body,
+             const ScatterDims& dims, const std::vector<expr::Expr>& body,
              poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
 
 /// The same of one operand with a body that has a name: "replace", "add", "mul", "min", "max",

@@ -2,7 +2,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
-#include "popops/Expr.hpp"
+#include "popx/Expr.hpp"
 #include "popx/ReduceWindow.hpp"
 
 namespace popx {
@@ -14,7 +14,7 @@ namespace popx {
 /// taken in row-major order. `window` has no dilations. On hardware: popnn's max pooling gradient.
 poplar::Tensor selectAndScatter(poplar::Graph& graph, const poplar::Tensor& operand,
                                 const poplar::Tensor& source, const poplar::Tensor& init,
-                                const popops::expr::Expr& select, const popops::expr::Expr& scatter,
+                                const expr::Expr& select, const expr::Expr& scatter,
                                 const Window& window, poplar::program::Sequence& prog,
                                 const poplar::DebugContext& debugContext = {});
 

@@ -5,7 +5,7 @@
 
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
-#include "popops/Expr.hpp"
+#include "popx/Expr.hpp"
 
 namespace popx {
 
@@ -28,7 +28,7 @@ struct SortKey {
 /// compares and exchanges (K. E. Batcher, "Sorting networks and their applications", 1968), each of
 /// them popops::map.
 std::vector<poplar::Tensor> sort(poplar::Graph& graph, const std::vector<poplar::Tensor>& operands,
-                                 unsigned dim, const popops::expr::Expr& comparator, bool stable,
+                                 unsigned dim, const expr::Expr& comparator, bool stable,
                                  poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext = {});
 /// The same by keys, most significant first.

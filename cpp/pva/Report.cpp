@@ -128,6 +128,7 @@ unsigned Version::part(int i) const {
 unsigned Target::numIPUs() const {
   return std::max<unsigned>(1, static_cast<unsigned>(data_->image->ipus.size()));
 }
+unsigned Target::numReplicas() const { return data_->image->signature.num_replicas; }
 unsigned Target::numTiles() const { return data_->image->num_tiles; }
 std::uint64_t Target::bytesPerTile() const { return data_->image->memory.tile_capacity; }
 double Target::clockFrequency() const { return data_->image->clock_hz; }

@@ -33,7 +33,7 @@ class Target {
   explicit Target(DataPtr data) : data_(std::move(data)) {}
   std::string type() const { return "IPU_MODEL"; }
   unsigned numIPUs() const;
-  unsigned numReplicas() const { return 1; }
+  unsigned numReplicas() const;
   unsigned numTiles() const;  ///< of all IPUs
   unsigned tilesPerIpu() const { return numTiles() / numIPUs(); }
   std::uint64_t bytesPerTile() const;

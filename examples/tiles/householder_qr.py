@@ -30,7 +30,7 @@ float sum(const V& partials) {
   return total;
 }
 
-// The sum of products of two vectors, in a part for each worker.
+// The sum of products of two vectors, in a part for each worker; y may be longer.
 class Dot : public poplar::MultiVertex {
  public:
   Input<Vector<float>> x;
@@ -45,21 +45,21 @@ class Dot : public poplar::MultiVertex {
   }
 };
 
-// v = column + sign(column[0]) |column| e0, and 2 / |v|^2.
+// v = column + sign(column[0]) |column| e0, and 2 / |v|^2 behind it: one message for both.
 class Reflection : public poplar::MultiVertex {
  public:
   Input<Vector<float>> column;
   Input<Vector<float>> squares;
   poplar::Output<Vector<float>> v;
-  poplar::Output<Vector<float>> scale;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < v.size(); i += kWorkers) v[i] = column[i];
+    const unsigned size = column.size();
+    for (unsigned i = worker; i < size; i += kWorkers) v[i] = column[i];
     if (worker != 0) return true;
     const float square = sum(squares), first = column[0];
     const float norm = std::sqrt(square);
     v[0] = first + std::copysign(norm, first);
-    scale[0] = square == 0 ? 0.0f : 1 / (square + std::fabs(first) * norm);
+    v[size] = square == 0 ? 0.0f : 1 / (square + std::fabs(first) * norm);
     return true;
   }
 };
@@ -69,13 +69,13 @@ class Reflect : public poplar::MultiVertex {
  public:
   poplar::InOut<Vector<float>> x;
   Input<Vector<float>> v;
-  Input<Vector<float>> scale;
   Input<Vector<float>> partials;
   unsigned start;
 
   bool compute(unsigned worker) {
-    const float factor = scale[0] * sum(partials);
-    for (unsigned i = worker; i < v.size(); i += kWorkers) x[start + i] -= factor * v[i];
+    const unsigned size = v.size() - 1;
+    const float factor = v[size] * sum(partials);
+    for (unsigned i = worker; i < size; i += kWorkers) x[start + i] -= factor * v[i];
     return true;
   }
 };
@@ -98,15 +98,15 @@ make_reflection = ipu.tile.create_vertex(
     "Reflection",
     source=SOURCE,
     inputs=["column", "squares"],
-    outputs={"v": "column", "scale": jax.ShapeDtypeStruct((1,), jnp.float32)},
+    outputs={"v": lambda column, squares: jax.ShapeDtypeStruct((column.size + 1,), column.dtype)},
     cycles=lambda column, squares: 300 + column.size,
 )
 reflect = ipu.tile.create_vertex(
     "Reflect",
     source=SOURCE,
-    inputs=["x", "v", "scale", "partials"],
+    inputs=["x", "v", "partials"],
     in_place=["x"],
-    cycles=lambda x, v, scale, partials, start: 130 + 3 * v.size // 2,
+    cycles=lambda x, v, partials, start: 130 + 3 * (v.size - 1) // 2,
 )
 
 
@@ -120,11 +120,10 @@ def qr(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     for k in range(size - 1):
         column = ipu.tile.TileArray(rows.array[k : k + 1, k:], (k,))
         squares = ipu.tile.map(dot, column, column)
-        v, scale = ipu.tile.map(make_reflection, column, squares)
+        v = ipu.tile.map(make_reflection, column, squares)
         v = ipu.tile.put_replicated(v.array[0], tiles)
-        scale = ipu.tile.put_replicated(scale.array[0], tiles)
         partials = ipu.tile.map(dot, ipu.tile.TileArray(rows.array[:, k:], tiles), v)
-        rows = ipu.tile.map(reflect, rows, v, scale, partials, start=k)
+        rows = ipu.tile.map(reflect, rows, v, partials, start=k)
     transposed, q = jnp.split(rows.array, 2)
     return q, transposed.T
 

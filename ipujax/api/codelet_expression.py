@@ -40,6 +40,10 @@ def codelet_expression(fun: Callable[..., Any]) -> Callable[..., jax.Array]:
 
     @functools.wraps(fun)
     def call(*args: Any) -> jax.Array:
+        if not args:
+            raise ConfigError(
+                "[codelet_expression] needs an array; got none. Pass the function's arguments."
+            )
         arrays = jnp.broadcast_arrays(*map(jnp.asarray, args))
         _check(fun, arrays)
         return jnp.vectorize(fun)(*arrays)

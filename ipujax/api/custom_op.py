@@ -17,6 +17,7 @@ from jax.interpreters import ad, batching
 
 from ipujax import custom_op_libraries, jax_compat
 from ipujax.api.custom_calls import custom_call, register
+from ipujax.custom_op_libraries import Codelets
 from ipujax.errors import ConfigError, check_choice
 
 #: Shapes and dtypes of results: given, or computed from the inputs.
@@ -43,6 +44,8 @@ class _Function:
     gradients: int | None = None  #: of a gradient: operands that are gradients of outputs
     inputs: int = 0  #: of a gradient: the forward inputs, which come next
     input: int = 0  #: of a gradient: whose it is
+    #: of gradients of all inputs: the numbers of those that are wanted
+    of_all: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         return self.name if self.gradients is None else f"{self.name}_grad"
@@ -55,6 +58,7 @@ class _Function:
             "gradients": self.gradients,
             "inputs": self.inputs,
             "input": self.input,
+            "of_all": self.of_all,
         }
 
 
@@ -113,6 +117,7 @@ def custom_op(
     inputs_with_gradients: Sequence[int] | None = None,
     gradient_attributes: Attributes = None,
     vmap: Callable[..., Any] | None = None,
+    codelets: Codelets | Sequence[Codelets] = (),
     flags: str = "",
 ) -> Callable[..., Any]:
     """An operation that a C++ function adds to the Poplar graph.
@@ -136,15 +141,18 @@ def custom_op(
         outputs: a pytree of `jax.ShapeDtypeStruct`s or arrays that has the results' shapes and
             dtypes, or a function of the inputs that returns one.
         attributes: text for the function; or a mapping of names to numbers, text and lists, which
-            it gets as JSON.
+            it gets as JSON. `popx/JsonAttributes.hpp` reads that as typed values.
         gradients: "separate": `<name>_grad` computes the gradient of one input at a time; "joint":
-            those of all at once; None: there is no gradient.
-        inputs_with_gradients: numbers of the inputs that have gradients; None: all. Those of the
-            others are zero.
+            those of all at once, in the order of inputs_with_gradients; None: there is no gradient.
+        inputs_with_gradients: numbers of the inputs that have gradients; None: all of float dtypes
+            (with "joint", the function may also make an output for every input, empty for those
+            without a gradient). Those of the others are zero.
         gradient_attributes: for `<name>_grad`; None: `attributes`.
         vmap: what `jax.vmap` does, as a rule of `jax.custom_batching.custom_vmap`: a function
             (axis_size, in_batched, *inputs) that returns (results, whether each is batched). None:
             one example after the other.
+        codelets: vertices that the function uses (`gp_path` of TensorFlow): C++ as text, or paths
+            of C++ or .gp files.
         flags: for the compiler.
     Returns:
         a function of arrays that returns the results.
@@ -178,7 +186,7 @@ def custom_op(
         check_choice("custom_op", "gradients", gradients, GRADIENTS, ConfigError)
     text = text_of("attributes", attributes)
     op = _CustomOp(
-        library=custom_op_libraries.register(library, flags),
+        library=custom_op_libraries.register(library, flags, codelets),
         name=name,
         outputs=outputs,
         attributes=text,
@@ -229,7 +237,7 @@ class _CustomOp:
     def backward(self, saved: Any, cotangents: Any) -> tuple[Any, ...]:
         """The gradients by input; None stands for zeros."""
         inputs, results = saved
-        flat = [*_dense(cotangents, results), *inputs, *results]
+        flat = [*dense(cotangents, results), *inputs, *results]
         numbers = float_inputs("custom_op", self.inputs_with_gradients, inputs)
         found: list[jax.Array] = []
         for wanted in [numbers] if self.is_joint else [[i] for i in numbers]:
@@ -241,10 +249,21 @@ class _CustomOp:
                 gradients=len(results),
                 inputs=len(inputs),
                 input=0 if self.is_joint else wanted[0],
+                of_all=tuple(numbers) if self._is_of_all else None,
             )
             found += custom_op_p.bind(*flat, function=function)
         by_input = dict(zip(numbers, found, strict=True))
         return tuple(by_input.get(i) for i in range(len(inputs)))
+
+    @property
+    def _is_of_all(self) -> bool:
+        return self.is_joint and self.inputs_with_gradients is None
+
+
+def _of_numpy(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is none of these")
 
 
 def text_of(what: str, given: Attributes) -> str:
@@ -252,11 +271,11 @@ def text_of(what: str, given: Attributes) -> str:
     if given is None or isinstance(given, str):
         return given or ""
     try:
-        return json.dumps(dict(given))
+        return json.dumps(dict(given), default=_of_numpy, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"[custom_op] needs {what} of numbers, text and lists of them; got {given!r}: {error}. "
-            "Pass what JSON can hold, or text."
+            f"[custom_op] needs {what} of finite numbers, text and lists of them; got {given!r}: "
+            f"{error}. Pass what JSON can hold, or text."
         ) from None
 
 
@@ -283,7 +302,7 @@ def _checked(i: int, x: Any) -> jax.Array:
     return array
 
 
-def _dense(cotangents: Any, results: Sequence[jax.Array]) -> list[jax.Array]:
+def dense(cotangents: Any, results: Sequence[jax.Array]) -> list[jax.Array]:
     """Zeros of the results' dtypes stand for cotangents of integers."""
     leaves = jax.tree.leaves(cotangents)
     return [

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ipujax import custom_op_libraries
-from ipujax.api.custom_op import Attributes, float_inputs, text_of
+from ipujax.api.custom_op import Attributes, dense, float_inputs, text_of
 from ipujax.errors import CallbackError, ConfigError
 
 #: A function of NumPy arrays on the host, and the shapes and dtypes of what it returns.
@@ -94,7 +94,7 @@ def host_call(
     def backward(saved: Any, cotangents: Any) -> tuple[Any, ...]:
         inputs, results = saved
         numbers = float_inputs("host_call", inputs_with_gradients, inputs)
-        arrays = [*jax.tree.leaves(cotangents), *inputs, *results]
+        arrays = [*dense(cotangents, results), *inputs, *results]
         assert backward_on_host is not None
         found = _call(backward_on_host, [inputs[i] for i in numbers], arrays)
         by_input = dict(zip(numbers, found, strict=True))
@@ -145,7 +145,7 @@ def _library(digest: str, name: str, attributes: str) -> _Host:
         given: list[Any] = [np.ascontiguousarray(x) for x in arrays]
         results: list[Any] = [np.empty(spec.shape, spec.dtype) for spec in specs]
         try:
-            library.callOnHost(name, given, results, attributes)
+            library.functions.callOnHost(name, given, results, attributes)
         except RuntimeError as error:  # the user's
             raise CallbackError(str(error)) from None
         return results

@@ -38,18 +38,21 @@ def entry_point() -> str:
 def extension() -> str:
     from ipujax._poplar import _poplar
 
-    return str(_poplar.__file__)
+    return f"{_poplar.__file__}, built for the {_poplar.backend}"
 
 
 def poplar_sdk() -> str:
     """Never fails: the IPU Model does not need the SDK."""
+    from ipujax._poplar import _poplar
+
+    uses = f"this build uses the {_poplar.backend}"
     root = os.environ.get("POPLAR_SDK_ENABLED")
     compiler = shutil.which("popc")
     if root and not (Path(root) / "include" / "poplar" / "Graph.hpp").is_file():
-        return f"no headers in POPLAR_SDK_ENABLED={root}; this build uses the IPU Model"
+        return f"no headers in POPLAR_SDK_ENABLED={root}; {uses}"
     if root or compiler:
-        return f"found at {root or compiler}; this build uses the IPU Model"
-    return "not found; the IPU Model does not need it"
+        return f"found at {root or compiler}; {uses}"
+    return f"not found; {uses}"
 
 
 def options() -> str:
@@ -86,8 +89,10 @@ def self_test() -> str:
     wanted = x.T @ (2 * hidden * (1 - hidden**2)) / hidden.size
     np.testing.assert_allclose(value, np.mean(hidden**2), rtol=1e-5)
     np.testing.assert_allclose(gradient, wanted, rtol=1e-4, atol=1e-6)
-    cost = step.lower(jax.device_put(w, device), jax.device_put(x, device)).compile()
-    return f"correct; {cost.cost_analysis()['cycles']:,.0f} cycles a step on {device}"
+    compiled = step.lower(jax.device_put(w, device), jax.device_put(x, device)).compile()
+    cycles = compiled.cost_analysis().get("cycles")
+    known = f"{cycles:,.0f} cycles a step" if cycles else "cycles not known"
+    return f"correct; {known} on {device}"
 
 
 CHECKS: dict[str, Callable[[], str]] = {

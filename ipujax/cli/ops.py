@@ -17,9 +17,9 @@ POPX = """
 ## popx
 
 What each function of `popx` is on hardware (`cpp/popx/hardware`): the public calls and the codelets
-(`cpp/popx/codelets`) that it is composed of, or *not yet* where only the IPU Model has it. Linear
-algebra works on each matrix of a batch by one worker, so a matrix with its workspace must fit the
-memory of a tile; the IPU Model's times are those of a version that shares it among tiles.
+(`cpp/popx/codelets`) that it is composed of. Linear algebra works on each matrix of a batch by one
+worker, so a matrix with its workspace must fit the memory of a tile; the IPU Model's times are
+those of a version that shares it among tiles.
 
 """
 

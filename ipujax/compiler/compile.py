@@ -14,7 +14,7 @@ from ipujax.compiler.bugs import is_bug, is_refused_option, option_error, report
 from ipujax.compiler.build import Built, build
 from ipujax.compiler.deep_stack import on_deep_stack
 from ipujax.compiler.dump import Dump
-from ipujax.compiler.emulation import first_wide_op, log_emulation
+from ipujax.compiler.emulation import first_wide_op, log_emulation, refuse_wide
 from ipujax.compiler.fit import Attempt, fitted
 from ipujax.compiler.fuse import fuse
 from ipujax.compiler.ingest import Request, ingest
@@ -25,6 +25,7 @@ from ipujax.compiler.normalise import normalise
 from ipujax.compiler.partition import partition
 from ipujax.compiler.place import place
 from ipujax.compiler.remedies import Changes
+from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.schedule import schedule
 from ipujax.compiler.stages import (
     BUILD,
@@ -125,6 +126,8 @@ def _run_stages(
         request = stages.run(INGEST, ingested, context)
         request = stages.run(PARTITION, partition, request)
         program = stages.run(NORMALISE, normalise, request)
+        if ipu.backend != "IPU Model":
+            refuse_wide(program)
         wide = first_wide_op(program)
         program = stages.run(PLACE, place, program, request)
         program = stages.run(FUSE, fuse, program)
@@ -168,8 +171,6 @@ def _text_of(made: object) -> str:
 
 def _described(executable: bytes) -> str:
     """The steps that will run and what each costs, one per line."""
-    from ipujax.compiler.rules import poplar as ipu
-
     image = ipu.engine.inspectImage(executable)
     steps = image.pop("steps")
     lines = [f"{key}: {image[key]}" for key in image if key != "buffers"]

@@ -8,6 +8,7 @@ from typing import Any
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Program, walk_ops
 from ipujax.compiler.rules import poplar as ipu
+from ipujax.errors import UnsupportedDtypeError
 
 logger = logging.getLogger("ipujax")
 
@@ -29,6 +30,23 @@ def first_wide_op(program: Program) -> tuple[Op, str] | None:
             if value.dtype in DTYPES and DTYPES[value.dtype].wide:
                 return op, DTYPES[value.dtype].jax_name
     return None
+
+
+def refuse_wide(program: Program) -> None:
+    """Where the extension is built against a Poplar SDK, which has no 64-bit floats.
+
+    Raises:
+        UnsupportedDtypeError: the program has a value of 64 bits.
+    """
+    for op in walk_ops(program.main):
+        for value in (*op.operands, *op.results):
+            if value.dtype in DTYPES and DTYPES[value.dtype].wide:
+                where = f" (at {op.source.line})" if op.source.line else ""
+                raise UnsupportedDtypeError(
+                    f"[x64] needs types of 32 bits or fewer in a build against a Poplar SDK; got "
+                    f'{DTYPES[value.dtype].jax_name} in {op.name}{where}. Set ipu_x64="demote", '
+                    "or use the IPU Model's own build, which emulates it."
+                )
 
 
 def log_emulation(name: str, found: tuple[Op, str] | None, executable: bytes) -> None:

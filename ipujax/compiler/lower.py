@@ -7,8 +7,9 @@ variable ends as the result that takes it over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ingest import Request
@@ -17,9 +18,11 @@ from ipujax.compiler.layouts import layout_groups
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.modules import main_of
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder, Variable
+from ipujax.compiler.rules.builder import Builder, HostCall, Variable
 from ipujax.compiler.rules.custom_call import from_stored, to_stored
 from ipujax.compiler.streamed import Streamed, compute_tiles, find_streamed
+
+RemoteArray: TypeAlias = tuple[int, str, int]
 
 
 @dataclass(slots=True)
@@ -29,6 +32,10 @@ class Lowered:
     graph: ipu.Graph
     program: ipu.Sequence
     signature: ipu.engine.Signature
+    host_calls: list[HostCall] = field(default_factory=list)
+    #: Index, handle and number of entries of arguments and results in the host's memory.
+    remote_inputs: list[RemoteArray] = field(default_factory=list)
+    remote_outputs: list[RemoteArray] = field(default_factory=list)
 
 
 def lower(program: Program, request: Request) -> Lowered:
@@ -36,7 +43,7 @@ def lower(program: Program, request: Request) -> Lowered:
     machine = request.machine
     num_ipus = request.num_devices * machine.ipus_per_device
     streamed = find_streamed(program, request.options)
-    target = ipu.poplar.createModelTarget(
+    target = ipu.poplar.createTarget(
         machine.machine,
         num_ipus,
         compute_tiles(machine, request.options, streamed),
@@ -50,9 +57,13 @@ def lower(program: Program, request: Request) -> Lowered:
     groups = layout_groups(program) if spreads else {}
     builder = Builder(graph, main, request.options, program.num_ipus, groups)
     arguments = _read_arguments(builder, program)
+    remote_inputs = _remote(enumerate(arguments))
     results = builder.lower(program.main)
-    _write_results(builder, program, arguments, results)
-    return Lowered(graph, main, _signature(program, builder, request, streamed))
+    given = _write_results(builder, program, arguments, results)
+    signature = _signature(program, builder, request, streamed)
+    return Lowered(
+        graph, main, signature, builder.host_calls, remote_inputs, _remote(given.items())
+    )
 
 
 def _read_arguments(builder: Builder, program: Program) -> list[Variable | None]:
@@ -90,14 +101,17 @@ def _write_results(
     program: Program,
     arguments: list[Variable | None],
     results: list[Variable | None],
-) -> None:
+) -> dict[int, ipu.RemoteBuffer]:
     """Copies results of donated arguments to the arguments' variables, after all have been read.
 
     So a result that is a view of another donated argument is copied first.
+
+    Returns:
+        the remote buffers in which results end.
     """
     values, alias = program.main.results, program.output_alias
     streams = _result_streams(builder, values)
-    _give_remote_results(builder, program, arguments, results, streams)
+    remote = _give_remote_results(builder, program, arguments, results, streams)
     names = zip(values, program.result_names, strict=True)
     debug = [_result_debug(value, name) for value, name in names]
     stored: list[ipu.Tensor | None] = []
@@ -124,6 +138,7 @@ def _write_results(
             builder.copy(tensor, own, debug[j])
         tensor = tensor if own is None else own
         builder.program.add(ipu.poplar.program.Copy(tensor, streams[j], debug[j]))
+    return remote
 
 
 def _result_streams(builder: Builder, values: list[Value]) -> dict[int, ipu.DataStream]:
@@ -137,6 +152,14 @@ def _result_streams(builder: Builder, values: list[Value]) -> dict[int, ipu.Data
     }
 
 
+def _remote(variables: Iterable[tuple[int, Variable | None]]) -> list[RemoteArray]:
+    return [
+        (index, buffer.handle(), buffer.getRepeats())
+        for index, buffer in variables
+        if buffer is not None and not isinstance(buffer, ipu.poplar.Tensor)
+    ]
+
+
 def _tensor_or_none(variable: Variable | None) -> ipu.Tensor | None:
     return variable if isinstance(variable, ipu.poplar.Tensor) else None
 
@@ -147,11 +170,12 @@ def _give_remote_results(
     arguments: list[Variable | None],
     results: list[Variable | None],
     streams: dict[int, ipu.DataStream],
-) -> None:
+) -> dict[int, ipu.RemoteBuffer]:
     """The results in the host's memory; those of donated arguments end in their buffers."""
     alias, debug = program.output_alias, ipu.poplar.DebugContext("result")
     owns = {i: arguments[alias[i]] for i in range(len(alias)) if alias[i] >= 0}
     given: dict[int, Variable] = {}
+    ends: dict[int, ipu.RemoteBuffer] = {}
     for index, buffer in enumerate(results):
         if buffer is not None and not isinstance(buffer, ipu.poplar.Tensor):
             is_another = any(buffer == own for j, own in owns.items() if j != index)
@@ -164,6 +188,8 @@ def _give_remote_results(
             buffer = own
         assert not isinstance(buffer, ipu.poplar.Tensor)
         ipu.popx.giveToHost(buffer, streams[index], builder.program, debug)
+        ends[index] = buffer
+    return ends
 
 
 class _Overwritten:
@@ -203,7 +229,7 @@ def _signature(
         arguments,
         results,
         program.output_alias,
-        builder.has_host_callbacks,
+        bool(builder.host_calls),
         request.num_devices,
         _interface(request.module) if request.num_devices > 1 else "",
     )

@@ -48,7 +48,7 @@ def place(program: Program, request: Request) -> Program:
         _Copies(blocks_run(program.main)).insert()
     machine = request.machine
     program.num_ipus = machine.ipus_per_device
-    target = poplar.createModelTarget(machine.machine, 1, machine.num_tiles)
+    target = poplar.createTarget(machine.machine, 1, machine.num_tiles)
     program = rematerialise(recompute_layers(program))
     return outline(program, target.getTilesPerIPU())
 

@@ -69,7 +69,7 @@ def compute_tiles(machine: MachineConfig, options: CompileConfig, streamed: Stre
     count = options.num_io_tiles
     if count == 0:
         return machine.num_tiles
-    target = ipu.poplar.createModelTarget(machine.machine, 1, machine.num_tiles)
+    target = ipu.poplar.createTarget(machine.machine, 1, machine.num_tiles)
     tiles = target.getTilesPerIPU()
     if count >= tiles:
         raise ConfigError(

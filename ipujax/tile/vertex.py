@@ -148,7 +148,8 @@ def create_vertex(
 
     Args:
         name: of the class, such as "Scale" or "Scale<{x}>", where "{x}" is the type of input x.
-        source: C++ text, or the path of a file with it.
+        source: C++ text, or a `Path` of a file with it. Files that it includes from beside itself
+            (text: from the working folder) are a part of it.
         inputs: fields that `ipu.tile.map` connects to its arrays, in their order. A field
             `Vector<Input<Vector<T>>>` gets the rows of an input of two dimensions.
         outputs: fields of results; for each the name of an input of the same shape and dtype, a
@@ -199,7 +200,7 @@ def create_vertex(
     outputs = dict(outputs or {})
     made = Vertex(
         name=name,
-        digest=codelet_sources.register(_text(source)),
+        digest=codelet_sources.register("ipu.tile.create_vertex", source, flags),
         flags=flags,
         inputs=tuple(inputs),
         outputs=tuple(outputs.items()),
@@ -211,18 +212,6 @@ def create_vertex(
     )
     _check(made)
     return made
-
-
-def _text(source: str | Path) -> str:
-    if isinstance(source, str):
-        return source
-    try:
-        return Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"[ipu.tile.create_vertex] needs a file of C++ source; got {error}. Pass another path, "
-            "or the text."
-        ) from None
 
 
 def _check(vertex: Vertex) -> None:

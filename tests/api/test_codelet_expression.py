@@ -68,8 +68,24 @@ def test_it_is_one_step() -> None:
     assert [step.kernel for step in report.steps] == ["popx.map"]
 
 
+def test_transformations_and_dtypes() -> None:
+    fused = ipu.codelet_expression(lambda x, y: x * y + 1)
+    x = jnp.arange(6.0).reshape(2, 3) / 8
+    np.testing.assert_array_equal(jax.vmap(fused, (0, None))(x, 2.0), 2 * x + 1)
+    half = fused(x.astype(jnp.float16), jnp.float16(2))
+    assert (half.dtype, fused(jnp.arange(3), 2).dtype) == (jnp.float16, jnp.int32)
+    square = lambda c, _: (fused(c, c), None)  # noqa: E731
+    squared = jax.jit(jax.grad(lambda x: jax.lax.scan(square, x, None, length=2)[0].sum()))
+    np.testing.assert_allclose(squared(x), 4 * x * (x**2 + 1), rtol=1e-6)
+    second = jax.grad(jax.grad(ipu.codelet_expression(jnp.sin)))(1.0)
+    np.testing.assert_allclose(second, -np.sin(1.0), rtol=1e-6)
+    assert ipu.codelet_expression(lambda x: 1.0)(x).shape == (2, 3)
+
+
 def test_what_is_no_expression() -> None:
     x = jnp.ones(3)
+    with pytest.raises(ConfigError, match="needs an array; got none"):
+        ipu.codelet_expression(lambda: 1.0)()
     with pytest.raises(
         ConfigError, match=r"return one scalar; got results of shapes \[\(\), \(\)\]"
     ):

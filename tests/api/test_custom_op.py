@@ -195,29 +195,6 @@ def test_attributes_are_text_or_json() -> None:
         op(attributes={"x": object()})
 
 
-@pytest.mark.parametrize("level", [None, 0, 1, 2, 3, 4])
-def test_older_levels_of_the_interface(level: int | None, pair) -> None:
-    flags = ["bool&"] * (1 if not level else 2 if level < 3 else 3)
-    declared = "" if level is None else f"std::int32_t custom_op_api_level = {level};"
-    source = SOURCE.replace("std::int32_t custom_op_api_level = 5;", declared)
-    for name in ("InPlace", "Placed"):
-        begin = source.index(f"void {name}_metadata(")
-        end = source.index("{", begin)
-        old = source[begin:end]
-        names = [part.split()[-1] for part in ("allocating", "aliases")]
-        indices = "std::vector<std::int64_t>&"
-        new = (
-            f"void {name}_metadata({indices} {names[0]}, "
-            f"std::map<std::int64_t, std::int64_t>& {names[1]}, {', '.join(flags)}, "
-            "std::uint32_t n)"
-        )
-        source = source.replace(old, new + " ")
-    add = ipu.custom_op(source, "InPlace", lambda x, y: x, attributes="1")
-    np.testing.assert_allclose(add(*pair), pair[0] + pair[1], rtol=1e-6)
-    placed = ipu.custom_op(source, "Placed", lambda x, y: x)
-    np.testing.assert_array_equal(placed(*pair), pair[0] + pair[1])
-
-
 def test_files_and_compiled_libraries(tmp_path: Path, pair) -> None:
     (tmp_path / "factor.hpp").write_text("constexpr float kFactor = 3;\n")
     body = "outputs.push_back(popops::mul(graph, inputs[0], kFactor, sequence));"

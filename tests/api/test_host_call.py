@@ -89,6 +89,32 @@ def test_a_function_of_python(pair) -> None:
     np.testing.assert_allclose(jax.vmap(call)(*pair)[0], made, rtol=1e-6)
 
 
+def test_results_without_gradients(pair) -> None:
+    """Cotangents of integers are zeros of their dtype."""
+
+    def gradient(ct, count, x, *_):
+        assert count.dtype == np.int32
+        return 2 * ct * x
+
+    call = ipu.host_call(
+        lambda x: (x * x, np.int32(x.size)),
+        lambda x: (x, jax.ShapeDtypeStruct((), jnp.int32)),
+        gradient=gradient,
+    )
+    found = jax.jit(jax.grad(lambda x: call(x)[0].sum()))(pair[0])
+    np.testing.assert_allclose(found, 2 * pair[0], rtol=1e-6)
+
+
+def test_loops_and_devices(pair) -> None:
+    call = ipu.host_call(lambda x: x**2, lambda x: x, gradient=lambda ct, x, _: 2 * x * ct)
+
+    def power(x):
+        return jax.lax.scan(lambda c, _: (call(c), None), x, None, length=3)[0].sum()
+
+    np.testing.assert_allclose(jax.jit(jax.grad(power))(pair[0]), 8 * pair[0] ** 7, rtol=1e-4)
+    np.testing.assert_allclose(jax.pmap(call)(pair[0]), pair[0] ** 2, rtol=1e-6)
+
+
 def test_what_goes_wrong(pair) -> None:
     with pytest.raises(ConfigError, match="needs a function for the gradient of a Python function"):
         ipu.host_call(np.sin, lambda x: x, gradient=True)

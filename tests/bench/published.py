@@ -28,7 +28,7 @@ def elementwise_cycles(op: str, elements_per_tile: int, num_tiles: int) -> float
     from ipujax._poplar import _poplar
 
     poplar, popops = _poplar.poplar, _poplar.popops
-    graph = poplar.Graph(poplar.createModelTarget(_MACHINES[op], 1, num_tiles))
+    graph = poplar.Graph(poplar.createTarget(_MACHINES[op], 1, num_tiles))
     tensors = []
     for name in "ab":
         debug = poplar.DebugContext(name, "")

@@ -12,6 +12,7 @@ CPP = ROOT / "cpp"
 
 # A folder may include those of a lower rank and itself. poprand, gcl and poplin stand side by side.
 CPP_RANKS = {
+    "runtime": -1,
     "engine": 0,
     "pvti": 0,
     "poplar": 1,
@@ -21,12 +22,14 @@ CPP_RANKS = {
     "poplin": 4,
     "poprand": 4,
     "gcl": 4,
+    "popsolver": 3,
     "popsparse": 5,
     "popfloat": 5,
     "popnn": 5,
     "popx": 6,
-    "bindings": 7,
-    "popc": 7,
+    "backends": 7,
+    "bindings": 8,
+    "popc": 8,
 }
 # The one header through which popx reaches what is not public, and the rows of its expressions.
 SEAM = "popx/Native.hpp"
@@ -123,6 +126,8 @@ def test_popx_for_hardware_sees_public_names_alone():
             continue
         seen.add(file)
         for name in includes[file]:
+            if name == TABLE:
+                continue
             if _room(name) == "engine" or "/internal/" in name or name in MODEL_ONLY:
                 private.append(f"{file} -> {name}")
             elif _room(name) == "popx":
@@ -149,6 +154,33 @@ def test_public_headers_show_nothing_that_is_internal():
         if "/internal/" in name
     ]
     assert shown == []
+
+
+def test_the_plugin_knows_what_runs_programs_by_its_interface_alone():
+    """Of cpp/ it includes runtime/, and the plugin's own entrance to the bindings."""
+    outside = [
+        f"{path.name} -> {name}"
+        for path in (ROOT / "xla_plugin").iterdir()
+        if path.suffix in {".hpp", ".cpp"}
+        for name in INCLUDE.findall(path.read_text())
+        if (CPP / name).exists() and _room(name) != "runtime"
+    ]
+    assert outside == []
+
+
+def test_what_is_built_against_an_sdk_sees_public_names_alone():
+    """Of the bindings and backends, all but the model's folders include no header of the model."""
+    private = [
+        f"{file} -> {name}"
+        for file, names in _cpp_includes().items()
+        if _room(file) in {"runtime", "backends", "bindings"} and "/model/" not in file
+        for name in names
+        if (_room(name) == "engine" and name != TABLE)
+        or "/internal/" in name
+        or "/model/" in name
+        or name in MODEL_ONLY
+    ]
+    assert private == []
 
 
 def test_headers_include_no_header_in_a_circle():

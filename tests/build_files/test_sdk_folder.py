@@ -23,6 +23,7 @@ LIBRARIES = (
     "poplin",
     "popnn",
     "poprand",
+    "popsolver",
     "popsparse",
     "popfloat",
     "gcl",

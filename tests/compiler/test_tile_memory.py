@@ -62,12 +62,13 @@ def test_parts_of_random_programs(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_larger_batch_never_needs_less(seed: int) -> None:
-    """Within 1 % of a tile: products are planned anew, for time and not for memory."""
+    """Within 3 % of a tile: products are planned anew, for time and not for memory, and operands
+    that lie in different memory elements may leave up to 16 KiB between them."""
     needed = []
     for batch in (16, 128, 1024, 4096):
         fun, args = _layers(seed, batch)
         needed.append(sum(_parts(lower("test", fun, tuple(args)), LOG).values()))
-    assert all(b > a - 0.01 * 638_976 for a, b in itertools.pairwise(needed))
+    assert all(b > a - 0.03 * 638_976 for a, b in itertools.pairwise(needed))
 
 
 def test_products_have_rearrangement_and_exchange_buffers() -> None:

@@ -98,7 +98,7 @@ def _products(rows: int, columns: int) -> Verdict:
     from ipujax._poplar import _poplar
 
     poplar, poplin, engine = _poplar.poplar, _poplar.poplin, _poplar.engine
-    graph, program = poplar.Graph(poplar.createModelTarget("gc200", 1)), poplar.program.Sequence()
+    graph, program = poplar.Graph(poplar.createTarget("gc200", 1)), poplar.program.Sequence()
 
     def matrix(name: str, *shape: int) -> Any:
         found = graph.addVariable(poplar.FLOAT, shape, poplar.DebugContext(name, ""))

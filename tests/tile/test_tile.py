@@ -198,6 +198,68 @@ def test_bad_input(call: Any, message: str):
     assert isinstance(caught.value, (ipu.IpuError, jax.errors.JaxRuntimeError))
 
 
+FIELDS = """
+    #include <poplar/Vertex.hpp>
+    struct Fields : poplar::Vertex {
+      poplar::Input<poplar::Vector<unsigned>> x;
+      poplar::Output<poplar::Vector<unsigned>> y;
+      unsigned large;
+      short small;
+      bool flag;
+      bool compute() {
+        for (unsigned i = 0; i < x.size(); ++i) y[i] = x[i] + large + small + flag;
+        return true;
+      }
+    };
+"""
+
+
+def test_numbers_of_fields():
+    fields = ipu.tile.create_vertex("Fields", source=FIELDS, inputs=["x"], outputs={"y": "x"})
+    x = ipu.tile.put_sharded(jnp.zeros((2, 2), jnp.uint32), (0, 1))
+    given = {"large": 2**31 + 12345, "small": -3, "flag": True}
+    made = ipu.tile.map(fields, x, **given).array
+    assert int(made[0, 0]) == 2**31 + 12345 - 3 + 1
+    for wrong in ({"large": 2**32}, {"large": -1}, {"small": 2**15}, {"large": float("nan")}):
+        with pytest.raises(jax.errors.JaxRuntimeError, match=r"needs a value that the .* can hold"):
+            ipu.tile.map(fields, x, **given | wrong)
+
+
+def test_constants_of_each_tile():
+    """NumPy arrays, which are on the tiles before the program runs."""
+    table = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+    @jax.jit
+    def shifted(x: jax.Array) -> jax.Array:
+        x, shift = (ipu.tile.put_sharded(a, (4, 5, 6)) for a in (x, table))
+        return ipu.tile.map(jnp.add, x, shift).array
+
+    x = jnp.ones((3, 2))
+    np.testing.assert_array_equal(shifted(x), 1 + table)
+    kernels = [step.kernel for step in ipu.report(shifted, x).steps]
+    assert "engine.copy" not in kernels
+
+
+def test_a_source_has_what_it_includes(tmp_path: Any):
+    """Also where the file lies in another folder; another header makes another source."""
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "power.hpp").write_text('#pragma once\n#include "k.hpp"\n')
+    file = tmp_path / "scale.cpp"
+    file.write_text(
+        '#include "inner/power.hpp"\n#include "inner/power.hpp"\n'
+        + SQRT.replace("std::sqrt(e)", "kScale * e")
+    )
+    x = ipu.tile.put_sharded(X, (1, 2))
+    for scale in ("3", "5", "absent"):
+        (tmp_path / "inner" / "k.hpp").write_text(f"constexpr float kScale = {scale};\n")
+        vertex = ipu.tile.create_vertex("Sqrt", source=file, inputs=["x"], in_place=["x"])
+        if scale == "absent":
+            with pytest.raises(jax.errors.JaxRuntimeError, match=r"k\.hpp:1"):
+                ipu.tile.map(vertex, x)
+        else:
+            assert ipu.tile.map(vertex, x).array[0, 0] == float(scale)
+
+
 def test_a_file_that_is_missing(tmp_path: Any):
     with pytest.raises(ipu.ConfigError, match="needs a file of C"):
         ipu.tile.create_vertex("A", source=tmp_path / "a.cpp", inputs=["x"], in_place=["x"])

@@ -5,17 +5,20 @@
 
 #include "engine/build/Held.hpp"
 #include "engine/build/ProfileFill.hpp"
+#include "engine/build/TileAllocation.hpp"
 #include "engine/build/TileClasses.hpp"
 
 namespace ipujax::engine::build {
 namespace {
 
 constexpr std::size_t kLargestListed = 10;
-/// As vertices ask of most vectors, for loads of 64 bits (PopLibs' codelets).
-constexpr std::uint64_t kAlignment = 8;
-/// Tiles that are given addresses, of those of an IPU that have most live. Gaps between variables
-/// are alike on tiles that hold about the same: see tests/compiler/test_tile_memory.py.
+/// Classes that are given addresses whatever it takes, of those of an IPU that have most live.
 constexpr std::size_t kCandidates = 2;
+/// More of them, while they are few blocks together. Those with so much less live are left out:
+/// gaps between variables are alike on tiles that hold about the same (tests/compiler/
+/// test_tile_memory.py), but for what elements leave.
+constexpr std::size_t kBlocks = 512;
+constexpr std::uint64_t kSlackElements = 2;
 
 struct Change {
   std::uint64_t moment;
@@ -42,6 +45,7 @@ class TileSweep {
         held_(history_.held),
         classes_(mapsOf(draft, held_), draft.graph->system.numTiles(), num_ipus_,
                  !draft.image.mechanisms.has(Mechanism::kTiles)),
+        always_(alwaysThere(draft)),
         live_(classes_.size()),
         peaks_(classes_.size()),
         fullest_now_(num_ipus_),
@@ -58,7 +62,8 @@ class TileSweep {
         apply(held_[changes_[num_applied_].held], changes_[num_applied_].starts);
       stepAt(history_.steps[moment]);
     }
-    for (std::size_t ipu = 0; ipu < num_ipus_; ++ipu) findFullest(ipu);
+    TileAllocation allocation(draft_, held_, times_);
+    for (std::size_t ipu = 0; ipu < num_ipus_; ++ipu) findFullest(ipu, allocation);
     finish();
   }
 
@@ -184,48 +189,46 @@ class TileSweep {
     points_.push_back({0, live_bytes_, fullest});
   }
 
-  /// Variables that are always live have the first addresses of a tile, then all others share the
-  /// rest in time.
-  std::uint64_t allocatedOn(std::size_t tiles) const {
-    const std::uint32_t tile = classes_.tileOf(tiles);
-    std::uint64_t always = 0;
-    std::vector<Block> blocks;
-    for (const Held& held : held_) {
-      const std::uint64_t bytes = bytesOn(held, tile);
-      if (bytes == 0) continue;
-      if (held.always_live)
-        always += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-      else
-        blocks.push_back({bytes, &held.live});
-    }
-    for (std::size_t s = 0; s < uses_.size(); ++s) {
-      if (!std::ranges::binary_search(uses_[s], tiles)) continue;
-      for (const std::uint64_t bytes : temporariesOf(draft_.image.steps[s].cost).bytes)
-        if (bytes > 0) blocks.push_back({bytes, &times_[s]});
-    }
-    return always + allocate(blocks, kAlignment);
+  /// With code, vertex state and stacks at the lowest addresses, which are not counted.
+  std::uint64_t allocatedOn(std::size_t tiles, std::size_t ipu, TileAllocation& allocation) const {
+    const std::uint64_t taken = always_[ipu].total();
+    const auto has_temporaries = [&](std::size_t step) {
+      return std::ranges::binary_search(uses_[step], tiles);
+    };
+    return allocation.bytesOf(classes_.tileOf(tiles), taken, has_temporaries) - taken;
+  }
+
+  /// Whether a class, and all after it, are taken to need less than the fullest.
+  bool isLess(const Peak& peak, const Peak& fullest, std::size_t num_blocks) const {
+    if (!draft_.image.mechanisms.has(Mechanism::kTiles)) return false;
+    const std::uint64_t gaps = fullest.allocated_bytes - fullest.live_bytes;
+    const std::uint64_t slack =
+        gaps + 2 * kSlackElements * draft_.graph->system.machine.memory_element_bytes;
+    return num_blocks >= kBlocks || peak.live_bytes + slack <= fullest.allocated_bytes;
   }
 
   /// The class of an IPU that needs most. Those that have most live are tried first.
-  void findFullest(std::size_t ipu) {
+  void findFullest(std::size_t ipu, TileAllocation& allocation) {
     const auto [first, last] = classes_.ofIpu(ipu);
     std::vector<std::size_t> order;
     for (std::size_t c = first; c < last; ++c) order.push_back(c);
     std::ranges::stable_sort(order, std::greater{}, [&](auto c) { return peaks_[c].live_bytes; });
-    if (draft_.image.mechanisms.has(Mechanism::kTiles) && order.size() > kCandidates)
-      order.resize(kCandidates);
     std::size_t fullest = order.front();
-    for (const std::size_t c : order) {
-      peaks_[c].allocated_bytes = allocatedOn(c);
+    std::size_t num_blocks = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::size_t c = order[i];
+      if (i >= kCandidates && isLess(peaks_[c], peaks_[fullest], num_blocks)) break;
+      peaks_[c].allocated_bytes = allocatedOn(c, ipu, allocation);
+      num_blocks += allocation.numBlocks();
       if (peaks_[c].allocated_bytes > peaks_[fullest].allocated_bytes) fullest = c;
     }
     fullest_.push_back(fullest);
   }
 
   /// The bytes of the fullest tile of an IPU when it is fullest, by what they are for.
-  TileParts partsOf(std::size_t ipu, const TileParts& always) const {
+  TileParts partsOf(std::size_t ipu) const {
     const Peak& peak = peaks_[fullest_[ipu]];
-    TileParts parts = always;
+    TileParts parts = always_[ipu];
     if (peak.step >= 0)
       parts += temporariesOf(draft_.image.steps[static_cast<std::size_t>(peak.step)].cost);
     for (const std::size_t h : liveAt(peak))
@@ -238,9 +241,8 @@ class TileSweep {
   void finish() {
     MemoryAccount& memory = draft_.image.memory;
     auto& ipus = draft_.image.ipus;
-    const auto always = alwaysThere(draft_);
     for (std::size_t i = 0; i < num_ipus_; ++i) {
-      ipus[i].worst_tile = partsOf(i, always[i]);
+      ipus[i].worst_tile = partsOf(i);
       ipus[i].worst_tile_bytes = ipus[i].worst_tile.total();
     }
     const auto worst = std::ranges::max_element(ipus, {}, &IpuAccount::worst_tile_bytes);
@@ -251,18 +253,18 @@ class TileSweep {
         std::uint64_t{system.machine.streaming_gigabytes} * 1'000'000'000;
     draft_.image.streaming.capacity =
         of_machine * system.num_ipus / system.machine.ipus_per_machine;
-    memory.vertex_state_bytes = always[i][TilePart::kVertexState];
-    for (const TileParts& parts : always)
+    memory.vertex_state_bytes = always_[i][TilePart::kVertexState];
+    for (const TileParts& parts : always_)
       memory.code_bytes = std::max(memory.code_bytes, parts.code());
     memory.code_capacity = system.machine.executable_bytes_per_tile;
     memory.worst_tile = classes_.tileOf(fullest_[i]);
     memory.worst_tile_bytes = worst->worst_tile_bytes;
     listLargest(fullest_[i]);
-    if (draft_.image.profile) fillProfile(always);
+    if (draft_.image.profile) fillProfile();
   }
 
   /// The tensors that are held, and the bytes of each tile at the peak of each IPU.
-  void fillProfile(const std::vector<TileParts>& always) {
+  void fillProfile() {
     for (std::size_t p = 0; p < draft_.occurrences.size(); ++p)
       if (draft_.occurrences[p].step >= 0)
         draft_.image.profile->live.push_back(points_[history_.moment_of[p]]);
@@ -272,7 +274,7 @@ class TileSweep {
       const Peak& peak = peaks_[fullest_[i]];
       fill.beginPeak(i, classes_.tileOf(fullest_[i]));
       for (const std::size_t h : liveAt(peak)) fill.addLive(h);
-      std::vector<TileParts> others(classes_.size(), always[i]);
+      std::vector<TileParts> others(classes_.size(), always_[i]);
       if (peak.step >= 0) {
         const auto s = static_cast<std::size_t>(peak.step);
         const TileParts temporaries = temporariesOf(draft_.image.steps[s].cost);
@@ -321,10 +323,11 @@ class TileSweep {
   History history_;
   const std::vector<Held>& held_;
   TileClasses classes_;
+  std::vector<TileParts> always_;                 ///< besides variables, by IPU
+  std::vector<std::vector<Segment>> times_;       ///< moments of a step
   std::vector<std::uint64_t> live_;               ///< bytes of variables, by class
   std::vector<Peak> peaks_;                       ///< by class
   std::vector<std::vector<std::uint32_t>> uses_;  ///< classes that have a step's temporaries
-  std::vector<std::vector<Segment>> times_;       ///< moments of a step
   std::vector<LivePoint> points_;                 ///< by moment
   std::vector<std::size_t> fullest_;              ///< a class, by IPU
   std::vector<Change> changes_;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ipujax::engine::build {
@@ -14,13 +15,30 @@ struct Segment {
 struct Block {
   std::uint64_t bytes = 0;
   const std::vector<Segment>* live = nullptr;  ///< sorted, apart
+  bool interleaved = false;                    ///< must lie in interleaved memory
   std::uint64_t offset = 0;                    ///< found by `allocate`
 };
 
+/// Two blocks, by number, that no memory element may have something of both of.
+using BlockPair = std::pair<std::uint32_t, std::uint32_t>;
+
+/// The memory of a tile. Elements of interleaved memory are twice as large.
+struct TileMemory {
+  std::uint64_t alignment = 8;
+  std::uint64_t first = 0;        ///< address for blocks; what lies before it is taken
+  std::uint64_t interleaved = 0;  ///< where interleaved memory begins
+  std::uint64_t end = 0;
+  std::uint64_t element_bytes = 0;  ///< 0: no elements, no interleaved memory
+
+  bool hasElements() const { return element_bytes > 0 && interleaved < end; }
+};
+
 /// Gives blocks that are live at one time addresses apart, each a multiple of `alignment`: the
-/// largest first, at the lowest address that is free for all of its life; where that leaves gaps,
-/// the longest-lived first if it is better.
-/// Returns the bytes that they need together.
-std::uint64_t allocate(std::vector<Block>& blocks, std::uint64_t alignment);
+/// largest first, at the lowest address that is free for all of its life and meets what vertices
+/// need of elements; where that leaves gaps, other orders if they are better.
+/// Returns the bytes that are needed: up to the highest address, less what is free at the end of
+/// the memory that is not interleaved, unless the highest address is past the end.
+std::uint64_t allocate(std::vector<Block>& blocks, const TileMemory& memory,
+                       const std::vector<BlockPair>& apart = {});
 
 }  // namespace ipujax::engine::build

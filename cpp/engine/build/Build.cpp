@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/Errors.hpp"
+#include "engine/FloatTraps.hpp"
 #include "engine/build/Draft.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/verify/Verify.hpp"
@@ -15,14 +16,15 @@ namespace {
 
 void complete(build::Draft& draft) {
   const Mechanisms& mechanisms = draft.image.mechanisms;
+  const bool fuses = !hasFloatTraps(draft.image);  // else each step's results are looked at
   build::findLiveRanges(draft);
   build::findResidents(draft);
   if (mechanisms.has(Mechanism::kCopies)) build::removeCopies(draft);
   build::accountMemory(draft);
   build::accountTime(draft);
   if (mechanisms.has(Mechanism::kTurns)) build::turnFifos(draft);
-  if (mechanisms.has(Mechanism::kRows)) build::fuseRows(draft);
-  if (mechanisms.has(Mechanism::kReductions)) build::fuseReductions(draft);
+  if (fuses && mechanisms.has(Mechanism::kRows)) build::fuseRows(draft);
+  if (fuses && mechanisms.has(Mechanism::kReductions)) build::fuseReductions(draft);
   build::placeStorages(draft);
   draft.image.clock_hz = draft.graph->system.machine.clock_hz;
   draft.image.num_tiles = draft.graph->system.numTiles();
@@ -92,8 +94,9 @@ ProgramNodePtr streamProgram(GraphImpl& graph, const std::string& name, const Vi
                              [&](const Stream& known) { return known.handle == name; });
   if (stream == streams.end()) {
     const auto id = static_cast<std::uint32_t>(streams.size());
-    stream =
-        streams.insert(stream, {id, name, tensor->type, tensor->numElements(), to_device, false});
+    Stream made{id, name, tensor->type, tensor->numElements(), to_device};
+    made.is_in_runs = false;
+    stream = streams.insert(stream, std::move(made));
   }
   auto node = std::make_shared<ProgramNode>();
   node->kind = to_device ? ProgramKind::kStreamIn : ProgramKind::kStreamOut;
@@ -185,11 +188,15 @@ std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNo
 
 std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
                                               const std::vector<ProgramNodePtr>& programs,
-                                              const std::string& name, bool refuse) {
+                                              const std::string& name,
+                                              const EntryOptions& entry_options) {
   build::Draft draft;
   draft.image.profile.emplace();
+  graph.parts = {};
+  graph.makeParts();
   build::FlattenOptions options;
   options.bind_streams = false;
+  options.float_traps = maskOf(entry_options.traps);
   options.persistent.assign(graph.variables.size(), true);
   ProgramNode root;
   root.kind = ProgramKind::kSwitch;
@@ -212,16 +219,17 @@ std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
   root.children.push_back(std::make_shared<ProgramNode>());
   root.view = graph.addLinear(ElementType::kInt32, {}, "entry point");
   draft.image.signature.name = name;
+  draft.image.signature.num_replicas = graph.replication_factor;
   draft.image.signature.inputs.push_back({"int32", {}, 4, {}});
   options.selector = static_cast<std::int32_t>(root.view->variable);
   build::flatten(draft, graph, root, options);
   complete(draft);
   for (const Stream& stream : graph.streams) {
-    draft.image.streams.push_back(
-        {stream.handle, stream.elements * sizeOf(stream.type), stream.to_device});
+    draft.image.streams.push_back({stream.handle, stream.elements * sizeOf(stream.type),
+                                   stream.to_device, stream.broadcasts, stream.parts});
   }
   verify(draft.image);
-  judgeMemory(draft.image, refuse);
+  judgeMemory(draft.image, entry_options.refuse_too_large);
   return std::make_shared<const Image>(std::move(draft.image));
 }
 

@@ -20,13 +20,19 @@ struct BuildOptions {
 std::shared_ptr<const Image> buildImage(const GraphScope& graph, const ProgramNode& program,
                                         BuildOptions options);
 
+struct EntryOptions {
+  /// A program that does not fit is thrown as graph_memory_allocation_error; else the report goes
+  /// to stderr.
+  bool refuse_too_large = false;
+  FloatTraps traps;  ///< of all steps, beside those that the graph gives to each
+};
+
 /// Compiles programs that a poplar::Engine runs one by one, by number, beside the entry points
 /// "load" (initial values), "write:<handle>" and "read:<handle>". Streams stay streams, and
-/// variables keep their values between runs. Where a program does not fit, the report goes to
-/// stderr; with `refuse` it is thrown as graph_memory_allocation_error.
+/// variables keep their values between runs.
 std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
                                               const std::vector<ProgramNodePtr>& programs,
-                                              const std::string& name, bool refuse);
+                                              const std::string& name, const EntryOptions& options);
 
 /// By how much an image does not fit, with the tile, the bytes and the largest tensors there, and
 /// what to do; "" where it fits.

@@ -95,6 +95,7 @@ struct FlattenOptions {
   bool bind_streams = true;
   std::vector<bool> persistent;  ///< by variable; may be shorter
   std::int32_t selector = -1;    ///< variable that is bound to input 0
+  std::int64_t float_traps = 0;  ///< of all steps, see FloatTraps.hpp
 };
 
 void flatten(Draft& draft, GraphImpl& graph, const ProgramNode& root,

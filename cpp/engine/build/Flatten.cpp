@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "engine/Errors.hpp"
+#include "engine/FloatTraps.hpp"
 #include "engine/build/Draft.hpp"
+#include "engine/build/PartNodes.hpp"
 #include "engine/codelets/VertexLowering.hpp"
 #include "engine/graph/Emit.hpp"
 
@@ -138,8 +140,7 @@ class Flattener {
       case ProgramKind::kExecute:
         for (const auto& step : lowerComputeSets(graph_, node)) {
           keep_.push_back(step);
-          while (draft_.storages.size() < graph_.variables.size())
-            addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
+          addNewStorages();
           addInto(*step, parent, span, false);
         }
         return;
@@ -152,12 +153,12 @@ class Flattener {
       case ProgramKind::kIf:
       case ProgramKind::kSwitch:
         return addBranches(node, parent, span);
-      case ProgramKind::kPrint: {
-        addGathered(node, "engine.print", parent, span);
-        return;
-      }
+      case ProgramKind::kPrint:
+        return addGathered(node, "engine.print", parent, span);
       case ProgramKind::kUndefine:
-        return addUndefined(*node.view, span);
+        for (unsigned part = 0; part < graph_.partsOf(*node.view); ++part)
+          addUndefined(*graph_.partOf(node.view, part), span);
+        return;
       case ProgramKind::kError: {
         const std::uint32_t index = addNode(NodeKind::kError);
         draft_.image.nodes[parent].children.push_back(index);
@@ -175,6 +176,10 @@ class Flattener {
     step.kernel = node.step.kernel;
     for (const auto& o : node.step.operands) step.operands.push_back(operand(*o.view, o.access));
     step.attributes = node.step.attributes;
+    std::int64_t traps = options_.float_traps;
+    if (step.kernel == "engine.vertices") traps |= maskOf(graph_.traps);
+    if (step.attributes.has(kFloatTraps)) traps |= step.attributes.integer(kFloatTraps);
+    if (traps != 0) step.attributes.set(kFloatTraps, traps);
     step.cost = node.step.cost;
     step.in_place = node.step.in_place;
     step.debug = debugOf(node.debug);
@@ -194,6 +199,13 @@ class Flattener {
   }
 
   void addStep(const ProgramNode& node, std::uint32_t parent, Span& span) {
+    const unsigned parts = part_nodes_.partsOf(node);
+    for (unsigned part = 0; parts > 1 && part < parts; ++part) {
+      const ProgramNode& made = part_nodes_.nodeOf(node, part);
+      addNewStorages();
+      addStep(made, parent, span);
+    }
+    if (parts > 1) return;
     const std::uint64_t step = stepOf(node);
     const std::uint32_t index = addNode(NodeKind::kStep);
     draft_.image.nodes[index].value = step;
@@ -218,7 +230,7 @@ class Flattener {
     step->step.kernel = kernel;
     step->step.attributes = node.step.attributes;
     step->step.attributes.set("title", node.text);
-    step->step.operands = {{contiguous(node.view, parent, span), Access::kRead}};
+    step->step.operands = {{contiguous(partsTogether(node.view), parent, span), Access::kRead}};
     step->debug = node.debug;
     keep_.push_back(step);
     addInto(*step, parent, span, false);
@@ -243,6 +255,19 @@ class Flattener {
     return view;
   }
 
+  void addNewStorages() {
+    while (draft_.storages.size() < graph_.variables.size())
+      addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
+  }
+
+  /// [parts, ...] of what has parts.
+  ViewPtr partsTogether(const ViewPtr& view) {
+    if (graph_.partsOf(*view) == 1) return view;
+    ViewPtr all = graph_.allParts(view);
+    addNewStorages();
+    return all;
+  }
+
   ViewPtr contiguous(const ViewPtr& view, std::uint32_t parent, Span& span) {
     if (view->isContiguous()) return view;
     const ViewPtr copy = addVariable(*view, "contiguous");
@@ -253,8 +278,7 @@ class Flattener {
   void addCopy(const ViewPtr& src, const ViewPtr& dst, std::uint32_t parent, Span& span) {
     const auto copy = std::make_shared<ProgramNode>();
     appendCopy(graph_, *copy, src, dst, {});
-    while (draft_.storages.size() < graph_.variables.size())
-      addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
+    addNewStorages();
     keep_.push_back(copy);
     addInto(*copy, parent, span, false);
   }
@@ -317,8 +341,7 @@ class Flattener {
 
   Cost costOfStream(const ViewPtr& view, bool in, bool asks) {
     const Cost cost = hostIoCost(draft_.host, graph_, view, in, asks);
-    while (draft_.storages.size() < graph_.variables.size())
-      addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
+    addNewStorages();
     return cost;
   }
 
@@ -334,16 +357,21 @@ class Flattener {
     step->debug = node.debug;
     step->step.kernel = in ? "engine.stream_in" : "engine.stream_out";
     step->step.attributes.set("stream", static_cast<std::int64_t>(node.ids[0]));
-    if (graph_.streams[node.ids[0]].is_in_runs) step->step.cost = costOfStream(node.view, in, true);
+    const Stream& stream = graph_.streams[node.ids[0]];
+    const bool is_shared = in && stream.parts == 1 && graph_.partsOf(*node.view) > 1;
+    const ViewPtr tensor =
+        is_shared ? graph_.partOf(node.view, 0) : partsTogether(node.view);  // what is streamed
+    addNewStorages();
+    if (stream.is_in_runs) step->step.cost = costOfStream(tensor, in, true);
     keep_.push_back(step);
-    if (in && !node.view->isContiguous()) {
-      const ViewPtr landing = addVariable(*node.view, node.debug);
+    if (in && (is_shared || !tensor->isContiguous())) {
+      const ViewPtr landing = addVariable(*tensor, node.debug);
       step->step.operands = {{landing, Access::kWrite}};
       addInto(*step, parent, span, false);
-      addCopy(landing, node.view, parent, span);
+      addCopy(landing, is_shared ? node.view : tensor, parent, span);  // to all parts
       return;
     }
-    const ViewPtr view = in ? node.view : contiguous(node.view, parent, span);
+    const ViewPtr view = in ? tensor : contiguous(tensor, parent, span);
     step->step.operands = {{view, in ? Access::kWrite : Access::kRead}};
     addInto(*step, parent, span, false);
   }
@@ -407,7 +435,9 @@ class Flattener {
   }
 
   void addPredicate(const ProgramNode& node, std::uint32_t index, Span& span) {
-    const View& view = *node.view;
+    const ViewPtr first = graph_.partOf(node.view, 0);  // the parts of a condition are equal
+    addNewStorages();
+    const View& view = *first;
     if (!view.isStrided())
       throw poplar_error(
           "[Program] needs a predicate in one variable; got a view of several. Copy it to a "
@@ -436,6 +466,7 @@ class Flattener {
   std::vector<std::int32_t> slot_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> debug_;
   std::map<const ProgramNode*, std::uint64_t> steps_;
+  PartNodes part_nodes_{graph_};
   std::vector<ProgramNodePtr> keep_;
   bool has_read_ = false;  ///< a stream of the host; the others come with the first
   bool has_given_ = false;

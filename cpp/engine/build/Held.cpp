@@ -60,7 +60,7 @@ std::vector<Held> heldOf(Draft& draft) {
     for (const Resident& resident : draft.residents[s]) {
       const bool always = alwaysLive(storage) && resident.variable == storage.variable;
       if (always) draft.image.memory.always_live_bytes += storage.bytes;
-      all.push_back({resident.variable, partOf(storage, resident.use, always), always,
+      all.push_back({s, resident.variable, partOf(storage, resident.use, always), always,
                      always ? std::vector<Segment>{{0, last}} : positionsOf(resident.live, last)});
     }
   }

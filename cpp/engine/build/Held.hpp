@@ -9,6 +9,7 @@ namespace ipujax::engine::build {
 /// A variable in tile memory as the account sees it. An operand that a step reads last may make
 /// room for what the step writes.
 struct Held {
+  std::uint32_t storage = 0;
   std::uint32_t variable = 0;
   TilePart part = TilePart::kTemporaries;
   bool always_live = false;

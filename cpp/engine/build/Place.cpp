@@ -109,8 +109,9 @@ void placeStorages(Draft& draft) {
   std::vector<Block> blocks;
   for (std::size_t i = 0; i < in_arena.size(); ++i)
     blocks.push_back({draft.storages[in_arena[i]].bytes, &lives[i]});
-  image.arena_bytes =
-      image.mechanisms.has(Mechanism::kPlaces) ? allocate(blocks, kAlignment) : assignApart(blocks);
+  image.arena_bytes = image.mechanisms.has(Mechanism::kPlaces)
+                          ? allocate(blocks, {.alignment = kAlignment})
+                          : assignApart(blocks);
   for (std::size_t i = 0; i < in_arena.size(); ++i)
     image.buffers[buffer_of[in_arena[i]]].offset = blocks[i].offset;
   for (auto& buffer : image.buffers) {

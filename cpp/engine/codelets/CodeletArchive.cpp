@@ -10,7 +10,7 @@
 namespace ipujax::engine {
 namespace {
 
-const std::string kMagic = "ipujax codelets 1\n";
+const std::string kMagic = "ipujax codelets 2\n";
 
 std::uint64_t checksum(std::string_view bytes) {  // FNV-1a: detects accidents
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -20,9 +20,10 @@ std::uint64_t checksum(std::string_view bytes) {  // FNV-1a: detects accidents
 
 }  // namespace
 
-std::string writeArchive(const std::vector<ArchivedSource>& sources) {
+std::string writeArchive(const CodeletArchive& archive) {
   Writer body;
-  body.list(sources, 24, [&](const ArchivedSource& s) { body(s.name, s.text, s.flags); });
+  body.list(archive.sources, 24, [&](const ArchivedSource& s) { body(s.name, s.text, s.flags); });
+  body.list(archive.libraries, 16, [&](const ArchivedLibrary& l) { body(l.key, l.code); });
   const std::string bytes = body.take();
   Writer sealed;
   sealed.put(checksum(bytes));
@@ -30,7 +31,7 @@ std::string writeArchive(const std::vector<ArchivedSource>& sources) {
   return kMagic + sealed.take();
 }
 
-std::vector<ArchivedSource> readArchive(const std::string& content, const std::string& path) {
+CodeletArchive readArchive(const std::string& content, const std::string& path) {
   const auto refuse = [&](const char* got) -> file_load_error {
     return file_load_error("[Graph::addCodelets] needs a .gp file of the IPU Model's popc; got " +
                            path + ", " + got + ". Compile its sources with this popc.");
@@ -42,9 +43,10 @@ std::vector<ArchivedSource> readArchive(const std::string& content, const std::s
     const auto expected = sealed.get<std::uint64_t>();
     if (checksum(std::string_view(rest).substr(sizeof(expected))) != expected)
       throw refuse("which is damaged");
-    std::vector<ArchivedSource> sources;
-    sealed.list(sources, 24, [&](ArchivedSource& s) { sealed(s.name, s.text, s.flags); });
-    return sources;
+    CodeletArchive archive;
+    sealed.list(archive.sources, 24, [&](ArchivedSource& s) { sealed(s.name, s.text, s.flags); });
+    sealed.list(archive.libraries, 16, [&](ArchivedLibrary& l) { sealed(l.key, l.code); });
+    return archive;
   } catch (const std::out_of_range&) {
     throw refuse("which is damaged");
   }

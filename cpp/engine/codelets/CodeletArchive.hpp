@@ -11,11 +11,22 @@ struct ArchivedSource {
   std::string flags;
 };
 
-/// The content of a .gp file of the model: sources, sealed with a checksum. There is no native code
-/// in it: what runs is compiled where it is loaded.
-std::string writeArchive(const std::vector<ArchivedSource>& sources);
+/// A library for hosts like the one that popc ran on.
+struct ArchivedLibrary {
+  std::string key;  ///< libraryKey of what it was compiled from
+  std::string code;
+};
+
+/// The content of a .gp file of the model, sealed with a checksum. Sources are compiled where they
+/// are loaded; native code is run only where the user trusts the file (docs/decisions/0019).
+struct CodeletArchive {
+  std::vector<ArchivedSource> sources;
+  std::vector<ArchivedLibrary> libraries;
+};
+
+std::string writeArchive(const CodeletArchive& archive);
 
 /// Throws file_load_error for what `writeArchive` did not write. `path` is named in errors.
-std::vector<ArchivedSource> readArchive(const std::string& content, const std::string& path);
+CodeletArchive readArchive(const std::string& content, const std::string& path);
 
 }  // namespace ipujax::engine

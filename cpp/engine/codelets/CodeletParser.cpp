@@ -4,6 +4,8 @@
 #include <cctype>
 #include <set>
 
+#include "engine/codelets/LoopCost.hpp"
+
 namespace ipujax::engine {
 namespace {
 
@@ -206,7 +208,8 @@ class Parser {
       const std::size_t end = behind(i);
       name += join(t_, i, end);
       i = end;
-      if (is_template) name.clear();  // partial: found by its primary template's name only
+      // Partial: found by its primary template's name, with the fields of both.
+      if (is_template) name = name.substr(0, name.find('<'));
     }
     if (tok(i) == "final") ++i;
     if (tok(i) != ":" || name.empty()) {
@@ -232,14 +235,30 @@ class Parser {
     const std::size_t end = behind(i);
     if (is_codelet) {
       members(i + 1, end - 1, found.fields);
+      const auto at = [&](std::size_t n) { return t_.begin() + static_cast<std::ptrdiff_t>(n); };
+      found.loop_cycles = std::max(found.loop_cycles, loopCycles(Tokens(at(i + 1), at(end - 1))));
       const std::string own = name.substr(0, name.find('<'));
       for (std::size_t m = i + 1; m + 4 <= end; ++m)
         if (tok(m) == own && tok(m + 1) == "(" && tok(m + 2) == ")" && tok(m + 3) == ";")
           found.declares_constructor = true;
       if (!is_template) source_.types.push_back(found.name);
-      source_.classes[found.name] = std::move(found);
+      add(std::move(found));
     }
     i_ = tok(end) == ";" ? end + 1 : end;
+  }
+
+  /// A template's fields are those of all its declarations: which of them one type has, the
+  /// compiler knows.
+  void add(CodeletClass found) {
+    const auto [it, added] = source_.classes.try_emplace(found.name, found);
+    if (added || !found.is_template) {
+      it->second = std::move(found);
+      return;
+    }
+    auto& fields = it->second.fields;
+    for (const std::string& field : found.fields)
+      if (std::find(fields.begin(), fields.end(), field) == fields.end()) fields.push_back(field);
+    it->second.declares_constructor |= found.declares_constructor;
   }
 
   void members(std::size_t i, std::size_t end, std::vector<std::string>& fields) const {

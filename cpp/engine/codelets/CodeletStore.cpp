@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,12 +19,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kVariable = "IPUJAX_TRUST_NATIVE_CODE";
+constexpr const char* kPartial = ".partial-";
+constexpr std::chrono::hours kAbandonedAfter(1);  // no file takes as long to write
 
-/// The user's, and no one else may write to it.
+/// The user's own, no symbolic link, and no one else may write to it.
 bool isOwn(const fs::path& path, mode_t kind) {
   struct stat info {};
-  return stat(path.c_str(), &info) == 0 && (info.st_mode & S_IFMT) == kind &&
+  return lstat(path.c_str(), &info) == 0 && (info.st_mode & S_IFMT) == kind &&
          info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// Whether anybody could put another folder in the place of this one: the sticky bit prevents it.
+bool canBeReplaced(const fs::path& folder) {
+  for (fs::path above = folder.parent_path();; above = above.parent_path()) {
+    struct stat info {};
+    if (stat(above.c_str(), &info) != 0) return true;
+    if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) return true;
+    if (above == above.parent_path()) return false;
+  }
 }
 
 /// The text lies beside the library and is compared: a name need not be safe against collisions.
@@ -34,13 +48,32 @@ std::string nameOf(const std::string& text) {
   return name;
 }
 
-/// Another process sees the whole file or none.
+/// Another process sees the whole file or none, and one that ends early leaves none by this name.
 template <class F>
 void put(const fs::path& path, const F& write) {
-  const fs::path partial = path.string() + "." + std::to_string(getpid());
-  write(partial);
-  fs::permissions(partial, fs::perms::owner_all);
-  fs::rename(partial, path);
+  static std::atomic<unsigned> count{0};
+  const fs::path partial =
+      path.string() + kPartial + std::to_string(getpid()) + "-" + std::to_string(count++);
+  try {
+    write(partial);
+    fs::permissions(partial, fs::perms::owner_all);
+    fs::rename(partial, path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(partial, ignored);
+    throw;
+  }
+}
+
+/// What processes left that were killed while they wrote.
+void removeAbandoned(const fs::path& folder) {
+  std::error_code ignored;
+  const auto now = fs::file_time_type::clock::now();
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().find(kPartial) == std::string::npos) continue;
+    const auto written = entry.last_write_time(ignored);
+    if (!ignored && now - written > kAbandonedAfter) fs::remove(entry.path(), ignored);
+  }
 }
 
 }  // namespace
@@ -59,20 +92,39 @@ std::string readFile(const fs::path& path) {
 void writeFile(const fs::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
-  if (!out) throw file_load_error("[codelets] could not write " + path.string() + ".");
+  out.close();  // the last bytes are written only now
+  if (!out) {
+    throw file_load_error("[codelets] needs space to write " + path.string() +
+                          "; could not. Free some, or set TMPDIR to another folder.");
+  }
 }
 
 std::optional<CodeletStore> CodeletStore::open() {
   const char* given = std::getenv(kVariable);
   if (!given || !*given) return std::nullopt;
-  const fs::path folder(given);
-  if (!folder.is_absolute() || !isOwn(folder, S_IFDIR)) {
-    throw file_load_error(std::string("[codelets] needs ") + kVariable +
-                          " to name, from the root, a folder of yours that neither its group nor "
-                          "others may write to; got " +
-                          folder.string() + ". Make one: mkdir -m 700 <folder>.");
+  const fs::path folder = fs::path(given).lexically_normal();
+  const fs::path named = folder.has_filename() ? folder : folder.parent_path();
+  if (!named.is_absolute() || !isOwn(named, S_IFDIR) || canBeReplaced(named)) {
+    throw file_load_error(
+        std::string("[codelets] needs ") + kVariable +
+        " to name, from the root, a folder of yours (no symbolic link) that neither its group nor "
+        "others may write to, in folders that others may not write to; got " +
+        std::string(given) + ". Make one: mkdir -m 700 <folder>.");
   }
-  return CodeletStore(folder);
+  return CodeletStore(named);
+}
+
+bool CodeletStore::trusts(const fs::path& file) const {
+  std::error_code none;
+  const fs::path whole = fs::canonical(file, none);
+  const fs::path folder = fs::canonical(folder_, none);
+  if (none || !isOwn(whole, S_IFREG)) return false;
+  for (fs::path above = whole.parent_path(); above != above.root_path();
+       above = above.parent_path()) {
+    if (!isOwn(above, S_IFDIR)) return false;
+    if (above == folder) return true;
+  }
+  return false;
 }
 
 std::optional<fs::path> CodeletStore::find(const std::string& text) const {
@@ -88,10 +140,17 @@ std::optional<fs::path> CodeletStore::find(const std::string& text) const {
 
 void CodeletStore::add(const std::string& text, const fs::path& library) const {
   const fs::path name = folder_ / nameOf(text);
-  put(name.string() + ".so", [&](const fs::path& to) {
-    fs::copy_file(library, to, fs::copy_options::overwrite_existing);
-  });
-  put(name.string() + ".txt", [&](const fs::path& to) { writeFile(to, text); });
+  try {
+    removeAbandoned(folder_);
+    put(name.string() + ".so", [&](const fs::path& to) {
+      fs::copy_file(library, to, fs::copy_options::overwrite_existing);
+    });
+    put(name.string() + ".txt", [&](const fs::path& to) { writeFile(to, text); });
+  } catch (const std::exception& e) {  // the program runs here all the same
+    std::fprintf(stderr,
+                 "ipujax: [codelets] compiled codelets are not kept for other processes: %s\n",
+                 e.what());
+  }
 }
 
 }  // namespace ipujax::engine

@@ -18,8 +18,12 @@ class CodeletStore {
   /// the user may write to.
   static std::optional<CodeletStore> open();
 
+  /// Whether a file lies in the folder or below, and no one else may write to it.
+  bool trusts(const std::filesystem::path& file) const;
+
   /// The library compiled from this text, if there is one.
   std::optional<std::filesystem::path> find(const std::string& text) const;
+  /// Keeps a library. Where the folder is full or not writable it stays as it was, with a warning.
   void add(const std::string& text, const std::filesystem::path& library) const;
 
  private:

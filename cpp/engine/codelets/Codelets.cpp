@@ -6,11 +6,11 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <set>
 #include <sstream>
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/Compiler.hpp"
 
 namespace ipujax::engine {
@@ -36,50 +36,11 @@ std::string withoutSystemHeaders(const std::string& text) {
   return kept;
 }
 
-/// The file named in #include "..." or empty.
-std::string localInclude(const std::string& line) {
-  const std::size_t hash = line.find_first_not_of(" \t");
-  if (hash == std::string::npos || line[hash] != '#') return "";
-  const std::size_t word = line.find_first_not_of(" \t", hash + 1);
-  if (word == std::string::npos || line.compare(word, 7, "include") != 0) return "";
-  const std::size_t open = line.find('"', word);
-  const std::size_t close = open == std::string::npos ? open : line.find('"', open + 1);
-  return close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
-}
-
-/// Puts files included by "name", found beside the including one, into the text, each once.
-std::string inlineIncludes(const std::string& text, const std::string& name, const fs::path& folder,
-                           std::set<std::string>& seen) {
-  std::istringstream in(text);
-  const auto marker = [&](int line) {
-    return "#line " + std::to_string(line) + " \"" + name + "\"\n";
-  };
-  std::string result = marker(1);
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    const std::string included = localInclude(line);
-    const fs::path file = folder / included;
-    if (included.empty() || !fs::exists(file)) {
-      if (line.find("#pragma once") == std::string::npos) result += line;
-      result += "\n";
-    } else if (seen.insert(fs::canonical(file).string()).second) {
-      result +=
-          inlineIncludes(readFile(file), included, file.parent_path(), seen) + marker(number + 1);
-    } else {
-      result += "\n";
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
-CodeletFile codeletsFromText(std::string text, const std::string& flags, const std::string& path) {
+CodeletFile inspectCodelets(std::string text, const std::string& flags) {
   CodeletFile file;
-  const fs::path from(path);
-  std::set<std::string> seen;
-  file.text = inlineIncludes(text, from.filename().string(), from.parent_path(), seen);
+  file.text = std::move(text);
   file.flags = flags;
   const TemporaryFolder folder;
   writeFile(folder / "codelets.cpp", file.text);
@@ -88,6 +49,11 @@ CodeletFile codeletsFromText(std::string text, const std::string& flags, const s
               flags);
   file.found = parseCodelets(withoutSystemHeaders(readFile(folder / "codelets.ii")));
   return file;
+}
+
+CodeletFile codeletsFromText(const std::string& text, const std::string& flags,
+                             const std::string& path) {
+  return inspectCodelets(wholeText(text, path), flags);
 }
 
 CodeletFile readCodelets(const std::string& path, const std::string& flags) {
@@ -104,30 +70,43 @@ const CodeletClass& classOf(const CodeletFile& file, const std::string& type) {
 
 }  // namespace
 
+namespace {
+
+/// The alias of a type, declared in its class's namespace, where its arguments may have names.
+std::string aliasOf(const std::string& type, const std::string& alias) {
+  const std::string base = type.substr(0, type.find('<'));
+  const std::size_t end = base.rfind("::");
+  const std::string scope = end == std::string::npos ? "" : base.substr(0, end);
+  const std::string declared = "using " + alias + " = ::" + type + ";\n";
+  if (scope.empty()) return declared;
+  return "namespace " + scope + " { " + declared + "}\nusing " + scope + "::" + alias + ";\n";
+}
+
+}  // namespace
+
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types) {
   std::ostringstream unit;
-  unit << file.text
-       << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\nnamespace {\n";
+  unit << file.text << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
-    unit << "using IpujaxType" << i << " = ::" << types[i] << ";\n"
-         << "const IpujaxField ipujax_fields" << i << "[] = {\n";
-    for (const auto& field : classOf(file, types[i]).fields) {
-      unit << "  ipujax_codelet::field<IpujaxType" << i << ">(\"" << field << "\", &IpujaxType" << i
-           << "::" << field << "),\n";
-    }
+    const std::string alias = "IpujaxType" + std::to_string(i);
+    unit << aliasOf(types[i], alias) << "static IpujaxField ipujax_fields" << i << "[] = {\n";
+    for (const auto& field : classOf(file, types[i]).fields)
+      unit << "  IPUJAX_FIELD(" << alias << ", " << field << "),\n";
     unit << "  {}};\n";
   }
-  unit << "const IpujaxCodelet ipujax_table[] = {\n";
+  unit << "static const IpujaxCodelet ipujax_table[] = {\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::string fields = "ipujax_fields" + std::to_string(i);
     unit << "  ipujax_codelet::codelet<IpujaxType" << i
          << (classOf(file, types[i]).declares_constructor ? ", false>(\"" : ", true>(\"")
-         << types[i] << "\", ipujax_fields" << i << ", sizeof(ipujax_fields" << i
-         << ") / sizeof(IpujaxField) - 1),\n";
+         << types[i] << "\", " << fields << ", ipujax_codelet::compact(" << fields << ", sizeof("
+         << fields << ") / sizeof(IpujaxField) - 1)),\n";
   }
-  unit << "  {}};\n}  // namespace\n"
-       << "extern \"C\" __attribute__((visibility(\"default\")))\n"
-       << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
-       << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n";
+  const char* entry = "extern \"C\" __attribute__((visibility(\"default\")))\n";
+  unit << "  {}};\n"
+       << entry << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
+       << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
+       << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n";
   return unit.str();
 }
 
@@ -139,7 +118,15 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
                      (reason ? reason : "no reason given"));
   }
   using Entry = const IpujaxCodelet* (*)(unsigned*);
-  codelets_ = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"))(&count_);
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"));
+  const auto enter = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"));
+  if (!entry || !enter) {
+    dlclose(handle_);
+    throw link_error("[codelets] needs a library of codelets; got " + file +
+                     ", which has no table of them. Remove it.");
+  }
+  codelets_ = entry(&count_);
+  enter_ = enter();
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
@@ -165,12 +152,29 @@ Libraries& libraries() {
   return all;
 }
 
-/// All that a compiled unit depends on but the compiler.
-std::string textOf(const std::string& unit, const std::string& flags) {
-  return "ipujax " IPUJAX_VERSION "\n" + flags + "\n" + unit;
+/// Of processors, as far as compiled codelets depend on it.
+std::string machineName() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("f16c") ? "x86_64 f16c" : "x86_64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#else
+  return "host";
+#endif
+}
+
+std::string keyBegin() {
+  return "ipujax " IPUJAX_VERSION " " + std::to_string(kIpujaxCodeletAbi) + " " + machineName() +
+         "\n";
 }
 
 }  // namespace
+
+std::string libraryKey(const std::string& unit, const std::string& flags) {
+  return keyBegin() + flags + "\n" + unit;
+}
+
+bool isLibraryKey(const std::string& key) { return key.starts_with(keyBegin()); }
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& text) {
   auto& by_text = libraries().by_text;
@@ -178,26 +182,87 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& t
   const auto store = CodeletStore::open();
   const auto kept = store ? store->find(text) : std::nullopt;
   if (!kept) return nullptr;
-  const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
-  by_text[text] = library;
-  return library;
+  try {
+    const std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(kept->string()));
+    by_text[text] = library;
+    return library;
+  } catch (const link_error&) {  // damaged: as if it were not there
+    return nullptr;
+  }
+}
+
+namespace {
+
+/// Between the sources of one unit, each of which is compiled by itself.
+const std::string kNextSource = "\n#error ipujax: the next source of this unit\n";
+
+std::vector<std::string> sourcesOf(const std::string& unit) {
+  std::vector<std::string> sources;
+  std::size_t begin = 0;
+  for (std::size_t at; (at = unit.find(kNextSource, begin)) != std::string::npos;) {
+    sources.push_back(unit.substr(begin, at - begin));
+    begin = at + kNextSource.size();
+  }
+  sources.push_back(unit.substr(begin));
+  return sources;
+}
+
+/// Writes `result`. Throws link_error where a function is defined nowhere.
+void build(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
+           const fs::path& result) {
+  // Nothing of one library is seen by another: -shared libraries with codelets of one name are
+  // loaded together.
+  std::vector<std::string> link = {
+      "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",
+      "-o",      result.string()};
+  int number = 0;
+  for (const std::string& text : sourcesOf(unit)) {
+    const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
+    const std::string object = source.string() + ".o";
+    writeFile(source, text);
+    // Access control is off because fields are set from outside.
+    runCompiler(kAddCodelets,
+                {"-O3", "-c", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
+                 "-fno-access-control", "-ffp-contract=off", source.string(), "-o", object},
+                flags);
+    link.push_back(object);
+  }
+  runLinker(kAddCodelets, link);
+}
+
+}  // namespace
+
+std::string withSources(const std::string& unit, const std::vector<std::string>& others) {
+  std::string all = unit;
+  for (const std::string& other : others) all += kNextSource + other;
+  return all;
+}
+
+std::string nativeCode(const std::string& unit, const std::string& flags) {
+  const TemporaryFolder folder;
+  const fs::path result = folder / "codelets.so";
+  build(unit, flags, folder, result);
+  return readFile(result);
+}
+
+void CodeletLibrary::adopt(const std::string& key, const std::string& code) {
+  const std::lock_guard<std::mutex> lock(libraries().mutex);
+  auto& by_text = libraries().by_text;
+  if (by_text.count(key) != 0) return;
+  const TemporaryFolder folder;
+  const fs::path file = folder / "codelets.so";
+  writeFile(file, code);
+  by_text[key] = std::shared_ptr<const CodeletLibrary>(new CodeletLibrary(file.string()));
 }
 
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string& unit,
                                                               const std::string& flags) {
-  const std::string text = textOf(unit, flags);
+  const std::string text = libraryKey(unit, flags);
   const std::lock_guard<std::mutex> lock(libraries().mutex);
   if (auto library = known(text)) return library;
   const TemporaryFolder folder;
-  const fs::path source = folder / "codelets.cpp";
   const fs::path result = folder / "codelets.so";
-  writeFile(source, unit);
-  // Access control is off because fields are set from outside; hidden, so that libraries do not
-  // mix.
-  runCompiler(kAddCodelets,
-              {"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-access-control",
-               "-ffp-contract=off", "-Wno-attributes", source.string(), "-o", result.string()},
-              flags);
+  build(unit, flags, folder, result);
   std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(result.string()));
   if (const auto store = CodeletStore::open()) store->add(text, result);
   libraries().by_text[text] = library;
@@ -207,7 +272,7 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string&
 std::shared_ptr<const CodeletLibrary> CodeletLibrary::find(const std::string& unit,
                                                            const std::string& flags) {
   const std::lock_guard<std::mutex> lock(libraries().mutex);
-  if (auto library = known(textOf(unit, flags))) return library;
+  if (auto library = known(libraryKey(unit, flags))) return library;
   throw link_error(
       "[codelets] needs native code that this process compiled, or that the folder "
       "IPUJAX_TRUST_NATIVE_CODE holds; got an executable with codelets of neither. Set "

@@ -20,11 +20,24 @@ struct CodeletFile {
 /// file_load_error where a file cannot be read and graph_program_compilation_error, with the
 /// compiler's output, where it is no C++.
 CodeletFile readCodelets(const std::string& path, const std::string& flags);
-CodeletFile codeletsFromText(std::string text, const std::string& flags,
+CodeletFile codeletsFromText(const std::string& text, const std::string& flags,
                              const std::string& path = "codelets.cpp");
+
+/// The same for a text that `readCodelets` gave.
+CodeletFile inspectCodelets(std::string text, const std::string& flags);
 
 /// The file's text followed by the tables of `types`: what is compiled, and stored in executables.
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types);
+
+/// A unit with more sources, which define what its own declares.
+std::string withSources(const std::string& unit, const std::vector<std::string>& others);
+
+/// All that a compiled unit depends on but the compiler: source, flags, versions, the processor.
+std::string libraryKey(const std::string& unit, const std::string& flags);
+/// Whether this process's libraryKey could give it: of the same version, for this processor.
+bool isLibraryKey(const std::string& key);
+/// The library compiled from a unit. Throws as CodeletLibrary::compile.
+std::string nativeCode(const std::string& unit, const std::string& flags);
 
 /// A compiled unit. Loaded once for each text in a process, and kept to its end.
 class CodeletLibrary {
@@ -35,11 +48,16 @@ class CodeletLibrary {
 
   /// Throws unknown_vertex_type.
   const IpujaxCodelet& codelet(const std::string& type) const;
+  /// Null where the codelets use no registers.
+  IpujaxEnter enter() const { return enter_; }
 
-  /// What the user of this process gives. Kept for other processes in the user's CodeletStore, if
-  /// there is one.
+  /// What the user of this process gives. Throws graph_program_compilation_error with the
+  /// compiler's words, and link_error for functions that are defined nowhere. Kept for other
+  /// processes in the user's CodeletStore, if there is one.
   static std::shared_ptr<const CodeletLibrary> compile(const std::string& unit,
                                                        const std::string& flags);
+  /// Native code that the user trusts, for `compile` and `find`.
+  static void adopt(const std::string& key, const std::string& code);
   /// What an executable names: compiled by this process, or kept in the user's CodeletStore. Throws
   /// link_error for any other: native code is run on the user's word alone, and never compiled from
   /// what was loaded.
@@ -52,6 +70,7 @@ class CodeletLibrary {
   void* handle_ = nullptr;
   const IpujaxCodelet* codelets_ = nullptr;
   unsigned count_ = 0;
+  IpujaxEnter enter_ = nullptr;
 };
 
 }  // namespace ipujax::engine

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <system_error>
 
 #include "engine/Errors.hpp"
@@ -53,31 +55,85 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path_, ignored);
 }
 
-void runCompiler(const char* where, const std::vector<std::string>& arguments,
-                 const std::string& flags) {
+namespace {
+
+std::vector<std::string> compilerCommand() {
   const char* given = std::getenv("CXX");
   std::vector<std::string> command = splitArguments(given && *given ? given : "c++");
-  const std::string compiler = command.empty() ? "c++" : command.back();
-  if (command.empty()) command.push_back(compiler);
-  const std::string headers = includeFolder();
-  for (const std::string& word : {std::string("-std=c++17"), std::string("-isystem"), headers,
-                                  std::string("-isystem"), headers + "/poplar/codelets"})
-    command.push_back(word);
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  const std::vector<std::string> words = splitArguments(flags);
-  command.insert(command.end(), words.begin(), words.end());
-  const std::string name = std::string("[") + where + "]";
-  Finished finished;
+  if (command.empty()) command.emplace_back("c++");
+  return command;
+}
+
+Finished run(const char* where, const std::vector<std::string>& command) {
   try {
-    finished = runProcess(command);
+    return runProcess(command);
   } catch (const std::system_error& e) {
-    throw graph_program_compilation_error(name +
-                                          " needs a C++ compiler on this host; could not start " +
+    throw graph_program_compilation_error(std::string("[") + where +
+                                          "] needs a C++ compiler on this host; could not start " +
                                           std::string(e.what()) + ". Install one, or set CXX.");
   }
+}
+
+/// Of these flags those that the compiler knows: with them it takes what the IPU's compiler, which
+/// is Clang, takes; and half arithmetic is fast where the processor converts halves.
+std::vector<std::string> knownFlags(const char* where, const std::vector<std::string>& command) {
+  static std::mutex mutex;
+  static std::map<std::vector<std::string>, std::vector<std::string>> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [it, added] = known.try_emplace(command);
+  if (!added) return it->second;
+  std::vector<std::string> wanted = {"-fpermissive", "-fexcess-precision=16"};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("f16c")) wanted.emplace_back("-mf16c");
+#endif
+  for (const std::string& flag : wanted) {
+    std::vector<std::string> trial = command;
+    trial.insert(trial.end(), {"-Werror", flag, "-fsyntax-only", "-x", "c++", "/dev/null"});
+    if (run(where, trial).exit_code == 0) it->second.push_back(flag);
+  }
+  return it->second;
+}
+
+/// The user's flags but those that ask for a C++ older than that of the headers.
+std::vector<std::string> userFlags(const std::string& flags) {
+  std::vector<std::string> words = splitArguments(flags);
+  std::erase_if(words, [](const std::string& word) {
+    for (const char* old : {"98", "03", "0x", "11", "1y", "14"})
+      if (word == std::string("-std=c++") + old || word == std::string("-std=gnu++") + old)
+        return true;
+    return false;
+  });
+  return words;
+}
+
+}  // namespace
+
+void runCompiler(const char* where, const std::vector<std::string>& arguments,
+                 const std::string& flags) {
+  std::vector<std::string> command = compilerCommand();
+  const std::string compiler = command.back();
+  const std::string headers = includeFolder();
+  const std::vector<std::string> known = knownFlags(where, command);
+  for (const std::string& word :
+       {std::string("-std=c++17"), std::string("-w"), std::string("-Wno-narrowing"),
+        std::string("-isystem"), headers, std::string("-isystem"), headers + "/poplar/codelets"})
+    command.push_back(word);
+  for (const auto& words : {known, arguments, userFlags(flags)})
+    command.insert(command.end(), words.begin(), words.end());
+  const Finished finished = run(where, command);
   if (finished.exit_code == 0) return;
-  throw graph_program_compilation_error(name + " needs C++ that compiles; " + compiler +
-                                        " said:\n" + finished.output);
+  throw graph_program_compilation_error(std::string("[") + where + "] needs C++ that compiles; " +
+                                        compiler + " said:\n" + finished.output);
+}
+
+void runLinker(const char* where, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = compilerCommand();
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const Finished finished = run(where, command);
+  if (finished.exit_code == 0) return;
+  throw link_error(std::string("[") + where +
+                   "] needs a definition of every function that codelets call; the linker said:\n" +
+                   finished.output + "Add the source that defines it, too.");
 }
 
 }  // namespace ipujax::engine

@@ -25,4 +25,7 @@ class TemporaryFolder {
 void runCompiler(const char* where, const std::vector<std::string>& arguments,
                  const std::string& flags);
 
+/// The same, for objects that it compiled. Throws link_error with what the linker said.
+void runLinker(const char* where, const std::vector<std::string>& arguments);
+
 }  // namespace ipujax::engine

@@ -4,6 +4,9 @@
 /// What a compiled library of codelets tells the model: plain structures, the same on both sides.
 extern "C" {
 
+/// Changes with the structures below and with what codelets' headers mean.
+constexpr unsigned kIpujaxCodeletAbi = 2;
+
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;
 
@@ -36,5 +39,12 @@ struct IpujaxCodelet {
   const IpujaxField* fields;
   void (*construct)(void*);                ///< sets default member initialisers
   int (*compute)(void*, unsigned worker);  ///< 0: the codelet returned false
+  /// Cycles, from sizes and values alone: edges may point nowhere. Null: the codelet has no
+  /// estimate.
+  std::uint64_t (*estimate)(const void*);
 };
+
+/// Called before compute() of a vertex on a tile, for each worker; `seed` is the run's.
+using IpujaxEnter = void (*)(void* vertex, std::uint32_t tile, std::uint32_t worker,
+                             std::uint64_t seed);
 }

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <sstream>
+#include <tuple>
 
 #include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
@@ -12,23 +15,26 @@
 namespace ipujax::engine {
 namespace {
 
-/// A pointer to write into a vertex before it runs: into an operand, or (operand kSelf) into the
-/// vertex's own memory.
+constexpr std::int64_t kNoOperand = -1;
+constexpr std::size_t kAlign = 16;
+constexpr std::size_t padded(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+/// Where a pointer is in a vertex's image, and what its offset, which is there, counts from.
 struct Patch {
-  static constexpr std::int64_t kSelf = -2;
-  static constexpr std::int64_t kNull = -1;
   std::uint32_t at;
-  std::int64_t operand;
-  std::int64_t bytes;
+  std::uint32_t base;  ///< an operand, or behind them the vertex itself, or null
+  friend bool operator<(const Patch& a, const Patch& b) {
+    return std::tie(a.at, a.base) < std::tie(b.at, b.base);
+  }
 };
+using Patches = std::vector<Patch>;
 
 struct Instance {
-  const IpujaxCodelet* codelet;
+  const IpujaxCodelet* codelet = nullptr;
+  std::uint32_t tile = 0;
   std::vector<std::byte> image;  ///< the object, then its lists and vectors of state
-  std::vector<Patch> patches;
+  Patches patches;
 };
-
-constexpr std::size_t kAlign = 16;
 
 /// Reads the integers of the step and makes the images.
 class Decoder {
@@ -37,13 +43,17 @@ class Decoder {
       : step_(step), integers_(step.attributes.integers("vertices")) {
     std::istringstream names(step.attributes.text("types"));
     for (std::string name; std::getline(names, name);) types_.push_back(&library.codelet(name));
+    number_ = static_cast<std::uint64_t>(take());
   }
+
+  std::uint64_t stepNumber() const { return number_; }
 
   bool done() const { return at_ == integers_.size(); }
 
   Instance next() {
     Instance instance;
     instance.codelet = types_.at(static_cast<std::size_t>(take()));
+    instance.tile = static_cast<std::uint32_t>(take());
     instance.image.resize(instance.codelet->bytes);
     construct(instance);
     for (unsigned i = 0; i < instance.codelet->num_fields; ++i)
@@ -113,9 +123,9 @@ class Decoder {
   /// Elements [offset, offset + n) of an operand; of none where n is 0.
   void connect(Instance& v, const IpujaxField& f, std::size_t at, std::int64_t operand,
                std::int64_t offset, std::int64_t n) {
-    if (operand == Patch::kNull) {
+    if (operand == kNoOperand) {
       need(n == 0, "edges with a tensor");
-      return v.patches.push_back({static_cast<std::uint32_t>(at), operand, 0});
+      return point(v, at, numOperands() + 1, 0);
     }
     need(operand >= 0, "edges with a tensor");
     const auto& desc = step_.operands.at(static_cast<std::size_t>(operand));
@@ -124,8 +134,15 @@ class Decoder {
          "edges inside their tensor");
     need(static_cast<std::uint32_t>(desc.type) == f.element, "edges of their field's type");
     need(f.direction == kIpujaxIn || desc.access != Access::kRead, "outputs that may be written");
-    const auto bytes = offset * static_cast<std::int64_t>(sizeOf(desc.type));
-    v.patches.push_back({static_cast<std::uint32_t>(at), operand, bytes});
+    point(v, at, static_cast<std::uint32_t>(operand),
+          offset * static_cast<std::int64_t>(sizeOf(desc.type)));
+  }
+
+  std::uint32_t numOperands() const { return static_cast<std::uint32_t>(step_.operands.size()); }
+
+  static void point(Instance& v, std::size_t at, std::uint32_t base, std::int64_t bytes) {
+    v.patches.push_back({static_cast<std::uint32_t>(at), base});
+    std::memcpy(v.image.data() + at, &bytes, sizeof(bytes));
   }
 
   static void size(Instance& v, std::size_t at, std::int64_t n) {
@@ -133,7 +150,7 @@ class Decoder {
   }
 
   static std::size_t extend(Instance& v, std::size_t bytes) {
-    const std::size_t begin = (v.image.size() + kAlign - 1) / kAlign * kAlign;
+    const std::size_t begin = padded(v.image.size());
     v.image.resize(begin + bytes);
     return begin;
   }
@@ -143,7 +160,7 @@ class Decoder {
     const bool vectors = f.kind == kIpujaxListOfVectors;
     const std::size_t each = vectors ? 2 * sizeof(void*) : sizeof(void*);
     const std::size_t begin = extend(v, n * each);
-    v.patches.push_back({f.offset, Patch::kSelf, static_cast<std::int64_t>(begin)});
+    point(v, f.offset, numOperands(), static_cast<std::int64_t>(begin));
     size(v, f.offset + sizeof(void*), static_cast<std::int64_t>(n));
     for (std::size_t i = 0; i < n; ++i)
       vectors ? vectorEdge(v, f, begin + i * each) : edge(v, f, begin + i * each);
@@ -152,7 +169,7 @@ class Decoder {
   void state(Instance& v, const IpujaxField& f) {
     const std::size_t n = count();
     const std::size_t begin = extend(v, n * f.element_bytes);
-    v.patches.push_back({f.offset, Patch::kSelf, static_cast<std::int64_t>(begin)});
+    point(v, f.offset, numOperands(), static_cast<std::int64_t>(begin));
     size(v, f.offset + sizeof(void*), static_cast<std::int64_t>(n));
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t bits = take();
@@ -164,51 +181,83 @@ class Decoder {
   const Attributes::Integers& integers_;
   std::vector<const IpujaxCodelet*> types_;
   std::size_t at_ = 0;
+  std::uint64_t number_ = 0;
 };
 
 /// A vertex's fields are set anew for every run: what a codelet writes to its own fields is not
-/// kept for the next.
+/// kept for the next. All images lie one behind the other, with offsets in the place of pointers.
 class VertexKernel final : public Kernel {
  public:
   explicit VertexKernel(const StepDesc& step)
       : library_(
             CodeletLibrary::find(step.attributes.text("unit"), step.attributes.text("flags"))) {
     Decoder decoder(step, *library_);
+    number_ = decoder.stepNumber();
+    std::map<Patches, std::uint32_t> known;
     while (!decoder.done()) {
-      instances_.push_back(decoder.next());
-      largest_ = std::max(largest_, instances_.back().image.size());
+      const Instance v = decoder.next();
+      const auto [it, added] =
+          known.try_emplace(v.patches, static_cast<std::uint32_t>(patches_.size()));
+      if (added) patches_.push_back(v.patches);
+      vertices_.push_back({v.codelet, images_.size(), padded(v.image.size()), it->second, v.tile});
+      images_.insert(images_.end(), v.image.begin(), v.image.end());
+      images_.resize(padded(images_.size()));
+      largest_ = std::max(largest_, v.image.size());
     }
   }
 
   void run(RunContext& context, std::span<std::byte* const> p) const override {
-    const auto n = static_cast<std::int64_t>(instances_.size());
+    const auto n = static_cast<std::int64_t>(vertices_.size());
+    const std::uint64_t runs = runs_.fetch_add(1, std::memory_order_relaxed);
     context.pool.parallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
       const std::size_t bytes = (largest_ + 63) / 64 * 64;
       const std::unique_ptr<std::byte, decltype(&std::free)> place(
           static_cast<std::byte*>(std::aligned_alloc(64, std::max<std::size_t>(bytes, 64))),
           std::free);
       if (!place) throw std::bad_alloc();
-      for (std::int64_t i = begin; i < end; ++i)
-        runOne(instances_[static_cast<std::size_t>(i)], place.get(), p);
+      std::vector<std::byte*> bases(p.begin(), p.end());
+      bases.insert(bases.end(), {place.get(), nullptr});
+      for (std::int64_t i = begin; i < end; ++i) {
+        const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
+        runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed);
+      }
     });
   }
 
  private:
-  static constexpr std::int64_t kGrain = 16;
+  static constexpr std::int64_t kGrain = 64;
 
-  static void runOne(const Instance& v, std::byte* place, std::span<std::byte* const> p) {
-    std::memcpy(place, v.image.data(), v.image.size());
-    for (const Patch& patch : v.patches) {
-      std::byte* pointer = nullptr;
-      if (patch.operand == Patch::kSelf) {
-        pointer = place + patch.bytes;
-      } else if (patch.operand != Patch::kNull) {
-        pointer = p[static_cast<std::size_t>(patch.operand)] + patch.bytes;
-      }
+  struct Placed {
+    const IpujaxCodelet* codelet;
+    std::size_t begin, bytes;  ///< of its image, padded
+    std::uint32_t patches;
+    std::uint32_t tile;
+  };
+
+  static bool succeeds(const IpujaxCodelet& codelet, std::byte* place, unsigned worker) {
+    try {
+      return codelet.compute(place, worker) != 0;
+    } catch (const std::exception& e) {
+      throw application_runtime_error("[Execute] needs codelets that do not fail; a " +
+                                      std::string(codelet.name) + " said: " + e.what() +
+                                      ". Correct its data or its code.");
+    }
+  }
+
+  void runOne(const Placed& v, std::byte* const* bases, std::byte* place,
+              std::uint64_t seed) const {
+    const std::byte* image = images_.data() + v.begin;
+    for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
+    for (const Patch& patch : patches_[v.patches]) {
+      std::int64_t offset = 0;
+      std::memcpy(&offset, place + patch.at, sizeof(offset));
+      std::byte* const pointer = bases[patch.base] + offset;
       std::memcpy(place + patch.at, &pointer, sizeof(pointer));
     }
-    for (unsigned worker = 0; worker < (v.codelet->is_multi ? kIpujaxWorkers : 1); ++worker) {
-      if (v.codelet->compute(place, worker) == 0) {
+    // The last worker first: the first one often waits for what the others leave.
+    for (unsigned worker = v.codelet->is_multi ? kIpujaxWorkers : 1; worker-- > 0;) {
+      if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
+      if (!succeeds(*v.codelet, place, worker)) {
         throw application_runtime_error(
             "[Execute] needs codelets whose compute() returns true; a " +
             std::string(v.codelet->name) + " returned false. Return true at its end.");
@@ -217,8 +266,12 @@ class VertexKernel final : public Kernel {
   }
 
   std::shared_ptr<const CodeletLibrary> library_;
-  std::vector<Instance> instances_;
+  std::vector<Placed> vertices_;
+  std::vector<std::byte> images_;
+  std::vector<Patches> patches_;
   std::size_t largest_ = 0;
+  std::uint64_t number_ = 0;
+  mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
 };
 
 std::unique_ptr<Kernel> makeVertices(const StepDesc& step) {

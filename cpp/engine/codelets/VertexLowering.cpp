@@ -1,12 +1,13 @@
 #include "engine/codelets/VertexLowering.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <limits>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "engine/Errors.hpp"
-#include "engine/Half.hpp"
+#include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/codelets/WriteConflicts.hpp"
 #include "engine/graph/Emit.hpp"
@@ -16,27 +17,40 @@
 // program::Execute as steps: for each file of codelets one "engine.vertices" step that runs all its
 // vertices, with copies around it for edges that are not one run of memory.
 //
-// Attribute "vertices": for each vertex its type (index into "types") and then, for each field of
-// the codelet's table: a value's bits; operand and offset of a scalar edge; operand, offset and
-// size of a vector edge; a count and so many of these for lists; a count and bits for vectors of
-// state.
+// Attribute "vertices": the number of the step, and for each vertex its type (index into "types"),
+// tile and then, for each field of the codelet's table: a value's bits; operand and offset of a
+// scalar edge; operand, offset and size of a vector edge; a count and so many of these for lists; a
+// count and bits for vectors of state.
 namespace ipujax::engine {
 namespace {
 
-std::int64_t bitsOf(double value, ElementType type) {
+template <class T>
+bool isIn(double value) {  // false for NaN
+  return value > static_cast<double>(std::numeric_limits<T>::min()) - 1 &&
+         value < static_cast<double>(std::numeric_limits<T>::max()) + 1;
+}
+
+/// Whether the conversion of a number to a type of integers is defined. Floats hold infinities.
+bool holds(ElementType type, double value) {
   switch (type) {
-    case ElementType::kHalf:
-      return floatToHalf(static_cast<float>(value));
-    case ElementType::kFloat:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    case ElementType::kDouble:
-      return std::bit_cast<std::int64_t>(value);
-    case ElementType::kBool:
-      return value != 0;
+    case ElementType::kInt8:
+      return isIn<std::int8_t>(value);
+    case ElementType::kUInt8:
+      return isIn<std::uint8_t>(value);
+    case ElementType::kInt16:
+      return isIn<std::int16_t>(value);
+    case ElementType::kUInt16:
+      return isIn<std::uint16_t>(value);
+    case ElementType::kInt32:
+      return isIn<std::int32_t>(value);
+    case ElementType::kUInt32:
+      return isIn<std::uint32_t>(value);
+    case ElementType::kInt64:
+      return value >= -0x1p63 && value < 0x1p63;
     case ElementType::kUInt64:
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(value));
+      return value > -1 && value < 0x1p64;
     default:
-      return static_cast<std::int64_t>(value);
+      return true;
   }
 }
 
@@ -58,7 +72,9 @@ class Lowering {
         file_(file),
         library_(store_.library(file)),
         before_(std::make_shared<ProgramNode>()),
-        after_(std::make_shared<ProgramNode>()) {}
+        after_(std::make_shared<ProgramNode>()) {
+    integers_.push_back(store_.num_steps++);
+  }
 
   void add(const VertexRecord& vertex) {
     const IpujaxCodelet& codelet = library_->codelet(vertex.type);
@@ -71,6 +87,7 @@ class Lowering {
     load.workers.resize(graph_.system.machine.worker_contexts);
     largest_edge_ = 0;
     integers_.push_back(typeIndex(vertex.type));
+    integers_.push_back(*vertex.tile);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
     addCycles(vertex, codelet, load);
   }
@@ -81,7 +98,7 @@ class Lowering {
     node->step.operands = operands();
     std::string names;
     for (const auto& type : types_) names += type + "\n";
-    node->step.attributes.set("unit", codeletUnit(store_.files[file_], store_.types[file_]));
+    node->step.attributes.set("unit", store_.unit(file_));
     node->step.attributes.set("flags", store_.files[file_].flags);
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
@@ -153,11 +170,21 @@ class Lowering {
     return rows;
   }
 
+  std::int64_t bitsOfValue(const VertexRecord& vertex, const IpujaxField& field,
+                           double value) const {
+    const auto type = static_cast<ElementType>(field.element);
+    if (holds(type, value)) return bitsOf(value, type);
+    throw graph_connection_error("[Graph::setInitialValue] needs a value that the " +
+                                 std::string(nameOf(type)) + " '" + field.name + "' of a " +
+                                 vertex.type + " can hold; got " + std::to_string(value) +
+                                 ". Set another value.");
+  }
+
   void addValue(const VertexRecord& vertex, const IpujaxField& field) {
     const auto it = vertex.values.find(field.name);
     integers_.push_back(it != vertex.values.end());  // 0: the codelet's own initialiser stays
     const double value = it == vertex.values.end() ? 0 : it->second.begin()->second;
-    integers_.push_back(bitsOf(value, static_cast<ElementType>(field.element)));
+    integers_.push_back(bitsOfValue(vertex, field, value));
   }
 
   void addState(const VertexRecord& vertex, const IpujaxField& field, TileLoad& load) {
@@ -168,8 +195,7 @@ class Lowering {
     integers_.push_back(static_cast<std::int64_t>(size));
     for (std::size_t i = 0; i < size; ++i) {
       const bool set = it != vertex.values.end() && it->second.count(i) != 0;
-      integers_.push_back(
-          bitsOf(set ? it->second.at(i) : 0.0, static_cast<ElementType>(field.element)));
+      integers_.push_back(bitsOfValue(vertex, field, set ? it->second.at(i) : 0.0));
     }
     load.state += size * field.element_bytes;
   }
@@ -247,15 +273,18 @@ class Lowering {
     return result;
   }
 
-  /// Without an estimate or an estimator: 30 worker cycles and 10 for each element of the largest
-  /// edge, a scalar loop of compiled C++ (an assumption; setPerfEstimate replaces it).
+  /// The vertex's estimate, that of its type, or the codelet's own. Without any, 30 worker cycles
+  /// and for each element of the largest edge what the codelet's loop lets expect; 10 where it has
+  /// no loop of its own (an assumption; setPerfEstimate replaces it).
   void addCycles(const VertexRecord& vertex, const IpujaxCodelet& codelet, TileLoad& load) {
-    const double assumed = 30 + 10 * static_cast<double>(largest_edge_);
+    const double loop = loopCyclesOf(vertex.type);
+    const double assumed = 30 + (loop > 0 ? loop : 10) * static_cast<double>(largest_edge_);
     auto cycles = vertex.cycles;
     auto flops = vertex.flops;
     const auto estimator = store_.estimators.find(vertex.type);
     if (!cycles && estimator != store_.estimators.end())
       std::tie(cycles, flops) = estimator->second(vertex);
+    if (!cycles) cycles = ownEstimate(vertex, codelet);
     flops_ += static_cast<double>(flops);
     if (codelet.is_multi) {
       load.supervisor += cycles ? static_cast<double>(*cycles) : 11 + assumed;
@@ -263,6 +292,12 @@ class Lowering {
     }
     auto& worker = load.workers[load.next_worker++ % load.workers.size()];
     worker += cycles ? static_cast<double>(*cycles) : assumed;
+  }
+
+  double loopCyclesOf(const std::string& type) const {
+    std::size_t file = 0;
+    const CodeletClass* found = store_.findClass(type, file);
+    return found != nullptr ? found->loop_cycles : 0;
   }
 
   Cost cost() const {

@@ -1,5 +1,9 @@
 #include "engine/codelets/VertexStore.hpp"
 
+#include <algorithm>
+
+#include "engine/Errors.hpp"
+
 namespace ipujax::engine {
 
 const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t& file) const {
@@ -15,10 +19,44 @@ const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t&
   return nullptr;
 }
 
+std::string VertexStore::unitOf(std::size_t file, const std::vector<std::string>& of_types) const {
+  const std::string unit = codeletUnit(files[file], of_types);
+  if (linked_.count(file) == 0) return unit;
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (i != file) others.push_back(files[i].text);
+  return withSources(unit, others);
+}
+
+std::string VertexStore::unit(std::size_t file) const { return units_.at(file); }
+
+void VertexStore::check(std::size_t file) {
+  try {
+    libraries_[file] = CodeletLibrary::compile(unitOf(file, types[file]), files[file].flags);
+  } catch (const link_error&) {
+    linked_.insert(file);
+  }
+}
+
 std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
-  auto library = CodeletLibrary::compile(codeletUnit(files[file], types[file]), files[file].flags);
-  libraries_[file] = library;
-  return library;
+  const auto compiled = [&](const std::vector<std::string>& of_types) {
+    units_[file] = unitOf(file, of_types);
+    return libraries_[file] = CodeletLibrary::compile(units_[file], files[file].flags);
+  };
+  if (linked_.count(file) == 0) {
+    try {
+      return compiled(types[file]);
+    } catch (const link_error&) {
+      linked_.insert(file);
+    }
+  }
+  // Types that no vertex has may call functions that only an IPU's assembly defines.
+  std::vector<std::string> used;
+  for (const std::string& type : types[file]) {
+    const auto has = [&](const VertexRecord& v) { return v.file == file && v.type == type; };
+    if (std::any_of(vertices.begin(), vertices.end(), has)) used.push_back(type);
+  }
+  return compiled(used);
 }
 
 }  // namespace ipujax::engine

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,14 +46,24 @@ struct VertexStore {
   /// Cycles and arithmetic operations of vertices of a type that have none of their own.
   using Estimator = std::function<std::pair<std::uint64_t, std::uint64_t>(const VertexRecord&)>;
   std::map<std::string, Estimator> estimators;
+  std::int64_t num_steps = 0;  ///< made of compute sets
 
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
+  /// Compiles what one file has, with the other files where it calls their functions.
   std::shared_ptr<const CodeletLibrary> library(std::size_t file);
+  /// Shows errors of the compiler. Functions may be defined in files that come later.
+  void check(std::size_t file);
+  /// The text that `library` compiled.
+  std::string unit(std::size_t file) const;
 
  private:
+  std::string unitOf(std::size_t file, const std::vector<std::string>& of_types) const;
+
   /// Kept while the graph is, so that an engine made from it finds them compiled.
   std::map<std::size_t, std::shared_ptr<const CodeletLibrary>> libraries_;
+  std::map<std::size_t, std::string> units_;
+  std::set<std::size_t> linked_;  ///< with the other files
 };
 
 }  // namespace ipujax::engine

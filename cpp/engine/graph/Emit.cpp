@@ -5,6 +5,7 @@
 #include <span>
 
 #include "engine/Errors.hpp"
+#include "engine/FloatTraps.hpp"
 #include "engine/graph/Exchange.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/kernels/Copy.hpp"
@@ -206,6 +207,7 @@ void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
   }
   step.kernel = std::move(spec.kernel);
   step.attributes = std::move(spec.attributes);
+  if (graph.impl.traps.any()) step.attributes.set(kFloatTraps, maskOf(graph.impl.traps));
   step.cost = spec.cost;
   step.in_place = std::move(spec.in_place);
   sequence.children.push_back(stepNode(std::move(step), debugContext));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace ipujax::engine {
 namespace {
@@ -78,6 +79,7 @@ class ExchangeCount::Operand {
     std::tie(from_, to_) = inOrderOf(from, to);
     repeats_ = mayRepeat(from_);
     dropRepeats();
+    dropTurns();
     bytes_ = static_cast<double>(sizeOf(from_.type));
   }
 
@@ -100,6 +102,16 @@ class ExchangeCount::Operand {
       from_.shape.pop_back();
       from_.strides.pop_back();
     }
+  }
+
+  /// Removes the first dimensions where they only repeat all that follows.
+  void dropTurns() {
+    std::size_t first = 0;
+    while (first < from_.shape.size() && (from_.shape[first] == 1 || from_.strides[first] == 0))
+      ++first;
+    from_.shape.erase(from_.shape.begin(), from_.shape.begin() + first);
+    from_.strides.erase(from_.strides.begin(), from_.strides.begin() + first);
+    turn_ = from_.numElements();
   }
 
   /// Some runs of as many elements as are on a tile, evenly spaced.
@@ -134,18 +146,49 @@ class ExchangeCount::Operand {
   /// The same, all wanted on one tile.
   void part(std::uint32_t tile, std::size_t first, std::size_t count) {
     count = (first + count - 1) / each_ + 1 - first / each_;
-    first /= each_;
+    first = first / each_ % turn_;
+    if (repeats_ && count >= turn_)
+      return takeAll(tile, static_cast<double>(count) / static_cast<double>(turn_));
+    const std::size_t before_end = std::min(count, turn_ - first);
+    forEachSource(first, before_end, [&](Part part) { piece(part, tile); });
+    forEachSource(0, count - before_end, [&](Part part) { piece(part, tile); });
+  }
+
+  /// Calls fn for parts of elements [first, first + count) of the source, without their wish.
+  template <class F>
+  void forEachSource(std::size_t first, std::size_t count, const F& fn) const {
+    if (count == 0) return;
     forEachRun(from_, first, count,
                [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
                  const auto at = static_cast<std::uint64_t>(begin);
                  variables_[variable].map->forEachPart(
                      at, at + length, [&](std::uint32_t source, std::uint64_t b, std::uint64_t e) {
-                       piece({tile, variable, b, e, source});
+                       fn(Part{0, variable, b, e, source});
                      });
                });
   }
 
-  void piece(const Part& part) {
+  /// A tile that wants all of the source, `turns` times: many do of a broadcast, so the source is
+  /// looked up once for all of them.
+  void takeAll(std::uint32_t tile, double turns) {
+    if (wants_all_.empty()) {
+      std::vector<Part> parts;
+      forEachSource(0, turn_, [&](Part part) { parts.push_back(part); });
+      forEachOnce(parts, [&](const Part& part, double bytes) {
+        all_ += bytes;
+        if (part.from_tile != TileMap::kUnmapped) grow(held_, part.from_tile, bytes);
+      });
+    }
+    const double held = tile < held_.size() ? held_[tile] : 0;
+    grow(count_.kept_, tile, held * turns);
+    if (wants_all_.size() <= tile) wants_all_.resize(tile + 1);
+    if (std::exchange(wants_all_[tile], 1)) return;
+    ++num_want_all_;
+    receive(tile, all_ - held);
+  }
+
+  void piece(Part part, std::uint32_t tile) {
+    part.to_tile = tile;
     const double bytes = static_cast<double>(part.end - part.begin) * bytes_ * weight_;
     if (part.from_tile == part.to_tile) return grow(count_.kept_, part.to_tile, bytes);
     if (repeats_) return parts_.push_back(part);
@@ -163,34 +206,39 @@ class ExchangeCount::Operand {
     if (tile != TileMap::kUnmapped && !is_sample_) grow(count_.sent_, tile, bytes);
   }
 
+  bool wantsAll(std::uint32_t tile) const { return tile < wants_all_.size() && wants_all_[tile]; }
+
+  /// Whether some other tile wants all that a tile has.
+  bool sendsAll(std::uint32_t tile) const {
+    return num_want_all_ > (wantsAll(tile) ? std::size_t{1} : std::size_t{0});
+  }
+
+  /// Calls fn(part, bytes) for the elements of parts, once each.
+  template <class F>
+  void forEachOnce(std::vector<Part>& parts, const F& fn) const {
+    std::ranges::sort(parts, [](const Part& a, const Part& b) {
+      return std::tie(a.to_tile, a.variable, a.begin) < std::tie(b.to_tile, b.variable, b.begin);
+    });
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Part& part = parts[i];
+      if (i == 0 || parts[i - 1].to_tile != part.to_tile || parts[i - 1].variable != part.variable)
+        end = 0;
+      const std::uint64_t begin = std::max(part.begin, end);
+      if (begin < part.end) fn(part, static_cast<double>(part.end - begin) * bytes_);
+      end = std::max(end, part.end);
+    }
+  }
+
   /// Elements that a tile wants, and those that a tile sends, once each.
   void countOnce() {
-    const auto each = [&](auto before, auto same, auto add) {
-      std::ranges::sort(parts_, before);
-      std::uint64_t end = 0;
-      for (std::size_t i = 0; i < parts_.size(); ++i) {
-        const Part& part = parts_[i];
-        if (i == 0 || !same(parts_[i - 1], part)) end = 0;
-        const std::uint64_t begin = std::max(part.begin, end);
-        if (begin < part.end) add(part, static_cast<double>(part.end - begin) * bytes_);
-        end = std::max(end, part.end);
-      }
-    };
-    each(
-        [](const Part& a, const Part& b) {
-          return std::tie(a.to_tile, a.variable, a.begin) <
-                 std::tie(b.to_tile, b.variable, b.begin);
-        },
-        [](const Part& a, const Part& b) {
-          return a.to_tile == b.to_tile && a.variable == b.variable;
-        },
-        [&](const Part& part, double bytes) { receive(part.to_tile, bytes); });
-    each(
-        [](const Part& a, const Part& b) {
-          return std::tie(a.variable, a.begin) < std::tie(b.variable, b.begin);
-        },
-        [](const Part& a, const Part& b) { return a.variable == b.variable; },
-        [&](const Part& part, double bytes) { send(part.from_tile, bytes); });
+    for (std::uint32_t tile = 0; tile < held_.size(); ++tile)
+      if (sendsAll(tile)) send(tile, held_[tile]);
+    std::erase_if(parts_, [&](const Part& part) { return wantsAll(part.to_tile); });
+    forEachOnce(parts_, [&](const Part& part, double bytes) { receive(part.to_tile, bytes); });
+    std::erase_if(parts_, [&](const Part& part) { return sendsAll(part.from_tile); });
+    for (Part& part : parts_) part.to_tile = 0;
+    forEachOnce(parts_, [&](const Part& part, double bytes) { send(part.from_tile, bytes); });
   }
 
   ExchangeCount& count_;
@@ -199,10 +247,15 @@ class ExchangeCount::Operand {
   bool repeats_ = false;
   double bytes_ = 1;
   std::size_t each_ = 1;  ///< how often each element of from_ follows itself
+  std::size_t turn_ = 1;  ///< elements of from_: the following ones are the same again
   bool is_sample_ = false;
   double weight_ = 1;  ///< elements that each one looked at stands for
   double seen_ = 0, moved_ = 0;
   std::vector<Part> parts_;
+  double all_ = 0;               ///< bytes of the source
+  std::vector<double> held_;     ///< of these, by tile
+  std::vector<char> wants_all_;  ///< by tile
+  std::size_t num_want_all_ = 0;
 };
 
 void ExchangeCount::add(const ViewPtr& from, const ViewPtr& to) {

@@ -24,6 +24,7 @@ GraphImpl::~GraphImpl() = default;
 std::uint32_t GraphImpl::addVariable(ElementType type, std::uint64_t elements, TileMapPtr map,
                                      const DebugContext& debug) {
   variables.push_back({type, elements, debug, std::move(map)});
+  variables.back().parts = parts;
   return static_cast<std::uint32_t>(variables.size() - 1);
 }
 
@@ -78,9 +79,12 @@ ViewPtr GraphImpl::addLinear(ElementType type, std::vector<std::size_t> shape,
 
 ViewPtr GraphImpl::addTemporary(const View& view, std::vector<std::size_t> shape,
                                 const DebugContext& debug) {
-  if (isRemote(view)) return addRemote(view.type, std::move(shape), debug);
   const auto ipu = ipuOf(view);
-  return addLinear(view.type, std::move(shape), ipu ? ipu_tiles_[*ipu] : all_tiles, debug);
+  ViewPtr made = isRemote(view) ? addRemote(view.type, std::move(shape), debug)
+                                : addLinear(view.type, std::move(shape),
+                                            ipu ? ipu_tiles_[*ipu] : all_tiles, debug);
+  variables[made->variable].parts = firstWithParts(view).parts;
+  return made;
 }
 
 ViewPtr GraphImpl::addRemote(ElementType type, std::vector<std::size_t> shape,

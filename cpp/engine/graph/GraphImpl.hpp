@@ -23,6 +23,15 @@ struct VertexStore;  ///< codelets, compute sets and vertices
 /// and variables that become one as the greatest of their uses.
 enum class VariableUse : std::uint8_t { kTemporary, kAccumulator, kStash };
 
+/// Replicas within one: what a graph of Graph::createReplicatedGraph adds exists `count` times. A
+/// variable stands for those of all parts and is mapped as the first one: on the `tiles` tiles from
+/// `first_tile` on. Programs are flattened for the parts.
+struct Parts {
+  unsigned count = 1;
+  unsigned first_tile = 0;
+  unsigned tiles = 0;
+};
+
 struct Variable {
   ElementType type = ElementType::kFloat;
   std::uint64_t elements = 0;
@@ -32,6 +41,7 @@ struct Variable {
   bool is_constant = false;
   bool is_remote = false;           ///< in the host's memory, on no tile
   std::vector<std::byte> values{};  ///< of a constant, or initial values; empty otherwise
+  Parts parts{};
 };
 
 /// A channel between the host and the device.
@@ -42,6 +52,8 @@ struct Stream {
   std::uint64_t elements = 0;
   bool to_device = true;
   bool is_in_runs = true;  ///< and not of what a host does between runs, which no account has
+  bool broadcasts = false;
+  unsigned parts = 1;  ///< see StreamSpec
 };
 
 /// How results are rounded to HALF.
@@ -52,6 +64,14 @@ struct HalfBehaviour {
   bool stochastic = false;
   Overflow overflow = Overflow::kInfinity;
   friend bool operator==(const HalfBehaviour&, const HalfBehaviour&) = default;
+};
+
+/// Which results of arithmetic end a program with an error.
+struct FloatTraps {
+  bool invalid = false;
+  bool divide_by_zero = false;
+  bool overflow = false;
+  bool any() const { return invalid || divide_by_zero || overflow; }
 };
 
 /// What a poplar::Graph and its virtual graphs share. Tensors point here; it outlives none of them,
@@ -83,6 +103,16 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
                        const std::vector<unsigned>& tiles);
   /// The variable that the view is all of, in order; null for any other view.
   Variable* variableOfAll(const View& view);
+  /// How many parts a view has, or the first of its variables that has some.
+  unsigned partsOf(const View& view) const;
+  /// The same elements of another part: of the variables that have parts; others stay.
+  ViewPtr partOf(const ViewPtr& view, unsigned part);
+  /// [parts, ...]: those of all parts, one after another.
+  ViewPtr allParts(const ViewPtr& view);
+  /// Gives the variables of the parts what the one that stands for them has by now: where it is,
+  /// and a constant's values.
+  void finishParts();
+  void makeParts();  ///< those of all variables, and finishes them
 
   System system;
   std::vector<unsigned> all_tiles;
@@ -94,12 +124,14 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::shared_ptr<VertexStore> vertices;
   std::map<std::string, ViewPtr> hidden;  ///< libraries' own state, e.g. poprand's seeds
   HalfBehaviour half;                     ///< of steps added from now on
+  FloatTraps traps;                       ///< the same: what ends a program
   std::int64_t random_streams = 0;        ///< given to steps so far
   unsigned replication_factor = 1;
   std::uint32_t layout_group = 0;  ///< of variables made from now on; see startOf
   /// Written by every program before all else: addReplicationIndexConstant.
   std::vector<ViewPtr> replication_indices;
   std::map<std::string, ViewPtr> remote_buffers;  ///< [repeats, elements], by handle
+  Parts parts;                                    ///< of variables made from now on
 
  private:
   ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape,
@@ -109,6 +141,15 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   /// one of a group goes to the tiles after those that the group before began with.
   std::size_t startOf(const std::vector<unsigned>& tiles, std::uint64_t used);
 
+  struct MadeParts {
+    std::vector<std::uint32_t> variables;
+    TileMapPtr last_map;  ///< what the parts' mappings were last made of
+  };
+  const MadeParts& partsOfVariable(std::uint32_t variable);
+  const Variable& firstWithParts(const View& view) const;
+  View partOf(const View& view, unsigned part);
+
+  std::map<std::uint32_t, MadeParts> parts_;  ///< by the variable that stands for all of them
   std::vector<std::vector<unsigned>> ipu_tiles_;
   /// Tiles that follow each other: the first, and how many.
   using Range = std::pair<unsigned, std::size_t>;

@@ -152,7 +152,7 @@ void checkMove(StepCheck& check) {
              "an output that fits its input");
   check.need(!slices_in || in.rank() > 0, "slices of its input");
 }
-const RegisterKernel kMove{"gcl.move", makeKernel<MoveKernel>, checkMove};
+const RegisterKernel kMove{"gcl.move", makeKernel<MoveKernel>, checkMove, KernelRole::kCollective};
 
 }  // namespace
 }  // namespace ipujax::engine::collective

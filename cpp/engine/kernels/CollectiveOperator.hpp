@@ -17,5 +17,7 @@ enum class CollectiveOperator {
 };
 
 std::ostream& operator<<(std::ostream& os, const CollectiveOperator& op);
+/// Reads such a name; sets failbit for another word.
+std::istream& operator>>(std::istream& is, CollectiveOperator& op);
 
 }  // namespace ipujax::engine::collective

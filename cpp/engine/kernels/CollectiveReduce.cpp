@@ -179,7 +179,8 @@ void checkReduce(StepCheck& check) {
     check.mayReplace(i, k + i);
   }
 }
-const RegisterKernel kReduce{"gcl.reduce", makeKernel<ReduceKernel>, checkReduce};
+const RegisterKernel kReduce{"gcl.reduce", makeKernel<ReduceKernel>, checkReduce,
+                             KernelRole::kCollective};
 
 }  // namespace
 }  // namespace ipujax::engine::collective

@@ -20,15 +20,22 @@ HostStreams& streamsOf(RunContext& context) {
 }
 
 template <bool kToDevice>
-std::unique_ptr<Kernel> makeStream(const StepDesc& step) {
-  const auto stream = static_cast<std::uint32_t>(step.attributes.integer("stream"));
-  return kernelOf([stream, bytes = bytesOf(step.operands[0])](
-                      RunContext& context, std::span<std::byte* const> pointers) {
+class StreamKernel final : public Kernel {
+ public:
+  explicit StreamKernel(const StepDesc& step)
+      : stream_(static_cast<std::uint32_t>(step.attributes.integer("stream"))),
+        bytes_(bytesOf(step.operands[0])) {}
+  bool usesStreams() const override { return true; }
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     HostStreams& streams = streamsOf(context);
-    kToDevice ? streams.read(stream, pointers[0], bytes)
-              : streams.write(stream, pointers[0], bytes);
-  });
-}
+    kToDevice ? streams.read(stream_, context.replica, pointers[0], bytes_)
+              : streams.write(stream_, context.replica, pointers[0], bytes_);
+  }
+
+ private:
+  std::uint32_t stream_;
+  std::uint64_t bytes_;
+};
 
 /// A step that only costs: what the tiles do where the host has nothing to do.
 std::unique_ptr<Kernel> makeAccount(const StepDesc&) {
@@ -50,8 +57,9 @@ void checkStreamOut(StepCheck& check) { checkStream(check, check.read(0), false)
 
 void checkAccount(StepCheck& check) { check.operands(0); }
 
-const RegisterKernel kStreamIn{"engine.stream_in", makeStream<true>, checkStreamIn};
-const RegisterKernel kStreamOut{"engine.stream_out", makeStream<false>, checkStreamOut};
+const RegisterKernel kStreamIn{"engine.stream_in", makeKernel<StreamKernel<true>>, checkStreamIn};
+const RegisterKernel kStreamOut{"engine.stream_out", makeKernel<StreamKernel<false>>,
+                                checkStreamOut};
 const RegisterKernel kAccount{"engine.account", makeAccount, checkAccount};
 
 }  // namespace

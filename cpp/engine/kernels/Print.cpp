@@ -227,18 +227,25 @@ class TensorText {
   std::string text_;
 };
 
-/// To the stream of the engine, or to stderr as Poplar does.
-std::unique_ptr<Kernel> makePrint(const StepDesc& step) {
-  return kernelOf(
-      [o = step.operands[0], title = step.attributes.text("title"), format = PrintFormat(step)](
-          RunContext& context, std::span<std::byte* const> pointers) {
-        const std::string text = title + ": " + TensorText(o, format, pointers[0]).text();
-        if (context.streams)
-          context.streams->print(text);
-        else
-          std::fprintf(stderr, "%s\n", text.c_str());
-      });
-}
+/// To the stream of the engine, or to stderr as Poplar does. Replicas print one after another.
+class PrintKernel final : public Kernel {
+ public:
+  explicit PrintKernel(const StepDesc& step)
+      : operand_(step.operands[0]), title_(step.attributes.text("title")), format_(step) {}
+  bool callsHost() const override { return true; }
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+    const std::string line = title_ + ": " + TensorText(operand_, format_, pointers[0]).text();
+    if (context.streams)
+      context.streams->print(line);
+    else
+      std::fprintf(stderr, "%s\n", line.c_str());
+  }
+
+ private:
+  OperandDesc operand_;
+  std::string title_;
+  PrintFormat format_;
+};
 
 void checkPrint(StepCheck& check) {
   check.operands(1);
@@ -251,7 +258,7 @@ void checkPrint(StepCheck& check) {
   check.need(check.text("marks").size() == 3, "three marks");
 }
 
-const RegisterKernel kPrint{"engine.print", makePrint, checkPrint};
+const RegisterKernel kPrint{"engine.print", makeKernel<PrintKernel>, checkPrint};
 
 }  // namespace
 }  // namespace ipujax::engine

@@ -11,6 +11,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/kernels/Turn.hpp"
 #include "engine/verify/StepCheck.hpp"
+#include "runtime/SignatureBytes.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -23,7 +24,6 @@ constexpr std::size_t kMostRank = 32;
 constexpr std::size_t kMostOperands = 1 << 16;
 /// Nodes between the root and a leaf: walks recurse so deep.
 constexpr std::uint32_t kMostDepth = 4000;
-constexpr std::uint32_t kMostReplicas = 1 << 16;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw ImageError("[Executable] cannot be run: " + what + ". Compile it again.");
@@ -85,47 +85,12 @@ class Verifier {
 
   void verifySignature() const {
     const Signature& s = image_.signature;
-    for (const auto* specs : {&s.inputs, &s.outputs})
-      for (const auto& spec : *specs) verifySpec(spec);
-    need(s.num_replicas > 0 && s.num_replicas <= kMostReplicas, "the program has no replica");
-    need(s.device_ids.empty() || s.device_ids.size() == s.num_replicas,
-         "the devices do not match the replicas");
-    std::set<std::int32_t> devices;
-    for (const auto id : s.device_ids)
-      need(id >= 0 && devices.insert(id).second, "a device is none, or is named twice");
-    need(s.output_alias.size() == s.outputs.size(), "the aliases do not match the outputs");
-    std::set<std::int32_t> donated;
-    for (std::size_t o = 0; o < s.outputs.size(); ++o) {
-      const std::int32_t input = s.output_alias[o];
-      if (input == -1) continue;
-      need(input >= 0 && static_cast<std::size_t>(input) < s.inputs.size(),
-           "an output takes over no input");
-      need(donated.insert(input).second, "two outputs take over one input");
-      need(s.inputs[static_cast<std::size_t>(input)].bytes == s.outputs[o].bytes,
-           "an output takes over an input of another size");
-      need(s.inputs[static_cast<std::size_t>(input)].memory == s.outputs[o].memory,
-           "an output takes over an input of another memory");
-    }
+    runtime::verify(s);
     // An Engine passes one selector, and nothing else.
     need(image_.entry_points.empty() ||
              (s.inputs.size() == 1 && s.inputs[0].bytes == sizeof(std::int32_t) &&
               s.outputs.empty()),
          "the entry points need one selector");
-  }
-
-  static void verifySpec(const TensorSpec& spec) {
-    std::uint64_t elements = 1;
-    for (const auto d : spec.shape) {
-      need(d >= 0 && d <= StepCheck::kMostElements, "an argument or result has no size");
-      elements *= static_cast<std::uint64_t>(d);
-      need(elements <= kMostBytes, "an argument or result is too large");
-    }
-    need(spec.shape.size() <= 64, "an argument or result has too many dimensions");
-    need(spec.bytes <= kMostBytes, "an argument or result is too large");
-    need(spec.bytes == 0 || spec.dtype != "token", "a token holds nothing");
-    need(static_cast<std::size_t>(spec.memory) < kMemoryKindNames.size(),
-         "an argument or result lies in an unknown memory");
-    need(spec.memory == MemoryKind::kDevice || spec.dtype != "token", "a token lies in no memory");
   }
 
   void verifyBuffers() const {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/JsonOptions.hpp"
 
 namespace poplar::internal {
 namespace {
@@ -16,31 +17,52 @@ constexpr std::array<std::string_view, 9> kFamilies{
     "autoReport.", "debug.",           "exchange.", "opt.",    "prng.",
     "profiler.",   "streamCallbacks.", "target.",   "verbose."};
 
+/// Whether an option has the first of its two values.
+bool isFirst(const std::string& name, const std::string& value, const char* first,
+             const char* second) {
+  if (value == first || value == second) return value == first;
+  throw invalid_option("[Engine] needs " + name + " = " + first + " | " + second + "; got " +
+                       value + ". Use one of these.");
+}
+
 bool isDocumented(std::string_view name) {
   return std::ranges::any_of(kFamilies, [&](auto family) { return name.starts_with(family); });
 }
 
 }  // namespace
 
-bool checkEngineOptions(const OptionFlags& options) {
-  bool refuse = false;
-  for (const auto& [name, value] : options) {
-    const bool is_memory = name == "debug.outOfMemory";
-    if (!isDocumented(name) || (is_memory && value != "log" && value != "error")) {
+EngineOptions engineOptions(const OptionFlags& options) {
+  EngineOptions found;
+  found.flags = withEnvironment(options, "POPLAR_ENGINE_OPTIONS");
+  for (const auto& [name, value] : found.flags) {
+    if (!isDocumented(name)) {
       throw invalid_option(
           "[Engine] needs options of Poplar's families (debug.*, target.*, opt.*, autoReport.* "
-          "...), and debug.outOfMemory = log | error; got " +
+          "...); got " +
           name + " = " + value + ". Use one of these.");
     }
-    if (is_memory) refuse = value == "error";
+    if (name == "debug.outOfMemory") found.refuses_too_large = isFirst(name, value, "error", "log");
+    if (name == "debug.floatPointOpException")
+      found.float_exceptions = isFirst(name, value, "true", "false");
+    if (name == "debug.instrument" || name == "debug.instrumentCompute")
+      found.records_runs = found.records_runs && isFirst(name, value, "true", "false");
   }
-  return refuse;
+  return found;
 }
 
-void checkReplica(unsigned index) {
-  if (index == 0) return;
-  throw poplar_error("[Engine] needs replica 0, the only one that it runs; got " +
-                     std::to_string(index) + ". Run replicated graphs through JAX.");
+void checkRuntimeOptions(const OptionFlags& options) {
+  constexpr std::array<std::string_view, 6> kNames{
+      "target.syncMethod",      "target.syncPollPeriodUs",      "target.exceptionPollPeriodUs",
+      "target.hostSyncTimeout", "target.gatewayWriteCombining", "target.syncReplicasIndependently"};
+  for (const auto& [name, value] : options) {
+    const bool is_known = std::ranges::find(kNames, name) != kNames.end() ||
+                          std::string_view(name).starts_with("streamCallbacks.");
+    if (is_known) continue;
+    throw invalid_option(
+        "[RuntimeOptions] needs options of runs (target.sync*, target.hostSyncTimeout, "
+        "streamCallbacks.* ...); got " +
+        name + " = " + value + ". Give others to the Engine.");
+  }
 }
 
 std::string reportFile(const OptionFlags& options) {

@@ -5,13 +5,20 @@
 
 namespace poplar::internal {
 
-/// Throws invalid_option for an option that no Poplar documents, or for a value of
-/// "debug.outOfMemory" other than log and error. Returns whether a program that does not fit is
-/// refused.
-bool checkEngineOptions(const OptionFlags& options);
+/// What the options change in the model.
+struct EngineOptions {
+  OptionFlags flags;               ///< all, with those of POPLAR_ENGINE_OPTIONS on top
+  bool refuses_too_large = false;  ///< debug.outOfMemory = error
+  bool float_exceptions = false;   ///< debug.floatPointOpException
+  bool records_runs = true;        ///< false by debug.instrument or debug.instrumentCompute = false
+};
 
-/// Engines run one replica; throws poplar_error for another.
-void checkReplica(unsigned index);
+/// Throws invalid_option for an option that no Poplar documents, and for values that those with an
+/// effect do not have.
+EngineOptions engineOptions(const OptionFlags& options);
+
+/// Throws invalid_option for an option that cannot change between runs.
+void checkRuntimeOptions(const OptionFlags& options);
 
 /// Where the options ask for a report to be left: a file in an existing folder, or nothing.
 std::string reportFile(const OptionFlags& options);

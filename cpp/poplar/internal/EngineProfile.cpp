@@ -70,6 +70,7 @@ ProfileValue graphProfile(const Image& image) {
   const std::size_t num_ipus = std::max<std::size_t>(1, image.ipus.size());
   ProfileValue::Map target{{"type", "IPU_MODEL"},
                            {"numIPUs", num_ipus},
+                           {"numReplicas", std::uint64_t{image.signature.num_replicas}},
                            {"numTiles", image.num_tiles},
                            {"tilesPerIPU", image.num_tiles / num_ipus},
                            {"bytesPerTile", memory.tile_capacity},

@@ -15,7 +15,8 @@ using ipujax::engine::Image;
 
 namespace {
 
-/// One host function: what has arrived of its arguments, and its results once it was called.
+/// One host function of one replica: what has arrived of its arguments, and its results once it was
+/// called.
 struct HostCall {
   std::vector<std::vector<std::byte>> inputs;
   std::vector<std::vector<std::byte>> outputs;
@@ -33,7 +34,11 @@ struct HostCall {
 }  // namespace
 
 EngineStreams::EngineStreams(std::shared_ptr<const Image> image)
-    : image_(std::move(image)), connections_(image_->streams.size()), printed_(&std::cerr) {}
+    : image_(std::move(image)), shared_(image_->streams.size()), printed_(&std::cerr) {
+  const std::uint32_t replicas = image_->signature.num_replicas;
+  for (const auto& stream : image_->streams)
+    lanes_.emplace_back(std::size_t{replicas} * stream.parts);
+}
 
 void EngineStreams::print(const std::string& line) { *printed_ << line << std::endl; }
 
@@ -42,47 +47,84 @@ std::vector<std::string> EngineStreams::handles() const {
   for (const auto& stream : image_->streams) {
     const auto begins = [&](std::string_view prefix) { return stream.handle.starts_with(prefix); };
     const bool is_own = begins("write:") || begins("read:") || begins("to_remote:") ||
-                        begins("from_remote:");  // of the engine's own entry points
+                        begins("from_remote:") || begins("call:");
     if (!is_own) found.push_back(stream.handle);
   }
   return found;
 }
 
 std::size_t EngineStreams::numberOf(const std::string& handle) const {
-  for (std::size_t i = 0; i < connections_.size(); ++i) {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (image_->streams[i].handle == handle) return i;
   }
   throw stream_connection_error("[Engine] needs the handle of a stream; got '" + handle +
                                 "'. Use the handle of a stream of the graph.");
 }
 
+unsigned EngineStreams::lanesOf(std::size_t stream) const {
+  return image_->streams[stream].broadcasts ? 1 : static_cast<unsigned>(lanes_[stream].size());
+}
+
+EngineStreams::Lane& EngineStreams::laneOf(const std::string& handle, std::size_t stream,
+                                           unsigned lane) {
+  if (lane < lanesOf(stream)) return lanes_[stream][lane];
+  throw stream_connection_error(
+      "[Engine] needs one of " + std::to_string(lanesOf(stream)) + " replicas of '" + handle +
+      "'; got replica " + std::to_string(lane) +
+      (image_->streams[stream].broadcasts ? ". Connect a stream that is broadcast once."
+                                          : ". Use a replica below that number."));
+}
+
 std::uint64_t EngineStreams::bytesOf(const std::string& handle) const {
-  return image_->streams[numberOf(handle)].bytes;
+  const std::size_t stream = numberOf(handle);
+  const auto& spec = image_->streams[stream];
+  return spec.bytes / spec.parts * lanesOf(stream);
 }
 
 void EngineStreams::connect(const std::string& handle, void* begin, void* end) {
   auto* const first = static_cast<std::byte*>(begin);
-  auto* const last = static_cast<std::byte*>(end);
-  const auto size = static_cast<std::uint64_t>(last - first);
+  const auto size = static_cast<std::uint64_t>(static_cast<std::byte*>(end) - first);
   if (size < bytesOf(handle)) {
     throw stream_connection_error("[Engine::connectStream] '" + handle + "' needs " +
                                   std::to_string(bytesOf(handle)) + " bytes; got " +
                                   std::to_string(size) + ". Pass a buffer of that size.");
   }
-  connections_[numberOf(handle)] = {first, last, first, {}};
+  const std::size_t stream = numberOf(handle);
+  const std::uint64_t share = size / lanesOf(stream);
+  const bool broadcasts = image_->streams[stream].broadcasts;
+  auto& lanes = lanes_[stream];
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    std::byte* const at = first + (broadcasts ? 0 : i * share);
+    lanes[i] = {at, at + share, at, {}};
+  }
 }
 
-void EngineStreams::connect(const std::string& handle, StreamCallbackHandle callback) {
-  connections_[numberOf(handle)].callback = std::move(callback);
+void EngineStreams::connect(const std::string& handle, unsigned replica, void* begin) {
+  const std::size_t stream = numberOf(handle);
+  auto* const first = static_cast<std::byte*>(begin);
+  laneOf(handle, stream, replica) = {first, first + image_->streams[stream].bytes, first, {}};
 }
 
-void EngineStreams::connectFunction(const std::string& handle, HostCallbackHandle callback) {
-  const auto call = std::make_shared<HostCall>(HostCall{{}, {}, std::move(callback)});
+void EngineStreams::connect(const std::string& handle, const StreamCallbackHandle& callback) {
+  const std::size_t stream = numberOf(handle);
+  for (unsigned lane = 0; lane < lanesOf(stream); ++lane) connectLane(handle, lane, callback);
+}
+
+void EngineStreams::connectLane(const std::string& handle, unsigned lane,
+                                StreamCallbackHandle callback) {
+  const std::size_t stream = numberOf(handle);
+  laneOf(handle, stream, lane).callback = std::move(callback);
+  has_callbacks_ = true;
+}
+
+void EngineStreams::connectFunction(const std::string& handle, unsigned lane,
+                                    const HostCallbackHandle& callback) {
+  const auto call = std::make_shared<HostCall>(HostCall{{}, {}, callback});
   const std::string in = hostFunctionStream(handle, true, {});
   const std::string out = hostFunctionStream(handle, false, {});
   for (const auto& stream : image_->streams) {
-    if (stream.handle.starts_with(in)) call->inputs.emplace_back(stream.bytes);
-    if (stream.handle.starts_with(out)) call->outputs.emplace_back(stream.bytes);
+    if (stream.handle.starts_with(in)) call->inputs.emplace_back(stream.bytes / stream.parts);
+    if (stream.handle.starts_with(out)) call->outputs.emplace_back(stream.bytes / stream.parts);
   }
   if (call->inputs.empty() && call->outputs.empty()) {
     throw stream_connection_error(
@@ -92,56 +134,96 @@ void EngineStreams::connectFunction(const std::string& handle, HostCallbackHandl
   const bool calls_at_input = call->outputs.empty();
   for (std::size_t i = 0; i < call->inputs.size(); ++i) {
     const bool calls = calls_at_input && i + 1 == call->inputs.size();
-    connect(hostFunctionStream(handle, true, i), [call, i, calls](void* p) {
+    connectLane(hostFunctionStream(handle, true, i), lane, [call, i, calls](void* p) {
       std::memcpy(call->inputs[i].data(), p, call->inputs[i].size());
       if (calls) call->run();
     });
   }
   for (std::size_t i = 0; i < call->outputs.size(); ++i) {
-    connect(hostFunctionStream(handle, false, i), [call, i](void* p) {
+    connectLane(hostFunctionStream(handle, false, i), lane, [call, i](void* p) {
       if (i == 0) call->run();  // every argument has arrived
       std::memcpy(p, call->outputs[i].data(), call->outputs[i].size());
     });
   }
 }
 
-void EngineStreams::read(std::uint32_t stream, void* device, std::uint64_t bytes) {
-  Connection& c = connected(stream);
-  if (!c.callback) {
-    std::memcpy(device, advance(c, bytes), bytes);
-    return;
-  }
-  (*c.callback)->fetch(device);
-  (*c.callback)->complete();
+void EngineStreams::begin() {
+  for (Shared& shared : shared_) shared = {};
 }
 
-void EngineStreams::write(std::uint32_t stream, const void* device, std::uint64_t bytes) {
-  Connection& c = connected(stream);
-  if (!c.callback) {
-    std::memcpy(advance(c, bytes), device, bytes);
+void EngineStreams::fetch(Lane& lane, void* block, std::uint64_t bytes) {
+  if (!lane.callback) {
+    std::memcpy(block, advance(lane, bytes), bytes);
     return;
   }
-  // A callback may write what it is given; the device's memory is not its to change.
-  std::vector<std::byte> block(bytes);
-  std::memcpy(block.data(), device, bytes);
-  (*c.callback)->fetch(block.data());
-  (*c.callback)->complete();
+  (*lane.callback)->fetch(block);
+  (*lane.callback)->complete();
 }
 
-EngineStreams::Connection& EngineStreams::connected(std::uint32_t stream) {
-  Connection& c = connections_[stream];
-  if (!c.begin && !c.callback) {
+/// A callback of a stream that is broadcast makes each block once, for the replica that comes
+/// first.
+void EngineStreams::fetchShared(std::uint32_t stream, std::uint32_t replica, void* device,
+                                std::uint64_t bytes) {
+  Shared& shared = shared_[stream];
+  shared.taken.resize(lanes_[stream].size());
+  const std::uint64_t wanted = shared.taken[replica]++;
+  if (wanted == shared.first + shared.blocks.size()) {
+    std::vector<std::byte> block(bytes);
+    fetch(connected(stream, 0), block.data(), bytes);
+    shared.blocks.push_back(std::move(block));
+  }
+  std::memcpy(device, shared.blocks[wanted - shared.first].data(), bytes);
+  while (!shared.blocks.empty() && std::ranges::min(shared.taken) > shared.first) {
+    shared.blocks.pop_front();
+    ++shared.first;
+  }
+}
+
+void EngineStreams::read(std::uint32_t stream, std::uint32_t replica, void* device,
+                         std::uint64_t bytes) {
+  const auto& spec = image_->streams[stream];
+  if (spec.broadcasts && lanes_[stream][0].callback)
+    return fetchShared(stream, replica, device, bytes);
+  const std::uint64_t part = bytes / spec.parts;
+  for (std::uint32_t p = 0; p < spec.parts; ++p)
+    fetch(connected(stream, replica * spec.parts + p), static_cast<std::byte*>(device) + p * part,
+          part);
+}
+
+void EngineStreams::write(std::uint32_t stream, std::uint32_t replica, const void* device,
+                          std::uint64_t bytes) {
+  const std::uint32_t parts = image_->streams[stream].parts;
+  const std::uint64_t part = bytes / parts;
+  for (std::uint32_t p = 0; p < parts; ++p) {
+    const auto* from = static_cast<const std::byte*>(device) + p * part;
+    Lane& lane = connected(stream, replica * parts + p);
+    if (!lane.callback) {
+      std::memcpy(advance(lane, part), from, part);
+      continue;
+    }
+    // A callback may write what it is given; the device's memory is not its to change.
+    std::vector<std::byte> block(from, from + part);
+    (*lane.callback)->fetch(block.data());
+    (*lane.callback)->complete();
+  }
+}
+
+EngineStreams::Lane& EngineStreams::connected(std::uint32_t stream, std::size_t lane) {
+  Lane& found = lanes_[stream][lane];
+  if (!found.begin && !found.callback) {
+    const std::string replica =
+        lanesOf(stream) > 1 ? " of replica " + std::to_string(lane) : std::string();
     throw stream_connection_error("[Engine] needs every stream connected; got '" +
-                                  image_->streams[stream].handle +
-                                  "', which is not. Call connectStream first.");
+                                  image_->streams[stream].handle + "'" + replica +
+                                  ", which is not. Call connectStream first.");
   }
-  return c;
+  return found;
 }
 
-std::byte* EngineStreams::advance(Connection& c, std::uint64_t bytes) {
-  if (c.at + bytes > c.end) c.at = c.begin;
-  std::byte* block = c.at;
-  c.at += bytes;
+std::byte* EngineStreams::advance(Lane& lane, std::uint64_t bytes) {
+  if (lane.at + bytes > lane.end) lane.at = lane.begin;
+  std::byte* block = lane.at;
+  lane.at += bytes;
   return block;
 }
 

@@ -244,28 +244,37 @@ std::uint64_t Model::weightElementsPerTile(const Candidate& c, const Share& s) c
 
 /// Of operands that lie elsewhere where `moves`, and of those that a transform regroups.
 double Model::movedBytes(const Candidate& c, const Share& s, bool moves) const {
-  std::uint64_t elements = 0;
-  if ((moves && p_.in_moved) || transform_.swapped) elements += inElementsPerTile(c, s);
-  if ((moves && p_.weights_moved) || transform_.swapped) elements += weightElementsPerTile(c, s);
-  return real(elements * in_size_);
+  const bool input_moves = (moves && p_.in_moved) || transform_.swapped;
+  const double input = input_moves ? real(inElementsPerTile(c, s) * in_size_) : 0;
+  return input + movedWeights(c, s, moves);
+}
+
+double Model::movedWeights(const Candidate& c, const Share& s, bool moves) const {
+  const bool weights_move = (moves && p_.weights_moved) || transform_.swapped;
+  return weights_move ? real(weightElementsPerTile(c, s) * in_size_) : 0;
+}
+
+bool Model::writesResult(const Candidate& c) const {
+  return c.in_split == 1 && !castNeeded(c) && c.serial() == 1;
 }
 
 /// The most of: regrouping from one buffer to another, multiplying, reducing. What was moved stays
 /// while it is multiplied, and with slices until the last.
 Model::Temporary Model::temporaryOf(const Candidate& c, const Share& s, bool moves) const {
   const bool looped = c.serial() > 1;
-  const bool is_result = c.in_split == 1 && !castNeeded(c) && !looped;
   const double moved = movedBytes(c, s, moves);
+  const double moved_weights = movedWeights(c, s, moves);
   const double partials = real(s.partials * partial_size_);
   const double sums = c.in_serial > 1 ? real(ceilDiv(s.partials, c.in_split) * partial_size_) : 0;
   const double input = inputBytes(c, s);
   const double weights = weightBytes(c, s);
-  const Temporary rearrange{2 * moved, 2 * moved, 0};
-  const Temporary multiply{moved + sums + input + weights + (is_result ? 0 : partials), moved,
-                           input + weights};
+  const Temporary rearrange{2 * moved, 2 * moved, 0, 2 * moved_weights};
+  const Temporary multiply{moved + sums + input + weights + (writesResult(c) ? 0 : partials), moved,
+                           input + weights, moved_weights, weights};
   const double stays = looped ? moved : 0;
   const double input_stays = c.input_stays ? input : 0;
-  const Temporary reduce{stays + input_stays + sums + 2 * partials, stays, input_stays + partials};
+  const Temporary reduce{stays + input_stays + sums + 2 * partials, stays, input_stays + partials,
+                         looped ? moved_weights : 0};
   Temporary most = multiply;
   if (rearrange.bytes > most.bytes) most = rearrange;
   if (c.in_split > 1 && reduce.bytes > most.bytes) most = reduce;
@@ -338,6 +347,7 @@ Plan Model::planOf(const Candidate& c) const {
   cost.raiseTemporaries(static_cast<std::uint64_t>(temporary.bytes),
                         static_cast<std::uint64_t>(temporary.rearranged),
                         static_cast<std::uint64_t>(temporary.received));
+  cost.vertex_memory = vertexMemoryOf(c, temporary);
   cost.vertex_state_bytes =
       kStateBytes + 8 * (ceilDiv(s.in, c.grains.in) + ceilDiv(s.out, c.grains.out)) * s.groups;
   cost.code_bytes = kCodeBytes;

@@ -64,13 +64,19 @@ class Model {
   bool castNeeded(const Candidate& c) const;
   /// Bytes on one tile of the operands that are moved before the first slice.
   double movedBytes(const Candidate& c, const Share& s, bool moves) const;
+  double movedWeights(const Candidate& c, const Share& s, bool moves) const;
   std::uint64_t inElementsPerTile(const Candidate& c, const Share& s) const;
   std::uint64_t weightElementsPerTile(const Candidate& c, const Share& s) const;
   struct Temporary {
-    double bytes, rearranged, received;  ///< the first has the others in it
+    double bytes, rearranged, received;                   ///< the first has the others in it
+    double weights_rearranged = 0, weights_received = 0;  ///< of those two
   };
   /// When there are most of them.
   Temporary temporaryOf(const Candidate& c, const Share& s, bool moves) const;
+  /// Whether the vertices write the result itself, and no partials.
+  bool writesResult(const Candidate& c) const;
+  /// Operands are 0 (input), 1 (weights) and 2 (result).
+  ipujax::engine::VertexMemory vertexMemoryOf(const Candidate& c, const Temporary& t) const;
   double balance(const Candidate& c, const Share& s) const;
 
   const poplar::Target& target_;

@@ -41,7 +41,8 @@ poplar::Tensor ctcIndices(poplar::Graph& graph, const poplar::Tensor& t,
                           const std::vector<std::size_t>& shape, const char* what,
                           poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
-/// partialsType and availableMemoryProportion, which have no effect.
+/// partialsType, availableMemoryProportion and planConstraints, which have no effect. Throws
+/// poplibs_error for what no plan can meet: no memory, a split into 0 parts or one of another name.
 void checkCtcOptions(const poplar::OptionFlags& options);
 
 /// 0, 1, ... n - 1 as UNSIGNED_INT.

@@ -6,7 +6,7 @@
 #include "engine/SoftwareArithmetic.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/graph/View.hpp"
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops::elementwise {
 
@@ -265,7 +265,7 @@ double elementwiseCycles(const std::string& op, const poplar::Type& type, std::u
     builder.output(builder.apply(known, args));
     return elementwise::vertexCycles(builder.build(), {}, n, workers);
   }
-  throw poplar::poplar_error(
+  throw poputil::poplibs_error(
       "[popops::elementwiseCycles] needs the name of an operation such as "
       "\"add\"; got '" +
       op + "'. Use a name of ElementwiseOps.def.");

@@ -3,7 +3,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "poplar/exceptions.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops::internal {
 
@@ -108,7 +108,7 @@ ipujax::engine::expr::ExprProgram compileExpr(const std::vector<popops::expr::Ex
     for (const auto& e : exprs) compiler.builder().output(compiler.value(*e.node()));
     return compiler.builder().build();
   } catch (const std::invalid_argument& e) {
-    throw poplar::poplar_error(e.what());
+    throw poputil::poplibs_error(e.what());
   }
 }
 

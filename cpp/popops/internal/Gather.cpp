@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/graph/Emit.hpp"
-#include "poplar/exceptions.hpp"
 #include "popops/internal/WindowCost.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops::internal {
 namespace {
@@ -15,9 +15,9 @@ bool contains(const Dims& dims, std::int64_t d) { return std::ranges::find(dims,
 
 [[noreturn]] void refuse(const std::string& needs, const poplar::Tensor& operand,
                          const poplar::Tensor& indices) {
-  throw poplar::poplar_error("[popops::gather] needs " + needs + "; got operand " +
-                             operand.shapeToString() + ", indices " + indices.shapeToString() +
-                             ". Check the gather's dimension numbers.");
+  throw poputil::poplibs_error("[popops::gather] needs " + needs + "; got operand " +
+                               operand.shapeToString() + ", indices " + indices.shapeToString() +
+                               ". Check the gather's dimension numbers.");
 }
 
 void checkDims(const poplar::Tensor& operand, const poplar::Tensor& indices,

@@ -5,9 +5,9 @@
 #include "engine/expr/HalfRounding.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
-#include "poplar/exceptions.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/ExprCompile.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops::internal {
 
@@ -34,9 +34,9 @@ std::vector<std::size_t> commonShape(const std::vector<Tensor>& ts) {
       if (common == 1)
         common = s[d];
       else if (s[d] != 1 && s[d] != common)
-        throw poplar::poplar_error("[popops::map] needs shapes that broadcast together; got " +
-                                   ts.front().shapeToString() + " and " + t.shapeToString() +
-                                   ". Reshape or broadcast an operand.");
+        throw poputil::poplibs_error("[popops::map] needs shapes that broadcast together; got " +
+                                     ts.front().shapeToString() + " and " + t.shapeToString() +
+                                     ". Reshape or broadcast an operand.");
     }
   }
   return shape;
@@ -44,9 +44,9 @@ std::vector<std::size_t> commonShape(const std::vector<Tensor>& ts) {
 
 Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Tensor>& ts) {
   if (ts.empty() || exprs.empty())
-    throw poplar::poplar_error("[popops::map] needs at least one expression and one tensor; got " +
-                               std::to_string(exprs.size()) + " and " + std::to_string(ts.size()) +
-                               ". Pass both.");
+    throw poputil::poplibs_error(
+        "[popops::map] needs at least one expression and one tensor; got " +
+        std::to_string(exprs.size()) + " and " + std::to_string(ts.size()) + ". Pass both.");
   std::vector<poplar::Type> types;
   for (const auto& t : ts) types.push_back(t.elementType());
   Plan plan;
@@ -116,15 +116,15 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
   const Plan plan = makePlan(exprs, all);
   const auto types = plan.program.outputTypes();
   if (outputs.size() != types.size())
-    throw poplar::poplar_error("[popops::map] needs one output for each expression; got " +
-                               std::to_string(outputs.size()) + " for " +
-                               std::to_string(types.size()) + ". Pass one for each.");
+    throw poputil::poplibs_error("[popops::map] needs one output for each expression; got " +
+                                 std::to_string(outputs.size()) + " for " +
+                                 std::to_string(types.size()) + ". Pass one for each.");
   std::vector<Tensor> targets;
   for (std::size_t j = 0; j < outputs.size(); ++j) {
     const Tensor& out = outputs[j];
     if (out.shape() != plan.shape || out.elementType().element() != types[j] ||
         !out.isParallelWriteable())
-      throw poplar::poplar_error(
+      throw poputil::poplibs_error(
           "[popops::map] needs an output of shape " + all.front().shapeToString() + " and type " +
           poplar::Type(types[j]).toString() + " without aliases; got " + out.shapeToString() + " " +
           out.elementType().toString() + ". Make it with addVariable.");

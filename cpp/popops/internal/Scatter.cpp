@@ -4,9 +4,9 @@
 
 #include "engine/graph/Emit.hpp"
 #include "engine/kernels/ReduceKernels.hpp"
-#include "poplar/exceptions.hpp"
 #include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/WindowCost.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops::internal {
 namespace {
@@ -18,10 +18,10 @@ using ipujax::engine::expr::ExprProgram;
 
 [[noreturn]] void refuse(const std::string& needs, const poplar::Tensor& operand,
                          const poplar::Tensor& indices, const poplar::Tensor& updates) {
-  throw poplar::poplar_error("[popops::scatter] needs " + needs + "; got operand " +
-                             operand.shapeToString() + ", indices " + indices.shapeToString() +
-                             ", updates " + updates.shapeToString() +
-                             ". Check the scatter's dimension numbers.");
+  throw poputil::poplibs_error("[popops::scatter] needs " + needs + "; got operand " +
+                               operand.shapeToString() + ", indices " + indices.shapeToString() +
+                               ", updates " + updates.shapeToString() +
+                               ". Check the scatter's dimension numbers.");
 }
 
 /// "replace" of several operands: output i is update i.
@@ -39,9 +39,9 @@ ExprProgram replaceAll(const std::vector<poplar::Tensor>& operands) {
 void checkOperands(const std::vector<poplar::Tensor>& operands, const poplar::Tensor& indices,
                    const std::vector<poplar::Tensor>& updates) {
   if (operands.empty() || operands.size() != updates.size()) {
-    throw poplar::poplar_error("[popops::scatter] needs one updates tensor per operand; got " +
-                               std::to_string(operands.size()) + " operands and " +
-                               std::to_string(updates.size()) + " updates. Pass one for each.");
+    throw poputil::poplibs_error("[popops::scatter] needs one updates tensor per operand; got " +
+                                 std::to_string(operands.size()) + " operands and " +
+                                 std::to_string(updates.size()) + " updates. Pass one for each.");
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].shape() != operands[0].shape() || updates[i].shape() != updates[0].shape())

@@ -5,8 +5,8 @@
 
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
-#include "poplar/exceptions.hpp"
 #include "popops/internal/ExprCompile.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popops::internal {
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxOperands = 16;
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got, const std::string& fix) {
-  throw poplar::poplar_error("[popops::sort] needs " + needs + "; got " + got + ". " + fix);
+  throw poputil::poplibs_error("[popops::sort] needs " + needs + "; got " + got + ". " + fix);
 }
 
 void check(const std::vector<Tensor>& operands, unsigned dim) {

@@ -38,7 +38,7 @@ struct Pattern : poputil::TensorMetaDataBase {
   std::vector<unsigned> columns;  ///< in blocks
 };
 
-/// Throw poplibs_error for more than one group, poplar_error for partials that are not float and
+/// Throw poplibs_error for more than one group, poplibs_error for partials that are not float and
 /// invalid_option for unknown options.
 PartitionerImpl sizeOf(const char* where, const dynamic::FullyConnectedParams& params,
                        const poplar::OptionFlags& options);

@@ -8,6 +8,15 @@ std::size_t sizeOf(const poplar::RemoteBuffer& buffer) {
   return buffer.numElements() * buffer.getRepeats();
 }
 
+std::size_t entrySize(const poplar::RemoteBuffer& buffer, std::size_t repeats) {
+  const std::size_t elements = sizeOf(buffer);
+  if (repeats == 0 || elements % repeats != 0)
+    throw poplar::poplar_error("[popx.withRepeats] needs a number that divides the " +
+                               std::to_string(elements) + " elements of '" + buffer.handle() +
+                               "'; got " + std::to_string(repeats) + ". Check the entries.");
+  return elements / repeats;
+}
+
 void checkStream(const poplar::DataStream& stream, const poplar::RemoteBuffer& buffer) {
   const std::size_t elements = sizeOf(buffer);
   if (stream.numElements() != elements || stream.elementType() != buffer.elementType()) {

@@ -8,6 +8,9 @@ namespace popx::remote {
 
 std::size_t sizeOf(const poplar::RemoteBuffer& buffer);  ///< elements of all entries
 
+/// Of one of so many entries. Throws where they do not divide the buffer.
+std::size_t entrySize(const poplar::RemoteBuffer& buffer, std::size_t repeats);
+
 /// Throws unless the stream has the size and type of the buffer.
 void checkStream(const poplar::DataStream& stream, const poplar::RemoteBuffer& buffer);
 /// Throws unless `one` has the size and type of one entry, and there is one offset.

@@ -3,12 +3,12 @@
 #include <string>
 
 #include "poplar/exceptions.hpp"
-#include "popops/ElementWise.hpp"
+#include "popx/Map.hpp"
 
 namespace popx::fold {
 
 void check(const char* where, const std::vector<poplar::Tensor>& ins,
-           const std::vector<poplar::Tensor>& inits, const std::vector<popops::expr::Expr>& body) {
+           const std::vector<poplar::Tensor>& inits, const std::vector<expr::Expr>& body) {
   const auto refuse = [&](const std::string& needs, const std::string& got) {
     throw poplar::poplar_error("[" + std::string(where) + "] needs " + needs + "; got " + got +
                                ". Reshape or cast.");
@@ -28,15 +28,12 @@ void check(const char* where, const std::vector<poplar::Tensor>& ins,
 std::vector<poplar::Tensor> combine(poplar::Graph& graph,
                                     const std::vector<poplar::Tensor>& earlier,
                                     const std::vector<poplar::Tensor>& later,
-                                    const std::vector<popops::expr::Expr>& body,
+                                    const std::vector<expr::Expr>& body,
                                     poplar::program::Sequence& prog,
                                     const poplar::DebugContext& debugContext) {
   std::vector<poplar::Tensor> both = earlier;
   both.insert(both.end(), later.begin(), later.end());
-  std::vector<poplar::Tensor> results;
-  for (const auto& expr : body)
-    results.push_back(popops::map(graph, expr, both, prog, debugContext));
-  return results;
+  return map(graph, body, both, prog, debugContext);
 }
 
 }  // namespace popx::fold

@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "poplar/exceptions.hpp"
-#include "poputil/TileMapping.hpp"
 #include "popx/checks/HostCallback.hpp"
 
 namespace popx {
 
 using poplar::Tensor;
-using poplar::program::Copy;
 
 poplar::Type typeOfDtype(const std::string& dtype) {
   static const std::array<std::pair<const char*, poplar::Type>, 12> types = {
@@ -32,8 +30,25 @@ poplar::Type typeOfDtype(const std::string& dtype) {
                              dtype + ". Cast it first.");
 }
 
-/// A stream for each operand, called <id>/operand<i>, and for each result, <id>/result<i>. What
-/// runs the program connects them: results must not be fetched ahead (StreamCallback::prefetch).
+namespace {
+
+/// What a host function takes or gives: elements alone, so arrays without any are left out.
+struct Arrays {
+  std::vector<poplar::HostFunctionArgument> arguments{};
+  std::vector<Tensor> tensors{};
+
+  void add(const Tensor& t) {
+    if (t.numElements() == 0) return;
+    arguments.emplace_back(t.elementType(), t.numElements());
+    tensors.push_back(t.flatten());
+  }
+};
+
+}  // namespace
+
+/// A host function called `id`: what runs the program connects it (Engine::connectHostFunction).
+/// Arrays without elements are not among its arguments and results; one that would have neither
+/// gets a result of one UNSIGNED_INT, which nothing reads.
 std::vector<Tensor> hostCallback(poplar::Graph& graph, const std::string& id,
                                  const std::vector<Tensor>& operands,
                                  const std::vector<std::string>& dtypes,
@@ -41,24 +56,19 @@ std::vector<Tensor> hostCallback(poplar::Graph& graph, const std::string& id,
                                  poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext) {
   callback::check(operands, dtypes);
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const Tensor& operand = operands[i];
-    if (operand.numElements() == 0) continue;
-    const auto stream = graph.addDeviceToHostFIFO(id + "/operand" + std::to_string(i),
-                                                  operand.elementType(), operand.numElements());
-    prog.add(Copy(operand.flatten(), stream, false, debugContext));
-  }
+  Arrays in, out;
+  for (const Tensor& operand : operands) in.add(operand);
   std::vector<Tensor> outputs;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    outputs.push_back(
-        graph.addVariable(typeOfDtype(results[i].dtype), results[i].shape, debugContext));
-    const Tensor& output = outputs.back();
-    poputil::mapTensorLinearly(graph, output);
-    if (output.numElements() == 0) continue;
-    const auto stream = graph.addHostToDeviceFIFO(id + "/result" + std::to_string(i),
-                                                  output.elementType(), output.numElements());
-    prog.add(Copy(stream, output.flatten(), false, debugContext));
+  for (const auto& result : results) {
+    outputs.push_back(graph.addVariable(typeOfDtype(result.dtype), result.shape,
+                                        poplar::VariableMappingMethod::LINEAR, debugContext));
+    out.add(outputs.back());
   }
+  if (in.tensors.empty() && out.tensors.empty())
+    out.add(graph.addVariable(poplar::UNSIGNED_INT, {1}, poplar::VariableMappingMethod::LINEAR,
+                              debugContext));
+  const auto function = graph.addHostFunction(id, in.arguments, out.arguments);
+  prog.add(poplar::program::Call(function, in.tensors, out.tensors, debugContext));
   return outputs;
 }
 

@@ -55,7 +55,7 @@ Tensor filled(poplar::Graph& graph, const Tensor& value, std::vector<std::size_t
 
 /// A tree: neighbours are combined until one is left, so that their order stays.
 Tensors reduce(poplar::Graph& graph, const Tensors& ins, const Tensors& inits,
-               const std::vector<popops::expr::Expr>& body, const std::vector<std::size_t>& dims,
+               const std::vector<expr::Expr>& body, const std::vector<std::size_t>& dims,
                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   fold::check("popx::reduce", ins, inits, body);
   checkDims(ins[0].rank(), dims);

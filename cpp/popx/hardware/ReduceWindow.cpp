@@ -13,8 +13,8 @@ using Tensors = std::vector<Tensor>;
 /// Folds along dimensions, one after another.
 class Fold {
  public:
-  Fold(poplar::Graph& graph, const std::vector<popops::expr::Expr>& body,
-       poplar::program::Sequence& prog, const poplar::DebugContext& debug)
+  Fold(poplar::Graph& graph, const std::vector<expr::Expr>& body, poplar::program::Sequence& prog,
+       const poplar::DebugContext& debug)
       : graph_(graph), body_(body), prog_(prog), debug_(debug) {}
 
   /// Every window of `size` elements that lie `dilation` apart. `parts` holds ever larger ones, of
@@ -48,7 +48,7 @@ class Fold {
   }
 
   poplar::Graph& graph_;
-  const std::vector<popops::expr::Expr>& body_;
+  const std::vector<expr::Expr>& body_;
   poplar::program::Sequence& prog_;
   const poplar::DebugContext& debug_;
 };
@@ -56,7 +56,7 @@ class Fold {
 }  // namespace
 
 Tensors reduceWindow(poplar::Graph& graph, const Tensors& ins, const Tensors& inits,
-                     const std::vector<popops::expr::Expr>& body, const Window& window,
+                     const std::vector<expr::Expr>& body, const Window& window,
                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   fold::check("popx::reduceWindow", ins, inits, body);
   windows::check("popx::reduceWindow", window, ins[0].rank());

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "poplar/exceptions.hpp"
+#include "popops/Loop.hpp"
 #include "popx/checks/RemoteBuffer.hpp"
+#include "popx/hardware/MapOne.hpp"
 
 namespace popx {
 
@@ -21,9 +23,9 @@ Tensor roomFor(Graph& graph, const RemoteBuffer& buffer, const poplar::DebugCont
                            poplar::VariableMappingMethod::LINEAR, {debug, "entries"});
 }
 
-/// The numbers of all entries.
-Tensor offsetsOf(Graph& graph, const RemoteBuffer& buffer, const poplar::DebugContext& debug) {
-  std::vector<unsigned> numbers(buffer.getRepeats());
+/// 0, 1, 2 ...
+Tensor numbersOf(Graph& graph, std::size_t n, const poplar::DebugContext& debug) {
+  std::vector<unsigned> numbers(n);
   std::iota(numbers.begin(), numbers.end(), 0u);
   const Tensor offsets = graph.addConstant<unsigned>(poplar::UNSIGNED_INT, {numbers.size()},
                                                      numbers, {debug, "offsets"});
@@ -34,13 +36,13 @@ Tensor offsetsOf(Graph& graph, const RemoteBuffer& buffer, const poplar::DebugCo
 Copy readAll(Graph& graph, const RemoteBuffer& buffer, const Tensor& t,
              const poplar::DebugContext& debug) {
   const Tensor entries = t.reshape({buffer.getRepeats(), buffer.numElements()});
-  return Copy(buffer, entries, offsetsOf(graph, buffer, debug), debug);
+  return Copy(buffer, entries, numbersOf(graph, buffer.getRepeats(), debug), debug);
 }
 
 Copy writeAll(Graph& graph, const Tensor& t, const RemoteBuffer& buffer,
               const poplar::DebugContext& debug) {
   const Tensor entries = t.reshape({buffer.getRepeats(), buffer.numElements()});
-  return Copy(entries, buffer, offsetsOf(graph, buffer, debug), debug);
+  return Copy(entries, buffer, numbersOf(graph, buffer.getRepeats(), debug), debug);
 }
 
 }  // namespace
@@ -48,9 +50,26 @@ Copy writeAll(Graph& graph, const Tensor& t, const RemoteBuffer& buffer,
 void copyRemoteBuffer(Graph& graph, const RemoteBuffer& src, const RemoteBuffer& dst,
                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   remote::checkSame(src, dst);
-  const Tensor all = roomFor(graph, src, debugContext);
-  prog.add(readAll(graph, src, all, debugContext));
-  prog.add(writeAll(graph, all, dst, debugContext));
+  if (remote::sizeOf(src) == 0) return;
+  const std::size_t piece = std::lcm(src.numElements(), dst.numElements());
+  const Tensor room = graph.addVariable(
+      src.elementType(), {piece}, poplar::VariableMappingMethod::LINEAR, {debugContext, "piece"});
+  const Tensor from = room.reshape({piece / src.numElements(), src.numElements()});
+  const Tensor to = room.reshape({piece / dst.numElements(), dst.numElements()});
+  const auto copyPiece = [&](const Tensor& number) {
+    poplar::program::Sequence body;
+    const auto entries = [&](const Tensor& t) {
+      return mapOne(graph,
+                    expr::Cast(expr::_1, poplar::UNSIGNED_INT) *
+                            expr::Const(static_cast<unsigned>(t.dim(0))) +
+                        expr::_2,
+                    {number, numbersOf(graph, t.dim(0), debugContext)}, body, debugContext);
+    };
+    body.add(Copy(src, from, entries(from), debugContext));
+    body.add(Copy(to, dst, entries(to), debugContext));
+    return body;
+  };
+  prog.add(popops::countedLoop(graph, remote::sizeOf(src) / piece, copyPiece, debugContext));
 }
 
 void readEntry(Graph& graph, const RemoteBuffer& src, const RemoteBuffer& dst, const Tensor& offset,
@@ -68,6 +87,28 @@ void writeEntry(Graph& graph, const RemoteBuffer& src, const RemoteBuffer& dst,
   const Tensor entry = roomFor(graph, src, debugContext);
   prog.add(readAll(graph, src, entry, debugContext));
   prog.add(Copy(entry.flatten(), dst, offset, debugContext));
+}
+
+RemoteBuffer withRepeats(Graph& graph, const RemoteBuffer& buffer, std::size_t repeats,
+                         const std::string& handle, poplar::program::Sequence& prog,
+                         const poplar::DebugContext& debugContext) {
+  const std::size_t elements = remote::entrySize(buffer, repeats);
+  if (repeats == buffer.getRepeats()) return buffer;
+  const RemoteBuffer copy = graph.addRemoteBuffer(handle, buffer.elementType(), elements, repeats);
+  copyRemoteBuffer(graph, buffer, copy, prog, debugContext);
+  return copy;
+}
+
+/// The memory is the host's: it has no need of a program to write there.
+void fillFromHost(const poplar::DataStream& stream, const RemoteBuffer& buffer,
+                  poplar::program::Sequence& /*prog*/,
+                  const poplar::DebugContext& /*debugContext*/) {
+  remote::checkStream(stream, buffer);
+}
+
+void giveToHost(const RemoteBuffer& buffer, const poplar::DataStream& stream,
+                poplar::program::Sequence& /*prog*/, const poplar::DebugContext& /*debugContext*/) {
+  remote::checkStream(stream, buffer);
 }
 
 }  // namespace popx

@@ -5,15 +5,15 @@
 
 #include "poplar/exceptions.hpp"
 #include "popops/DynamicSlice.hpp"
-#include "popops/ElementWise.hpp"
 #include "popops/Loop.hpp"
 #include "popops/Reduce.hpp"
+#include "popx/hardware/MapOne.hpp"
 #include "popx/hardware/StartIndices.hpp"
 
 namespace popx {
 namespace {
 
-namespace pe = popops::expr;
+namespace pe = expr;
 using poplar::Graph;
 using poplar::Tensor;
 using poplar::program::Sequence;
@@ -83,9 +83,9 @@ Sequence step(Graph& graph, const Tensors& operands, const Tensors& updates, con
   const Tensor is_inside = row(inside);
   Tensors combined;
   for (std::size_t k = 0; k < operands.size(); ++k) {
-    const Tensor value = popops::map(graph, body[k], both, prog, debug);
-    combined.push_back(popops::map(graph, pe::Select(pe::_1, pe::_2, pe::_3),
-                                   {value, both[k], is_inside}, prog, debug));
+    const Tensor value = mapOne(graph, body[k], both, prog, debug);
+    combined.push_back(mapOne(graph, pe::Select(pe::_1, pe::_2, pe::_3),
+                              {value, both[k], is_inside}, prog, debug));
   }
   for (std::size_t k = 0; k < operands.size(); ++k)
     popops::dynamicUpdate(graph, operands[k], combined[k], start, plan.moved, plan.sizes, prog,
@@ -130,7 +130,7 @@ void scatter(Graph& graph, const Tensors& operands, const Tensor& indices, const
   for (unsigned d = 0; d < wide.rank(); ++d) windows *= d == vector_dim ? 1 : wide.dim(d);
   if (windows == 0 || plan.doesNothing()) return;
   const Tensor near = starts::clamped(graph, wide, vector_dim, plan.most, prog, debugContext);
-  const Tensor same = popops::map(graph, pe::_1 == pe::_2, {wide, near}, prog, debugContext);
+  const Tensor same = mapOne(graph, pe::_1 == pe::_2, {wide, near}, prog, debugContext);
   const Tensor inside = popops::reduce(graph, rows(same, vector_dim, windows), poplar::BOOL, {1},
                                        {popops::Operation::LOGICAL_AND}, prog, debugContext);
   const Tensor starts =

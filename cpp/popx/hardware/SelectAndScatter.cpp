@@ -3,14 +3,14 @@
 #include <string>
 
 #include "poplar/exceptions.hpp"
-#include "popops/ElementWise.hpp"
 #include "popx/Pad.hpp"
+#include "popx/hardware/MapOne.hpp"
 #include "popx/hardware/Window.hpp"
 
 namespace popx {
 namespace {
 
-namespace pe = popops::expr;
+namespace pe = expr;
 using poplar::Tensor;
 using poplar::program::Copy;
 
@@ -106,8 +106,8 @@ Tensor selectAndScatter(poplar::Graph& graph, const Tensor& operand, const Tenso
                         const Window& window, poplar::program::Sequence& prog,
                         const poplar::DebugContext& debugContext) {
   check(operand, source, init, window);
-  const auto map = [&](const pe::Expr& expr, const std::vector<Tensor>& ts) {
-    return popops::map(graph, expr, ts, prog, debugContext);
+  const auto map = [&](const pe::Expr& e, const std::vector<Tensor>& ts) {
+    return mapOne(graph, e, ts, prog, debugContext);
   };
   const std::vector<std::int64_t> gaps(operand.rank(), 0);
   std::vector<std::int64_t> cut_low, cut_high;

@@ -5,40 +5,58 @@
 
 #include "poplar/exceptions.hpp"
 #include "popops/Cast.hpp"
-#include "popops/ElementWise.hpp"
 #include "popx/checks/Sort.hpp"
+#include "popx/hardware/MapOne.hpp"
 
 namespace popx {
 namespace {
 
-namespace pe = popops::expr;
+namespace pe = expr;
 using poplar::Graph;
-using poplar::Interval;
 using poplar::Tensor;
 using poplar::program::Copy;
 using poplar::program::Sequence;
 using Tensors = std::vector<Tensor>;
 
-/// The elements of `t` at some places along `dim`.
-Tensor at(const Tensor& t, const std::vector<Interval>& places, unsigned dim) {
-  return poplar::concat(t.slices(poplar::ArrayRef<Interval>(places), dim), dim);
-}
+/// Pairs that a step of the network compares: groups of two neighbours of `distance` elements,
+/// behind those that each block skips; or, with no groups, `rest` elements and those `distance`
+/// further on.
+struct Pairs {
+  std::size_t begin, blocks, block, skipped, groups, distance, rest;
 
-/// Elements that a step of the network compares with those `distance` further on.
-std::vector<Interval> leftsOf(std::size_t n, std::size_t part, std::size_t distance) {
-  std::vector<Interval> lefts;
-  for (std::size_t j = distance % part; j + distance < n; j += 2 * distance) {
-    std::size_t begin = j;
-    const std::size_t end = std::min(j + distance, n - distance);
-    while (begin < end) {  // pairs lie within a block of two parts
-      const std::size_t block = begin / (2 * part) + 1;
-      const std::size_t stop = std::min(end, block * 2 * part);
-      const std::size_t last = block * 2 * part - distance;
-      if (begin < last) lefts.emplace_back(begin, std::min(stop, last));
-      begin = stop;
-    }
+  /// The left or right ones, as one regular view: [blocks, groups, 1, distance] along `dim`.
+  Tensor side(const Tensor& t, unsigned dim, std::size_t which) const {
+    if (groups == 0) return t.slice(begin + which * distance, begin + which * distance + rest, dim);
+    auto shape = t.shape();
+    const auto at = shape.begin() + static_cast<std::ptrdiff_t>(dim);
+    *at = block;
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim), blocks);
+    const std::size_t size = groups * 2 * distance;
+    const Tensor inner = t.slice(begin, begin + blocks * block, dim)
+                             .reshape(shape)
+                             .slice(skipped, skipped + size, dim + 1);
+    shape[dim + 1] = distance;
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, {groups, 2});
+    return inner.reshape(shape).slice(which, which + 1, dim + 2);
   }
-  return lefts;
+};
+
+/// Batcher's merge of parts, a block of two each. The last, shorter block has whole groups and a
+/// rest.
+std::vector<Pairs> pairsOf(std::size_t n, std::size_t part, std::size_t distance) {
+  const std::size_t block = 2 * part, skipped = distance % part;
+  const std::size_t blocks = n / block, last = blocks * block;
+  std::vector<Pairs> pairs;
+  if (blocks > 0)
+    pairs.push_back(
+        {0, blocks, block, skipped, (block - 2 * skipped) / (2 * distance), distance, 0});
+  const std::size_t end = std::min(n, last + block - skipped);
+  if (end <= last + skipped) return pairs;
+  const std::size_t groups = (end - last - skipped) / (2 * distance);
+  if (groups > 0) pairs.push_back({last, 1, end - last, skipped, groups, distance, 0});
+  const std::size_t rest = last + skipped + groups * 2 * distance;
+  if (rest + distance < end) pairs.push_back({rest, 1, 0, 0, 0, distance, end - rest - distance});
+  return pairs;
 }
 
 class Network {
@@ -59,7 +77,7 @@ class Network {
     const std::size_t n = sorted_[0].dim(dim_);
     for (std::size_t part = 1; part < n && sorted_[0].numElements() > 0; part *= 2)
       for (std::size_t distance = part; distance >= 1; distance /= 2)
-        exchange(leftsOf(n, part, distance), distance);
+        for (const Pairs& pairs : pairsOf(n, part, distance)) exchange(pairs);
     return {sorted_.begin(), sorted_.end() - 1};
   }
 
@@ -92,24 +110,21 @@ class Network {
       both.push_back(left[i]);
       both.push_back(right[i]);
     }
-    return popops::map(graph_, comparator_, both, prog_, debug_);
+    return mapOne(graph_, comparator_, both, prog_, debug_);
   }
 
-  void exchange(const std::vector<Interval>& lefts, std::size_t distance) {
-    if (lefts.empty()) return;
-    std::vector<Interval> rights;
-    for (const auto& i : lefts) rights.emplace_back(i.begin() + distance, i.end() + distance);
+  void exchange(const Pairs& pairs) {
     Tensors left, right;
     for (const Tensor& t : sorted_) {
-      left.push_back(at(t, lefts, dim_));
-      right.push_back(at(t, rights, dim_));
+      left.push_back(pairs.side(t, dim_, 0));
+      right.push_back(pairs.side(t, dim_, 1));
     }
-    const Tensor swaps = popops::map(
+    const Tensor swaps = mapOne(
         graph_, pe::_1 || (!pe::_2 && pe::_3 > pe::_4),
         {isFirst(right, left), isFirst(left, right), left.back(), right.back()}, prog_, debug_);
     const auto chosen = [&](const Tensor& then, const Tensor& otherwise) {
-      return popops::map(graph_, pe::Select(pe::_1, pe::_2, pe::_3), {then, otherwise, swaps},
-                         prog_, debug_);
+      return mapOne(graph_, pe::Select(pe::_1, pe::_2, pe::_3), {then, otherwise, swaps}, prog_,
+                    debug_);
     };
     for (std::size_t i = 0; i < sorted_.size(); ++i) {
       const Tensor first = chosen(right[i], left[i]);
@@ -140,8 +155,8 @@ Tensor totalOrder(Graph& graph, const Tensor& t, Sequence& prog,
       is_half ? popops::cast(graph, t.reinterpret(poplar::SHORT), poplar::INT, prog, debug)
               : t.reinterpret(poplar::INT);
   const pe::Const magnitude(is_half ? 0x7fff : 0x7fffffff);
-  return popops::map(graph, pe::Select(pe::_1 ^ magnitude, pe::_1, pe::_1 < pe::Const(0)), {bits},
-                     prog, debug);
+  return mapOne(graph, pe::Select(pe::_1 ^ magnitude, pe::_1, pe::_1 < pe::Const(0)), {bits}, prog,
+                debug);
 }
 
 /// Whether a number comes before another, and whether they are equal, NaNs last.

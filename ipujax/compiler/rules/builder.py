@@ -23,6 +23,11 @@ _SHARED_CONSTANT_BYTES = 1024
 #: Where a value lies: on tiles, or in the host's memory.
 Variable: TypeAlias = "ipu.Tensor | ipu.RemoteBuffer"
 
+#: JAX's dtype and the shape of an array that a host function takes or gives.
+HostArray: TypeAlias = tuple[str, list[int]]
+#: Poplar's handle of a host function, the callback's id, and its arrays.
+HostCall: TypeAlias = tuple[str, str, list[HostArray], list[HostArray]]
+
 
 class Builder:
     """Lowers blocks into the graph. `program` is the Sequence that rules add to."""
@@ -54,7 +59,7 @@ class Builder:
         self.destinations: dict[Value, ipu.RemoteBuffer] = {}
         self.in_pipeline = False  #: whether what is lowered is in a loop over micro-batches
         self._num_buffers = 0
-        self.has_host_callbacks = False
+        self.host_calls: list[HostCall] = []  #: in order
         self.codelets: set[tuple[str, str]] = set()  #: sources added so far, and their flags
         self.on_tiles: set[Value] = set()  #: values whose tiles the user chose; loops keep them
         self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
@@ -84,8 +89,8 @@ class Builder:
     def _set_options(self, options: CompileConfig) -> None:
         """Sets the options of the next op; some are set on the graph."""
         self.options = options
+        ipu.popx.setHalfOverflow(self.graph, self.options.half_overflow, self.program)
         ipu.poplar.setStochasticRounding(self.graph, self.program, self.options.stochastic_rounding)
-        ipu.popx.setHalfOverflow(self.graph, self.options.half_overflow)
 
     # Values --------------------------------------------------------------------------------------
 
@@ -165,9 +170,18 @@ class Builder:
         return self.add_buffer(type_, value.num_elements // entries, entries)
 
     def add_buffer(self, type_: ipu.Type, elements: int, entries: int) -> ipu.RemoteBuffer:
+        return self.whole_graph.addRemoteBuffer(self.buffer_name(), type_, elements, entries)
+
+    def buffer_name(self) -> str:
+        """The handle of the next remote buffer."""
         self._num_buffers += 1
-        name = f"remote {self._num_buffers}"
-        return self.whole_graph.addRemoteBuffer(name, type_, elements, entries)
+        return f"remote {self._num_buffers}"
+
+    def host_function(self, id_: str, taken: list[HostArray], given: list[HostArray]) -> str:
+        """The handle of one more call of a callback: Poplar wants another one for each place."""
+        handle = id_ if ipu.backend == "IPU Model" else f"{id_} #{len(self.host_calls)}"
+        self.host_calls.append((handle, id_, taken, given))
+        return handle
 
     def num_entries(self, value: Value) -> int:
         return value.shape[0] if value.shape else 1

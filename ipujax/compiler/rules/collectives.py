@@ -222,10 +222,17 @@ def _comm_group(
     for type_ in (types.ALL, types.CONSECUTIVE, types.ORTHOGONAL):
         if type_ == types.ALL and size != num_replicas:
             continue
-        group = ipu.gcl.CommGroup(type_, size)
-        if sorted(group.members(num_replicas)) == wanted:
-            return group
+        if _members(type_, size, num_replicas) == wanted:
+            return ipu.gcl.CommGroup(type_, size)
     return None
+
+
+def _members(type_: ipu.gcl.CommGroupType, size: int, num_replicas: int) -> Groups:
+    """The replicas of each group: ORTHOGONAL groups have equal places of consecutive blocks."""
+    num_groups = num_replicas // size
+    if type_ == ipu.gcl.CommGroupType.ORTHOGONAL:
+        return [list(range(i, num_replicas, num_groups)) for i in range(num_groups)]
+    return [list(range(i * size, (i + 1) * size)) for i in range(num_groups)]
 
 
 # Bodies ------------------------------------------------------------------------------------------

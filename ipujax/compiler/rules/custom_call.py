@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
-from ipujax.compiler.ir import Op, declare
+from ipujax.compiler.ir import Op, Value, declare
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.compiler.rules.builder import Builder, Variable
+from ipujax.compiler.rules.builder import Builder, HostArray, Variable
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -34,21 +34,25 @@ def _callback(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     debug = builder.debug(op)
     values = [value for value in op.operands if value.dtype != TOKEN]
     results = [value for value in op.results if value.dtype != TOKEN]
+    taken, given = _arrays(values), _arrays(results)
     written = ipu.popx.hostCallback(
         builder.graph,
-        str(op.attrs.get("backend_config", "")),
+        builder.host_function(str(op.attrs.get("backend_config", "")), taken, given),
         [to_stored(builder, builder.tensor(value), value.dtype, debug) for value in values],
-        [DTYPES[value.dtype].jax_name for value in values],
-        [(DTYPES[value.dtype].jax_name, list(value.shape)) for value in results],
+        [dtype for dtype, _ in taken],
+        given,
         builder.program,
         debug,
     )
-    builder.has_host_callbacks = True
     held = {
         value: from_stored(builder, tensor, value.dtype, debug)
         for tensor, value in zip(written, results, strict=True)
     }
     return [held.get(value) for value in op.results]
+
+
+def _arrays(values: Sequence[Value]) -> list[HostArray]:
+    return [(DTYPES[value.dtype].jax_name, list(value.shape)) for value in values]
 
 
 def to_stored(

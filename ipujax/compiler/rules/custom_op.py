@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ipujax import custom_op_libraries
 from ipujax.compiler.ir import Op, Value
 from ipujax.compiler.rules import poplar as ipu
@@ -18,12 +20,7 @@ from ipujax.errors import ConfigError
 def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The outputs of the library's function, which become the results as they are."""
     config: dict[str, Any] = json.loads(op.attrs["mhlo.backend_config"]["config"])
-    library = _library(config["library"])
-    if library is None:
-        raise ConfigError(
-            f"[custom_op] needs the library of {config['name']!r} declared by this process; got "
-            "its digest alone. Import the module that calls ipujax.custom_op for it."
-        )
+    library = _library(builder, config)
     inputs = list(builder.operands(op))
     attributes = config["attributes"]
     call = (attributes, builder.program, builder.debug(op))
@@ -37,15 +34,51 @@ def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
             outputs = library.buildGradient(builder.graph, name, config["input"], *parts, *call)
     except ipu.poplar.poplar_error as error:  # the user's
         raise ConfigError(str(error)) from None
-    _check(builder, name if first is None else f"{name}_grad", outputs, op.results)
+    function = name if first is None else f"{name}_grad"
+    outputs = _with_empty(builder, op, _wanted(config, outputs))
+    _check(builder, function, outputs, op.results)
     return outputs
 
 
-def _library(digest: str) -> ipu.popx.CustomOpLibrary | None:
+def _library(builder: Builder, config: dict[str, Any]) -> ipu.popx.CustomOpLibrary:
+    """The library's functions; its codelets are added to the graph, once for a program."""
+    digest = config["library"]
     try:
-        return custom_op_libraries.find(digest)
+        library = custom_op_libraries.find(digest)
+        if library is None:
+            raise ConfigError(
+                f"[custom_op] needs the library of {config['name']!r} declared by this process; "
+                "got its digest alone. Import the module that calls ipujax.custom_op for it."
+            )
+        for number, file in enumerate(library.codelets):
+            key = (digest, str(number))
+            if key not in builder.codelets:
+                graph = builder.whole_graph
+                graph.addCodelets(file.text) if file.text else graph.addCodeletFile(file.path)
+                builder.codelets.add(key)
     except ipu.poplar.poplar_error as error:  # no compiler, no folder, or no such library
         raise ConfigError(str(error)) from None
+    return library.functions
+
+
+def _wanted(config: dict[str, Any], outputs: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:
+    """Of the gradients of all inputs those that are wanted."""
+    numbers = config["of_all"]
+    if numbers is None or len(outputs) != config["inputs"]:
+        return list(outputs)
+    return [outputs[i] for i in numbers]
+
+
+def _with_empty(builder: Builder, op: Op, outputs: list[ipu.Tensor]) -> list[ipu.Tensor]:
+    """A function may leave out outputs that have no elements."""
+    missing = op.results[len(outputs) :]
+    if any(np.prod(value.shape) for value in missing):
+        return outputs
+    made = [
+        builder.graph.addVariable(builder.type_of(value), list(value.shape), builder.debug(op))
+        for value in missing
+    ]
+    return outputs + made
 
 
 def _check(

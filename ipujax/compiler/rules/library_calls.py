@@ -14,44 +14,43 @@ from ipujax.compiler.rules.builder import Builder
 
 LIBRARIES = ("popops", "poplin", "popnn", "poprand", "gcl", "popx")
 
+_BETWEEN_REPLICAS = ("poplar.program.CrossReplicaCopy", "popops.multiSlice")
 #: What each function of popx is on hardware (cpp/popx/hardware): the public calls and the codelets
-#: of cpp/popx/codelets it is composed of (none: it does nothing), or NOT_YET if only the model has
-#: it.
-NOT_YET = "not yet"
+#: of cpp/popx/codelets it is composed of (none: it does nothing), or text for what the host does.
 HARDWARE: Mapping[str, tuple[str, ...] | str] = {
-    "allGatherToDestination": NOT_YET,
-    "allReduce": NOT_YET,
-    "allToAllToDestination": NOT_YET,
-    "broadcast": NOT_YET,
+    "allGatherToDestination": ("gcl.allGatherCrossReplica", *_BETWEEN_REPLICAS),
+    "allReduce": ("gcl.allReduceCrossReplica", *_BETWEEN_REPLICAS, "popops.map"),
+    "allToAllToDestination": ("gcl.allToAllCrossReplica", *_BETWEEN_REPLICAS),
+    "broadcast": ("gcl.broadcastCrossReplica", *_BETWEEN_REPLICAS),
     "cholesky": ("codelets/Triangular.cpp",),
-    "collectivePermute": NOT_YET,
+    "collectivePermute": _BETWEEN_REPLICAS,
     "copyRemoteBuffer": ("poplar.program.Copy",),
     "eig": ("codelets/Eigen.cpp",),
     "eigh": ("codelets/Hermitian.cpp",),
     "fft": ("codelets/Fourier.cpp", "popops.map"),
-    "fillFromHost": NOT_YET,
+    "fillFromHost": "the host writes: `poplar::Engine::copyToRemoteBuffer`",
     "gather": ("popops.gather",),
-    "giveToHost": NOT_YET,
+    "giveToHost": "the host reads: `poplar::Engine::copyFromRemoteBuffer`",
     "hessenberg": ("codelets/Eigen.cpp",),
     "hostCallback": ("poplar.program.Copy",),
     "householderMultiply": ("codelets/Qr.cpp",),
     "householderProduct": ("codelets/Qr.cpp",),
     "lu": ("codelets/Lu.cpp",),
-    "map": ("popops.map",),
+    "map": ("poplar.Tensor.reinterpret", "popops.map"),
     "pad": ("poplar.program.Copy",),
     "permutationOfPivots": ("codelets/Lu.cpp",),
     "qr": ("codelets/Qr.cpp",),
     "qrWithPivots": ("codelets/Qr.cpp",),
     "readEntry": ("poplar.program.Copy",),
     "reduce": ("popops.map",),
-    "reduceScatter": NOT_YET,
+    "reduceScatter": ("gcl.reduceScatterCrossReplica", *_BETWEEN_REPLICAS, "popops.map"),
     "reduceWindow": ("poplar.program.Copy", "popops.map"),
     "rngBitGenerator": ("codelets/Random.cpp",),
     "sameLayout": ("poplar.Tensor.isContiguous",),
     "scatter": ("popops.dynamicSlice", "popops.dynamicUpdate", "popops.map"),
     "schur": ("codelets/Eigen.cpp",),
     "selectAndScatter": ("poplar.program.Copy", "popops.map"),
-    "setHalfOverflow": NOT_YET,
+    "setHalfOverflow": ("poplar.setFloatingPointBehaviour",),
     "setLayoutGroup": (),
     "setVariableUse": (),
     "sort": ("popops.map",),
@@ -59,7 +58,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "triangularSolve": ("codelets/Triangular.cpp",),
     "tridiagonal": ("codelets/Hermitian.cpp",),
     "tridiagonalSolve": ("codelets/Triangular.cpp",),
-    "withRepeats": NOT_YET,
+    "withRepeats": ("poplar.program.Copy",),
     "writeEntry": ("poplar.program.Copy",),
 }
 

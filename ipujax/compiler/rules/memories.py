@@ -48,8 +48,10 @@ def host_empty(builder: Builder, op: Op) -> Sequence[Variable]:
 
 @rule("host_reshape")
 def host_reshape(builder: Builder, op: Op) -> Sequence[Variable]:
-    buffer = builder.buffer(op.operands[0])
-    return [ipu.popx.withRepeats(buffer, builder.num_entries(op.results[0]))]
+    buffer, entries = builder.buffer(op.operands[0]), builder.num_entries(op.results[0])
+    name, debug = builder.buffer_name(), builder.debug(op)
+    graph, program = builder.whole_graph, builder.program
+    return [ipu.popx.withRepeats(graph, buffer, entries, name, program, debug)]
 
 
 @rule("read_entry")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipujax.compiler.ir.traits import TRAITS
-from ipujax.compiler.rules.library_calls import HARDWARE, NOT_YET, calls_of
+from ipujax.compiler.rules.library_calls import HARDWARE, calls_of
 from ipujax.compiler.rules.registry import RULES
 
 
@@ -25,8 +25,10 @@ def popx_table() -> str:
     """Each function of popx: the calls and codelets that it is on hardware, if any."""
     lines = ["| function | on hardware |", "|---|---|"]
     for name, calls in HARDWARE.items():
-        shown = "composed of " + ", ".join(map(_shown, calls)) if calls else "does nothing"
-        shown = NOT_YET if calls == NOT_YET else shown
+        if isinstance(calls, str):
+            shown = calls
+        else:
+            shown = "composed of " + ", ".join(map(_shown, calls)) if calls else "does nothing"
         lines.append(f"| {_shown('popx.' + name)} | {shown} |")
     return "\n".join(lines) + "\n"
 

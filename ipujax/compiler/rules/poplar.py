@@ -1,7 +1,7 @@
 """The built extension's modules, imported when the first program is lowered.
 
 So that the stages before lowering, and their tests, need no built extension. The names of classes
-are for annotations.
+are for annotations. `backend` is "IPU Model" or "Poplar SDK": what the extension was built against.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ipujax._poplar._poplar import backend as backend
     from ipujax._poplar._poplar import engine as engine
     from ipujax._poplar._poplar import gcl as gcl
     from ipujax._poplar._poplar import poplar as poplar
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ipujax._poplar._poplar.poplar.program import Sequence as Sequence
     from ipujax._poplar._poplar.popops.expr import Expr as Expr
 else:
-    _NAMES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "gcl", "engine")
+    _NAMES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "gcl", "engine", "backend")
 
     def __getattr__(name: str) -> object:
         if name not in _NAMES:

@@ -100,7 +100,7 @@ def summed_type(builder: Builder, op: Op) -> ipu.Type:
         return ipu.poplar.INT
     floats = [value.dtype for value in op.operands if DTYPES[value.dtype].kind == "f"]
     if floats and DTYPES[result.dtype].kind != "f":
-        return ipu.poplar.DOUBLE if "f64" in floats else ipu.poplar.FLOAT
+        return builder.types["f64"] if "f64" in floats else ipu.poplar.FLOAT
     return builder.type_of(result)
 
 
@@ -111,15 +111,15 @@ def as_summed(
     native = (ipu.poplar.FLOAT, ipu.poplar.HALF)
     if left.elementType() == right.elementType() in native and type_ in native:
         return left, right
-    if all(_is_integer(each) for each in (left.elementType(), right.elementType(), type_)):
+    if all(_is_integer(builder, t) for t in (left.elementType(), right.elementType(), type_)):
         return left, right
     debug = builder.debug(op)
     return builder.cast(left, type_, debug), builder.cast(right, type_, debug)
 
 
-def _is_integer(type_: ipu.Type) -> bool:
+def _is_integer(builder: Builder, type_: ipu.Type) -> bool:
     """Of any width and sign; bool counts as 0 and 1."""
-    return type_ not in (ipu.poplar.FLOAT, ipu.poplar.HALF, ipu.poplar.DOUBLE)
+    return type_ not in (ipu.poplar.FLOAT, ipu.poplar.HALF, builder.types.get("f64"))
 
 
 def as_result(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:

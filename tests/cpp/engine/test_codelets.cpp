@@ -336,7 +336,7 @@ TEST(headers_of_the_ipu_are_there_for_the_host) {
           v = ipu::fma(v, float2{2, 3}, ipu::max(v, float2{1.5f, 1.5f}));
           ipu::store_postinc(&to, v, 1);
         }
-        const half2 h = ipu::clamp(half2(8, -8), half2(-2, 4));
+        const half2 h = ipu::clamp(half2{8.0f, -8.0f}, half2{-2.0f, 4.0f});
         out[4] = total(in, 4) + float(h[0]) + float(h[1]) + __builtin_ipu_tanh(0.0f);
         out[5] = ipu::sum(ipu::exp(float2{0, 0}) * float2{5, 6});
         return true;

@@ -1,7 +1,14 @@
 // Processes are started with argument lists: no shell ever sees a text.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -152,6 +159,177 @@ TEST(folders_that_others_may_write_to_are_refused) {
   CHECK_THROWS(CodeletStore::open(), "from the root");
   setenv("IPUJAX_TRUST_NATIVE_CODE", (folder.path / "absent").c_str(), 1);
   CHECK_THROWS(CodeletStore::open(), "IPUJAX_TRUST_NATIVE_CODE");
+}
+
+TEST(links_and_folders_that_others_may_replace_are_refused) {
+  const Folder folder;
+  const fs::path own = folder.path / "own", link = folder.path / "link";
+  fs::create_directory(own);
+  fs::permissions(own, fs::perms::owner_all);
+  const auto opens = [](const fs::path& path) {
+    setenv("IPUJAX_TRUST_NATIVE_CODE", path.c_str(), 1);
+    return CodeletStore::open().has_value();
+  };
+  CHECK(opens(own));
+  CHECK(opens(own / ""));  // a slash at the end
+  CHECK(opens(own / ".." / "own"));
+  fs::create_directory_symlink(own, link);
+  CHECK_THROWS(opens(link), "no symbolic link");
+  CHECK_THROWS(opens(link / ""), "no symbolic link");
+  fs::permissions(folder.path, fs::perms::others_write, fs::perm_options::add);
+  CHECK_THROWS(opens(own), "in folders that others may not write to");
+  fs::permissions(folder.path, fs::perms::sticky_bit, fs::perm_options::add);
+  CHECK(opens(own));  // as in /tmp
+  fs::permissions(folder.path, fs::perms::owner_all);
+  std::ofstream(folder.path / "file") << "no folder";
+  CHECK_THROWS(opens(folder.path / "file"), "a folder of yours");
+  if (geteuid() == 0) {
+    CHECK_EQ(chown(own.c_str(), 12345, 12345), 0);
+    CHECK_THROWS(opens(own), "a folder of yours");
+  }
+}
+
+/// A store in a folder of its own, with one library for "text".
+struct Store : Folder {
+  Store() {
+    trust();
+    std::ofstream(path / "some.so") << "code";
+    CodeletStore::open()->add("text", path / "some.so");
+    fs::remove(path / "some.so");
+  }
+  std::optional<fs::path> find() const { return CodeletStore::open()->find("text"); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(path), fs::directory_iterator{}));
+  }
+};
+
+TEST(links_in_the_store_are_not_followed) {
+  const Store store;
+  const fs::path library = *store.find(), elsewhere = store.path / "elsewhere";
+  CHECK_EQ(store.files(), 2u);
+  fs::rename(library, elsewhere);
+  CHECK(!store.find());
+  fs::create_symlink(elsewhere, library);
+  CHECK(!store.find());
+}
+
+TEST(files_of_others_in_the_store_are_not_used) {
+  if (geteuid() != 0) return;  // only root can give files away
+  const Store store;
+  CHECK_EQ(chown(store.find()->c_str(), 12345, 12345), 0);
+  CHECK(!store.find());
+}
+
+/// While it lives, files end at this size, as on a disk that is full.
+struct SmallDisk {
+  explicit SmallDisk(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit small{bytes, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+  }
+  rlimit before{};
+  void (*handler)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
+TEST(what_cannot_be_kept_leaves_nothing) {
+  const Store store;
+  const fs::path library = store.path / "large.so";
+  std::ofstream(library) << std::string(5000, 'x');
+  const auto add = [&](const std::string& text, const fs::path& from) {
+    CodeletStore::open()->add(text, from);  // warns; the program runs without
+  };
+  add("other text", store.path / "absent.so");
+  CHECK_EQ(store.files(), 3u);
+  {
+    const SmallDisk disk(1000);
+    add("other text", library);
+    CHECK_EQ(store.files(), 3u);
+    CHECK_THROWS(ipujax::engine::writeFile(store.path / "text", std::string(5000, 'x')),
+                 "needs space to write");
+    fs::remove(store.path / "text");
+    fs::resize_file(library, 500);
+    add(std::string(5000, 'x'), library);  // the library fits, and its text does not
+  }
+  CHECK(!CodeletStore::open()->find(std::string(5000, 'x')));
+  CHECK(store.find().has_value());
+  for (const auto& entry : fs::directory_iterator(store.path))
+    CHECK(entry.path().filename().string().find("partial") == std::string::npos);
+}
+
+TEST(what_killed_processes_left_is_removed) {
+  const Store store;
+  const fs::path old = store.path / "codelets-00.so.partial-1-0",
+                 fresh = store.path / "x.partial-2";
+  std::ofstream(old) << "half";
+  std::ofstream(fresh) << "half";
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  CodeletStore::open()->add("more", *store.find());
+  CHECK(!fs::exists(old));
+  CHECK(fs::exists(fresh));  // somebody may be writing it
+}
+
+/// Compiles in a process that is killed while it waits for the compiler.
+TEST(a_process_that_is_killed_leaves_no_half_file) {
+  if (std::getenv("IPUJAX_TEST_SLOW")) {
+    altered("flags", "none", "none");
+    return;
+  }
+  const Folder folder;
+  folder.trust();
+  const fs::path compiler = folder.path / "compiler";
+  std::ofstream(compiler) << "#!/bin/sh\ncase \"$*\" in *-shared*) kill -9 $PPID; sleep 1;; esac\n"
+                             "exec c++ \"$@\"\n";
+  fs::permissions(compiler, fs::perms::owner_all);
+  setenv("IPUJAX_TEST_SLOW", "1", 1);
+  setenv("CXX", compiler.c_str(), 1);
+  const fs::path temporary = folder.path / "temporary";
+  fs::create_directory(temporary);
+  setenv("TMPDIR", temporary.c_str(), 1);
+  const auto ended = runProcess(
+      {fs::read_symlink("/proc/self/exe"), "a_process_that_is_killed_leaves_no_half_file"});
+  for (const char* name : {"CXX", "TMPDIR", "IPUJAX_TEST_SLOW"}) unsetenv(name);
+  CHECK_EQ(ended.exit_code, -9);
+  fs::remove_all(temporary);
+  for (const auto& entry : fs::directory_iterator(folder.path))
+    CHECK_EQ(entry.path().filename().string(), "compiler");
+}
+
+TEST(a_damaged_library_is_as_none) {
+  const Folder folder;
+  folder.trust();
+  const auto compile = [] {
+    Graph graph(IPUModel().createDevice());
+    std::istringstream source(R"(
+      #include <poplar/Vertex.hpp>
+      struct Set : poplar::Vertex {
+        poplar::Output<float> out;
+        bool compute() { *out = 1; return true; }
+      };)");
+    graph.addCodelets(source, "-DDAMAGED");
+    const auto x = graph.addVariable(FLOAT, {1}, VariableMappingMethod::LINEAR, "x");
+    auto set = graph.addComputeSet("set");
+    graph.setTileMapping(graph.addVertex(set, "Set", {{"out", x[0]}}), 0);
+    compileGraph(graph, {program::Execute(set)});
+  };
+  if (std::getenv("IPUJAX_TEST_DAMAGED")) return compile();
+  const auto again = [] {
+    setenv("IPUJAX_TEST_DAMAGED", "1", 1);
+    const auto ended =
+        runProcess({fs::read_symlink("/proc/self/exe"), "a_damaged_library_is_as_none"});
+    unsetenv("IPUJAX_TEST_DAMAGED");
+    return ended.exit_code;
+  };
+  CHECK_EQ(again(), 0);
+  for (const auto& entry : fs::directory_iterator(folder.path))
+    if (entry.path().extension() == ".so") fs::resize_file(entry.path(), 100);
+  CHECK_EQ(again(), 0);
+  for (const auto& entry : fs::directory_iterator(folder.path))
+    if (entry.path().extension() == ".so") CHECK(fs::file_size(entry.path()) > 1000);
 }
 
 /// Runs itself in a new process, which loads and runs the executable.

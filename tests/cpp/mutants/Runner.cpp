@@ -97,10 +97,10 @@ class Host final : public engine::HostCallbacks, public engine::HostStreams {
     for (const auto& array : arguments) look(array.data, bytesOf(array));
     for (const auto& array : results) std::memset(array.data, 0, bytesOf(array));
   }
-  void read(std::uint32_t, void* device, std::uint64_t bytes) override {
+  void read(std::uint32_t, std::uint32_t, void* device, std::uint64_t bytes) override {
     std::memset(device, 0, bytes);
   }
-  void write(std::uint32_t, const void* device, std::uint64_t bytes) override {
+  void write(std::uint32_t, std::uint32_t, const void* device, std::uint64_t bytes) override {
     look(device, bytes);
   }
 

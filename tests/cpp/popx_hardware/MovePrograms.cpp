@@ -14,7 +14,7 @@ namespace TWINS {
 
 namespace {
 
-namespace pe = popops::expr;
+namespace pe = popx::expr;
 using poplar::Graph;
 using poplar::Type;
 using poplar::program::Sequence;

@@ -22,6 +22,8 @@ struct Twin {
   std::vector<Value> inputs;
   std::function<Tensors(poplar::Graph&, const Tensors&, poplar::program::Sequence&)> run;
   double tolerance = 0;  ///< of floats, times the largest if above 1; 0: the same bytes
+  unsigned ulps = 0;     ///< where not 0: of each FLOAT or HALF, units in the last place
+  double least = 0;      ///< the units are of a number not below this
 };
 
 template <class T>
@@ -44,6 +46,10 @@ std::vector<Twin> reductions();
 std::vector<Twin> windows();
 std::vector<Twin> scatters();
 std::vector<Twin> selections();
+std::vector<Twin> bitOperations();
+std::vector<Twin> functions();
+std::vector<Twin> functionsOfHalves();
+std::vector<Twin> sharedParts();
 }  // namespace fast
 
 namespace hardware {
@@ -58,4 +64,8 @@ std::vector<Twin> reductions();
 std::vector<Twin> windows();
 std::vector<Twin> scatters();
 std::vector<Twin> selections();
+std::vector<Twin> bitOperations();
+std::vector<Twin> functions();
+std::vector<Twin> functionsOfHalves();
+std::vector<Twin> sharedParts();
 }  // namespace hardware

@@ -7,6 +7,8 @@
 #include "poplar/IPUModel.hpp"
 #include "popx/Cholesky.hpp"
 #include "popx/Eigen.hpp"
+#include "popx/Expr.hpp"
+#include "popx/Map.hpp"
 #include "popx/Reduce.hpp"
 #include "popx/ReduceWindow.hpp"
 #include "popx/Scatter.hpp"
@@ -222,7 +224,7 @@ TEST(a_matrix_larger_than_a_tile_is_refused) {
 }
 
 TEST(what_does_not_fit_together_is_refused) {
-  using namespace popops::expr;
+  using namespace popx::expr;
   poplar::Graph graph(poplar::IPUModel().createDevice());
   poplar::program::Sequence prog;
   const auto x = graph.addVariable(poplar::FLOAT, {4}, poplar::VariableMappingMethod::LINEAR, "x");
@@ -234,4 +236,35 @@ TEST(what_does_not_fit_together_is_refused) {
   CHECK_THROWS(popx::reduceWindow(graph, {x}, {x[0]}, {_1 + _2}, popx::Window::of({0}), prog),
                "sizes, strides and dilations of 1 or more");
   CHECK_THROWS(popx::scatter(graph, {x}, x, {x}, {}, "sub", prog), "got sub");
+}
+
+TEST(every_operation_of_popx_has_a_formula) {
+  using namespace popx::expr;
+  poplar::Graph graph(poplar::IPUModel().createDevice());
+  poplar::program::Sequence prog;
+  const auto variable = [&](poplar::Type type) {
+    return graph.addVariable(type, {4}, poplar::VariableMappingMethod::LINEAR, "x");
+  };
+  const std::vector<poplar::Tensor> ts = {variable(poplar::FLOAT), variable(poplar::FLOAT),
+                                          variable(poplar::UNSIGNED_SHORT)};
+  std::vector<Expr> exprs;
+#define UNARY(Name, name, traits, api, ...) api
+#define POPX(Name) exprs.push_back(Name(#Name == std::string("FromBFloat16") ? _3 : _1));
+#include "engine/expr/ElementwiseOps.def"
+#define BINARY(Name, name, traits, api, ...) api
+#define POPX(Name) exprs.push_back(Name(_1, _2));
+#include "engine/expr/ElementwiseOps.def"
+  CHECK(exprs.size() >= 16);
+  for (const Expr& e : exprs) CHECK_EQ(popx::map(graph, {e}, ts, prog)[0].numElements(), 4u);
+}
+
+TEST(expressions_that_do_not_fit_their_tensors_are_refused) {
+  using namespace popx::expr;
+  poplar::Graph graph(poplar::IPUModel().createDevice());
+  poplar::program::Sequence prog;
+  const auto x = graph.addVariable(poplar::INT, {4}, poplar::VariableMappingMethod::LINEAR, "x");
+  CHECK_THROWS(popx::map(graph, {_1 + _2}, {x}, prog), "a tensor for each placeholder; got 1");
+  CHECK_THROWS(popx::map(graph, {_1}, {}, prog), "at least one tensor");
+  CHECK_THROWS(popx::map(graph, {ReducePrecision(_1, 5, 2)}, {x}, prog), "a FLOAT or HALF");
+  CHECK_THROWS(PlaceHolder(0), "an index from 1");
 }

@@ -29,7 +29,7 @@ class Pairs {
   struct Result {
     std::string name;
     poplar::Tensor tensor;  ///< of both, whose handles are this name and "+"
-    double tolerance;
+    const Twin* twin;
   };
 
   void add(const Twin& fast, const Twin& hardware) {
@@ -54,7 +54,7 @@ class Pairs {
       if (got[i].numElements() == 0) continue;
       graph_.createHostRead(name, wanted[i]);
       graph_.createHostRead(name + "+", got[i]);
-      results_.push_back({name, got[i], fast.tolerance});
+      results_.push_back({name, got[i], &fast});
     }
   }
 
@@ -68,18 +68,49 @@ class Pairs {
   void compare(poplar::Engine& engine, const Result& result) const {
     const auto wanted = read(engine, result.name, result.tensor);
     const auto got = read(engine, result.name + "+", result.tensor);
-    if (result.tolerance == 0 || result.tensor.elementType() != poplar::FLOAT) {
-      if (wanted != got) check::fail(__FILE__, __LINE__, result.name, ": other bytes");
-      return;
+    const auto type = result.tensor.elementType();
+    const bool is_real = type == poplar::FLOAT || type == poplar::HALF;
+    if (is_real && result.twin->ulps > 0) {
+      compareUnits(result, realsOf(type, wanted), realsOf(type, got));
+    } else if (result.twin->tolerance > 0 && type == poplar::FLOAT) {
+      compareAll(result, realsOf(type, wanted), realsOf(type, got));
+    } else if (wanted != got) {
+      check::fail(__FILE__, __LINE__, result.name, ": other bytes");
     }
-    std::vector<float> a(wanted.size() / 4), b(a.size());
-    std::memcpy(a.data(), wanted.data(), wanted.size());
-    std::memcpy(b.data(), got.data(), got.size());
+  }
+
+  static std::vector<float> realsOf(poplar::Type type, const std::vector<std::byte>& bytes) {
+    std::vector<float> values(bytes.size() / (type == poplar::HALF ? 2 : 4));
+    if (type == poplar::HALF)
+      poplar::copyDeviceHalfToFloat(poplar::Target::createIPUTarget(1, "ipu2"), bytes.data(),
+                                    values.data(), values.size());
+    else
+      std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  /// Each against its own size.
+  static void compareUnits(const Result& result, const std::vector<float>& a,
+                           const std::vector<float>& b) {
+    const bool is_half = result.tensor.elementType() == poplar::HALF;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+      const double size =
+          std::max<double>({std::abs(a[i]), result.twin->least, is_half ? 6.2e-5 : 1.2e-38});
+      const double unit = std::exp2(std::floor(std::log2(size)) - (is_half ? 10 : 23));
+      if (!(std::abs(double{a[i]} - double{b[i]}) <= result.twin->ulps * unit))
+        check::fail(__FILE__, __LINE__, result.name, ": element ", i, ": ", a[i], " and ", b[i],
+                    ", units apart: ", std::abs(double{a[i]} - double{b[i]}) / unit);
+    }
+  }
+
+  static void compareAll(const Result& result, const std::vector<float>& a,
+                         const std::vector<float>& b) {
     float largest = 1;
     for (const float x : a) largest = std::max(largest, std::abs(x));
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-      if (!(std::abs(a[i] - b[i]) <= result.tolerance * largest))
+      if (!(std::abs(a[i] - b[i]) <= result.twin->tolerance * largest))
         check::fail(__FILE__, __LINE__, result.name, ": element ", i, ": ", a[i], " and ", b[i]);
     }
   }
@@ -103,3 +134,9 @@ TEST(reducing) { Pairs().check(fast::reductions(), hardware::reductions()); }
 TEST(reducing_windows) { Pairs().check(fast::windows(), hardware::windows()); }
 TEST(selecting_and_scattering) { Pairs().check(fast::selections(), hardware::selections()); }
 TEST(scattering) { Pairs().check(fast::scatters(), hardware::scatters()); }
+TEST(operations_on_bits) { Pairs().check(fast::bitOperations(), hardware::bitOperations()); }
+TEST(functions_that_popops_lacks) { Pairs().check(fast::functions(), hardware::functions()); }
+TEST(functions_of_halves) {
+  Pairs().check(fast::functionsOfHalves(), hardware::functionsOfHalves());
+}
+TEST(expressions_that_share_parts) { Pairs().check(fast::sharedParts(), hardware::sharedParts()); }

@@ -135,6 +135,14 @@ TEST(ctc_plans_are_compared_and_checked) {
   CHECK_THROWS(ctc::calcLossAndGradientLogits(f.graph, HALF, data, labels, n, n, f.prog, 4, b),
                "blank");
   CHECK_THROWS(ctc::plan(f.graph, FLOAT, HALF, 2, 5, 3, 4, {{"beams", "2"}}), "beams");
+  const auto constrained = [&](const char* option, const char* value) {
+    return ctc::plan(f.graph, FLOAT, HALF, 2, 5, 3, 4, {{option, value}});
+  };
+  constrained("planConstraints", R"({"parallel": {"time": 1, "batch": 2}})");
+  constrained("availableMemoryProportion", "0.9");
+  CHECK_THROWS(constrained("availableMemoryProportion", "0.0"), "above 0");
+  CHECK_THROWS(constrained("planConstraints", R"({"parallel": {"batch": 0}})"), "batch");
+  CHECK_THROWS(constrained("planConstraints", R"({"parallel": {"xyz": 1}})"), "xyz");
 }
 
 TEST(ctc_beams_that_hold_all_sequences_are_exact) {

@@ -1,3 +1,5 @@
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <poplar/CycleCount.hpp>
@@ -7,6 +9,7 @@
 #include <poplar/IPUModel.hpp>
 #include <popops/ElementWise.hpp>
 #include <sstream>
+#include <thread>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -26,6 +29,8 @@ struct Counting final : StreamCallback {
   void complete() noexcept override { ++*completed; }
   int* completed;
 };
+
+std::atomic<bool> engine_has_ended{false};
 
 /// x = x + what a stream gives, `rounds` times.
 struct Sum {
@@ -65,7 +70,7 @@ TEST(a_stream_callback_fetches_and_completes_every_block) {
   engine.run(0, "again");
   engine.readTensor("x", x);
   CHECK_EQ(x[0], 8.0f);
-  CHECK_THROWS(engine.connectStreamToCallback("in", 1, [](void*) {}), "replica 0");
+  CHECK_THROWS(engine.connectStreamToCallback("in", 1, [](void*) {}), "got replica 1");
   CHECK_THROWS(Engine(sum.graph, sum.prog, {{"nothing", "1"}}), "nothing");
 }
 
@@ -167,12 +172,75 @@ TEST(a_switch_lists_the_model_as_ipus) {
   CHECK_EQ(devices.size(), 4u);
   CHECK_EQ(devices[3].getTarget().getNumIPUs(), 4u);
   CHECK_EQ(devices[1].getDriverIDs()[0], 4);
+  CHECK_EQ(manager.getDevices().size(), 16u + 8u + 4u + 2u + 1u);
+  CHECK_EQ(manager.getDevice(devices[1].getId()).getDriverIDs()[0], 4);
+  CHECK(manager.getChildDeviceIds(devices[1].getId()) == (std::vector<unsigned>{4, 5, 6, 7}));
+  CHECK_EQ(manager.getChildDeviceIds(devices[1].getId(), 2).size(), 2u);
+  CHECK_THROWS(manager.getChildDeviceIds(3), "more than 1 IPUs");
   CHECK(devices[0].attach());
   CHECK(devices[0].getTarget().getTargetType() == TargetType::IPU);
   CHECK(manager.acquireAvailableDevice(2).isAttached());
   unsetenv("IPUJAX_MODEL_AS_IPU");
   CHECK_EQ(manager.getDevices(TargetType::IPU_MODEL, 2).size(), 1u);
   CHECK_EQ(Device::createCPUDevice().getTarget().getNumTiles(), 1u);
+}
+
+TEST(targets_are_made_by_name_serialised_and_hashed) {
+  const Target pair = Target::createIPUTarget(2, "ipu2");
+  std::stringstream file;
+  pair.serialize(file);
+  const Target same(file);
+  CHECK(same == pair);
+  CHECK_EQ(std::hash<Target>()(same), pair.hash());
+  CHECK(Target::createIPUTarget("ipu2:2") == pair);
+  CHECK_EQ(Target::createIPUTarget("ipu2").getNumIPUs(), 1u);
+  CHECK_THROWS(Target::createIPUTarget("ipu2:many"), "'ipu2:many'");
+  std::stringstream other("something else");
+  CHECK_THROWS(Target{other}, "Target::serialize");
+  CHECK_EQ(pair.getTypeLimitsMaxAs<std::uint64_t>(UNSIGNED_INT), 4294967295u);
+  CHECK_EQ(pair.getTypeLimitsLowestAs<std::int64_t>(SHORT), -32768);
+  CHECK_EQ(pair.getTypeLimitsMaxAs<double>(HALF), 65504.0);
+  CHECK_THROWS(pair.getTypeLimitsMaxAs<std::int64_t>(UNSIGNED_LONGLONG), "exactly");
+  CHECK_THROWS(pair.getTypeLimitsLowestAs<std::uint64_t>(INT), "exactly");
+  CHECK_EQ(pair.getNumConvUnits(HALF, FLOAT), pair.getFp16InFp32OutConvUnitsPerTile());
+  CHECK_EQ(pair.getWeightsPerConvUnit(FLOAT), 8u);
+  CHECK_EQ(pair.getWeightsPerConvUnit(QUARTER), 32u);
+}
+
+TEST(options_of_engines_and_runs_come_from_the_environment_too) {
+  Sum sum(1);
+  float in[4] = {1, 1, 1, 1};
+  setenv("POPLAR_ENGINE_OPTIONS", R"({"debug.instrument": "false", "opt.level" : 3})", 1);
+  Engine engine(sum.graph, sum.prog);
+  unsetenv("POPLAR_ENGINE_OPTIONS");
+  engine.connectStream(sum.in, in);
+  engine.load(sum.device);
+  engine.run(0, "named", RuntimeOptions({{"target.hostSyncTimeout", "10"}}));
+  CHECK_EQ(engine.getExecutionProfile()["runs"].size(), 0u);
+  engine.enableExecutionProfiling();
+  engine.run(0);
+  CHECK_EQ(engine.getExecutionProfile()["runs"].size(), 1u);
+  CHECK_THROWS(RuntimeOptions({{"debug.trace", "true"}}), "Give others to the Engine");
+  setenv("POPLAR_RUNTIME_OPTIONS", "{\"target.syncMethod\"", 1);
+  CHECK_THROWS(RuntimeOptions(OptionFlags()), "JSON object");
+  unsetenv("POPLAR_RUNTIME_OPTIONS");
+}
+
+TEST(a_run_is_stopped_from_another_thread) {
+  Fixture f;
+  const Tensor go = f.graph.addConstant(BOOL, {}, true);
+  f.prog.add(RepeatWhileTrue(Sequence(), go, Sequence()));
+  Engine engine(f.graph, f.prog);
+  engine.load(f.device);
+  std::thread stopper([&] {
+    while (!engine_has_ended) {
+      engine.stop();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  CHECK_THROWS(engine.run(), "cancelled");
+  engine_has_ended = true;
+  stopper.join();
 }
 
 TEST(engines_list_streams_print_and_serialize) {
@@ -232,5 +300,5 @@ TEST(models_have_the_figures_that_are_set) {
   const Tensor t = graph.addVariable(FLOAT, {4});
   const Tensor twice = concat(t, t);
   CHECK_EQ(graph.getSortedContiguousRegions(twice, {{0, 8}}, true)[0][0].size(), 4u);
-  CHECK_THROWS(graph.createReplicatedGraph(2), "replication_factor");
+  CHECK_THROWS(graph.createReplicatedGraph(3), "share evenly");
 }

@@ -2,6 +2,7 @@
 #include <gcl/TileAllocation.hpp>
 #include <limits>
 #include <popfloat/experimental/CastToHalf.hpp>
+#include <popfloat/experimental/GfloatExprUtil.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/FunctionBuffer.hpp>
 #include <poplar/MetadataCreation.hpp>
@@ -182,7 +183,11 @@ TEST(functions_are_called_from_buffers_too) {
   engine.loadAndRun(f.device);
   CHECK_EQ(f.read(engine, "a", 4)[3], 4.0F);
   CHECK_THROWS(Execute(f.graph.addComputeSet(), a), "allTrue");
-  CHECK_THROWS(f.graph.getTarget().getMemoryElementOffsets(), "getBytesPerTile");
+  const auto elements = f.graph.getTarget().getMemoryElementOffsets();
+  CHECK_EQ(elements.size(), 26u);  // 13 of 16 KiB, and 13 interleaved pairs of them
+  CHECK_EQ(f.graph.getTarget().getInterleavedMemoryElementIndex(), 13u);
+  CHECK_EQ(elements[13], 212992u);
+  CHECK_EQ(elements[25], 638976u - 32768u);
   CHECK_EQ(layout::to_string(layout::Vector::OnePtr), "OnePtr");
 }
 
@@ -261,4 +266,11 @@ TEST(halves_are_scaled_and_converted) {
   CHECK_EQ(halfToSingle(singleToHalf(-0.1F)), -0.0999755859375F);
   CHECK_EQ(singleToHalf(1e6F), 0x7c00);
   CHECK(std::isnan(halfToSingle(singleToHalf(1e6F, true))));
+  CHECK_EQ(poputil::templateVertex("Cast", RoundType::RA, FormatType::BFLOAT16),
+           std::string("Cast<popfloat::experimental::RoundType::RA,"
+                       "popfloat::experimental::FormatType::BFLOAT16>"));
+  CHECK_EQ(srDensityTypeToString(SRDensityType::LOGIT_NORMAL), std::string("LOGIT_NORMAL"));
+  CHECK(specTypeToPoplarType(SpecType::INT16) == SHORT);
+  CHECK_THROWS(specTypeToPoplarType(SpecType::AUTO), "AUTO");
+  CHECK_THROWS(roundTypeToString(static_cast<RoundType>(99)), "99");
 }

@@ -37,7 +37,7 @@ __all__: list[str] = [
     "UNSIGNED_SHORT",
     "VertexRef",
     "concat",
-    "createModelTarget",
+    "createTarget",
     "cycleStamp",
     "graph_connection_error",
     "graph_memory_allocation_error",
@@ -216,7 +216,7 @@ class VertexRef:
 def concat(
     tensors: collections.abc.Sequence[Tensor], dimension: typing.SupportsIndex = 0
 ) -> Tensor: ...
-def createModelTarget(
+def createTarget(
     machine: str,
     num_ipus: typing.SupportsIndex,
     tiles_per_ipu: typing.SupportsIndex = 0,

@@ -1,4 +1,5 @@
 #include "bindings/bindings.hpp"
+#include "bindings/model/bindings.hpp"
 #include "popx/CustomOp.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace ipujax::engine {
+namespace ipujax::runtime {
 
 /// The memories of a device in which arguments and results lie.
 enum class MemoryKind : std::uint8_t {
@@ -27,4 +27,4 @@ inline MemoryKind memoryKindByName(const std::string& name) {
                               "'. Use one of these.");
 }
 
-}  // namespace ipujax::engine
+}  // namespace ipujax::runtime

@@ -1,6 +1,7 @@
 #include <pybind11/numpy.h>
 
 #include "bindings/bindings.hpp"
+#include "bindings/model/bindings.hpp"
 #include "engine/Image.hpp"
 #include "engine/build/Build.hpp"
 
@@ -11,43 +12,6 @@ namespace {
 using Description = py::typing::Dict<py::str, Any>;
 using engine::Signature;
 using engine::TensorSpec;
-
-void bindSignature(py::module_& m) {
-  using Shape = std::vector<std::int64_t>;
-  using Specs = std::vector<TensorSpec>;
-  using Alias = std::vector<std::int32_t>;
-  py::class_<TensorSpec>(m, "TensorSpec")
-      .def(py::init([](std::string dtype, Shape shape, std::uint64_t bytes, const py::bytes& s) {
-             return TensorSpec{std::move(dtype), std::move(shape), bytes, s};
-           }),
-           "dtype"_a, "shape"_a, "bytes"_a, "sharding"_a = py::bytes())
-      .def_readonly("dtype", &TensorSpec::dtype)
-      .def_readonly("shape", &TensorSpec::shape)
-      .def_property(
-          "memory_kind", [](const TensorSpec& spec) { return engine::nameOf(spec.memory); },
-          [](TensorSpec& spec, const std::string& kind) {
-            spec.memory = engine::memoryKindByName(kind);
-          })
-      .def_readwrite("is_streamed", &TensorSpec::is_streamed);
-  py::class_<Signature>(m, "Signature")
-      .def(py::init([](std::string name, Specs inputs, Specs outputs, Alias output_alias,
-                       bool has_host_callbacks, std::uint32_t num_replicas, std::string interface) {
-             return Signature{std::move(name),
-                              std::move(inputs),
-                              std::move(outputs),
-                              std::move(output_alias),
-                              has_host_callbacks,
-                              num_replicas,
-                              {},
-                              std::move(interface)};
-           }),
-           "name"_a, "inputs"_a = Specs(), "outputs"_a = Specs(), "output_alias"_a = Alias(),
-           "has_host_callbacks"_a = false, "num_replicas"_a = 1, "interface"_a = "")
-      .def_readonly("name", &Signature::name)
-      .def_readonly("inputs", &Signature::inputs)
-      .def_readonly("outputs", &Signature::outputs)
-      .def_readonly("output_alias", &Signature::output_alias);
-}
 
 Description costDict(const engine::Cost& c) {
   return py::dict("compute_cycles"_a = c.compute_cycles,
@@ -220,8 +184,7 @@ Description profileImage(const py::bytes& bytes) {
 
 void bindEngine(py::module_& m) {
   using Options = std::map<std::string, engine::Attributes::Value>;
-  auto e = m.def_submodule("engine");
-  bindSignature(e);
+  auto e = submodule(m, "engine");
   e.def(
       "buildImage",
       [](poplar::Graph& graph, const poplar::program::Program& prog, const Signature& signature,

@@ -2,11 +2,11 @@
 #include <cfenv>
 
 #include "Check.hpp"
-#include "engine/FloatEnvironment.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"
 #include "popops/ElementWise.hpp"
+#include "runtime/FloatEnvironment.hpp"
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -40,7 +40,7 @@ volatile float one = 1;
 TEST(a_scope_computes_with_subnormal_numbers_and_leaves_the_callers_environment_alone) {
   const ForeignEnvironment foreign;
   {
-    const ipujax::engine::FloatEnvironment environment;
+    const ipujax::runtime::FloatEnvironment environment;
     CHECK_EQ(smallest / 4, 0x1p-128f);
     CHECK_EQ(one + smallest, 1.0f);
   }

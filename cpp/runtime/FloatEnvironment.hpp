@@ -5,7 +5,7 @@
 #include <cfenv>
 #endif
 
-namespace ipujax::engine {
+namespace ipujax::runtime {
 
 /// While it lives, its thread computes as IEEE 754 has it: subnormal numbers are kept, and results
 /// are rounded to nearest even. Callers may have it otherwise: jaxlib's threads flush subnormals to
@@ -37,4 +37,4 @@ inline FloatEnvironment::FloatEnvironment() {
 inline FloatEnvironment::~FloatEnvironment() { std::fesetenv(&callers_); }
 #endif
 
-}  // namespace ipujax::engine
+}  // namespace ipujax::runtime

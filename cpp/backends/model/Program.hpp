@@ -1,0 +1,55 @@
+#pragma once
+#include <memory>
+#include <mutex>
+
+#include "engine/Session.hpp"
+#include "runtime/Program.hpp"
+
+namespace ipujax::model {
+
+/// One arena for all programs of a device.
+struct Scratch final : runtime::DeviceState {
+  std::shared_ptr<engine::DeviceMemory> memory = std::make_shared<engine::DeviceMemory>();
+};
+
+/// What the run that ended last counted. Shared by a program and its sessions.
+class LastRun {
+ public:
+  engine::TripMeans tripMeans() const;
+  void note(engine::TripMeans means);
+
+ private:
+  mutable std::mutex mutex_;
+  engine::TripMeans trip_means_;
+};
+
+/// An image of the engine, as the plugin sees it.
+class Program final : public runtime::Program {
+ public:
+  explicit Program(std::shared_ptr<const engine::Image> image);
+
+  const runtime::Signature& signature() const override { return image_->signature; }
+  const std::string& text() const override { return image_->stablehlo; }
+  const std::string& fingerprint() const override { return image_->fingerprint; }
+  std::string serialise(std::vector<std::int32_t> device_ids) const override;
+  std::map<std::string, float> costs() const override;
+  runtime::ProgramBytes bytes() const override;
+  bool looksShort() const override { return looks_short_; }
+  std::vector<runtime::OpTime> ops() const override;
+  double cycles() const override { return image_->elapsedCycles(); }
+  double clockHz() const override { return image_->clock_hz; }
+  std::unique_ptr<runtime::Session> open(const runtime::DeviceStates& devices) const override;
+  std::unique_ptr<runtime::Session> openNested() const override;
+
+ private:
+  const std::shared_ptr<const engine::Image> image_;
+  const bool looks_short_;
+  const std::shared_ptr<LastRun> last_run_ = std::make_shared<LastRun>();
+};
+
+/// What `Program::costs` says of an image: the first names are the ones XLA's own backends use.
+std::map<std::string, float> costsOf(const engine::Image& image, const engine::TripMeans& counted);
+/// What `Program::ops` says of it.
+std::vector<runtime::OpTime> opsOf(const engine::Image& image);
+
+}  // namespace ipujax::model

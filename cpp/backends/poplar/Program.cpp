@@ -1,0 +1,58 @@
+#include "backends/poplar/Program.hpp"
+
+#include <sstream>
+#include <utility>
+
+#include "backends/poplar/Session.hpp"
+
+namespace ipujax::poplar_backend {
+namespace {
+
+poplar::Executable deserialised(const std::string& bytes) {
+  std::istringstream stream(bytes);
+  try {
+    return poplar::Executable::deserialize(stream);
+  } catch (const std::exception& e) {
+    throw runtime::ExecutableError(std::string("[Executable] needs an executable of this SDK: ") +
+                                   e.what() + ". Compile it again.");
+  }
+}
+
+std::string fingerprintOf(const std::string& bytes) {
+  std::ostringstream text;
+  text << std::hex << std::hash<std::string>()(bytes) << bytes.size();
+  return text.str();
+}
+
+}  // namespace
+
+Program::Program(Container container)
+    : container_(std::move(container)),
+      fingerprint_(fingerprintOf(container_.executable)),
+      executable_(deserialised(container_.executable)) {}
+
+poplar::Executable Program::takeExecutable() const {
+  const std::lock_guard lock(mutex_);
+  if (!executable_) return deserialised(container_.executable);
+  poplar::Executable taken = std::move(*executable_);
+  executable_.reset();
+  return taken;
+}
+
+std::string Program::serialise(std::vector<std::int32_t> device_ids) const {
+  Container saved = container_;
+  saved.signature.device_ids = std::move(device_ids);
+  return saved.seal();
+}
+
+std::unique_ptr<runtime::Session> Program::open(const runtime::DeviceStates& devices) const {
+  return std::make_unique<Session>(shared_from_this(), devices);
+}
+
+std::unique_ptr<runtime::Session> Program::openNested() const {
+  throw runtime::NotSupportedError(
+      "[ipu execute] needs devices that are free; got a call from inside a host callback of a "
+      "program that runs on them. Compute it with NumPy, or on JAX's CPU backend.");
+}
+
+}  // namespace ipujax::poplar_backend

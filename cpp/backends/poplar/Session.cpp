@@ -1,0 +1,189 @@
+#include "backends/poplar/Session.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "runtime/FloatEnvironment.hpp"
+
+namespace ipujax::poplar_backend {
+namespace {
+
+std::uint64_t nextId() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// Data come and go when the program asks: nothing is fetched ahead, as the next run's arrays are
+/// not known yet.
+class Transfer : public poplar::StreamCallback {
+ public:
+  Result prefetch(void*) override { return Result::NotAvailable; }
+  void complete() override {}
+};
+
+class Fetch final : public Transfer {
+ public:
+  Fetch(const std::span<const runtime::Arrays>& replicas, unsigned replica, std::size_t input,
+        std::size_t bytes)
+      : replicas_(replicas), replica_(replica), input_(input), bytes_(bytes) {}
+  void fetch(void* to) override { std::memcpy(to, replicas_[replica_].inputs[input_], bytes_); }
+
+ private:
+  const std::span<const runtime::Arrays>& replicas_;
+  const unsigned replica_;
+  const std::size_t input_;
+  const std::size_t bytes_;
+};
+
+class Give final : public Transfer {
+ public:
+  Give(const std::span<const runtime::Arrays>& replicas, unsigned replica, std::size_t output,
+       std::size_t bytes)
+      : replicas_(replicas), replica_(replica), output_(output), bytes_(bytes) {}
+  void fetch(void* from) override {
+    std::memcpy(replicas_[replica_].outputs[output_], from, bytes_);
+  }
+
+ private:
+  const std::span<const runtime::Arrays>& replicas_;
+  const unsigned replica_;
+  const std::size_t output_;
+  const std::size_t bytes_;
+};
+
+bool hasStream(const runtime::TensorSpec& spec) { return spec.dtype != "token"; }
+
+bool isAmong(const std::vector<RemoteArray>& arrays, std::size_t index) {
+  return std::ranges::find(arrays, index, &RemoteArray::index) != arrays.end();
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Program> program, const runtime::DeviceStates& devices)
+    : program_(std::move(program)),
+      range_(rangeOf(devices, program_->container().ipus_per_replica)),
+      id_(nextId()),
+      engine_(program_->takeExecutable()) {
+  connectStreams();
+  connectHostCalls();
+}
+
+void Session::connectStreams() {
+  const auto& container = program_->container();
+  const auto& signature = container.signature;
+  for (unsigned replica = 0; replica < signature.num_replicas; ++replica) {
+    for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
+      if (!hasStream(signature.inputs[i]) || isAmong(container.remote_inputs, i)) continue;
+      const std::size_t bytes = signature.inputs[i].bytes;
+      engine_.connectStreamToCallback("in" + std::to_string(i), replica,
+                                      std::make_unique<Fetch>(replicas_, replica, i, bytes));
+    }
+    for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
+      if (!hasStream(signature.outputs[i]) || isAmong(container.remote_outputs, i)) continue;
+      const std::size_t bytes = signature.outputs[i].bytes;
+      engine_.connectStreamToCallback("out" + std::to_string(i), replica,
+                                      std::make_unique<Give>(replicas_, replica, i, bytes));
+    }
+  }
+}
+
+void Session::fillRemoteBuffers() {
+  for (const auto& array : program_->container().remote_inputs) {
+    const auto bytes = program_->signature().inputs[array.index].bytes / array.entries;
+    for (unsigned replica = 0; replica < replicas_.size(); ++replica) {
+      const auto* data = static_cast<const std::byte*>(replicas_[replica].inputs[array.index]);
+      for (std::uint64_t entry = 0; entry < array.entries; ++entry)
+        engine_.copyToRemoteBuffer(data + entry * bytes, array.handle, entry, replica);
+    }
+  }
+}
+
+void Session::readRemoteBuffers() {
+  for (const auto& array : program_->container().remote_outputs) {
+    const auto bytes = program_->signature().outputs[array.index].bytes / array.entries;
+    for (unsigned replica = 0; replica < replicas_.size(); ++replica) {
+      auto* data = static_cast<std::byte*>(replicas_[replica].outputs[array.index]);
+      for (std::uint64_t entry = 0; entry < array.entries; ++entry)
+        engine_.copyFromRemoteBuffer(array.handle, data + entry * bytes, entry, replica);
+    }
+  }
+}
+
+void Session::connectHostCalls() {
+  for (const auto& each : program_->container().host_calls) {
+    for (unsigned replica = 0; replica < program_->signature().num_replicas; ++replica) {
+      engine_.connectHostFunction(
+          each.handle, replica,
+          [this, &each](poplar::ArrayRef<const void*> inputs, poplar::ArrayRef<void*> outputs) {
+            call(each, inputs, outputs);
+          });
+    }
+  }
+}
+
+/// An exception must not pass through Poplar, which may have nobody to catch it: the program goes
+/// on with what the results hold, makes no further call, and the run ends with the exception.
+void Session::call(const HostCall& each, poplar::ArrayRef<const void*> inputs,
+                   poplar::ArrayRef<void*> outputs) noexcept {
+  try {
+    {
+      const std::lock_guard lock(error_mutex_);
+      if (error_) return;
+    }
+    if (cancelled_.load())
+      throw std::runtime_error(
+          "[ipu execute] was cancelled: its device is closing. Wait for all programs before you "
+          "exit.");
+    callHost(each, inputs, outputs);
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void Session::callHost(const HostCall& each, poplar::ArrayRef<const void*> inputs,
+                       poplar::ArrayRef<void*> outputs) {
+  if (!callbacks_)
+    throw std::runtime_error("[ipu host callback] needs a host that takes callbacks; got none.");
+  std::vector<runtime::HostArray> arguments, results;
+  std::size_t next = 0;
+  // The arrays of inputs are read alone, as those of a run's arguments are.
+  for (const auto& array : each.arguments)
+    arguments.push_back(
+        {array.dtype, array.shape, array.isEmpty() ? nullptr : const_cast<void*>(inputs[next++])});
+  next = 0;
+  for (const auto& array : each.results)
+    results.push_back({array.dtype, array.shape, array.isEmpty() ? nullptr : outputs[next++]});
+  callbacks_->call(each.id, arguments, results);
+}
+
+void Session::fail(const std::exception_ptr& error) noexcept {
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (error_) return;
+    error_ = error;
+  }
+  if (callbacks_) callbacks_->failed(error);
+}
+
+void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) {
+  const runtime::FloatEnvironment environment;
+  enter(engine_, id_, range_, program_->container().tiles_per_ipu);
+  replicas_ = replicas;
+  callbacks_ = callbacks;
+  std::exception_ptr error;
+  try {
+    fillRemoteBuffers();
+    engine_.run(0);
+    readRemoteBuffers();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  cancelled_.store(false);
+  if (error_) error = std::exchange(error_, nullptr);  // what a callback threw came first
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace ipujax::poplar_backend

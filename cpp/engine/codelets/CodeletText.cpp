@@ -1,0 +1,110 @@
+#include "engine/codelets/CodeletText.hpp"
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "engine/codelets/CodeletStore.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The file named in #include "..." or empty.
+std::string localInclude(const std::string& line) {
+  const std::size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string::npos || line[hash] != '#') return "";
+  const std::size_t word = line.find_first_not_of(" \t", hash + 1);
+  if (word == std::string::npos || line.compare(word, 7, "include") != 0) return "";
+  const std::size_t open = line.find('"', word);
+  const std::size_t close = open == std::string::npos ? open : line.find('"', open + 1);
+  return close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
+}
+
+/// Puts files included by "name", found beside the including one, into the text: at each place,
+/// since the preprocessor may skip one of them, in a guard where the file has #pragma once.
+class Inliner {
+ public:
+  std::string file(const std::string& text, const std::string& name, const fs::path& folder) {
+    std::istringstream in(text);
+    const auto marker = [&](int line) {
+      return "#line " + std::to_string(line) + " \"" + name + "\"\n";
+    };
+    std::string result = marker(1);
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      const std::string included = localInclude(line);
+      const fs::path path = folder / included;
+      if (included.empty() || !fs::is_regular_file(path)) {
+        if (line.find("#pragma once") == std::string::npos) result += forHost(std::move(line));
+        result += "\n";
+      } else {
+        result += inlined(path, included) + marker(number + 1);
+      }
+    }
+    return result;
+  }
+
+ private:
+  std::string inlined(const fs::path& path, const std::string& name) {
+    const std::string key = fs::canonical(path).string();
+    if (!open_.insert(key).second) return "\n";  // it includes itself
+    const std::string text = readFile(path);
+    std::string result = file(text, name, path.parent_path());
+    open_.erase(key);
+    if (text.find("#pragma once") == std::string::npos) return result;
+    const auto number = ids_.try_emplace(key, ids_.size()).first->second;
+    const std::string guard = "IPUJAX_INCLUDED_" + std::to_string(number);
+    return "#ifndef " + guard + "\n#define " + guard + "\n" + result + "\n#endif\n";
+  }
+
+  /// The attribute for the code of supervisors and workers, which other compilers refuse.
+  static std::string forHost(std::string line) {
+    for (const char* context : {"target(\"supervisor\")", "target(\"worker\")"}) {
+      for (std::size_t at; (at = line.find(context)) != std::string::npos;)
+        line.replace(at, std::char_traits<char>::length(context), "unused");
+    }
+    return line;
+  }
+
+  std::set<std::string> open_;
+  std::map<std::string, std::size_t> ids_;
+};
+
+/// Whether a text has vectors of its own by the names of the IPU's, for hosts.
+bool ownsVectors(const std::string& text) {
+  static const std::regex kDefinition(
+      R"(using\s+float2\s*=|(struct|class)\s+float2\b|typedef.*\bfloat2\s*;)");
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.size() < 1000 && line.find("float2") != std::string::npos &&
+        std::regex_search(line, kDefinition))
+      return true;
+  }
+  return false;
+}
+
+/// What the prelude is told of a text: macros in its first line.
+std::string switches(const std::string& text) {
+  std::string result;
+  if (ownsVectors(text)) {
+    result += "#define IPUJAX_OWN_VECTORS 1\n";
+  } else if (text.find("__builtin_ipu_") != std::string::npos) {
+    result += "#define IPUJAX_USES_BUILTINS 1\n";
+  }
+  return result + "#include <poplar/codelets/prelude.h>\n";
+}
+
+}  // namespace
+
+std::string wholeText(const std::string& text, const std::string& path) {
+  const fs::path from(path);
+  const std::string whole = Inliner().file(text, from.filename().string(), from.parent_path());
+  return switches(whole) + whole;
+}
+
+}  // namespace ipujax::engine

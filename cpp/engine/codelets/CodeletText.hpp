@@ -1,0 +1,10 @@
+#pragma once
+#include <string>
+
+namespace ipujax::engine {
+
+/// A source of codelets that needs no file but the compiler's own and the model's: with what it
+/// includes from beside `path` in it, and the model's prelude. Throws file_load_error.
+std::string wholeText(const std::string& text, const std::string& path);
+
+}  // namespace ipujax::engine

@@ -1,0 +1,63 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "poplar/HalfFloat.hpp"
+
+/// Floats of 8 bits as codelets see them. Source of the formats: Noune et al., "8-bit numerical
+/// formats for deep neural networks" (arXiv:2206.02915): one NaN (0x80), no infinity, biases 16
+/// and 8.
+struct quarter {
+  std::uint8_t bits;
+};
+
+/// Format and scale: a value is what the bits say times 2^scale.
+struct quarter_metadata {
+  enum format : std::uint8_t { f152 = 0, f143 = 1 };
+  format fmt;
+  signed char scale;
+};
+
+/// As tiles hold it: the format in the highest bit, the scale in the lowest six.
+using MetadataType = std::uint8_t;
+
+namespace poplar {
+
+inline float toFloat(quarter q, quarter_metadata metadata) {
+  if (q.bits == 0x80) return __builtin_nanf("");
+  const int fraction_bits = metadata.fmt == quarter_metadata::f143 ? 3 : 2;
+  const int bias = metadata.fmt == quarter_metadata::f143 ? 8 : 16;
+  const int exponent = (q.bits & 0x7f) >> fraction_bits;
+  const int fraction = q.bits & ((1 << fraction_bits) - 1);
+  const int significand = exponent == 0 ? fraction : fraction | 1 << fraction_bits;
+  const float value =
+      std::ldexp(static_cast<float>(significand),
+                 (exponent == 0 ? 1 : exponent) - bias - fraction_bits + metadata.scale);
+  return q.bits & 0x80 ? -value : value;
+}
+
+inline half toHalf(quarter q, quarter_metadata metadata) { return half(toFloat(q, metadata)); }
+
+/// To nearest, ties to even; too large values become the largest one, NaN and infinity NaN.
+inline quarter toQuarter(float value, quarter_metadata metadata) {
+  if (!std::isfinite(value)) return {0x80};
+  const int fraction_bits = metadata.fmt == quarter_metadata::f143 ? 3 : 2;
+  const int bias = metadata.fmt == quarter_metadata::f143 ? 8 : 16;
+  const float scaled = std::ldexp(std::fabs(value), -metadata.scale);
+  int exponent = 0;
+  std::frexp(scaled, &exponent);
+  const int least = 1 - bias;
+  const int unit = (exponent - 1 < least ? least : exponent - 1) - fraction_bits;
+  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(scaled, -unit)));
+  int bits = steps;
+  if (scaled != 0 && exponent - 1 >= least)
+    bits = ((exponent - 1 + bias) << fraction_bits) + steps - (1 << fraction_bits);
+  if (scaled > 0x1p20f || bits > 0x7f) bits = 0x7f;
+  if (bits == 0) return {0};
+  return {static_cast<std::uint8_t>(bits | (std::signbit(value) ? 0x80 : 0))};
+}
+
+/// Which format instructions convert to: on the model each conversion names its own.
+inline void setQuarterConfig(quarter_metadata) {}
+
+}  // namespace poplar

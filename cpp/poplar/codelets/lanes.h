@@ -1,0 +1,82 @@
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "ipudef.h"
+
+// Functions of the elements of float, half and short vectors of them.
+namespace ipujax_lanes {
+
+template <class V>
+struct Lanes {
+  static constexpr int count = 1;
+};
+#define IPUJAX_LANES(vector, n)            \
+  template <>                              \
+  struct Lanes<ipujax_vectors::vector> {   \
+    static constexpr int count = n;        \
+  };
+IPUJAX_LANES(half2, 2)
+IPUJAX_LANES(half4, 4)
+IPUJAX_LANES(half8, 8)
+IPUJAX_LANES(float2, 2)
+IPUJAX_LANES(float4, 4)
+#undef IPUJAX_LANES
+
+template <class V>
+constexpr bool is_number = std::is_same_v<V, float> || std::is_same_v<V, half> ||
+                           (Lanes<V>::count > 1);
+template <class V>
+using Number = std::enable_if_t<is_number<V>, V>;
+/// Half and its vectors.
+template <class V>
+constexpr bool is_half = is_number<V> && sizeof(V) == 2 * Lanes<V>::count;
+
+template <class V>
+float lane(const V& v, int i) {
+  if constexpr (Lanes<V>::count == 1) {
+    (void)i;
+    return float(v);
+  } else {
+    return float(v[i]);
+  }
+}
+
+/// f of the elements of some operands, which are vectors of one length or scalars; in float, and
+/// rounded to the elements of V.
+template <class V, class F, class... Vs>
+V each(F f, const Vs&... operands) {
+  if constexpr (Lanes<V>::count == 1) {
+    return V(f(float(operands)...));
+  } else {
+    V made{};
+    for (int i = 0; i < Lanes<V>::count; ++i) made[i] = f(lane(operands, i)...);
+    return made;
+  }
+}
+
+/// The bits of a value as another type of the same size.
+template <class To, class From>
+To bits(const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "bits of one size");
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+/// f of the words of 32 bits of two values.
+template <class V, class F>
+V words(F f, const V& x, const V& y) {
+  std::uint32_t a[sizeof(V) / 4], b[sizeof(V) / 4];
+  std::memcpy(a, &x, sizeof(V));
+  std::memcpy(b, &y, sizeof(V));
+  for (std::size_t i = 0; i < sizeof(V) / 4; ++i) a[i] = f(a[i], b[i]);
+  V made;
+  std::memcpy(&made, a, sizeof(V));
+  return made;
+}
+
+inline float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+}  // namespace ipujax_lanes

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace ipujax::runtime {
+
+/// What tells one kind of executable from another.
+struct SealKind {
+  char magic[8];
+  std::uint32_t format;  ///< raised with every change of the contents
+  const char* what;      ///< for errors: "an ipujax executable"
+};
+
+/// Magic, format and ipujax version, size, checksum, contents.
+std::string seal(const SealKind& kind, const std::string& contents);
+
+/// The contents of sealed bytes, which are those of `seal`, of this kind and version; throws
+/// ExecutableError for all others.
+std::span<const std::byte> unseal(const SealKind& kind, std::span<const std::byte> sealed);
+
+}  // namespace ipujax::runtime

@@ -1,0 +1,48 @@
+#pragma once
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "runtime/MemoryKind.hpp"
+
+namespace ipujax::runtime {
+
+/// One program parameter or result as JAX sees it.
+struct TensorSpec {
+  std::string dtype;  ///< JAX's name: "float32", "bfloat16", "bool", ..., "token"
+  std::vector<std::int64_t> shape;
+  std::uint64_t bytes = 0;  ///< in one replica
+  std::string sharding;     ///< a serialised xla.OpSharding; of no meaning with one replica
+  MemoryKind memory = MemoryKind::kDevice;  ///< where the caller has it, or wants it
+  bool is_streamed = false;  ///< crosses the link to the host in every run, by account
+};
+
+/// What a caller must know to run a program.
+struct Signature {
+  std::string name;
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  /// For each output: the input whose memory it may take over (donation), or -1.
+  std::vector<std::int32_t> output_alias;
+  bool has_host_callbacks = false;
+  std::uint32_t num_replicas = 1;
+  /// One for each replica: the devices of the executable that was saved; empty before.
+  std::vector<std::int32_t> device_ids;
+  /// The program without its body, as MLIR text, for those who look at types alone; may be empty.
+  std::string interface;
+};
+
+/// Bytes that are no executable, or not one of this build.
+class ExecutableError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What this build cannot do.
+class NotSupportedError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace ipujax::runtime

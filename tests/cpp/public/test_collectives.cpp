@@ -1,0 +1,116 @@
+// Collectives between the IPUs of a graph, and those of replicas under popops' names.
+#include <gcl/Collectives.hpp>
+#include <popops/Collectives.hpp>
+#include <poputil/exceptions.hpp>
+#include <sstream>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+using namespace poplar;
+using popops::CollectiveOperator;
+
+namespace {
+
+constexpr unsigned kIpus = 4;
+
+/// Row i on IPU i.
+Tensor rowsOf(Fixture& f, const std::vector<float>& values) {
+  const std::size_t n = values.size() / kIpus;
+  const auto t = f.constant<float>({kIpus, n}, values);
+  for (unsigned ipu = 0; ipu < kIpus; ++ipu) f.graph.setTileMapping(t[ipu], 2 * ipu);
+  return t;
+}
+
+unsigned ipuOf(const Graph& graph, const Tensor& t) {
+  const auto mapping = graph.getTileMapping(t);
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    if (!mapping[tile].empty()) return tile / 2;
+  return ~0U;
+}
+
+const std::vector<float> kValues{1, 2, 3, 4, 5, -6, 7, 8, 9, 10, 11, 12,
+                                 0, 1, 2, 3, 4, 5,  6, 7, 8, 9,  10, 2};  // [4, 6]
+
+}  // namespace
+
+TEST(rows_are_reduced_in_each_ipu) {
+  Fixture f(2, kIpus);
+  const auto out = popops::allReduce(f.graph, rowsOf(f, kValues), CollectiveOperator::ADD, f.prog);
+  for (unsigned i = 0; i < kIpus; ++i) CHECK_EQ(ipuOf(f.graph, out[i]), i);
+  const auto got = f.run(out);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    float sum = 0;
+    for (std::size_t row = 0; row < kIpus; ++row) sum += kValues[6 * row + i % 6];
+    CHECK_EQ(got[i], sum);
+  }
+}
+
+TEST(parts_of_the_reduction_are_scattered_and_gathered) {
+  Fixture f(2, kIpus);
+  const auto t = rowsOf(f, kValues);
+  const auto chunks = popops::reduceScatter(f.graph, t, popops::Operation::MAX, f.prog);
+  CHECK_EQ(chunks.chunks.size(), kIpus);
+  CHECK(chunks.originalInput == t);
+  std::size_t elements = 0;
+  for (const auto& chunk : chunks.chunks) {
+    elements += chunk.tensor.numElements();
+    if (chunk.tensor.numElements() > 0) CHECK_EQ(ipuOf(f.graph, chunk.tensor), chunk.index);
+  }
+  CHECK_EQ(elements, 6U);
+  CHECK_EQ(gcl::concatChunks(chunks).numElements(), 6U);
+  const auto all = gcl::allGatherWithinReplica(f.graph, chunks, f.prog);
+  for (unsigned i = 0; i < kIpus; ++i) CHECK_EQ(ipuOf(f.graph, all[i]), i);
+  const auto got = f.run(all);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    float most = kValues[i % 6];
+    for (std::size_t row = 0; row < kIpus; ++row) most = std::max(most, kValues[6 * row + i % 6]);
+    CHECK_EQ(got[i], most);
+  }
+}
+
+TEST(local_keeps_each_row) {
+  Fixture f(2, kIpus);
+  const auto t = rowsOf(f, kValues);
+  CHECK(f.run(gcl::allReduceWithinReplica(f.graph, t, CollectiveOperator::LOCAL, f.prog)) ==
+        kValues);
+  CHECK_THROWS(popops::allReduce(f.graph, t, CollectiveOperator::MEAN, f.prog), "MEAN");
+  const auto more = f.constant<float>({5, 1}, {1, 2, 3, 4, 5});
+  CHECK_THROWS(popops::allReduce(f.graph, more, CollectiveOperator::ADD, f.prog), "at most 4");
+}
+
+TEST(operators_are_read_and_written) {
+  for (const auto op :
+       {CollectiveOperator::ADD, CollectiveOperator::LOGICAL_OR, CollectiveOperator::LOCAL}) {
+    std::stringstream text;
+    text << op;
+    auto back = CollectiveOperator::MUL;
+    text >> back;
+    CHECK(back == op);
+  }
+  std::istringstream wrong("SUM");
+  auto op = CollectiveOperator::ADD;
+  wrong >> op;
+  CHECK(wrong.fail());
+  CHECK(popops::operationToCollectiveOperator(popops::Operation::SQUARE_ADD) ==
+        CollectiveOperator::SQUARE_ADD);
+  CHECK_THROWS(popops::operationToCollectiveOperator(popops::Operation::LOG_ADD), "LOG_ADD");
+}
+
+TEST(collectives_of_replicas_have_popops_names) {
+  const auto device = Fixture::modelOf(2, 4);
+  Graph graph(device.getTarget(), replication_factor(4));
+  program::Sequence prog;
+  auto t = graph.addVariable(FLOAT, {9}, VariableMappingMethod::LINEAR);
+  const auto add = popops::Operation::ADD;
+  CHECK_EQ(popops::replicatedAllReduce(graph, t, add, prog, "sum").dim(0), 9U);
+  CHECK_EQ(popops::replicatedAllReduce(graph, graph, t, add, prog).dim(0), 9U);
+  popops::replicatedAllReduceInPlace(graph, t, add, prog);
+  auto out = graph.clone(t);
+  popops::replicatedAllReduceWithOutput(graph, t, out, CollectiveOperator::MAX, prog);
+  CHECK_EQ(popops::replicatedReduceScatter(graph, t, add, prog).dim(0), 3U);
+  CHECK(popops::replicatedAllGather(graph, t, prog).shape() == (std::vector<std::size_t>{4, 9}));
+  const auto each = graph.addVariable(FLOAT, {4, 2}, VariableMappingMethod::LINEAR);
+  CHECK(popops::allToAllPersonalizedExchange(graph, each, prog).shape() == each.shape());
+  CHECK_THROWS(popops::replicatedReduceScatter(graph, each, add, prog), "rank 1");
+}

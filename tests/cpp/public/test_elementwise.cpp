@@ -1,0 +1,174 @@
+// Maps of several expressions, casts in compute sets, and what names operations.
+#include <cmath>
+#include <popops/Cast.hpp>
+#include <popops/DynamicSlice.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/ExprOpUtils.hpp>
+#include <popops/OperationDefUtil.hpp>
+#include <popops/codelets.hpp>
+#include <poputil/VertexTemplates.hpp>
+#include <poputil/exceptions.hpp>
+#include <random>
+#include <sstream>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+using namespace poplar;
+using namespace poplar::program;
+namespace pe = popops::expr;
+
+namespace {
+
+struct Operands : Fixture {
+  std::vector<int> a{1, -2, 3, 40, 5, 6, -7};
+  std::vector<int> b{7, 6, -5, 4, 3, 2, 1};
+  Tensor x = constant<int>({7}, a);
+  Tensor y = constant<int>({7}, b);
+};
+
+template <class T>
+std::string textOf(const T& value) {
+  using namespace pe::ostream_ext;
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+enum class Shape { kRound };
+
+}  // namespace
+
+template <>
+struct poputil::VertexTemplateToString<Shape> {
+  static std::string to_string(const Shape&) { return "Shape::kRound"; }
+};
+
+TEST(several_expressions_have_a_result_each) {
+  Operands f;
+  const auto outs =
+      popops::map(f.graph, {pe::_1 + pe::_2, pe::_1 * pe::_2}, {f.x, f.y}, f.prog, "two");
+  CHECK_EQ(outs.size(), 2U);
+  const auto both = f.run<int>(concat(outs));
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK_EQ(both[i], f.a[i] + f.b[i]);
+    CHECK_EQ(both[7 + i], f.a[i] * f.b[i]);
+  }
+}
+
+TEST(several_expressions_in_place_read_what_was_before) {
+  Operands f;
+  popops::mapInPlace(f.graph, {pe::_1 + pe::_2, pe::_1 * pe::_2}, {f.x, f.y}, f.prog, "two");
+  const auto both = f.run<int>(concat(f.x, f.y));
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK_EQ(both[i], f.a[i] + f.b[i]);
+    CHECK_EQ(both[7 + i], f.a[i] * f.b[i]);
+  }
+}
+
+TEST(several_expressions_with_outputs_of_their_own) {
+  Operands f;
+  const auto sum = f.graph.addVariable(INT, {7}, VariableMappingMethod::LINEAR);
+  const auto is_less = f.graph.addVariable(BOOL, {7}, VariableMappingMethod::LINEAR);
+  popops::mapWithOutput(f.graph, {pe::_1 - pe::_2, pe::_1 < pe::_2}, {f.x, f.y}, {sum, is_less},
+                        f.prog);
+  const auto got = f.run<int>(popops::select(f.graph, sum, f.y, is_less, f.prog));
+  for (std::size_t i = 0; i < 7; ++i) CHECK_EQ(got[i], f.a[i] < f.b[i] ? f.a[i] - f.b[i] : f.b[i]);
+  CHECK_THROWS(popops::mapWithOutput(f.graph, {pe::_1, pe::_2}, {f.x, f.y},
+                                     std::vector<Tensor>{sum}, f.prog),
+               "one output for each");
+  CHECK_THROWS(
+      popops::mapInPlace(f.graph, {pe::_1 + 1, pe::_1 + 2, pe::_1 + 3}, {f.x, f.y}, f.prog),
+      "3 expressions");
+  std::ostringstream code;
+  CHECK_THROWS(
+      popops::outputGeneratedCodelet(f.graph.getTarget(), pe::_1 + pe::_2, {f.x, f.y}, {}, code),
+      "kernel");
+}
+
+TEST(casts_in_a_compute_set) {
+  Operands f;
+  const auto cs = f.graph.addComputeSet("casts");
+  const auto halves = popops::cast(f.graph, f.x, HALF, cs, "halves");
+  const auto floats = f.graph.addVariable(FLOAT, {7}, VariableMappingMethod::LINEAR);
+  popops::cast(f.graph, f.y, floats, cs);
+  f.prog.add(Execute(cs));
+  const auto back = popops::cast(f.graph, halves, FLOAT, f.prog);
+  const auto got = f.run(concat(back, floats));
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK_EQ(got[i], static_cast<float>(f.a[i]));
+    CHECK_EQ(got[7 + i], static_cast<float>(f.b[i]));
+  }
+}
+
+TEST(accuracy_of_a_cast_to_half) {
+  const auto isClose = [](float value, double tolerance) {
+    Fixture f;
+    const auto x = f.constant<float>({1}, {value});
+    const auto is_close = popops::checkAccuracyWhenCast(f.graph, x, HALF, tolerance, f.prog);
+    return f.run<int>(popops::cast(f.graph, is_close, INT, f.prog))[0] == 1;
+  };
+  CHECK(isClose(0.5F, 1e-6));
+  CHECK(!isClose(1.0F / 3, 1e-6));
+  CHECK(isClose(1.0F / 3, 1e-3));
+  CHECK(!isClose(1e6F, 1e-3));
+  CHECK(!isClose(1e-9F, 1e-3));
+  Fixture f;
+  const auto two = f.constant<float>({2}, {1, 2});
+  CHECK_THROWS(popops::checkAccuracyWhenCast(f.graph, two, HALF, 0.1, f.prog), "one FLOAT");
+}
+
+TEST(operations_have_names) {
+  CHECK_EQ(textOf(pe::UnaryOpType::ABSOLUTE), std::string("ABSOLUTE"));
+  CHECK_EQ(textOf(pe::BinaryOpType::SHIFT_RIGHT), std::string("SHIFT_RIGHT"));
+  CHECK_EQ(textOf(pe::TernaryOpType::CLAMP), std::string("CLAMP"));
+  CHECK_EQ(std::string(poputil::asString(popops::Operation::SQUARE_ADD)),
+           std::string("Square Add"));
+  CHECK_EQ(poputil::templateVertex("A", popops::Operation::LOGICAL_OR, FLOAT, true, 3, "text",
+                                   Shape::kRound),
+           std::string("A<popops::Operation::LOGICAL_OR,float,true,3,text,Shape::kRound>"));
+}
+
+TEST(plans_made_together_are_those_made_alone) {
+  Fixture f;
+  using popops::embedding::SlicePlanningParameters;
+  const std::vector<SlicePlanningParameters> wanted{
+      SlicePlanningParameters(f.graph, HALF, 2, 10, 4, {1, 1}, {}),
+      SlicePlanningParameters(f.graph, FLOAT, 1, 4, 16, {2}, {})};
+  const auto plans = popops::embedding::planMultiple(wanted);
+  CHECK_EQ(plans.size(), 2U);
+  CHECK(plans[0] != plans[1]);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& d = wanted[i];
+    CHECK(plans[i] == popops::embedding::plan(d.graph, d.dataType, d.groupSize, d.numEntries,
+                                              d.outputSize, d.numLookups, d.optionFlags));
+  }
+}
+
+TEST(expressions_tell_their_class_and_parts) {
+  const pe::Any clamp = pe::Clamp(pe::_1 + 2.5F, pe::Cast(pe::_2, HALF), pe::Const(7));
+  CHECK(clamp.isA<pe::Clamp>());
+  CHECK(clamp.isA<pe::TernaryOp>());
+  CHECK(!clamp.isA<pe::Select>());
+  CHECK(!clamp.isA<pe::BinaryOp>());
+  CHECK(pe::Shl(pe::_1, pe::_2).isA<pe::Shl>());
+  CHECK(!pe::Shl(pe::_1, pe::_2).isA<pe::Shr>());
+  const pe::TernaryOp parts(pe::TernaryOpType::SELECT, pe::Neg(pe::_3), pe::Const(0.1F), pe::_1);
+  CHECK(parts.getOpType() == pe::TernaryOpType::SELECT);
+  CHECK(parts.getArg0().isA<pe::UnaryOp>());
+  CHECK(parts.getArg1().isA<pe::Const>());
+  CHECK(parts.getArg2().isA<pe::PlaceHolder>());
+  const pe::Neg neg(pe::_3);
+  CHECK(neg.getOpType() == pe::UnaryOpType::NEGATE);
+  CHECK(neg.getArg().deepEquals(pe::_3));
+  const pe::Sub sub(pe::_1, pe::_2);
+  CHECK(sub.getLHS().deepEquals(pe::_1));
+  CHECK(sub.getRHS().deepEquals(pe::_2));
+  const pe::Cast cast(pe::_2, HALF);
+  CHECK(cast.getRHSType() == HALF);
+  CHECK(cast.getLHS().deepEquals(pe::_2));
+  for (const float x : {1.0F, 0.1F, 1e-8F, -3.4028235e38F, 1.17549435e-38F})
+    CHECK_EQ(std::stof(pe::Const(x).printValue()), x);
+  CHECK_EQ(pe::Const(-3).printValue(), std::string("-3"));
+  CHECK_EQ(poputil::toProfileValue(pe::BinaryOpType::ADD).asString(), std::string("ADD"));
+}

@@ -1,0 +1,158 @@
+// Mappings by use, to other graphs, and for the host.
+#include <algorithm>
+#include <popops/HostSliceTensor.hpp>
+#include <poputil/TileMapping.hpp>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+using namespace poplar;
+using poputil::TensorUseTracker;
+
+namespace {
+
+using Mapping = Graph::TileToTensorMapping;
+
+std::size_t elementsOn(const Mapping& mapping, unsigned tile) {
+  std::size_t n = 0;
+  for (const auto& region : mapping[tile]) n += region.size();
+  return n;
+}
+
+std::size_t tilesUsed(const Mapping& mapping) {
+  return std::count_if(mapping.begin(), mapping.end(), [](const auto& r) { return !r.empty(); });
+}
+
+}  // namespace
+
+TEST(elements_that_all_tiles_use_are_spread_evenly) {
+  Fixture f(4);
+  const auto t = f.graph.addVariable(FLOAT, {48});
+  TensorUseTracker tracker(4);
+  CHECK(tracker.empty());
+  for (unsigned tile = 0; tile < 4; ++tile) tracker.add(f.graph, tile, t);
+  CHECK(!tracker.empty());
+  tracker.mapTensorsByUse(f.graph, 4, 4);
+  const auto mapping = f.graph.getTileMapping(t);
+  for (unsigned tile = 0; tile < 4; ++tile) {
+    CHECK_EQ(elementsOn(mapping, tile), 12U);
+    for (const auto& region : mapping[tile]) CHECK_EQ(region.begin() % 4, 0U);
+  }
+  CHECK_THROWS(tracker.add(f.graph, 4, t), "a tile below 4");
+}
+
+TEST(elements_lie_where_only_one_tile_uses_them) {
+  Fixture f(4);
+  const auto t = f.graph.addVariable(FLOAT, {4, 8});
+  TensorUseTracker tracker(4);
+  for (unsigned tile = 0; tile < 4; ++tile)
+    tracker.add(f.graph, tile, t.slice(2 * tile, 2 * tile + 2, 1));
+  TensorUseTracker copy(tracker);
+  tracker = std::move(copy);
+  tracker.mapTensorsByUse(f.graph, 1, 1);
+  for (unsigned tile = 0; tile < 4; ++tile) {
+    const auto mapping = f.graph.getTileMapping(t.slice(2 * tile, 2 * tile + 2, 1));
+    CHECK_EQ(elementsOn(mapping, tile), 8U);
+  }
+}
+
+TEST(a_grain_that_two_tiles_share_is_not_split_unless_tiles_are_fixed) {
+  for (const bool is_fixed : {false, true}) {
+    Fixture f(2);
+    const auto t = f.graph.addVariable(FLOAT, {16});
+    TensorUseTracker tracker(2);
+    tracker.add(f.graph, 0, t.slice(0, 6));
+    tracker.add(f.graph, 1, t.slice(6, 16));
+    tracker.mapTensorsByUse(f.graph, 4, 1, false,
+                            is_fixed ? TensorUseTracker::MappingMethod::ConstrainMappingToUsedTiles
+                                     : TensorUseTracker::MappingMethod::None);
+    const auto mapping = f.graph.getTileMapping(t);
+    CHECK_EQ(elementsOn(mapping, 0), is_fixed ? 6U : 8U);
+    CHECK_EQ(elementsOn(mapping, 1), is_fixed ? 10U : 8U);
+  }
+}
+
+TEST(unused_elements_go_with_their_neighbours) {
+  Fixture f(4);
+  const auto t = f.graph.addVariable(FLOAT, {20});
+  TensorUseTracker tracker(4);
+  tracker.add(f.graph, 1, t.slice(2, 4));
+  tracker.add(f.graph, 3, t.slice(14, 15));
+  tracker.mapTensorsByUse(f.graph, 1, 1, true);
+  const auto mapping = f.graph.getTileMapping(t);
+  CHECK(mapping[1] == std::vector<Interval>({{0, 9}}));
+  CHECK(mapping[3] == std::vector<Interval>({{9, 20}}));
+}
+
+TEST(a_halo_goes_with_a_neighbour_that_fewer_tiles_use) {
+  Fixture f(4);
+  const auto t = f.graph.addVariable(FLOAT, {14, 14});  // 2 x 2 windows of 8 x 8 by steps of 6
+  TensorUseTracker tracker(4);
+  for (unsigned y = 0; y < 2; ++y)
+    for (unsigned x = 0; x < 2; ++x)
+      tracker.add(f.graph, 2 * y + x, t.slice({6 * y, 6 * x}, {6 * y + 8, 6 * x + 8}));
+  tracker.mapTensorsByUse(f.graph, 1, 1, false,
+                          TensorUseTracker::MappingMethod::OptimizeHaloRegions);
+  const auto mapping = f.graph.getTileMapping(t);
+  for (unsigned tile = 0; tile < 4; ++tile) {
+    CHECK_EQ(mapping[tile].size(), 7U);  // rows
+    for (const auto& region : mapping[tile]) {
+      CHECK_EQ(region.begin() % 14, tile % 2 == 0 ? 0U : 8U);
+      CHECK_EQ(region.size(), tile % 2 == 0 ? 8U : 6U);
+    }
+  }
+}
+
+TEST(uses_resolved_apart_do_not_mix) {
+  Fixture f(4);
+  const auto t = f.graph.addVariable(FLOAT, {2, 16});
+  TensorUseTracker tracker(4);
+  for (unsigned half = 0; half < 2; ++half) {
+    TensorUseTracker part(4);
+    for (unsigned tile = 0; tile < 4; ++tile) part.add(f.graph, tile, t[half]);
+    part.resolve(f.graph, 4, 4);
+    tracker.add(std::move(part));
+  }
+  tracker.mapTensorsByUse(f.graph, 4, 4);
+  for (unsigned half = 0; half < 2; ++half)
+    for (unsigned tile = 0; tile < 4; ++tile)
+      CHECK_EQ(elementsOn(f.graph.getTileMapping(t[half]), tile), 4U);
+}
+
+TEST(a_clone_in_another_graph_is_mapped_alike) {
+  Fixture f(8);
+  auto first = f.graph.createVirtualGraph(0, 4);
+  auto second = f.graph.createVirtualGraph(4, 8);
+  auto single = f.graph.createVirtualGraph(4, 5);
+  const auto t = first.addVariable(FLOAT, {1024});
+  poputil::mapTensorLinearly(first, t);
+  const auto clone = poputil::cloneToGraph(first, second, t, "clone");
+  CHECK(first.getTileMapping(t) == second.getTileMapping(clone));
+  auto whole = f.graph.getTileMapping(clone);
+  std::rotate(whole.begin(), whole.begin() + 4, whole.end());
+  CHECK(whole == f.graph.getTileMapping(t));
+  CHECK_THROWS(poputil::cloneToGraph(first, single, t), "larger virtual graph");
+}
+
+TEST(tensors_for_the_host_lie_in_packets) {
+  Fixture f(16);
+  constexpr std::size_t kPacket = 256;  // floats in 1,024 bytes
+  const auto mapOf = [&](std::size_t rows, std::size_t length) {
+    const auto made = popops::createHostSliceableTensor(f.graph, FLOAT, {rows, length}, false);
+    const auto indices = f.graph.getTileMapping(made.indices);
+    for (std::size_t row = 0; row < rows; ++row) {  // each index lies where its row begins
+      const auto begin = f.graph.getTileMapping(made.tensor[row][0]);
+      CHECK(begin == f.graph.getTileMapping(made.indices[row]));
+    }
+    return f.graph.getTileMapping(made.tensor);
+  };
+  CHECK_EQ(elementsOn(mapOf(1, kPacket - 1), 0), kPacket - 1);
+  CHECK_EQ(tilesUsed(mapOf(2, 10)), 2U);
+  CHECK_EQ(tilesUsed(mapOf(6, kPacket + 6)), 12U);
+  const auto full = mapOf(1, kPacket * 17);
+  CHECK(full[0] == std::vector<Interval>({{0, 2 * kPacket}}));
+  for (unsigned tile = 1; tile < 16; ++tile) CHECK_EQ(elementsOn(full, tile), kPacket);
+  const auto t = popops::createHostTransferableTensor(f.graph, FLOAT, {2, 3, kPacket}, true);
+  CHECK(t.shape() == (std::vector<std::size_t>{2, 3, kPacket}));
+  CHECK_EQ(tilesUsed(f.graph.getTileMapping(t)), 6U);
+}

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <optional>
+#include <poplar/OptionFlags.hpp>
+#include <popops/ElementWise.hpp>
+#include <poputil/GraphFunction.hpp>
+#include <poputil/Loop.hpp>
+#include <poputil/OptionParsing.hpp>
+#include <poputil/Util.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+using poplibs::OptionHandler;
+using poplibs::OptionSpec;
+
+namespace {
+
+enum class Method { kAmp, kMac };
+
+struct Options {
+  Method method = Method::kAmp;
+  unsigned count = 1;
+  bool is_fast = false;
+  double share = 0.5;
+  std::string name;
+  std::vector<int> sizes;
+  std::optional<float> limit;
+  std::optional<Method> fallback = Method::kAmp;
+};
+
+Options read(const poplar::OptionFlags& flags, bool ignoreUnknown = false) {
+  Options o;
+  const std::map<std::string, Method> methods{{"amp", Method::kAmp}, {"mac", Method::kMac}};
+  const OptionSpec spec{{"method", OptionHandler::createWithEnum(o.method, methods)},
+                        {"count", OptionHandler::createWithInteger(o.count)},
+                        {"fast", OptionHandler::createWithBool(o.is_fast)},
+                        {"share", OptionHandler::createWithDouble(o.share, 0.0, true, 1.0, false)},
+                        {"name", OptionHandler::createWithString(o.name)},
+                        {"sizes", OptionHandler::createWithList(o.sizes)},
+                        {"limit", poplibs::createOptionalDoubleHandler(o.limit)},
+                        {"fallback", poplibs::createOptionalEnumHandler(o.fallback, methods)},
+                        {"twice", OptionHandler{[&](poplar::StringRef v) {
+                           o.count = 2 * poplibs::parse::asInteger<unsigned>(v);
+                         }}}};
+  for (const auto& entry : flags) spec.parse(entry.first, entry.second, ignoreUnknown);
+  return o;
+}
+
+}  // namespace
+
+TEST(options_are_written_to_their_variables) {
+  const auto o = read({{"method", "mac"},
+                       {"count", "0x10"},
+                       {"fast", "true"},
+                       {"share", "0"},
+                       {"name", "a b"},
+                       {"sizes", "3,-4,0xf"},
+                       {"limit", "2.5"},
+                       {"fallback", "none"}});
+  CHECK(o.method == Method::kMac);
+  CHECK_EQ(o.count, 16U);
+  CHECK(o.is_fast);
+  CHECK_EQ(o.share, 0.0);
+  CHECK_EQ(o.name, std::string("a b"));
+  CHECK(o.sizes == (std::vector<int>{3, -4, 15}));
+  CHECK_EQ(*o.limit, 2.5F);
+  CHECK(!o.fallback);
+  CHECK_EQ(read({{"twice", "21"}}).count, 42U);
+}
+
+TEST(wrong_options_name_themselves) {
+  CHECK_THROWS(read({{"metod", "amp"}}), "metod");
+  CHECK(read({{"metod", "amp"}}, true).method == Method::kAmp);
+  CHECK_THROWS(read({{"method", "slow"}}), "['amp', 'mac']");
+  CHECK_THROWS(read({{"count", "3x"}}), "3x");
+  CHECK_THROWS(read({{"fast", "yes"}}), "fast");
+  CHECK_THROWS(read({{"share", "1"}}), "[0, 1)");
+  CHECK_THROWS(read({{"share", "much"}}), "much");
+  CHECK_THROWS(read({{"sizes", "1,b"}}), "sizes");
+  bool is_invalid_option = false;
+  try {
+    OptionHandler::ensureValueIsWithinBounds(3, 3, false, 9, true);
+  } catch (const poplar::invalid_option&) {
+    is_invalid_option = true;
+  }
+  CHECK(is_invalid_option);
+  OptionHandler::ensureValueIsWithinBounds(9, 3, false, 9, true);
+}
+
+TEST(shuffled_intervals_are_put_back) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    // Cut 0 .. 29 into runs and shuffle these.
+    std::vector<poplar::Interval> runs;
+    for (std::size_t at = 0; at < 30;) {
+      const std::size_t end = std::min<std::size_t>(30, at + 1 + random() % 6);
+      runs.emplace_back(at, end);
+      at = end;
+    }
+    std::shuffle(runs.begin(), runs.end(), random);
+    std::vector<std::size_t> shuffled;
+    for (const auto& run : runs)
+      for (std::size_t i = run.begin(); i < run.end(); ++i) shuffled.push_back(i);
+    std::vector<std::size_t> back;
+    for (const auto& run : poputil::calculateUnshufflingIntervals(runs))
+      for (std::size_t i = run.begin(); i < run.end(); ++i) back.push_back(shuffled[i]);
+    CHECK_EQ(back.size(), 30U);
+    for (std::size_t i = 0; i < 30; ++i) CHECK_EQ(back[i], i);
+  }
+}
+
+TEST(bodies_of_graph_functions_may_take_the_name) {
+  using namespace poputil;
+  for (const bool inlined : {false, true}) {
+    Fixture f;
+    std::vector<std::string> names;
+    const auto x = f.constant<float>({3}, {1, 2, 3});
+    const auto y = f.constant<float>({3}, {10, 20, 30});
+    graphfn::VoidFunction add(
+        f.graph, {graphfn::inout(x), graphfn::input(y)},
+        [&](std::vector<poplar::Tensor>& args, poplar::program::Sequence& prog,
+            const poplar::DebugNameAndId& name) {
+          names.push_back(name.getPathName());
+          popops::addInPlace(f.graph, args[0], args[1], prog, {name});
+        },
+        inlined, "add");
+    graphfn::ProgramFunction twice(
+        f.graph, {graphfn::input(x), graphfn::created()},
+        [&](std::vector<poplar::Tensor>& args, const poplar::DebugNameAndId& name) {
+          poplar::program::Sequence prog;
+          args[1] = popops::add(f.graph, args[0], args[0], prog, {name, "twice"});
+          return prog;
+        },
+        inlined);
+    graphfn::TensorFunction negated(
+        f.graph, {graphfn::input(x)},
+        [&](std::vector<poplar::Tensor>& args, poplar::program::Sequence& prog,
+            const poplar::DebugNameAndId& name) {
+          return popops::neg(f.graph, args[0], prog, {name});
+        },
+        inlined);
+    std::vector<poplar::Tensor> sum{x, y};
+    add(sum, f.prog, "first");
+    add(sum, f.prog, "second");
+    std::vector<poplar::Tensor> doubled{x, poplar::Tensor()};
+    f.prog.add(twice(doubled, "call"));
+    std::vector<poplar::Tensor> last{doubled[1]};
+    const auto got = f.run(negated(last, f.prog));
+    CHECK(got == (std::vector<float>{-42, -84, -126}));
+    CHECK(names == (inlined ? std::vector<std::string>{"first", "second"}
+                            : std::vector<std::string>{"add"}));
+  }
+}
+
+TEST(the_older_counted_loop) {
+  Fixture f;
+  const auto sum = f.constant<unsigned>({1}, {0});
+  f.prog.add(poputil::countedLoop(f.graph, 1, 10, 2, "loop", [&](const poplar::Tensor& i) {
+    poplar::program::Sequence body;
+    popops::addInPlace(f.graph, sum, i, body);
+    return body;
+  }));
+  f.prog.add(poputil::countedLoop(f.graph, 3, "again", [&](const poplar::Tensor& i) {
+    poplar::program::Sequence body;
+    popops::addInPlace(f.graph, sum, i, body);
+    return body;
+  }));
+  CHECK_EQ(f.run<unsigned>(sum)[0], 1U + 3 + 5 + 7 + 9 + 0 + 1 + 2);
+  CHECK_THROWS(poputil::countedLoop(f.graph, 5, 5, 1, "none", {}), "begin < end");
+}

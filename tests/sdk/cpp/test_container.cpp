@@ -1,0 +1,135 @@
+#include <cstdlib>
+#include <functional>
+
+#include "Check.hpp"
+#include "backends/poplar/Container.hpp"
+#include "backends/poplar/Devices.hpp"
+#include "backends/poplar/Program.hpp"
+#include "poplar/DeviceManager.hpp"
+#include "popx/HostCallback.hpp"
+#include "runtime/Backend.hpp"
+#include "runtime/HostCallbacks.hpp"
+
+// Programs of a build against an SDK, compiled, sealed, opened and run without JAX.
+
+using namespace ipujax;
+using poplar_backend::Container;
+using runtime::ExecutableError;
+
+namespace {
+
+std::span<const std::byte> bytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+runtime::TensorSpec floats(std::int64_t n) {
+  runtime::TensorSpec spec;
+  spec.dtype = "float32";
+  spec.shape = {n};
+  spec.bytes = static_cast<std::uint64_t>(n) * 4;
+  return spec;
+}
+
+/// out0 = what the host function makes of in0, four floats.
+std::string compiled() {
+  poplar::Graph graph(poplar::Target::createIPUTarget(1, 8, "ipu2"));
+  poplar::program::Sequence prog;
+  const auto x = graph.addVariable(poplar::FLOAT, {4}, poplar::VariableMappingMethod::LINEAR, "x");
+  prog.add(poplar::program::Copy(graph.addHostToDeviceFIFO("in0", poplar::FLOAT, 4), x));
+  const auto y =
+      popx::hostCallback(graph, "f #0", {x}, {"float32"}, {{"float32", {4}}}, prog).at(0);
+  prog.add(poplar::program::Copy(y, graph.addDeviceToHostFIFO("out0", poplar::FLOAT, 4)));
+  Container container;
+  container.signature.name = "f";
+  container.signature.inputs = container.signature.outputs = {floats(4)};
+  container.signature.output_alias = {-1};
+  container.signature.has_host_callbacks = true;
+  container.host_calls = {{"f #0", "f", {{"float32", {4}}}, {{"float32", {4}}}}};
+  container.text = "module";
+  return poplar_backend::compile(graph, prog, container);
+}
+
+/// Sealed again after a change that its reader must refuse.
+std::string changed(const std::function<void(Container&)>& change) {
+  Container container = Container::open(bytesOf(compiled()));
+  change(container);
+  return container.seal();
+}
+
+class Doubling final : public runtime::HostCallbacks {
+ public:
+  void call(const std::string& id, std::span<const runtime::HostArray> arguments,
+            std::span<const runtime::HostArray> results) override {
+    if (fails) throw std::invalid_argument("no such value");
+    CHECK_EQ(id, "f");
+    for (int i = 0; i < 4; ++i)
+      static_cast<float*>(results[0].data)[i] = 2 * static_cast<float*>(arguments[0].data)[i];
+  }
+  bool fails = false;
+};
+
+}  // namespace
+
+TEST(a_sealed_program_is_opened_and_runs) {
+  setenv("IPUJAX_MODEL_AS_IPU", "1", 1);
+  const auto program = runtime::openProgram(bytesOf(compiled()));
+  CHECK_EQ(program->text(), "module");
+  const auto again = runtime::openProgram(bytesOf(program->serialise({0})));
+  CHECK(again->signature().device_ids == std::vector<std::int32_t>{0});
+  const auto state = runtime::makeDeviceState({.first_ipu = 0, .num_ipus = 1, .tiles_per_ipu = 8});
+  const auto session = again->open({state});
+  const float x[] = {1, 2, 3, 4};
+  float y[4] = {};
+  const void* inputs[] = {x};
+  void* outputs[] = {y};
+  const runtime::Arrays arrays{inputs, outputs};
+  Doubling host;
+  session->run({&arrays, 1}, &host);
+  CHECK_EQ(y[3], 8.0f);
+  host.fails = true;
+  CHECK_THROWS(session->run({&arrays, 1}, &host), "no such value");
+  host.fails = false;
+  y[3] = 0;
+  session->run({&arrays, 1}, &host);  // the error of one run does not end the next
+  CHECK_EQ(y[3], 8.0f);
+  CHECK_THROWS(again->openNested(), "needs devices that are free");
+}
+
+TEST(altered_bytes_are_refused) {
+  const std::string sealed = compiled();
+  for (std::size_t i = 0; i < sealed.size(); i += 97) {
+    std::string altered = sealed;
+    altered[i] = static_cast<char>(altered[i] ^ 16);
+    CHECK_THROWS(Container::open(bytesOf(altered)), "[Executable]");
+    CHECK_THROWS(Container::open(bytesOf(sealed.substr(0, i))), "[Executable]");
+  }
+}
+
+TEST(contents_that_no_run_could_follow_are_refused) {
+  const auto refused = [](const std::function<void(Container&)>& change, const char* why) {
+    CHECK_THROWS(Container::open(bytesOf(changed(change))), why);
+  };
+  refused([](Container& c) { c.tiles_per_ipu = 0; }, "an IPU has no tile");
+  refused([](Container& c) { c.ipus_per_replica = -1; }, "a replica has no IPU");
+  refused([](Container& c) { c.host_calls.clear(); }, "the host functions are not");
+  refused([](Container& c) { c.host_calls.push_back(c.host_calls[0]); }, "one handle");
+  refused([](Container& c) { c.host_calls[0].results[0].shape = {1 << 30, 1 << 30}; }, "too large");
+  refused([](Container& c) { c.remote_inputs = {{1, "remote", 1}}; }, "holds no argument");
+  refused([](Container& c) { c.remote_outputs = {{0, "remote", 3}}; }, "no whole entries");
+  refused([](Container& c) { c.signature.outputs[0].bytes = 1ull << 60; }, "too large");
+  const std::string other = changed([](Container& c) { c.executable = "not Poplar's"; });
+  CHECK_THROWS(runtime::openProgram(bytesOf(other)), "needs an executable of this SDK");
+}
+
+TEST(devices_must_follow_one_another) {
+  const auto range = [](std::initializer_list<std::int64_t> firsts) {
+    runtime::DeviceStates states;
+    for (const auto first : firsts)
+      states.push_back(runtime::makeDeviceState({.first_ipu = first, .num_ipus = 2}));
+    return poplar_backend::rangeOf(states, 2);
+  };
+  CHECK_EQ(range({4}).first, 4);
+  CHECK_EQ(range({6, 4}).num, 4);
+  CHECK_THROWS(range({2, 4}), "from a multiple of their number (4) on");
+  CHECK_THROWS(range({0, 4}), "follow one another");
+}
