@@ -14,6 +14,8 @@ struct link_error : poplar_error {
 };
 struct graph_memory_allocation_error : poplar_error {
   using poplar_error::poplar_error;
+  /// The profile of the program that does not fit: the model leaves none, so empty.
+  std::string getProfilePath() const { return {}; }
 };
 struct graph_program_compilation_error : poplar_error {
   using poplar_error::poplar_error;

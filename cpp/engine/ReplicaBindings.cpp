@@ -95,7 +95,7 @@ void ReplicaBindings::exchange(std::uint64_t step, std::size_t operand, std::siz
 }
 
 bool ReplicaBindings::predicate(std::uint32_t node) const {
-  return *reinterpret_cast<const std::uint8_t*>(pointers_[table_->predicate_[node]]) != 0;
+  return selector(node) != 0;
 }
 
 std::int64_t ReplicaBindings::selector(std::uint32_t node) const {

@@ -6,7 +6,6 @@
 
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
-#include "poplar/exceptions.hpp"
 
 namespace poplar {
 namespace {
@@ -20,10 +19,6 @@ constexpr double kStampCycles = 30;
 /// The cycles so far, or those since an earlier stamp.
 Tensor stamp(Graph& graph, Sequence& prog, unsigned tile, const std::optional<Tensor>& since,
              const DebugContext& debug) {
-  if (graph.getTopLevelGraph().getTarget().getNumIPUs() > 1)
-    throw poplar_error(
-        "[cycleStamp] needs a graph of one IPU on the IPU Model; got one of several, whose steps "
-        "run at one time. Count on one IPU, or use a profile.");
   const Tensor count = graph.addVariable(UNSIGNED_INT, {2}, debug);
   graph.setTileMapping(count, tile);
   engine::StepSpec spec;

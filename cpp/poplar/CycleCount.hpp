@@ -7,8 +7,9 @@
 namespace poplar {
 
 /// Source: Poplar API reference, CycleCount.hpp. Tiles have a counter of 64 bits; the model counts
-/// the cycles that it accounts for, of one IPU. Results are UNSIGNED_INT [2], the lower word first.
-/// Both throw poplar_error for a graph of several IPUs, whose steps run at one time.
+/// the cycles that it accounts for. Results are UNSIGNED_INT [2], the lower word first. On several
+/// IPUs it counts their steps one after another, also those that different IPUs run at one time: a
+/// profile says how long these take together.
 
 /// Replaces `prog` by a program that also counts the cycles it takes; returns the count. What is
 /// added to `prog` later is not counted.

@@ -265,7 +265,8 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireCo
 }
 
 std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
-    const Tensor& t, ArrayRef<Interval> regions, bool removeAliasedIntervals) const {
+    const Tensor& t, ArrayRef<Interval> regions, bool removeAliasedIntervals,
+    std::vector<std::size_t>* aliases) const {
   struct Run {
     std::uint64_t memory;
     Interval interval;
@@ -282,20 +283,35 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
           position += length;
         });
   }
-  std::ranges::sort(runs, {}, &Run::memory);
+  std::ranges::stable_sort(runs, {}, &Run::memory);
   std::vector<std::vector<Interval>> result;
   std::uint64_t end = ~std::uint64_t{0};
+  std::vector<std::pair<std::size_t, std::size_t>> removed;  // an element, and the one that stays
+  std::vector<Run> kept;
   for (auto run : runs) {
     if (removeAliasedIntervals && end != ~std::uint64_t{0} && run.memory < end) {
       const std::size_t seen = std::min<std::size_t>(end - run.memory, run.interval.size());
+      if (aliases) {
+        auto first = std::ranges::upper_bound(kept, run.memory, {}, &Run::memory) - 1;
+        for (std::size_t i = 0; i < seen; ++i) {
+          while (first->memory + first->interval.size() <= run.memory + i) ++first;
+          removed.emplace_back(run.interval.begin() + i,
+                               first->interval.begin() + (run.memory + i - first->memory));
+        }
+      }
       run = {run.memory + seen, {run.interval.begin() + seen, run.interval.end()}};
       if (run.interval.size() == 0) continue;
     }
+    if (aliases) kept.push_back(run);
     if (run.memory != end) result.emplace_back();
     auto& group = result.back();
     if (group.empty() || group.back().end() != run.interval.begin()) group.push_back(run.interval);
     group.back() = {group.back().begin(), run.interval.end()};
     end = run.memory + run.interval.size();
+  }
+  if (aliases) {
+    std::ranges::sort(removed);
+    for (const auto& [element, kept_element] : removed) aliases->push_back(kept_element);
   }
   return result;
 }

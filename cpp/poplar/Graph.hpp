@@ -2,15 +2,23 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
 #include <iomanip>
 #include <iostream>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -178,9 +186,11 @@ class Graph {
   TileToTensorMapping getVariableTileMapping(const Tensor& t) const { return getTileMapping(t); }
 
   /// The contiguous regions of t, sorted by where they lie in memory, merged; with
-  /// `removeAliasedIntervals` each element of memory once.
+  /// `removeAliasedIntervals` each element of memory once. `aliases` gets, for each element that
+  /// was removed and in their order, the one of `t` that is kept instead.
   std::vector<std::vector<Interval>> getSortedContiguousRegions(
-      const Tensor& t, ArrayRef<Interval> regions, bool removeAliasedIntervals = false) const;
+      const Tensor& t, ArrayRef<Interval> regions, bool removeAliasedIntervals = false,
+      std::vector<std::size_t>* aliases = nullptr) const;
   /// Orders the elements of `t` by where they lie, and those of `ts` (of t's size) likewise.
   void reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool requireSimplestOrder = true) const;
   /// Of a tensor with broadcast dimensions, one element of each; of another the tensor itself.
@@ -294,10 +304,16 @@ class Graph {
   /// The vertices and what they are connected to, or the programs, as a graph of Graphviz.
   void outputVertexGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
   void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
-  /// These throw poplar_error: the model does not know the SDK's file formats of graphs.
+  /// Writes what the graph has: variables, compute sets, vertices and the outlines of programs; as
+  /// JSON, or the same values as CBOR. Nothing reads it back: an Executable can be kept instead.
   void serialize(std::ostream& out, SerializationFormat format) const;
+  void serialize(std::ostream& out, ArrayRef<program::Program> progs,
+                 SerializationFormat format) const;
+  /// Writes how tensors lie in variables, without values or tiles.
   void serializeTensors(std::ostream& out, ArrayRef<Tensor> tensors,
                         SerializationFormat format) const;
+  /// Tensors of that order in new variables, which are on no tile yet. Throws poplar_error for what
+  /// serializeTensors did not write as Binary.
   std::vector<Tensor> deserializeTensors(std::istream& in, SerializationFormat format);
   unsigned getNumVars() const;
   unsigned getNumComputeSets() const;

@@ -22,6 +22,12 @@ void needScalar(const Tensor& tensor, const char* where) {
                        (tensor.valid() ? tensor.shapeToString() : "none") +
                        ". Slice or reduce it.");
   }
+  const Type type = tensor.elementType();
+  const std::size_t bytes = ipujax::engine::sizeOf(type.element());
+  if (type.isFloatingPoint() || (bytes != 1 && bytes != 4))
+    throw poplar_error(std::string("[") + where +
+                       "] needs a bool, or an integer of 8 or 32 bits; got " + type.toString() +
+                       ". Compare or cast it.");
 }
 
 ProgramNodePtr streamNode(ProgramKind kind, const DataStream& stream, const Tensor& tensor,
@@ -93,7 +99,13 @@ void Sequence::add_front(const Program& program) {
   node_->children.insert(node_->children.begin(), nodeOf(program));
 }
 
-void Sequence::add(const Program& program) { node_->children.push_back(nodeOf(program)); }
+void Sequence::add(const Program& program) {
+  if (program.node() == node_)
+    throw control_program_error(
+        "[Sequence::add] needs another program; got the sequence itself. Use Repeat to run one "
+        "several times.");
+  node_->children.push_back(nodeOf(program));
+}
 
 Block::Block(const Program& program, const DebugContext& debugContext)
     : Program(Sequence({program}, debugContext).node()) {}
@@ -131,6 +143,9 @@ Copy::Copy(Tensor src, Tensor dst, bool, const DebugContext& debugContext)
                        " of " + dst.elementType().toString() +
                        ". Reshape, slice or cast one of them.");
   }
+  if (src.graphImpl() != dst.graphImpl())
+    throw poplar_error(
+        "[Copy] needs tensors of one graph; got some of two. Make both with one graph.");
   if (src.shape() != dst.shape()) src = src.reshape(dst.shape());
   ipujax::engine::appendCopy(*dst.graphImpl(), *node_, src, dst, debugContext);
 }
@@ -235,12 +250,25 @@ Call::Call(Function f, const DebugContext& debugContext)
 }
 
 PrintTensor::PrintTensor(Tensor t, const DebugContext& debugContext)
-    : PrintTensor(t.getDebugStr(), t, debugContext) {}
+    : PrintTensor(t, PrintTensorFmt(), debugContext) {}
 
 PrintTensor::PrintTensor(StringRef title, Tensor t, const DebugContext& debugContext)
+    : PrintTensor(title, std::move(t), PrintTensorFmt(), debugContext) {}
+
+PrintTensor::PrintTensor(Tensor t, const PrintTensorFmt& format, const DebugContext& debugContext)
+    : PrintTensor(t.getDebugStr(), t, format, debugContext) {}
+
+PrintTensor::PrintTensor(StringRef title, Tensor t, const PrintTensorFmt& format,
+                         const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kPrint, debugContext)) {
   node_->text = std::string(title);
   node_->view = t;
+  node_->step.attributes
+      .set("format",
+           ipujax::engine::Attributes::Integers{format.summariseThreshold, format.edgeItems,
+                                                format.maxLineWidth, format.digits,
+                                                static_cast<std::int64_t>(format.floatFormat)})
+      .set("marks", std::string{format.separator, format.openBracket, format.closeBracket});
 }
 
 WriteUndef::WriteUndef(Tensor t, const DebugContext& debugContext)

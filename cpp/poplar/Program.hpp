@@ -15,6 +15,7 @@
 #include "poplar/FunctionBuffer.hpp"
 #include "poplar/GraphElements.hpp"
 #include "poplar/HostFunction.hpp"
+#include "poplar/PrintTensor.hpp"
 #include "poplar/SyncType.hpp"
 #include "poplar/Tensor.hpp"
 
@@ -49,7 +50,7 @@ class Sequence : public Program {
             class = std::enable_if_t<std::is_base_of_v<Program, First> &&
                                      !std::is_same_v<First, Sequence> &&
                                      (std::is_base_of_v<Program, Rest> && ...)>>
-  explicit Sequence(const First& first, const Rest&... rest)
+  Sequence(const First& first, const Rest&... rest)  // NOLINT: implicit for one program
       : Sequence(std::initializer_list<Program>{first, rest...}) {}
   template <class... Rest, class = std::enable_if_t<(sizeof...(Rest) > 0) &&
                                                     (std::is_base_of_v<Program, Rest> && ...)>>
@@ -155,6 +156,9 @@ class PrintTensor : public Program {
  public:
   explicit PrintTensor(Tensor t, const DebugContext& debugContext = {});
   PrintTensor(StringRef title, Tensor t, const DebugContext& debugContext = {});
+  PrintTensor(Tensor t, const PrintTensorFmt& format, const DebugContext& debugContext = {});
+  PrintTensor(StringRef title, Tensor t, const PrintTensorFmt& format,
+              const DebugContext& debugContext = {});
 };
 
 /// Says that what a tensor holds is not needed any more: from here to its next write its memory is

@@ -435,6 +435,9 @@ Tensor concat(ArrayRef<Tensor> ts, unsigned dimension) {
                          std::to_string(dimension) + "; got " + ts[0].shapeToString() + " and " +
                          t.shapeToString() + ". Reshape or cast them first.");
     }
+    if (t.graphImpl() != ts[0].graphImpl())
+      throw poplar_error(
+          "[concat] needs tensors of one graph; got some of two. Make all of them with one graph.");
     views.push_back(*t.view());
   }
   return {ts[0].graphImpl(), std::make_shared<const View>(concatViews(views, dimension))};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "engine/Half.hpp"
 #include "engine/codelets/VertexStore.hpp"
@@ -32,6 +33,23 @@ std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
+}
+
+void needOwn(const GraphImpl& impl, const Tensor& tensor) {
+  if (!tensor.valid() || tensor.graphImpl() != &impl)
+    throw graph_connection_error(
+        std::string("[Graph::connect] needs a tensor of this graph; got ") +
+        (tensor.valid() ? "one of another" : "an empty Tensor") + ". Make it with this graph.");
+}
+
+double valueAt(const TypeTraits::Values& values, std::size_t i) {
+  const auto type = values.type.element();
+  return ipujax::engine::withElement(type, [&]<class T>(T value) {
+    std::memcpy(&value, values.bytes.data() + i * sizeof(T), sizeof(T));
+    if (type == ipujax::engine::ElementType::kHalf)
+      return static_cast<double>(ipujax::engine::halfToFloat(static_cast<std::uint16_t>(value)));
+    return static_cast<double>(value);
+  });
 }
 
 /// The vertex of a field that it has.
@@ -93,6 +111,7 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType,
 }
 
 void Graph::connect(FieldRef field, const Tensor& tensor) {
+  needOwn(impl(), tensor);
   VertexRecord& vertex = recordOf(impl(), field);
   Connection& edge = vertex.edges[field.name];
   if (!field.isIndexed()) {
@@ -105,6 +124,7 @@ void Graph::connect(FieldRef field, const Tensor& tensor) {
 }
 
 void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
+  for (const Tensor& tensor : tensors) needOwn(impl(), tensor);
   VertexRecord& vertex = recordOf(impl(), field);
   vertex.edges[field.name] = {{tensors.begin(), tensors.end()}, true};
 }
@@ -117,6 +137,10 @@ void Graph::connectConstants(FieldRef field, const TypeTraits::Values& values) {
   if (vertex.tile) getTopLevelGraph().setTileMapping(t, *vertex.tile);
   vertex.constants.push_back(t);
   connect(field, t);
+  // A field that is a plain value, or a vector of these, holds the constant itself.
+  const std::size_t first = field.isIndexed() ? field.getIndex() : 0;
+  for (std::size_t i = 0; i < values.count; ++i)
+    vertex.values[field.name][first + i] = valueAt(values, i);
 }
 
 void Graph::setInitialValueHalf(FieldRef field, std::uint16_t value) {
@@ -167,24 +191,6 @@ void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
   vertex.tile = tiles[tileNum];
   for (const auto& constant : vertex.constants)
     getTopLevelGraph().setTileMapping(Tensor(&impl(), constant), tiles[tileNum]);
-}
-
-namespace {
-
-[[noreturn]] void refuseFiles(const char* where) {
-  throw poplar_error(std::string("[Graph::") + where +
-                     "] needs the SDK's file formats of graphs; got the IPU Model, which does not "
-                     "know them. Serialize the Executable instead.");
-}
-
-}  // namespace
-
-void Graph::serialize(std::ostream&, SerializationFormat) const { refuseFiles("serialize"); }
-void Graph::serializeTensors(std::ostream&, ArrayRef<Tensor>, SerializationFormat) const {
-  refuseFiles("serializeTensors");
-}
-std::vector<Tensor> Graph::deserializeTensors(std::istream&, SerializationFormat) {
-  refuseFiles("deserializeTensors");
 }
 
 double Graph::getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const {

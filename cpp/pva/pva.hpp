@@ -157,6 +157,9 @@ class Block {
   std::uint64_t cyclesFrom() const { return from_; }
   std::uint64_t cyclesTo() const { return to_; }
   bool isStreamCopy() const { return program_->type() == Program::Type::StreamCopyMid; }
+  bool isCommon() const { return true; }       ///< every block has a program
+  bool isOverflow() const { return false; }    ///< no trace of the model runs full
+  bool isBlockFlush() const { return false; }  ///< or is emptied while the program runs
 
  private:
   ProgramPtr program_;

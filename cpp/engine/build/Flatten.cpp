@@ -92,6 +92,10 @@ class Flattener {
   void close(Span& span) { span.end = now(); }
 
   OperandDesc operand(const View& view, Access access) {
+    if (view.variable >= graph_.variables.size())
+      throw poplar_error(
+          "[Engine] needs programs of tensors of its graph; got a tensor of another graph. Make "
+          "all of them with one graph.");
     OperandDesc o;
     o.buffer = view.variable;
     o.type = view.type;
@@ -224,6 +228,7 @@ class Flattener {
     auto step = std::make_shared<ProgramNode>();
     step->kind = ProgramKind::kStep;
     step->step.kernel = kernel;
+    step->step.attributes = node.step.attributes;
     step->step.attributes.set("title", node.text);
     step->step.operands = {{contiguous(partsTogether(node.view), parent, span), Access::kRead}};
     step->debug = node.debug;

@@ -9,6 +9,7 @@
 #include "engine/Errors.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexStore.hpp"
+#include "engine/codelets/WriteConflicts.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
@@ -338,12 +339,9 @@ class Lowering {
 
 std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode& execute) {
   std::map<std::size_t, Lowering> by_file;
+  checkWrites(graph, execute);
   DebugContext debug = execute.debug;
   for (const auto id : execute.ids) {
-    if (!graph.vertices || id >= graph.vertices->compute_sets.size())
-      throw graph_connection_error(
-          "[Execute] needs a compute set of this graph; got another. Make it with this graph's "
-          "addComputeSet.");
     const VertexStore& store = *graph.vertices;
     const auto& set = store.compute_sets[id];
     if (debug.getPathName().empty()) debug = set.debug;

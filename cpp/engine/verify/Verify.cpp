@@ -1,6 +1,7 @@
 #include "engine/verify/Verify.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -241,15 +242,13 @@ class Verifier {
       case NodeKind::kRepeatWhile:
         need(node.value <= 1, "a loop repeats while its predicate is neither true nor false");
         needChildren(2);
-        return verifyPredicate(node.predicate, {ElementType::kBool});
+        return verifyPredicate(node.predicate);
       case NodeKind::kIf:
         needChildren(2);
-        return verifyPredicate(node.predicate, {ElementType::kBool});
+        return verifyPredicate(node.predicate);
       case NodeKind::kSwitch:
         needChildren(node.selectors.size() + 1);
-        return verifyPredicate(node.predicate,
-                               {ElementType::kBool, ElementType::kInt8, ElementType::kUInt8,
-                                ElementType::kInt32, ElementType::kUInt32});
+        return verifyPredicate(node.predicate);
       case NodeKind::kError:
         need(node.value < image_.debug.size(), "an error has no text");
         return needChildren(0);
@@ -257,11 +256,13 @@ class Verifier {
     refuse("a node is of an unknown kind");
   }
 
-  void verifyPredicate(const OperandDesc& o, std::initializer_list<ElementType> types) const {
+  void verifyPredicate(const OperandDesc& o) const {
     Footprint footprint;
     verifyOperand(o, footprint);
+    constexpr std::array kTypes{ElementType::kBool, ElementType::kInt8, ElementType::kUInt8,
+                                ElementType::kInt32, ElementType::kUInt32};
     need(o.access == Access::kRead && o.numElements() == 1 &&
-             std::ranges::find(types, o.type) != types.end(),
+             std::ranges::find(kTypes, o.type) != kTypes.end(),
          "a condition is not one element of a fitting type");
   }
 

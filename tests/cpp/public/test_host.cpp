@@ -256,7 +256,7 @@ TEST(engines_list_streams_print_and_serialize) {
   std::vector<float> values{1.5f, -2};
   engine.connectStream(in, values.data());
   engine.loadAndRun(f.device);
-  CHECK_EQ(printed.str(), std::string("what came: [1.500000, -2.000000]\n"));
+  CHECK_EQ(printed.str(), std::string("what came: [ 1.5000000 -2.0000000]\n"));
 
   std::stringstream file;
   engine.serializeExecutable(file);

@@ -182,9 +182,6 @@ TEST(functions_are_called_from_buffers_too) {
   Engine engine(f.graph, f.prog);
   engine.loadAndRun(f.device);
   CHECK_EQ(f.read(engine, "a", 4)[3], 4.0F);
-  std::stringstream file;
-  CHECK_THROWS(f.graph.serialize(file, SerializationFormat::Binary), "Serialize the Executable");
-  CHECK_THROWS(f.graph.deserializeTensors(file, SerializationFormat::Binary), "formats");
   CHECK_THROWS(Execute(f.graph.addComputeSet(), a), "allTrue");
   const auto elements = f.graph.getTarget().getMemoryElementOffsets();
   CHECK_EQ(elements.size(), 26u);  // 13 of 16 KiB, and 13 interleaved pairs of them

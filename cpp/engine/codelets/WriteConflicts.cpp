@@ -1,0 +1,95 @@
+#include "engine/codelets/WriteConflicts.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "engine/Errors.hpp"
+#include "engine/codelets/VertexStore.hpp"
+#include "engine/graph/GraphImpl.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+/// Elements that a vertex writes.
+struct Write {
+  std::uint32_t variable;
+  std::uint64_t begin;
+  std::uint64_t end;
+  unsigned vertex;
+};
+
+/// The names of the fields that a vertex of a type writes.
+class WrittenFields {
+ public:
+  explicit WrittenFields(VertexStore& store) : store_(store) {}
+
+  const std::vector<std::string>& of(const VertexRecord& vertex) {
+    const auto [found, fresh] = fields_.try_emplace({vertex.file, vertex.type});
+    if (fresh) {
+      const IpujaxCodelet& codelet = store_.library(vertex.file)->codelet(vertex.type);
+      for (unsigned i = 0; i < codelet.num_fields; ++i) {
+        const auto direction = codelet.fields[i].direction;
+        if (direction == kIpujaxOut || direction == kIpujaxInOut)
+          found->second.emplace_back(codelet.fields[i].name);
+      }
+    }
+    return found->second;
+  }
+
+ private:
+  VertexStore& store_;
+  std::map<std::pair<std::size_t, std::string>, std::vector<std::string>> fields_;
+};
+
+void addWrites(const View& view, unsigned vertex, std::vector<Write>& writes) {
+  forEachRun(view, [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    const auto from = static_cast<std::uint64_t>(begin);
+    writes.push_back({variable, from, from + length, vertex});
+  });
+}
+
+std::string textOf(const VertexRecord& vertex) {
+  return vertex.type + (vertex.tile ? " on tile " + std::to_string(*vertex.tile) : "");
+}
+
+}  // namespace
+
+void checkWrites(const GraphImpl& graph, const ProgramNode& execute) {
+  std::vector<Write> writes;
+  for (const auto id : execute.ids) {
+    if (!graph.vertices || id >= graph.vertices->compute_sets.size())
+      throw graph_connection_error(
+          "[Execute] needs a compute set of this graph; got another. Make it with this graph's "
+          "addComputeSet.");
+    VertexStore& store = *graph.vertices;
+    WrittenFields written(store);
+    for (const auto v : store.compute_sets[id].vertices) {
+      const VertexRecord& vertex = store.vertices[v];
+      for (const auto& field : written.of(vertex)) {
+        const auto edge = vertex.edges.find(field);
+        if (edge == vertex.edges.end()) continue;
+        for (const auto& view : edge->second.views) {
+          if (view) addWrites(*view, v, writes);
+        }
+      }
+    }
+  }
+  std::ranges::sort(writes, {}, [](const Write& w) { return std::tie(w.variable, w.begin); });
+  const Write* last = nullptr;  // that ends last of those before, in the same variable
+  for (const Write& write : writes) {
+    const bool meets = last && last->variable == write.variable && write.begin < last->end;
+    if (meets && write.vertex != last->vertex) {
+      const VertexStore& store = *graph.vertices;
+      throw graph_program_compilation_error(
+          "[Execute] needs vertices that write different elements; got a " +
+          textOf(store.vertices[last->vertex]) + " and a " + textOf(store.vertices[write.vertex]) +
+          " that both write element " + std::to_string(write.begin) + " of '" +
+          graph.variables[write.variable].debug.getPathName() +
+          "'. Give each its own elements, or run them in two compute sets.");
+    }
+    if (!meets || write.end > last->end) last = &write;
+  }
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,195 @@
+#include <poplar/exceptions.hpp>
+#include <popops/ElementWise.hpp>
+#include <sstream>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+/// What is wrong in a program is an exception of the kind that Poplar's programs catch, whose text
+/// says where; it never ends the process, and the graph and the engine can be used afterwards.
+using namespace poplar;
+using namespace poplar::program;
+
+namespace {
+
+/// That `run` throws an E whose text has `part`.
+template <class E, class F>
+void throwsAs(const F& run, const std::string& part) {
+  try {
+    run();
+  } catch (const E& e) {
+    CHECK_THROWS(throw e, part);
+    return;
+  } catch (const std::exception& e) {
+    throw check::Failure("of another type: " + std::string(e.what()));
+  }
+  throw check::Failure("nothing was thrown; expected an error naming '" + part + "'");
+}
+
+const char* const kCodelets = R"(
+#include <poplar/Vertex.hpp>
+class Add : public poplar::Vertex {
+  poplar::Input<poplar::Vector<float>> in;
+  poplar::Output<poplar::Vector<float>> out;
+
+ public:
+  bool compute() {
+    for (unsigned i = 0; i < out.size(); ++i) out[i] = in[i] + 1;
+    return true;
+  }
+};
+class One : public poplar::Vertex {
+ public:
+  poplar::Output<int> value;
+  int from;
+  bool compute() {
+    *value = from;
+    return true;
+  }
+};
+)";
+
+struct Codelets : Fixture {
+  ComputeSet cs = graph.addComputeSet("cs");
+  Tensor in = variable("in", {8});
+  Tensor out = variable("out", {8});
+
+  Codelets() {
+    std::stringstream source(kCodelets);
+    graph.addCodelets(source);
+    prog.add(Execute(cs));
+  }
+  VertexRef add(const Tensor& from, const Tensor& to, unsigned tile) {
+    const VertexRef v = graph.addVertex(cs, "Add", {{"in", from}, {"out", to}});
+    graph.setTileMapping(v, tile);
+    return v;
+  }
+};
+
+}  // namespace
+
+TEST(vertices_on_no_tile) {
+  Codelets c;
+  const VertexRef v = c.graph.addVertex(c.cs, "Add", {{"in", c.in}, {"out", c.out}});
+  throwsAs<invalid_tile_mapping>([&] { c.graph.setTileMapping(v, 8); }, "needs a tile below 8");
+  throwsAs<invalid_tile_mapping>([&] { Engine(c.graph, c.prog); }, "setTileMapping");
+  c.graph.setTileMapping(v, 7);
+  c.graph.setInitialValue<float>(c.in, 0.0f);
+  Engine engine(c.graph, c.prog);
+  engine.loadAndRun(c.device);
+  CHECK_EQ(c.read(engine, "out", 8)[0], 1.0f);
+}
+
+TEST(fields_that_are_not_connected) {
+  Codelets c;
+  const VertexRef v = c.graph.addVertex(c.cs, "Add", {{"in", c.in}});
+  c.graph.setTileMapping(v, 0);
+  throwsAs<graph_connection_error>([&] { Engine(c.graph, c.prog); }, "'out'");
+  throwsAs<graph_connection_error>([&] { c.graph.connect(v["into"], c.out); }, "in, out");
+  throwsAs<graph_connection_error>([&] { c.graph.setInitialValue(v["outs"], 1); }, "in, out");
+  c.graph.connect(v["out"], c.out);
+  Engine(c.graph, c.prog).loadAndRun(c.device);
+}
+
+TEST(fields_of_other_types_and_sizes) {
+  Codelets c;
+  const Tensor whole = c.variable("whole", {8}, INT);
+  const VertexRef v = c.add(c.in, c.out, 0);
+  c.graph.connect(v["in"], whole);
+  throwsAs<graph_connection_error>([&] { Engine(c.graph, c.prog); }, "float");
+  Codelets d;
+  const VertexRef one = d.graph.addVertex(d.cs, "One", {{"value", d.variable("i", {2}, INT)}});
+  d.graph.setTileMapping(one, 0);
+  throwsAs<graph_connection_error>([&] { Engine(d.graph, d.prog); }, "'value'");
+}
+
+TEST(two_vertices_that_write_one_element) {
+  Codelets c;
+  c.add(c.in.slice(0, 4), c.out.slice(0, 4), 0);
+  c.add(c.in.slice(0, 4), c.out.slice(3, 7), 1);
+  throwsAs<graph_program_compilation_error>([&] { Engine(c.graph, c.prog); },
+                                            "both write element 3 of 'out'");
+  // One after the other they may, and many may read one.
+  Codelets d;
+  d.add(d.in.slice(0, 4), d.out.slice(0, 4), 0);
+  d.add(d.in.slice(0, 4), d.out.slice(4, 8), 1);
+  d.cs = d.graph.addComputeSet("next");
+  d.add(d.in.slice(0, 4), d.out.slice(3, 7), 1);
+  d.prog.add(Execute(d.cs));
+  Engine(d.graph, d.prog).loadAndRun(d.device);
+}
+
+TEST(names_that_nothing_has) {
+  Codelets c;
+  throwsAs<unknown_vertex_type>([&] { c.graph.addVertex(c.cs, "Sub"); }, "Add");
+  throwsAs<file_load_error>([&] { c.graph.addCodelets("no_such_file.cpp"); }, "no_such_file.cpp");
+  c.add(c.in, c.out, 0);
+  Engine engine(c.graph, c.prog);
+  engine.load(c.device);
+  std::vector<float> host(8);
+  throwsAs<stream_connection_error>([&] { engine.connectStream("x", host.data()); }, "x");
+  throwsAs<stream_connection_error>(
+      [&] { engine.readTensor("x", host.data(), host.data() + host.size()); }, "x");
+  throwsAs<poplar_error>([&] { engine.run(3); }, "3");
+  throwsAs<poplar_error>([&] { engine.readTensor("in", host.data(), host.data() + 3); }, "32");
+  throwsAs<invalid_option>([&] { Engine(c.graph, c.prog, {{"no.such", "1"}}); }, "no.such");
+  engine.run(0);
+}
+
+TEST(codelets_that_do_not_compile) {
+  Codelets c;
+  std::stringstream source("#include <poplar/Vertex.hpp>\nclass V : public poplar::Vertex {\n");
+  throwsAs<graph_program_compilation_error>(
+      [&] {
+        c.graph.addCodelets(source);
+        const auto v = c.graph.addVertex(c.cs, "V");
+        c.graph.setTileMapping(v, 0);
+        Engine(c.graph, c.prog);
+      },
+      "");
+}
+
+TEST(tensors_out_of_their_bounds) {
+  Codelets c;
+  throwsAs<poplar_error>([&] { c.in.slice(3, 9); }, "9");
+  throwsAs<poplar_error>([&] { c.in.slice(5, 4); }, "5");
+  throwsAs<poplar_error>([&] { c.in.slice(0, 1, 1); }, "1");
+  throwsAs<poplar_error>([&] { (void)c.in[8]; }, "8");
+  throwsAs<poplar_error>([&] { c.in.reshape({3, 3}); }, "8 elements");
+  throwsAs<poplar_error>([&] { c.in.dim(1); }, "1");
+  throwsAs<poplar_error>([&] { concat(c.in, c.variable("i", {8}, INT)); }, "");
+  throwsAs<poplar_error>([&] { Copy(c.in, c.out.slice(0, 4)); }, "8");
+  throwsAs<poplar_error>([&] { Copy(c.in, c.variable("j", {8}, INT)); }, "float");
+  throwsAs<invalid_tile_mapping>([&] { c.graph.setTileMapping(c.in, 8); }, "8");
+}
+
+TEST(predicates_and_streams_of_other_shapes) {
+  Codelets c;
+  throwsAs<poplar_error>([&] { RepeatWhileTrue(Sequence(), c.in, Sequence()); }, "");
+  throwsAs<poplar_error>([&] { If(c.in, Sequence(), Sequence()); }, "");
+  throwsAs<poplar_error>([&] { Switch s(c.in); }, "");
+  const auto stream = c.graph.addHostToDeviceFIFO("stream", FLOAT, 4);
+  throwsAs<poplar_error>([&] { Copy(stream, c.in); }, "4");
+  throwsAs<poplar_error>([&] { Copy(Tensor(), c.in); }, "an empty Tensor");
+  throwsAs<control_program_error>([&] { c.prog.add(c.prog); }, "the sequence itself");
+}
+
+TEST(tensors_of_other_graphs) {
+  Codelets c;
+  Codelets d;
+  throwsAs<poplar_error>([&] { Copy(c.in, d.out); }, "of one graph");
+  throwsAs<poplar_error>([&] { concat(c.in, d.out); }, "of one graph");
+  const VertexRef v = c.add(c.in, c.out, 0);
+  throwsAs<graph_connection_error>([&] { c.graph.connect(v["in"], d.in); }, "another");
+  throwsAs<graph_connection_error>([&] { c.graph.connect(v["in"], Tensor()); }, "an empty");
+  for (int i = 0; i < 20; ++i) d.graph.addVariable(FLOAT, {8});
+  c.prog.add(Copy(d.variable("last", {8}), d.out));
+  throwsAs<poplar_error>([&] { Engine(c.graph, c.prog); }, "of another graph");
+}
+
+TEST(arguments_of_library_functions) {
+  Codelets c;
+  throwsAs<poplar_error>([&] { popops::add(c.graph, c.in, c.out.slice(0, 3), c.prog); }, "3");
+  throwsAs<poplar_error>([&] { popops::map(c.graph, popops::expr::_3, {c.in}, c.prog); },
+                         "one tensor for each placeholder");
+}
