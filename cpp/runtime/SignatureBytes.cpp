@@ -9,7 +9,6 @@ namespace {
 /// More than any machine has; sums of a few such numbers are far from overflow.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
-constexpr std::uint32_t kMostReplicas = 1 << 16;
 
 void need(bool good, const char* what) {
   if (!good)

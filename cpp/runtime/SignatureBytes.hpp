@@ -1,10 +1,14 @@
 #pragma once
 #include <concepts>
+#include <cstdint>
 #include <type_traits>
 
 #include "runtime/Signature.hpp"
 
 namespace ipujax::runtime {
+
+/// More than any machine has.
+constexpr std::uint32_t kMostReplicas = 1 << 16;
 
 template <class T, class U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;

@@ -99,7 +99,7 @@ class Verifier {
     for (const auto& stream : image_.streams) {
       need(stream.bytes <= kMostBytes, "a stream's blocks are too large");
       const std::uint64_t lanes = std::uint64_t{stream.parts} * image_.signature.num_replicas;
-      need(lanes > 0 && lanes <= kMostReplicas && stream.bytes % stream.parts == 0,
+      need(lanes > 0 && lanes <= runtime::kMostReplicas && stream.bytes % stream.parts == 0,
            "a stream has no parts of equal size");
       need(!stream.broadcasts || (stream.to_device && stream.parts == 1),
            "a stream that is broadcast is of one replica");
