@@ -94,9 +94,7 @@ void ReplicaBindings::exchange(std::uint64_t step, std::size_t operand, std::siz
     for (const auto& slot : table_->turning_[buffer]) point(slot);
 }
 
-bool ReplicaBindings::predicate(std::uint32_t node) const {
-  return selector(node) != 0;
-}
+bool ReplicaBindings::predicate(std::uint32_t node) const { return selector(node) != 0; }
 
 std::int64_t ReplicaBindings::selector(std::uint32_t node) const {
   const std::byte* p = pointers_[table_->predicate_[node]];
