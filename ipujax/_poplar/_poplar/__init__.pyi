@@ -8,6 +8,7 @@ import typing
 from . import engine, gcl, poplar, poplin, popnn, popops, poprand, popx
 
 __all__: list[str] = [
+    "backend",
     "device_stats",
     "engine",
     "gcl",
@@ -36,4 +37,5 @@ def set_host_callback(function: collections.abc.Callable[..., list[bytes]]) -> N
 def set_stablehlo_version(version: collections.abc.Sequence[typing.SupportsIndex]) -> None: ...
 def show_program_text(show: bool) -> None: ...
 
+backend: str = "IPU Model"
 version: str = "0.1.0"

@@ -44,7 +44,6 @@ class CommGroup:
     def __init__(
         self, type: CommGroupType, size: typing.SupportsIndex, stride: typing.SupportsIndex = 0
     ) -> None: ...
-    def members(self, replication_factor: typing.SupportsIndex) -> list[list[int]]: ...
 
 def allGatherCrossReplica(
     graph: poplar.Graph,
