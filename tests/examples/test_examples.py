@@ -140,6 +140,6 @@ def test_every_script_is_run_here():
     libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
     replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
     stages = {"pipelined_transformer", "resnet"}
-    tiles = {"jacobi_svd", "householder_qr"}
+    tiles = {"jacobi_svd", "jacobi_eigh", "householder_qr", "random_walks"}
     custom_ops = {"smooth_relu"}
     assert scripts == models | libraries | replication | stages | tiles | custom_ops

@@ -238,7 +238,8 @@ class Parser {
     if (is_codelet) {
       members(i + 1, end - 1, found.fields);
       const auto at = [&](std::size_t n) { return t_.begin() + static_cast<std::ptrdiff_t>(n); };
-      found.loop_cycles = std::max(found.loop_cycles, loopCycles(Tokens(at(i + 1), at(end - 1))));
+      const std::size_t last = std::max(i + 1, end - 1);  // of a class that does not end: nothing
+      found.loop_cycles = std::max(found.loop_cycles, loopCycles(Tokens(at(i + 1), at(last))));
       const std::string own = name.substr(0, name.find('<'));
       for (std::size_t m = i + 1; m + 4 <= end; ++m)
         if (tok(m) == own && tok(m + 1) == "(" && tok(m + 2) == ")" && tok(m + 3) == ";")

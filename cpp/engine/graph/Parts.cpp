@@ -20,7 +20,8 @@ TileMapPtr mapOfPart(const TileMap& map, const Parts& parts, unsigned part) {
 
 const Variable& GraphImpl::firstWithParts(const View& view) const {
   static const Variable none;
-  if (view.isStrided()) return variables[view.variable];
+  if (view.isStrided())  // a variable of another graph is refused where the program is flattened
+    return view.variable < variables.size() ? variables[view.variable] : none;
   const auto& views = view.pieces->views;
   for (const View& piece : views) {
     const Variable& found = firstWithParts(piece);

@@ -87,7 +87,8 @@ TEST(programs_run_in_all_parts) {
   engine.loadAndRun(p.device);
   for (std::size_t i = 0; i < to.size(); ++i) CHECK_EQ(to[i], from[i] + 15);
   CHECK(read(engine, "x") == to);
-  CHECK_EQ(printed.str(), std::string("x: [[15.000000], [21.000000], [27.000000], [33.000000]]\n"));
+  CHECK_EQ(printed.str(),
+           std::string("x: [[15.000000]\n [21.000000]\n [27.000000]\n [33.000000]]\n"));
   unsigned calls = 0;
   engine.connectStreamToCallback("in", 3, [&](void* p) {
     static_cast<float*>(p)[0] = 100;
