@@ -83,6 +83,18 @@ Tensor GfloatCast::createCastOpParamsTensor(Graph& graph, const poplar::ComputeS
   return param;
 }
 
+Tensor GfloatCast::createCastOpParamsTensor(Graph& graph, const poplar::ComputeSet&, poplar::Type,
+                                            Tensor gfPacked) {
+  formatOf(graph, gfPacked);  // throws
+  return gfPacked;
+}
+
+Tensor GfloatCast::createCastOpParamsTensor(Graph& graph, Sequence&, poplar::Type calculationType,
+                                            Tensor gfStruct, const poplar::DebugContext&) {
+  return createCastOpParamsTensor(graph, poplar::ComputeSet(), calculationType,
+                                  std::move(gfStruct));
+}
+
 Tensor GfloatCast::createCastOpParamsTensor(Graph& graph, Sequence&, poplar::Type calculationType,
                                             unsigned gfStruct, const poplar::DebugContext&) {
   return createCastOpParamsTensor(graph, poplar::ComputeSet(), calculationType, gfStruct);
@@ -152,6 +164,20 @@ void GfloatCast::castNativeToGfloatInPlace(Graph& graph, Tensor input, Sequence&
                             to_gf_, debugContext);
 }
 
+void GfloatCast::castNativeToGfloatInPlace(Graph& graph, Tensor input, const Tensor& param,
+                                           const poplar::ComputeSet& cs,
+                                           const CastConfig& gfCastCfg) {
+  Sequence steps;
+  castNativeToGfloatInPlace(graph, std::move(input), param, steps, gfCastCfg);
+  cs.steps()->children.push_back(steps.node());
+}
+
+void GfloatCast::castNativeToGfloatInPlace(Graph& graph, Tensor input,
+                                           const poplar::ComputeSet& cs) {
+  castNativeToGfloatInPlace(graph, std::move(input), params("castNativeToGfloatInPlace"), cs,
+                            to_gf_);
+}
+
 Tensor GfloatCast::castGfloatToNative(Graph& graph, Tensor input, const Tensor& param,
                                       Sequence& prog, const CastConfig& gfCastCfg,
                                       const poplar::DebugContext& debugContext) {
@@ -185,6 +211,10 @@ Tensor GfloatCast::castGfloatToNative(Graph& graph, Tensor input, Sequence& prog
                                       const poplar::DebugContext& debugContext) {
   return castGfloatToNative(graph, std::move(input), params("castGfloatToNative"), prog, to_native_,
                             debugContext);
+}
+
+Tensor GfloatCast::castGfloatToNative(Graph& graph, Tensor input, const poplar::ComputeSet& cs) {
+  return castGfloatToNative(graph, std::move(input), params("castGfloatToNative"), cs, to_native_);
 }
 
 }  // namespace experimental

@@ -169,6 +169,15 @@ class GfloatCast {
                                                  poplar::program::Sequence& prog,
                                                  poplar::Type calculationType, unsigned gfStruct,
                                                  const poplar::DebugContext& debugContext = {});
+  /// `gfPacked` is itself such a constant.
+  static poplar::Tensor createCastOpParamsTensor(poplar::Graph& graph, const poplar::ComputeSet& cs,
+                                                 poplar::Type calculationType,
+                                                 poplar::Tensor gfPacked);
+  static poplar::Tensor createCastOpParamsTensor(poplar::Graph& graph,
+                                                 poplar::program::Sequence& prog,
+                                                 poplar::Type calculationType,
+                                                 poplar::Tensor gfStruct,
+                                                 const poplar::DebugContext& debugContext = {});
   void createCastOpParamsTensor(poplar::Graph& graph, poplar::program::Sequence& prog,
                                 const poplar::DebugContext& debugContext = {});
   void createCastOpParamsTensor(poplar::Graph& graph, const poplar::ComputeSet& cs);
@@ -192,6 +201,11 @@ class GfloatCast {
                                         poplar::program::Sequence& prog,
                                         const CastConfig& gfCastCfg,
                                         const poplar::DebugContext& debugContext = {});
+  static void castNativeToGfloatInPlace(poplar::Graph& graph, poplar::Tensor input,
+                                        const poplar::Tensor& param, const poplar::ComputeSet& cs,
+                                        const CastConfig& gfCastCfg);
+  void castNativeToGfloatInPlace(poplar::Graph& graph, poplar::Tensor input,
+                                 const poplar::ComputeSet& cs);
   void castNativeToGfloatInPlace(poplar::Graph& graph, poplar::Tensor input,
                                  poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext = {});
@@ -207,6 +221,8 @@ class GfloatCast {
   poplar::Tensor castGfloatToNative(poplar::Graph& graph, poplar::Tensor input,
                                     poplar::program::Sequence& prog,
                                     const poplar::DebugContext& debugContext = {});
+  poplar::Tensor castGfloatToNative(poplar::Graph& graph, poplar::Tensor input,
+                                    const poplar::ComputeSet& cs);
 
   poplar::Type getGFStorageType() const { return to_gf_.getStorageType(); }
   poplar::Type getCalculationType() const { return to_gf_.getCalculationType(); }

@@ -181,6 +181,26 @@ TEST(halves_are_cast_in_place_and_shorts_come_back) {
         (std::vector<float>{1, 1.125f, -3, 63488}));
 }
 
+TEST(gfloat_casts_join_compute_sets_and_share_parameters) {
+  const GfloatCast::FormatConfig config(3, 4, 7, true, false, SpecType::FP32);
+  Fixture f;
+  const ComputeSet cs = f.graph.addComputeSet("casts");
+  const Tensor given =
+      f.graph.addConstant(INT, {1}, static_cast<int>(config.getPackedFloatParameters()));
+  f.graph.setTileMapping(given, 0);
+  const Tensor param = GfloatCast::createCastOpParamsTensor(f.graph, cs, FLOAT, given);
+  GfloatCast cast(config, {RoundType::RZ, 23, FLOAT}, false, SpecType::FP32, SpecType::FP32);
+  const Tensor in = f.constant<float>({2}, {1.2f, 300});
+  const Tensor second = f.constant<float>({1}, {-0.7f});
+  const Tensor out =
+      GfloatCast::castNativeToGfloat(f.graph, in, param, cs, cast.getNativeToGFConfig());
+  cast.setGfloatCastParameters(new Tensor(param));
+  cast.castNativeToGfloatInPlace(f.graph, second, cs);
+  f.prog.add(program::Execute(cs));
+  CHECK(f.run(concat(out, second)) == (std::vector<float>{1.125f, 288, -0.6875f}));
+  CHECK_THROWS(GfloatCast::createCastOpParamsTensor(f.graph, f.prog, FLOAT, second), "no constant");
+}
+
 TEST(gfloat_casts_that_are_not_exact_are_refused) {
   Fixture f;
   const Tensor in = f.constant<float>({2}, {1, 2});
