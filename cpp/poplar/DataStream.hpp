@@ -19,18 +19,22 @@ class DataStream {
  public:
   DataStream() = default;
   DataStream(std::uint32_t id, std::string handle, Type type, std::size_t elements,
-             DataStreamType direction, ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE)
+             DataStreamType direction, ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE,
+             unsigned replicas = 1)
       : id_(id),
         handle_(std::move(handle)),
         type_(type),
         elements_(elements),
         direction_(direction),
-        mode_(mode) {}
+        mode_(mode),
+        replicas_(replicas) {}
   const std::string& handle() const { return handle_; }
   std::size_t numElements() const { return elements_; }
   Type elementType() const { return type_; }
   DataStreamType type() const { return direction_; }
   ReplicatedStreamMode replicatedMode() const { return mode_; }
+  /// Of the graph that the stream was added to.
+  unsigned replicationFactor() const { return replicas_; }
   std::uint32_t id() const { return id_; }
   friend bool operator==(const DataStream& a, const DataStream& b) {
     return a.id_ == b.id_ && a.handle_ == b.handle_;
@@ -44,6 +48,7 @@ class DataStream {
   std::size_t elements_ = 0;
   DataStreamType direction_ = DataStreamType::HostToDeviceFIFO;
   ReplicatedStreamMode mode_ = ReplicatedStreamMode::REPLICATE;
+  unsigned replicas_ = 1;
 };
 
 /// Memory of the host ("streaming memory") that programs copy to and from by program::Copy:
@@ -67,6 +72,9 @@ class RemoteBuffer {
   Type elementType() const { return type_; }
   bool isRearrangeOnHost() const { return rearrange_on_host_; }
   bool isOptimisedForMemory() const { return optimise_memory_; }
+  /// Throw poplar_error: the model copies entries directly, without streams.
+  DataStream getIpuToHostStream() const;
+  DataStream getHostToIpuStream() const;
   friend bool operator==(const RemoteBuffer& a, const RemoteBuffer& b) {
     return a.view_ == b.view_;  // one view is made for each buffer, and shared
   }

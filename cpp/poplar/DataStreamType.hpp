@@ -10,4 +10,12 @@ enum class DataStreamType {
   DeviceToHostBuffer,
 };
 
+constexpr bool isDeviceToHost(DataStreamType t) {
+  return t == DataStreamType::DeviceToHostFIFO || t == DataStreamType::DeviceToHostBuffer;
+}
+constexpr bool isHostToDevice(DataStreamType t) { return !isDeviceToHost(t); }
+constexpr bool isRemoteBuffer(DataStreamType t) {
+  return t == DataStreamType::DeviceToHostBuffer || t == DataStreamType::HostToDeviceBuffer;
+}
+
 }  // namespace poplar

@@ -1,5 +1,8 @@
 #pragma once
+#include <vector>
+
 #include "poplar/Device.hpp"
+#include "poplar/GlobalExchangeConstraints.hpp"
 
 namespace poplar {
 
@@ -20,6 +23,11 @@ struct IPUModel {
   unsigned minIPUSyncDelay;
   unsigned globalSyncCycles;
   double tileClockFrequency;
+  unsigned fp16InFp16OutConvUnitsPerTile;
+  unsigned fp16InFp32OutConvUnitsPerTile;
+  unsigned fp32InFp32OutConvUnitsPerTile;
+  /// Taken and not used: the model has the links of its machine.
+  std::vector<GlobalExchangeConstraint> globalExchangeConstraints;
   bool compileIPUCode = false;
 
   /// Halves are rounded as on an IPU, accurate or not; no option changes a modelled device.

@@ -1,10 +1,16 @@
 #pragma once
+#include <cstddef>
 #include <initializer_list>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "poplar/StringRef.hpp"
+
 namespace poplar {
+
+class ProfileValue;
 
 /// Options by name, all values text: {{"partialsType", "half"}, {"availableMemoryProportion",
 /// "0.3"}}.
@@ -22,6 +28,8 @@ class OptionFlags {
   const std::string& at(const std::string& option) const { return options_.at(option); }
   void clear() { options_.clear(); }
   bool empty() const { return options_.empty(); }
+  std::size_t size() const { return options_.size(); }
+  iterator find(const std::string& option) const { return options_.find(option); }
   iterator begin() const { return options_.begin(); }
   iterator end() const { return options_.end(); }
   friend bool operator==(const OptionFlags& a, const OptionFlags& b) {
@@ -32,5 +40,14 @@ class OptionFlags {
  private:
   std::map<std::string, std::string> options_;
 };
+
+/// Sets the options of a JSON object of texts, numbers and booleans; throws invalid_option for
+/// other text.
+void readJSON(StringRef string, OptionFlags& flags);
+void readJSON(std::istream& stream, OptionFlags& flags);
+/// From an environment variable; nothing where it is not set or empty.
+void readJSONFromEnv(StringRef envVarName, OptionFlags& flags);
+/// A map of texts.
+ProfileValue getAsProfileValue(const OptionFlags& flags);
 
 }  // namespace poplar

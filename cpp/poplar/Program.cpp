@@ -308,12 +308,13 @@ bool operator==(const Program& lhs, const Program& rhs) { return lhs.node() == r
 
 namespace {
 
-const char* nameOf(ProgramKind kind) {
-  switch (kind) {
+/// Steps are named as the SDK's programs that they stand for.
+const char* nameOf(const ipujax::engine::ProgramNode& node) {
+  switch (node.kind) {
     case ProgramKind::kSequence:
       return "Sequence";
     case ProgramKind::kStep:
-      return "Step";
+      return node.step.kernel == "engine.copy" ? "Copy" : "Execute";
     case ProgramKind::kExecute:
       return "Execute";
     case ProgramKind::kStreamIn:
@@ -342,8 +343,9 @@ const char* nameOf(ProgramKind kind) {
 
 void dump(const ipujax::engine::ProgramNode& node, std::size_t depth, std::ostream& out) {
   const std::string path = node.debug.getPathName();
-  out << std::string(2 * depth, ' ') << nameOf(node.kind);
-  if (!node.step.kernel.empty()) out << " " << node.step.kernel;
+  out << std::string(2 * depth, ' ') << nameOf(node);
+  if (!node.step.kernel.empty() && node.step.kernel != "engine.copy")
+    out << " " << node.step.kernel;
   if (!path.empty()) out << " '" << path << "'";
   if (node.kind == ProgramKind::kRepeat) out << " x " << node.count;
   out << "\n";

@@ -18,7 +18,14 @@ DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::
   if (!stream.broadcasts) stream.parts = graph.parts.count;
   stream.elements *= stream.parts;
   graph.streams.push_back(std::move(stream));
-  return {id, std::string(handle), type, elements, direction, mode};
+  const auto replicas = static_cast<unsigned>(graph.replication_factor * graph.parts.count);
+  return {id, std::string(handle), type, elements, direction, mode, replicas};
+}
+
+[[noreturn]] void refuseStream(const char* getter, const std::string& handle) {
+  throw poplar_error(std::string("[RemoteBuffer::") + getter +
+                     "] needs a buffer that is made of streams; got '" + handle +
+                     "', whose entries the model copies directly. Copy the buffer itself.");
 }
 
 /// What the host reads and writes of a tensor: all of its parts.
@@ -27,6 +34,9 @@ ipujax::engine::ViewPtr hostEndOf(GraphImpl& graph, const Tensor& t) {
 }
 
 }  // namespace
+
+DataStream RemoteBuffer::getIpuToHostStream() const { refuseStream("getIpuToHostStream", handle_); }
+DataStream RemoteBuffer::getHostToIpuStream() const { refuseStream("getHostToIpuStream", handle_); }
 
 DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& elementType,
                                       std::size_t numElements, ReplicatedStreamMode mode,

@@ -175,6 +175,49 @@ Target Target::withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const {
   return Target(std::move(system));
 }
 
+Target Target::createVirtualTarget(unsigned numIPUs, unsigned tilesPerIPU) const {
+  if (numIPUs == 0 || numIPUs > getNumIPUs() || tilesPerIPU == 0 || tilesPerIPU > getTilesPerIPU())
+    throw poplar_error("[Target::createVirtualTarget] needs 1 to " + std::to_string(getNumIPUs()) +
+                       " IPUs of 1 to " + std::to_string(getTilesPerIPU()) + " tiles; got " +
+                       std::to_string(numIPUs) + " of " + std::to_string(tilesPerIPU) +
+                       ". Use numbers in these ranges.");
+  return withTiles(numIPUs, tilesPerIPU);
+}
+
+namespace {
+
+[[noreturn]] unsigned refuseHardware(const char* name, const char* what) {
+  throw poplar_error(std::string("[Target::") + name + "] needs an IPU; got the IPU Model, which " +
+                     "has no " + what + ". Leave it out on the model.");
+}
+
+}  // namespace
+
+unsigned Target::getNumTilesPerXBContext() const {
+  return refuseHardware("getNumTilesPerXBContext", "exchange blocks");
+}
+unsigned Target::getNumContextsPerXB() const {
+  return refuseHardware("getNumContextsPerXB", "exchange blocks");
+}
+unsigned Target::getTileHostExchangeXB(unsigned) const {
+  return refuseHardware("getTileHostExchangeXB", "exchange blocks");
+}
+unsigned Target::getTileHostExchangeContext(unsigned) const {
+  return refuseHardware("getTileHostExchangeContext", "exchange blocks");
+}
+unsigned Target::getTileHostExchangeContextPosition(unsigned) const {
+  return refuseHardware("getTileHostExchangeContextPosition", "exchange blocks");
+}
+unsigned Target::makeFpIctlValue(bool, bool, bool, bool, bool) const {
+  return refuseHardware("makeFpIctlValue", "registers");
+}
+unsigned Target::getFpIctlRegIndex() const {
+  return refuseHardware("getFpIctlRegIndex", "registers");
+}
+unsigned Target::getDbgDataRegIndex() const {
+  return refuseHardware("getDbgDataRegIndex", "registers");
+}
+
 unsigned Target::getVectorWidth(const Type& type) const {
   return std::max<unsigned>(
       1, machine().data_path_width / 8 / static_cast<unsigned>(getTypeSize(type)));
@@ -233,6 +276,9 @@ IPUModel::IPUModel(StringRef arch) : machine_(machineOf(arch)) {
   minIPUSyncDelay = machine_.sync_cycles;
   globalSyncCycles = machine_.global_sync_cycles;
   tileClockFrequency = machine_.clock_hz;
+  fp16InFp16OutConvUnitsPerTile = machine_.fp16_in_fp16_out_units;
+  fp16InFp32OutConvUnitsPerTile = machine_.fp16_in_fp32_out_units;
+  fp32InFp32OutConvUnitsPerTile = machine_.fp32_units;
 }
 
 Device IPUModel::createDevice(const OptionFlags&, bool, unsigned deviceManagerId) const {
@@ -248,6 +294,9 @@ Device IPUModel::createDevice(const OptionFlags&, bool, unsigned deviceManagerId
   machine.sync_cycles = minIPUSyncDelay;
   machine.global_sync_cycles = globalSyncCycles;
   machine.clock_hz = tileClockFrequency;
+  machine.fp16_in_fp16_out_units = fp16InFp16OutConvUnitsPerTile;
+  machine.fp16_in_fp32_out_units = fp16InFp32OutConvUnitsPerTile;
+  machine.fp32_units = fp32InFp32OutConvUnitsPerTile;
   return Device(Target(System{machine, numIPUs}), deviceManagerId);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/Machine.hpp"
+#include "poplar/IpuLinkConfiguration.hpp"
 #include "poplar/OptionFlags.hpp"
 #include "poplar/StringRef.hpp"
 #include "poplar/TargetType.hpp"
@@ -72,6 +73,9 @@ class Target {
   unsigned getConvUnitInputLoadElemsPerCycle(const Type& type) const {
     return getDataPathWidth() / (8 * static_cast<unsigned>(getTypeSize(type)));
   }
+  unsigned getFp8ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 8; }
+  unsigned getFp16ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 16; }
+  unsigned getFp32ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 32; }
   unsigned getConvUnitCoeffLoadBytesPerCycle() const { return getDataPathWidth() / 8; }
   unsigned getFp16InFp16OutConvUnitsPerTile() const { return machine().fp16_in_fp16_out_units; }
   unsigned getFp16InFp32OutConvUnitsPerTile() const { return machine().fp16_in_fp32_out_units; }
@@ -113,6 +117,20 @@ class Target {
   bool getGatewayMode() const { return true; }
   unsigned getInstanceSize() const { return getNumIPUs(); }
   unsigned getIpuLinkDomainSize() const { return machine().ipus_per_rack; }
+  IpuLinkConfiguration getIpuLinkConfiguration() const { return IpuLinkConfiguration::Default; }
+  IpuLinkTopology getIpuLinkTopology() const { return IpuLinkTopology::Mesh; }
+  /// A part of it; throws poplar_error where it would be larger than the whole.
+  Target createVirtualTarget(unsigned numIPUs, unsigned tilesPerIPU) const;
+  /// Where a tile's data leave to the host: throw poplar_error, as the model has one way for all.
+  unsigned getNumTilesPerXBContext() const;
+  unsigned getNumContextsPerXB() const;
+  unsigned getTileHostExchangeXB(unsigned tile) const;
+  unsigned getTileHostExchangeContext(unsigned tile) const;
+  unsigned getTileHostExchangeContextPosition(unsigned tile) const;
+  /// Of registers: throw poplar_error, as the model has none.
+  unsigned makeFpIctlValue(bool inv, bool div0, bool oflo, bool esr, bool nanoo) const;
+  unsigned getFpIctlRegIndex() const;
+  unsigned getDbgDataRegIndex() const;
 
   friend bool operator==(const Target& a, const Target& b) { return a.isSame(b); }
   friend bool operator!=(const Target& a, const Target& b) { return !a.isSame(b); }

@@ -53,6 +53,15 @@ struct invalid_machine_model : poplar_error {
 struct profiling_disabled : poplar_error {
   using poplar_error::poplar_error;
 };
+struct missing_profile_data : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct missing_graph_profile : poplar_error {
+  using poplar_error::poplar_error;
+};
+struct tensor_metadata_error : poplar_error {
+  using poplar_error::poplar_error;
+};
 struct missing_cycle_estimate : poplar_error {
   using poplar_error::poplar_error;
 };

@@ -153,7 +153,7 @@ void EngineStreams::begin() {
 
 void EngineStreams::fetch(Lane& lane, void* block, std::uint64_t bytes) {
   if (!lane.callback) {
-    std::memcpy(block, advance(lane, bytes), bytes);
+    if (bytes > 0) std::memcpy(block, advance(lane, bytes), bytes);
     return;
   }
   (*lane.callback)->fetch(block);
@@ -198,7 +198,7 @@ void EngineStreams::write(std::uint32_t stream, std::uint32_t replica, const voi
     const auto* from = static_cast<const std::byte*>(device) + p * part;
     Lane& lane = connected(stream, replica * parts + p);
     if (!lane.callback) {
-      std::memcpy(advance(lane, part), from, part);
+      if (part > 0) std::memcpy(advance(lane, part), from, part);
       continue;
     }
     // A callback may write what it is given; the device's memory is not its to change.
@@ -210,7 +210,8 @@ void EngineStreams::write(std::uint32_t stream, std::uint32_t replica, const voi
 
 EngineStreams::Lane& EngineStreams::connected(std::uint32_t stream, std::size_t lane) {
   Lane& found = lanes_[stream][lane];
-  if (!found.begin && !found.callback) {
+  // Memory without elements may be at a null pointer.
+  if (!found.begin && !found.callback && image_->streams[stream].bytes > 0) {
     const std::string replica =
         lanesOf(stream) > 1 ? " of replica " + std::to_string(lane) : std::string();
     throw stream_connection_error("[Engine] needs every stream connected; got '" +

@@ -174,6 +174,7 @@ TEST(loops_go_on_by_integers) {
   }
 }
 
+// Long: codelets in the many styles of public sources, in one program.
 TEST(codelets_as_people_write_them) {
   Fixture f;
   std::stringstream source(R"cpp(

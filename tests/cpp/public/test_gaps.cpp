@@ -1,0 +1,121 @@
+#include <poplar/Engine.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/IPUModel.hpp>
+#include <poplar/OptionFlags.hpp>
+#include <poplar/ProfileValue.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/Reduce.hpp>
+#include <sstream>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+/// Names and corners of the API that public programs meet rarely.
+using namespace poplar;
+using namespace poplar::program;
+
+namespace {
+
+std::string dumpOf(const Fixture& f) {
+  std::ostringstream text;
+  dumpProgram(f.graph, f.prog, text);
+  return text.str();
+}
+
+bool contains(const std::string& text, const char* word) {
+  return text.find(word) != std::string::npos;
+}
+
+}  // namespace
+
+TEST(tensors_without_elements_are_read_written_and_streamed) {
+  Fixture f;
+  const Tensor none = f.variable("none", {0, 3});
+  const Tensor one = f.variable("one", {1});
+  f.graph.createHostWrite("none", none);
+  f.graph.setInitialValue(one, 7.0f);
+  const DataStream in = f.graph.addHostToDeviceFIFO("in", FLOAT, 0);
+  const DataStream out = f.graph.addDeviceToHostFIFO("out", FLOAT, 0);
+  f.prog.add(Sequence({Copy(in, none), Copy(none, out)}));
+  Engine engine(f.graph, f.prog);
+  const std::vector<float> empty;
+  engine.load(f.device);
+  engine.connectStream("in", static_cast<void*>(nullptr));
+  engine.connectStream("out", static_cast<void*>(nullptr));
+  engine.run();
+  engine.writeTensor("none", empty.data(), empty.data());
+  engine.readTensor("none", nullptr, nullptr);
+  CHECK_EQ(f.read(engine, "one", 1)[0], 7.0f);
+  float kept = 0;  // a tensor with elements still needs memory
+  CHECK_THROWS(engine.readTensor("one", &kept, &kept), "needs 4 bytes");
+}
+
+TEST(dumps_tell_copies_from_computing) {
+  Fixture f;
+  const Tensor a = f.variable("a", {4});
+  const Tensor b = f.variable("b", {4});
+  f.prog.add(Copy(a, b));
+  CHECK(contains(dumpOf(f), "Copy"));
+  CHECK(!contains(dumpOf(f), "Execute"));
+  popops::addInPlace(f.graph, a, b, f.prog);
+  CHECK(contains(dumpOf(f), "Execute"));
+}
+
+TEST(reductions_of_single_elements_are_copies) {
+  Fixture f;
+  const std::vector<float> values{3, -1, 0.5f, 8};
+  const Tensor in = f.constant<float>({1, 2, 1, 2}, values);
+  const Tensor sum = popops::reduce(f.graph, in, {0, 2}, popops::Operation::ADD, f.prog);
+  CHECK(sum.shape() == (std::vector<std::size_t>{2, 2}));
+  CHECK(!contains(dumpOf(f), "Execute"));
+  CHECK(f.run(sum) == values);
+
+  Fixture g;  // squares are still computed
+  const Tensor x = g.constant<float>({1, 4}, values);
+  const Tensor squares = popops::reduce(g.graph, x, {0}, popops::Operation::SQUARE_ADD, g.prog);
+  CHECK(contains(dumpOf(g), "Execute"));
+  CHECK(g.run(squares) == (std::vector<float>{9, 1, 0.25f, 64}));
+}
+
+TEST(options_are_read_from_json) {
+  OptionFlags flags{{"kept", "1"}, {"pass", "none"}};
+  readJSON(R"({"pass": "INFERENCE_FWD", "proportion": 0.25, "on": true})", flags);
+  CHECK_EQ(flags.at("pass"), std::string("INFERENCE_FWD"));
+  CHECK_EQ(flags.at("proportion"), std::string("0.25"));
+  CHECK_EQ(flags.at("kept"), std::string("1"));
+  CHECK_EQ(flags.size(), 4u);
+  CHECK(flags.find("absent") == flags.end());
+  std::istringstream file(R"({"kept": "2"})");
+  readJSON(file, flags);
+  CHECK_EQ(getAsProfileValue(flags)["kept"].asString(), std::string("2"));
+  CHECK_THROWS(readJSON("[1]", flags), "readJSON");
+  readJSONFromEnv("IPUJAX_TEST_NO_SUCH_VARIABLE", flags);
+  CHECK_EQ(flags.size(), 4u);
+}
+
+TEST(streams_and_buffers_say_what_they_are_part_of) {
+  Graph graph(Fixture::modelOf(2, 4), replication_factor(4));
+  const DataStream in = graph.addHostToDeviceFIFO("in", FLOAT, 3);
+  CHECK_EQ(in.replicationFactor(), 4u);
+  CHECK(isHostToDevice(in.type()));
+  CHECK(!isRemoteBuffer(in.type()));
+  const RemoteBuffer buffer = graph.addRemoteBuffer("buffer", FLOAT, 3);
+  CHECK_THROWS(buffer.getIpuToHostStream(), "getIpuToHostStream");
+  CHECK_THROWS(buffer.getHostToIpuStream(), "copies directly");
+}
+
+TEST(targets_are_divided_and_say_how_links_are_used) {
+  IPUModel model;
+  model.numIPUs = 2;
+  model.tilesPerIPU = 8;
+  model.fp16InFp32OutConvUnitsPerTile = 2;
+  model.globalExchangeConstraints = {GlobalExchangeConstraint(1e12, {GlobalExchangeFlow(0, 1)})};
+  const Target target = model.createDevice().getTarget();
+  CHECK_EQ(target.getFp16InFp32OutConvUnitsPerTile(), 2u);
+  CHECK_EQ(target.createVirtualTarget(1, 4).getNumTiles(), 4u);
+  CHECK_THROWS(target.createVirtualTarget(3, 4), "createVirtualTarget");
+  CHECK(target.getIpuLinkConfiguration() == IpuLinkConfiguration::Default);
+  CHECK(target.getIpuLinkTopology() == IpuLinkTopology::Mesh);
+  CHECK_THROWS(target.getFpIctlRegIndex(), "registers");
+  CHECK_THROWS(target.getTileHostExchangeXB(0), "exchange blocks");
+}
