@@ -53,8 +53,8 @@ def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
         )
     except ipu.poplar.graph_memory_allocation_error as error:
         raise OutOfMemoryError(
-            f"[build] needs a program that fits: {error} Use more devices or IPUs, smaller arrays, "
-            "or a lower ipu_available_memory_proportion."
+            f"[build] needs a program that fits; got {error} Use more devices or IPUs, smaller "
+            "arrays, or a lower ipu_available_memory_proportion."
         ) from error
     except ipu.poplar.poplar_error as error:
         raise InvalidProgramError(

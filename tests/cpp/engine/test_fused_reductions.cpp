@@ -71,7 +71,9 @@ TEST(results_are_those_of_two_steps) {
       const bool ends = std::count(dims.begin(), dims.end(), rank - 1) > 0;
       for (std::size_t d = ends ? rank - dims.size() : dims.size(); d < rank; ++d)
         columns *= shape[d];
-      if (columns < 64) continue;
+      const auto is_one = [&](std::size_t d) { return shape[d] == 1; };
+      const bool is_copy = std::all_of(dims.begin(), dims.end(), is_one);
+      if (columns < 64 || is_copy) continue;
       for (const Shape& b : {shape, Shape(rank, 1)}) {
         compare(shape, b, dims, Operation::ADD);
         compare(shape, b, dims, Operation::MAX);
