@@ -41,7 +41,8 @@ class Sources:
 
     def __init__(self) -> None:
         self._known: dict[Any, Source] = {}
-        self._called: dict[tuple[Source, Source], Source] = {}
+        #: By the caller's address; the caller is kept so that no other gets it.
+        self._called: dict[int, tuple[Source, dict[Any, Source]]] = {}
         self._scoped: dict[tuple[Source, Any], Source] = {}
         self._num_outlined = 0
 
@@ -73,16 +74,21 @@ class Sources:
 
     def _located(self, operation: Any, caller: Source) -> Source:
         attribute = operation.location.attr
+        if caller is NO_SOURCE:
+            return self._written(attribute)
+        entry = self._called.get(id(caller))
+        if entry is None:
+            entry = self._called[id(caller)] = (caller, {})
+        called = entry[1].get(attribute)
+        if called is None:
+            called = entry[1][attribute] = _called(self._written(attribute), caller)
+        return called
+
+    def _written(self, attribute: Any) -> Source:
         source = self._known.get(attribute)
         if source is None:
             source = self._known[attribute] = _parse(str(attribute))
-        if caller is NO_SOURCE:
-            return source
-        key = (source, caller)
-        called = self._called.get(key)
-        if called is None:
-            called = self._called[key] = _called(source, caller)
-        return called
+        return source
 
 
 def _called(source: Source, caller: Source) -> Source:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint64_t kRuns = 1 << 12;
 constexpr std::uint64_t kTiles = 32;
 constexpr std::uint64_t kRunsOfTile = 128;
+constexpr std::ptrdiff_t kFewParts = 64;  ///< that are sorted as they come
 
 /// Whether both are one view of two variables with one mapping.
 bool isLaidOutAlike(const GraphImpl& graph, const View& a, const View& b) {
@@ -61,7 +63,7 @@ void grow(std::vector<double>& by_tile, std::uint32_t tile, double bytes) {
 /// Sorts what consists of long sorted runs, such as the parts of a source that is walked
 /// repeatedly.
 template <class T, class Less>
-void sortRuns(std::vector<T>& all, const Less& less) {
+void sortRuns(std::span<T> all, const Less& less) {
   std::vector<std::ptrdiff_t> ends{0};
   while (ends.back() < std::ssize(all)) {
     const auto end = std::is_sorted_until(all.begin() + ends.back(), all.end(), less);
@@ -83,6 +85,19 @@ void sortRuns(std::vector<T>& all, const Less& less) {
   }
 }
 
+/// Whether equal keys stand together.
+template <class T, class KeyOf>
+bool isGrouped(const std::vector<T>& all, const KeyOf& keyOf) {
+  std::vector<char> seen;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t key = keyOf(all[i]);
+    if (i > 0 && keyOf(all[i - 1]) == key) continue;
+    if (seen.size() <= key) seen.resize(key + 1);
+    if (std::exchange(seen[key], 1)) return false;
+  }
+  return true;
+}
+
 double mostOf(const std::vector<double>& by_tile) {
   return by_tile.empty() ? 0 : *std::ranges::max_element(by_tile);
 }
@@ -99,8 +114,8 @@ struct ExchangeCount::Part {
 /// One operand: the moves, all of them or some.
 class ExchangeCount::Operand {
  public:
-  Operand(ExchangeCount& count, const View& from, const View& to)
-      : count_(count), variables_(count.graph_.variables) {
+  Operand(const GraphImpl& graph, const View& from, const View& to)
+      : graph_(graph), variables_(graph.variables) {
     std::tie(from_, to_) = inOrderOf(from, to);
     repeats_ = mayRepeat(from_);
     dropRepeats();
@@ -108,7 +123,7 @@ class ExchangeCount::Operand {
     bytes_ = static_cast<double>(sizeOf(from_.type));
   }
 
-  void run() {
+  MovedBytes run() {
     const std::uint64_t all = to_.numElements();
     const std::uint64_t run = std::min(runOf(from_) * each_, runOf(to_));
     if (all / run <= kRuns)
@@ -116,7 +131,8 @@ class ExchangeCount::Operand {
     else
       sample(all, run);
     if (repeats_) countOnce();
-    count_.total_ += moved_ * (static_cast<double>(all) / seen_);
+    result_.total = moved_ * (static_cast<double>(all) / seen_);
+    return std::move(result_);
   }
 
  private:
@@ -141,8 +157,8 @@ class ExchangeCount::Operand {
 
   /// Some runs of as many elements as are on a tile, evenly spaced.
   void sample(std::uint64_t all, std::uint64_t run) {
-    const std::uint64_t used = to_.isStrided() ? variables_[to_.variable].map->tiles_used
-                                               : count_.graph_.system.numTiles();
+    const std::uint64_t used =
+        to_.isStrided() ? variables_[to_.variable].map->tiles_used : graph_.system.numTiles();
     const std::uint64_t tiles = std::clamp<std::uint64_t>(used, 1, all);
     const std::uint64_t each = (all + tiles - 1) / tiles;
     const std::uint64_t taken = repeats_ ? each : std::min(each, kRunsOfTile * run);
@@ -205,7 +221,7 @@ class ExchangeCount::Operand {
       });
     }
     const double held = tile < held_.size() ? held_[tile] : 0;
-    grow(count_.kept_, tile, held * turns);
+    grow(result_.kept, tile, held * turns);
     if (wants_all_.size() <= tile) wants_all_.resize(tile + 1);
     if (std::exchange(wants_all_[tile], 1)) return;
     ++num_want_all_;
@@ -215,20 +231,20 @@ class ExchangeCount::Operand {
   void piece(Part part, std::uint32_t tile) {
     part.to_tile = tile;
     const double bytes = static_cast<double>(part.end - part.begin) * bytes_ * weight_;
-    if (part.from_tile == part.to_tile) return grow(count_.kept_, part.to_tile, bytes);
+    if (part.from_tile == part.to_tile) return grow(result_.kept, part.to_tile, bytes);
     if (repeats_) return parts_.push_back(part);
     receive(part.to_tile, bytes);
     send(part.from_tile, bytes);
   }
 
   void receive(std::uint32_t tile, double bytes) {
-    grow(count_.received_, tile, bytes);
+    grow(result_.received, tile, bytes);
     moved_ += bytes;
   }
 
   /// Of a sample it is not known which tile sends most.
   void send(std::uint32_t tile, double bytes) {
-    if (tile != TileMap::kUnmapped && !is_sample_) grow(count_.sent_, tile, bytes);
+    if (tile != TileMap::kUnmapped && !is_sample_) grow(result_.sent, tile, bytes);
   }
 
   bool wantsAll(std::uint32_t tile) const { return tile < wants_all_.size() && wants_all_[tile]; }
@@ -241,9 +257,7 @@ class ExchangeCount::Operand {
   /// Calls fn(part, bytes) for the elements of parts, once each.
   template <class F>
   void forEachOnce(std::vector<Part>& parts, const F& fn) const {
-    sortRuns(parts, [](const Part& a, const Part& b) {
-      return std::tie(a.to_tile, a.variable, a.begin) < std::tie(b.to_tile, b.variable, b.begin);
-    });
+    sortParts(parts);
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Part& part = parts[i];
@@ -255,6 +269,44 @@ class ExchangeCount::Operand {
     }
   }
 
+  /// Those of one tile together, and in order. They mostly come tile by tile, so that few are
+  /// sorted at a time.
+  static void sortParts(std::vector<Part>& parts) {
+    const auto tileOf = [](const Part& part) { return part.to_tile; };
+    if (!isGrouped(parts, tileOf)) std::ranges::stable_sort(parts, {}, tileOf);
+    for (auto first = parts.begin(); first != parts.end();) {
+      const auto last = std::find_if(
+          first, parts.end(), [&](const Part& part) { return part.to_tile != first->to_tile; });
+      const auto less = [](const Part& a, const Part& b) {
+        return std::tie(a.variable, a.begin) < std::tie(b.variable, b.begin);
+      };
+      if (last - first <= kFewParts)
+        std::sort(first, last, less);
+      else
+        sortRuns(std::span(first, last), less);
+      first = last;
+    }
+  }
+
+  /// Of parts that begin at one element only the longest, in order. A small source that many tiles
+  /// want has few elements for its many parts; others stay as they are.
+  static void keepLongest(std::vector<Part>& parts) {
+    if (parts.empty()) return;
+    const auto [least, most] = std::ranges::minmax(parts, {}, &Part::begin);
+    const bool is_one = std::ranges::all_of(
+        parts, [&](const Part& part) { return part.variable == parts.front().variable; });
+    if (!is_one || most.begin - least.begin > parts.size()) return;
+    std::vector<const Part*> longest(most.begin - least.begin + 1);
+    for (const Part& part : parts) {
+      const Part*& known = longest[part.begin - least.begin];
+      if (known == nullptr || known->end < part.end) known = &part;
+    }
+    std::vector<Part> kept;
+    for (const Part* part : longest)
+      if (part != nullptr) kept.push_back(*part);
+    parts = std::move(kept);
+  }
+
   /// Elements that a tile wants, and those that a tile sends, once each.
   void countOnce() {
     for (std::uint32_t tile = 0; tile < held_.size(); ++tile)
@@ -263,10 +315,11 @@ class ExchangeCount::Operand {
     forEachOnce(parts_, [&](const Part& part, double bytes) { receive(part.to_tile, bytes); });
     std::erase_if(parts_, [&](const Part& part) { return sendsAll(part.from_tile); });
     for (Part& part : parts_) part.to_tile = 0;
+    keepLongest(parts_);
     forEachOnce(parts_, [&](const Part& part, double bytes) { send(part.from_tile, bytes); });
   }
 
-  ExchangeCount& count_;
+  const GraphImpl& graph_;
   const std::vector<Variable>& variables_;
   View from_, to_;
   bool repeats_ = false;
@@ -276,6 +329,7 @@ class ExchangeCount::Operand {
   bool is_sample_ = false;
   double weight_ = 1;  ///< elements that each one looked at stands for
   double seen_ = 0, moved_ = 0;
+  MovedBytes result_;
   std::vector<Part> parts_;
   double all_ = 0;               ///< bytes of the source
   std::vector<double> held_;     ///< of these, by tile
@@ -285,7 +339,8 @@ class ExchangeCount::Operand {
 
 void ExchangeCount::add(const ViewPtr& from, const ViewPtr& to) {
   if (from->numElements() == 0 || isLaidOutAlike(graph_, *from, *to)) return;
-  Operand(*this, *from, *to).run();
+  graph_.counted_exchanges.add(moved_, graph_.variables, *from, *to,
+                               [&] { return Operand(graph_, *from, *to).run(); });
 }
 
 Exchange ExchangeCount::result() const {
@@ -293,9 +348,10 @@ Exchange ExchangeCount::result() const {
   const auto at = [](const std::vector<double>& bytes, std::size_t tile) {
     return tile < bytes.size() ? bytes[tile] : 0;
   };
-  for (std::size_t tile = 0; tile < std::max(received_.size(), kept_.size()); ++tile)
-    landed = std::max(landed, at(received_, tile) + at(kept_, tile));
-  return {total_, mostOf(received_), mostOf(sent_), mostOf(kept_), landed};
+  const auto& [total, received, sent, kept] = moved_;
+  for (std::size_t tile = 0; tile < std::max(received.size(), kept.size()); ++tile)
+    landed = std::max(landed, at(received, tile) + at(kept, tile));
+  return {total, mostOf(received), mostOf(sent), mostOf(kept), landed};
 }
 
 Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const ViewPtr& to) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/graph/CountedExchanges.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
 /// What must move over the on-chip exchange before a compute set or a copy.
@@ -31,9 +32,8 @@ class ExchangeCount {
   struct Part;
   class Operand;
 
-  const GraphImpl& graph_;
-  double total_ = 0;
-  std::vector<double> received_, sent_, kept_;  ///< bytes, by tile
+  GraphImpl& graph_;
+  MovedBytes moved_;
 };
 
 /// Moves `from`'s elements to the tiles of `to`'s elements (same number of elements).

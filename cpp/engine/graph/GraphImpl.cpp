@@ -13,7 +13,8 @@ constexpr std::size_t kStarts = 64;
 
 }  // namespace
 
-GraphImpl::GraphImpl(System s) : system{std::move(s)}, all_tiles(system.numTiles()) {
+GraphImpl::GraphImpl(System s)
+    : system{std::move(s)}, all_tiles(system.numTiles()), counted_exchanges(system) {
   std::iota(all_tiles.begin(), all_tiles.end(), 0u);
   const std::ptrdiff_t per_ipu = system.machine.tiles_per_ipu;
   for (auto first = all_tiles.begin(); first != all_tiles.end(); first += per_ipu)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/Machine.hpp"
+#include "engine/graph/CountedExchanges.hpp"
 #include "engine/graph/DebugContext.hpp"
 #include "engine/graph/ProgramNode.hpp"
 #include "engine/graph/TileMap.hpp"
@@ -132,6 +133,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::vector<ViewPtr> replication_indices;
   std::map<std::string, ViewPtr> remote_buffers;  ///< [repeats, elements], by handle
   Parts parts;                                    ///< of variables made from now on
+  CountedExchanges counted_exchanges;
 
  private:
   ViewPtr addLinear(ElementType type, std::vector<std::size_t> shape,

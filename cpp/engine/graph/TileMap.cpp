@@ -3,8 +3,27 @@
 #include <algorithm>
 
 namespace ipujax::engine {
+namespace {
+
+constexpr std::size_t kFew = 8;
+constexpr int kTries = 4;
+
+}  // namespace
 
 std::size_t TileMap::behind(std::uint64_t element) const {
+  // Most mappings have regions of nearly one size, so a guess is near.
+  if (regions.size() > kFew && element < elements) {
+    std::size_t guess = std::min(element * regions.size() / elements, regions.size() - 1);
+    for (int tries = 0; tries < kTries; ++tries) {
+      if (regions[guess].begin > element) {
+        if (guess-- == 0) return 0;
+      } else if (guess + 1 == regions.size() || regions[guess + 1].begin > element) {
+        return guess + 1;
+      } else {
+        ++guess;
+      }
+    }
+  }
   const auto next = std::ranges::upper_bound(regions, element, {}, &Region::begin);
   return static_cast<std::size_t>(next - regions.begin());
 }

@@ -7,6 +7,7 @@ of 1,000 ops is read once from MLIR into this, and every pass after it costs mic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,10 +88,7 @@ class Value:
 
     @property
     def num_elements(self) -> int:
-        count = 1
-        for dim in self.shape:
-            count *= dim
-        return count
+        return math.prod(self.shape)
 
     @property
     def size_bytes(self) -> int:

@@ -30,7 +30,12 @@ class Rewriter(Writer):
     def __init__(self, rules: Mapping[str, Rule] | None = None) -> None:
         super().__init__([])
         self.replaced: dict[Value, Value] = {}
-        self._is_plain = type(self).now is Rewriter.now  #: then no call for each value
+        made = type(self)
+        self._is_plain = made.now is Rewriter.now  #: then no call for each value
+        #: Then ops that have no row in the table are not visited.
+        self._is_table = (
+            self._is_plain and made.rule is Rewriter.rule and made.visit is Rewriter.visit
+        )
         if rules is not None:
             self.rules = rules  # type: ignore[misc]
 
@@ -41,11 +46,27 @@ class Rewriter(Writer):
 
     def block(self, block: Block) -> None:
         outer, self.ops = self.ops, []
-        for op in block.ops:
-            self.visit(op)
+        if self._is_table:
+            self._apply_table(block)
+        else:
+            for op in block.ops:
+                self.visit(op)
         self.source = NO_SOURCE
         block.results = self.results(block)
         block.ops, self.ops = self.ops, outer
+
+    def _apply_table(self, block: Block) -> None:
+        rules, replaced, written = self.rules, self.replaced, self.ops
+        for op in block.ops:
+            if op.regions or op.name in rules:
+                self.visit(op)
+                continue
+            if replaced:
+                for value in op.operands:
+                    if value in replaced:
+                        op.operands = [replaced.get(value, value) for value in op.operands]
+                        break
+            written.append(op)
 
     def now(self, value: Value) -> Value:
         """The value that replaces a value of the old program."""

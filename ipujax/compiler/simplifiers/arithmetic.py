@@ -6,6 +6,8 @@ is 0).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, FLOATS
@@ -45,14 +47,16 @@ def _divide(w: Writer, op: Op) -> list[Value] | None:
 def _exact_reciprocal(divisor: Value) -> Value | None:
     """1 / 2^k: x / 2^k and x * 2^-k are the same float for every x, and a product is faster."""
     power = splat_of(divisor)
-    if power is None or divisor.dtype not in FLOATS or not np.isfinite(power) or power == 0:
+    if power is None or divisor.dtype not in FLOATS:
         return None
-    mantissa, exponent = np.frexp(np.float64(power))
-    inverse = np.float64(2.0) ** (1 - exponent) * np.sign(mantissa)
+    mantissa, exponent = math.frexp(power)
+    if abs(mantissa) != 0.5:
+        return None
+    inverse = np.float64(math.ldexp(2 * mantissa, 1 - exponent))
     with np.errstate(over="ignore"):
         is_exact = np.float64(inverse.astype(DTYPES[divisor.dtype].numpy)) == inverse
     is_normal = abs(inverse) >= np.finfo(np.float16 if divisor.dtype == "f16" else np.float32).tiny
-    if abs(mantissa) != 0.5 or not (is_exact and is_normal):
+    if not (is_exact and is_normal):
         return None
     return number(float(inverse), divisor.shape, divisor.dtype)
 

@@ -143,6 +143,36 @@ TEST(exchange_is_what_lies_on_another_tile) {
   }
 }
 
+/// The variable on tiles `by` further, round the end.
+void turn(engine::Variable& variable, unsigned by) {
+  std::vector<engine::TileMap::Region> regions = variable.map->regions;
+  for (auto& region : regions) region.tile = (region.tile + by) % kTiles;
+  variable.map = engine::tileMapOf(variable.elements, std::move(regions));
+}
+
+/// What was counted for one layout is used for the same one elsewhere, and for no other.
+TEST(an_exchange_is_the_same_where_all_tiles_are_turned) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    Graph graph(poplar::Target::createIPUTarget(1, kTiles, "ipu2"));
+    const std::vector<std::size_t> shape{1 + below(random, 6), 1 + below(random, 6), 4};
+    const Tensor from = viewOf(graph, random, shape);
+    const Tensor to = viewOf(graph, random, shape);
+    auto& variables = engine::GraphScope(graph).impl.variables;
+    for (int round = 0; round < 6; ++round) {
+      const engine::Exchange found = engine::exchangeBetween(graph, from, to);
+      const engine::Exchange expected = counted(graph, {from}, to, 4);
+      CHECK_EQ(found.bytes, expected.bytes);
+      CHECK_EQ(found.worst_tile_bytes, expected.worst_tile_bytes);
+      CHECK_EQ(found.worst_sent_bytes, expected.worst_sent_bytes);
+      if (round % 2 == 0)
+        for (auto& variable : variables) turn(variable, 1 + round);
+      else
+        turn(variables[below(random, static_cast<unsigned>(variables.size()))], 1);
+    }
+  }
+}
+
 /// Tensors of many runs are counted on some tiles only.
 TEST(a_sample_of_tiles_is_near_the_count_of_all) {
   Graph graph(poplar::Target::createIPUTarget(1, 64, "ipu2"));
