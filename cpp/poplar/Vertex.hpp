@@ -57,6 +57,14 @@ inline const std::uint8_t* quarterMetadata() {
   return &packed;
 }
 
+/// The number of elements as an IPU has it, of 32 bits: compilers count the turns of a loop from an
+/// `unsigned` to it, and so make vector code. Hosts' size_t says what those of their codelets
+/// expect.
+struct VectorSize {
+  alignas(std::size_t) std::uint32_t elements;
+  operator std::size_t() const { return elements; }  // NOLINT: reads like a number
+};
+
 /// A vector in a vertex's own state (sized by setFieldSize), or a list of edges.
 template <class T, VectorLayout L = VectorLayout::SPAN, unsigned MinAlign = 0,
           bool Interleaved = false>
@@ -75,7 +83,7 @@ class Vector {
 
  private:
   T* data_;
-  std::size_t size_;
+  VectorSize size_;
 };
 
 /// One row of a VectorList, or the target of an edge. That inputs are only read is up to the
@@ -97,7 +105,7 @@ class Span {
 
  private:
   T* data_;
-  std::size_t size_;
+  VectorSize size_;
 };
 
 template <class T, VectorListLayout L = VectorListLayout::DELTAN, unsigned MinAlign = 0,

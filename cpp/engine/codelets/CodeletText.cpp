@@ -96,6 +96,8 @@ std::string switches(const std::string& text) {
   } else if (text.find("__builtin_ipu_") != std::string::npos) {
     result += "#define IPUJAX_USES_BUILTINS 1\n";
   }
+  if (text.find("get_vertex_base") != std::string::npos)
+    result += "#define IPUJAX_USES_VERTEX_BASE 1\n";
   return result + "#include <poplar/codelets/prelude.h>\n";
 }
 

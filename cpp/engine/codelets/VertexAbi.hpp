@@ -5,7 +5,7 @@
 extern "C" {
 
 /// Changes with the structures below and with what codelets' headers mean.
-constexpr unsigned kIpujaxCodeletAbi = 2;
+constexpr unsigned kIpujaxCodeletAbi = 3;
 
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;

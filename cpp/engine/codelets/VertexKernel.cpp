@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -146,6 +147,7 @@ class Decoder {
   }
 
   static void size(Instance& v, std::size_t at, std::int64_t n) {
+    need(n <= std::numeric_limits<std::uint32_t>::max(), "fields of fewer than 2^32 elements");
     std::memcpy(v.image.data() + at, &n, sizeof(n));
   }
 
