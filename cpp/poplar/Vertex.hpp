@@ -86,8 +86,17 @@ class Vector {
   VectorSize size_;
 };
 
-/// One row of a VectorList, or the target of an edge. That inputs are only read is up to the
-/// codelet: those for IPUs cast pointers to their elements to pointers to vectors.
+/// Elements of an input, which are only read. The model compiles codelets with
+/// IPUJAX_CONST_INPUTS, and without it those that cast pointers to them, as some for IPUs do.
+#ifdef IPUJAX_CONST_INPUTS
+template <class T>
+using OnlyRead = const T;
+#else
+template <class T>
+using OnlyRead = T;
+#endif
+
+/// One row of a VectorList, or the target of an edge.
 template <class T>
 class Span {
  public:
@@ -146,14 +155,14 @@ class InOut : public Output<T> {
 };
 
 template <class T, VectorLayout L, unsigned A, bool I>
-class Input<Vector<T, L, A, I>> : public Span<T> {};
+class Input<Vector<T, L, A, I>> : public Span<OnlyRead<T>> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 class Output<Vector<T, L, A, I>> : public Span<T> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 class InOut<Vector<T, L, A, I>> : public Span<T> {};
 
 template <class T, VectorListLayout L, unsigned A, bool I>
-class Input<VectorList<T, L, A, I>> : public Span<const Span<T>> {};
+class Input<VectorList<T, L, A, I>> : public Span<const Span<OnlyRead<T>>> {};
 template <class T, VectorListLayout L, unsigned A, bool I>
 class Output<VectorList<T, L, A, I>> : public Span<const Span<T>> {};
 template <class T, VectorListLayout L, unsigned A, bool I>
