@@ -231,4 +231,15 @@ constexpr IpujaxEnter kEnter = ipujax_registers::enter;
 constexpr IpujaxEnter kEnter = nullptr;
 #endif
 
+#ifdef IPUJAX_COUNTS_CYCLES
+inline void beginCount(std::uint64_t cycles, std::uint64_t limit) {
+  ipujax_cycles::counter() = {0, limit, cycles};
+}
+inline std::uint64_t countedSlots() { return ipujax_cycles::counter().slots; }
+static const IpujaxCounter kCounterEntries{beginCount, countedSlots};
+constexpr const IpujaxCounter* kCounter = &kCounterEntries;
+#else
+constexpr const IpujaxCounter* kCounter = nullptr;
+#endif
+
 }  // namespace ipujax_codelet

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/Errors.hpp"
+#include "engine/codelets/BlockCounts.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/Codelets.hpp"
 
@@ -58,7 +59,34 @@ void compileOne(const std::string& source, const std::string& object, const std:
   }
 }
 
+/// With the calls of BlockCounts.hpp, or without where they are in the way: intrinsics count
+/// themselves.
+void compileCounted(const std::string& source, const std::string& object,
+                    const std::string& flags) {
+  const std::string preprocessed = source + ".ii";
+  try {
+    runCompiler(kAddCodelets, {"-E", "-DIPUJAX_CONST_INPUTS", source, "-o", preprocessed}, flags);
+    writeFile(preprocessed, withBlockCounts(readFile(preprocessed)));
+    compile(preprocessed, object, flags, "-fpreprocessed");
+  } catch (const graph_program_compilation_error&) {
+    compileOne(source, object, flags);
+  }
+}
+
+const std::string kCounts = "#define IPUJAX_COUNTS_CYCLES 1\n";
+
 }  // namespace
+
+bool countsCycles(const std::string& source) { return source.starts_with(kCounts); }
+
+std::string withCycles(const std::string& unit) {
+  std::string counted;
+  for (const std::string& source : sourcesOf(unit)) {
+    if (!counted.empty()) counted += kNextSource;
+    counted += (countsCycles(source) ? "" : kCounts) + source;
+  }
+  return counted;
+}
 
 void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
                    const fs::path& result) {
@@ -72,7 +100,10 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
     const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
     const std::string object = source.string() + ".o";
     writeFile(source, text);
-    compileOne(source.string(), object, flags);
+    if (countsCycles(text))
+      compileCounted(source.string(), object, flags);
+    else
+      compileOne(source.string(), object, flags);
     link.push_back(object);
   }
   runLinker(kAddCodelets, link);

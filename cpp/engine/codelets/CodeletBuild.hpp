@@ -12,4 +12,9 @@ namespace ipujax::engine {
 void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
                    const std::filesystem::path& result);
 
+/// Whether a source, or the first of a unit, is to count the issue slots that it takes.
+bool countsCycles(const std::string& source);
+/// A unit all sources of which count.
+std::string withCycles(const std::string& unit);
+
 }  // namespace ipujax::engine

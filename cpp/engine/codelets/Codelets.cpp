@@ -107,7 +107,8 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
   unit << "  {}};\n"
        << entry << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
        << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
-       << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n";
+       << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n"
+       << entry << "const IpujaxCounter* ipujax_counter() { return ipujax_codelet::kCounter; }\n";
   return unit.str();
 }
 
@@ -121,13 +122,16 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   using Entry = const IpujaxCodelet* (*)(unsigned*);
   const auto entry = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"));
   const auto enter = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"));
-  if (!entry || !enter) {
+  const auto counter =
+      reinterpret_cast<const IpujaxCounter* (*)()>(dlsym(handle_, "ipujax_counter"));
+  if (!entry || !enter || !counter) {
     dlclose(handle_);
     throw link_error("[codelets] needs a library of codelets; got " + file +
                      ", which has no table of them. Remove it.");
   }
   codelets_ = entry(&count_);
   enter_ = enter();
+  counter_ = counter();
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
