@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/FloatTraps.hpp"
+#include "engine/codelets/VertexStep.hpp"
 #include "engine/expr/ExprChain.hpp"
 
 namespace ipujax::engine {
@@ -19,7 +20,7 @@ Walker::Walker(const Image& image, const std::atomic<bool>& cancelled, TripCount
     if (step.attributes.has(kFloatTraps))
       kernels_.back() = withFloatTraps(std::move(kernels_.back()), step, image.debug[step.debug]);
     turns_.push_back(dynamic_cast<const TurnKernel*>(kernels_.back().get()));
-    counts_cycles_ |= roleOf(step) == KernelRole::kCycleStamp;
+    counts_cycles_ |= roleOf(step) == KernelRole::kCycleStamp || step.attributes.has(kReadsCycles);
   }
   loops_.resize(image.nodes.size());
   // A loop that runs as one kernel passes no steps whose cycles or results could be looked at.

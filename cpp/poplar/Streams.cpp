@@ -11,15 +11,21 @@ using ipujax::engine::GraphImpl;
 DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::size_t elements,
                      DataStreamType direction,
                      ReplicatedStreamMode mode = ReplicatedStreamMode::REPLICATE) {
+  const std::string name(handle);
+  for (const auto& other : graph.streams) {
+    if (other.handle == name)
+      throw stream_connection_error("[Graph] needs a new handle for each stream; got '" + name +
+                                    "' again. Use another name.");
+  }
   const auto id = static_cast<std::uint32_t>(graph.streams.size());
-  ipujax::engine::Stream stream{id, std::string(handle), type.element(), elements,
+  ipujax::engine::Stream stream{id, name, type.element(), elements,
                                 direction == DataStreamType::HostToDeviceFIFO};
   stream.broadcasts = mode == ReplicatedStreamMode::BROADCAST;
   if (!stream.broadcasts) stream.parts = graph.parts.count;
   stream.elements *= stream.parts;
   graph.streams.push_back(std::move(stream));
   const auto replicas = static_cast<unsigned>(graph.replication_factor * graph.parts.count);
-  return {id, std::string(handle), type, elements, direction, mode, replicas};
+  return {id, name, type, elements, direction, mode, replicas};
 }
 
 [[noreturn]] void refuseStream(const char* getter, const std::string& handle) {

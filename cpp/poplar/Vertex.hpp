@@ -57,6 +57,14 @@ inline const std::uint8_t* quarterMetadata() {
   return &packed;
 }
 
+/// The number of elements as an IPU has it, of 32 bits: compilers count the turns of a loop from an
+/// `unsigned` to it, and so make vector code. Hosts' size_t says what those of their codelets
+/// expect.
+struct VectorSize {
+  alignas(std::size_t) std::uint32_t elements;
+  operator std::size_t() const { return elements; }  // NOLINT: reads like a number
+};
+
 /// A vector in a vertex's own state (sized by setFieldSize), or a list of edges.
 template <class T, VectorLayout L = VectorLayout::SPAN, unsigned MinAlign = 0,
           bool Interleaved = false>
@@ -75,11 +83,20 @@ class Vector {
 
  private:
   T* data_;
-  std::size_t size_;
+  VectorSize size_;
 };
 
-/// One row of a VectorList, or the target of an edge. That inputs are only read is up to the
-/// codelet: those for IPUs cast pointers to their elements to pointers to vectors.
+/// Elements of an input, which are only read. The model compiles codelets with
+/// IPUJAX_CONST_INPUTS, and without it those that cast pointers to them, as some for IPUs do.
+#ifdef IPUJAX_CONST_INPUTS
+template <class T>
+using OnlyRead = const T;
+#else
+template <class T>
+using OnlyRead = T;
+#endif
+
+/// One row of a VectorList, or the target of an edge.
 template <class T>
 class Span {
  public:
@@ -97,7 +114,7 @@ class Span {
 
  private:
   T* data_;
-  std::size_t size_;
+  VectorSize size_;
 };
 
 template <class T, VectorListLayout L = VectorListLayout::DELTAN, unsigned MinAlign = 0,
@@ -138,14 +155,14 @@ class InOut : public Output<T> {
 };
 
 template <class T, VectorLayout L, unsigned A, bool I>
-class Input<Vector<T, L, A, I>> : public Span<T> {};
+class Input<Vector<T, L, A, I>> : public Span<OnlyRead<T>> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 class Output<Vector<T, L, A, I>> : public Span<T> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 class InOut<Vector<T, L, A, I>> : public Span<T> {};
 
 template <class T, VectorListLayout L, unsigned A, bool I>
-class Input<VectorList<T, L, A, I>> : public Span<const Span<T>> {};
+class Input<VectorList<T, L, A, I>> : public Span<const Span<OnlyRead<T>>> {};
 template <class T, VectorListLayout L, unsigned A, bool I>
 class Output<VectorList<T, L, A, I>> : public Span<const Span<T>> {};
 template <class T, VectorListLayout L, unsigned A, bool I>

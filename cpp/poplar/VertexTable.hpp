@@ -166,8 +166,7 @@ int succeeded(Call call) {
 }
 
 template <class V>
-int compute(void* place, unsigned worker) {
-  V& vertex = *static_cast<V*>(place);
+int computeOn(V& vertex, unsigned worker) {
   (void)vertex, (void)worker;
   if constexpr (std::is_base_of_v<poplar::MultiVertex, V> && TakesWorker<V>::value) {
     return succeeded([&] { return vertex.compute(worker); });
@@ -175,6 +174,29 @@ int compute(void* place, unsigned worker) {
     return succeeded([&] { return vertex.compute(); });
   } else {
     throw std::logic_error("it has no compute()");  // a base of codelets
+  }
+}
+
+/// Whether compute() may run on a copy of the vertex: not where it asks for its address.
+template <class V>
+#ifdef IPUJAX_USES_VERTEX_BASE
+constexpr bool computes_on_copy = false;
+#else
+constexpr bool computes_on_copy = std::is_trivially_copyable_v<V> && sizeof(V) <= 512;
+#endif
+
+/// On a copy, since a compiler that sees that no one else has the object keeps its fields in
+/// registers, and makes vector code of loops over edges. The next worker finds what this one wrote.
+template <class V>
+int compute(void* place, unsigned worker) {
+  V& shared = *static_cast<V*>(place);
+  if constexpr (computes_on_copy<V>) {
+    V vertex = shared;
+    const int good = computeOn(vertex, worker);
+    if constexpr (std::is_base_of_v<poplar::MultiVertex, V>) shared = vertex;
+    return good;
+  } else {
+    return computeOn(shared, worker);
   }
 }
 
@@ -207,6 +229,17 @@ IpujaxCodelet codelet(const char* name, const IpujaxField* fields, unsigned n) {
 constexpr IpujaxEnter kEnter = ipujax_registers::enter;
 #else
 constexpr IpujaxEnter kEnter = nullptr;
+#endif
+
+#ifdef IPUJAX_COUNTS_CYCLES
+inline void beginCount(std::uint64_t cycles, std::uint64_t limit) {
+  ipujax_cycles::counter() = {0, limit, cycles};
+}
+inline std::uint64_t countedSlots() { return ipujax_cycles::counter().slots; }
+static const IpujaxCounter kCounterEntries{beginCount, countedSlots};
+constexpr const IpujaxCounter* kCounter = &kCounterEntries;
+#else
+constexpr const IpujaxCounter* kCounter = nullptr;
 #endif
 
 }  // namespace ipujax_codelet

@@ -5,6 +5,7 @@
 #include "engine/Errors.hpp"
 #include "engine/FloatTraps.hpp"
 #include "engine/build/Draft.hpp"
+#include "engine/build/Mapped.hpp"
 #include "engine/build/PartNodes.hpp"
 #include "engine/codelets/VertexLowering.hpp"
 #include "engine/graph/Emit.hpp"
@@ -174,7 +175,11 @@ class Flattener {
     if (!fresh) return found->second;
     StepDesc step;
     step.kernel = node.step.kernel;
-    for (const auto& o : node.step.operands) step.operands.push_back(operand(*o.view, o.access));
+    const bool copies = step.kernel == "engine.copy";
+    for (const auto& o : node.step.operands) {
+      step.operands.push_back(operand(*o.view, o.access));
+      if (copies) needTiles(graph_, *o.view, node.debug);
+    }
     step.attributes = node.step.attributes;
     std::int64_t traps = options_.float_traps;
     if (step.kernel == "engine.vertices") traps |= maskOf(graph_.traps);
@@ -358,6 +363,7 @@ class Flattener {
     step->step.kernel = in ? "engine.stream_in" : "engine.stream_out";
     step->step.attributes.set("stream", static_cast<std::int64_t>(node.ids[0]));
     const Stream& stream = graph_.streams[node.ids[0]];
+    if (stream.is_in_runs) needTiles(graph_, *node.view, node.debug);
     const bool is_shared = in && stream.parts == 1 && graph_.partsOf(*node.view) > 1;
     const ViewPtr tensor =
         is_shared ? graph_.partOf(node.view, 0) : partsTogether(node.view);  // what is streamed

@@ -88,18 +88,29 @@ bool ownsVectors(const std::string& text) {
   return false;
 }
 
-/// What the prelude is told of a text: macros in its first line.
+bool has(const std::string& text, const char* word) { return text.find(word) != std::string::npos; }
+
+/// What the prelude is told of a text: macros in its first lines. The first of these is read by
+/// CodeletBuild.cpp, too.
 std::string switches(const std::string& text) {
+  const bool own = ownsVectors(text);
   std::string result;
-  if (ownsVectors(text)) {
-    result += "#define IPUJAX_OWN_VECTORS 1\n";
-  } else if (text.find("__builtin_ipu_") != std::string::npos) {
-    result += "#define IPUJAX_USES_BUILTINS 1\n";
-  }
+  if (!own && (has(text, "get_scount") || has(text, "SCOUNT")))
+    result += "#define IPUJAX_COUNTS_CYCLES 1\n";
+  if (own) result += "#define IPUJAX_OWN_VECTORS 1\n";
+  if (!own && has(text, "__builtin_ipu_")) result += "#define IPUJAX_USES_BUILTINS 1\n";
+  if (has(text, "get_vertex_base")) result += "#define IPUJAX_USES_VERTEX_BASE 1\n";
   return result + "#include <poplar/codelets/prelude.h>\n";
 }
 
 }  // namespace
+
+bool usesIntrinsics(const std::string& text) {
+  for (const char* word : {"__builtin_ipu_", "ipu_builtins", "ipu_vector_math", "ipu_intrinsics",
+                           "ipu_memory_intrinsics"})
+    if (has(text, word)) return true;
+  return false;
+}
 
 std::string wholeText(const std::string& text, const std::string& path) {
   const fs::path from(path);

@@ -7,4 +7,7 @@ namespace ipujax::engine {
 /// includes from beside `path` in it, and the model's prelude. Throws file_load_error.
 std::string wholeText(const std::string& text, const std::string& path);
 
+/// Whether a text names the IPU's own functions, by themselves or by their headers.
+bool usesIntrinsics(const std::string& text);
+
 }  // namespace ipujax::engine

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "engine/Errors.hpp"
+#include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/Compiler.hpp"
@@ -106,7 +107,8 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
   unit << "  {}};\n"
        << entry << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
        << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
-       << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n";
+       << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n"
+       << entry << "const IpujaxCounter* ipujax_counter() { return ipujax_codelet::kCounter; }\n";
   return unit.str();
 }
 
@@ -120,13 +122,16 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   using Entry = const IpujaxCodelet* (*)(unsigned*);
   const auto entry = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"));
   const auto enter = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"));
-  if (!entry || !enter) {
+  const auto counter =
+      reinterpret_cast<const IpujaxCounter* (*)()>(dlsym(handle_, "ipujax_counter"));
+  if (!entry || !enter || !counter) {
     dlclose(handle_);
     throw link_error("[codelets] needs a library of codelets; got " + file +
                      ", which has no table of them. Remove it.");
   }
   codelets_ = entry(&count_);
   enter_ = enter();
+  counter_ = counter();
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
@@ -191,57 +196,10 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::known(const std::string& t
   }
 }
 
-namespace {
-
-/// Between the sources of one unit, each of which is compiled by itself.
-const std::string kNextSource = "\n#error ipujax: the next source of this unit\n";
-
-std::vector<std::string> sourcesOf(const std::string& unit) {
-  std::vector<std::string> sources;
-  std::size_t begin = 0;
-  for (std::size_t at; (at = unit.find(kNextSource, begin)) != std::string::npos;) {
-    sources.push_back(unit.substr(begin, at - begin));
-    begin = at + kNextSource.size();
-  }
-  sources.push_back(unit.substr(begin));
-  return sources;
-}
-
-/// Writes `result`. Throws link_error where a function is defined nowhere.
-void build(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
-           const fs::path& result) {
-  // Nothing of one library is seen by another: -shared libraries with codelets of one name are
-  // loaded together.
-  std::vector<std::string> link = {
-      "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",
-      "-o",      result.string()};
-  int number = 0;
-  for (const std::string& text : sourcesOf(unit)) {
-    const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
-    const std::string object = source.string() + ".o";
-    writeFile(source, text);
-    // Access control is off because fields are set from outside.
-    runCompiler(kAddCodelets,
-                {"-O3", "-c", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
-                 "-fno-access-control", "-ffp-contract=off", source.string(), "-o", object},
-                flags);
-    link.push_back(object);
-  }
-  runLinker(kAddCodelets, link);
-}
-
-}  // namespace
-
-std::string withSources(const std::string& unit, const std::vector<std::string>& others) {
-  std::string all = unit;
-  for (const std::string& other : others) all += kNextSource + other;
-  return all;
-}
-
 std::string nativeCode(const std::string& unit, const std::string& flags) {
   const TemporaryFolder folder;
   const fs::path result = folder / "codelets.so";
-  build(unit, flags, folder, result);
+  buildCodelets(unit, flags, folder, result);
   return readFile(result);
 }
 
@@ -262,7 +220,7 @@ std::shared_ptr<const CodeletLibrary> CodeletLibrary::compile(const std::string&
   if (auto library = known(text)) return library;
   const TemporaryFolder folder;
   const fs::path result = folder / "codelets.so";
-  build(unit, flags, folder, result);
+  buildCodelets(unit, flags, folder, result);
   std::shared_ptr<const CodeletLibrary> library(new CodeletLibrary(result.string()));
   if (const auto store = CodeletStore::open()) store->add(text, result);
   libraries().by_text[text] = library;

@@ -50,6 +50,8 @@ class CodeletLibrary {
   const IpujaxCodelet& codelet(const std::string& type) const;
   /// Null where the codelets use no registers.
   IpujaxEnter enter() const { return enter_; }
+  /// Null where the codelets do not count their issue slots.
+  const IpujaxCounter* counter() const { return counter_; }
 
   /// What the user of this process gives. Throws graph_program_compilation_error with the
   /// compiler's words, and link_error for functions that are defined nowhere. Kept for other
@@ -71,6 +73,7 @@ class CodeletLibrary {
   const IpujaxCodelet* codelets_ = nullptr;
   unsigned count_ = 0;
   IpujaxEnter enter_ = nullptr;
+  const IpujaxCounter* counter_ = nullptr;
 };
 
 }  // namespace ipujax::engine

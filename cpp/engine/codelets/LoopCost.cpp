@@ -25,16 +25,8 @@ std::size_t behind(const Tokens& t, std::size_t i) {
 }
 
 double operations(const Tokens& t, std::size_t begin, std::size_t end) {
-  static const std::set<std::string_view> kSimple = {
-      "[", "+", "-", "*", "&", "|", "^", "?", "load_postinc", "store_postinc"};
-  static const std::set<std::string_view> kMath = {
-      "/",   "%",   "exp", "log",  "tanh", "sigmoid", "sqrt",  "rsqrt", "sin", "cos",
-      "tan", "pow", "erf", "expf", "logf", "sqrtf",   "tanhf", "exp2",  "log2"};
   double sum = 0;
-  for (std::size_t i = begin; i < end; ++i) {
-    if (kSimple.count(t[i]) != 0) sum += 1;
-    if (kMath.count(t[i]) != 0) sum += kMathCycles;
-  }
+  for (std::size_t i = begin; i < end; ++i) sum += operationCycles(t[i]);
   return sum;
 }
 
@@ -65,6 +57,15 @@ void search(const Tokens& t, std::size_t begin, std::size_t end, int depth, Inne
 }
 
 }  // namespace
+
+double operationCycles(const std::string& token) {
+  static const std::set<std::string_view> kSimple = {
+      "[", "+", "-", "*", "&", "|", "^", "?", "load_postinc", "store_postinc"};
+  static const std::set<std::string_view> kMath = {
+      "/",   "%",   "exp", "log",  "tanh", "sigmoid", "sqrt",  "rsqrt", "sin", "cos",
+      "tan", "pow", "erf", "expf", "logf", "sqrtf",   "tanhf", "exp2",  "log2"};
+  return kSimple.count(token) != 0 ? 1 : kMath.count(token) != 0 ? kMathCycles : 0;
+}
 
 double loopCycles(const Tokens& tokens) {
   Innermost found;

@@ -10,4 +10,7 @@ namespace ipujax::engine {
 /// arithmetic count one cycle, divisions and mathematics kMathCycles. 0 where there is no loop.
 double loopCycles(const std::vector<std::string>& tokens);
 
+/// Of one token of these; 0 for other tokens.
+double operationCycles(const std::string& token);
+
 }  // namespace ipujax::engine

@@ -5,7 +5,7 @@
 extern "C" {
 
 /// Changes with the structures below and with what codelets' headers mean.
-constexpr unsigned kIpujaxCodeletAbi = 2;
+constexpr unsigned kIpujaxCodeletAbi = 3;
 
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;
@@ -47,4 +47,11 @@ struct IpujaxCodelet {
 /// Called before compute() of a vertex on a tile, for each worker; `seed` is the run's.
 using IpujaxEnter = void (*)(void* vertex, std::uint32_t tile, std::uint32_t worker,
                              std::uint64_t seed);
+
+/// Of a library that counts the issue slots of its workers: on this thread.
+struct IpujaxCounter {
+  /// From 0, on a tile whose clock has `cycles`; more than `limit` slots are an exception.
+  void (*begin)(std::uint64_t cycles, std::uint64_t limit);
+  std::uint64_t (*slots)();
+};
 }

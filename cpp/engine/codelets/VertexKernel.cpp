@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -146,6 +148,7 @@ class Decoder {
   }
 
   static void size(Instance& v, std::size_t at, std::int64_t n) {
+    need(n <= std::numeric_limits<std::uint32_t>::max(), "fields of fewer than 2^32 elements");
     std::memcpy(v.image.data() + at, &n, sizeof(n));
   }
 
@@ -209,6 +212,7 @@ class VertexKernel final : public Kernel {
   void run(RunContext& context, std::span<std::byte* const> p) const override {
     const auto n = static_cast<std::int64_t>(vertices_.size());
     const std::uint64_t runs = runs_.fetch_add(1, std::memory_order_relaxed);
+    const auto cycles = static_cast<std::uint64_t>(std::llround(context.cycles));
     context.pool.parallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
       const std::size_t bytes = (largest_ + 63) / 64 * 64;
       const std::unique_ptr<std::byte, decltype(&std::free)> place(
@@ -219,7 +223,7 @@ class VertexKernel final : public Kernel {
       bases.insert(bases.end(), {place.get(), nullptr});
       for (std::int64_t i = begin; i < end; ++i) {
         const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
-        runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed);
+        runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed, cycles);
       }
     });
   }
@@ -244,8 +248,8 @@ class VertexKernel final : public Kernel {
     }
   }
 
-  void runOne(const Placed& v, std::byte* const* bases, std::byte* place,
-              std::uint64_t seed) const {
+  void runOne(const Placed& v, std::byte* const* bases, std::byte* place, std::uint64_t seed,
+              std::uint64_t cycles) const {
     const std::byte* image = images_.data() + v.begin;
     for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
     for (const Patch& patch : patches_[v.patches]) {
@@ -257,6 +261,7 @@ class VertexKernel final : public Kernel {
     // The last worker first: the first one often waits for what the others leave.
     for (unsigned worker = v.codelet->is_multi ? kIpujaxWorkers : 1; worker-- > 0;) {
       if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
+      if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
       if (!succeeds(*v.codelet, place, worker)) {
         throw application_runtime_error(
             "[Execute] needs codelets whose compute() returns true; a " +

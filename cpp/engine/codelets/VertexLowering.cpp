@@ -7,12 +7,13 @@
 #include <tuple>
 
 #include "engine/Errors.hpp"
+#include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
+#include "engine/codelets/VertexStep.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/codelets/WriteConflicts.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
-#include "engine/graph/Planning.hpp"
 
 // program::Execute as steps: for each file of codelets one "engine.vertices" step that runs all its
 // vertices, with copies around it for edges that are not one run of memory.
@@ -54,15 +55,6 @@ bool holds(ElementType type, double value) {
   }
 }
 
-/// What the vertices of one tile take.
-struct TileLoad {
-  std::vector<double> workers;
-  double supervisor = 0;
-  double received = 0;
-  std::uint64_t state = 0;
-  unsigned next_worker = 0;
-};
-
 class Lowering {
  public:
   Lowering(GraphImpl& graph, const DebugContext& debug, std::size_t file)
@@ -71,8 +63,10 @@ class Lowering {
         store_(*graph.vertices),
         file_(file),
         library_(store_.library(file)),
+        unit_(store_.unit(file)),
         before_(std::make_shared<ProgramNode>()),
-        after_(std::make_shared<ProgramNode>()) {
+        after_(std::make_shared<ProgramNode>()),
+        costs_(graph) {
     integers_.push_back(store_.num_steps++);
   }
 
@@ -83,13 +77,12 @@ class Lowering {
                                  " in '" + debug_.getPathName() +
                                  "' that is on none. Call setTileMapping.");
     }
-    TileLoad& load = tiles_[*vertex.tile];
-    load.workers.resize(graph_.system.machine.worker_contexts);
+    TileLoad& load = costs_.loadOf(*vertex.tile);
     largest_edge_ = 0;
     integers_.push_back(typeIndex(vertex.type));
     integers_.push_back(*vertex.tile);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
-    addCycles(vertex, codelet, load);
+    costs_.add(vertex, codelet, largest_edge_);
   }
 
   std::vector<ProgramNodePtr> finish() {
@@ -98,11 +91,12 @@ class Lowering {
     node->step.operands = operands();
     std::string names;
     for (const auto& type : types_) names += type + "\n";
-    node->step.attributes.set("unit", store_.unit(file_));
+    node->step.attributes.set("unit", unit_);
     node->step.attributes.set("flags", store_.files[file_].flags);
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
-    node->step.cost = cost();
+    if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
+    node->step.cost = costs_.total(unit_, types_.size());
     std::vector<ProgramNodePtr> nodes;
     if (!before_->children.empty()) nodes.push_back(before_);
     nodes.push_back(node);
@@ -273,66 +267,19 @@ class Lowering {
     return result;
   }
 
-  /// The vertex's estimate, that of its type, or the codelet's own. Without any, 30 worker cycles
-  /// and for each element of the largest edge what the codelet's loop lets expect; 10 where it has
-  /// no loop of its own (an assumption; setPerfEstimate replaces it).
-  void addCycles(const VertexRecord& vertex, const IpujaxCodelet& codelet, TileLoad& load) {
-    const double loop = loopCyclesOf(vertex.type);
-    const double assumed = 30 + (loop > 0 ? loop : 10) * static_cast<double>(largest_edge_);
-    auto cycles = vertex.cycles;
-    auto flops = vertex.flops;
-    const auto estimator = store_.estimators.find(vertex.type);
-    if (!cycles && estimator != store_.estimators.end())
-      std::tie(cycles, flops) = estimator->second(vertex);
-    if (!cycles) cycles = ownEstimate(vertex, codelet);
-    flops_ += static_cast<double>(flops);
-    if (codelet.is_multi) {
-      load.supervisor += cycles ? static_cast<double>(*cycles) : 11 + assumed;
-      return;
-    }
-    auto& worker = load.workers[load.next_worker++ % load.workers.size()];
-    worker += cycles ? static_cast<double>(*cycles) : assumed;
-  }
-
-  double loopCyclesOf(const std::string& type) const {
-    std::size_t file = 0;
-    const CodeletClass* found = store_.findClass(type, file);
-    return found != nullptr ? found->loop_cycles : 0;
-  }
-
-  Cost cost() const {
-    Cost cost;
-    double worst = 0, total = 0, received = 0, worst_received = 0;
-    for (const auto& [tile, load] : tiles_) {
-      const double slowest = *std::max_element(load.workers.begin(), load.workers.end());
-      const double cycles = load.supervisor + slowest * static_cast<double>(load.workers.size());
-      worst = std::max(worst, cycles);
-      total += cycles;
-      received += load.received;
-      worst_received = std::max(worst_received, load.received);
-      cost.vertex_state_bytes = std::max(cost.vertex_state_bytes, load.state);
-    }
-    if (received > 0) addExchange(cost, graph_.system, {received, worst_received});
-    addComputeSet(cost, graph_.system, worst, tiles_.size(),
-                  total / static_cast<double>(std::max<std::size_t>(tiles_.size(), 1)));
-    cost.flops = flops_;
-    cost.code_bytes = 400 * types_.size();  // an assumption: a hundred instructions each
-    return cost;
-  }
-
   GraphImpl& graph_;
   DebugContext debug_;
   VertexStore& store_;
   std::size_t file_;
   std::shared_ptr<const CodeletLibrary> library_;
+  std::string unit_;
   std::shared_ptr<ProgramNode> before_, after_;
   std::vector<std::string> types_;
   Attributes::Integers integers_;
   std::map<std::uint32_t, Operand> operand_of_;
   std::vector<std::uint32_t> order_;
-  std::map<unsigned, TileLoad> tiles_;
+  VertexCosts costs_;
   std::uint64_t largest_edge_ = 0;
-  double flops_ = 0;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <ctime>
 
+#include "ipu_cycles.h"
 #include "ipudef.h"
 
 // The state of a worker that builtins read and write. The model sets it before each compute().
@@ -58,12 +59,17 @@ inline std::uint64_t next() {
   return sx ^ (rotated(sa, 1) | rotated(sa, 2));
 }
 
-/// Cycles of the tile's clock: the host's time at 1.33 GHz.
+/// Cycles of the tile's clock: counted, which the model does for sources that read them here, or
+/// the host's time at 1.33 GHz.
 inline std::uint64_t cycles() {
+#ifdef IPUJAX_COUNTS_CYCLES
+  return ipujax_cycles::cycles();
+#else
   std::timespec now{};
   std::timespec_get(&now, TIME_UTC);
   return (static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
           static_cast<std::uint64_t>(now.tv_nsec)) * 4 / 3;
+#endif
 }
 
 }  // namespace ipujax_registers

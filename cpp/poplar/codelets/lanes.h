@@ -3,6 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ipu_cycles.h"
 #include "ipudef.h"
 
 // Functions of the elements of float, half and short vectors of them.
@@ -32,6 +33,19 @@ using Number = std::enable_if_t<is_number<V>, V>;
 /// Half and its vectors.
 template <class V>
 constexpr bool is_half = is_number<V> && sizeof(V) == 2 * Lanes<V>::count;
+
+// Issue slots of an operation. Sources: PopLibs' constants of instructions for exp, ln, tanh, sigm
+// and divisions; other transcendental instructions are assumed to be like these.
+/// Of an instruction for each 64 bits.
+template <class V>
+constexpr unsigned simple = (sizeof(V) + 7) / 8;
+/// Of instructions for half2 and for float, by what one of them takes.
+template <class V, unsigned kHalf2, unsigned kFloat>
+constexpr unsigned slots = (is_half<V> ? kHalf2 : kFloat) * ((sizeof(V) + 3) / 4);
+/// Of a function of some twenty instructions for each element: an assumption, between PopLibs'
+/// estimates for a square root and a logarithm.
+template <class V>
+constexpr unsigned software = 20 * Lanes<V>::count;
 
 template <class V>
 float lane(const V& v, int i) {

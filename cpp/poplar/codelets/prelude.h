@@ -108,6 +108,9 @@ inline float fma(half x, half y, half z) { return fma(float(x), float(y), float(
 constexpr half operator""_h(long double value) { return half(static_cast<float>(value)); }
 constexpr half operator""_h(unsigned long long value) { return half(static_cast<float>(value)); }
 
+#ifdef IPUJAX_COUNTS_CYCLES
+#include "ipu_cycles.h"
+#endif
 #ifdef IPUJAX_USES_BUILTINS
 #include "ipu_builtins.h"
 #endif

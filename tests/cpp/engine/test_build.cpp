@@ -31,7 +31,8 @@ struct Built {
     return t;
   }
   void output(const Tensor& t, int alias = -1) {
-    prog.add(Copy(t, graph.addDeviceToHostFIFO("out", FLOAT, kN)));
+    const std::string name = "out" + std::to_string(options.signature.outputs.size());
+    prog.add(Copy(t, graph.addDeviceToHostFIFO(name, FLOAT, kN)));
     options.signature.outputs.push_back({"float32", {kN}, 4 * kN, {}});
     options.signature.output_alias.push_back(alias);
   }

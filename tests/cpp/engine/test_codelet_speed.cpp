@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 #include <sstream>
 
 #include "Check.hpp"
@@ -18,17 +19,13 @@ constexpr unsigned kRepeats = 50;
 /// Of processors, all threads together: others may use the machine meanwhile.
 template <class F>
 double seconds(const F& run) {
-  double best = 1e9;
-  for (int i = 0; i < 7; ++i) {
-    const std::clock_t begin = std::clock();
-    run();
-    best = std::min(best, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
-  }
-  return best;
+  const std::clock_t begin = std::clock();
+  run();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC / kRepeats;
 }
 
-/// One program step of the codelet, in seconds.
-double codeletSeconds(std::size_t n) {
+/// A program that runs the codelet on n elements a vertex, kRepeats times.
+std::unique_ptr<Engine> codeletProgram(std::size_t n) {
   OnDevice d;
   std::istringstream source(R"src(
     #include <poplar/Vertex.hpp>
@@ -54,38 +51,42 @@ double codeletSeconds(std::size_t n) {
   }
   program::Sequence prog;
   prog.add(program::Repeat(kRepeats, program::Execute(cs)));
-  Engine engine(d.graph, prog);
-  engine.load(Device(d.graph.getTarget()));
-  engine.run(0);
-  return seconds([&] { engine.run(0); }) / kRepeats;
+  auto engine = std::make_unique<Engine>(d.graph, prog);
+  engine->load(Device(d.graph.getTarget()));
+  engine->run(0);
+  return engine;
 }
 
 __attribute__((noinline)) void axpy(float* y, const float* x, float scale, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] += scale * x[i];
 }
 
-double plainSeconds(std::size_t n) {
-  std::vector<float> x(kVertices * n), y(kVertices * n);
-  return seconds([&] {
-           for (unsigned r = 0; r < kRepeats; ++r) {
-             for (std::size_t i = 0; i < kVertices; ++i)
-               axpy(y.data() + i * n, x.data() + i * n, 0.5f, n);
-           }
-         }) /
-         kRepeats;
-}
+struct Plain {
+  explicit Plain(std::size_t size) : n(size), x(kVertices * n), y(kVertices * n) {}
+  void run() {
+    for (unsigned r = 0; r < kRepeats; ++r)
+      for (std::size_t i = 0; i < kVertices; ++i) axpy(y.data() + i * n, x.data() + i * n, 0.5f, n);
+  }
+  std::size_t n;
+  std::vector<float> x, y;
+};
 
 }  // namespace
 
-TEST(a_codelet_takes_at_most_three_times_a_plain_loop) {
+// The bound that users are told is 3. Both take turns and the best of many counts, so that what
+// else the machine does meanwhile meets both alike.
+TEST(a_codelet_takes_little_more_than_a_plain_loop) {
   for (const std::size_t n : {std::size_t{64}, std::size_t{512}}) {
-    double ratio = 1e9;
-    for (int attempt = 0; attempt < 3 && ratio > 3; ++attempt) {
-      const double codelet = codeletSeconds(n), plain = plainSeconds(n);
-      std::printf("%zu vertices of %zu elements: %.0f us, plain loop %.0f us\n", kVertices, n,
-                  codelet * 1e6, plain * 1e6);
-      ratio = std::min(ratio, codelet / plain);
+    const auto engine = codeletProgram(n);
+    Plain plain(n);
+    double codelet = 1e9, loop = 1e9;
+    for (int turn = 0; turn < 30; ++turn) {
+      codelet = std::min(codelet, seconds([&] { engine->run(0); }));
+      loop = std::min(loop, seconds([&] { plain.run(); }));
+      if (turn > 5 && codelet <= 1.5 * loop) break;
     }
-    CHECK(ratio <= 3);
+    std::printf("%zu vertices of %zu elements: %.0f us, plain loop %.0f us: ratio %.2f\n",
+                kVertices, n, codelet * 1e6, loop * 1e6, codelet / loop);
+    CHECK(codelet <= 1.5 * loop);
   }
 }

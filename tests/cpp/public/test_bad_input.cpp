@@ -149,6 +149,57 @@ TEST(codelets_that_do_not_compile) {
       "");
 }
 
+TEST(codelets_that_write_to_their_inputs) {
+  const auto added = [](const std::string& statement) {
+    return [statement] {
+      Fixture f;
+      std::stringstream source(
+          "#include <poplar/Vertex.hpp>\nusing namespace poplar;\nclass W : public Vertex {\n"
+          "  Input<Vector<float>> in;\n  Input<VectorList<float>> rows;\n  Input<float> one;\n"
+          "  Vector<Input<Vector<float>>> list;\n  InOut<Vector<float>> out;\n"
+          "  bool compute() {\n" +
+          statement + "\n    return true;\n  }\n};\n");
+      f.graph.addCodelets(source);
+    };
+  };
+  for (const char* write : {"in[0] = 1;", "in[1] += 2;", "rows[0][1] = 1;", "list[1][0]++;",
+                            "*in = 3;", "*one = 1;", "for (auto& x : in) x = 0;"})
+    throwsAs<graph_program_compilation_error>(added(write), "codelets.cpp:10");
+  // Pointers to elements that are only read may have other types.
+  for (const char* read :
+       {"out[0] = in[0] + rows[0][0];", "out[0] = *reinterpret_cast<float*>(&in[0]);",
+        "float* x = &in[0]; out[0] = *x;", "const float* x = in; out[0] = *x;"})
+    added(read)();
+}
+
+TEST(two_streams_of_one_handle) {
+  Fixture f;
+  f.graph.addHostToDeviceFIFO("s", FLOAT, 4);
+  throwsAs<stream_connection_error>([&] { f.graph.addHostToDeviceFIFO("s", FLOAT, 4); }, "'s'");
+  throwsAs<stream_connection_error>([&] { f.graph.addDeviceToHostFIFO("s", FLOAT, 4); }, "'s'");
+  f.graph.addDeviceToHostFIFO("t", FLOAT, 4);
+}
+
+TEST(copies_of_variables_on_no_tile) {
+  for (const bool from : {false, true}) {
+    Fixture f;
+    const Tensor on = f.variable("on", {2, 4});
+    const Tensor off = f.graph.addVariable(FLOAT, {2, 4}, "off");
+    f.graph.setTileMapping(off[0], 1);
+    f.prog.add(from ? Copy(off[1], on[1]) : Copy(on[1], off[1]));
+    throwsAs<invalid_tile_mapping>([&] { Engine(f.graph, f.prog); }, "element 4 of 'off'");
+    f.graph.setTileMapping(off[1], 2);
+    Engine(f.graph, f.prog);
+  }
+  Fixture f;
+  const auto stream = f.graph.addHostToDeviceFIFO("s", FLOAT, 4);
+  f.prog.add(Copy(stream, f.graph.addVariable(FLOAT, {4}, "off")));
+  throwsAs<invalid_tile_mapping>([&] { Engine(f.graph, f.prog); }, "'off'");
+  Fixture none;  // no elements, no tiles
+  none.prog.add(Copy(none.graph.addVariable(FLOAT, {0}), none.graph.addVariable(FLOAT, {0})));
+  Engine(none.graph, none.prog);
+}
+
 TEST(tensors_out_of_their_bounds) {
   Codelets c;
   throwsAs<poplar_error>([&] { c.in.slice(3, 9); }, "9");

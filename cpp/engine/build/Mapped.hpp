@@ -1,0 +1,10 @@
+#pragma once
+#include "engine/graph/GraphImpl.hpp"
+
+namespace ipujax::engine::build {
+
+/// Throws invalid_tile_mapping where an element of the view, which a program copies, is on no tile.
+/// The host's memory is none.
+void needTiles(const GraphImpl& graph, const View& view, const DebugContext& copy);
+
+}  // namespace ipujax::engine::build

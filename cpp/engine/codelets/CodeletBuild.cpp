@@ -1,0 +1,118 @@
+#include "engine/codelets/CodeletBuild.hpp"
+
+#include <vector>
+
+#include "engine/Errors.hpp"
+#include "engine/codelets/BlockCounts.hpp"
+#include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/Codelets.hpp"
+
+namespace ipujax::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kAddCodelets = "Graph::addCodelets";
+
+/// Between the sources of one unit, each of which is compiled by itself.
+const std::string kNextSource = "\n#error ipujax: the next source of this unit\n";
+
+std::vector<std::string> sourcesOf(const std::string& unit) {
+  std::vector<std::string> sources;
+  std::size_t begin = 0;
+  for (std::size_t at; (at = unit.find(kNextSource, begin)) != std::string::npos;) {
+    sources.push_back(unit.substr(begin, at - begin));
+    begin = at + kNextSource.size();
+  }
+  sources.push_back(unit.substr(begin));
+  return sources;
+}
+
+void compile(const std::string& source, const std::string& object, const std::string& flags,
+             const char* inputs) {
+  // Access control is off because fields are set from outside.
+  runCompiler(kAddCodelets,
+              {"-O3", "-c", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
+               "-fno-access-control", "-ffp-contract=off", inputs, source, "-o", object},
+              flags);
+}
+
+/// Whether GCC or Clang complain of a write to something constant, and not of a mere cast.
+bool tellsOfWrite(const std::string& message) {
+  for (const char* words : {"read-only", "cannot assign to", "drops 'const' qualifier on write"})
+    if (message.find(words) != std::string::npos) return true;
+  return false;
+}
+
+/// Elements of inputs are constant, unless a source compiles only with others and writes none.
+void compileOne(const std::string& source, const std::string& object, const std::string& flags) {
+  try {
+    return compile(source, object, flags, "-DIPUJAX_CONST_INPUTS");
+  } catch (const graph_program_compilation_error& error) {
+    const std::string message = error.what();
+    try {
+      compile(source, object, flags, "-UIPUJAX_CONST_INPUTS");
+    } catch (const graph_program_compilation_error&) {
+      throw error;  // it is of something else
+    }
+    if (tellsOfWrite(message)) throw;
+  }
+}
+
+/// With the calls of BlockCounts.hpp, or without where they are in the way: intrinsics count
+/// themselves.
+void compileCounted(const std::string& source, const std::string& object,
+                    const std::string& flags) {
+  const std::string preprocessed = source + ".ii";
+  try {
+    runCompiler(kAddCodelets, {"-E", "-DIPUJAX_CONST_INPUTS", source, "-o", preprocessed}, flags);
+    writeFile(preprocessed, withBlockCounts(readFile(preprocessed)));
+    compile(preprocessed, object, flags, "-fpreprocessed");
+  } catch (const graph_program_compilation_error&) {
+    compileOne(source, object, flags);
+  }
+}
+
+const std::string kCounts = "#define IPUJAX_COUNTS_CYCLES 1\n";
+
+}  // namespace
+
+bool countsCycles(const std::string& source) { return source.starts_with(kCounts); }
+
+std::string withCycles(const std::string& unit) {
+  std::string counted;
+  for (const std::string& source : sourcesOf(unit)) {
+    if (!counted.empty()) counted += kNextSource;
+    counted += (countsCycles(source) ? "" : kCounts) + source;
+  }
+  return counted;
+}
+
+void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
+                   const fs::path& result) {
+  // Nothing of one library is seen by another: -shared libraries with codelets of one name are
+  // loaded together.
+  std::vector<std::string> link = {
+      "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",
+      "-o",      result.string()};
+  int number = 0;
+  for (const std::string& text : sourcesOf(unit)) {
+    const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
+    const std::string object = source.string() + ".o";
+    writeFile(source, text);
+    if (countsCycles(text))
+      compileCounted(source.string(), object, flags);
+    else
+      compileOne(source.string(), object, flags);
+    link.push_back(object);
+  }
+  runLinker(kAddCodelets, link);
+}
+
+std::string withSources(const std::string& unit, const std::vector<std::string>& others) {
+  std::string all = unit;
+  for (const std::string& other : others) all += kNextSource + other;
+  return all;
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,20 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "engine/codelets/Compiler.hpp"
+
+namespace ipujax::engine {
+
+/// Compiles each source of a unit in `folder`, and links them to the library `result`. Throws
+/// graph_program_compilation_error with the compiler's words, among others where a vertex writes
+/// to an Input, and link_error where a function is defined nowhere.
+void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
+                   const std::filesystem::path& result);
+
+/// Whether a source, or the first of a unit, is to count the issue slots that it takes.
+bool countsCycles(const std::string& source);
+/// A unit all sources of which count.
+std::string withCycles(const std::string& unit);
+
+}  // namespace ipujax::engine
