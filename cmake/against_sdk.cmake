@@ -17,12 +17,12 @@ endforeach()
 add_compile_options($<$<CONFIG:Release>:-O1>)
 
 file(GLOB popx_sources CONFIGURE_DEPENDS cpp/popx/hardware/*.cpp cpp/popx/checks/*.cpp)
-add_library(popx SHARED ${popx_sources})
+add_library(popx SHARED ${popx_sources} cpp/popx/CustomOp.cpp cpp/popx/CustomOpBuild.cpp)
 target_include_directories(popx BEFORE PUBLIC ${shown})
 target_compile_definitions(popx PUBLIC IPUJAX_PUBLIC_NAMES PRIVATE
   IPUJAX_POPX_CODELETS_FOLDER="${CMAKE_SOURCE_DIR}/cpp/popx/codelets")
 target_compile_options(popx PRIVATE -fvisibility=default)
-target_link_libraries(popx PUBLIC gcl popops poputil poplar)
+target_link_libraries(popx PUBLIC gcl popops poputil poplar PRIVATE ${CMAKE_DL_LIBS})
 
 if(IPUJAX_BUILD_EXTENSION)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)

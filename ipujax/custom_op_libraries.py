@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ipujax import local_includes
+from ipujax import local_includes, sdk_compiler
 from ipujax.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,16 +70,11 @@ class _Declared:
     def load(self) -> Library:
         from ipujax._poplar import _poplar
 
-        if _poplar.backend != "IPU Model":
-            raise ConfigError(
-                "[custom_op] needs the IPU Model's own build, which loads libraries of custom ops; "
-                "got a build against a Poplar SDK. Unset IPUJAX_EXTENSION, or write the op with "
-                "ipu.tile."
-            )
-        library = _poplar.popx.CustomOpLibrary
         if self.path:
-            return Library(library.load(self.path), self.codelets)
-        return Library(library.compile(self.source, self.flags), self.codelets)
+            return Library(_poplar.popx.CustomOpLibrary.load(self.path), self.codelets)
+        if _poplar.backend != "IPU Model":
+            return Library(sdk_compiler.compile_library(self.source, self.flags), self.codelets)
+        return Library(_poplar.popx.compileCustomOps(self.source, self.flags), self.codelets)
 
     def _archives(self) -> list[str]:
         return [file.path for file in self.codelets]
@@ -98,6 +93,10 @@ def get_include() -> str:
         >>> (pathlib.Path(ipu.get_include()) / "poplar" / "Graph.hpp").exists()
         True
     """
+    from ipujax._poplar import _poplar
+
+    if _poplar.backend != "IPU Model":
+        return str(sdk_compiler.include_folder())
     return str(Path(__file__).parent / "_poplar" / "include")
 
 

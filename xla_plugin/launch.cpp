@@ -55,6 +55,27 @@ std::shared_ptr<runtime::Session> sessionOf(
   return program.compiled().open(states);
 }
 
+/// Says which session runs on the devices while it lives.
+class Running {
+ public:
+  explicit Running(const Placement& placement) : runtimes_(placement.runtimes) {
+    set(placement.session);
+  }
+  ~Running() { set(nullptr); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  void set(const std::shared_ptr<runtime::Session>& session) const {
+    for (const auto& runtime : runtimes_) {
+      const std::lock_guard lock(runtime->running_mutex);
+      runtime->running = session;
+    }
+  }
+
+  const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes_;
+};
+
 /// The host as one launch calls it. Who waits for the results hears of the first failure at once.
 class LaunchCallbacks final : public runtime::HostCallbacks {
  public:
@@ -97,6 +118,14 @@ std::vector<std::unique_lock<std::mutex>> Placement::tryLockAll() const {
     if (!locks.emplace_back(runtime->run_mutex, std::try_to_lock).owns_lock()) return {};
   }
   return locks;
+}
+
+std::vector<std::unique_lock<std::mutex>> Placement::tryLockOthers() const {
+  for (const auto& runtime : runtimes) {
+    const std::lock_guard lock(runtime->running_mutex);
+    if (runtime->running) return {};
+  }
+  return tryLockAll();
 }
 
 bool Placement::isShort() const {
@@ -244,11 +273,17 @@ FailurePtr Launch::runSession(runtime::Session& session) noexcept {
     for (const auto& storage : outputs_) outputs.push_back(storage->data());
     const auto num_inputs = inputs.size() / replicas;
     const auto num_outputs = outputs.size() / replicas;
+    std::vector<std::uint64_t> given, made;
+    if (session.tellsContents()) numberContents(given, made);
     std::vector<runtime::Arrays> arrays;
     arrays.reserve(replicas);
     for (std::size_t r = 0; r < replicas; ++r) {
-      arrays.push_back({{inputs.data() + r * num_inputs, num_inputs},
-                        {outputs.data() + r * num_outputs, num_outputs}});
+      auto& own =
+          arrays.emplace_back(runtime::Arrays{{inputs.data() + r * num_inputs, num_inputs},
+                                              {outputs.data() + r * num_outputs, num_outputs}});
+      if (!session.tellsContents()) continue;
+      own.input_contents = {given.data() + r * num_inputs, num_inputs};
+      own.output_contents = {made.data() + r * num_outputs, num_outputs};
     }
     const bool is_traced = RunRecorder::shared().isOn();
     const std::int64_t begin = is_traced ? RunRecorder::now() : 0;
@@ -262,6 +297,14 @@ FailurePtr Launch::runSession(runtime::Session& session) noexcept {
   } catch (...) {
     return currentFailure();
   }
+}
+
+/// An array that is updated in place has one number as argument and another as result.
+void Launch::numberContents(std::vector<std::uint64_t>& given,
+                            std::vector<std::uint64_t>& made) const {
+  for (const auto& storage : inputs_) given.push_back(storage->contents());
+  for (const auto& storage : outputs_) storage->renewContents();
+  for (const auto& storage : outputs_) made.push_back(storage->contents());
 }
 
 void Launch::record(std::int64_t begin) const {
@@ -289,9 +332,20 @@ FailurePtr Launch::runNested() noexcept {
     for (const auto& runtime : placement_->runtimes)
       runtime->counters.nested_runs.fetch_add(1, std::memory_order_relaxed);
     return runSession(*placement_->program->compiled().openNested());
+  } catch (const runtime::NotSupportedError&) {
+    return runElsewhere();
   } catch (...) {
     return currentFailure();
   }
+}
+
+/// Where a device runs one program at a time: on devices that no program holds. It waits for none,
+/// so two callbacks never wait for each other. Called while openNested's error is handled.
+FailurePtr Launch::runElsewhere() {
+  const auto locks = placement_->tryLockOthers();
+  if (locks.empty()) return currentFailure();
+  const Running running(*placement_);
+  return runSession(*placement_->session);
 }
 
 void Launch::run() noexcept {
@@ -301,15 +355,8 @@ void Launch::run() noexcept {
   FailurePtr failure = awaitInputs();
   if (!failure) {
     const RunLocks locks(runtimes);
-    const auto running = [&](const std::shared_ptr<runtime::Session>& session) {
-      for (const auto& runtime : runtimes) {
-        const std::lock_guard lock(runtime->running_mutex);
-        runtime->running = session;
-      }
-    };
-    running(placement_->session);
+    const Running running(*placement_);
     failure = runSession(*placement_->session);
-    running(nullptr);
   }
   finish(failure);
 }

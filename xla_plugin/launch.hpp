@@ -31,6 +31,8 @@ struct Placement {
   bool idle() const;  ///< nothing waits or runs on any device
   /// The run mutex of every device, or none of them.
   std::vector<std::unique_lock<std::mutex>> tryLockAll() const;
+  /// The same from inside a host callback, whose own thread may hold some of them.
+  std::vector<std::unique_lock<std::mutex>> tryLockOthers() const;
 };
 
 /// One run of a program. Built under the client's submit mutex; run once, in the caller or on a
@@ -64,7 +66,9 @@ class Launch final : public Task {
   void takeOne(std::size_t replica, std::span<PJRT_Buffer* const> arguments, std::size_t index,
                std::uint64_t number);
   FailurePtr awaitInputs() const;
+  FailurePtr runElsewhere();
   FailurePtr runSession(runtime::Session& session) noexcept;
+  void numberContents(std::vector<std::uint64_t>& given, std::vector<std::uint64_t>& made) const;
   void record(std::int64_t begin) const;  ///< for a trace; nanoseconds since 1970
   void finish(const FailurePtr& failure) noexcept;
 

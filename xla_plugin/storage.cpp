@@ -11,6 +11,11 @@ void raise(std::atomic<std::int64_t>& maximum, std::int64_t value) {
   }
 }
 
+std::uint64_t newContents() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 }  // namespace
 
 void MemoryUse::add(std::int64_t amount) {
@@ -30,6 +35,16 @@ Storage::Storage(std::size_t bytes, std::shared_ptr<MemoryUse> use)
     : bytes_(bytes), use_(std::move(use)) {
   use_->add(static_cast<std::int64_t>(bytes_));
 }
+
+std::uint64_t Storage::contents() {
+  std::uint64_t known = contents_.load(std::memory_order_acquire);
+  if (known != 0) return known;
+  const std::uint64_t number = newContents();
+  return contents_.compare_exchange_strong(known, number, std::memory_order_acq_rel) ? number
+                                                                                     : known;
+}
+
+void Storage::renewContents() { contents_.store(newContents(), std::memory_order_release); }
 
 std::byte* Storage::allocate() {
   std::byte* const block = HostAllocator::shared().allocate(bytes_);

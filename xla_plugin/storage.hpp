@@ -41,6 +41,11 @@ class Storage final : public Counted {
   }
   std::size_t bytes() const { return bytes_; }
 
+  /// The number of what is in the memory now, and none that another storage has or had; for what is
+  /// run on the device's queue. A program that overwrites the memory renews it.
+  std::uint64_t contents();
+  void renewContents();
+
   /// A hold is a reader outside the device's queue: a view in the host's hands or a copy to it.
   void hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
   void unhold() { holds_.fetch_sub(1, std::memory_order_release); }
@@ -53,6 +58,7 @@ class Storage final : public Counted {
   std::atomic<std::byte*> data_{nullptr};
   const std::size_t bytes_;
   std::atomic<std::int32_t> holds_{0};
+  std::atomic<std::uint64_t> contents_{0};  ///< 0: nobody has asked
   Ref<Event> host_done_;
   std::shared_ptr<MemoryUse> use_;
 };

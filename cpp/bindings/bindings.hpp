@@ -28,6 +28,7 @@ void bindMove(py::module_& m);
 void bindPoplin(py::module_& m);
 void bindLinalg(py::module_& m);
 void bindGcl(py::module_& m);
+void bindCustomOps(py::module_& m);
 void bindSignature(py::module_& m);
 
 /// The submodule of this name, made by whichever library comes first.

@@ -227,6 +227,11 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
 }
 
 Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete) const {
+  if (!t.valid() || t.graphImpl() != impl_.get()) {
+    throw poplar_error("[Graph::getTileMapping] needs a tensor of this graph; got " +
+                       std::string(t.valid() ? "one of another" : "an empty Tensor") +
+                       ". Make it with this graph.");
+  }
   impl_->finishParts();
   const auto& tiles = physicalTiles();
   std::vector<unsigned> virtual_tile(impl_->all_tiles.size(), ~0u);

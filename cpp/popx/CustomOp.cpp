@@ -2,11 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <mutex>
-
 #include "poplar/exceptions.hpp"
+#include "popx/CustomOpGraph.hpp"
 #include "popx/CustomOpInterface.hpp"
-#include "popx/Native.hpp"
 
 namespace popx {
 namespace {
@@ -21,20 +19,10 @@ std::string lastError() {
   return reason ? reason : "no reason given";
 }
 
-/// Libraries build graphs with this copy of the Poplar API.
-void showThisLibrary() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    Dl_info info;
-    if (dladdr(reinterpret_cast<const void*>(&showThisLibrary), &info) != 0 && info.dli_fname)
-      dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
-  });
-}
-
 }  // namespace
 
 CustomOpLibrary::CustomOpLibrary(const std::string& file) {
-  showThisLibrary();
+  custom_op::showPoplar();
   handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_)
     throw poplar::link_error(
@@ -46,15 +34,6 @@ CustomOpLibrary::CustomOpLibrary(const std::string& file) {
     throw poplar::link_error("[custom_op] needs custom_op_api_level from 0 to " +
                              std::to_string(kNewestLevel) + "; got " + std::to_string(level_) +
                              ". Use a level whose interface the library has.");
-}
-
-CustomOpLibrary CustomOpLibrary::compile(const std::string& source, const std::string& flags) {
-  const native::TemporaryFolder folder;
-  const std::string from = (folder / "custom_op.cpp").string();
-  const std::string to = (folder / "custom_op.so").string();
-  native::writeFile(from, source);
-  native::runCompiler("custom_op", {"-O2", "-shared", "-fPIC", from, "-o", to}, flags);
-  return CustomOpLibrary(to);
 }
 
 CustomOpLibrary CustomOpLibrary::load(const std::string& path) { return CustomOpLibrary(path); }

@@ -23,9 +23,7 @@ struct CustomOpMetadata {
 /// add to a graph, by name. It stays loaded until the process ends.
 class CustomOpLibrary {
  public:
-  /// Compiles a source. Throws graph_program_compilation_error.
-  static CustomOpLibrary compile(const std::string& source, const std::string& flags);
-  /// Loads a library that was compiled before. Throws link_error.
+  /// Loads a library. Throws link_error.
   static CustomOpLibrary load(const std::string& path);
 
   bool has(const std::string& function) const;
@@ -33,7 +31,7 @@ class CustomOpLibrary {
 
   /// Adds the program of function <name> and returns its outputs, each with elements of its own.
   /// Throws poplar_error for what the function throws, and where its outputs are no tensors of the
-  /// graph on its tiles, or it changes inputs that its metadata does not name.
+  /// graph on its tiles, or (with the IPU Model) it changes inputs that its metadata does not name.
   std::vector<poplar::Tensor> build(poplar::Graph& graph, const std::string& name,
                                     const std::vector<poplar::Tensor>& inputs,
                                     const std::string& attributes, poplar::program::Sequence& prog,

@@ -1,11 +1,10 @@
-#include <set>
-#include <utility>
+#include <algorithm>
 
 #include "popops/Zero.hpp"
 #include "poputil/Util.hpp"
 #include "popx/CustomOp.hpp"
+#include "popx/CustomOpGraph.hpp"
 #include "popx/CustomOpInterface.hpp"
-#include "popx/Native.hpp"
 
 namespace popx {
 
@@ -21,45 +20,13 @@ struct CustomOpLibrary::Call {
 
 namespace {
 
+using custom_op::refuse;
 using custom_op::Tensors;
 using poplar::Tensor;
 using poplar::program::Program;
 using poplar::program::Sequence;
-using Variables = std::set<std::uint32_t>;
 
-[[noreturn]] void refuse(const std::string& needs, const std::string& got,
-                         const std::string& advice) {
-  throw poplar::poplar_error("[custom_op] needs " + needs + "; got " + got + ". " + advice);
-}
-
-std::string textOf(const Tensor& t) {
-  return t.elementType().toString() + " " + native::shapeText(t.shape());
-}
-
-void addVariables(const native::ViewPtr& view, Variables& to) {
-  if (view) native::forEachRun(*view, [&](std::uint32_t v, auto, auto) { to.insert(v); });
-}
-
-Variables variablesOf(const Tensors& tensors) {
-  Variables found;
-  for (const Tensor& t : tensors) addVariables(t.view(), found);
-  return found;
-}
-
-/// The variables that steps of a program write to. Vertices are not looked into: what they write is
-/// known when they are compiled.
-void addWritten(const native::ProgramNode& node, Variables& to) {
-  for (const auto& operand : node.step.operands)
-    if (operand.access != native::Access::kRead) addVariables(operand.view, to);
-  if (node.kind == native::ProgramKind::kStreamIn) addVariables(node.view, to);
-  for (const auto& child : node.children) addWritten(*child, to);
-}
-
-/// Steps that the user's function made belong to the line that called the op.
-void addPlace(native::ProgramNode& node, const native::DebugContext& debug) {
-  if (node.debug.source().empty()) node.debug = node.debug.withSource(debug.source());
-  for (const auto& child : node.children) addPlace(*child, debug);
-}
+std::string textOf(const Tensor& t) { return t.elementType().toString() + " " + t.shapeToString(); }
 
 std::size_t checkedInput(const std::string& function, std::int64_t i, std::size_t count) {
   if (i >= 0 && static_cast<std::size_t>(i) < count) return static_cast<std::size_t>(i);
@@ -68,7 +35,7 @@ std::size_t checkedInput(const std::string& function, std::int64_t i, std::size_
 }
 
 void checkOnTiles(const std::string& what, const Tensor& t, const poplar::Graph& graph) {
-  if (t.graphImpl() != &graph.impl())
+  if (!custom_op::isOf(graph, t))
     refuse(what + " to be a tensor of the graph that the function was given", "one of another",
            "Make it with that graph.");
   bool is_complete = false;
@@ -87,29 +54,20 @@ void checkAliases(const std::string& function, const CustomOpMetadata& known,
           "Name outputs of the op.");
 }
 
-/// Inputs that other operations may read afterwards keep their values.
-void checkWritten(const std::string& function, const Program& program, const Tensors& kept) {
-  Variables written;
-  addWritten(*program.node(), written);
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    for (const std::uint32_t v : variablesOf({kept[i]}))
-      if (written.count(v) > 0)
-        refuse(function + " to leave inputs alone that its metadata does not name as overwritten",
-               "a program that writes to one",
-               "Name it in input_to_output_tensor_aliasing of " + function + "_metadata.");
+bool meetsOneOf(const Tensor& t, const Tensors& others) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](const Tensor& other) { return t.intersectsWith(other); });
 }
 
 /// What is also an input, an output before it, or a constant becomes a copy, so that all that
 /// follows may change it.
 void separate(const Tensors& inputs, Tensors& outputs, poplar::Graph& graph, Sequence& prog,
               const poplar::DebugContext& debug) {
-  Variables taken = variablesOf(inputs);
+  Tensors taken = inputs;
   for (Tensor& t : outputs) {
-    const Variables own = variablesOf({t});
-    bool shared = !t.isParallelWriteable();
-    for (const std::uint32_t v : own) shared |= taken.count(v) > 0;
-    if (shared) t = poputil::duplicate(graph, t, prog, {debug, "output"});
-    taken.insert(own.begin(), own.end());
+    if (!t.isParallelWriteable() || meetsOneOf(t, taken))
+      t = poputil::duplicate(graph, t, prog, {debug, "output"});
+    taken.push_back(t);
   }
 }
 
@@ -126,18 +84,12 @@ void addProgram(const std::string& function, const CustomOpMetadata& known, cons
                 const Program& program, Tensors& outputs, poplar::Graph& graph, Sequence& prog,
                 const poplar::DebugContext& debug) {
   const Tensors kept = keptOf(given, known);
-  const Variables inputs = variablesOf(given);
   checkAliases(function, known, outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Variables shared = variablesOf({outputs[i]});
-    const std::size_t all = shared.size();
-    for (const std::uint32_t v : inputs) shared.erase(v);
-    const std::string what = "output " + std::to_string(i) + " of " + function;
-    if (!shared.empty() || all == 0) checkOnTiles(what, outputs[i], graph);
-  }
-  if (program.node()) {
-    checkWritten(function, program, kept);
-    addPlace(*program.node(), debug);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    checkOnTiles("output " + std::to_string(i) + " of " + function, outputs[i], graph);
+  if (!program.isEmpty()) {
+    custom_op::checkWritten(function, program, kept);
+    custom_op::addPlace(program, debug);
     prog.add(program);
   }
   separate(kept, outputs, graph, prog, debug);

@@ -26,6 +26,10 @@ using DeviceStates = std::vector<std::shared_ptr<DeviceState>>;
 struct Arrays {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
+  /// For sessions that tell contents: of each array a number that stands for its elements, and for
+  /// no others in this process; of an output, for those that it has once the run has ended well.
+  std::span<const std::uint64_t> input_contents{};
+  std::span<const std::uint64_t> output_contents{};
 };
 
 /// A program made ready to run on its devices. Holding it takes no lock; the caller guarantees
@@ -35,6 +39,8 @@ class Session {
   virtual ~Session() = default;
   /// One element for each replica. Throws what a step or a callback throws.
   virtual void run(std::span<const Arrays> replicas, HostCallbacks* callbacks) = 0;
+  /// Whether runs want the numbers of the arrays' contents.
+  virtual bool tellsContents() const { return false; }
   /// Set from any thread: the run in progress ends early where it can, and throws.
   virtual void cancel() = 0;
 };

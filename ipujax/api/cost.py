@@ -217,7 +217,19 @@ def as_function(fun: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
 
 
 def of_compiled(compiled: Any) -> Cost:
-    """The cost of a program that was compiled for an IPU."""
+    """The cost of a program that was compiled for an IPU.
+
+    Raises:
+        ConfigError: a Poplar SDK compiled it, which tells no costs before a program runs.
+    """
+    from ipujax._poplar import _poplar
+
+    if _poplar.backend != "IPU Model":
+        raise ConfigError(
+            "[cost] needs the IPU Model's own build, which accounts for programs; got a build "
+            "against a Poplar SDK, which has profiles of runs alone. Set POPLAR_ENGINE_OPTIONS to "
+            "have one for PopVision, use ipu.cycle_count, or unset IPUJAX_EXTENSION."
+        )
     return _from_analysis(dict(compiled.cost_analysis()), _first_ipu())
 
 

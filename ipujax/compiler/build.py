@@ -50,6 +50,7 @@ def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
             lowered.host_calls,
             lowered.remote_inputs,
             lowered.remote_outputs,
+            lowered.kept_inputs,
         )
     except ipu.poplar.graph_memory_allocation_error as error:
         raise OutOfMemoryError(

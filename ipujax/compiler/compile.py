@@ -128,7 +128,7 @@ def _run_stages(
         program = stages.run(NORMALISE, normalise, request)
         if ipu.backend != "IPU Model":
             refuse_wide(program)
-        wide = first_wide_op(program)
+        wide = first_wide_op(program) if ipu.backend == "IPU Model" else None
         program = stages.run(PLACE, place, program, request)
         program = stages.run(FUSE, fuse, program)
         program = stages.run(SCHEDULE, schedule, program, request.options.schedule)

@@ -17,6 +17,15 @@ WARN_SHARE = 0.1
 #: As the engine names its types, and the kinds of its nodes by number.
 _WIDE_TYPES = frozenset({"double", "longlong", "unsigned longlong"})
 _STEP, _REPEAT, _IF, _SWITCH = 1, 2, 4, 5
+#: 64-bit types that Poplar has, and the ops on them that its libraries have.
+_MOVED = frozenset({"i64", "ui64"})
+_MOVING = frozenset(
+    {
+        *("broadcast_in_dim", "reshape", "transpose", "reverse", "slice", "concatenate", "convert"),
+        *("dynamic_slice", "dynamic_update_slice", "optimization_barrier", "call", "custom_call"),
+        *("while", "if", "case", "copy_to_ipu"),
+    }
+)
 #: Lines that were logged, so that a program that is compiled again does not repeat its own.
 _written: set[tuple[str, str, str]] = set()
 
@@ -33,20 +42,38 @@ def first_wide_op(program: Program) -> tuple[Op, str] | None:
 
 
 def refuse_wide(program: Program) -> None:
-    """Where the extension is built against a Poplar SDK, which has no 64-bit floats.
+    """Where the extension is built against a Poplar SDK, which has no 64-bit floats, and no more
+    than copies and casts of 64-bit integers.
 
     Raises:
-        UnsupportedDtypeError: the program has a value of 64 bits.
+        UnsupportedDtypeError: the program computes in 64 bits.
     """
     for op in walk_ops(program.main):
         for value in (*op.operands, *op.results):
+            if value.dtype in _MOVED and _only_moves(op):
+                continue
             if value.dtype in DTYPES and DTYPES[value.dtype].wide:
-                where = f" (at {op.source.line})" if op.source.line else ""
-                raise UnsupportedDtypeError(
-                    f"[x64] needs types of 32 bits or fewer in a build against a Poplar SDK; got "
-                    f'{DTYPES[value.dtype].jax_name} in {op.name}{where}. Set ipu_x64="demote", '
-                    "or use the IPU Model's own build, which emulates it."
-                )
+                raise _too_wide(value.dtype, f"{op.name}", op.source.line)
+    for value in (*program.main.args, *program.main.results):
+        if value.dtype in DTYPES and DTYPES[value.dtype].wide and value.dtype not in _MOVED:
+            raise _too_wide(value.dtype, "an argument or result", "")
+
+
+def _only_moves(op: Op) -> bool:
+    return op.name in _MOVING and not (op.name == "convert" and "f64" in _dtypes(op))
+
+
+def _dtypes(op: Op) -> set[str]:
+    return {value.dtype for value in (*op.operands, *op.results)}
+
+
+def _too_wide(dtype: str, what: str, line: str) -> UnsupportedDtypeError:
+    where = f" (at {line})" if line else ""
+    return UnsupportedDtypeError(
+        "[x64] needs types of 32 bits or fewer in a build against a Poplar SDK, but for 64-bit "
+        f"integers that are only moved or cast; got {DTYPES[dtype].jax_name} in {what}{where}. "
+        'Set ipu_x64="demote", or use the IPU Model\'s own build, which emulates it.'
+    )
 
 
 def log_emulation(name: str, found: tuple[Op, str] | None, executable: bytes) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.ir import Program, Seen, Value
+from ipujax.compiler.kept_arguments import KeptArguments
 from ipujax.compiler.layouts import layout_groups
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.modules import main_of
@@ -36,6 +37,8 @@ class Lowered:
     #: Index, handle and number of entries of arguments and results in the host's memory.
     remote_inputs: list[RemoteArray] = field(default_factory=list)
     remote_outputs: list[RemoteArray] = field(default_factory=list)
+    #: Arguments that are read from their streams only where the stream "fresh" says so.
+    kept_inputs: list[int] = field(default_factory=list)
 
 
 def lower(program: Program, request: Request) -> Lowered:
@@ -56,17 +59,26 @@ def lower(program: Program, request: Request) -> Lowered:
     spreads = "starts" not in request.options.engine_without.split(",")
     groups = layout_groups(program) if spreads else {}
     builder = Builder(graph, main, request.options, program.num_ipus, groups)
-    arguments = _read_arguments(builder, program)
+    kept = KeptArguments(builder, program)
+    arguments = _read_arguments(builder, program, kept)
     remote_inputs = _remote(enumerate(arguments))
     results = builder.lower(program.main)
     given = _write_results(builder, program, arguments, results)
     signature = _signature(program, builder, request, streamed)
     return Lowered(
-        graph, main, signature, builder.host_calls, remote_inputs, _remote(given.items())
+        graph,
+        main,
+        signature,
+        builder.host_calls,
+        remote_inputs,
+        _remote(given.items()),
+        kept.indices,
     )
 
 
-def _read_arguments(builder: Builder, program: Program) -> list[Variable | None]:
+def _read_arguments(
+    builder: Builder, program: Program, kept: KeptArguments
+) -> list[Variable | None]:
     """The variable of each argument as callers see it; None for tokens."""
     mapped = map_parameters(builder, program)
     variables: list[Variable | None] = []
@@ -86,7 +98,7 @@ def _read_arguments(builder: Builder, program: Program) -> list[Variable | None]
         if tensor is None:
             with builder.at(value):
                 tensor = builder.variable(type_, value.shape, debug)
-        builder.program.add(ipu.poplar.program.Copy(stream, tensor, debug))
+        builder.program.add(kept.reading(index, ipu.poplar.program.Copy(stream, tensor, debug)))
         variables.append(tensor)
     for value, variable in zip(program.main.args, variables, strict=True):
         if isinstance(variable, ipu.poplar.Tensor):

@@ -67,6 +67,7 @@ PYTHON_SHARED = {
     "placement",
     "option",
     "product_options",
+    "sdk_compiler",
     "process_variables",
     "types",
 }

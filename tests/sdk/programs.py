@@ -154,6 +154,55 @@ def donation() -> Any:
 
 
 @program
+def arguments_of_earlier_runs() -> Any:
+    """The same array, a result in place of a donated array, others, after another program."""
+    f = jax.jit(lambda w, x: (w + x, w * x), donate_argnums=0)
+    x, y = (jax.device_put(numbers(20, 32, seed=seed)) for seed in (1, 2))
+    found = []
+    w, seen = f(jax.device_put(numbers(20, 32)), x)
+    for other in (x, y, y, x):
+        found.append((np.array(w), seen))
+        w, seen = f(w, other)
+    found.append(jax.jit(lambda v: v * 2)(x))
+    w, seen = f(w, x)
+    kept = jnp.array(w)
+    found.append((seen, f(w, x), f(kept, seen)))
+    return found
+
+
+@program
+def arguments_after_an_error() -> Any:
+    calls = []
+
+    def count(v: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise ValueError("no such value")
+        return np.asarray(v) + len(calls)
+
+    same = jax.ShapeDtypeStruct((4,), np.float32)
+    f = jax.jit(lambda w, x: (w + x, jax.pure_callback(count, same, x[0])), donate_argnums=0)
+    x = jax.device_put(numbers(100, 4))
+    w, first = f(jax.device_put(numbers(100, 4, seed=1)), x)
+    lost = _error_of(lambda: f(w, x))
+    return first, lost, f(jax.device_put(numbers(100, 4, seed=2)), x)
+
+
+@program
+def wide_integers() -> Any:
+    """PopLibs copies and casts them."""
+    with jax.enable_x64(True):
+        x = np.arange(12).reshape(3, 4) + 2**40
+
+        def f(x: Any, u: Any) -> Any:
+            rows = jax.lax.scan(lambda c, row: (row, c), x[0], x)
+            both = jnp.concatenate([x.T, x[::-1].T], 1)
+            return rows, both, x.astype(np.int32), u.astype(np.int64), jnp.broadcast_to(u[0], (5,))
+
+        return jax.jit(f)(x, np.array([7, 2**63], np.uint64))
+
+
+@program
 def views_as_results() -> Any:
     return jax.jit(lambda x: (x, x.T, x[1:], x))(numbers(3, 4))
 
@@ -210,6 +259,19 @@ def callback_error() -> Any:
 
     f = jax.jit(lambda x: jax.pure_callback(fail, jax.ShapeDtypeStruct((2,), np.float32), x))
     return _error_of(lambda: f(numbers(2))), jax.jit(lambda x: x + 1)(numbers(2))
+
+
+@program
+def callback_that_uses_another_device() -> Any:
+    other = jax.devices("ipu")[1]
+    inner = jax.jit(lambda x: x * 3)
+
+    def on_other(x: Any) -> Any:
+        return np.asarray(inner(jax.device_put(np.asarray(x), other)))
+
+    same = jax.ShapeDtypeStruct((3,), np.float32)
+    f = jax.jit(lambda x: jax.pure_callback(on_other, same, x) + 1)
+    return [f(numbers(3)) for _ in range(2)]
 
 
 @program
@@ -304,6 +366,18 @@ def training_over_replicas() -> Any:
         w, value = f(w, numbers(4, 3, 5, seed=1), numbers(4, 3, 2, seed=2))
         losses.append(value)
     return w, losses
+
+
+@program
+def shards_of_earlier_runs() -> Any:
+    sharding = NamedSharding(mesh(4), PartitionSpec("d"))
+    w, x = (jax.device_put(numbers(8, 50, seed=seed), sharding) for seed in (0, 1))
+    f = jax.jit(lambda w, x: (w + x.sum(0), w * x), donate_argnums=0)
+    found = []
+    for _ in range(3):
+        w, product = f(w, x)
+        found.append(product)
+    return found, w
 
 
 @program

@@ -29,9 +29,32 @@ def nested() -> Any:
     return jax.jit(outer)(X)
 
 
+def nested_on_replicas() -> Any:
+    """Each replica's callback runs a program on the device of another."""
+    devices = jax.devices("ipu")[:2]
+    mesh = jax.sharding.Mesh(np.array(devices), ("d",))
+    inner = jax.jit(lambda x: x * 3)
+    spec = jax.sharding.PartitionSpec("d")
+
+    def f(x: Any) -> Any:
+        same = jax.ShapeDtypeStruct((2,), X.dtype)
+        return jax.pure_callback(lambda v: inner(jax.device_put(v, devices[1])), same, x)
+
+    return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec))(X)
+
+
 def wide() -> Any:
     with jax.enable_x64(True):
         return jax.jit(lambda x: x * 2)(np.arange(4.0))
+
+
+def wide_integers() -> Any:
+    with jax.enable_x64(True):
+        return jax.jit(lambda x: x * 2)(np.arange(4))
+
+
+def cost() -> Any:
+    return ipu.cost(lambda x: x + 1, X)
 
 
 def report() -> Any:
@@ -59,7 +82,8 @@ def scattered_devices() -> Any:
 
 def main() -> None:
     errors = {}
-    for case in (nested, wide, report, altered, scattered_devices):
+    cases = (nested, nested_on_replicas, wide, wide_integers, cost, report, altered)
+    for case in (*cases, scattered_devices):
         errors[case.__name__] = _error_of(case)
     errors["afterwards"] = str(jnp.asarray(jax.jit(lambda x: x + 1)(X)).tolist())
     print(json.dumps(errors))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.conformance.harnesses import all_harnesses
 from tests.sdk.conftest import Run
 from tests.sdk.ops import small_harnesses
 
@@ -58,6 +59,12 @@ def _signed(columns: np.ndarray) -> np.ndarray:
     """The same columns, the largest element of each positive."""
     rows = np.argmax(np.abs(columns), axis=-2, keepdims=True)
     return columns * np.sign(np.take_along_axis(columns, rows, axis=-2))
+
+
+def test_every_primitive_of_the_harnesses_is_run() -> None:
+    groups = {harness.group for harness in all_harnesses()}
+    assert set(small_harnesses()) == groups
+    assert len(groups) > 130
 
 
 def test_bounds_name_ops_that_are_run() -> None:

@@ -17,12 +17,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from ipujax.compiler import kept_arguments
+from tests.conformance.harnesses import Harness
 from tests.sdk.ops import small_harnesses
 
 
 def main() -> None:
     kind, file = sys.argv[1:]
     assert jax.default_backend() == "ipu"
+    kept_arguments.LEAST_BYTES = 1  # arguments of tests are small
     results = {name: _result(run) for name, run in _runs(kind)}
     Path(file).write_bytes(pickle.dumps(results))
     # Nothing of value is left; a program that hangs must not keep the process.
@@ -33,11 +36,18 @@ def main() -> None:
 def _runs(kind: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     if kind == "ops":
         for name, harness in small_harnesses().items():
-            yield name, lambda h=harness: jax.jit(h.function)(*h.arguments())
+            yield name, lambda h=harness: _second_run(h)
         return
     from tests.sdk import programs
 
     yield from (programs.STAGED if kind == "staged" else programs.PROGRAMS).items()
+
+
+def _second_run(harness: Harness) -> Any:
+    """With arrays that the device has from the first run, as no rule may write to arguments."""
+    function, arguments = jax.jit(harness.function), jax.device_put(harness.arguments())
+    jax.block_until_ready(function(*arguments))
+    return function(*arguments)
 
 
 def _result(run: Callable[[], Any]) -> dict[str, Any]:

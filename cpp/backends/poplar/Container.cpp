@@ -19,7 +19,7 @@ using runtime::members;
 
 // The magic differs from the IPU Model's: neither build takes the other's executables.
 constexpr runtime::SealKind kSeal{
-    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'X'}, 1, "an ipujax executable of a build against an SDK"};
+    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'X'}, 2, "an ipujax executable of a build against an SDK"};
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 
@@ -46,7 +46,7 @@ void members(A& archive, T& c) {
   archive.list(c.host_calls, 32, [&](auto& call) { members(archive, call); });
   for (auto* arrays : {&c.remote_inputs, &c.remote_outputs})
     archive.list(*arrays, 20, [&](auto& array) { members(archive, array); });
-  archive(c.tiles_per_ipu, c.ipus_per_replica, c.text, c.executable);
+  archive(c.kept_inputs, c.tiles_per_ipu, c.ipus_per_replica, c.text, c.executable);
 }
 
 void need(bool good, const char* what) {
@@ -85,6 +85,14 @@ void verifyHostCalls(const Container& c) {
   }
 }
 
+void verifyKept(const Container& c) {
+  std::set<std::uint32_t> indices;
+  for (const auto& array : c.remote_inputs) indices.insert(array.index);
+  for (const auto index : c.kept_inputs)
+    need(index < c.signature.inputs.size() && indices.insert(index).second,
+         "an argument that is kept is none, is named twice, or is in a remote buffer");
+}
+
 void verify(const Container& c) {
   runtime::verify(c.signature);
   need(c.ipus_per_replica > 0 && c.ipus_per_replica <= 4096, "a replica has no IPU");
@@ -92,6 +100,7 @@ void verify(const Container& c) {
   verifyHostCalls(c);
   verifyRemote(c.remote_inputs, c.signature.inputs);
   verifyRemote(c.remote_outputs, c.signature.outputs);
+  verifyKept(c);
 }
 
 }  // namespace

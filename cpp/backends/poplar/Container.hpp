@@ -37,6 +37,9 @@ struct Container {
   std::vector<HostCall> host_calls;
   std::vector<RemoteArray> remote_inputs;
   std::vector<RemoteArray> remote_outputs;
+  /// Arguments that the device may keep from run to run: the stream "fresh" says of each, in this
+  /// order, whether its own stream is read.
+  std::vector<std::uint32_t> kept_inputs;
   std::int64_t tiles_per_ipu = 0;
   std::int64_t ipus_per_replica = 1;
   std::string text;        ///< the module as MLIR bytecode

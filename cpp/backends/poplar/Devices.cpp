@@ -15,7 +15,7 @@ namespace {
 /// attached through one of them only.
 class Attached {
  public:
-  void enter(poplar::Engine& engine, std::uint64_t id, const IpuRange& range,
+  bool enter(poplar::Engine& engine, std::uint64_t id, const IpuRange& range,
              std::int64_t tiles_per_ipu) {
     const std::lock_guard lock(mutex_);
     std::erase_if(devices_, [&](const auto& entry) {
@@ -26,10 +26,11 @@ class Attached {
     auto found = devices_.find(range);
     if (found == devices_.end())
       found = devices_.emplace(range, Entry{attach(range, tiles_per_ipu)}).first;
-    if (found->second.loaded == id) return;
+    if (found->second.loaded == id) return false;
     found->second.loaded = 0;
     engine.load(found->second.device);
     found->second.loaded = id;
+    return true;
   }
 
  private:
@@ -90,9 +91,9 @@ IpuRange rangeOf(const runtime::DeviceStates& devices, std::int64_t ipus_per_rep
   return range;
 }
 
-void enter(poplar::Engine& engine, std::uint64_t id, const IpuRange& range,
+bool enter(poplar::Engine& engine, std::uint64_t id, const IpuRange& range,
            std::int64_t tiles_per_ipu) {
-  attached().enter(engine, id, range, tiles_per_ipu);
+  return attached().enter(engine, id, range, tiles_per_ipu);
 }
 
 }  // namespace ipujax::poplar_backend

@@ -27,9 +27,9 @@ struct IpuRange {
 /// of: it lists groups of n that begin at multiples of n.
 IpuRange rangeOf(const runtime::DeviceStates& devices, std::int64_t ipus_per_replica);
 
-/// Loads the engine's program on these IPUs, unless it is what was loaded there last. `id` says
-/// which program it is. The caller guarantees that nothing runs there.
-void enter(poplar::Engine& engine, std::uint64_t id, const IpuRange& range,
+/// Loads the engine's program on these IPUs, unless it is what was loaded there last; says whether
+/// it did. `id` says which program it is. The caller guarantees that nothing runs there.
+bool enter(poplar::Engine& engine, std::uint64_t id, const IpuRange& range,
            std::int64_t tiles_per_ipu);
 
 }  // namespace ipujax::poplar_backend

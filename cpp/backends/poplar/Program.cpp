@@ -51,8 +51,8 @@ std::unique_ptr<runtime::Session> Program::open(const runtime::DeviceStates& dev
 
 std::unique_ptr<runtime::Session> Program::openNested() const {
   throw runtime::NotSupportedError(
-      "[ipu execute] needs devices that are free; got a call from inside a host callback of a "
-      "program that runs on them. Compute it with NumPy, or on JAX's CPU backend.");
+      "[ipu execute] needs devices that are free; got a call from inside a host callback while a "
+      "program runs on them. Compute it with NumPy, on JAX's CPU backend, or on other devices.");
 }
 
 }  // namespace ipujax::poplar_backend

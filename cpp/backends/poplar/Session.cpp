@@ -38,6 +38,18 @@ class Fetch final : public Transfer {
   const std::size_t bytes_;
 };
 
+/// Which arguments the program reads from their streams.
+class FetchFresh final : public Transfer {
+ public:
+  explicit FetchFresh(const KeptArguments& kept) : kept_(kept) {}
+  void fetch(void* to) override {
+    std::memcpy(to, kept_.fresh().data(), kept_.fresh().size() * sizeof(std::int32_t));
+  }
+
+ private:
+  const KeptArguments& kept_;
+};
+
 class Give final : public Transfer {
  public:
   Give(const std::span<const runtime::Arrays>& replicas, unsigned replica, std::size_t output,
@@ -66,7 +78,8 @@ Session::Session(std::shared_ptr<const Program> program, const runtime::DeviceSt
     : program_(std::move(program)),
       range_(rangeOf(devices, program_->container().ipus_per_replica)),
       id_(nextId()),
-      engine_(program_->takeExecutable()) {
+      engine_(program_->takeExecutable()),
+      kept_(program_->container()) {
   connectStreams();
   connectHostCalls();
 }
@@ -75,6 +88,8 @@ void Session::connectStreams() {
   const auto& container = program_->container();
   const auto& signature = container.signature;
   for (unsigned replica = 0; replica < signature.num_replicas; ++replica) {
+    if (!container.kept_inputs.empty())
+      engine_.connectStreamToCallback("fresh", replica, std::make_unique<FetchFresh>(kept_));
     for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
       if (!hasStream(signature.inputs[i]) || isAmong(container.remote_inputs, i)) continue;
       const std::size_t bytes = signature.inputs[i].bytes;
@@ -170,7 +185,8 @@ void Session::fail(const std::exception_ptr& error) noexcept {
 
 void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) {
   const runtime::FloatEnvironment environment;
-  enter(engine_, id_, range_, program_->container().tiles_per_ipu);
+  if (enter(engine_, id_, range_, program_->container().tiles_per_ipu)) kept_.forget();
+  kept_.choose(replicas);
   replicas_ = replicas;
   callbacks_ = callbacks;
   std::exception_ptr error;
@@ -183,7 +199,9 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
   }
   cancelled_.store(false);
   if (error_) error = std::exchange(error_, nullptr);  // what a callback threw came first
-  if (error) std::rethrow_exception(error);
+  if (!error) return kept_.remember(replicas);
+  kept_.forget();
+  std::rethrow_exception(error);
 }
 
 }  // namespace ipujax::poplar_backend

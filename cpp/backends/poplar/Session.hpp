@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/poplar/Devices.hpp"
+#include "backends/poplar/KeptArguments.hpp"
 #include "backends/poplar/Program.hpp"
 #include "poplar/Engine.hpp"
 #include "runtime/HostCallbacks.hpp"
@@ -20,6 +21,7 @@ class Session final : public runtime::Session {
   Session(std::shared_ptr<const Program> program, const runtime::DeviceStates& devices);
 
   void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) override;
+  bool tellsContents() const override { return true; }
   /// Ends the program where Poplar can, at the latest at its next call of the host.
   void cancel() override {
     cancelled_.store(true);
@@ -41,6 +43,7 @@ class Session final : public runtime::Session {
   const IpuRange range_;
   const std::uint64_t id_;  // of this session among all
   poplar::Engine engine_;
+  KeptArguments kept_;
   // Of the run in progress; host functions of several replicas may come on several threads.
   std::span<const runtime::Arrays> replicas_;
   runtime::HostCallbacks* callbacks_ = nullptr;

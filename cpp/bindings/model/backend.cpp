@@ -8,6 +8,7 @@
 #include "popops/ElementWise.hpp"
 #include "popops/Fill.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
+#include "popx/CustomOpCompile.hpp"
 #include "popx/Type.hpp"
 
 namespace {
@@ -84,6 +85,7 @@ void backend::bind(py::module_& m) {
              "streaming_gigabytes"_a = 0, "host_gigabytes_per_second"_a = 0.0,
              "host_microseconds"_a = -1.0);
   bindCycles(m);
-  bindCustomOps(m);
+  submodule(m, "popx").def("compileCustomOps", &popx::compileCustomOps, "source"_a, "flags"_a = "",
+                           py::call_guard<py::gil_scoped_release>());
   bindEngine(m);
 }

@@ -1,12 +1,15 @@
 #include "bindings/backend.hpp"
 
+#include <charconv>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "backends/poplar/Container.hpp"
 #include "backends/poplar/Machines.hpp"
 #include "poputil/TileMapping.hpp"
 #include "popx/Map.hpp"
+#include "popx/SdkFolder.hpp"
 
 namespace sdk = ipujax::poplar_backend;
 namespace runtime = ipujax::runtime;
@@ -48,10 +51,12 @@ py::bytes buildExecutable(const Graph& graph, const poplar::program::Program& pr
                           const Signature& signature, const py::bytes& stablehlo,
                           const std::vector<HostCall>& host_calls,
                           const std::vector<RemoteArray>& remote_inputs,
-                          const std::vector<RemoteArray>& remote_outputs) {
+                          const std::vector<RemoteArray>& remote_outputs,
+                          const std::vector<std::uint32_t>& kept_inputs) {
   sdk::Container container;
   container.signature = signature;
   container.text = stablehlo;
+  container.kept_inputs = kept_inputs;
   for (const auto& [handle, id, arguments, results] : host_calls)
     container.host_calls.push_back({handle, id, arraysOf(arguments), arraysOf(results)});
   for (const auto& [index, handle, entries] : remote_inputs)
@@ -90,6 +95,21 @@ Description profileImage(const py::bytes& /*bytes*/) {
       "IPUJAX_EXTENSION.");
 }
 
+/// As the function of places in the user's program, which Poplar wants to know.
+constexpr std::string_view kProgram = "jax";
+
+/// Of "file.py:31"; none of other texts. Poplar keeps the pointer: names of files live as long as
+/// the process.
+poplar::SourceLocation placeOf(const std::string& source) {
+  static std::set<std::string> files;  // under the GIL
+  const std::size_t colon = source.rfind(':');
+  unsigned line = 0;
+  if (colon == std::string::npos) return {};
+  const char* const end = source.data() + source.size();
+  if (std::from_chars(source.data() + colon + 1, end, line).ptr != end) return {};
+  return {kProgram.data(), files.insert(source.substr(0, colon)).first->c_str(), line};
+}
+
 template <class T>
 Tensor constantOf(Graph& graph, Type type, const Shape& shape, const void* values,
                   const DebugContext& debug) {
@@ -100,24 +120,35 @@ Tensor constantOf(Graph& graph, Type type, const Shape& shape, const void* value
 
 }  // namespace
 
-DebugContext backend::debugOf(std::string name, std::string /*source*/) {
-  return {std::move(name)};
+/// The line as Poplar's own place in a source, and in the name: profiles and errors have names
+/// alone.
+DebugContext backend::debugOf(std::string name, std::string source) {
+  const poplar::SourceLocation place = placeOf(source);
+  if (!place.isValid()) return {std::move(name), place};
+  return {name + "@" + source, place};
 }
 
-std::string backend::sourceOf(const DebugContext& /*debug*/) { return {}; }
+std::string backend::sourceOf(const DebugContext& debug) {
+  const auto& place = debug.getLocation();
+  if (!place.isValid() || std::string(place.getFunctionName()) != kProgram) return {};
+  return std::string(place.getFileName()) + ":" + std::to_string(place.getLineNumber());
+}
 
 Tensor backend::addConstant(Graph& graph, Type type, const Shape& shape, const void* values,
                             const DebugContext& debug) {
   using Make = Tensor (*)(Graph&, Type, const Shape&, const void*, const DebugContext&);
-  const std::pair<Type, Make> makers[] = {{poplar::BOOL, &constantOf<bool>},
-                                          {poplar::CHAR, &constantOf<char>},
-                                          {poplar::SIGNED_CHAR, &constantOf<signed char>},
-                                          {poplar::UNSIGNED_CHAR, &constantOf<unsigned char>},
-                                          {poplar::SHORT, &constantOf<short>},
-                                          {poplar::UNSIGNED_SHORT, &constantOf<unsigned short>},
-                                          {poplar::INT, &constantOf<int>},
-                                          {poplar::UNSIGNED_INT, &constantOf<unsigned>},
-                                          {poplar::FLOAT, &constantOf<float>}};
+  const std::pair<Type, Make> makers[] = {
+      {poplar::BOOL, &constantOf<bool>},
+      {poplar::CHAR, &constantOf<char>},
+      {poplar::SIGNED_CHAR, &constantOf<signed char>},
+      {poplar::UNSIGNED_CHAR, &constantOf<unsigned char>},
+      {poplar::SHORT, &constantOf<short>},
+      {poplar::UNSIGNED_SHORT, &constantOf<unsigned short>},
+      {poplar::INT, &constantOf<int>},
+      {poplar::UNSIGNED_INT, &constantOf<unsigned>},
+      {poplar::LONGLONG, &constantOf<long long>},
+      {poplar::UNSIGNED_LONGLONG, &constantOf<unsigned long long>},
+      {poplar::FLOAT, &constantOf<float>}};
   std::optional<Tensor> t;
   if (type == poplar::HALF) {
     t = graph.addConstantHalf(type, shape, static_cast<const std::uint16_t*>(values), debug);
@@ -154,11 +185,12 @@ void backend::bind(py::module_& m) {
   poplar.def("createTarget", &createTarget, "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0,
              "streaming_gigabytes"_a = 0, "host_gigabytes_per_second"_a = 0.0,
              "host_microseconds"_a = -1.0);
+  submodule(m, "popx").def("sdkFolder", &popx::sdkFolder);
   auto e = submodule(m, "engine");
   py::register_exception<runtime::NotSupportedError>(e, "NotSupportedError",
                                                      PyExc_NotImplementedError);
   e.def("buildExecutable", &buildExecutable, "graph"_a, "program"_a, "signature"_a, "stablehlo"_a,
-        "host_calls"_a, "remote_inputs"_a, "remote_outputs"_a);
+        "host_calls"_a, "remote_inputs"_a, "remote_outputs"_a, "kept_inputs"_a);
   e.def("inspectImage", &inspectImage, "image"_a);
   e.def("profileImage", &profileImage, "image"_a);
   e.def("mechanismNames", [] { return std::vector<std::string>(); });

@@ -4,6 +4,7 @@
 #include "Check.hpp"
 #include "backends/poplar/Container.hpp"
 #include "backends/poplar/Devices.hpp"
+#include "backends/poplar/KeptArguments.hpp"
 #include "backends/poplar/Program.hpp"
 #include "poplar/DeviceManager.hpp"
 #include "popx/HostCallback.hpp"
@@ -116,9 +117,37 @@ TEST(contents_that_no_run_could_follow_are_refused) {
   refused([](Container& c) { c.host_calls[0].results[0].shape = {1 << 30, 1 << 30}; }, "too large");
   refused([](Container& c) { c.remote_inputs = {{1, "remote", 1}}; }, "holds no argument");
   refused([](Container& c) { c.remote_outputs = {{0, "remote", 3}}; }, "no whole entries");
+  refused([](Container& c) { c.kept_inputs = {1}; }, "an argument that is kept is none");
+  refused([](Container& c) { c.kept_inputs = {0, 0}; }, "named twice");
   refused([](Container& c) { c.signature.outputs[0].bytes = 1ull << 60; }, "too large");
   const std::string other = changed([](Container& c) { c.executable = "not Poplar's"; });
   CHECK_THROWS(runtime::openProgram(bytesOf(other)), "needs an executable of this SDK");
+}
+
+TEST(arguments_are_read_again_where_they_have_changed) {
+  // Two replicas of f(a, b) -> (c, d), where c takes over b; a and b are kept.
+  Container container;
+  container.signature.output_alias = {1, -1};
+  container.kept_inputs = {0, 1};
+  poplar_backend::KeptArguments kept(container);
+  using Numbers = std::vector<std::uint64_t>;
+  using Fresh = std::vector<std::int32_t>;
+  const auto run = [&](const Numbers& in0, const Numbers& in1, const Numbers& out0,
+                       const Numbers& out1) {
+    const runtime::Arrays arrays[] = {{{}, {}, in0, out0}, {{}, {}, in1, out1}};
+    kept.choose(arrays);
+    const Fresh fresh = kept.fresh();
+    kept.remember(arrays);
+    return fresh;
+  };
+  CHECK(run({1, 2}, {3, 4}, {5, 6}, {7, 8}) == Fresh({1, 1}));
+  CHECK(run({1, 5}, {3, 7}, {9, 10}, {11, 12}) == Fresh({0, 0}));      // b is the last run's c
+  CHECK(run({1, 5}, {3, 7}, {13, 14}, {15, 16}) == Fresh({0, 1}));     // and now no longer
+  CHECK(run({1, 13}, {99, 15}, {17, 18}, {19, 20}) == Fresh({1, 0}));  // one replica's a is new
+  kept.forget();
+  CHECK(run({1, 17}, {99, 19}, {21, 22}, {23, 24}) == Fresh({1, 1}));
+  CHECK(run({}, {}, {}, {}) == Fresh({1, 1}));  // nothing is known of the arrays
+  CHECK(run({1, 21}, {99, 23}, {25, 26}, {27, 28}) == Fresh({1, 1}));
 }
 
 TEST(devices_must_follow_one_another) {

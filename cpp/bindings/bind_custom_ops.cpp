@@ -1,5 +1,4 @@
 #include "bindings/bindings.hpp"
-#include "bindings/model/bindings.hpp"
 #include "popx/CustomOp.hpp"
 
 namespace {
@@ -18,7 +17,6 @@ void bindCustomOps(py::module_& m) {
   auto popx = submodule(m, "popx");
   const auto free = py::call_guard<py::gil_scoped_release>();
   py::class_<CustomOpLibrary>(popx, "CustomOpLibrary")
-      .def_static("compile", &CustomOpLibrary::compile, "source"_a, "flags"_a = "", free)
       .def_static("load", &CustomOpLibrary::load, "path"_a, free)
       .def("has", &CustomOpLibrary::has, "function"_a)
       .def("build", &CustomOpLibrary::build, "graph"_a, "name"_a, "inputs"_a, "attributes"_a,

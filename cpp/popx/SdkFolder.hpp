@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+namespace popx {
+
+/// The root of the Poplar SDK whose libraries this process has loaded: include/ and lib/ are in it.
+std::string sdkFolder();
+
+/// Loads all libraries of that SDK, and makes their names visible to what is loaded afterwards.
+void showSdkLibraries();
+
+}  // namespace popx

@@ -1,0 +1,55 @@
+"""Arguments that stay on the device between runs, in a build against a Poplar SDK.
+
+The IPU Model's own executor binds arguments to callers' arrays. By `poplar::Engine` each is a copy
+over the host link, so a program reads the larger ones only where they have changed: it first gets
+the stream "fresh", one number for each of them, and each copy is in a branch. Where a branch is not
+taken its variable has what the last run left there. So Poplar gives these variables memory of their
+own for the whole program.
+"""
+
+from __future__ import annotations
+
+from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.ir import Program
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+
+#: A branch costs about as much as copying this many bytes.
+LEAST_BYTES = 1024
+
+
+class KeptArguments:
+    """Adds the branches; `indices` are the arguments that have one, in the order of "fresh"."""
+
+    def __init__(self, builder: Builder, program: Program):
+        self._builder = builder
+        self.indices: list[int] = []
+        if ipu.backend == "IPU Model":
+            return
+        for index, value in enumerate(program.main.args):
+            if value.dtype == TOKEN or value.is_remote:
+                continue
+            if value.num_elements * DTYPES[value.dtype].size >= LEAST_BYTES:
+                self.indices.append(index)
+        if self.indices:
+            self._flags = self._read_flags()
+
+    def _read_flags(self) -> ipu.Tensor:
+        builder, poplar = self._builder, ipu.poplar
+        debug, count = poplar.DebugContext("fresh"), len(self.indices)
+        numbers = builder.graph.addVariable(poplar.INT, [count], debug)
+        builder.graph.setTileMapping(numbers, 0)
+        stream = builder.graph.addHostToDeviceFIFO("fresh", poplar.INT, count)
+        builder.program.add(poplar.program.Copy(stream, numbers, debug))
+        return builder.cast(numbers, poplar.BOOL, debug)
+
+    def reading(self, index: int, copy: ipu.Program) -> ipu.Program:
+        """The copy of an argument from its stream, in a branch where the device may keep it."""
+        if index not in self.indices:
+            return copy
+        program, debug = ipu.poplar.program, ipu.poplar.DebugContext("fresh")
+        place = self.indices.index(index)
+        taken = program.Sequence(debug)
+        taken.add(copy)
+        flag = self._flags.slice(place, place + 1, 0).reshape([])
+        return program.If(flag, taken, program.Sequence(debug), debug)
