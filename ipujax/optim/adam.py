@@ -29,7 +29,7 @@ WHERE = "ipu.optim.adam"
 class AdamState(NamedTuple):
     """State of `adam`, `adamw`, `adamax` and `lamb`."""
 
-    count: jax.Array  # int32 []: updates so far
+    count: jax.Array  # type: ignore[assignment]  # int32 []: updates so far
     mu: Any  # pytree like the parameters, first moments in `first_moment_dtype`
     nu: Any  # pytree like the parameters, second moments in `second_moment_dtype`
     hyperparameters: Hyperparameters
@@ -58,7 +58,7 @@ def adam(
     Args:
         learning_rate, b1, b2, eps, weight_decay: numbers, `ipu.optim.variable`, or functions of the
             number of updates so far.
-        loss_scaling: what the loss was multiplied by, see `ipu.optim.scale_loss`.
+        loss_scaling: what the loss was multiplied by, see `ipu.optim.scale_loss`; no function.
         bias_correction: whether moments are divided by 1 - b ** t.
         first_moment_dtype, second_moment_dtype: dtypes of m and v; None: float32, or the
             parameter's where it is wider. Updates are computed in float32 or wider.

@@ -129,7 +129,8 @@ class Declared:
         self.owner = owner
         self.given = given
         for name, value in given.items():
-            if not callable(value):
+            # `scale_loss` must find the scale in the state.
+            if not callable(value) or name == "loss_scaling":
                 number = value.value if isinstance(value, Variable) else value
                 _check(owner, name, number, RANGES[name])
 

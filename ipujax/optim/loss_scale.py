@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -131,7 +132,8 @@ def loss_scale(
         good = counts[2] == 0
         plain = jax.tree.map(lambda g: _wide(g) / state.scale, grads)
         wide = None if params is None else jax.tree.map(_wide, params)
-        updates, new = kept(good, *inner.update(plain, state.inner, wide, **extra), state.inner)
+        updates, new = inner.update(plain, state.inner, wide, **extra)
+        updates, new = kept(good, updates, new, state.inner)
         skipped = state.skipped + jnp.where(good, 0, 1)
         state = state._replace(inner=new, skipped=skipped)
         if automatic:
@@ -210,7 +212,7 @@ def _check_options(**options: Any) -> None:
     """Refuses options of the automatic scale that are out of their ranges."""
     low, high = options["minimum"], options["maximum"]
     finite = float("inf")
-    ranges = {
+    ranges: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "period": ("a whole number of at least 1", lambda x: isinstance(x, int) and x >= 1),
         "bin_edge_location": ("a number from 0 to 1", lambda x: 0 <= x <= 1),
         "threshold_upper_count_proportion": ("a number from 0 to 1", lambda x: 0 <= x <= 1),

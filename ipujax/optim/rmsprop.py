@@ -28,7 +28,7 @@ WHERE = "ipu.optim.rmsprop"
 class RmspropState(NamedTuple):
     """State of `rmsprop`. Absent moments are None."""
 
-    count: jax.Array  # int32 []: updates so far
+    count: jax.Array  # type: ignore[assignment]  # int32 []: updates so far
     nu: Any  # pytree like the parameters: averages of squared gradients
     mu: Any  # pytree like the parameters: averages of gradients, if centred
     velocity: Any  # pytree like the parameters, if there is momentum

@@ -31,7 +31,7 @@ WHERE = "ipu.optim.sgd"
 class SgdState(NamedTuple):
     """State of `sgd` with separate accumulation."""
 
-    count: jax.Array  # int32 []: updates so far
+    count: jax.Array  # type: ignore[assignment]  # int32 []: updates so far
     velocity: Any  # pytree like the parameters, in `velocity_dtype`; None without momentum
     hyperparameters: Hyperparameters
 

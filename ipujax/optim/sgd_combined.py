@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class CombinedSgdState(NamedTuple):
     """State of `sgd` with combined accumulation."""
 
-    count: jax.Array  # int32 []: updates so far
+    count: jax.Array  # type: ignore[assignment]  # int32 []: updates so far
     micro_step: jax.Array  # int32 []: micro-batches seen since the last update
     velocity: Any  # pytree like the parameters: what the next velocity is known to be so far
     accumulated: Any  # pytree like the parameters: sums of gradients, for Nesterov's update only

@@ -107,6 +107,7 @@ REFUSED = [
     (lambda: optim.sgd(0.1, 0.9, 0.5, nesterov=True), "and dampening = 0.5. Change these"),
     (lambda: optim.sgd(0.1, velocity_scaling=0), "velocity_scaling to be .* above 0; got 0"),
     (lambda: optim.sgd(0.1, loss_scaling=0.0), "loss_scaling to be a finite number above 0; got 0"),
+    (lambda: optim.adam(loss_scaling=abs), "loss_scaling to be .*got <built-in function abs>"),
     (lambda: optim.sgd(0.1, num_micro_batches=0), "num_micro_batches of at least 1; got 0"),
     (lambda: optim.adam(b1=1.0), "b1 to be a number from 0 to below 1; got 1.0"),
     (lambda: optim.adam(b2=optim.variable(2)), "b2 to be a number from 0 to below 1; got 2.0"),
