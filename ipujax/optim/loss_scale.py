@@ -194,16 +194,17 @@ def _wide(x: Any) -> jax.Array:
 
 
 def _counts(grads: Any, edge: float) -> jax.Array:
-    """float32 [3]: elements up to the edge, elements above it, elements that overflowed."""
+    """float32 [3]: elements up to the edge, elements above it, arrays that overflowed."""
 
     def one(g: jax.Array) -> jax.Array:
-        size = jnp.abs(g)
-        limit = jnp.finfo(g.dtype).max
+        size, limit = jnp.abs(g), jnp.finfo(g.dtype).max
+        if not g.size:
+            return jnp.zeros(3)
+        upper = jnp.sum(jnp.where(size <= edge, 0.0, 1.0))  # a NaN is above
+        largest = jnp.max(size)
         # A half at its largest may be what an IPU made of a larger number.
-        fits = size < limit if g.dtype == jnp.float16 else size <= limit
-        upper = jnp.sum(~(size <= edge), dtype=jnp.int32)
-        both = jnp.stack([g.size - upper, upper, jnp.sum(~fits, dtype=jnp.int32)])
-        return both.astype(jnp.float32)
+        fits = largest < limit if g.dtype == jnp.float16 else largest <= limit
+        return jnp.stack([g.size - upper, upper, jnp.where(fits, 0.0, 1.0)])
 
     return sum((one(g) for g in jax.tree.leaves(grads)), jnp.zeros(3))
 

@@ -17,6 +17,7 @@ from ipujax.optim.moments import (
     is_number,
     kept,
     needs_params,
+    times,
     unscaled,
     zeros,
 )
@@ -152,11 +153,11 @@ def _directions(grads: Any, state: SgdState, h: Values, nesterov: bool) -> tuple
     share = gradient_share(h, state.count) * h["velocity_scaling"]
 
     def one(v: jax.Array, g: jax.Array) -> jax.Array:
-        return (h["momentum"] * v.astype(g.dtype) + share * g).astype(v.dtype)
+        return (h["momentum"] * v.astype(g.dtype) + times(share, g)).astype(v.dtype)
 
     def ahead(v: jax.Array, g: jax.Array) -> jax.Array:
         v = v.astype(g.dtype)
-        return h["velocity_scaling"] * g + h["momentum"] * v if nesterov else v
+        return times(h["velocity_scaling"], g) + h["momentum"] * v if nesterov else v
 
     velocity = jax.tree.map(one, state.velocity, grads)
     return velocity, jax.tree.map(ahead, velocity, grads)
