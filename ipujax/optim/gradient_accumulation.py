@@ -60,12 +60,7 @@ def gradient_accumulation(
         [-2. -3.]
     """
     check_choice(WHERE, "reduction", reduction, REDUCTIONS, ConfigError)
-    is_number = isinstance(num_micro_batches, int) and not isinstance(num_micro_batches, bool)
-    if not is_number or num_micro_batches < 1:
-        raise ConfigError(
-            f"[{WHERE}] needs num_micro_batches of at least 1; got {num_micro_batches!r}. "
-            "Pass the number of micro-batches for each update."
-        )
+    check_num_micro_batches(WHERE, num_micro_batches)
     dtype_of = _dtype_function(dtype)
     inner = extended(WHERE, tx)
 
@@ -82,10 +77,10 @@ def gradient_accumulation(
             scale = num_micro_batches if reduction == "mean" else 1
             whole = jax.tree.map(lambda a, g: (a / scale).astype(g.dtype), accumulated, grads)
             updates, new = inner.update(whole, state.inner, params, **extra)
-            return updates, jax.tree.map(_zeros, accumulated), new
+            return updates, jax.tree.map(zeros_varying_like, accumulated), new
 
         def wait() -> tuple[Any, Any, Any]:
-            updates = jax.tree.map(_zeros, jax.eval_shape(act)[0])
+            updates = jax.tree.map(zeros_varying_like, jax.eval_shape(act)[0])
             return updates, accumulated, state.inner
 
         last = state.micro_step + 1 >= num_micro_batches
@@ -94,6 +89,16 @@ def gradient_accumulation(
         return updates, GradientAccumulationState(step, accumulated, new)
 
     return inner._replace(init=init, update=update)
+
+
+def check_num_micro_batches(where: str, num_micro_batches: Any) -> None:
+    """Refuses what is not a number of micro-batches."""
+    is_number = isinstance(num_micro_batches, int) and not isinstance(num_micro_batches, bool)
+    if not is_number or num_micro_batches < 1:
+        raise ConfigError(
+            f"[{where}] needs num_micro_batches of at least 1; got {num_micro_batches!r}. "
+            "Pass the number of micro-batches for each update."
+        )
 
 
 def _dtype_function(dtype: AccumulatorDtype) -> Callable[[Any], Any]:
@@ -114,7 +119,7 @@ def _accumulate(state: GradientAccumulationState, grads: Any, reduction: str) ->
     return jax.tree.map(add, state.accumulated, grads)
 
 
-def _zeros(like: Any) -> jax.Array:
+def zeros_varying_like(like: Any) -> jax.Array:
     """Zeros that vary over the same axes as `like`, as branches of a `cond` must."""
     axes = tuple(jax_compat.varying_axes(like))
     zeros = jnp.zeros(like.shape, like.dtype)

@@ -11,6 +11,7 @@ from ipujax.api.reduce_scatter import own_part, reduce_scatter
 from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.api.weight_shards import Partition
 from ipujax.errors import ConfigError, check_choice
+from ipujax.optim.shards import sharded
 from ipujax.optim.wrap import check_not_summed, extended
 
 if TYPE_CHECKING:
@@ -31,11 +32,12 @@ def shard_state(
     is flattened and padded to a multiple of R; the updates are gathered. This sends as much over
     the links as one all-reduce, and state takes 1 / R of the memory on each replica.
 
-    `tx` must be elementwise, as Adam and SGD are. Optimizers that use whole parameters or their
-    norm (clipping by global norm, LAMB, Adafactor) would see one part only.
+    `tx` must be elementwise, as Adam and SGD are, or know of the parts, as `ipu.optim.lamb` and
+    `ipu.optim.loss_scale` do. Others that use whole parameters or their norm (clipping by global
+    norm, Adafactor, optax's LAMB) would see one part only.
 
     Args:
-        tx: an elementwise optax transformation.
+        tx: such an optax transformation.
         reduction: "mean" or "sum" of the replicas' gradients.
         axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
@@ -57,14 +59,16 @@ def shard_state(
 
     def init(params: Any) -> Any:
         replicas = resolve(WHERE, axis_name)
-        return inner.init(jax.tree.map(lambda p: _part(p, replicas), params))
+        with sharded(replicas):
+            return inner.init(jax.tree.map(lambda p: _part(p, replicas), params))
 
     def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
         replicas = resolve(WHERE, axis_name)
         check_not_summed(WHERE, grads, replicas.axis_name)
         parts = reduce_scatter(grads, op, axis_name=replicas.axis_name)
         own = None if params is None else jax.tree.map(lambda p: _part(p, replicas), params)
-        updates, state = inner.update(parts, state, own, **extra)
+        with sharded(replicas):
+            updates, state = inner.update(parts, state, own, **extra)
         to = "invarying" if replicas.checks_variance else "varying"
 
         def whole(update: jax.Array, like: jax.Array) -> jax.Array:

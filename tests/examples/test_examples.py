@@ -30,6 +30,14 @@ def test_digits(run_python, name: str):
     assert re.search(r"training step on one IPU: [\d,]+ cycles", shown)
 
 
+def test_half_precision(run_python):
+    shown = _run(run_python, "models/half_precision.py")
+    errors = [float(error) for error in re.findall(r"relative error .*: ([\d.]+)", shown)]
+    assert errors[0] > 1
+    assert errors[1] < 0.1
+    assert "loss scale: from 2 to 32768" in shown
+
+
 def test_singular_values_on_tiles(run_python):
     shown = _run(run_python, "tiles/jacobi_svd.py")
     (difference,) = re.findall(r"NumPy's singular values: ([\d.e+-]+)", shown)

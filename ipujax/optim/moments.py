@@ -1,0 +1,109 @@
+"""What the optimizers of `ipu.optim` share: dtypes, moments, gradients without the loss scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from ipujax.errors import ConfigError
+from ipujax.optim.gradient_accumulation import gradient_accumulation
+from ipujax.optim.hyperparameters import Values
+
+if TYPE_CHECKING:
+    import optax
+
+
+def check_dtype(where: str, name: str, dtype: Any) -> None:
+    """Refuses what is neither None nor a floating-point dtype."""
+    if dtype is None:
+        return
+    try:
+        is_floating = jnp.issubdtype(jnp.dtype(dtype), jnp.floating)
+    except TypeError:
+        is_floating = False
+    if not is_floating:
+        raise ConfigError(
+            f"[{where}] needs {name} to be a floating-point dtype or None; got {dtype!r}. "
+            "Pass one, such as jnp.float32."
+        )
+
+
+def compute_dtype(x: Any) -> Any:
+    """What updates are computed in: float32, or what is wider."""
+    return jnp.promote_types(jnp.float32, jnp.result_type(x))
+
+
+def zeros(params: Any, dtype: Any) -> Any:
+    """A moment's first value: zeros like the parameters, in its dtype (None: float32 or wider)."""
+    return jax.tree.map(
+        lambda p: jnp.zeros_like(p, dtype=compute_dtype(p) if dtype is None else dtype), params
+    )
+
+
+def unscaled(grads: Any, params: Any, h: Values, l2: Any = 0.0) -> Any:
+    """Gradients by the unscaled loss, in `compute_dtype`; with `l2` times the parameters."""
+
+    def one(grad: Any, param: Any = None) -> Any:
+        dtype = compute_dtype(grad)
+        grad = grad.astype(dtype)
+        if not is_number(h["loss_scaling"], 1.0):
+            grad = grad / h["loss_scaling"]
+        return grad if is_number(l2, 0.0) else grad + l2 * param.astype(dtype)
+
+    return jax.tree.map(one, grads) if params is None else jax.tree.map(one, grads, params)
+
+
+def is_number(value: Any, number: float) -> bool:
+    """Whether a hyperparameter is this constant."""
+    return isinstance(value, float) and value == number
+
+
+def times(factor: Any, x: jax.Array) -> jax.Array:
+    """The product, which is x itself for the constant 1."""
+    return x if is_number(factor, 1.0) else factor * x
+
+
+def needs_params(where: str, params: Any, why: str) -> None:
+    """Refuses an update without parameters."""
+    if params is None:
+        raise ConfigError(
+            f"[{where}] needs the parameters for {why}; got none. "
+            "Call update(grads, state, params)."
+        )
+
+
+def averaged(moment: Any, values: Any, decay: Any) -> Any:
+    """decay * moment + (1 - decay) * values, in the dtype of the moment."""
+    return jax.tree.map(
+        lambda m, x: (decay * m.astype(x.dtype) + (1 - decay) * x).astype(m.dtype), moment, values
+    )
+
+
+def in_dtype_of(updates: Any, grads: Any, params: Any) -> Any:
+    """Updates in the dtypes of the parameters, or of the gradients where there are none."""
+    like = grads if params is None else params
+    return jax.tree.map(lambda u, x: u.astype(jnp.result_type(x)), updates, like)
+
+
+def kept(keep: jax.Array | None, updates: Any, new: Any, old: Any) -> tuple[Any, Any]:
+    """The updates and the new state where `keep` holds; else zeros and the old state."""
+    if keep is None:
+        return updates, new
+    updates = jax.tree.map(lambda u: jnp.where(keep, u, jnp.zeros_like(u)), updates)
+    return updates, jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, old)
+
+
+def accumulating(
+    make: Callable[[], optax.GradientTransformation],
+    num_micro_batches: int,
+    accumulator_dtype: Any,
+) -> optax.GradientTransformationExtraArgs:
+    """The optimizer, which acts on every `num_micro_batches`-th call only if there are several."""
+    import optax
+
+    if num_micro_batches == 1 and isinstance(num_micro_batches, int):
+        return optax.with_extra_args_support(make())
+    return gradient_accumulation(make(), num_micro_batches, accumulator_dtype)
