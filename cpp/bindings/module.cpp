@@ -14,6 +14,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindMove(m);
   bindPoplin(m);
   bindLinalg(m);
+  bindRecurrent(m);
   bindGcl(m);
   bindCustomOps(m);
   bindSignature(m);

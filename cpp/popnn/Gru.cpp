@@ -102,13 +102,13 @@ struct Forward {
   }
 };
 
-Tensor forward(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
-               const GruWeights& weights, Tensor* intermediates, const Tensor* attention,
-               Sequence& prog, const DebugContext& debug, const OptionFlags& options,
-               PlanningCache* cache) {
+/// The layer in steps of its own.
+Tensor composed(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
+                const GruWeights& weights, Tensor* intermediates, const Tensor* attention,
+                Sequence& prog, const DebugContext& debug, const OptionFlags& matmul,
+                PlanningCache* cache) {
   const Forward layer{params, Matrices(params, weights),
-                      internal::ordered(weights.biases, orderOf(params)),
-                      internal::RecurrentOptions(options, "gru").matmul, cache};
+                      internal::ordered(weights.biases, orderOf(params)), matmul, cache};
   std::vector<Tensor> inputs{in};
   if (attention != nullptr) inputs.push_back(attention->transpose().expand({2}));
   rnn::StateSequence sequence{Tensor(), 0};
@@ -128,6 +128,28 @@ Tensor forward(Graph& graph, const GruParams& params, const Tensor& stateInit, c
       rnn::Rnn(graph, params.rnn, false, {stateInit.expand({0})}, sequence, inputs, nullptr,
                intermediates, {}, {}, prog, step, 1, none, {debug, "gruFwd"});
   return params.outputFullSequence ? sequence.output : last[0][0];
+}
+
+Tensor forward(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
+               const GruWeights& weights, Tensor* intermediates, const Tensor* attention,
+               Sequence& prog, const DebugContext& debug, const OptionFlags& options,
+               PlanningCache* cache) {
+  const internal::RecurrentOptions parsed(options, "gru");
+  const auto compose = [&](Sequence& program) {
+    return composed(graph, params, stateInit, in, weights, intermediates, attention, program, debug,
+                    parsed.matmul, cache);
+  };
+  if (!hasKernel(graph, params, parsed)) return compose(prog);
+  internal::FusedStep step(graph);
+  const Tensor output = step.compose(compose);
+  step.reads(in).reads(weights.inputWeights, false).reads(weights.outputWeights, false);
+  step.reads(weights.biases).reads(stateInit);
+  describe(step, params, attention);
+  step.writes(output);
+  step.attributes().set("keeps", std::int64_t{intermediates != nullptr});
+  if (intermediates != nullptr) step.writes(*intermediates);
+  step.emit("popnn.gru_forward", prog, {debug, "gruFwd"});
+  return output;
 }
 
 }  // namespace

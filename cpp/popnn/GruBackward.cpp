@@ -123,18 +123,11 @@ struct Backward {
   }
 };
 
-Tensor backward(Graph& graph, const GruParams& params, Sequence& prog, const Tensor& stateInit,
-                const Tensor& fwdIntermediates, const GruWeights& weights, const Tensor& outputGrad,
-                Tensor* inputGrad, Tensor* bwdIntermediates, const Attention& attention,
-                const DebugContext& debug, const OptionFlags& options, PlanningCache* cache) {
-  internal::checkGradient(params.activation, "gru");
-  internal::checkGradient(params.recurrentActivation, "gru");
-  const Backward layer{params,
-                       Matrices(params, weights),
-                       inputGrad != nullptr && params.calcInputGradients,
-                       bwdIntermediates != nullptr,
-                       internal::RecurrentOptions(options, "gru").matmul,
-                       cache};
+/// The way back in steps of its own.
+Tensor composed(Graph& graph, const GruParams& params, Sequence& prog, const Tensor& stateInit,
+                const Tensor& fwdIntermediates, const Tensor& outputGrad, Tensor* inputGrad,
+                Tensor* bwdIntermediates, const Attention& attention, const Backward& layer,
+                const DebugContext& debug) {
   const Tensor h = graph.clone(stateInit, {debug, "outputGrad"});
   std::vector<Tensor> inputs, outputs;
   if (params.outputFullSequence) {
@@ -162,6 +155,43 @@ Tensor backward(Graph& graph, const GruParams& params, Sequence& prog, const Ten
   return rnn::Rnn(graph, params.rnn, true, {h.expand({0})}, {Tensor(), 0}, inputs,
                   &fwdIntermediates, nullptr, outputs, {}, prog, step, 1, none,
                   {debug, "gruBwd"})[0][0];
+}
+
+Tensor backward(Graph& graph, const GruParams& params, Sequence& prog, const Tensor& stateInit,
+                const Tensor& fwdIntermediates, const GruWeights& weights, const Tensor& outputGrad,
+                Tensor* inputGrad, Tensor* bwdIntermediates, Attention attention,
+                const DebugContext& debug, const OptionFlags& options, PlanningCache* cache) {
+  internal::checkGradient(params.activation, "gru");
+  internal::checkGradient(params.recurrentActivation, "gru");
+  const internal::RecurrentOptions parsed(options, "gru");
+  const bool inputs = inputGrad != nullptr && params.calcInputGradients;
+  const Backward layer{
+      params, Matrices(params, weights), inputs, bwdIntermediates != nullptr, parsed.matmul, cache};
+  Tensor attentionGrad, units;
+  if (attention.scores != nullptr && attention.gradients == nullptr)
+    attention.gradients = &attentionGrad;
+  const auto compose = [&](Sequence& program) {
+    return composed(graph, params, program, stateInit, fwdIntermediates, outputGrad, inputGrad,
+                    bwdIntermediates, attention, layer, debug);
+  };
+  if (!hasKernel(graph, params, parsed)) return compose(prog);
+  internal::FusedStep step(graph);
+  const Tensor first = step.compose(compose);
+  const Sizes s(params);
+  units = bwdIntermediates != nullptr
+              ? *bwdIntermediates
+              : rnn::createRecurrentTensor(graph, params.rnn,
+                                           static_cast<unsigned>((params.resetAfter ? 4 : 3) * s.O),
+                                           1, {debug, "grads"});
+  step.reads(fwdIntermediates.reshape({s.T, numKept(params), s.B, s.O}));
+  step.reads(weights.inputWeights, false).reads(weights.outputWeights, false).reads(outputGrad);
+  describe(step, params, attention.scores);
+  step.writes(first).writes(units);
+  step.attributes().set("inputs", std::int64_t{inputs});
+  if (inputs) step.writes(*inputGrad);
+  if (attention.scores != nullptr) step.writes(attention.gradients->transpose());
+  step.emit("popnn.gru_backward", prog, {debug, "gruBwd"});
+  return first;
 }
 
 }  // namespace

@@ -89,6 +89,39 @@ Tensor weighInputs(Graph& graph, const LstmParams& params, const Tensor& weights
       .reshape({s.T, s.B, 4 * s.O});
 }
 
+/// The layer in steps of its own: the output, and the last cell state.
+std::pair<Tensor, Tensor> composed(Graph& graph, const LstmParams& params,
+                                   const LstmState& stateInit, const Tensor& in,
+                                   const LstmWeights& weights, Tensor* intermediates,
+                                   Sequence& prog, const DebugContext& debugContext,
+                                   const internal::RecurrentOptions& parsed, PlanningCache* cache) {
+  const bool ahead = parsed.preCalcWeights && params.doInputWeightCalc;
+  const Tensor inputs = ahead ? weighInputs(graph, params, weights.inputWeights, in, prog,
+                                            debugContext, parsed.matmul, cache)
+                              : in;
+  const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
+                        std::vector<Tensor>& state, const rnn::RnnSlice& slice,
+                        std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
+    Sequence loop{DebugContext(dnai)};
+    const Tensor units = weighted(g, params, weights, slice.inputs[0], state[0][0], ahead, loop,
+                                  {dnai}, parsed.matmul, cache);
+    forwardStep(g, params, units, {state[0][0], state[1][0]}, flags, slice.interimOut, loop,
+                {dnai});
+    return loop;
+  };
+  const auto sequence = outputSequence(graph, params, debugContext);
+  if (intermediates != nullptr)
+    *intermediates =
+        rnn::createOutputTensor(graph, params.rnn, kNumKept, 1, {debugContext, "intermediates"})
+            .reshapePartial(0, 1, {params.rnn.maxTimeSteps, kNumKept});
+  OptionFlags none;
+  const auto last =
+      rnn::Rnn(graph, params.rnn, false,
+               {stateInit.output.expand({0}), stateInit.cellState.expand({0})}, sequence, {inputs},
+               nullptr, intermediates, {}, {}, prog, step, 1, none, {debugContext, "lstmFwd"});
+  return {params.outputFullSequence ? sequence.output : last[0][0], last[1][0]};
+}
+
 }  // namespace
 
 const std::vector<BasicLstmCellUnit> getDefaultBasicLstmCellOrder() {
@@ -204,31 +237,21 @@ std::pair<Tensor, Tensor> lstmFwd(Graph& graph, const LstmParams& params,
                                   const DebugContext& debugContext, const OptionFlags& options,
                                   PlanningCache* cache) {
   const internal::RecurrentOptions parsed(options, "lstm");
-  const bool ahead = parsed.preCalcWeights && params.doInputWeightCalc;
-  const Tensor inputs = ahead ? weighInputs(graph, params, weights.inputWeights, in, prog,
-                                            debugContext, parsed.matmul, cache)
-                              : in;
-  const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
-                        std::vector<Tensor>& state, const rnn::RnnSlice& slice,
-                        std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
-    Sequence loop{DebugContext(dnai)};
-    const Tensor units = weighted(g, params, weights, slice.inputs[0], state[0][0], ahead, loop,
-                                  {dnai}, parsed.matmul, cache);
-    forwardStep(g, params, units, {state[0][0], state[1][0]}, flags, slice.interimOut, loop,
-                {dnai});
-    return loop;
+  const auto compose = [&](Sequence& program) {
+    return composed(graph, params, stateInit, in, weights, intermediates, program, debugContext,
+                    parsed, cache);
   };
-  const auto sequence = outputSequence(graph, params, debugContext);
-  if (intermediates != nullptr)
-    *intermediates =
-        rnn::createOutputTensor(graph, params.rnn, kNumKept, 1, {debugContext, "intermediates"})
-            .reshapePartial(0, 1, {params.rnn.maxTimeSteps, kNumKept});
-  OptionFlags none;
-  const auto last =
-      rnn::Rnn(graph, params.rnn, false,
-               {stateInit.output.expand({0}), stateInit.cellState.expand({0})}, sequence, {inputs},
-               nullptr, intermediates, {}, {}, prog, step, 1, none, {debugContext, "lstmFwd"});
-  return {params.outputFullSequence ? sequence.output : last[0][0], last[1][0]};
+  if (!hasKernel(graph, params, parsed)) return compose(prog);
+  internal::FusedStep step(graph);
+  const auto results = step.compose(compose);
+  step.reads(in).reads(weights.inputWeights, false).reads(weights.outputWeights, false);
+  step.reads(weights.biases).reads(stateInit.output).reads(stateInit.cellState);
+  describe(step, params);
+  step.writes(results.first).writes(results.second);
+  step.attributes().set("keeps", std::int64_t{intermediates != nullptr});
+  if (intermediates != nullptr) step.writes(*intermediates);
+  step.emit("popnn.lstm_forward", prog, {debugContext, "lstmFwd"});
+  return results;
 }
 
 Tensor lstmFwd(Graph& graph, const LstmParams& params, Sequence& prog, const LstmState& stateInit,

@@ -94,22 +94,12 @@ struct Backward {
   }
 };
 
-}  // namespace
-
-LstmState lstmBwd(Graph& graph, const LstmParams& params, Sequence& prog,
-                  const LstmState& fwdStateInit, const Tensor& fwdIntermediates,
-                  const LstmWeights& weights, const Tensor&, const Tensor&,
-                  const Tensor& outputGrad, const Tensor* lastCellStateGrad, Tensor* inputGrad,
-                  Tensor* bwdIntermediates, const DebugContext& debugContext,
-                  const OptionFlags& options, PlanningCache* cache) {
-  internal::checkGradient(params.activation, "lstm");
-  internal::checkGradient(params.recurrentActivation, "lstm");
-  const Backward backward{params,
-                          weights,
-                          inputGrad != nullptr && params.calcInputGradients,
-                          bwdIntermediates != nullptr,
-                          internal::RecurrentOptions(options, "lstm").matmul,
-                          cache};
+/// The way back in steps of its own; `cellGrad` may be null.
+LstmState composed(Graph& graph, const LstmParams& params, Sequence& prog,
+                   const LstmState& fwdStateInit, const Tensor& fwdIntermediates,
+                   const Tensor& outputGrad, const Tensor* lastCellStateGrad, Tensor* inputGrad,
+                   Tensor* bwdIntermediates, const Backward& backward,
+                   const DebugContext& debugContext) {
   const Tensor h = graph.clone(fwdStateInit.output, {debugContext, "outputGrad"}),
                c = graph.clone(fwdStateInit.cellState, {debugContext, "cellStateGrad"});
   const auto begin = [&](const Tensor* from, const Tensor& to) {
@@ -140,6 +130,46 @@ LstmState lstmBwd(Graph& graph, const LstmParams& params, Sequence& prog,
                               {Tensor(), 0}, inputs, &fwdIntermediates, nullptr, outputs, {}, prog,
                               step, 1, none, {debugContext, "lstmBwd"});
   return {first[0][0], first[1][0]};
+}
+
+}  // namespace
+
+LstmState lstmBwd(Graph& graph, const LstmParams& params, Sequence& prog,
+                  const LstmState& fwdStateInit, const Tensor& fwdIntermediates,
+                  const LstmWeights& weights, const Tensor&, const Tensor&,
+                  const Tensor& outputGrad, const Tensor* lastCellStateGrad, Tensor* inputGrad,
+                  Tensor* bwdIntermediates, const DebugContext& debugContext,
+                  const OptionFlags& options, PlanningCache* cache) {
+  internal::checkGradient(params.activation, "lstm");
+  internal::checkGradient(params.recurrentActivation, "lstm");
+  const internal::RecurrentOptions parsed(options, "lstm");
+  const bool inputs = inputGrad != nullptr && params.calcInputGradients;
+  const Backward backward{params,        weights, inputs, bwdIntermediates != nullptr,
+                          parsed.matmul, cache};
+  if (!hasKernel(graph, params, parsed))
+    return composed(graph, params, prog, fwdStateInit, fwdIntermediates, outputGrad,
+                    lastCellStateGrad, inputGrad, bwdIntermediates, backward, debugContext);
+  internal::FusedStep step(graph);
+  const LstmState first = step.compose([&](Sequence& program) {
+    return composed(graph, params, program, fwdStateInit, fwdIntermediates, outputGrad,
+                    lastCellStateGrad, inputGrad, bwdIntermediates, backward, debugContext);
+  });
+  Tensor cell = lastCellStateGrad != nullptr ? *lastCellStateGrad : Tensor();
+  if (!cell.valid()) cell = internal::zerosLike(graph, fwdStateInit.cellState, debugContext);
+  Tensor units = bwdIntermediates != nullptr ? *bwdIntermediates : Tensor();
+  const Sizes s(params);
+  if (!units.valid())
+    units = rnn::createRecurrentTensor(graph, params.rnn, static_cast<unsigned>(4 * s.O), 1,
+                                       {debugContext, "grads"});
+  step.reads(fwdIntermediates.reshape({s.T, kNumKept, s.B, s.O}));
+  step.reads(weights.inputWeights, false).reads(weights.outputWeights, false);
+  step.reads(outputGrad).reads(cell);
+  describe(step, params);
+  step.writes(first.output).writes(first.cellState).writes(units);
+  step.attributes().set("inputs", std::int64_t{inputs});
+  if (inputs) step.writes(*inputGrad);
+  step.emit("popnn.lstm_backward", prog, {debugContext, "lstmBwd"});
+  return first;
 }
 
 LstmWeights lstmWU(Graph& graph, const LstmParams& params, Sequence& prog,

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "popnn/Gru.hpp"
+#include "popnn/internal/Fused.hpp"
 #include "popnn/internal/Recurrent.hpp"
 
 namespace popnn::gru {
@@ -43,6 +44,27 @@ inline GruParams withSteps(const GruParams& params, const poplar::Tensor& steps)
   GruParams changed = params;
   changed.rnn.varTimeSteps = steps;
   return changed;
+}
+
+/// The attributes that kernels of both directions have; attention and limits are read last.
+inline void describe(internal::FusedStep& step, const GruParams& params,
+                     const poplar::Tensor* attention) {
+  const auto order = orderOf(params);
+  step.attributes()
+      .set("at", ipujax::engine::Attributes::Integers(order.begin(), order.end()))
+      .set("gate", std::int64_t{internal::kernelActivation(params.recurrentActivation)})
+      .set("activation", std::int64_t{internal::kernelActivation(params.activation)})
+      .set("full", std::int64_t{params.outputFullSequence})
+      .set("limited", std::int64_t{params.rnn.variableTimeSteps()})
+      .set("after", std::int64_t{params.resetAfter})
+      .set("attends", std::int64_t{attention != nullptr});
+  if (attention != nullptr) step.reads(*attention);
+  if (params.rnn.variableTimeSteps()) step.reads(params.rnn.varTimeSteps.flatten());
+}
+inline bool hasKernel(const poplar::Graph& graph, const GruParams& params,
+                      const internal::RecurrentOptions& options) {
+  return internal::hasKernel(graph, params.rnn, options, params.activation,
+                             params.recurrentActivation);
 }
 
 }  // namespace popnn::gru

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "popnn/Lstm.hpp"
+#include "popnn/internal/Fused.hpp"
 #include "popnn/internal/Recurrent.hpp"
 
 namespace popnn::lstm {
@@ -33,6 +34,24 @@ inline poplar::Tensor weightMatrix(const LstmParams& params, const LstmWeights& 
   const poplar::Tensor output = internal::asMatrix(weights.outputWeights, order);
   return with_input ? poplar::concat(internal::asMatrix(weights.inputWeights, order), output)
                     : output;
+}
+
+/// The attributes that kernels of both directions have; the limits are read last.
+inline void describe(internal::FusedStep& step, const LstmParams& params) {
+  const auto order = orderOf(params);
+  step.attributes()
+      .set("at", ipujax::engine::Attributes::Integers(order.begin(), order.end()))
+      .set("gate", std::int64_t{internal::kernelActivation(params.recurrentActivation)})
+      .set("activation", std::int64_t{internal::kernelActivation(params.activation)})
+      .set("full", std::int64_t{params.outputFullSequence})
+      .set("limited", std::int64_t{params.rnn.variableTimeSteps()});
+  if (params.rnn.variableTimeSteps()) step.reads(params.rnn.varTimeSteps.flatten());
+}
+inline bool hasKernel(const poplar::Graph& graph, const LstmParams& params,
+                      const internal::RecurrentOptions& options) {
+  return params.doInputWeightCalc &&
+         internal::hasKernel(graph, params.rnn, options, params.activation,
+                             params.recurrentActivation);
 }
 
 }  // namespace popnn::lstm

@@ -2,6 +2,7 @@
 
 #include "poplar/exceptions.hpp"
 #include "poplin/MatMul.hpp"
+#include "popnn/internal/Fused.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popnn::internal {
@@ -16,6 +17,7 @@ RecurrentOptions::RecurrentOptions(const poplar::OptionFlags& options, const cha
   for (const auto& [name, value] : options) {
     if (name == "partialsType" || name == "availableMemoryProportion") {
       matmul.set(name, value);
+      halfPartials |= name == "partialsType" && value == "half";
     } else if (name == "preCalcWeights" && (value == "true" || value == "false")) {
       preCalcWeights = value == "true";
     } else {
@@ -28,6 +30,32 @@ RecurrentOptions::RecurrentOptions(const poplar::OptionFlags& options, const cha
                                    "weightAccumulatorsType, recomputationMode, numShards.");
     }
   }
+}
+
+int kernelActivation(NonLinearityType type) {
+  switch (type) {
+    case NonLinearityType::SIGMOID:
+      return 0;
+    case NonLinearityType::HARD_SIGMOID:
+      return 1;
+    case NonLinearityType::RELU:
+      return 2;
+    case NonLinearityType::TANH:
+      return 3;
+    default:
+      return -1;
+  }
+}
+
+bool hasKernel(const poplar::Graph& graph, const rnn::RnnParams& params,
+               const RecurrentOptions& options, NonLinearityType activation,
+               NonLinearityType recurrentActivation) {
+  if (params.variableTimeSteps()) {
+    const poplar::Type type = params.varTimeSteps.elementType();
+    if (type != poplar::UNSIGNED_INT && type != poplar::INT) return false;
+  }
+  return params.dataType == poplar::FLOAT && !options.halfPartials && mayFuse(graph) &&
+         kernelActivation(activation) >= 0 && kernelActivation(recurrentActivation) >= 0;
 }
 
 Tensor ordered(const Tensor& biases, const std::vector<unsigned>& order) {
@@ -76,6 +104,12 @@ void checkGradient(NonLinearityType type, const char* layer) {
                                "results: SIGMOID, HARD_SIGMOID, RELU or TANH; got type " +
                                std::to_string(static_cast<int>(type)) +
                                ". Use another for inference only.");
+}
+
+Tensor zerosLike(poplar::Graph& graph, const Tensor& t, const poplar::DebugContext& debugContext) {
+  const Tensor zero = graph.addConstant(t.elementType(), {1}, 0.0f, {debugContext, "zero"});
+  graph.setTileMapping(zero, 0);
+  return zero.broadcast(static_cast<unsigned>(t.numElements()), 0).reshape(t.shape());
 }
 
 Tensor createMatrix(poplar::Graph& graph, const poplar::Type& type, std::size_t rows,

@@ -17,7 +17,17 @@ struct RecurrentOptions {
   RecurrentOptions(const poplar::OptionFlags& options, const char* layer);
   poplar::OptionFlags matmul;
   bool preCalcWeights = false;
+  bool halfPartials = false;
 };
+
+/// An activation as kernels of recurrent layers number it, or -1 where they do not know it.
+int kernelActivation(NonLinearityType type);
+
+/// Whether a kernel computes what the layer's composition does: FLOAT, with limits that it can read
+/// and activations that it knows.
+bool hasKernel(const poplar::Graph& graph, const rnn::RnnParams& params,
+               const RecurrentOptions& options, NonLinearityType activation,
+               NonLinearityType recurrentActivation);
 
 /// Weights [units, in, out] as one matrix [in, units * out], units in the order of `order`.
 poplar::Tensor asMatrix(const poplar::Tensor& weights, const std::vector<unsigned>& order);
@@ -34,6 +44,10 @@ std::vector<unsigned> positions(const std::vector<unsigned>& cellOrder, unsigned
 
 /// Throws unless the gradient of an activation follows from its result.
 void checkGradient(NonLinearityType type, const char* layer);
+
+/// Zeros that take no memory, of another tensor's shape and type.
+poplar::Tensor zerosLike(poplar::Graph& graph, const poplar::Tensor& t,
+                         const poplar::DebugContext& debugContext);
 
 /// The elements [batch][1] of a mask.
 inline poplar::Tensor column(const poplar::Tensor& mask) { return mask.expand({1}); }

@@ -1,0 +1,351 @@
+#include <array>
+#include <vector>
+
+#include "engine/kernels/Recurrent.hpp"
+
+/// The host kernels "popnn.gru_forward" and "popnn.gru_backward": all steps of a layer. Attributes
+/// beside those of Lstm.cpp: `after`, the reset gate is applied behind the candidate's weights, and
+/// `attends`, there is attention. Units are reset, update, candidate and, with `after`, the memory.
+namespace ipujax::engine {
+namespace {
+
+using namespace recurrent;
+
+/// What the forward pass keeps of a step, [4 or 5][B][O].
+enum Kept { kReset, kUpdate, kCandidate, kBefore, kMemory };
+
+struct Layer {
+  std::int64_t T = 0, B = 0, I, O;
+  std::array<std::int64_t, 3> at{};
+  int gate, activation;
+  bool full, limited, after, attends;
+
+  Layer(const StepDesc& step, const OperandDesc& weights)
+      : I(weights.shape[1]),
+        O(weights.shape[2]),
+        gate(static_cast<int>(step.attributes.integer("gate"))),
+        activation(static_cast<int>(step.attributes.integer("activation"))),
+        full(step.attributes.integer("full") != 0),
+        limited(step.attributes.integer("limited") != 0),
+        after(step.attributes.integer("after") != 0),
+        attends(step.attributes.integer("attends") != 0) {
+    const auto& order = step.attributes.integers("at");
+    std::copy(order.begin(), order.end(), at.begin());
+  }
+  std::int64_t numKept() const { return after ? 5 : 4; }
+  std::int64_t state() const { return B * O; }
+  /// Operands behind the first `count`: attention and limits, then what is written.
+  std::size_t attention(std::size_t count) const { return count; }
+  std::size_t limits(std::size_t count) const { return count + (attends ? 1 : 0); }
+  std::size_t written(std::size_t count) const { return limits(count) + (limited ? 1 : 0); }
+};
+
+std::size_t bytesOf(std::int64_t floats) {
+  return static_cast<std::size_t>(floats) * sizeof(float);
+}
+
+/// x [T, B, I], weights [3, I, O] and [3, O, O], biases [3, O] or [3, 2, O], h [B, O], attention
+/// [B, T], limits; written: the output [T, B, O] or [B, O] and, with `keeps`, [T, 4 or 5, B, O].
+class GruForward final : public Kernel {
+ public:
+  explicit GruForward(const StepDesc& step)
+      : layer_(step, step.operands[1]),
+        input_weights_(step.operands[1]),
+        output_weights_(step.operands[2]),
+        limits_(layer_.limited ? &step.operands[layer_.limits(kRead)] : nullptr,
+                step.operands[0].shape[0]),
+        keeps_(step.attributes.integer("keeps") != 0) {
+    layer_.T = step.operands[0].shape[0];
+    layer_.B = step.operands[0].shape[1];
+  }
+
+  void run(RunContext& context, std::span<std::byte* const> p) const override {
+    const auto& l = layer_;
+    Workspace workspace;
+    const std::size_t out = l.written(kRead);
+    Run run{context.pool, l.limited ? p[l.limits(kRead)] : nullptr,
+            l.attends ? floats(p[l.attention(kRead)]) : nullptr};
+    run.units = weighInputs(run.pool, p, workspace);
+    run.h = l.full ? workspace.get<float>(l.state()) : floats(p[out]);
+    std::memcpy(run.h, p[4], bytesOf(l.state()));
+    run.weights = asMatrix(output_weights_, p[2], l.at, workspace);
+    run.memory = workspace.get<float>(l.state());
+    run.biases = floats(p[3]) + (2 * l.at[kCandidate] + 1) * l.O;
+    for (std::int64_t t = 0; t < l.T; ++t) {
+      run.t = t;
+      run.out = l.full ? floats(p[out]) + t * l.state() : nullptr;
+      run.kept = keeps_ ? floats(p[out + 1]) + t * l.numKept() * l.state() : nullptr;
+      step(run);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kRead = 5;
+  struct Run {
+    ThreadPool& pool;
+    const std::byte* limits;
+    const float* attention;
+    float *units = nullptr, *h = nullptr, *memory = nullptr, *out = nullptr, *kept = nullptr;
+    const float *weights = nullptr, *biases = nullptr;
+    std::int64_t t = 0;
+  };
+
+  /// x W + b of all steps, [T, B, 3 O].
+  float* weighInputs(ThreadPool& pool, std::span<std::byte* const> p, Workspace& workspace) const {
+    const auto& l = layer_;
+    float* units = workspace.get<float>(l.T * l.B * 3 * l.O);
+    float* row = workspace.get<float>(3 * l.O);
+    for (std::int64_t u = 0; u < 3; ++u) {
+      const float* from =
+          floats(p[3]) + l.at[static_cast<std::size_t>(u)] * l.O * (l.after ? 2 : 1);
+      for (std::int64_t i = 0; i < l.O; ++i)  // gates have both biases added here
+        row[u * l.O + i] = from[i] + (l.after && u < kCandidate ? from[l.O + i] : 0.0f);
+    }
+    for (std::int64_t i = 0; i < l.T * l.B; ++i)
+      std::memcpy(units + i * 3 * l.O, row, bytesOf(3 * l.O));
+    blas::Gemm gemm;
+    gemm.accumulate = true;
+    gemm.m = l.T * l.B;
+    gemm.n = 3 * l.O;
+    gemm.k = l.I;
+    gemm.a = rowsOf(floats(p[0]), l.I);
+    gemm.b = rowsOf(asMatrix(input_weights_, p[1], l.at, workspace), 3 * l.O);
+    gemm.c = rowsInto(units, 3 * l.O);
+    if (l.I > 0) blas::gemm(&pool, gemm);
+    return units;
+  }
+
+  /// to += a U[:, first unit : last unit], [B, O] x [O, units O].
+  void product(const Run& run, const float* a, int first, int last, float* to,
+               std::int64_t row) const {
+    blas::Gemm gemm;
+    gemm.accumulate = true;
+    gemm.m = layer_.B;
+    gemm.n = (last - first) * layer_.O;
+    gemm.k = layer_.O;
+    gemm.a = rowsOf(a, layer_.O);
+    gemm.b = rowsOf(run.weights + first * layer_.O, 3 * layer_.O);
+    gemm.c = rowsInto(to, row);
+    blas::gemm(&run.pool, gemm);
+  }
+
+  void step(const Run& run) const {
+    const auto& l = layer_;
+    const Loops& loop = loops();
+    float* units = run.units + run.t * l.B * 3 * l.O;
+    product(run, run.h, kReset, kCandidate, units, 3 * l.O);
+    if (l.after) {
+      for (std::int64_t b = 0; b < l.B; ++b)
+        std::memcpy(run.memory + b * l.O, run.biases, bytesOf(l.O));
+      product(run, run.h, kCandidate, kMemory - 1, run.memory, l.O);
+    }
+    for (std::int64_t b = 0; b < l.B; ++b) {
+      float* unit = units + b * 3 * l.O;
+      float* memory = run.memory + b * l.O;
+      for (const int u : {kReset, kUpdate}) loop.activate[l.gate](unit + u * l.O, l.O);
+      if (l.after)
+        loop.multiplyAdd(unit, memory, unit + kCandidate * l.O, l.O);
+      else
+        loop.multiply(unit, run.h + b * l.O, memory, l.O);
+    }
+    if (!l.after)
+      product(run, run.memory, kCandidate, kMemory - 1, units + kCandidate * l.O, 3 * l.O);
+    for (std::int64_t b = 0; b < l.B; ++b) finish(run, b, units + b * 3 * l.O);
+  }
+
+  void finish(const Run& run, std::int64_t b, float* unit) const {
+    const auto& l = layer_;
+    float *h = run.h + b * l.O, *out = run.out ? run.out + b * l.O : nullptr;
+    const auto keptRow = [&](std::int64_t which) { return run.kept + (which * l.B + b) * l.O; };
+    if (run.t >= limits_.of(run.limits, b)) {
+      if (out) std::memset(out, 0, bytesOf(l.O));
+      for (std::int64_t which = 0; run.kept && which < l.numKept(); ++which)
+        std::memset(keptRow(which), 0, bytesOf(l.O));
+      return;
+    }
+    loops().activate[l.activation](unit + kCandidate * l.O, l.O);
+    if (run.kept) {
+      for (int u = 0; u < 3; ++u) std::memcpy(keptRow(u), unit + u * l.O, bytesOf(l.O));
+      std::memcpy(keptRow(kBefore), h, bytesOf(l.O));
+      if (l.after) std::memcpy(keptRow(kMemory), run.memory + b * l.O, bytesOf(l.O));
+    }
+    const float attention = run.attention ? run.attention[b * l.T + run.t] : 0.0f;
+    loops().gru(unit + kUpdate * l.O, unit + kCandidate * l.O, attention, h, l.O);
+    if (out) std::memcpy(out, h, bytesOf(l.O));
+  }
+
+  Layer layer_;
+  OperandDesc input_weights_, output_weights_;
+  Limits limits_;
+  bool keeps_;
+};
+
+/// kept, weights [3, I, O] and [3, O, O], the output's gradient [T, B, O] or [B, O], attention
+/// [B, T], limits; written: gradients of h [B, O], of the pre-activations [T, B, 3 or 4 O], with
+/// `inputs` of x, and of the attention [T, B].
+class GruBackward final : public Kernel {
+ public:
+  explicit GruBackward(const StepDesc& step)
+      : layer_(step, step.operands[1]),
+        input_weights_(step.operands[1]),
+        output_weights_(step.operands[2]),
+        limits_(layer_.limited ? &step.operands[layer_.limits(kRead)] : nullptr,
+                step.operands[0].shape[0]),
+        inputs_(step.attributes.integer("inputs") != 0) {
+    layer_.T = step.operands[0].shape[0];
+    layer_.B = step.operands[0].shape[2];
+  }
+
+  void run(RunContext& context, std::span<std::byte* const> p) const override {
+    const auto& l = layer_;
+    Workspace workspace;
+    const std::size_t out = l.written(kRead);
+    Run run{context.pool, l.limited ? p[l.limits(kRead)] : nullptr,
+            l.attends ? floats(p[l.attention(kRead)]) : nullptr};
+    run.h = floats(p[out]);
+    run.grad = workspace.get<float>(l.state());
+    run.direct = workspace.get<float>(l.state());
+    run.weights = asTransposed(output_weights_, p[2], l.at, workspace);
+    l.full ? std::memset(run.h, 0, bytesOf(l.state()))
+           : std::memcpy(run.h, p[3], bytesOf(l.state()));
+    float* units = floats(p[out + 1]);
+    for (std::int64_t t = l.T - 1; t >= 0; --t) {
+      run.t = t;
+      const float* given = l.full ? floats(p[3]) + t * l.state() : nullptr;
+      for (std::int64_t i = 0; i < l.state(); ++i)
+        run.grad[i] = given ? run.h[i] + given[i] : run.h[i];
+      run.kept = floats(p[0]) + t * l.numKept() * l.state();
+      run.units = units + t * l.B * row();
+      run.to_attention = l.attends ? floats(p[out + (inputs_ ? 3 : 2)]) + t * l.B : nullptr;
+      step(run);
+    }
+    if (!inputs_ || l.I == 0) return;
+    blas::Gemm gemm;
+    gemm.m = l.T * l.B;
+    gemm.n = l.I;
+    gemm.k = 3 * l.O;
+    gemm.a = rowsOf(units, row());
+    gemm.b = rowsOf(asTransposed(input_weights_, p[1], l.at, workspace), l.I);
+    gemm.c = rowsInto(floats(p[out + 2]), l.I);
+    blas::gemm(&context.pool, gemm);
+  }
+
+ private:
+  static constexpr std::size_t kRead = 4;
+  struct Run {
+    ThreadPool& pool;
+    const std::byte* limits;
+    const float* attention;
+    float *h = nullptr, *grad = nullptr, *direct = nullptr, *units = nullptr,
+          *to_attention = nullptr;
+    const float *weights = nullptr, *kept = nullptr;
+    std::int64_t t = 0;
+  };
+
+  std::int64_t row() const { return (layer_.after ? 4 : 3) * layer_.O; }
+  const float* kept(const Run& run, int which, std::int64_t b) const {
+    return run.kept + (which * layer_.B + b) * layer_.O;
+  }
+
+  /// to = (or +=) the units from `first` on times as many rows of U^T from unit `weights` on.
+  void product(const Run& run, const float* units, int weights, int count, bool accumulate,
+               float* to) const {
+    blas::Gemm gemm;
+    gemm.accumulate = accumulate;
+    gemm.m = layer_.B;
+    gemm.n = layer_.O;
+    gemm.k = count * layer_.O;
+    gemm.a = rowsOf(units, row());
+    gemm.b = rowsOf(run.weights + weights * layer_.O * layer_.O, layer_.O);
+    gemm.c = rowsInto(to, layer_.O);
+    blas::gemm(&run.pool, gemm);
+  }
+
+  void step(const Run& run) const {
+    const auto& l = layer_;
+    for (std::int64_t b = 0; b < l.B; ++b) gates(run, b);
+    // `grad` is done with: it becomes what the reset gate hands on.
+    product(run, run.units + (l.after ? 3 : 2) * l.O, kCandidate, 1, false, run.grad);
+    for (std::int64_t b = 0; !l.after && b < l.B; ++b) {
+      float *grad = run.grad + b * l.O, *reset = run.units + b * row();
+      loops().multiply(grad, kept(run, kBefore, b), reset, l.O);
+      loops().slope[l.gate](kept(run, kReset, b), reset, l.O);
+      loops().multiply(grad, kept(run, kReset, b), grad, l.O);
+    }
+    product(run, run.units, kReset, 2, true, run.grad);
+    for (std::int64_t b = 0; b < l.B; ++b) {
+      if (run.t >= limits_.of(run.limits, b)) continue;  // hands its gradient on
+      for (std::int64_t i = b * l.O; i < (b + 1) * l.O; ++i) run.h[i] = run.grad[i] + run.direct[i];
+    }
+  }
+
+  void gates(const Run& run, std::int64_t b) const {
+    const auto& l = layer_;
+    float* to = run.units + b * row();
+    if (run.t >= limits_.of(run.limits, b)) {
+      std::memset(to, 0, bytesOf(row()));
+      if (run.to_attention) run.to_attention[b] = 0.0f;
+      return;
+    }
+    const float attention = run.attention ? run.attention[b * l.T + run.t] : 0.0f;
+    const float* memory = l.after ? kept(run, kMemory, b) : nullptr;
+    const float sum = loops().gruBack[l.gate][l.activation](
+        {kept(run, kReset, b), kept(run, kUpdate, b), kept(run, kCandidate, b),
+         kept(run, kBefore, b), memory, attention, l.attends, run.grad + b * l.O, to + l.O,
+         to + 2 * l.O, to, l.after ? to + 3 * l.O : nullptr, run.direct + b * l.O},
+        l.O);
+    if (run.to_attention) run.to_attention[b] = sum;
+  }
+
+  Layer layer_;
+  OperandDesc input_weights_, output_weights_;
+  Limits limits_;
+  bool inputs_;
+};
+
+void checkForward(StepCheck& check) {
+  const bool limited = checkLayer(check, 3), full = check.flag("full"), keeps = check.flag("keeps");
+  const bool after = check.flag("after"), attends = check.flag("attends");
+  const std::size_t limits = attends ? 6 : 5, out = limits + (limited ? 1 : 0);
+  check.operands(out + (keeps ? 2 : 1));
+  const auto x = check.read(0).hasRank(3);
+  const auto u = check.read(2).hasRank(3);
+  const std::int64_t T = x->shape[0], B = x->shape[1], I = x->shape[2], O = u->shape[2];
+  checkRead(check, 0, {T, B, I});
+  checkRead(check, 1, {3, I, O}, false);
+  checkRead(check, 2, {3, O, O}, false);
+  checkRead(check, 3, after ? Sizes{3, 2, O} : Sizes{3, O});
+  checkRead(check, 4, {B, O});
+  if (attends) checkRead(check, 5, {B, T});
+  if (limited) checkLimits(check, limits, B);
+  checkWritten(check, out, full ? Sizes{T, B, O} : Sizes{B, O});
+  if (keeps) checkWritten(check, out + 1, {T, after ? 5 : 4, B, O});
+}
+
+void checkBackward(StepCheck& check) {
+  const bool limited = checkLayer(check, 3), full = check.flag("full"),
+             inputs = check.flag("inputs");
+  const bool after = check.flag("after"), attends = check.flag("attends");
+  const std::size_t limits = attends ? 5 : 4, out = limits + (limited ? 1 : 0);
+  const std::size_t to_attention = out + (inputs ? 3 : 2);
+  check.operands(to_attention + (attends ? 1 : 0));
+  const auto kept = check.read(0).hasRank(4);
+  const auto w = check.read(1).hasRank(3);
+  const std::int64_t T = kept->shape[0], B = kept->shape[2], O = kept->shape[3], I = w->shape[1];
+  checkRead(check, 0, {T, after ? 5 : 4, B, O});
+  checkRead(check, 1, {3, I, O}, false);
+  checkRead(check, 2, {3, O, O}, false);
+  checkRead(check, 3, full ? Sizes{T, B, O} : Sizes{B, O});
+  if (attends) checkRead(check, 4, {B, T});
+  if (limited) checkLimits(check, limits, B);
+  checkWritten(check, out, {B, O});
+  checkWritten(check, out + 1, {T, B, (after ? 4 : 3) * O});
+  if (inputs) checkWritten(check, out + 2, {T, B, I});
+  if (attends) checkWritten(check, to_attention, {T, B});
+}
+
+const RegisterKernel kForward{"popnn.gru_forward", makeKernel<GruForward>, checkForward};
+const RegisterKernel kBackward{"popnn.gru_backward", makeKernel<GruBackward>, checkBackward};
+
+}  // namespace
+}  // namespace ipujax::engine

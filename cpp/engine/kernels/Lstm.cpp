@@ -1,0 +1,248 @@
+#include <array>
+#include <vector>
+
+#include "engine/kernels/Recurrent.hpp"
+
+/// The host kernels "popnn.lstm_forward" and "popnn.lstm_backward": all steps of a layer. In both,
+/// attribute `at` says where the units forget, input, output and candidate are in the weights,
+/// `gate` and `activation` are Activations, `full` tells that there is an output for each step, and
+/// `limited` that the last operand that is read says how many steps each sequence has.
+namespace ipujax::engine {
+namespace {
+
+using namespace recurrent;
+
+/// What the forward pass keeps of a step, [6][B][O].
+enum Kept { kForget, kInput, kOutput, kCandidate, kTanh, kBefore, kNumKept };
+
+constexpr std::array<std::int64_t, 4> kAsGiven{0, 1, 2, 3};
+
+struct Layer {
+  std::int64_t T, B, I, O;
+  std::array<std::int64_t, 4> at;  ///< of forget, input, output, candidate
+  int gate, activation;
+  bool full, limited;
+
+  Layer(const StepDesc& step, const OperandDesc& weights)
+      : I(weights.shape[1]),
+        O(weights.shape[2]),
+        gate(static_cast<int>(step.attributes.integer("gate"))),
+        activation(static_cast<int>(step.attributes.integer("activation"))),
+        full(step.attributes.integer("full") != 0),
+        limited(step.attributes.integer("limited") != 0) {
+    const auto& order = step.attributes.integers("at");
+    std::copy(order.begin(), order.end(), at.begin());
+    T = B = 0;
+  }
+  std::int64_t row() const { return 4 * O; }
+};
+
+/// x [T, B, I], weights [4, I, O] and [4, O, O], biases [4, O], h and c [B, O], limits; written:
+/// the output [T, B, O] or [B, O], the cell state [B, O] and, with `keeps`, [T, 6, B, O].
+class LstmForward final : public Kernel {
+ public:
+  explicit LstmForward(const StepDesc& step)
+      : layer_(step, step.operands[1]),
+        input_weights_(step.operands[1]),
+        output_weights_(step.operands[2]),
+        limits_(layer_.limited ? &step.operands[6] : nullptr, step.operands[0].shape[0]),
+        keeps_(step.attributes.integer("keeps") != 0) {
+    layer_.T = step.operands[0].shape[0];
+    layer_.B = step.operands[0].shape[1];
+  }
+
+  void run(RunContext& context, std::span<std::byte* const> p) const override {
+    const auto& l = layer_;
+    Workspace workspace;
+    const std::size_t out = layer_.limited ? 7 : 6;
+    const std::byte* limits = layer_.limited ? p[6] : nullptr;
+    float* units = workspace.get<float>(l.T * l.B * l.row());
+    for (std::int64_t i = 0; i < l.T * l.B; ++i)
+      std::memcpy(units + i * l.row(), p[3], static_cast<std::size_t>(l.row()) * sizeof(float));
+    blas::Gemm gemm;
+    gemm.accumulate = true;
+    gemm.m = l.T * l.B;
+    gemm.n = l.row();
+    gemm.k = l.I;
+    gemm.a = rowsOf(floats(p[0]), l.I);
+    gemm.b = rowsOf(asMatrix(input_weights_, p[1], kAsGiven, workspace), l.row());
+    gemm.c = rowsInto(units, l.row());
+    if (l.I > 0) blas::gemm(&context.pool, gemm);
+    const std::int64_t state = l.B * l.O;
+    float* last = l.full ? workspace.get<float>(state) : floats(p[out]);
+    float* cell = floats(p[out + 1]);
+    std::memcpy(last, p[4], static_cast<std::size_t>(state) * sizeof(float));
+    std::memcpy(cell, p[5], static_cast<std::size_t>(state) * sizeof(float));
+    const Rows rows{limits, last, cell, workspace.get<float>(l.O)};
+    gemm.m = l.B;
+    gemm.k = l.O;
+    gemm.b = rowsOf(asMatrix(output_weights_, p[2], kAsGiven, workspace), l.row());
+    for (std::int64_t t = 0; t < l.T; ++t) {
+      gemm.a = rowsOf(
+          t > 0 && l.full && limits == nullptr ? floats(p[out]) + (t - 1) * state : last, l.O);
+      gemm.c = rowsInto(units + t * l.B * l.row(), l.row());
+      blas::gemm(&context.pool, gemm);
+      step(rows, t, static_cast<float*>(gemm.c.data), l.full ? floats(p[out]) + t * state : nullptr,
+           keeps_ ? floats(p[out + 2]) + t * kNumKept * state : nullptr);
+    }
+  }
+
+ private:
+  struct Rows {
+    const std::byte* limits;
+    float *last, *cell, *tanh;
+  };
+
+  void step(const Rows& rows, std::int64_t t, float* units, float* out, float* kept) const {
+    const auto& l = layer_;
+    const Loops& loop = loops();
+    const auto bytes = static_cast<std::size_t>(l.O) * sizeof(float);
+    for (std::int64_t b = 0; b < l.B; ++b) {
+      float *h = rows.last + b * l.O, *to = out ? out + b * l.O : h, *c = rows.cell + b * l.O;
+      const auto keptRow = [&](int which) { return kept + (which * l.B + b) * l.O; };
+      if (t >= limits_.of(rows.limits, b)) {
+        if (out) std::memset(to, 0, bytes);
+        for (int which = 0; kept && which < kNumKept; ++which)
+          std::memset(keptRow(which), 0, bytes);
+        continue;
+      }
+      float* unit[4];
+      for (int u = 0; u < 4; ++u) {
+        unit[u] = units + b * l.row() + l.at[static_cast<std::size_t>(u)] * l.O;
+        loop.activate[u == kCandidate ? l.activation : l.gate](unit[u], l.O);
+      }
+      if (kept) {
+        for (int u = 0; u < 4; ++u) std::memcpy(keptRow(u), unit[u], bytes);
+        std::memcpy(keptRow(kBefore), c, bytes);
+      }
+      loop.lstm[l.activation](unit[kForget], unit[kInput], unit[kOutput], unit[kCandidate], c,
+                              kept ? keptRow(kTanh) : rows.tanh, to, l.O);
+      if (out && rows.limits) std::memcpy(h, to, bytes);
+    }
+  }
+
+  Layer layer_;
+  OperandDesc input_weights_, output_weights_;
+  Limits limits_;
+  bool keeps_;
+};
+
+/// kept [T, 6, B, O], weights [4, I, O] and [4, O, O], gradients of the output [T, B, O] or [B, O]
+/// and of the last cell state [B, O], limits; written: gradients of h and c [B, O], of the
+/// pre-activations [T, B, 4 O] (forget, input, output, candidate) and, with `inputs`, of x.
+class LstmBackward final : public Kernel {
+ public:
+  explicit LstmBackward(const StepDesc& step)
+      : layer_(step, step.operands[1]),
+        input_weights_(step.operands[1]),
+        output_weights_(step.operands[2]),
+        limits_(layer_.limited ? &step.operands[5] : nullptr, step.operands[0].shape[0]),
+        inputs_(step.attributes.integer("inputs") != 0) {
+    layer_.T = step.operands[0].shape[0];
+    layer_.B = step.operands[0].shape[2];
+  }
+
+  void run(RunContext& context, std::span<std::byte* const> p) const override {
+    const auto& l = layer_;
+    Workspace workspace;
+    const std::size_t out = l.limited ? 6 : 5;
+    const std::byte* limits = l.limited ? p[5] : nullptr;
+    const std::int64_t state = l.B * l.O;
+    const auto bytes = static_cast<std::size_t>(state) * sizeof(float);
+    float *h = floats(p[out]), *c = floats(p[out + 1]), *units = floats(p[out + 2]);
+    l.full ? std::memset(h, 0, bytes) : std::memcpy(h, p[3], bytes);
+    std::memcpy(c, p[4], bytes);
+    float* grad = workspace.get<float>(state);
+    blas::Gemm gemm;
+    gemm.m = l.B;
+    gemm.n = l.O;
+    gemm.k = l.row();
+    gemm.b = rowsOf(asTransposed(output_weights_, p[2], l.at, workspace), l.O);
+    for (std::int64_t t = l.T - 1; t >= 0; --t) {
+      const float* given = l.full ? floats(p[3]) + t * state : nullptr;
+      for (std::int64_t i = 0; i < state; ++i) grad[i] = given ? h[i] + given[i] : h[i];
+      float* to = units + t * l.B * l.row();
+      step(t, limits, floats(p[0]) + t * kNumKept * state, grad, c, to);
+      gemm.a = rowsOf(to, l.row());
+      gemm.c = rowsInto(limits ? grad : h, l.O);
+      blas::gemm(&context.pool, gemm);
+      for (std::int64_t b = 0; limits && b < l.B; ++b)  // others hand their gradients on
+        if (t < limits_.of(limits, b)) std::copy_n(grad + b * l.O, l.O, h + b * l.O);
+    }
+    if (!inputs_) return;
+    gemm.m = l.T * l.B;
+    gemm.n = l.I;
+    gemm.a = rowsOf(units, l.row());
+    gemm.b = rowsOf(asTransposed(input_weights_, p[1], l.at, workspace), l.I);
+    gemm.c = rowsInto(floats(p[out + 3]), l.I);
+    if (l.I > 0) blas::gemm(&context.pool, gemm);
+  }
+
+ private:
+  void step(std::int64_t t, const std::byte* limits, const float* kept, const float* grad, float* c,
+            float* units) const {
+    const auto& l = layer_;
+    for (std::int64_t b = 0; b < l.B; ++b) {
+      float* to = units + b * l.row();
+      if (t >= limits_.of(limits, b)) {
+        std::memset(to, 0, static_cast<std::size_t>(l.row()) * sizeof(float));
+        continue;
+      }
+      const auto row = [&](int which) { return kept + (which * l.B + b) * l.O; };
+      loops().lstmBack[l.gate][l.activation](
+          {row(kForget), row(kInput), row(kOutput), row(kCandidate), row(kTanh), row(kBefore),
+           grad + b * l.O, c + b * l.O, to, to + l.O, to + 2 * l.O, to + 3 * l.O},
+          l.O);
+    }
+  }
+
+  Layer layer_;
+  OperandDesc input_weights_, output_weights_;
+  Limits limits_;
+  bool inputs_;
+};
+
+void checkForward(StepCheck& check) {
+  const bool limited = checkLayer(check, 4), full = check.flag("full"), keeps = check.flag("keeps");
+  const std::size_t out = limited ? 7 : 6;
+  check.operands(out + (keeps ? 3 : 2));
+  const auto x = check.read(0).hasRank(3);
+  const auto u = check.read(2).hasRank(3);
+  const std::int64_t T = x->shape[0], B = x->shape[1], I = x->shape[2], O = u->shape[2];
+  checkRead(check, 0, {T, B, I});
+  checkRead(check, 1, {4, I, O}, false);
+  checkRead(check, 2, {4, O, O}, false);
+  checkRead(check, 3, {4, O});
+  checkRead(check, 4, {B, O});
+  checkRead(check, 5, {B, O});
+  if (limited) checkLimits(check, 6, B);
+  checkWritten(check, out, full ? Sizes{T, B, O} : Sizes{B, O});
+  checkWritten(check, out + 1, {B, O});
+  if (keeps) checkWritten(check, out + 2, {T, kNumKept, B, O});
+}
+
+void checkBackward(StepCheck& check) {
+  const bool limited = checkLayer(check, 4), full = check.flag("full"),
+             inputs = check.flag("inputs");
+  const std::size_t out = limited ? 6 : 5;
+  check.operands(out + (inputs ? 4 : 3));
+  const auto kept = check.read(0).hasRank(4);
+  const auto w = check.read(1).hasRank(3);
+  const std::int64_t T = kept->shape[0], B = kept->shape[2], O = kept->shape[3], I = w->shape[1];
+  checkRead(check, 0, {T, kNumKept, B, O});
+  checkRead(check, 1, {4, I, O}, false);
+  checkRead(check, 2, {4, O, O}, false);
+  checkRead(check, 3, full ? Sizes{T, B, O} : Sizes{B, O});
+  checkRead(check, 4, {B, O});
+  if (limited) checkLimits(check, 5, B);
+  checkWritten(check, out, {B, O});
+  checkWritten(check, out + 1, {B, O});
+  checkWritten(check, out + 2, {T, B, 4 * O});
+  if (inputs) checkWritten(check, out + 3, {T, B, I});
+}
+
+const RegisterKernel kForward{"popnn.lstm_forward", makeKernel<LstmForward>, checkForward};
+const RegisterKernel kBackward{"popnn.lstm_backward", makeKernel<LstmBackward>, checkBackward};
+
+}  // namespace
+}  // namespace ipujax::engine

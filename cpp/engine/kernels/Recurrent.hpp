@@ -1,0 +1,98 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
+#include "engine/blas/Gemm.hpp"
+
+/// What the kernels of LSTM and GRU layers have in common. Sizes: T steps, B sequences, I inputs,
+/// O outputs; everything is float. Pre-activations of a step are rows of units side by side.
+namespace ipujax::engine::recurrent {
+
+enum class Activation : std::uint8_t { kSigmoid, kHardSigmoid, kRelu, kTanh };
+inline constexpr int kActivations = 4;
+
+/// Rows of n values that one LSTM step back reads and writes.
+struct LstmBack {
+  const float *forget, *input, *output, *candidate, *tanh, *before;  ///< kept by the forward pass
+  const float* grad;                                                 ///< of the output
+  float* cell;  ///< gradient of the cell state, in and out
+  float *to_forget, *to_input, *to_output, *to_candidate;  ///< gradients of the pre-activations
+};
+/// Rows of n values of one GRU step back.
+struct GruBack {
+  const float *reset, *update, *candidate, *before;
+  const float* memory;  ///< null unless the reset gate is applied after
+  float attention;      ///< 0 where there is none
+  bool with_attention;
+  const float* grad;  ///< of the output
+  float *to_update, *to_candidate;
+  float *to_reset, *to_memory;  ///< written only with a memory
+  float* direct;                ///< grad times what the update gate keeps
+};
+
+/// Loops over n values of a row, chosen for this CPU, by activation.
+struct Loops {
+  void (*activate[kActivations])(float* x, std::int64_t n);
+  /// grad *= the activation's slope, from its result.
+  void (*slope[kActivations])(const float* result, float* grad, std::int64_t n);
+  /// c = f c + i g, tanh = activation(c), h = o tanh.
+  void (*lstm[kActivations])(const float* f, const float* i, const float* o, const float* g,
+                             float* c, float* tanh, float* h, std::int64_t n);
+  void (*lstmBack[kActivations][kActivations])(const LstmBack& rows, std::int64_t n);
+  /// h = s h + (1 - s) c with s = u - u * attention.
+  void (*gru)(const float* u, const float* c, float attention, float* h, std::int64_t n);
+  /// All but what the reset gate's gradient needs a product for. Returns the attention's gradient.
+  float (*gruBack[kActivations][kActivations])(const GruBack& rows, std::int64_t n);
+  void (*multiply)(const float* a, const float* b, float* out, std::int64_t n);
+  void (*multiplyAdd)(const float* a, const float* b, float* sum, std::int64_t n);
+};
+const Loops& loops();
+
+/// Weights [units, rows, O] as one matrix [rows, units * O], units in the order `at` of the
+/// weights' places; a copy unless they lie like that.
+const float* asMatrix(const OperandDesc& weights, const std::byte* data,
+                      std::span<const std::int64_t> at, Workspace& workspace);
+/// The same transposed, [units * O, rows].
+const float* asTransposed(const OperandDesc& weights, const std::byte* data,
+                          std::span<const std::int64_t> at, Workspace& workspace);
+
+inline blas::ConstMatrix rowsOf(const float* data, std::int64_t row) {
+  return {data, ElementType::kFloat, row, 1};
+}
+inline blas::Matrix rowsInto(float* data, std::int64_t row) {
+  return {data, ElementType::kFloat, row, 1};
+}
+
+/// How many steps each sequence has: `desc` is [B] or [1], or null for all of them.
+class Limits {
+ public:
+  Limits(const OperandDesc* desc, std::int64_t steps)
+      : steps_(steps), stride_(desc && desc->numElements() > 1 ? desc->strides[0] : 0) {}
+  std::int64_t of(const std::byte* data, std::int64_t sequence) const {
+    if (data == nullptr) return steps_;
+    std::uint32_t limit = 0;
+    std::memcpy(&limit, data + sequence * stride_ * 4, 4);
+    return std::min<std::int64_t>(limit, steps_);
+  }
+
+ private:
+  std::int64_t steps_, stride_;
+};
+
+/// What the checks of these steps share. The attributes of all: `at`, a place for each of `units`,
+/// `gate`, `activation`, `full` and `limited`; returns whether there are limits.
+bool checkLayer(StepCheck& check, std::size_t units);
+void checkLimits(StepCheck& check, std::size_t operand, std::int64_t batch);
+using Sizes = std::vector<std::int64_t>;
+void checkRead(StepCheck& check, std::size_t operand, const Sizes& shape, bool packed = true);
+void checkWritten(StepCheck& check, std::size_t operand, const Sizes& shape);
+
+inline const float* floats(const std::byte* data) { return reinterpret_cast<const float*>(data); }
+inline float* floats(std::byte* data) { return reinterpret_cast<float*>(data); }
+
+}  // namespace ipujax::engine::recurrent

@@ -1,0 +1,51 @@
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "engine/Cost.hpp"
+#include "engine/graph/Emit.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "poplar/Tensor.hpp"
+
+/// A layer as one step: what it is on the tiles is a composition of public calls, whose cost the
+/// step bears; what the model runs is one kernel for the whole loop.
+namespace popnn::internal {
+
+/// The cost of all that a program runs. Of branches the dearest counts; loops must have a fixed
+/// number of turns.
+ipujax::engine::Cost costOfProgram(const poplar::program::Program& program);
+
+/// Composes a layer beside the program, for its cost and its results, then adds the kernel in its
+/// place.
+class FusedStep {
+ public:
+  explicit FusedStep(poplar::Graph& graph);
+
+  /// `compose(Sequence&)` adds the composition to a program that is never run.
+  template <class F>
+  auto compose(const F& compose) {
+    poplar::program::Sequence composed;
+    auto results = compose(composed);
+    step_.cost = costOfProgram(composed);
+    return results;
+  }
+  /// Operands in the kernel's order; those that are `packed` are row-major.
+  FusedStep& reads(const poplar::Tensor& t, bool packed = true);
+  FusedStep& writes(const poplar::Tensor& t);
+  ipujax::engine::Attributes& attributes() { return step_.attributes; }
+  /// Adds the step; the composition's own variables are temporaries of it.
+  void emit(const char* kernel, poplar::program::Sequence& prog, const poplar::DebugContext& debug);
+
+ private:
+  std::uint64_t bytesOfOthers(std::size_t end) const;
+
+  poplar::Graph& graph_;
+  std::size_t first_variable_;
+  ipujax::engine::StepSpec step_;
+};
+
+/// Whether arithmetic may be regrouped: steps that trap must be the steps of the IPU.
+bool mayFuse(const poplar::Graph& graph);
+
+}  // namespace popnn::internal
