@@ -1,5 +1,7 @@
 """JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point."""
 
+from ipujax import nn as nn
+from ipujax import ops as ops
 from ipujax import optim as optim
 from ipujax import testing as testing
 from ipujax import tile as tile

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -40,7 +42,11 @@ def register(
 
     mlir.register_lowering(primitive, lower)
     primitive.def_impl(
-        lambda *operands, **parameters: jax.jit(lambda *x: primitive.bind(*x, **parameters))(
-            *operands
-        )
+        lambda *operands, **parameters: _jitted(primitive, *sorted(parameters.items()))(*operands)
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _jitted(primitive: Primitive, *parameters: tuple[str, Any]) -> Any:
+    """One function for each set of parameters, so that JAX finds its program again."""
+    return jax.jit(partial(primitive.bind, **dict(parameters)))

@@ -8,6 +8,7 @@ from jaxlib.mlir import ir
 
 from ipujax import jax_compat
 from ipujax.compiler.partition.inline import inline_calls
+from ipujax.compiler.partition.op_calls import name_dimensions
 from ipujax.compiler.partition.stand_ins import name_composites, name_slices
 from ipujax.errors import InvalidProgramError
 
@@ -29,6 +30,7 @@ def propagate(module: Any) -> None:
         name_composites(module)
         inline_calls(module)
         name_slices(module)
+        name_dimensions(module)
         jax_compat.run_passes(module, PASSES)
     except ir.MLIRError as error:
         raise InvalidProgramError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Op, Value, declare
@@ -20,6 +22,12 @@ def refusal(op: Op) -> str | None:
     if target == CALLBACK_TARGET or target in CUSTOM_CALLS:
         return None
     return f"the target {target!r} is compiled for other platforms; jax.pure_callback can call it"
+
+
+def parameters_of(op: Op) -> dict[str, Any]:
+    """The parameters, from JSON, of a custom call that this package wrote."""
+    found: dict[str, Any] = json.loads(op.attrs["mhlo.backend_config"]["config"])
+    return found
 
 
 @rule("custom_call")

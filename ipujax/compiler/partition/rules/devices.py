@@ -11,6 +11,7 @@ from ipujax import host_callbacks, jax_compat, placement
 from ipujax.compiler.modules import target_of
 from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
+from ipujax.compiler.partition.op_calls import localise_op, numbered
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
 from ipujax.compiler.partition.stand_ins import as_op, is_stand_in
@@ -77,7 +78,10 @@ def replica_id(localiser: Localiser, operation: Any) -> None:
 
 @localises("custom_call", always=True)
 def custom_call(localiser: Localiser, operation: Any) -> None:
-    """Calls of Python run on one device of those that hold the same; others run everywhere."""
+    """Calls of Python run on one device of those that hold the same; others run everywhere.
+
+    Ops of ipujax run on blocks, as their dimensions allow.
+    """
     target = target_of(operation)
     if is_stand_in(operation):
         localiser.apply(as_op(operation))
@@ -87,6 +91,10 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
         return
     if target == jax_compat.INSPECT_TARGET:
         inspect_sharding(localiser, operation)
+        return
+    dimensions = numbered(operation)
+    if dimensions is not None:
+        localise_op(localiser, operation, dimensions)
         return
     replicate(localiser, operation)
     if target != jax_compat.CALLBACK_TARGET:

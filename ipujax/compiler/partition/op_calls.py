@@ -1,0 +1,92 @@
+"""Custom calls of `ipu.ops` and `ipu.nn`, which say how their dimensions correspond."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from jaxlib.mlir import ir
+
+from ipujax.compiler.modules import ops_named
+from ipujax.compiler.partition.factors import Dims, Factors, bring_operands, shard, sharded
+from ipujax.compiler.partition.localise import Localiser, Partial
+
+RULE = "sdy.sharding_rule"
+_LETTERS = "ijklmnopqrstuvwxyz"
+
+
+class Numbered(NamedTuple):
+    """As `Dimensions.numbered` writes it."""
+
+    operands: list[list[int | None]]
+    results: list[list[int | None]]
+
+
+def numbered(operation: Any) -> Numbered | None:
+    """What a custom call says of its dimensions; None where it says nothing."""
+    attributes = operation.attributes
+    for name in ("mhlo.backend_config", "backend_config"):
+        if name in attributes and isinstance(attributes[name], ir.DictAttr):
+            config = ir.DictAttr(attributes[name])
+            if "config" in config and isinstance(config["config"], ir.StringAttr):
+                given = json.loads(config["config"].value).get("dimensions")
+                return Numbered(*given) if given else None
+    return None
+
+
+def name_dimensions(module: Any) -> None:
+    """Writes Shardy's rule beside each such call that has few enough dimensions for one."""
+    for operation in ops_named(module.operation, "stablehlo.custom_call"):
+        dims = numbered(operation)
+        rule = _rule(dims, operation) if dims is not None else None
+        if rule is not None:
+            operation.attributes[RULE] = ir.Attribute.parse(rule)
+
+
+def _rule(dims: Numbered, operation: Any) -> str | None:
+    """Dimensions that are whole everywhere have letters of their own, and are replicated."""
+    arrays = [*dims.operands, *dims.results]
+    known = sorted({n for each in arrays for n in each if n is not None})
+    letters = iter(_LETTERS)
+    names: dict[Any, str] = dict(zip(known, letters, strict=False))
+    sizes: dict[str, int] = {}
+    whole: list[str] = []
+    texts = []
+    for each, value in zip(arrays, [*operation.operands, *operation.results], strict=True):
+        found = []
+        for number, size in zip(each, value.type.shape, strict=True):
+            name = names.get(number) or next(letters, "")
+            if not name:
+                return None
+            if number is None:
+                whole.append(name)
+            sizes[name] = size
+            found.append(name)
+        texts.append("[" + ", ".join(found) + "]")
+    kept = {n for each in dims.results for n in each}
+    summed = [names[n] for n in known if n not in kept]
+    kinds = f" reduction={{{', '.join(summed)}}}" if summed else ""
+    kinds += f" need_replication={{{', '.join(whole)}}}" if whole else ""
+    listed = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    operands = ", ".join(texts[: len(dims.operands)])
+    results = ", ".join(texts[len(dims.operands) :])
+    return f"#sdy.op_sharding_rule<({operands})->({results}) {{{listed}}}{kinds}, custom>"
+
+
+def localise_op(localiser: Localiser, operation: Any, dims: Numbered) -> None:
+    """Results that lack a dimension of the operands are added up over its devices."""
+    operands: list[Dims] = list(dims.operands)
+    given = {n for each in operands for n in each if n is not None}
+    summed = frozenset(n for n in given if any(n not in each for each in dims.results))
+    fills = [0] * len(operands) if summed else None
+    factors = Factors(operands, dims.results, summed, fills=fills)
+    mesh, axes = shard(localiser, operation, factors)
+    bring_operands(localiser, operation, factors, mesh, axes)
+    if RULE in operation.attributes:
+        del operation.attributes[RULE]
+    if mesh is None:
+        return
+    for result, each in zip(operation.results, dims.results, strict=True):
+        over = tuple(d for n in sorted(summed - set(each)) for d in axes.get(n, ()))
+        partial = Partial(mesh, over, "add") if over else None
+        localiser.set(result, sharded(mesh, each, axes), partial)

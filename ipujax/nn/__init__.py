@@ -1,0 +1,1 @@
+"""Neural-network functions of popnn: each is one file, with its derivative."""

@@ -1,0 +1,1 @@
+"""Functions of popops, poplin and poprand as JAX functions: each is one file."""
