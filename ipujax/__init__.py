@@ -5,7 +5,9 @@ from ipujax import ops as ops
 from ipujax import optim as optim
 from ipujax import testing as testing
 from ipujax import tile as tile
+from ipujax.api.autocast import autocast as autocast
 from ipujax.api.blocks import block as block
+from ipujax.api.cast_policy import CastPolicy as CastPolicy
 from ipujax.api.codelet_expression import codelet_expression as codelet_expression
 from ipujax.api.collectives import all_gather as all_gather
 from ipujax.api.collectives import all_to_all as all_to_all

@@ -29,6 +29,8 @@ from ipujax.jax_compat.compilation import (
 from ipujax.jax_compat.compilation import show_text_on_demand as show_text_on_demand
 from ipujax.jax_compat.compilation_cache import allow_persistent_cache as allow_persistent_cache
 from ipujax.jax_compat.compilation_cache import replace_cache_entries as replace_cache_entries
+from ipujax.jax_compat.equations import as_traced as as_traced
+from ipujax.jax_compat.equations import bind as bind
 from ipujax.jax_compat.equations import evaluate as evaluate
 from ipujax.jax_compat.equations import inlined as inlined
 from ipujax.jax_compat.equations import inner_jaxprs as inner_jaxprs
@@ -36,6 +38,7 @@ from ipujax.jax_compat.equations import is_literal as is_literal
 from ipujax.jax_compat.equations import is_ordered as is_ordered
 from ipujax.jax_compat.equations import line_of as line_of
 from ipujax.jax_compat.equations import line_of_error as line_of_error
+from ipujax.jax_compat.equations import metadata_here as metadata_here
 from ipujax.jax_compat.equations import metadata_of as metadata_of
 from ipujax.jax_compat.equations import name_of as name_of
 from ipujax.jax_compat.equations import short_locations as short_locations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Literal
@@ -20,6 +20,13 @@ Environment = MutableMapping[Any, Any]
 def metadata_of(eqn: Any) -> Mapping[str, str]:
     """What `jax.experimental.xla_metadata.set_xla_metadata` set where the equation was traced."""
     return eqn.ctx.xla_metadata or {}
+
+
+def metadata_here() -> Mapping[str, str]:
+    """The metadata that equations traced now get."""
+    from jax._src import xla_metadata_lib
+
+    return xla_metadata_lib.current_xla_metadata() or {}
 
 
 def name_of(eqn: Any) -> str:
@@ -92,23 +99,35 @@ def evaluate(
     is_inlined: Callable[[Any], bool] = lambda eqn: False,
 ) -> None:
     """Runs equations on the values of their variables, and adds those of their results."""
-    from jax._src import source_info_util
-
     for eqn in eqns:
         operands = [value_of(atom, values) for atom in eqn.invars]
-        name_stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
-        with (
-            source_info_util.user_context(eqn.source_info.traceback, name_stack=name_stack),
-            eqn.ctx.manager,
-        ):
+        with as_traced(eqn):
             if is_inlined(eqn):
                 called = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
                 made = _run(called, operands, is_inlined)
             else:
-                parameters = eqn.primitive.get_bind_params(eqn.params)
-                made = eqn.primitive.bind(*operands, **parameters)
-                made = made if eqn.primitive.multiple_results else [made]
+                made = bind(eqn, operands)
         values.update(zip(eqn.outvars, made, strict=True))
+
+
+@contextmanager
+def as_traced(eqn: Any) -> Iterator[None]:
+    """Equations made inside have the line, the names and the metadata of this one."""
+    from jax._src import source_info_util
+
+    name_stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
+    with (
+        source_info_util.user_context(eqn.source_info.traceback, name_stack=name_stack),
+        eqn.ctx.manager,
+    ):
+        yield
+
+
+def bind(eqn: Any, operands: Iterable[Any], **changed: Any) -> list[Any]:
+    """The results of the equation's primitive for other operands, maybe with other parameters."""
+    parameters = eqn.primitive.get_bind_params({**eqn.params, **changed})
+    made = eqn.primitive.bind(*operands, **parameters)
+    return list(made) if eqn.primitive.multiple_results else [made]
 
 
 def is_literal(atom: Any) -> bool:
