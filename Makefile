@@ -10,6 +10,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   then echo $$p; exit; fi; done; echo python3)
 CXX ?= c++
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# Each process of the tests needs 2 GiB.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) < 4 ? $(JOBS) : 4)))
 
 # The environment of `make libraries`; it uses the extension in the source tree.
 LIBRARIES_VENV ?= $(VENV)-libraries
@@ -68,8 +70,8 @@ sdkplugin: sdk ## build the extension against build/sdk, seeing public names onl
 demo: build ## train a network on handwritten digits on the IPU Model
 	$(PY) examples/models/digits_mlp.py
 
-test: build cpp sdkplugin ## run all tests, C++ and Python
-	$(PYTEST)
+test: build cpp sdkplugin ## run all tests, C++ and Python, in as many processes as TEST_JOBS says
+	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
 
 tiny: build ## run an end-to-end smoke test, under 20 s
 	$(PYTEST) -m tiny
