@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine/graph/GraphImpl.hpp"
+#include "poplar/MetadataCreation.hpp"
 
 namespace poplar {
 namespace {
@@ -69,12 +70,32 @@ ipujax::engine::GraphImpl& Graph::impl() const {
   return *impl_;
 }
 
+namespace {
+
+/// Metadata that nobody gave: on tile 0, of QuarterMetadata's own format and scale.
+Tensor addMetadata(Graph& graph, const DebugContext& debugContext) {
+  return createVariableMetadataTensor(graph, QuarterMetadata().getFormat(),
+                                      QuarterMetadata().getScale(), {debugContext, "metadata"});
+}
+
+/// Bytes as what `type` says; quarters with the metadata of `t` where it has some.
+Tensor likeType(Graph& graph, const Tensor& bytes, const Type& type, const Tensor& t,
+                const DebugContext& debugContext) {
+  if (type == QUARTER_METADATA) return bytes.asMetadata();
+  if (!type.requiresMetadata()) return bytes;
+  return bytes.asQuarters(t.hasMetadata() ? t.getMetadata() : addMetadata(graph, debugContext));
+}
+
+}  // namespace
+
 Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
                           const DebugContext& debugContext) {
   const std::size_t n = elementsOf(shape);
-  const auto id = impl().addVariable(type.element(), n, unmapped(n), debugContext);
-  return {impl_.get(),
-          std::make_shared<const View>(wholeVariable(id, type.element(), shape.cloneAsVector()))};
+  const auto id = impl().addVariable(type.storage(), n, unmapped(n), debugContext);
+  const Tensor t(impl_.get(), std::make_shared<const View>(
+                                  wholeVariable(id, type.storage(), shape.cloneAsVector())));
+  if (type.requiresMetadata()) return t.asQuarters(addMetadata(*this, debugContext));
+  return type == QUARTER_METADATA ? t.asMetadata() : t;
 }
 
 Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
@@ -82,7 +103,7 @@ Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
   Tensor t = addVariable(type, shape, debugContext);
   if (mapping == VariableMappingMethod::LINEAR) {
     auto& variable = impl_->variables[t.view()->variable];
-    variable.map = impl_->linearMap(type.element(), variable.elements, physicalTiles());
+    variable.map = impl_->linearMap(type.storage(), variable.elements, physicalTiles());
   }
   return t;
 }
@@ -131,7 +152,7 @@ ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugCo
   if (!view.isStrided() || view.numElements() == 0) return nullptr;
   const std::vector<std::size_t> dimensions = byStride(view);
   View made = view;
-  made.type = type.element();
+  made.type = type.storage();
   made.offset = 0;
   std::int64_t low = view.offset;
   std::int64_t reached = 1;  // in the source, by the dimensions within
@@ -157,7 +178,7 @@ ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugCo
     map = tileMapOf(elements, std::move(regions));
   }
   if (!map->complete) return nullptr;
-  made.variable = impl.addVariable(type.element(), elements, map, debug);
+  made.variable = impl.addVariable(type.storage(), elements, map, debug);
   return ipujax::engine::share(std::move(made));
 }
 
@@ -167,13 +188,14 @@ Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debug
                     TensorCloneMethod method) {
   if (method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES) {
     if (auto view = cloneInOrder(impl(), type, *t.view(), debugContext))
-      return {impl_.get(), std::move(view)};
+      return likeType(*this, Tensor(impl_.get(), std::move(view)), type, t, debugContext);
   }
-  Tensor result = addVariable(type, t.shape(), VariableMappingMethod::LINEAR, debugContext);
+  const Type bytes(type.storage());
+  Tensor result = addVariable(bytes, t.shape(), VariableMappingMethod::LINEAR, debugContext);
   const auto* original = impl_->variableOfAll(*t.view());
   if (original && original->map->complete)
     impl_->variables[result.view()->variable].map = original->map;
-  return result;
+  return likeType(*this, result, type, t, debugContext);
 }
 
 Tensor Graph::clone(const Tensor& t, const DebugContext& debugContext, TensorCloneMethod method) {
@@ -226,7 +248,7 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
   }
 }
 
-Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete) const {
+Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete, bool) const {
   impl_->finishParts();
   const auto& tiles = physicalTiles();
   std::vector<unsigned> virtual_tile(impl_->all_tiles.size(), ~0u);
@@ -253,7 +275,8 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComple
   return mapping;
 }
 
-Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireComplete) const {
+Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireComplete,
+                                                 bool) const {
   bool complete = false;
   auto mapping = getTileMapping(t, &complete);
   if (requireComplete && !complete) {
@@ -407,6 +430,10 @@ Graph::Graph(const Target& target, replication_factor r) : Graph(shareOf(target,
   impl_->replication_factor = r;
 }
 Graph::Graph(const Device& device, replication_factor r) : Graph(device.getTarget(), r) {}
+Graph::Graph(const Target& target, unsigned numIPUs, replication_factor r)
+    : Graph(target.createVirtualTarget(numIPUs, target.getTilesPerIPU()), r) {}
+Graph::Graph(const Device& device, unsigned numIPUs, replication_factor r)
+    : Graph(device.getTarget(), numIPUs, r) {}
 
 unsigned Graph::getReplicationFactor() const { return impl_->replication_factor * parts_; }
 
@@ -448,12 +475,16 @@ Tensor Graph::findUnbroadcastTensor(const Tensor& t) const {
 }
 
 void Graph::reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool) const {
-  const Tensor flat = t->flatten();
+  const TensorRearranger rearranger = getSimplifyingRearranger(*t);
+  *t = rearranger.rearrange(t->flatten());
+  for (Tensor* other : ts) *other = rearranger.rearrange(other->flatten());
+}
+
+TensorRearranger Graph::getSimplifyingRearranger(const Tensor& t) const {
   std::vector<Interval> order;
-  for (const auto& group : getSortedContiguousRegions(flat, {Interval(0, flat.numElements())}))
+  for (const auto& group : getSortedContiguousRegions(t, {Interval(0, t.numElements())}))
     order.insert(order.end(), group.begin(), group.end());
-  *t = concat(flat.slices(order));
-  for (Tensor* other : ts) *other = concat(other->flatten().slices(order));
+  return TensorRearranger(std::move(order));
 }
 
 Tensor Graph::addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
@@ -477,6 +508,13 @@ bool Graph::isConstant(VariableRef var) const {
   throw poplar_error(
       "[Graph::isConstant] needs a variable of this graph; got another. Use one of "
       "getVarRegions.");
+}
+
+Tensor Graph::getVariable(VariableRef var) const {
+  isConstant(var);  // checks it
+  const auto& variable = impl_->variables[var.id];
+  return {impl_.get(),
+          std::make_shared<const View>(wholeVariable(var.id, variable.type, {variable.elements}))};
 }
 
 FunctionBuffer Graph::addFunctionBuffer(Function function, FunctionBufferMappingType) {
