@@ -5,7 +5,7 @@
 #include "poplar/MetadataCreation.hpp"
 #include "poplar/TypeConversion.hpp"
 
-// The part of Graph that is about clones with metadata and quarters, and names that it refuses.
+// The parts of Graph and Tensor about clones with metadata and quarters, and refused names.
 namespace poplar {
 namespace {
 
@@ -196,6 +196,24 @@ void Graph::setInitialValue(const Tensor& t, const std::map<unsigned, unsigned>&
              "program that makes the value from it.");
   }
   if (!values.empty()) setInitialValue(t, values.begin()->second);
+}
+
+Tensor Tensor::asQuarters(const Tensor& metadata) const {
+  Tensor result(graph_, view_);
+  result.metadata_ = std::make_shared<const Tensor>(metadata);
+  return result;
+}
+
+Tensor Tensor::asMetadata() const {
+  Tensor result(graph_, view_);
+  result.is_metadata_ = true;
+  return result;
+}
+
+Tensor Tensor::getMetadata() const {
+  if (metadata_) return *metadata_;
+  throw tensor_metadata_error("[Tensor::getMetadata] needs a tensor of QUARTER; got " +
+                              elementType().toString() + ". Ask hasMetadata first.");
 }
 
 }  // namespace poplar

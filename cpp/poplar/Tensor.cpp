@@ -43,24 +43,6 @@ Tensor Tensor::with(View view) const {
   return result;
 }
 
-Tensor Tensor::asQuarters(const Tensor& metadata) const {
-  Tensor result(graph_, view_);
-  result.metadata_ = std::make_shared<const Tensor>(metadata);
-  return result;
-}
-
-Tensor Tensor::asMetadata() const {
-  Tensor result(graph_, view_);
-  result.is_metadata_ = true;
-  return result;
-}
-
-Tensor Tensor::getMetadata() const {
-  if (metadata_) return *metadata_;
-  throw tensor_metadata_error("[Tensor::getMetadata] needs a tensor of QUARTER; got " +
-                              elementType().toString() + ". Ask hasMetadata first.");
-}
-
 Type Tensor::elementType() const {
   if (metadata_) return QUARTER;
   return is_metadata_ ? QUARTER_METADATA : Type(v().type);
