@@ -1,5 +1,7 @@
 #include "gcl/CommGroup.hpp"
 
+#include <ostream>
+
 #include "poplar/exceptions.hpp"
 
 namespace gcl {
@@ -44,6 +46,11 @@ std::vector<std::vector<unsigned>> CommGroup::members(unsigned replicationFactor
     }
   }
   return groups;
+}
+
+std::ostream& operator<<(std::ostream& os, const CommGroup& group) {
+  return os << "CommGroup(" << nameOf(group.type()) << ", size " << group.replicaGroupSize()
+            << ", stride " << group.replicaGroupStride() << ")";
 }
 
 }  // namespace gcl

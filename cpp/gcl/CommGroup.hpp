@@ -1,4 +1,5 @@
 #pragma once
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class CommGroup {
   /// The members of each group, [group][member]. Throws poplar::poplar_error where the groups do
   /// not divide the replicas evenly.
   std::vector<std::vector<unsigned>> members(unsigned replicationFactor) const;
+  friend std::ostream& operator<<(std::ostream& os, const CommGroup& group);
 
  private:
   CommGroupType type_ = CommGroupType::ALL;

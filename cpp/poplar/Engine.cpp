@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <ostream>
 
@@ -13,6 +14,7 @@
 #include "poplar/internal/EngineProfile.hpp"
 #include "poplar/internal/EngineStreams.hpp"
 #include "poplar/internal/JsonOptions.hpp"
+#include "poplar/internal/StreamNames.hpp"
 
 namespace poplar {
 
@@ -98,6 +100,35 @@ struct Engine::Impl {
   bool loaded = false;
   std::atomic<bool> runs{false};
   std::string report_file;  ///< written at the end; empty: none
+  OptionFlags options;
+  std::map<ErrorLocation, ErrorCode> simulated_errors;
+
+  unsigned numTiles() const { return image->num_tiles * image->signature.num_replicas; }
+
+  void throwSimulatedError() {
+    if (simulated_errors.empty()) return;
+    const auto [location, code] = *simulated_errors.begin();
+    simulated_errors.erase(simulated_errors.begin());
+    const std::string text = "[Engine::run] a simulated error on tile " +
+                             std::to_string(location.getTile()) + ": " +
+                             errorCodeToString(code).cloneAsString();
+    switch (code) {
+      case ErrorCode::LINK_DOWN:
+        throw recoverable_runtime_error(text, RecoveryAction::LINK_RESET);
+      case ErrorCode::HOST_LINK_DOWN:
+        throw recoverable_runtime_error(text, RecoveryAction::FULL_RESET);
+      case ErrorCode::HOST_SYNC_TIMEOUT:
+      case ErrorCode::MEMORY_ERROR:
+      case ErrorCode::IPUSOFTERR:
+        throw recoverable_runtime_error(text, RecoveryAction::IPU_RESET);
+      case ErrorCode::IPU_MEMORY_FAILURE:
+        throw unrecoverable_runtime_error(text);
+      case ErrorCode::UNKNOWN:
+        throw unknown_runtime_error(text);
+      default:
+        throw application_runtime_error(text);
+    }
+  }
 };
 
 Engine::Engine(const Graph& graph, const program::Program& prog, const OptionFlags& opt,
@@ -110,6 +141,7 @@ Engine::Engine(const Graph& graph, ArrayRef<program::Program> progs, const Optio
 Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<Impl>(exe)) {
   const internal::EngineOptions options = internal::engineOptions(opt);
   impl_->report_file = internal::reportFile(options.flags);
+  impl_->options = options.flags;
   impl_->log.enable(options.records_runs);
 }
 Engine::Engine(Engine&&) noexcept = default;
@@ -141,6 +173,7 @@ void Engine::load(const Device& device) {
 void Engine::run(unsigned prog, const std::string& debugName) {
   if (!impl_->loaded) throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
   const std::string entry = std::to_string(prog);
+  impl_->throwSimulatedError();
   impl_->enter(entry);
   const auto trips = impl_->session.tripMeans();
   impl_->log.add(debugName.empty() ? "program " + entry : debugName, entry,
@@ -190,6 +223,51 @@ void Engine::writeTensor(StringRef handle, const void* buf) {
 void Engine::readTensor(StringRef handle, void* buf) {
   const std::uint64_t bytes = impl_->streams.bytesOf("read:" + std::string(handle));
   readTensor(handle, buf, static_cast<std::byte*>(buf) + bytes);
+}
+
+void Engine::writeTensor(StringRef handle, const QuarterMetadata& metadata, const void* buf,
+                         const void* bufEnd) {
+  const std::uint8_t bits = metadata.getBinary();
+  const std::vector<std::uint8_t> all(impl_->image->signature.num_replicas, bits);
+  writeTensor(internal::metadataHandle(std::string(handle)), all.data(), all.data() + all.size());
+  writeTensor(handle, buf, bufEnd);
+}
+
+void Engine::readTensor(StringRef handle, QuarterMetadata& metadata, void* buf, void* bufEnd) {
+  std::vector<std::uint8_t> all(impl_->image->signature.num_replicas);
+  readTensor(internal::metadataHandle(std::string(handle)), all.data(), all.data() + all.size());
+  metadata = QuarterMetadata(all[0]);
+  readTensor(handle, buf, bufEnd);
+}
+
+OptionFlags Engine::getEngineOptions() const { return impl_->options; }
+
+void Engine::insertSimulatedError(ErrorCode error, const ErrorLocation& location) {
+  if (location.getTile() >= impl_->numTiles())
+    throw poplar_error("[Engine::insertSimulatedError] needs a tile below " +
+                       std::to_string(impl_->numTiles()) + "; got " +
+                       std::to_string(location.getTile()) + ". Use a tile of the program.");
+  if (error != ErrorCode::NONE) impl_->simulated_errors[location] = error;
+}
+void Engine::eraseSimulatedError(const ErrorLocation& location) {
+  impl_->simulated_errors.erase(location);
+}
+void Engine::clearSimulatedErrors() { impl_->simulated_errors.clear(); }
+
+std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(unsigned prog,
+                                                              unsigned replicaIndex) const {
+  impl_->selectorOf(std::to_string(prog));  // before its tiles are counted
+  std::vector<ErrorLocation> locations;
+  const unsigned tiles = impl_->image->num_tiles;
+  for (unsigned tile = 0; tile < tiles; ++tile) locations.emplace_back(replicaIndex * tiles + tile);
+  return locations;
+}
+std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(StringRef computeSet,
+                                                              unsigned) const {
+  throw poplar_error(
+      "[Engine::getSimulatedErrorLocations] needs a program's number; got compute set '" +
+      computeSet.cloneAsString() +
+      "', whose tiles a compiled program of the model does not keep. Use the number.");
 }
 
 void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,

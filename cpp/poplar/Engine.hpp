@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "poplar/Error.hpp"
 #include "poplar/Executable.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/HostFunctionCallback.hpp"
+#include "poplar/Module.hpp"
 #include "poplar/ProfileValue.hpp"
+#include "poplar/Quarter.hpp"
 #include "poplar/RuntimeOptions.hpp"
 #include "poplar/StreamCallback.hpp"
 
@@ -85,11 +88,39 @@ class Engine {
     writeTensor(handle, buf.data(), buf.data() + buf.size());
   }
 
+  template <class T>
+  void readTensor(StringRef handle, ArrayRef<T> buf) {  // the SDK's form: written all the same
+    auto* const begin = const_cast<T*>(buf.data());     // NOLINT
+    readTensor(handle, begin, begin + buf.size());
+  }
+  /// Quarters with their metadata, which constant ones must have already. Throw poplar_error where
+  /// the handle is that of another type.
+  void writeTensor(StringRef handle, const QuarterMetadata& metadata, const void* buf,
+                   const void* bufEnd);
+  void readTensor(StringRef handle, QuarterMetadata& metadata, void* buf, void* bufEnd);
+  template <class T>
+  void connectStream(StringRef handle, const ArrayRef<T>& buf) {
+    auto* const begin = const_cast<T*>(buf.data());  // NOLINT
+    connectStream(handle, begin, begin + buf.size());
+  }
+
   /// One entry of one replica's remote buffer from and to memory of the host.
   void copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
                           unsigned replicationIndex = 0);
   void copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
                             unsigned replicationIndex = 0);
+
+  template <class T>
+  void copyToRemoteBuffer(ArrayRef<T> src, StringRef handle, std::uint64_t repeatIndex,
+                          unsigned replicationIndex = 0) {
+    copyToRemoteBuffer(static_cast<const void*>(src.data()), handle, repeatIndex, replicationIndex);
+  }
+  template <class T>
+  void copyFromRemoteBuffer(StringRef handle, ArrayRef<T> dst, std::uint64_t repeatIndex,
+                            unsigned replicationIndex = 0) {
+    copyFromRemoteBuffer(handle, const_cast<T*>(dst.data()), repeatIndex,  // NOLINT
+                         replicationIndex);
+  }
 
   void copyToRemoteBuffer(const void* src, const RemoteBuffer& buffer, std::uint64_t repeatIndex,
                           unsigned replicationIndex = 0) {
@@ -99,6 +130,22 @@ class Engine {
                             unsigned replicationIndex = 0) {
     copyFromRemoteBuffer(StringRef(buffer.handle()), dst, repeatIndex, replicationIndex);
   }
+
+  /// The options that the engine was made with, and those of the environment.
+  OptionFlags getEngineOptions() const;
+  /// Errors that the next run ends with, once for each location: by application_runtime_error where
+  /// a program can cause it, else by unrecoverable_runtime_error, or by recoverable_runtime_error
+  /// for links and time-outs. Throw poplar_error for a tile that the program's target does not
+  /// have.
+  void insertSimulatedError(ErrorCode error, const ErrorLocation& location);
+  void eraseSimulatedError(const ErrorLocation& location);
+  void clearSimulatedErrors();
+  /// Where a program's errors can be: the tiles of a replica. Of a compute set by name these throw
+  /// poplar_error: a compiled program of the model does not keep its tiles.
+  std::vector<ErrorLocation> getSimulatedErrorLocations(unsigned prog,
+                                                        unsigned replicaIndex = 0) const;
+  std::vector<ErrorLocation> getSimulatedErrorLocations(StringRef computeSet,
+                                                        unsigned replicaIndex = 0) const;
 
   /// The handles of the streams that the program copies from and to.
   std::vector<std::string> listStreams() const;

@@ -46,4 +46,20 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
   return Executable(std::move(image));
 }
 
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs, bool,
+                        const OptionFlags& opt, ProgressFunc progressCallBack,
+                        const DebugContext& debugContext) {
+  return compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext);
+}
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs, const Preallocations&,
+                        const OptionFlags& opt, ProgressFunc progressCallBack,
+                        const DebugContext& debugContext) {
+  return compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext);
+}
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs, const Preallocations&,
+                        bool, const OptionFlags& opt, ProgressFunc progressCallBack,
+                        const DebugContext& debugContext) {
+  return compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext);
+}
+
 }  // namespace poplar

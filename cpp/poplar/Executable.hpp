@@ -5,6 +5,7 @@
 
 #include "poplar/Graph.hpp"
 #include "poplar/OptionFlags.hpp"
+#include "poplar/Preallocations.hpp"
 #include "poplar/Program.hpp"
 
 namespace ipujax::engine {
@@ -40,6 +41,18 @@ class Executable {
 /// than a tile does; on "error" graph_memory_allocation_error is thrown. With
 /// "debug.floatPointOpException" = "true" floating-point exceptions of all steps end a run.
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
+                        const OptionFlags& opt = {}, ProgressFunc progressCallBack = {},
+                        const DebugContext& debugContext = {});
+/// The same. Without a target to be loaded on the model compiles alike, and it has no memory that
+/// was given out before.
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs, bool offline,
+                        const OptionFlags& opt = {}, ProgressFunc progressCallBack = {},
+                        const DebugContext& debugContext = {});
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
+                        const Preallocations& preallocations, const OptionFlags& opt = {},
+                        ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
+Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
+                        const Preallocations& preallocations, bool offline,
                         const OptionFlags& opt = {}, ProgressFunc progressCallBack = {},
                         const DebugContext& debugContext = {});
 

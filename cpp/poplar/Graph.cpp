@@ -1,26 +1,19 @@
 #include "poplar/Graph.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <span>
 
 #include "engine/graph/GraphImpl.hpp"
 
 namespace poplar {
 namespace {
 
-using ipujax::engine::elementsOf;
-using ipujax::engine::ElementType;
 using ipujax::engine::forEachRun;
 using ipujax::engine::GraphImpl;
-using ipujax::engine::sizeOf;
 using ipujax::engine::TileMap;
 using ipujax::engine::tileMapOf;
 using ipujax::engine::TileMapPtr;
-using ipujax::engine::unmapped;
 using ipujax::engine::View;
-using ipujax::engine::ViewPtr;
 
 /// `map` with the elements from the first of `regions` up to `end` moved to these regions.
 TileMapPtr withRegions(const TileMapPtr& map, std::vector<TileMap::Region> regions,
@@ -69,117 +62,6 @@ ipujax::engine::GraphImpl& Graph::impl() const {
   return *impl_;
 }
 
-Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
-                          const DebugContext& debugContext) {
-  const std::size_t n = elementsOf(shape);
-  const auto id = impl().addVariable(type.element(), n, unmapped(n), debugContext);
-  return {impl_.get(),
-          std::make_shared<const View>(wholeVariable(id, type.element(), shape.cloneAsVector()))};
-}
-
-Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
-                          VariableMappingMethod mapping, const DebugContext& debugContext) {
-  Tensor t = addVariable(type, shape, debugContext);
-  if (mapping == VariableMappingMethod::LINEAR) {
-    auto& variable = impl_->variables[t.view()->variable];
-    variable.map = impl_->linearMap(type.element(), variable.elements, physicalTiles());
-  }
-  return t;
-}
-
-namespace {
-
-/// The dimensions of a strided view that do not repeat elements, smallest stride first.
-std::vector<std::size_t> byStride(const View& view) {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < view.shape.size(); ++i)
-    if (view.shape[i] > 1 && view.strides[i] != 0) found.push_back(i);
-  std::ranges::stable_sort(found, {}, [&](std::size_t i) { return std::abs(view.strides[i]); });
-  return found;
-}
-
-/// Appends the tiles of a view's elements in the order of memory, as far as dimensions[0, n) go.
-/// `begin` is the first one's place in the variable, `made` how many came before.
-void addRegions(const View& view, std::span<const std::size_t> dimensions, std::int64_t begin,
-                const TileMap& map, std::vector<TileMap::Region>& regions, std::uint64_t& made) {
-  std::int64_t run = 1;
-  std::size_t inner = 0;
-  for (; inner < dimensions.size(); ++inner) {
-    if (std::abs(view.strides[dimensions[inner]]) != run) break;
-    run *= static_cast<std::int64_t>(view.shape[dimensions[inner]]);
-  }
-  if (inner < dimensions.size()) {
-    const std::size_t outermost = dimensions.back();
-    for (std::size_t i = 0; i < view.shape[outermost]; ++i) {
-      addRegions(view, dimensions.first(dimensions.size() - 1), begin, map, regions, made);
-      begin += std::abs(view.strides[outermost]);
-    }
-    return;
-  }
-  const auto first = static_cast<std::uint64_t>(begin);
-  map.forEachPart(first, first + static_cast<std::uint64_t>(run),
-                  [&](std::uint32_t tile, std::uint64_t from, auto) {
-                    if (regions.empty() || regions.back().tile != tile)
-                      regions.push_back({made + from - first, tile});
-                  });
-  made += static_cast<std::uint64_t>(run);
-}
-
-/// A view of a variable of its own that holds the elements of `view` once, in their order in
-/// memory; null for a view of several variables, which every use makes contiguous.
-ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugContext& debug) {
-  if (!view.isStrided() || view.numElements() == 0) return nullptr;
-  const std::vector<std::size_t> dimensions = byStride(view);
-  View made = view;
-  made.type = type.element();
-  made.offset = 0;
-  std::int64_t low = view.offset;
-  std::int64_t reached = 1;  // in the source, by the dimensions within
-  std::int64_t count = 1;
-  for (const std::size_t i : dimensions) {
-    const std::int64_t stride = std::abs(view.strides[i]);
-    if (stride < reached) return nullptr;  // elements overlap
-    const auto last = static_cast<std::int64_t>(view.shape[i]) - 1;
-    reached += stride * last;
-    made.strides[i] = view.strides[i] < 0 ? -count : count;
-    if (view.strides[i] < 0) {
-      low -= stride * last;
-      made.offset += count * last;
-    }
-    count *= last + 1;
-  }
-  const auto elements = static_cast<std::uint64_t>(count);
-  TileMapPtr map = impl.variables[view.variable].map;
-  if (elements != map->elements) {
-    std::vector<TileMap::Region> regions;
-    std::uint64_t num_made = 0;
-    addRegions(view, dimensions, low, *map, regions, num_made);
-    map = tileMapOf(elements, std::move(regions));
-  }
-  if (!map->complete) return nullptr;
-  made.variable = impl.addVariable(type.element(), elements, map, debug);
-  return ipujax::engine::share(std::move(made));
-}
-
-}  // namespace
-
-Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
-                    TensorCloneMethod method) {
-  if (method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES) {
-    if (auto view = cloneInOrder(impl(), type, *t.view(), debugContext))
-      return {impl_.get(), std::move(view)};
-  }
-  Tensor result = addVariable(type, t.shape(), VariableMappingMethod::LINEAR, debugContext);
-  const auto* original = impl_->variableOfAll(*t.view());
-  if (original && original->map->complete)
-    impl_->variables[result.view()->variable].map = original->map;
-  return result;
-}
-
-Tensor Graph::clone(const Tensor& t, const DebugContext& debugContext, TensorCloneMethod method) {
-  return clone(t.elementType(), t, debugContext, method);
-}
-
 void Graph::setTileMapping(const Tensor& t, unsigned tileNum) {
   const auto& tiles = physicalTiles();
   if (tileNum >= tiles.size()) {
@@ -226,7 +108,7 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
   }
 }
 
-Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete) const {
+Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete, bool) const {
   if (!t.valid() || t.graphImpl() != impl_.get()) {
     throw poplar_error("[Graph::getTileMapping] needs a tensor of this graph; got " +
                        std::string(t.valid() ? "one of another" : "an empty Tensor") +
@@ -258,7 +140,8 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComple
   return mapping;
 }
 
-Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireComplete) const {
+Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool requireComplete,
+                                                 bool) const {
   bool complete = false;
   auto mapping = getTileMapping(t, &complete);
   if (requireComplete && !complete) {
@@ -412,6 +295,10 @@ Graph::Graph(const Target& target, replication_factor r) : Graph(shareOf(target,
   impl_->replication_factor = r;
 }
 Graph::Graph(const Device& device, replication_factor r) : Graph(device.getTarget(), r) {}
+Graph::Graph(const Target& target, unsigned numIPUs, replication_factor r)
+    : Graph(target.createVirtualTarget(numIPUs, target.getTilesPerIPU()), r) {}
+Graph::Graph(const Device& device, unsigned numIPUs, replication_factor r)
+    : Graph(device.getTarget(), numIPUs, r) {}
 
 unsigned Graph::getReplicationFactor() const { return impl_->replication_factor * parts_; }
 
@@ -453,12 +340,16 @@ Tensor Graph::findUnbroadcastTensor(const Tensor& t) const {
 }
 
 void Graph::reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool) const {
-  const Tensor flat = t->flatten();
+  const TensorRearranger rearranger = getSimplifyingRearranger(*t);
+  *t = rearranger.rearrange(t->flatten());
+  for (Tensor* other : ts) *other = rearranger.rearrange(other->flatten());
+}
+
+TensorRearranger Graph::getSimplifyingRearranger(const Tensor& t) const {
   std::vector<Interval> order;
-  for (const auto& group : getSortedContiguousRegions(flat, {Interval(0, flat.numElements())}))
+  for (const auto& group : getSortedContiguousRegions(t, {Interval(0, t.numElements())}))
     order.insert(order.end(), group.begin(), group.end());
-  *t = concat(flat.slices(order));
-  for (Tensor* other : ts) *other = concat(other->flatten().slices(order));
+  return TensorRearranger(std::move(order));
 }
 
 Tensor Graph::addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
@@ -482,6 +373,13 @@ bool Graph::isConstant(VariableRef var) const {
   throw poplar_error(
       "[Graph::isConstant] needs a variable of this graph; got another. Use one of "
       "getVarRegions.");
+}
+
+Tensor Graph::getVariable(VariableRef var) const {
+  isConstant(var);  // checks it
+  const auto& variable = impl_->variables[var.id];
+  return {impl_.get(),
+          std::make_shared<const View>(wholeVariable(var.id, variable.type, {variable.elements}))};
 }
 
 FunctionBuffer Graph::addFunctionBuffer(Function function, FunctionBufferMappingType) {

@@ -43,6 +43,7 @@
 #include "poplar/Target.hpp"
 #include "poplar/Tensor.hpp"
 #include "poplar/TensorCloneMethod.hpp"
+#include "poplar/TensorRearranger.hpp"
 #include "poplar/TypeTraits.hpp"
 #include "poplar/VariableMappingMethod.hpp"
 #include "poplar/Version.hpp"
@@ -90,6 +91,9 @@ class Graph {
   /// one replica. Throws poplar_error where the IPUs cannot be shared out evenly.
   Graph(const Target& target, replication_factor r);
   Graph(const Device& device, replication_factor r);
+  /// The same on `numIPUs` IPUs of it.
+  Graph(const Target& target, unsigned numIPUs, replication_factor r);
+  Graph(const Device& device, unsigned numIPUs, replication_factor r);
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
@@ -104,6 +108,16 @@ class Graph {
                      const DebugContext& debugContext = {});
   Tensor addVariable(const Type& type, ArrayRef<std::size_t> shape, VariableMappingMethod mapping,
                      const DebugContext& debugContext = {});
+  /// Quarters whose format and scale `metadata` says; QUARTER without gets metadata of its own,
+  /// which host writes of the variable set. Other types have none: theirs is ignored. Throws
+  /// tensor_metadata_error for metadata that are not one element of QUARTER_METADATA.
+  Tensor addVariable(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
+                     const DebugContext& debugContext = {});
+  Tensor addVariable(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
+                     VariableMappingMethod mapping, const DebugContext& debugContext = {});
+  /// Memory that another program owns. Throws poplar_error: the model has one program at a time.
+  Tensor addExternalVariable(const Type& type, ArrayRef<std::size_t> shape, StringRef handle,
+                             const DebugContext& debugContext = {});
   Tensor addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
                                    const DebugContext& debugContext = {}) {
     return addVariable(type, shape, VariableMappingMethod::LINEAR, debugContext);
@@ -113,6 +127,8 @@ class Graph {
                                    unsigned minElementsPerTile, unsigned grainSize,
                                    const DebugContext& debugContext = {});
   bool isConstant(VariableRef var) const;
+  /// All of a variable: [elements].
+  Tensor getVariable(VariableRef var) const;
   /// One value for all elements, or one per element (row-major).
   template <typename T>
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, ArrayRef<T> values,
@@ -142,6 +158,32 @@ class Graph {
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const void* values,
                      const TypeTraits& traits, bool broadcast,
                      const DebugContext& debugContext = {"<const>"});
+  /// With the metadata of quarters, which must be constants of this graph, as addVariable has them:
+  /// values are rounded to the quarters that these say.
+  template <typename T>
+  Tensor addConstant(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
+                     ArrayRef<T> values, const DebugContext& debugContext = {"<const>"}) {
+    return addQuartersFrom(type, metadata, shape, values.data(), TypeTraits::make<T>(),
+                           values.size(), debugContext);
+  }
+  template <typename T, class A>
+  Tensor addConstant(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
+                     const std::vector<T, A>& values,
+                     const DebugContext& debugContext = {"<const>"}) {
+    return addConstant<T>(type, metadata, shape, ArrayRef<T>(values), debugContext);
+  }
+  template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Tensor addConstant(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape, T value,
+                     const DebugContext& debugContext = {"<const>"}) {
+    return addConstant<T>(type, metadata, shape, ArrayRef<T>(&value, 1), debugContext);
+  }
+  Tensor addConstant(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
+                     const void* values, const TypeTraits& traits, bool broadcast,
+                     const DebugContext& debugContext = {"<const>"}) {
+    std::size_t n = 1;
+    for (auto d : shape) n *= d;
+    return addQuartersFrom(type, metadata, shape, values, traits, broadcast ? 1 : n, debugContext);
+  }
   /// Values given as IEEE half bits: one for all elements, or one per element.
   Tensor addConstantHalf(const Type& type, ArrayRef<std::size_t> shape, std::uint16_t value,
                          const DebugContext& debugContext = {"<const>"});
@@ -165,6 +207,12 @@ class Graph {
     setInitialFrom(hostType<U>(), values, t.numElements(), t);
   }
   void setInitialValueHalf(const Tensor& t, ArrayRef<std::uint16_t> values);
+  void setInitialValueHalf(const Tensor& t, std::uint16_t value) {
+    setInitialValueHalf(t, ArrayRef<std::uint16_t>(&value, 1));
+  }
+  /// An INT or UNSIGNED_INT scalar of a replicated graph: its value in each of the replicas. Throws
+  /// poplar_error: an initial value of the model is the same in all replicas.
+  void setInitialValue(const Tensor& t, const std::map<unsigned, unsigned>& values);
   /// The values of a constant tensor, one for each element; false where it has others.
   template <typename T>
   bool getConstantValue(const Tensor& t, T* values) const {
@@ -175,14 +223,42 @@ class Graph {
                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
   Tensor clone(const Tensor& t, const DebugContext& debugContext = {},
                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+  /// With metadata as addVariable has them; those above give quarters the ones of `t`.
+  Tensor clone(const Type& type, const Tensor& metadata, const Tensor& t,
+               const DebugContext& debugContext = {},
+               TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+  Tensor clone(const Tensor& metadata, const Tensor& t, const DebugContext& debugContext = {},
+               TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+  /// [N, ...]: N clones in a new outermost dimension.
+  Tensor cloneN(const Type& type, const Tensor& t, std::size_t N,
+                const DebugContext& debugContext = {},
+                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES,
+                TensorCloneDuplicationMethod duplicationMethod =
+                    TensorCloneDuplicationMethod::DUPLICATE_BY_OUTER_DIMENSION);
+  Tensor cloneN(const Tensor& t, std::size_t N, const DebugContext& debugContext = {},
+                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES,
+                TensorCloneDuplicationMethod duplicationMethod =
+                    TensorCloneDuplicationMethod::DUPLICATE_BY_OUTER_DIMENSION);
+  Tensor cloneN(const Type& type, const Tensor& metadata, const Tensor& t, std::size_t N,
+                const DebugContext& debugContext = {},
+                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES,
+                TensorCloneDuplicationMethod duplicationMethod =
+                    TensorCloneDuplicationMethod::DUPLICATE_BY_OUTER_DIMENSION);
+  Tensor cloneN(const Tensor& metadata, const Tensor& t, std::size_t N,
+                const DebugContext& debugContext = {},
+                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES,
+                TensorCloneDuplicationMethod duplicationMethod =
+                    TensorCloneDuplicationMethod::DUPLICATE_BY_OUTER_DIMENSION);
 
   void setTileMapping(const Tensor& t, unsigned tileNum);
   void setTileMapping(const Tensor& t, const TileToTensorMapping& mapping);
   void setTileMapping(VertexRef v, unsigned tileNum);
   /// Intervals of the flattened tensor on each tile; throws invalid_tile_mapping where incomplete
   /// and `requireComplete`.
-  TileToTensorMapping getTileMapping(const Tensor& t, bool requireComplete = true) const;
-  TileToTensorMapping getTileMapping(const Tensor& t, bool* isComplete) const;
+  TileToTensorMapping getTileMapping(const Tensor& t, bool requireComplete = true,
+                                     bool allowExternal = false) const;
+  TileToTensorMapping getTileMapping(const Tensor& t, bool* isComplete,
+                                     bool allowExternal = false) const;
   TileToTensorMapping getVariableTileMapping(const Tensor& t) const { return getTileMapping(t); }
 
   /// The contiguous regions of t, sorted by where they lie in memory, merged; with
@@ -193,6 +269,8 @@ class Graph {
       std::vector<std::size_t>* aliases = nullptr) const;
   /// Orders the elements of `t` by where they lie, and those of `ts` (of t's size) likewise.
   void reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool requireSimplestOrder = true) const;
+  /// What does the same, and the reverse, to any tensor of t's size.
+  TensorRearranger getSimplifyingRearranger(const Tensor& t) const;
   /// Of a tensor with broadcast dimensions, one element of each; of another the tensor itself.
   Tensor findUnbroadcastTensor(const Tensor& t) const;
 
@@ -227,9 +305,16 @@ class Graph {
                    StringRef targetName = "");
   void addCodelets(std::istream& stream, StringRef compileFlags = "",
                    CodeletFileType type = CodeletFileType::CppSource, StringRef targetName = "");
+  /// Names, types and fields of vertices whose code comes later. Throws poplar_error: the model
+  /// reads them from the source. Add that.
+  void addCodeletPlaceholder(std::istream& stream, StringRef targetName = "");
   ComputeSet addComputeSet(const DebugContext& debugContext = {});
   VertexRef addVertex(ComputeSet cs, StringRef vertexType);
   VertexRef addVertex(ComputeSet cs, StringRef vertexType, ArrayRef<ConnectionDesc> connections);
+  /// A vertex that talks to other IPUs itself. Throws poplar_error: the model has no exchange code.
+  VertexRef addExternalExchangeVertex(ComputeSet cs, StringRef vertexType,
+                                      unsigned incomingDownCount, bool usesEastEdge,
+                                      bool sendsXReq);
   void connect(FieldRef field, const Tensor& tensor);
   void connect(FieldRef field, ArrayRef<Tensor> tensors);
   /// Constants, which lie on the vertex's tile: one element, or a vector of them.
@@ -263,6 +348,8 @@ class Graph {
   void setInitialValueHalf(FieldRef field, std::uint16_t value);
   void setInitialValueHalf(FieldRef field, ArrayRef<std::uint16_t> values);
   void setFieldSize(FieldRef field, std::size_t size);
+  /// Of a field that is connected or has a size set; throws no_size_specified for others.
+  std::size_t getFieldSize(FieldRef field) const;
   void setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops = 0);
   void setCycleEstimate(const VertexRef& v, std::uint64_t cycles) { setPerfEstimate(v, cycles); }
   /// What setPerfEstimate set, or the type's estimator says; throws missing_perf_estimate.
@@ -297,6 +384,14 @@ class Graph {
   Graph getTopLevelGraph() const;
   /// [factor, ...]: a tensor of a graph of createReplicatedGraph as it is in all parts.
   Tensor getNonReplicatedTensor(const Tensor& t) const;
+  /// The tile's number in the graph that this one is a part of, at the top; and the reverse. The
+  /// model's tiles have one numbering, so these are the next ones by another name.
+  unsigned convertTileToTopLevelGraphTile(unsigned tile) const {
+    return convertVirtualTileToPhysicalTile(tile);
+  }
+  unsigned convertTopLevelGraphTileToTile(unsigned topLevelGraphTile) const {
+    return convertPhysicalTileToVirtualTile(topLevelGraphTile);
+  }
   unsigned convertVirtualTileToPhysicalTile(unsigned virtualTileId) const;
   unsigned convertPhysicalTileToVirtualTile(unsigned physicalTileId) const;
   unsigned convertPhysicalTileToVirtualTile(unsigned ipuId, unsigned physicalTileId) const;
@@ -330,6 +425,9 @@ class Graph {
   Graph(std::shared_ptr<ipujax::engine::GraphImpl> impl, Target target,
         std::vector<unsigned> tiles);
   Graph virtualGraph(const Target& target, std::vector<unsigned> tiles) const;
+  Tensor addQuartersFrom(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
+                         const void* values, const TypeTraits& traits, std::size_t n,
+                         const DebugContext& debugContext);
   Tensor addConstantFrom(Type host, const void* values, std::size_t n, Type type,
                          ArrayRef<std::size_t> shape, const DebugContext& debugContext);
   void setInitialFrom(Type host, const void* values, std::size_t n, const Tensor& t);

@@ -28,6 +28,8 @@ class HostFunction {
   HostFunction(std::string handle, std::vector<DataStream> inputs, std::vector<DataStream> outputs)
       : handle_(std::move(handle)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
   const std::string& handle() const { return handle_; }
+  /// The number of its first stream.
+  unsigned getId() const { return (inputs_.empty() ? outputs_ : inputs_).front().id(); }
   const std::vector<DataStream>& inputs() const { return inputs_; }
   const std::vector<DataStream>& outputs() const { return outputs_; }
   friend bool operator==(const HostFunction& a, const HostFunction& b) {

@@ -12,6 +12,9 @@ struct IPUModel {
   /// `arch`: "ipu2" is GC200, "ipu21" is C600; or a machine's own name.
   explicit IPUModel(StringRef arch);
 
+  /// How much later tiles far from the sync controller see a sync: the model has one delay for all.
+  enum class RelativeSyncDelayType { AUTO, NO_DELAY };
+
   unsigned numIPUs = 1;
   // Those of the machine until the user sets them.
   unsigned tilesPerIPU;
@@ -26,8 +29,18 @@ struct IPUModel {
   unsigned fp16InFp16OutConvUnitsPerTile;
   unsigned fp16InFp32OutConvUnitsPerTile;
   unsigned fp32InFp32OutConvUnitsPerTile;
+  unsigned fp16ConvUnitMaxPipelineDepth;  ///< with the next two: weights that a unit holds
+  unsigned fp32ConvUnitMaxPipelineDepth;
+  unsigned fp16ConvUnitInputLoadElemsPerCycle;
+  unsigned fp32ConvUnitInputLoadElemsPerCycle;
+  // Taken and not used: the machine's units have no quarters, and load weights by the data path.
+  unsigned fp8InFp16OutConvUnitsPerTile;
+  unsigned fp8ConvUnitMaxPipelineDepth;
+  unsigned fp8ConvUnitInputLoadElemsPerCycle;
+  unsigned convUnitCoeffLoadBytesPerCycle;
   /// Taken and not used: the model has the links of its machine.
   std::vector<GlobalExchangeConstraint> globalExchangeConstraints;
+  RelativeSyncDelayType relativeSyncDelay = RelativeSyncDelayType::AUTO;  ///< taken, not used
   bool compileIPUCode = false;
 
   /// Halves are rounded as on an IPU, accurate or not; no option changes a modelled device.

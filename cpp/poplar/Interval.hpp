@@ -5,34 +5,43 @@
 namespace poplar {
 
 /// Elements [begin, end) of a flattened tensor.
-class Interval {
- public:
-  constexpr Interval() = default;
-  constexpr Interval(std::size_t begin, std::size_t end) : lower_(begin), upper_(end) {}
-  constexpr std::size_t begin() const { return lower_; }
-  constexpr std::size_t end() const { return upper_; }
-  constexpr std::size_t lower() const { return lower_; }
-  constexpr std::size_t upper() const { return upper_; }
-  constexpr std::size_t size() const { return upper_ - lower_; }
+template <class T>
+struct GenericInterval {
+  constexpr GenericInterval() = default;
+  constexpr GenericInterval(T begin, T end) : lower_(begin), upper_(end) {}
+  constexpr const T& begin() const { return lower_; }
+  constexpr const T& end() const { return upper_; }
+  constexpr const T& lower() const { return lower_; }
+  constexpr const T& upper() const { return upper_; }
+  constexpr T size() const { return upper_ - lower_; }
 
-  friend constexpr bool operator==(const Interval& a, const Interval& b) {
+  friend constexpr bool operator==(const GenericInterval& a, const GenericInterval& b) {
     return a.lower_ == b.lower_ && a.upper_ == b.upper_;
   }
-  friend constexpr bool operator!=(const Interval& a, const Interval& b) { return !(a == b); }
-  friend constexpr bool operator<(const Interval& a, const Interval& b) {
+  friend constexpr bool operator!=(const GenericInterval& a, const GenericInterval& b) {
+    return !(a == b);
+  }
+  friend constexpr bool operator<(const GenericInterval& a, const GenericInterval& b) {
     return a.lower_ != b.lower_ ? a.lower_ < b.lower_ : a.upper_ < b.upper_;
   }
-  friend constexpr bool operator>(const Interval& a, const Interval& b) { return b < a; }
-  friend constexpr bool operator<=(const Interval& a, const Interval& b) { return !(b < a); }
-  friend constexpr bool operator>=(const Interval& a, const Interval& b) { return !(a < b); }
+  friend constexpr bool operator>(const GenericInterval& a, const GenericInterval& b) {
+    return b < a;
+  }
+  friend constexpr bool operator<=(const GenericInterval& a, const GenericInterval& b) {
+    return !(b < a);
+  }
+  friend constexpr bool operator>=(const GenericInterval& a, const GenericInterval& b) {
+    return !(a < b);
+  }
+  friend std::ostream& operator<<(std::ostream& os, const GenericInterval& interval) {
+    return os << '[' << interval.begin() << ", " << interval.end() << ')';
+  }
 
  private:
-  std::size_t lower_ = 0;
-  std::size_t upper_ = 0;
+  T lower_{};
+  T upper_{};
 };
 
-inline std::ostream& operator<<(std::ostream& os, const Interval& interval) {
-  return os << '[' << interval.begin() << ", " << interval.end() << ')';
-}
+using Interval = GenericInterval<std::size_t>;
 
 }  // namespace poplar

@@ -24,6 +24,9 @@ class PrintTensorFmt {
         openBracket(openBracket),
         closeBracket(closeBracket) {}
 
+  /// Nothing left out, no line broken, numbers as short as each allows.
+  static PrintTensorFmt disableFormatting() { return {0, 0, 0, 0, FloatFormat::None}; }
+
   unsigned summariseThreshold;  ///< of more elements only the outer ones are written; 0: never
   unsigned edgeItems;           ///< that are written at each end of a dimension that is cut short
   unsigned maxLineWidth;        ///< longer rows are continued on the next line; 0: they are not

@@ -152,6 +152,24 @@ const ProfileValue::Map& ProfileValue::asMap() const {
   return map_;
 }
 
+std::vector<unsigned> ProfileValue::toUintVector() const {
+  std::vector<unsigned> numbers;
+  for (const auto& entry : asVector()) numbers.push_back(entry.asUint());
+  return numbers;
+}
+
+double ProfileValue::sumDouble() const {
+  double sum = 0;
+  for (const auto& entry : asVector()) sum += entry.asDouble();
+  return sum;
+}
+
+std::int64_t ProfileValue::sum2DInt() const {
+  double sum = 0;
+  for (const auto& entry : asVector()) sum += entry.sumDouble();
+  return static_cast<std::int64_t>(sum);
+}
+
 std::size_t ProfileValue::size() const {
   if (type() == Type::VECTOR) return asVector().size();
   return type() == Type::MAP ? asMap().size() : 0;

@@ -16,7 +16,7 @@ namespace poplar {
 /// JSON.
 class ProfileValue {
  public:
-  enum class Type { BOOL, NUMBER, STRING, VECTOR, MAP, NULL_VALUE };
+  enum class Type { BOOL, NUMBER, STRING, VECTOR, MAP, NULL_VALUE, BOOL_ = BOOL };
   using Boolean = bool;
   using Number = double;
   using String = std::string;
@@ -44,6 +44,15 @@ class ProfileValue {
   const String& asString() const;
   const Vector& asVector() const;
   const Map& asMap() const;
+
+  /// A list's numbers, and the sums of them; the second two of a list of lists. Throw type_error
+  /// where an entry is something else.
+  std::vector<unsigned> toUintVector() const;
+  double sumDouble() const;
+  int sumInt() const { return static_cast<int>(sumDouble()); }
+  unsigned sumUint() const { return static_cast<unsigned>(sumDouble()); }
+  std::int64_t sum2DInt() const;
+  std::uint64_t sum2DUint() const { return static_cast<std::uint64_t>(sum2DInt()); }
 
   /// Of a list or map; 0 of anything else.
   std::size_t size() const;

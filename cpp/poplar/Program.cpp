@@ -1,6 +1,7 @@
 #include "poplar/Program.hpp"
 
 #include "engine/graph/Emit.hpp"
+#include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/ProgramNode.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -148,6 +149,13 @@ Copy::Copy(Tensor src, Tensor dst, bool, const DebugContext& debugContext)
         "[Copy] needs tensors of one graph; got some of two. Make both with one graph.");
   if (src.shape() != dst.shape()) src = src.reshape(dst.shape());
   ipujax::engine::appendCopy(*dst.graphImpl(), *node_, src, dst, debugContext);
+  if (!src.hasMetadata() || src.getMetadata() == dst.getMetadata()) return;
+  if (!dst.graphImpl()->variableOfAll(*dst.view()) || dst.getMetadata().containsConstant())
+    throw tensor_metadata_error(
+        "[Copy] needs quarters of one format, or all of a variable whose metadata change with "
+        "them; got a part, or constant metadata. Cast the source.");
+  ipujax::engine::appendCopy(*dst.graphImpl(), *node_, src.getMetadata().reshape({}),
+                             dst.getMetadata().reshape({}), debugContext);
 }
 
 Copy::Copy(DataStream stream, Tensor dst, bool, const DebugContext& debugContext)
@@ -181,6 +189,12 @@ RepeatWhileTrue::RepeatWhileTrue(const Program& cond, Tensor predicate, const Pr
 RepeatWhileFalse::RepeatWhileFalse(const Program& cond, Tensor predicate, const Program& body,
                                    const DebugContext& debugContext)
     : Program(whileNode(false, cond, predicate, body, debugContext)) {}
+
+Loop::Loop(const Program& body, const DebugContext& debugContext)
+    : Program(makeNode(ProgramKind::kRepeat, debugContext)) {
+  node_->count = std::uint64_t{1} << 62;  // longer than any run
+  node_->children = {nodeOf(body)};
+}
 
 If::If(Tensor predicate, const Program& trueBody, const Program& falseBody,
        const DebugContext& debugContext)

@@ -122,6 +122,12 @@ class RepeatWhileFalse : public Program {
                    const DebugContext& debugContext = {});
 };
 
+/// Runs `body` until Engine::stop, an error, or another end of the run.
+class Loop : public Program {
+ public:
+  explicit Loop(const Program& body, const DebugContext& debugContext = {});
+};
+
 class If : public Program {
  public:
   If(Tensor predicate, const Program& trueBody, const Program& falseBody,

@@ -12,6 +12,9 @@ class QuarterMetadata {
   QuarterMetadata() = default;
   /// Throws poplar_error for a scale outside [-32, 31].
   QuarterMetadata(Format format, int scale);
+  explicit QuarterMetadata(std::uint8_t binary)  ///< as getBinary gives it
+      : format_(binary & 0x80 ? Format::F143 : Format::F152),
+        scale_(static_cast<std::int8_t>((binary & 0x3f) - 2 * (binary & 0x20))) {}
   Format getFormat() const { return format_; }
   std::int8_t getScale() const { return scale_; }
   /// As tiles hold it: the format in the highest bit, the scale in the lowest six.

@@ -1,28 +1,62 @@
 #pragma once
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <type_traits>
 #include <utility>
+
+#include "poplar/Quarter.hpp"
 
 namespace poplar {
 
 /// What fills or takes a block of a stream. The engine calls fetch, then complete, for every block
 /// that the program copies; the model never prefetches.
-class StreamCallback {
+class StreamCallbackBase {
  public:
   enum class Result { Success, NotAvailable };
-  virtual ~StreamCallback() = default;
+  virtual ~StreamCallbackBase() = default;
+  virtual void complete() = 0;
+  virtual void invalidatePrefetched() {}
+};
+
+class StreamCallback : public StreamCallbackBase {
+ public:
   /// Fills the block ahead of its use, if the data are there.
   virtual Result prefetch(void* p) = 0;
   virtual void fetch(void* p) = 0;
-  virtual void complete() = 0;
-  virtual void invalidatePrefetched() {}
+};
+
+/// Of quarters, whose metadata it says. The model's streams carry the quarters alone: a tensor's
+/// metadata are set by the host's writes, and getMetadata is not called.
+class StreamCallbackWithMetadata : public StreamCallback {
+ public:
+  virtual QuarterMetadata getMetadata() const = 0;
+};
+
+/// A callback that may wait in fetch until another thread, or another callback, notifies it.
+class ResumableStreamCallback : public StreamCallback {
+ public:
+  /// Lets the callback that waits go on; the next one, where none waits yet.
+  void notify();
+  bool isAwaiting() const;
+
+ protected:
+  /// To be called by the callback itself: ends when notify is called.
+  void wait();
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable notified_;
+  bool waits_ = false;
+  bool is_notified_ = false;
 };
 
 /// A callback that knows fetch alone.
 class LegacyStreamCallback : public StreamCallback {
  public:
   Result prefetch(void*) final { return Result::NotAvailable; }
+  void invalidatePrefetched() final {}
   void complete() final {}
 };
 

@@ -18,7 +18,7 @@ DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::
                                     "' again. Use another name.");
   }
   const auto id = static_cast<std::uint32_t>(graph.streams.size());
-  ipujax::engine::Stream stream{id, name, type.element(), elements,
+  ipujax::engine::Stream stream{id, name, type.storage(), elements,
                                 direction == DataStreamType::HostToDeviceFIFO};
   stream.broadcasts = mode == ReplicatedStreamMode::BROADCAST;
   if (!stream.broadcasts) stream.parts = graph.parts.count;
@@ -71,18 +71,22 @@ RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
         "[Graph::addRemoteBuffer] needs a graph that createReplicatedGraph did not make; got '" +
         name + "' in a part of one. Make it with getTopLevelGraph or replication_factor.");
   }
-  const auto view = impl().addRemote(elementType.element(), {repeats, numElements}, name);
+  const auto view = impl().addRemote(elementType.storage(), {repeats, numElements}, name);
   impl_->remote_buffers[name] = view;
   return {name, elementType, numElements, repeats, view, rearrangeOnHost, optimiseMemory};
 }
 
 void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
+  if (t.hasMetadata() && !t.getMetadata().containsConstant())
+    createHostWrite(internal::metadataHandle(std::string(handle)), t.getMetadata());
   if (!impl_->host_writes.emplace(std::string(handle), hostEndOf(*impl_, t)).second)
     throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +
                        "' again. Use another name.");
 }
 
 void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
+  if (t.hasMetadata())
+    createHostRead(internal::metadataHandle(std::string(handle)), t.getMetadata());
   if (!impl_->host_reads.emplace(std::string(handle), hostEndOf(*impl_, t)).second)
     throw poplar_error("[Graph::createHostRead] needs a new handle; got '" + std::string(handle) +
                        "' again. Use another name.");

@@ -279,6 +279,15 @@ IPUModel::IPUModel(StringRef arch) : machine_(machineOf(arch)) {
   fp16InFp16OutConvUnitsPerTile = machine_.fp16_in_fp16_out_units;
   fp16InFp32OutConvUnitsPerTile = machine_.fp16_in_fp32_out_units;
   fp32InFp32OutConvUnitsPerTile = machine_.fp32_units;
+  const Target target(ipujax::engine::System{machine_, 1});
+  fp16ConvUnitMaxPipelineDepth = target.getFp16ConvUnitMaxPipelineDepth();
+  fp32ConvUnitMaxPipelineDepth = target.getFp32ConvUnitMaxPipelineDepth();
+  fp16ConvUnitInputLoadElemsPerCycle = target.getFp16ConvUnitInputLoadElemsPerCycle();
+  fp32ConvUnitInputLoadElemsPerCycle = target.getFp32ConvUnitInputLoadElemsPerCycle();
+  fp8InFp16OutConvUnitsPerTile = target.getFp8InFp16OutConvUnitsPerTile();
+  fp8ConvUnitMaxPipelineDepth = target.getFp8ConvUnitMaxPipelineDepth();
+  fp8ConvUnitInputLoadElemsPerCycle = target.getFp8ConvUnitInputLoadElemsPerCycle();
+  convUnitCoeffLoadBytesPerCycle = target.getConvUnitCoeffLoadBytesPerCycle();
 }
 
 Device IPUModel::createDevice(const OptionFlags&, bool, unsigned deviceManagerId) const {
@@ -297,6 +306,8 @@ Device IPUModel::createDevice(const OptionFlags&, bool, unsigned deviceManagerId
   machine.fp16_in_fp16_out_units = fp16InFp16OutConvUnitsPerTile;
   machine.fp16_in_fp32_out_units = fp16InFp32OutConvUnitsPerTile;
   machine.fp32_units = fp32InFp32OutConvUnitsPerTile;
+  machine.weights_per_unit_fp16 = fp16ConvUnitMaxPipelineDepth * fp16ConvUnitInputLoadElemsPerCycle;
+  machine.weights_per_unit_fp32 = fp32ConvUnitMaxPipelineDepth * fp32ConvUnitInputLoadElemsPerCycle;
   return Device(Target(System{machine, numIPUs}), deviceManagerId);
 }
 

@@ -76,6 +76,15 @@ class Target {
   unsigned getFp8ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 8; }
   unsigned getFp16ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 16; }
   unsigned getFp32ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 32; }
+  /// Stages of a convolution unit, by its partials: each takes the inputs of one cycle, so a unit
+  /// holds weights for all of them. Source: PopLibs, convolution planning.
+  unsigned getConvUnitMaxPipelineDepth(const Type& type) const {
+    return getWeightsPerConvUnit(type) / getConvUnitInputLoadElemsPerCycle(type);
+  }
+  unsigned getFp8ConvUnitMaxPipelineDepth() const { return getConvUnitMaxPipelineDepth(QUARTER); }
+  unsigned getFp16ConvUnitMaxPipelineDepth() const { return getConvUnitMaxPipelineDepth(HALF); }
+  unsigned getFp32ConvUnitMaxPipelineDepth() const { return getConvUnitMaxPipelineDepth(FLOAT); }
+  unsigned getFp8InFp16OutConvUnitsPerTile() const { return getFp16InFp16OutConvUnitsPerTile(); }
   unsigned getConvUnitCoeffLoadBytesPerCycle() const { return getDataPathWidth() / 8; }
   unsigned getFp16InFp16OutConvUnitsPerTile() const { return machine().fp16_in_fp16_out_units; }
   unsigned getFp16InFp32OutConvUnitsPerTile() const { return machine().fp16_in_fp32_out_units; }

@@ -37,10 +37,16 @@ const View& Tensor::v() const {
 }
 
 Tensor Tensor::with(View view) const {
-  return {graph_, std::make_shared<const View>(std::move(view))};
+  Tensor result(graph_, std::make_shared<const View>(std::move(view)));
+  result.metadata_ = metadata_;
+  result.is_metadata_ = is_metadata_;
+  return result;
 }
 
-Type Tensor::elementType() const { return Type(v().type); }
+Type Tensor::elementType() const {
+  if (metadata_) return QUARTER;
+  return is_metadata_ ? QUARTER_METADATA : Type(v().type);
+}
 const std::vector<std::size_t>& Tensor::shape() const { return v().shape; }
 std::size_t Tensor::numElements() const { return v().numElements(); }
 
@@ -97,6 +103,12 @@ std::vector<Tensor> Tensor::slices(const std::vector<std::vector<Interval>>& int
     result.push_back(list.empty() ? slice(0, 0, dimension)
                                   : concat(slices(ArrayRef<Interval>(list), dimension), dimension));
   }
+  return result;
+}
+
+std::vector<Tensor> Tensor::slices(const ArrayRef<unsigned>& indices, unsigned dimension) const {
+  std::vector<Tensor> result;
+  for (const unsigned i : indices) result.push_back(slice(i, std::size_t{i} + 1, dimension));
   return result;
 }
 
@@ -283,17 +295,22 @@ Tensor Tensor::squeeze() const {
 }
 
 Tensor Tensor::reinterpret(const Type& type) const {
-  if (sizeOf(type.element()) != sizeOf(v().type)) {
+  if (type.requiresMetadata() ? !hasMetadata() : sizeOf(type.storage()) != sizeOf(v().type)) {
     throw type_error("[Tensor::reinterpret] needs a type of the same size as " +
                      elementType().toString() + "; got " + type.toString() +
                      ". Use popops::cast to convert values.");
   }
   View view = v();
-  view.type = type.element();
-  return with(std::move(view));
+  if (type.requiresMetadata()) return *this;
+  view.type = type.storage();
+  const Tensor result(graph_, std::make_shared<const View>(std::move(view)));
+  return type == QUARTER_METADATA ? result.asMetadata() : result;
 }
 
-bool Tensor::isContiguous() const { return v().isContiguous(); }
+bool Tensor::isContiguous() const {
+  if (v().isStrided()) return v().isContiguous();
+  return getContiguousRegions().size() == 1;
+}
 
 namespace {
 
@@ -406,6 +423,19 @@ void Tensor::outputRegions(std::ostream& os) const {
     os << "variable " << var.id << " " << interval << '\n';
 }
 
+void Tensor::dumpRegions() const { outputRegions(std::cout); }
+
+std::string Tensor::getVarStr() const {
+  std::string names;
+  std::uint32_t last = ~0u;
+  forEachVariable(v(), [&](std::uint32_t variable) {
+    if (variable == last) return;
+    names += (names.empty() ? "" : ", ") + graph_->variables[variable].debug.getPathName();
+    last = variable;
+  });
+  return names;
+}
+
 void Tensor::dump() const { dump(std::cout); }
 void Tensor::dump(std::ostream& os) const { os << *this << '\n'; }
 
@@ -413,8 +443,9 @@ bool Tensor::operator==(const Tensor& o) const {
   if (!view_ || !o.view_) return view_ == o.view_;
   const View& a = v();
   const View& b = o.v();
-  return a.type == b.type && a.shape == b.shape && a.strides == b.strides && a.offset == b.offset &&
-         a.pieces == b.pieces && (a.pieces || a.variable == b.variable);
+  return elementType() == o.elementType() && a.type == b.type && a.shape == b.shape &&
+         a.strides == b.strides && a.offset == b.offset && a.pieces == b.pieces &&
+         (a.pieces || a.variable == b.variable);
 }
 
 std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {
@@ -438,9 +469,15 @@ Tensor concat(ArrayRef<Tensor> ts, unsigned dimension) {
     if (t.graphImpl() != ts[0].graphImpl())
       throw poplar_error(
           "[concat] needs tensors of one graph; got some of two. Make all of them with one graph.");
+    if (t.hasMetadata() && t.getMetadata() != ts[0].getMetadata())
+      throw tensor_metadata_error(
+          "[concat] needs quarters with the same tensor of metadata; got two of them. Cast one.");
     views.push_back(*t.view());
   }
-  return {ts[0].graphImpl(), std::make_shared<const View>(concatViews(views, dimension))};
+  const Tensor joined(ts[0].graphImpl(),
+                      std::make_shared<const View>(concatViews(views, dimension)));
+  if (ts[0].hasMetadata()) return joined.asQuarters(ts[0].getMetadata());
+  return ts[0].elementType() == QUARTER_METADATA ? joined.asMetadata() : joined;
 }
 
 Tensor concat(const Tensor& first, const Tensor& second, unsigned dimension) {

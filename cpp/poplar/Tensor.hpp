@@ -29,6 +29,9 @@ class Tensor {
   Tensor() = default;
   /// For the library: a tensor over `view`. Users get tensors from a Graph.
   Tensor(ipujax::engine::GraphImpl* graph, std::shared_ptr<const ipujax::engine::View> view);
+  /// For the library: the same bytes as quarters with their metadata, or as such metadata.
+  Tensor asQuarters(const Tensor& metadata) const;
+  Tensor asMetadata() const;
 
   bool valid() const { return view_ != nullptr; }
   Type elementType() const;
@@ -47,6 +50,7 @@ class Tensor {
   std::vector<Tensor> slices(ArrayRef<Interval> intervals, unsigned dimension = 0) const;
   std::vector<Tensor> slices(const std::vector<std::vector<Interval>>& intervals,
                              unsigned dimension = 0) const;  ///< each list joined
+  std::vector<Tensor> slices(const ArrayRef<unsigned>& indices, unsigned dimension = 0) const;
   /// Every element `scale` times along the dimension.
   Tensor upsample(unsigned scale, unsigned dimension,
                   UpsampleMethod method = UpsampleMethod::REPEAT) const;
@@ -83,7 +87,13 @@ class Tensor {
   void dump(std::ostream& os) const;  ///< the same to `os`
   /// The parts of variables that hold the elements, one line each.
   void outputRegions(std::ostream& os) const;
+  void dumpRegions() const;  ///< the same to stdout
   std::string getDebugStr() const;
+  std::string getVarStr() const;  ///< the names of its variables, in their order
+  /// QUARTER_METADATA of one element that says what the quarters are; throws tensor_metadata_error
+  /// for a tensor of another type.
+  Tensor getMetadata() const;
+  bool hasMetadata() const { return metadata_ != nullptr; }
   bool operator==(const Tensor& o) const;
   bool operator!=(const Tensor& o) const { return !(*this == o); }
 
@@ -97,6 +107,8 @@ class Tensor {
   Tensor with(ipujax::engine::View view) const;
   ipujax::engine::GraphImpl* graph_ = nullptr;
   std::shared_ptr<const ipujax::engine::View> view_;
+  std::shared_ptr<const Tensor> metadata_;  ///< of quarters alone
+  bool is_metadata_ = false;
 };
 
 std::ostream& operator<<(std::ostream& os, const Tensor& tensor);

@@ -16,4 +16,10 @@ const char* toString(TensorCloneMethod method) {
   return "";
 }
 
+const char* toString(TensorCloneDuplicationMethod method) {
+  return method == TensorCloneDuplicationMethod::DUPLICATE_BY_OUTER_DIMENSION
+             ? "DUPLICATE_BY_OUTER_DIMENSION"
+             : "DUPLICATE_BY_TILE_CONTIGUOUS_REGION";
+}
+
 }  // namespace poplar

@@ -11,8 +11,19 @@ enum class TensorCloneMethod {
   GATHER_AND_PRESERVE_TILE_ORDER_AND_ALIASES,
 };
 
+/// How Graph::cloneN repeats a tensor: copy after copy, or the copies of each run of elements of
+/// one tile next to each other, which the model lays out alike: memory is by tile in both.
+enum class TensorCloneDuplicationMethod {
+  DUPLICATE_BY_OUTER_DIMENSION,
+  DUPLICATE_BY_TILE_CONTIGUOUS_REGION,
+};
+
 const char* toString(TensorCloneMethod method);
+const char* toString(TensorCloneDuplicationMethod method);
 inline std::ostream& operator<<(std::ostream& os, TensorCloneMethod method) {
+  return os << toString(method);
+}
+inline std::ostream& operator<<(std::ostream& os, TensorCloneDuplicationMethod method) {
   return os << toString(method);
 }
 

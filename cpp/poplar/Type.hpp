@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <ostream>
 #include <string>
 #include <type_traits>
@@ -7,7 +9,7 @@
 
 namespace poplar {
 
-/// Throws poplar_error: no tensor of the model has quarters.
+/// Throws poplar_error: arithmetic of the model has no quarters.
 [[noreturn]] void refuseQuarter();
 
 /// The element type of a tensor. The named constants below are the only values in use; they are
@@ -17,38 +19,48 @@ class Type {
   constexpr Type() = default;
   constexpr explicit Type(ipujax::engine::ElementType element) : element_(element) {}
 
-  /// Floats of 8 bits, which host conversions know and no tensor has.
-  static constexpr Type quarter() {
-    Type type(ipujax::engine::ElementType::kUInt8);
-    type.quarter_ = true;
-    return type;
-  }
+  /// Floats of 8 bits, which a tensor of metadata gives format and scale; and these metadata. Both
+  /// are bytes to the engine, and no arithmetic knows them: popops::cast converts.
+  static constexpr Type quarter() { return Type(Bytes::kQuarter); }
+  static constexpr Type quarterMetadata() { return Type(Bytes::kMetadata); }
 
-  std::string toString() const { return quarter_ ? "quarter" : nameOf(element_); }
-  constexpr bool requiresMetadata() const { return quarter_; }
+  std::string toString() const {
+    if (isPlain()) return nameOf(element_);
+    return bytes_ == Bytes::kQuarter ? "quarter" : "quarter_metadata";
+  }
+  constexpr bool requiresMetadata() const { return bytes_ == Bytes::kQuarter; }
   constexpr bool isFloatingPoint() const {
-    return quarter_ || element_ >= ipujax::engine::ElementType::kHalf;
+    return requiresMetadata() || element_ >= ipujax::engine::ElementType::kHalf;
   }
   constexpr bool isIntegral() const {
-    return !isFloatingPoint() && element_ != ipujax::engine::ElementType::kBool;
+    return isPlain() && !isFloatingPoint() && element_ != ipujax::engine::ElementType::kBool;
   }
-  /// The model's name for it; not part of the SDK's API.
+  constexpr std::size_t hash() const {
+    return 31 * static_cast<std::size_t>(bytes_) + static_cast<std::size_t>(element_);
+  }
+  /// For the library: the model's name for it; throws poplar_error for quarters and metadata.
   constexpr ipujax::engine::ElementType element() const {
-    if (quarter_) refuseQuarter();
+    if (!isPlain()) refuseQuarter();
     return element_;
   }
+  /// For the library: as memory holds it.
+  constexpr ipujax::engine::ElementType storage() const { return element_; }
+  constexpr bool isPlain() const { return bytes_ == Bytes::kPlain; }
 
   friend constexpr bool operator==(Type a, Type b) {
-    return a.element_ == b.element_ && a.quarter_ == b.quarter_;
+    return a.element_ == b.element_ && a.bytes_ == b.bytes_;
   }
   friend constexpr bool operator!=(Type a, Type b) { return !(a == b); }
   friend constexpr bool operator<(Type a, Type b) {
-    return a.quarter_ != b.quarter_ ? b.quarter_ : a.element_ < b.element_;
+    return a.bytes_ != b.bytes_ ? a.bytes_ < b.bytes_ : a.element_ < b.element_;
   }
 
  private:
   ipujax::engine::ElementType element_ = ipujax::engine::ElementType::kFloat;
-  bool quarter_ = false;
+  enum class Bytes : std::uint8_t { kPlain, kQuarter, kMetadata };
+  constexpr explicit Type(Bytes bytes)
+      : element_(ipujax::engine::ElementType::kUInt8), bytes_(bytes) {}
+  Bytes bytes_ = Bytes::kPlain;
 };
 
 inline std::ostream& operator<<(std::ostream& os, Type type) { return os << type.toString(); }
@@ -69,6 +81,7 @@ inline Type HALF{ipujax::engine::ElementType::kHalf};
 inline Type FLOAT{ipujax::engine::ElementType::kFloat};
 
 inline Type QUARTER = Type::quarter();
+inline Type QUARTER_METADATA = Type::quarterMetadata();
 
 /// The Type of a host C++ type; specialised for those a constant can be given in.
 template <class T>
@@ -103,3 +116,8 @@ constexpr Type hostType() {
 }
 
 }  // namespace poplar
+
+template <>
+struct std::hash<poplar::Type> {
+  std::size_t operator()(const poplar::Type& type) const { return type.hash(); }
+};

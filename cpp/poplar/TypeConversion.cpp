@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/Half.hpp"
+#include "engine/Quarter.hpp"
 #include "poplar/MetadataCreation.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -17,52 +18,12 @@ namespace {
 
 using ipujax::engine::ElementType;
 
-constexpr std::uint8_t kNan = 0x80;
-
-struct Layout {
-  int fraction;      ///< bits
-  int min_exponent;  ///< of the smallest normal number
-  double largest;
-};
-
-Layout layoutOf(QuarterMetadata::Format format) {
-  if (format == QuarterMetadata::Format::F143) return {3, -7, 240};
-  return {2, -15, 57344};
-}
-
 std::uint8_t toQuarter(const QuarterMetadata& metadata, double value, bool nanOnOverflow) {
-  if (std::isnan(value)) return kNan;
-  const Layout layout = layoutOf(metadata.getFormat());
-  const double scaled = std::ldexp(std::abs(value), -metadata.getScale());
-  const std::uint8_t sign = std::signbit(value) ? 0x80 : 0;
-  const auto overflow = [&]() -> std::uint8_t {
-    if (nanOnOverflow) return kNan;
-    const int exponent = std::ilogb(layout.largest) - layout.min_exponent + 1;
-    const double fraction = std::ldexp(layout.largest, -std::ilogb(layout.largest)) - 1;
-    return static_cast<std::uint8_t>(sign | (exponent << layout.fraction) |
-                                     static_cast<int>(std::ldexp(fraction, layout.fraction)));
-  };
-  if (std::isinf(scaled)) return overflow();
-  // Counted in units of the last place, magnitudes and bits go up together.
-  const int exponent =
-      scaled > 0 ? std::max(std::ilogb(scaled), layout.min_exponent) : layout.min_exponent;
-  const double units = std::nearbyint(std::ldexp(scaled, layout.fraction - exponent));
-  if (std::ldexp(units, exponent - layout.fraction) > layout.largest) return overflow();
-  const auto bits = static_cast<unsigned>(units) +
-                    (static_cast<unsigned>(exponent - layout.min_exponent) << layout.fraction);
-  return bits == 0 ? 0 : static_cast<std::uint8_t>(sign | bits);
+  return ipujax::engine::toQuarter(metadata.getBinary(), value, nanOnOverflow);
 }
 
 double fromQuarter(const QuarterMetadata& metadata, std::uint8_t bits) {
-  if (bits == kNan) return std::numeric_limits<double>::quiet_NaN();
-  const Layout layout = layoutOf(metadata.getFormat());
-  const int magnitude = bits & 0x7f;
-  const int exponent = magnitude >> layout.fraction;
-  const int fraction = magnitude & ((1 << layout.fraction) - 1);
-  const int units = exponent ? fraction + (1 << layout.fraction) : fraction;
-  const int power = layout.min_exponent + std::max(exponent - 1, 0) - layout.fraction;
-  const double value = std::ldexp(units, power + metadata.getScale());
-  return bits & 0x80 ? -value : value;
+  return ipujax::engine::fromQuarter(metadata.getBinary(), bits);
 }
 
 void needMetadata(const char* where, const Type& type, bool given) {
@@ -82,8 +43,8 @@ void withStored(const Type& type, const F& function) {
 
 void refuseQuarter() {
   throw poplar_error(
-      "[poplar] needs an element type that the IPU Model has; got quarter, which only host "
-      "conversions know. Use HALF, or JAX's float8 types.");
+      "[poplar] needs an element type that arithmetic has; got quarters or their metadata. Cast "
+      "them with popops::cast.");
 }
 
 QuarterMetadata::QuarterMetadata(Format format, int scale)
@@ -100,9 +61,6 @@ std::ostream& operator<<(std::ostream& os, QuarterMetadata::Format format) {
 std::ostream& operator<<(std::ostream& os, const QuarterMetadata& metadata) {
   return os << "{" << metadata.getFormat() << ", scale " << int{metadata.getScale()} << "}";
 }
-
-Tensor createConstantMetadataTensor(Graph&, QuarterMetadata::Format, int) { refuseQuarter(); }
-Tensor createVariableMetadataTensor(Graph&, QuarterMetadata::Format, int) { refuseQuarter(); }
 
 template <typename T>
 void convertToDeviceType(const Type& dstType, ArrayRef<T> src, void* dst) {

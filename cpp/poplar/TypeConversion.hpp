@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "poplar/ArrayRef.hpp"
 #include "poplar/Quarter.hpp"
 #include "poplar/Type.hpp"
@@ -18,6 +20,18 @@ void convertToDeviceType(const Type& dstType, ArrayRef<T> src, void* dst);
 template <typename T>
 void convertToDeviceType(const Type& dstType, const QuarterMetadata& metadata, ArrayRef<T> src,
                          void* dst, bool notANumberOnOverflow = true);
+
+/// The same from vectors.
+template <typename T, class A>
+void convertToDeviceType(const Type& dstType, const std::vector<T, A>& src, void* dst) {
+  convertToDeviceType(dstType, ArrayRef<T>(src), dst);
+}
+template <typename T, class A>
+void convertToDeviceType(const Type& dstType, const QuarterMetadata& metadata,
+                         const std::vector<T, A>& src, void* dst,
+                         bool notANumberOnOverflow = true) {
+  convertToDeviceType(dstType, metadata, ArrayRef<T>(src), dst, notANumberOnOverflow);
+}
 
 /// The reverse, for as many elements as `dst` has.
 template <typename T>

@@ -30,6 +30,13 @@ struct TypeTraits {
     return std::is_arithmetic_v<T>;
   }
 
+  bool isSimpleType() const { return isIntegral || isFloat; }
+  /// Host types are never quarters: these are made by convertToDeviceType.
+  template <class T>
+  static constexpr bool requiresMetadata() {
+    return false;
+  }
+
   /// For the library: a copy of values of the host.
   struct Values {
     Type type;

@@ -1,4 +1,7 @@
 #pragma once
+#include <cstddef>
+#include <functional>
+
 #include "poplar/Interval.hpp"
 
 namespace poplar {
@@ -11,6 +14,8 @@ class VariableRef {
   friend bool operator==(const VariableRef& a, const VariableRef& b) { return a.id == b.id; }
   friend bool operator!=(const VariableRef& a, const VariableRef& b) { return a.id != b.id; }
   friend bool operator<(const VariableRef& a, const VariableRef& b) { return a.id < b.id; }
+
+  std::size_t hash() const { return id; }
 
   unsigned id = ~0u;
 };
@@ -28,3 +33,8 @@ struct VariableInterval {
 };
 
 }  // namespace poplar
+
+template <>
+struct std::hash<poplar::VariableRef> {
+  std::size_t operator()(const poplar::VariableRef& var) const { return var.hash(); }
+};

@@ -28,6 +28,7 @@ class FieldData {
     std::size_t size_;
   };
 
+  const std::string& name() const { return name_; }
   unsigned rank() const { return rank_; }  ///< 0: a scalar; 1: a vector; 2: a list of vectors
   std::size_t size() const { return rank_ == 2 ? sizes_.size() : sizes_[0]; }
   /// Of one vector of a list; throws poplar_error for other fields.

@@ -162,6 +162,22 @@ void Graph::setFieldSize(FieldRef field, std::size_t size) {
   vertex.sizes[field.name] = size;
 }
 
+std::size_t Graph::getFieldSize(FieldRef field) const {
+  const VertexRecord& vertex = recordOf(impl(), field);
+  if (const auto edge = vertex.edges.find(field.name); edge != vertex.edges.end()) {
+    const auto& views = edge->second.views;
+    if (edge->second.is_list && !field.indexed) return views.size();
+    const std::size_t i = field.indexed ? field.index : 0;
+    if (i < views.size() && views[i]) return views[i]->numElements();
+  }
+  if (const auto size = vertex.sizes.find(field.name); size != vertex.sizes.end())
+    return size->second;
+  throw no_size_specified(
+      "[Graph::getFieldSize] needs a field that is connected or has a size; "
+      "got '" +
+      field.name + "' of " + vertex.type + ". Call setFieldSize.");
+}
+
 void Graph::setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops) {
   VertexRecord& vertex = recordOf(impl(), v);
   vertex.cycles = cycles;

@@ -1,4 +1,5 @@
 #pragma once
+#include <ostream>
 #include <string>
 
 #include "engine/Errors.hpp"
@@ -31,6 +32,8 @@ struct parse_error : poplar_error {
 };
 struct graph_object_load_error : poplar_error {
   using poplar_error::poplar_error;
+  graph_object_load_error(const std::string& path, const std::string& error)
+      : poplar_error(path + ": " + error) {}
 };
 struct graph_object_creation_error : poplar_error {
   using poplar_error::poplar_error;
@@ -70,15 +73,21 @@ struct missing_perf_estimate : poplar_error {
 };
 struct no_size_specified : poplar_error {
   using poplar_error::poplar_error;
+  no_size_specified(const std::string& vertex, const std::string& field)
+      : poplar_error(vertex + "." + field) {}
 };
 struct overflow_error : poplar_error {
   using poplar_error::poplar_error;
 };
 struct symbol_error : poplar_error {
   using poplar_error::poplar_error;
+  symbol_error(const std::string& name, unsigned tile)
+      : poplar_error(name + " on tile " + std::to_string(tile)) {}
 };
 struct unknown_field : poplar_error {
   using poplar_error::poplar_error;
+  unknown_field(const std::string& vertex, const std::string& field)
+      : poplar_error(vertex + "." + field) {}
 };
 struct system_runtime_error : runtime_error {
   using runtime_error::runtime_error;
@@ -98,10 +107,15 @@ inline std::string toString(RecoveryAction action) {
   }
   return "unknown";
 }
+inline std::ostream& operator<<(std::ostream& os, RecoveryAction action) {
+  return os << toString(action);
+}
 struct recoverable_runtime_error : system_runtime_error {
   explicit recoverable_runtime_error(const std::string& message,
                                      RecoveryAction action = RecoveryAction::IPU_RESET)
       : system_runtime_error(message), action_(action) {}
+  recoverable_runtime_error(RecoveryAction action, const std::string& message)
+      : recoverable_runtime_error(message, action) {}
   RecoveryAction getRecoveryAction() const { return action_; }
 
  private:

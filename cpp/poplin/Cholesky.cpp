@@ -1,8 +1,14 @@
 #include "poplin/Cholesky.hpp"
 
+#include <functional>
+#include <numeric>
+#include <set>
+
 #include "poplin/internal/Matrices.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/Loop.hpp"
+#include "poputil/OptionParsing.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poplin {
 
@@ -12,9 +18,36 @@ using poplar::Graph;
 using poplar::Tensor;
 using poplar::program::Sequence;
 
+constexpr std::size_t kBlockSize = 8;  // PopLibs' default
+
 std::vector<std::pair<MatMulParams, poplar::OptionFlags>> getCholeskyMatMulPrePlanParameters(
-    const poplar::Type&, const std::vector<std::size_t>&, bool, std::size_t, poplar::OptionFlags) {
-  return {};
+    const poplar::Type& type, const std::vector<std::size_t>& shape, bool, std::size_t blockSize,
+    poplar::OptionFlags options) {
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2])
+    throw poputil::poplibs_error(
+        "[poplin::getCholeskyMatMulPrePlanParameters] needs square matrices; got a shape of rank " +
+        std::to_string(shape.size()) + ". Use [..., N, N].");
+  poplar::OptionFlags of_products;
+  for (const auto& [name, value] : options) {
+    if (name != "blockSize")
+      of_products.set(name, value);
+    else if (blockSize == 0)
+      blockSize = poplibs::parse::asInteger<std::size_t>(value);
+  }
+  if (blockSize == 0) blockSize = kBlockSize;
+  const std::size_t groups =
+      std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
+  // Source: PopLibs, Cholesky.cpp. Below the first block of columns its inverse is applied; then
+  // the rest is updated by the product of what comes out with itself.
+  std::set<MatMulParams> products;
+  for (std::size_t n = shape.back(); n > blockSize; n -= blockSize) {
+    const std::size_t rest = n - blockSize;
+    products.insert({type, type, {groups, rest, blockSize}, {groups, blockSize, blockSize}});
+    products.insert({type, type, {groups, rest, blockSize}, {groups, blockSize, rest}});
+  }
+  std::vector<std::pair<MatMulParams, poplar::OptionFlags>> result;
+  for (const auto& product : products) result.emplace_back(product, of_products);
+  return result;
 }
 
 Tensor createCholeskyInput(Graph& graph, const poplar::Type& type,

@@ -10,7 +10,8 @@
 
 namespace poplin {
 
-/// The products of a factorization, to be planned before: none.
+/// The products of PopLibs' factorization by blocks, for plans that are made before and counted in
+/// a cache. The model's own goes column by column and has none.
 std::vector<std::pair<MatMulParams, poplar::OptionFlags>> getCholeskyMatMulPrePlanParameters(
     const poplar::Type& type, const std::vector<std::size_t>& shape, bool lower,
     std::size_t blockSize, poplar::OptionFlags options);

@@ -179,4 +179,52 @@ std::ostream& operator<<(std::ostream& os, const ConvParams& p) {
   return os;
 }
 
+ConvParams ConvParams::canonicalize() const {
+  validate();
+  ConvParams params = *this;
+  const auto simplify = [](InputTransform& t, const std::vector<std::size_t>& shape) {
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (truncatedSize(t, d, shape[d]) <= 1) t.dilation[d] = 1;
+      if (transformedSize(t, d, shape[d]) <= 1) t.flip[d] = false;
+    }
+  };
+  simplify(params.inputTransform, params.inputFieldShape);
+  simplify(params.kernelTransform, params.kernelShape);
+  auto& out = params.outputTransform;
+  for (std::size_t d = 0; d < out.stride.size(); ++d) {
+    const std::size_t kept =
+        params.getUntransformedOutputSize(d) - out.truncationLower[d] - out.truncationUpper[d];
+    if (kept <= 1) out.stride[d] = 1;
+  }
+  return params;
+}
+
+namespace {
+
+/// Of the text of its numbers: params that are equal have the same one.
+template <class... Lists>
+std::size_t hashOf(const Lists&... lists) {
+  std::ostringstream text;
+  (list(text, "", lists), ...);
+  return std::hash<std::string>()(text.str());
+}
+
+}  // namespace
+
+std::size_t hash_value(const ConvParams::InputTransform& it) {
+  return hashOf(it.truncationLower, it.truncationUpper, it.dilation, it.paddingLower,
+                it.paddingUpper, it.flip);
+}
+std::size_t hash_value(const ConvParams::OutputTransform& ot) {
+  return hashOf(ot.truncationLower, ot.truncationUpper, ot.stride, ot.paddingLower,
+                ot.paddingUpper);
+}
+std::size_t hash_value(const ConvParams& p) {
+  const std::vector<std::size_t> sizes = {
+      p.inputType.hash(),           p.outputType.hash(),           p.batchSize,
+      p.inputChannelsPerConvGroup,  p.outputChannelsPerConvGroup,  p.numConvGroups,
+      hash_value(p.inputTransform), hash_value(p.kernelTransform), hash_value(p.outputTransform)};
+  return hashOf(sizes, p.inputFieldShape, p.kernelShape);
+}
+
 }  // namespace poplin

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <iosfwd>
 #include <tuple>
 #include <vector>
@@ -115,6 +116,9 @@ struct ConvParams {
 
   /// Throws poplibs_error where the parts do not agree.
   void validate() const;
+  /// The same convolution without what changes nothing: flips and dilations of at most one element,
+  /// strides over at most one result.
+  ConvParams canonicalize() const;
 
  private:
   auto key() const {
@@ -131,4 +135,18 @@ struct ConvParams {
 
 std::ostream& operator<<(std::ostream& os, const ConvParams& params);
 
+std::size_t hash_value(const ConvParams::InputTransform& it);
+std::size_t hash_value(const ConvParams::OutputTransform& ot);
+std::size_t hash_value(const ConvParams& params);
+
 }  // namespace poplin
+
+#define IPUJAX_HASH(Type)                                                                 \
+  template <>                                                                             \
+  struct std::hash<poplin::Type> {                                                        \
+    std::size_t operator()(const poplin::Type& x) const { return poplin::hash_value(x); } \
+  }
+IPUJAX_HASH(ConvParams::InputTransform);
+IPUJAX_HASH(ConvParams::OutputTransform);
+IPUJAX_HASH(ConvParams);
+#undef IPUJAX_HASH

@@ -1,5 +1,6 @@
 #include "poplin/ConvUtil.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "poplin/Convolution.hpp"
@@ -121,5 +122,71 @@ double getWuPerfectCycleCount(const poplar::Graph& graph, const ConvParams& para
 
 std::uint64_t getBwdFlops(const ConvParams& params) { return getFwdFlops(params); }
 std::uint64_t getWuFlops(const ConvParams& params) { return getFwdFlops(params); }
+
+unsigned getKernelIndex(unsigned dim, unsigned out, unsigned in, const ConvParams& p) {
+  for (unsigned k = 0; k < p.kernelShape[dim]; ++k)
+    if (getInputIndex(dim, out, k, p) == in) return k;
+  return ~0U;
+}
+
+namespace {
+
+IndexRange one(unsigned i) { return {i, i + 1}; }
+
+/// The range of what `pick` gives of (output, kernel element, input element), for all that meet and
+/// whose input element is in `in`.
+template <class Pick>
+IndexRange rangeOf(unsigned dim, IndexRange out, IndexRange kernel, IndexRange in,
+                   const ConvParams& p, const Pick& pick) {
+  IndexRange range{0, 0};
+  for (unsigned o = out.first; o < out.second; ++o) {
+    for (unsigned k = kernel.first; k < kernel.second; ++k) {
+      const unsigned i = getInputIndex(dim, o, k, p);
+      if (i == ~0U || i < in.first || i >= in.second) continue;
+      const unsigned picked = pick(o, k, i);
+      const bool is_first = range.first == range.second;
+      range = {is_first ? picked : std::min(range.first, picked),
+               is_first ? picked + 1 : std::max(range.second, picked + 1)};
+    }
+  }
+  return range;
+}
+
+IndexRange allOf(std::size_t size) { return {0, static_cast<unsigned>(size)}; }
+
+}  // namespace
+
+IndexRange getOutputRangeForKernelRange(unsigned dim, IndexRange out, IndexRange kernel,
+                                        const ConvParams& p) {
+  return rangeOf(dim, out, kernel, allOf(p.inputFieldShape[dim]), p,
+                 [](unsigned o, unsigned, unsigned) { return o; });
+}
+IndexRange getOutputRangeForInputRange(unsigned dim, IndexRange out, IndexRange in,
+                                       const ConvParams& p) {
+  return rangeOf(dim, out, allOf(p.kernelShape[dim]), in, p,
+                 [](unsigned o, unsigned, unsigned) { return o; });
+}
+IndexRange getOutputRangeForKernelIndex(unsigned dim, IndexRange out, unsigned kernel,
+                                        const ConvParams& p) {
+  return getOutputRangeForKernelRange(dim, out, one(kernel), p);
+}
+IndexRange getOutputRangeForInputIndex(unsigned dim, IndexRange out, unsigned in,
+                                       const ConvParams& p) {
+  return getOutputRangeForInputRange(dim, out, one(in), p);
+}
+IndexRange getInputRange(unsigned dim, IndexRange out, IndexRange kernel, const ConvParams& p) {
+  return rangeOf(dim, out, kernel, allOf(p.inputFieldShape[dim]), p,
+                 [](unsigned, unsigned, unsigned i) { return i; });
+}
+IndexRange getInputRange(unsigned dim, IndexRange out, unsigned kernel, const ConvParams& p) {
+  return getInputRange(dim, out, one(kernel), p);
+}
+IndexRange getKernelRange(unsigned dim, IndexRange out, IndexRange in, const ConvParams& p) {
+  return rangeOf(dim, out, allOf(p.kernelShape[dim]), in, p,
+                 [](unsigned, unsigned k, unsigned) { return k; });
+}
+IndexRange getKernelRange(unsigned dim, IndexRange out, unsigned in, const ConvParams& p) {
+  return getKernelRange(dim, out, one(in), p);
+}
 
 }  // namespace poplin

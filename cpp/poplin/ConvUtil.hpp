@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #include "poplin/ConvParams.hpp"
 
@@ -18,6 +19,40 @@ unsigned getDilatedSize(unsigned size, unsigned dilation);
 /// The input element that takes part in output `out` by kernel element `kernel` of dimension `dim`,
 /// or ~0U where that is padding or an inserted zero.
 unsigned getInputIndex(unsigned dim, unsigned out, unsigned kernel, const ConvParams& params);
+/// The kernel element by which input element `in` takes part in output `out`, or ~0U.
+unsigned getKernelIndex(unsigned dim, unsigned out, unsigned in, const ConvParams& params);
+
+// Ranges [first, second) of one dimension. The smallest one that has all that is asked for, or
+// {0, 0} where there is nothing.
+using IndexRange = std::pair<unsigned, unsigned>;
+
+/// The outputs of `out` in which these kernel or input elements take part.
+IndexRange getOutputRangeForKernelIndex(unsigned dim, IndexRange out, unsigned kernel,
+                                        const ConvParams& params);
+IndexRange getOutputRangeForInputIndex(unsigned dim, IndexRange out, unsigned in,
+                                       const ConvParams& params);
+IndexRange getOutputRangeForKernelRange(unsigned dim, IndexRange out, IndexRange kernel,
+                                        const ConvParams& params);
+IndexRange getOutputRangeForInputRange(unsigned dim, IndexRange out, IndexRange in,
+                                       const ConvParams& params);
+/// The input elements that take part in these outputs by these kernel elements; without a kernel by
+/// all of it.
+IndexRange getInputRange(unsigned dim, IndexRange out, unsigned kernel, const ConvParams& params);
+IndexRange getInputRange(unsigned dim, IndexRange out, IndexRange kernel, const ConvParams& params);
+inline IndexRange getInputRange(unsigned dim, unsigned out, IndexRange kernel,
+                                const ConvParams& params) {
+  return getInputRange(dim, IndexRange(out, out + 1), kernel, params);
+}
+inline IndexRange getInputRange(unsigned dim, IndexRange out, const ConvParams& params) {
+  return getInputRange(dim, out, IndexRange(0, static_cast<unsigned>(params.kernelShape[dim])),
+                       params);
+}
+inline IndexRange getInputRange(unsigned dim, unsigned out, const ConvParams& params) {
+  return getInputRange(dim, IndexRange(out, out + 1), params);
+}
+/// The kernel elements by which these input elements take part in these outputs.
+IndexRange getKernelRange(unsigned dim, IndexRange out, unsigned in, const ConvParams& params);
+IndexRange getKernelRange(unsigned dim, IndexRange out, IndexRange in, const ConvParams& params);
 
 /// Floating-point operations of the forward pass: two for each product that is not with padding or
 /// an inserted zero. The other passes take as many.

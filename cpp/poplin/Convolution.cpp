@@ -134,9 +134,11 @@ Tensor makeOutput(Graph& graph, const ConvParams& params, Inner inner,
 }
 
 /// in [N, G, Ci, field...], weights [G, Co, Ci, kernel...] -> [N, G, Co, field...].
-Tensor convolve(Graph& graph, const Tensor& in, const Tensor& weights, const ConvParams& params,
+Tensor convolve(Graph& graph, const Tensor& input, const Tensor& kernel, const ConvParams& params,
                 const PlanOptions& options, PlanningCache* cache, Sequence& prog,
                 const DebugContext& debugContext) {
+  const Tensor in = withoutQuarters(graph, input, prog, debugContext);
+  const Tensor weights = withoutQuarters(graph, kernel, prog, debugContext);
   checkTypes("convolution", in.elementType(), "*", weights.elementType(), params.outputType);
   const plan::Plan plan = planForOperands(graph, problemOf(params, options), in, weights, cache);
   Tensor out = makeOutput(graph, params, innermost(in), debugContext);

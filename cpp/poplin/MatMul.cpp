@@ -134,10 +134,12 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
   ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
 }
 
-Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& a, const Tensor& b,
-               Sequence& prog, Type out_type, const DebugContext& debugContext,
+Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& lhs,
+               const Tensor& rhs, Sequence& prog, Type out_type, const DebugContext& debugContext,
                const OptionFlags& flags, PlanningCache* cache) {
-  checkShapes(where, a.shape(), b.shape(), rank);
+  checkShapes(where, lhs.shape(), rhs.shape(), rank);
+  const Tensor a = withoutQuarters(graph, lhs, prog, debugContext);
+  const Tensor b = withoutQuarters(graph, rhs, prog, debugContext);
   checkTypes(where, a.elementType(), "x", b.elementType(), out_type);
   const auto multiplied = multipliedType(a.elementType(), b.elementType(), out_type);
   const Planned planned = planOf(graph, where, multiplied, out_type, a, b, flags, cache);
@@ -150,9 +152,11 @@ Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& 
 }
 
 void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor& c, float k,
-                 const Tensor& a, const Tensor& b, Sequence& prog, const DebugContext& debugContext,
-                 const OptionFlags& flags, PlanningCache* cache) {
-  checkShapes(where, a.shape(), b.shape(), rank);
+                 const Tensor& lhs, const Tensor& rhs, Sequence& prog,
+                 const DebugContext& debugContext, const OptionFlags& flags, PlanningCache* cache) {
+  checkShapes(where, lhs.shape(), rhs.shape(), rank);
+  const Tensor a = withoutQuarters(graph, lhs, prog, debugContext);
+  const Tensor b = withoutQuarters(graph, rhs, prog, debugContext);
   checkTypes(where, a.elementType(), "x", b.elementType(), c.elementType());
   Shape shape = a.shape();
   shape.back() = b.shape().back();

@@ -42,6 +42,9 @@ struct LstmParams {
   /// Whether inputs are weighted; for benchmarks only.
   bool doInputWeightCalc = true;
   bool calcInputGradients = true;
+  /// With a number of steps for each sequence: keeps the state that each one ends with. The model
+  /// always does.
+  bool preserveFinalState = false;
   /// The order of the units in dimension 0 of weights and biases.
   std::vector<BasicLstmCellUnit> cellOrder = getDefaultBasicLstmCellOrder();
   NonLinearityType activation = NonLinearityType::TANH;

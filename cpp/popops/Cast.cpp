@@ -2,20 +2,57 @@
 
 #include "engine/graph/ProgramNode.hpp"
 #include "popops/internal/Map.hpp"
+#include "popops/internal/QuarterCast.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops {
 
+namespace {
+
+using poplar::Tensor;
+
+bool isReal(const poplar::Type& type) { return type == poplar::FLOAT || type == poplar::HALF; }
+
+/// dst = src where one of them, or both, are quarters.
+void castByFloats(poplar::Graph& graph, const Tensor& src, const Tensor& dst,
+                  poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  const bool to_quarters = dst.hasMetadata();
+  const poplar::Type other = to_quarters ? src.elementType() : dst.elementType();
+  if (src.shape() != dst.shape())
+    throw poputil::poplibs_error("[popops::cast] needs tensors of one shape; got " +
+                                 src.shapeToString() + " and " + dst.shapeToString() +
+                                 ". Reshape or broadcast one.");
+  if (isReal(other)) return internal::castQuarters(graph, src, dst, prog, debugContext);
+  const Tensor floats = graph.clone(poplar::FLOAT, src, debugContext);
+  if (src.hasMetadata())
+    internal::castQuarters(graph, src, floats, prog, debugContext);
+  else
+    prog.add(cast(graph, src, floats, debugContext));
+  if (to_quarters)
+    internal::castQuarters(graph, floats, dst, prog, debugContext);
+  else
+    prog.add(cast(graph, floats, dst, debugContext));
+}
+
+}  // namespace
+
 poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  return internal::map(graph, {expr::Cast(expr::_1, dstType)}, {src}, prog, debugContext).front();
+  if (!src.hasMetadata() && !dstType.requiresMetadata())
+    return internal::map(graph, {expr::Cast(expr::_1, dstType)}, {src}, prog, debugContext).front();
+  const Tensor dst = graph.clone(dstType, src, debugContext);
+  castByFloats(graph, src, dst, prog, debugContext);
+  return dst;
 }
 
 poplar::program::Program cast(poplar::Graph& graph, const poplar::Tensor& src,
                               const poplar::Tensor& dst, const poplar::DebugContext& debugContext) {
   poplar::program::Sequence prog({}, debugContext);
-  internal::mapWithOutputs(graph, {expr::Cast(expr::_1, dst.elementType())}, {src}, {dst}, prog,
-                           debugContext);
+  if (src.hasMetadata() || dst.hasMetadata())
+    castByFloats(graph, src, dst, prog, debugContext);
+  else
+    internal::mapWithOutputs(graph, {expr::Cast(expr::_1, dst.elementType())}, {src}, {dst}, prog,
+                             debugContext);
   return prog;
 }
 
@@ -33,13 +70,21 @@ poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const popla
 }
 
 poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
-                    const poplar::Tensor&, poplar::program::Sequence& prog,
+                    const poplar::Tensor& metadata, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext) {
-  if (dstType.requiresMetadata())
-    throw poputil::poplibs_error(
-        "[popops::cast] needs a type that tensors of the model have; got quarters with metadata. "
-        "Use HALF.");
-  return cast(graph, src, dstType, prog, debugContext);
+  if (!dstType.requiresMetadata()) return cast(graph, src, dstType, prog, debugContext);
+  const Tensor dst = graph.clone(dstType, metadata, src, debugContext);
+  castByFloats(graph, src, dst, prog, debugContext);
+  return dst;
+}
+
+poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
+                    const poplar::Tensor& metadata, poplar::ComputeSet cs,
+                    const poplar::DebugContext& debugContext) {
+  poplar::program::Sequence steps(debugContext);
+  const Tensor dst = cast(graph, src, dstType, metadata, steps, debugContext);
+  cs.steps()->children.push_back(steps.node());
+  return dst;
 }
 
 poplar::Tensor checkAccuracyWhenCast(poplar::Graph& graph, const poplar::Tensor& input,

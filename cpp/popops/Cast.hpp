@@ -20,9 +20,13 @@ void cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor&
           poplar::ComputeSet cs);
 poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
                     poplar::ComputeSet cs, const poplar::DebugContext& debugContext = {});
-/// To quarters with the metadata given. Throws poplibs_error: no tensor of the model has quarters.
+/// To quarters with the metadata given, which other types ignore; to nearest even. Integers and
+/// quarters of another format are cast by way of FLOAT.
 poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
                     const poplar::Tensor& metadata, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext = {});
+poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
+                    const poplar::Tensor& metadata, poplar::ComputeSet cs,
                     const poplar::DebugContext& debugContext = {});
 
 /// Whether `input`, one element of FLOAT, is within `tolerance` (relative) of itself when cast to

@@ -18,12 +18,10 @@ void needRank(const char* where, std::size_t rank, std::size_t got) {
                       ". Pass 1 for a dimension that is whole.");
 }
 
-/// Partition `i` of `n` of a dimension, the larger ones first.
+/// Partition `i` of `n` of a dimension: whole ones of equal size, one with the rest, then none.
 Interval partOf(std::size_t size, std::size_t n, std::size_t i) {
-  const std::size_t small = size / n;
-  const std::size_t larger = size % n;
-  const auto bound = [&](std::size_t k) { return small * k + std::min(k, larger); };
-  return {bound(i), bound(i + 1)};
+  const std::size_t each = (size + n - 1) / n;
+  return {std::min(i * each, size), std::min((i + 1) * each, size)};
 }
 
 using PartFn = std::function<void(const std::vector<std::size_t>&, const std::vector<Interval>&)>;
@@ -42,49 +40,52 @@ void forEachPart(const std::vector<std::size_t>& shape, const std::vector<std::s
   }
 }
 
-/// The length that divides all runs of memory in row-major order.
-unsigned commonRun(const Graph& graph, const Tensor& flat, std::size_t last) {
-  std::size_t group = last;
-  for (const Interval& run : flat.getContiguousRegions()) {
-    group = std::gcd(group, run.begin());
-    group = std::gcd(group, run.size());
-  }
-  for (const auto& tile : graph.getTileMapping(flat, false)) {
-    for (const Interval& region : tile) {
-      group = std::gcd(group, region.begin());
-      group = std::gcd(group, region.size());
-    }
-  }
-  return static_cast<unsigned>(group);
+/// Elements of the longest interval that one tile has.
+std::size_t longestRegion(const Graph& graph, const Tensor& t) {
+  std::size_t longest = 0;
+  for (const auto& tile : graph.getTileMapping(t, false))
+    for (const Interval& region : tile) longest = std::max(longest, region.size());
+  return longest;
 }
 
 }  // namespace
 
+// Source of both: PopLibs, VarStructure.
 unsigned detectInnermostGrouping(const Graph& graph, const Tensor& t) {
   if (t.rank() == 0)
     throw poplibs_error(
         "[poputil::detectInnermostGrouping] needs a tensor of rank 1 or more; got a scalar. "
         "Flatten it.");
-  return commonRun(graph, t.flatten(), t.dim(t.rank() - 1));
+  if (t.numElements() == 0) return 1;
+  Tensor row = t;
+  while (row.rank() > 1) row = row[0];
+  const std::size_t run = row.getContiguousRegions().front().size();
+  const std::size_t group = std::gcd(run, longestRegion(graph, row));
+  return row.numElements() % group == 0 ? static_cast<unsigned>(group) : 1;
 }
 
 std::vector<GroupingInfo> detectDimGroupings(const Graph& graph, const Tensor& t) {
-  if (t.rank() == 0) return {{0, detectInnermostGrouping(graph, t)}};  // throws
   std::vector<GroupingInfo> groupings;
-  Tensor rest = t;  // one element of each group found so far
-  const auto next = [&]() -> GroupingInfo {
-    for (unsigned d = t.rank(); d-- > 0;) {
-      const unsigned group = detectInnermostGrouping(graph, rest.dimRoll(d, t.rank() - 1));
-      if (group > 1) return {d, group};
+  const unsigned rank = t.rank();
+  if (rank == 0) return {{0, detectInnermostGrouping(graph, t)}};  // throws
+  Tensor rest = t;     // [rank dimensions of groups, the groups from the outermost in]
+  unsigned total = 1;  // elements of these groups together
+  for (;;) {
+    GroupingInfo best{0, 1};
+    for (unsigned d = 0; d < rank; ++d) {
+      if (rest.dim(d) == 1) continue;
+      const unsigned all =
+          detectInnermostGrouping(graph, rest.dimRoll(d, rank - 1).flatten(rank - 1, rest.rank()));
+      const unsigned size =
+          all % total != 0 ? 1 : std::gcd(all / total, static_cast<unsigned>(rest.dim(d)));
+      if (size > best.second) best = {d, size};
     }
-    return {0, 1};
-  };
-  for (GroupingInfo found = next(); found.second > 1; found = next()) {
-    groupings.push_back(found);
-    rest = rest.subSample(found.second, found.first);
-    if (groupings.size() > 1) break;  // strides of outer groups are no runs: two levels are told
+    const auto [d, size] = best;
+    if (size == 1) return groupings;
+    groupings.push_back(best);
+    total *= size;
+    rest = rest.reshapePartial(d, d + 1, {rest.dim(d) / size, size}).dimRoll(d + 1, rank);
   }
-  return groupings;
 }
 
 Tensor createPartitionableTensor(Graph& graph, const poplar::Type& type,

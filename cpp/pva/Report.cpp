@@ -306,6 +306,8 @@ std::uint64_t TileMemory::alwaysLiveBytes() const {
 }
 std::vector<VertexInstance> TileMemory::vertices() const { noVertices(); }
 
+std::string Version::packageHash() const { return poplar::packageHash(); }
+
 Report reportFrom(const std::string& bytes) {
   std::istringstream in(bytes);
   std::string line;

@@ -21,7 +21,12 @@ class Version {
   unsigned major() const { return part(0); }
   unsigned minor() const { return part(1); }
   unsigned point() const { return part(2); }
+  // The same by the names that the SDK has.
+  std::uint32_t majorVer() const { return major(); }
+  std::uint32_t minorVer() const { return minor(); }
+  std::uint32_t pointVer() const { return point(); }
   const std::string& string() const { return text_; }
+  std::string packageHash() const;  ///< of the library that reads
 
  private:
   unsigned part(int i) const;
@@ -180,9 +185,37 @@ class Execution {
   DataPtr data_;
 };
 
+// Of the SDK: its names for these classes.
+using PoplarVersion = Version;
+using CompilationTarget = Target;
+using CompilationGraph = Graph;
+using CompilationReport = Compilation;
+using ExecutionReport = Execution;
+
+/// What of a report is measured: nothing, as every figure is the account's, which has the same for
+/// all tiles of an IPU.
+class InstrumentationSettings {
+ public:
+  enum ComputeInstrumentationLevel { Off, Vertex, Tile, Ipu, Device, Unknown };
+  enum class ExternalExchangeInstrumentationLevel { Off, Tile, Unknown };
+  ComputeInstrumentationLevel compute() const { return Ipu; }
+  ExternalExchangeInstrumentationLevel externalExchange() const {
+    return ExternalExchangeInstrumentationLevel::Off;
+  }
+};
+
+/// Of the file, which only this version of the library reads.
+class ProfileReportVersion : public Version {
+ public:
+  using Version::Version;
+  bool isUnstableFormat() const { return true; }
+};
+
 class Report {
  public:
   explicit Report(DataPtr data) : data_(std::move(data)) {}
+  InstrumentationSettings instrumentationSettings() const { return {}; }
+  ProfileReportVersion version() const { return ProfileReportVersion(poplarVersion().string()); }
   Compilation compilation() const { return Compilation(data_); }
   Execution execution() const { return Execution(data_); }
   Version poplarVersion() const;

@@ -196,6 +196,10 @@ void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
       throw poplar_error(
           "[" + spec.kernel +
           "] needs tensors of a graph; got an empty Tensor. Make it with addVariable.");
+    if (use.graph && use.graph != &graph.impl)
+      throw poplar_error("[" + spec.kernel +
+                         "] needs tensors of the graph that it adds to; got one of another. Make "
+                         "all of them with one graph.");
     ViewPtr view = use.view;
     if (!suits(use)) {
       view = graph.impl.addTemporary(*use.view, use.view->shape, debugContext);

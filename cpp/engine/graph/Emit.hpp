@@ -16,9 +16,19 @@ namespace ipujax::engine {
 /// some reshapes), or that is not row-major where `contiguous` is asked for, is copied to (and,
 /// when written, back from) a temporary by emit, and that copy is charged.
 struct Use {
+  Use(ViewPtr view, Access access, bool contiguous = false)
+      : view(std::move(view)), access(access), contiguous(contiguous) {}
+  /// Of Poplar's Tensor, which knows its graph.
+  template <class Tensor, class = decltype(std::declval<const Tensor&>().graphImpl())>
+  Use(const Tensor& tensor, Access access, bool contiguous = false)
+      : Use(tensor.view(), access, contiguous) {
+    graph = tensor.graphImpl();
+  }
+
   ViewPtr view;
-  Access access = Access::kRead;
-  bool contiguous = false;
+  Access access;
+  bool contiguous;
+  const GraphImpl* graph = nullptr;  ///< where it is known, emit checks it
 };
 
 struct StepSpec {

@@ -8,6 +8,7 @@
 #include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
+#include "popops/Cast.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 
 namespace poplin {
@@ -17,7 +18,7 @@ using ipujax::engine::ceilDiv;
 
 /// Elements move in units of eight bytes, one load.
 std::uint64_t grainOf(const poplar::Tensor& t) {
-  return std::max<std::uint64_t>(8 / sizeOf(t.elementType().element()), 1);
+  return std::max<std::uint64_t>(8 / sizeOf(t.elementType().storage()), 1);
 }
 
 std::uint64_t tilesFor(std::uint64_t elements, std::uint64_t grain, std::uint64_t per_tile,
@@ -70,6 +71,8 @@ bool isFloating(poplar::Type type) { return type == poplar::FLOAT || type == pop
 void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,
                 poplar::Type out) {
   constexpr auto kDouble = ipujax::engine::ElementType::kDouble;
+  if (a.requiresMetadata()) a = poplar::HALF;
+  if (b.requiresMetadata()) b = poplar::HALF;
   const auto integer = [](poplar::Type t) { return ipujax::engine::blas::isInteger(t.element()); };
   const bool same = a == b || (isFloating(a) && isFloating(b)) || (integer(a) && integer(b));
   const bool emulated = a.element() == kDouble || out.element() == kDouble;
@@ -80,7 +83,15 @@ void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Typ
       " " + sign + " " + b.toString() + " -> " + out.toString() + ". Cast the operands.");
 }
 
+poplar::Tensor withoutQuarters(poplar::Graph& graph, const poplar::Tensor& t,
+                               poplar::program::Sequence& prog,
+                               const poplar::DebugContext& debugContext) {
+  return t.hasMetadata() ? popops::cast(graph, t, poplar::HALF, prog, {debugContext, "cast"}) : t;
+}
+
 ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out) {
+  if (a.requiresMetadata()) a = poplar::HALF;
+  if (b.requiresMetadata()) b = poplar::HALF;
   auto widest = a.element();
   for (const auto type : {b.element(), out.element()})
     if (ipujax::engine::blas::isInteger(type) && sizeOf(type) > sizeOf(widest)) widest = type;

@@ -3,6 +3,7 @@
 
 #include "engine/Cost.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 #include "poplin/PlanningCache.hpp"
 #include "poplin/internal/Plan.hpp"
@@ -25,6 +26,12 @@ plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
                            PlanningCache* cache);
 
 bool isFloating(poplar::Type type);  ///< FLOAT or HALF
+
+/// Quarters as HALF, which holds their significands; others as they are. What lies beyond HALF's
+/// exponents becomes infinite or zero. Our estimate of an IPU's cost is then one cast more.
+poplar::Tensor withoutQuarters(poplar::Graph& graph, const poplar::Tensor& t,
+                               poplar::program::Sequence& prog,
+                               const poplar::DebugContext& debugContext);
 
 /// Throws type_error unless poplin::`where` can multiply these; `sign` stands for the product.
 void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,

@@ -7,6 +7,7 @@
 #include "engine/graph/GraphImpl.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/ExprCompile.hpp"
+#include "popops/internal/OwnTensors.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops::internal {
@@ -99,6 +100,7 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
 std::vector<Tensor> map(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
                         const std::vector<Tensor>& ts, poplar::program::Sequence& prog,
                         const poplar::DebugContext& debugContext) {
+  needOwn(graph, ts, "popops::map");
   const Plan plan = makePlan(exprs, ts);
   std::vector<Tensor> outputs;
   for (auto type : plan.program.outputTypes())
@@ -113,6 +115,7 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
                     const std::function<double(std::uint64_t)>& cycles) {
   std::vector<Tensor> all = ts;
   all.insert(all.end(), outputs.begin(), outputs.end());  // constants alone take their shape
+  needOwn(graph, all, "popops::map");
   const Plan plan = makePlan(exprs, all);
   const auto types = plan.program.outputTypes();
   if (outputs.size() != types.size())

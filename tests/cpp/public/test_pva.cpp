@@ -50,6 +50,11 @@ TEST(reports_say_what_the_profile_says) {
   CHECK_EQ(compilation.target().numIPUs(), 1U);
   CHECK_EQ(compilation.tiles().size(), 16U);
   CHECK_EQ(report.poplarVersion().string(), versionString());
+  const pva::PoplarVersion version = report.poplarVersion();
+  CHECK_EQ(version.majorVer(), version.major());
+  CHECK_EQ(version.packageHash(), packageHash());
+  CHECK_EQ(report.version().pointVer(), version.point());
+  CHECK(report.instrumentationSettings().compute() == pva::InstrumentationSettings::Ipu);
   CHECK(compilation.graph().numComputeSets() >= 2);
   CHECK_EQ(compilation.graph().numComputeSets(), compilation.computeSets().size());
   std::uint64_t fullest = 0;

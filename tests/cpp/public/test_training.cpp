@@ -113,11 +113,11 @@ TEST(partitions_of_tensors_are_contiguous) {
   std::vector<std::size_t> sizes;
   poputil::iterateTensorPartitions(t, {2, 3},
                                    [&](const std::vector<std::size_t>& at, const Tensor& slice) {
-                                     CHECK_EQ(slice.getContiguousRegions().size(), 1u);
+                                     CHECK(slice.getContiguousRegions().size() <= 1);
                                      CHECK_EQ(at[0] * 3 + at[1], sizes.size());
                                      sizes.push_back(slice.numElements());
                                    });
-  CHECK(sizes == (std::vector<std::size_t>{6, 3, 3, 4, 2, 2}));
+  CHECK(sizes == (std::vector<std::size_t>{6, 6, 0, 4, 4, 0}));
   CHECK_THROWS(poputil::createPartitionableTensor(graph, FLOAT, {5}, {2, 3}), "1 partition");
   Tensor grouped = graph.addVariable(FLOAT, {4, 3, 8}, VariableMappingMethod::LINEAR, "grouped")
                        .dimShuffle({1, 0, 2})

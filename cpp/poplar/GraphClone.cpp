@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "engine/graph/GraphImpl.hpp"
+#include "poplar/Graph.hpp"
+#include "poplar/MetadataCreation.hpp"
+
+namespace poplar {
+
+using ipujax::engine::elementsOf;
+using ipujax::engine::GraphImpl;
+using ipujax::engine::TileMap;
+using ipujax::engine::tileMapOf;
+using ipujax::engine::TileMapPtr;
+using ipujax::engine::unmapped;
+using ipujax::engine::View;
+using ipujax::engine::ViewPtr;
+
+namespace {
+
+/// Metadata that nobody gave: on tile 0, of QuarterMetadata's own format and scale.
+Tensor addMetadata(Graph& graph, const DebugContext& debugContext) {
+  return createVariableMetadataTensor(graph, QuarterMetadata().getFormat(),
+                                      QuarterMetadata().getScale(), {debugContext, "metadata"});
+}
+
+/// Bytes as what `type` says; quarters with the metadata of `t` where it has some.
+Tensor likeType(Graph& graph, const Tensor& bytes, const Type& type, const Tensor& t,
+                const DebugContext& debugContext) {
+  if (type == QUARTER_METADATA) return bytes.asMetadata();
+  if (!type.requiresMetadata()) return bytes;
+  return bytes.asQuarters(t.hasMetadata() ? t.getMetadata() : addMetadata(graph, debugContext));
+}
+
+}  // namespace
+
+Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
+                          const DebugContext& debugContext) {
+  const std::size_t n = elementsOf(shape);
+  const auto id = impl().addVariable(type.storage(), n, unmapped(n), debugContext);
+  const Tensor t(impl_.get(), std::make_shared<const View>(
+                                  wholeVariable(id, type.storage(), shape.cloneAsVector())));
+  if (type.requiresMetadata()) return t.asQuarters(addMetadata(*this, debugContext));
+  return type == QUARTER_METADATA ? t.asMetadata() : t;
+}
+
+Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
+                          VariableMappingMethod mapping, const DebugContext& debugContext) {
+  Tensor t = addVariable(type, shape, debugContext);
+  if (mapping == VariableMappingMethod::LINEAR) {
+    auto& variable = impl_->variables[t.view()->variable];
+    variable.map = impl_->linearMap(type.storage(), variable.elements, physicalTiles());
+  }
+  return t;
+}
+
+namespace {
+
+/// The dimensions of a strided view that do not repeat elements, smallest stride first.
+std::vector<std::size_t> byStride(const View& view) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < view.shape.size(); ++i)
+    if (view.shape[i] > 1 && view.strides[i] != 0) found.push_back(i);
+  std::ranges::stable_sort(found, {}, [&](std::size_t i) { return std::abs(view.strides[i]); });
+  return found;
+}
+
+/// Appends the tiles of a view's elements in the order of memory, as far as dimensions[0, n) go.
+/// `begin` is the first one's place in the variable, `made` how many came before.
+void addRegions(const View& view, std::span<const std::size_t> dimensions, std::int64_t begin,
+                const TileMap& map, std::vector<TileMap::Region>& regions, std::uint64_t& made) {
+  std::int64_t run = 1;
+  std::size_t inner = 0;
+  for (; inner < dimensions.size(); ++inner) {
+    if (std::abs(view.strides[dimensions[inner]]) != run) break;
+    run *= static_cast<std::int64_t>(view.shape[dimensions[inner]]);
+  }
+  if (inner < dimensions.size()) {
+    const std::size_t outermost = dimensions.back();
+    for (std::size_t i = 0; i < view.shape[outermost]; ++i) {
+      addRegions(view, dimensions.first(dimensions.size() - 1), begin, map, regions, made);
+      begin += std::abs(view.strides[outermost]);
+    }
+    return;
+  }
+  const auto first = static_cast<std::uint64_t>(begin);
+  map.forEachPart(first, first + static_cast<std::uint64_t>(run),
+                  [&](std::uint32_t tile, std::uint64_t from, auto) {
+                    if (regions.empty() || regions.back().tile != tile)
+                      regions.push_back({made + from - first, tile});
+                  });
+  made += static_cast<std::uint64_t>(run);
+}
+
+/// A view of a variable of its own that holds the elements of `view` once, in their order in
+/// memory; null for a view of several variables, which every use makes contiguous.
+ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugContext& debug) {
+  if (!view.isStrided() || view.numElements() == 0) return nullptr;
+  const std::vector<std::size_t> dimensions = byStride(view);
+  View made = view;
+  made.type = type.storage();
+  made.offset = 0;
+  std::int64_t low = view.offset;
+  std::int64_t reached = 1;  // in the source, by the dimensions within
+  std::int64_t count = 1;
+  for (const std::size_t i : dimensions) {
+    const std::int64_t stride = std::abs(view.strides[i]);
+    if (stride < reached) return nullptr;  // elements overlap
+    const auto last = static_cast<std::int64_t>(view.shape[i]) - 1;
+    reached += stride * last;
+    made.strides[i] = view.strides[i] < 0 ? -count : count;
+    if (view.strides[i] < 0) {
+      low -= stride * last;
+      made.offset += count * last;
+    }
+    count *= last + 1;
+  }
+  const auto elements = static_cast<std::uint64_t>(count);
+  TileMapPtr map = impl.variables[view.variable].map;
+  if (elements != map->elements) {
+    std::vector<TileMap::Region> regions;
+    std::uint64_t num_made = 0;
+    addRegions(view, dimensions, low, *map, regions, num_made);
+    map = tileMapOf(elements, std::move(regions));
+  }
+  if (!map->complete) return nullptr;
+  made.variable = impl.addVariable(type.storage(), elements, map, debug);
+  return ipujax::engine::share(std::move(made));
+}
+
+}  // namespace
+
+Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
+                    TensorCloneMethod method) {
+  if (method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES) {
+    if (auto view = cloneInOrder(impl(), type, *t.view(), debugContext))
+      return likeType(*this, Tensor(impl_.get(), std::move(view)), type, t, debugContext);
+  }
+  const Type bytes(type.storage());
+  Tensor result = addVariable(bytes, t.shape(), VariableMappingMethod::LINEAR, debugContext);
+  const auto* original = impl_->variableOfAll(*t.view());
+  if (original && original->map->complete)
+    impl_->variables[result.view()->variable].map = original->map;
+  return likeType(*this, result, type, t, debugContext);
+}
+
+Tensor Graph::clone(const Tensor& t, const DebugContext& debugContext, TensorCloneMethod method) {
+  return clone(t.elementType(), t, debugContext, method);
+}
+
+}  // namespace poplar
