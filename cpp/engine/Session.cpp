@@ -12,14 +12,18 @@ namespace ipujax::engine {
 
 std::byte* DeviceMemory::arena(std::uint64_t bytes) {
   if (bytes > bytes_ || !data_) {
-    const std::uint64_t rounded = (std::max<std::uint64_t>(bytes, 64) + 63) / 64 * 64;
+    constexpr std::size_t kAlignment = 64;
+    const std::uint64_t needed = std::max<std::uint64_t>(bytes, kAlignment);
+    std::size_t space = needed + kAlignment;
     data_.reset();
     bytes_ = 0;
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
+    data_.reset(static_cast<std::byte*>(std::calloc(space, 1)));
     if (!data_) throw std::bad_alloc();
-    bytes_ = rounded;
+    void* at = data_.get();
+    aligned_ = static_cast<std::byte*>(std::align(kAlignment, needed, at, space));
+    bytes_ = needed;
   }
-  return data_.get();
+  return aligned_;
 }
 
 struct Session::Impl {

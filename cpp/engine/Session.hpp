@@ -24,7 +24,8 @@ class DeviceMemory {
   struct Free {
     void operator()(std::byte* data) const { std::free(data); }
   };
-  std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<std::byte, Free> data_;  // of zeros at first, so that no run sees other memory
+  std::byte* aligned_ = nullptr;           // in it
   std::uint64_t bytes_ = 0;
 };
 

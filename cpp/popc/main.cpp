@@ -96,11 +96,11 @@ Arguments read(const std::vector<std::string>& words) {
 /// Throws what the compiler says.
 void compile(CodeletArchive& archive, const std::string& path, const std::string& flags) {
   const ipujax::engine::CodeletFile file = ipujax::engine::readCodelets(path, flags);
-  archive.sources.push_back({fs::path(path).filename().string(), file.text, flags});
+  archive.sources.push_back({fs::path(path).filename().string(), file.text, file.flags});
   const std::string unit = codeletUnit(file, file.found.types);
   try {
-    archive.libraries.push_back(
-        {ipujax::engine::libraryKey(unit, flags), ipujax::engine::nativeCode(unit, flags)});
+    archive.libraries.push_back({ipujax::engine::libraryKey(unit, file.flags),
+                                 ipujax::engine::nativeCode(unit, file.flags)});
   } catch (const ipujax::engine::link_error&) {
     // It calls functions of another file: linked where both are loaded.
   }

@@ -100,9 +100,9 @@ using OnlyRead = T;
 template <class T>
 class Span {
  public:
-  template <class I, class = std::enable_if_t<std::is_integral_v<I>>>
-  T& operator[](I i) const {
-    return data_[i];
+  template <class I, class = std::enable_if_t<std::is_arithmetic_v<I>>>
+  T& operator[](I i) const {  // codelets index by what std::floor gives, too
+    return data_[static_cast<std::ptrdiff_t>(i)];
   }
   operator T*() const { return data_; }  // NOLINT: where a function takes a pointer
   std::size_t size() const { return size_; }

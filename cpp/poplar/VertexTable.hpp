@@ -91,14 +91,14 @@ IpujaxField entry(const char* name, F Base::*member) {
     return {};
   } else {
     alignas(64) unsigned char place[sizeof(V)] = {};
-    const auto* at =
-        reinterpret_cast<const unsigned char*>(&(reinterpret_cast<V*>(place)->*member));
+    using Byte = const volatile unsigned char;
+    const auto* at = reinterpret_cast<Byte*>(&(reinterpret_cast<V*>(place)->*member));
     return {name,
             D::kind,
             D::direction,
             elementCode<Element>(),
             sizeof(Element),
-            static_cast<std::uint32_t>(at - place),
+            static_cast<std::uint32_t>(at - static_cast<Byte*>(place)),
             D::ipu_bytes};
   }
 }

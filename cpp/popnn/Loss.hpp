@@ -1,4 +1,13 @@
 #pragma once
+
+namespace popnn {
+
+enum LossType { SUM_SQUARED_LOSS, CROSS_ENTROPY_LOSS };
+
+}  // namespace popnn
+
+// Codelets include this for the type.
+#ifndef __POPC__
 #include <utility>
 
 #include "poplar/Graph.hpp"
@@ -7,8 +16,6 @@
 #include "popops/EncodingConstants.hpp"
 
 namespace popnn {
-
-enum LossType { SUM_SQUARED_LOSS, CROSS_ENTROPY_LOSS };
 
 /// The loss of each row of modelOutputs [batch, classes] FLOAT or HALF, and its gradient. For
 /// CROSS_ENTROPY_LOSS modelOutputs are probabilities (a softmax's results) times
@@ -66,3 +73,4 @@ poplar::Tensor topK(poplar::Graph& graph, const poplar::Tensor& input, poplar::T
                     const poplar::DebugContext& debugContext = {});
 
 }  // namespace popnn
+#endif

@@ -1,9 +1,12 @@
 #pragma once
+#include "popnn/NonLinearityDef.hpp"
+
+// Codelets include this for the type; the names of functions are theirs.
+#ifndef __POPC__
 #include "poplar/DebugContext.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/OptionFlags.hpp"
 #include "poplar/Program.hpp"
-#include "popnn/NonLinearityDef.hpp"
 
 namespace popnn {
 
@@ -85,3 +88,4 @@ IPUJAX_POPNN(scaledSoftmaxStable, SOFTMAX_SCALED)
 #undef IPUJAX_POPNN
 
 }  // namespace popnn
+#endif

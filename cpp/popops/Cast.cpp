@@ -56,6 +56,11 @@ poplar::program::Program cast(poplar::Graph& graph, const poplar::Tensor& src,
   return prog;
 }
 
+void castWithOutput(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst,
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  prog.add(cast(graph, src, dst, debugContext));
+}
+
 void cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst,
           poplar::ComputeSet cs) {
   cs.steps()->children.push_back(cast(graph, src, dst).node());

@@ -15,6 +15,10 @@ poplar::program::Program cast(poplar::Graph& graph, const poplar::Tensor& src,
                               const poplar::Tensor& dst,
                               const poplar::DebugContext& debugContext = {});
 
+/// Writes the converted elements of `src` to `dst`, which has the same shape.
+void castWithOutput(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst,
+                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
+
 /// The same in a compute set of the caller's.
 void cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst,
           poplar::ComputeSet cs);

@@ -10,6 +10,7 @@
 #include "poplar/Program.hpp"
 #include "poplar/Target.hpp"
 #include "poplar/Tensor.hpp"
+#include "poputil/VertexTemplates.hpp"
 
 namespace poputil {
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,7 @@ struct TraceChannel {
 class Tracepoint {
  public:
   Tracepoint(const TraceChannel*, const std::string&) {}
+  Tracepoint(const TraceChannel*, const char* /*name*/, std::size_t /*length*/) {}
   Tracepoint(const Tracepoint&) = delete;
   Tracepoint& operator=(const Tracepoint&) = delete;
   ~Tracepoint() {}  // NOLINT: not trivial, so that an object that only lives is no unused one

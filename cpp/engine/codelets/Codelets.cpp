@@ -39,16 +39,43 @@ std::string withoutSystemHeaders(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+/// What the preprocessor makes of a file. One that refuses hosts with an #error is taken as the
+/// IPU's compiler sees it: its flags then say so.
+std::string preprocessed(CodeletFile& file) {
+  const TemporaryFolder folder;
+  const std::string source = (folder / "codelets.cpp").string();
+  const std::string result = (folder / "codelets.ii").string();
+  const std::string for_ipu = file.flags + " -D__IPU__=1 -D__IPU_ARCH_VERSION__=2";
+  writeFile(source, file.text);
+  const auto run = [&](const std::string& flags) {
+    runCompiler(kAddCodelets, {"-E", source, "-o", result}, flags);
+  };
+  try {
+    run(file.flags);
+  } catch (const graph_program_compilation_error& for_hosts) {
+    const auto names_ipu = [](const std::string& text) {
+      return text.find("__IPU__") != std::string::npos;
+    };
+    if (!names_ipu(file.text) || names_ipu(file.flags)) throw;
+    try {
+      run(for_ipu);
+    } catch (const graph_program_compilation_error&) {
+      throw for_hosts;
+    }
+    file.flags = for_ipu;
+  }
+  return readFile(result);
+}
+
+}  // namespace
+
 CodeletFile inspectCodelets(std::string text, const std::string& flags) {
   CodeletFile file;
   file.text = std::move(text);
   file.flags = flags;
-  const TemporaryFolder folder;
-  writeFile(folder / "codelets.cpp", file.text);
-  runCompiler(kAddCodelets,
-              {"-E", (folder / "codelets.cpp").string(), "-o", (folder / "codelets.ii").string()},
-              flags);
-  file.found = parseCodelets(withoutSystemHeaders(readFile(folder / "codelets.ii")));
+  file.found = parseCodelets(withoutSystemHeaders(preprocessed(file)));
   return file;
 }
 

@@ -116,7 +116,8 @@ void runCompiler(const char* where, const std::vector<std::string>& arguments,
   const std::vector<std::string> known = knownFlags(where, command);
   for (const std::string& word :
        {std::string("-std=c++17"), std::string("-w"), std::string("-Wno-narrowing"),
-        std::string("-isystem"), headers, std::string("-isystem"), headers + "/poplar/codelets"})
+        std::string("-isystem"), headers, std::string("-isystem"), headers + "/poplar/codelets",
+        std::string("-idirafter"), headers + "/poplar"})
     command.push_back(word);
   for (const auto& words : {known, arguments, userFlags(flags)})
     command.insert(command.end(), words.begin(), words.end());

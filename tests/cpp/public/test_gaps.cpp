@@ -3,8 +3,11 @@
 #include <poplar/IPUModel.hpp>
 #include <poplar/OptionFlags.hpp>
 #include <poplar/ProfileValue.hpp>
+#include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
+#include <poputil/Util.hpp>
+#include <pvti/pvti.hpp>
 #include <sstream>
 
 #include "Check.hpp"
@@ -118,4 +121,33 @@ TEST(targets_are_divided_and_say_how_links_are_used) {
   CHECK(target.getIpuLinkTopology() == IpuLinkTopology::Mesh);
   CHECK_THROWS(target.getFpIctlRegIndex(), "registers");
   CHECK_THROWS(target.getTileHostExchangeXB(0), "exchange blocks");
+}
+
+TEST(variables_that_nothing_writes_are_zero) {
+  {
+    const std::vector<std::uint32_t> other(1 << 14, 0x40e00000u);  // leaves its bits on the heap
+    CHECK_EQ(other[7], 0x40e00000u);
+  }
+  Fixture f;
+  const Tensor never = f.variable("never", {1 << 12});
+  Engine engine(f.graph, f.prog);
+  engine.loadAndRun(f.device);
+  CHECK(f.read(engine, "never", 1 << 12) == std::vector<float>(1 << 12, 0.0f));
+}
+
+TEST(casts_write_to_a_tensor_given) {
+  Fixture f;
+  const Tensor from = f.constant<float>({3}, {1.5f, -2.5f, 1e10f});
+  const Tensor to = f.variable("to", {3}, INT);
+  popops::castWithOutput(f.graph, from, to, f.prog, {"cast"});
+  Engine engine(f.graph, f.prog);
+  engine.loadAndRun(f.device);
+  CHECK(f.read<int>(engine, "to", 3) == (std::vector<int>{1, -2, 0x7fffffff}));
+}
+
+TEST(names_come_with_the_headers_that_bring_them_in_the_sdk) {
+  CHECK_EQ(poputil::templateVertex("V", FLOAT, true), "V<float,true>");  // of poputil/Util.hpp
+  static const pvti::TraceChannel channel = {"channel"};
+  const std::string name = "a name in a longer text";
+  const pvti::Tracepoint point(&channel, name.data(), 6);
 }

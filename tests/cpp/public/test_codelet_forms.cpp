@@ -1,0 +1,128 @@
+#include <cmath>
+#include <poplar/Engine.hpp>
+#include <poplar/Graph.hpp>
+#include <sstream>
+
+#include "Check.hpp"
+#include "Fixture.hpp"
+
+/// Codelets in the forms that public ones have, besides those of tests/cpp/engine.
+using namespace poplar;
+using namespace poplar::program;
+
+namespace {
+
+void add(Fixture& f, const std::string& source) {
+  std::istringstream text(source);
+  f.graph.addCodelets(text);
+}
+
+/// Runs one vertex of a type on tile 1, its fields connected; gives its field `out`.
+template <class T>
+std::vector<T> run(Fixture& f, const char* type,
+                   const std::vector<std::pair<const char*, Tensor>>& fields, std::size_t n) {
+  const Tensor out = f.graph.addVariable(equivalent_device_type<T>::value, {n});
+  const ComputeSet cs = f.graph.addComputeSet();
+  const VertexRef v = f.graph.addVertex(cs, type);
+  for (const auto& [name, tensor] : fields) f.graph.connect(v[name], tensor);
+  f.graph.connect(v["out"], out);
+  f.graph.setTileMapping(v, 1);
+  f.graph.setTileMapping(out, 1);
+  f.prog.add(Execute(cs));
+  return f.run<T>(out);
+}
+
+}  // namespace
+
+TEST(sources_that_refuse_hosts_are_compiled_as_for_an_ipu) {
+  Fixture f;
+  add(f, R"src(
+#ifndef __IPU__
+#error hosts are of no use here
+#endif
+#include <ipu_vector_math>
+#include <poplar/Vertex.hpp>
+    class Sums : public poplar::Vertex {
+     public:
+      poplar::Input<poplar::Vector<float>> in;
+      poplar::Output<poplar::Vector<float>> out;
+      bool compute() {
+        const half4 v = {half(in[0]), half(in[1]), half(in[2]), half(in[3])};
+        const float2 pairs = ipu::sum(v);  // as f16v4sum: of the first and the last two
+        const half2 most = half2_fmax(half2{v[0], v[1]}, half2{v[2], v[3]});
+        const half2 least = half2_fmin(half2{v[0], v[1]}, half2{v[2], v[3]});
+        out[0] = pairs[0];
+        out[1] = pairs[1];
+        out[2] = most[0] + most[1];
+        out[3] = least[0] - least[1];
+        return true;
+      }
+    };)src");
+  const Tensor in = f.constant<float>({4}, {1, -8, 3, 4});
+  CHECK(run<float>(f, "Sums", {{"in", in}}, 4) == (std::vector<float>{-7, 7, 7, 9}));
+}
+
+TEST(what_is_wrong_for_hosts_and_for_ipus_is_told_for_hosts) {
+  Fixture f;
+  CHECK_THROWS(add(f, "#ifdef __IPU__\n#error for no IPU\n#else\n#error for no host\n#endif\n"),
+               "for no host");
+  CHECK_THROWS(add(f, "#error for nobody\n"), "for nobody");
+}
+
+TEST(edges_are_indexed_by_what_floor_gives_and_members_may_be_volatile) {
+  Fixture f;
+  add(f, R"src(
+#include <StackSizeDefs.hpp>
+#include <poplar/Vertex.hpp>
+#include <cmath>
+    class Steps : public poplar::Vertex {
+      volatile unsigned step;
+
+     public:
+      poplar::Input<poplar::Vector<int>> in;
+      poplar::Output<poplar::Vector<int>> out;
+      bool compute() {
+        step = 0;
+        for (float at = 0; at < 3; at += 0.5f) {
+          out[step] = in[std::floor(at)];
+          step = step + 1;
+        }
+        return true;
+      }
+    };
+    DEF_STACK_USAGE(64, __runCodelet_Steps);)src");
+  const Tensor in = f.constant<int>({3}, {4, 5, 6});
+  CHECK(run<int>(f, "Steps", {{"in", in}}, 6) == (std::vector<int>{4, 4, 5, 5, 6, 6}));
+}
+
+TEST(headers_of_the_libraries_bring_types_to_codelets_and_no_functions) {
+  Fixture f;
+  add(f, R"src(
+#include <popnn/Loss.hpp>
+#include <popnn/NonLinearity.hpp>
+#include <poplar/Vertex.hpp>
+#include <cmath>
+    namespace popnn {
+    float apply(NonLinearityType type, float x) {
+      return type == NonLinearityType::TANH ? tanh(x) : 2 * x;  // the function of <cmath>
+    }
+    template <NonLinearityType type, LossType loss>
+    struct Applied : poplar::Vertex {
+      poplar::Input<poplar::Vector<float>> in;
+      poplar::Output<poplar::Vector<float>> out;
+      bool compute() {
+        out[0] = apply(type, in[0]);
+        out[1] = loss;
+        return true;
+      }
+    };
+    template struct Applied<NonLinearityType::TANH, CROSS_ENTROPY_LOSS>;
+    template struct Applied<NonLinearityType::RELU, SUM_SQUARED_LOSS>;
+    })src");
+  const Tensor in = f.constant<float>({1}, {0.5f});
+  const auto made = run<float>(
+      f, "popnn::Applied<popnn::NonLinearityType::TANH,popnn::LossType::CROSS_ENTROPY_LOSS>",
+      {{"in", in}}, 2);
+  CHECK(std::abs(made[0] - 0.46211716f) < 1e-6f);
+  CHECK_EQ(made[1], 1.0f);
+}
