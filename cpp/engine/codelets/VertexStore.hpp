@@ -24,6 +24,7 @@ struct VertexRecord {
   std::size_t file = 0;  ///< of codelets
   std::string type;
   std::optional<unsigned> tile;
+  unsigned half_mode = 0;  ///< how its halves round: bits of poplar/codelets/rounded_half.h
   std::map<std::string, Connection> edges;
   std::map<std::string, std::map<std::size_t, double>> values;  ///< by field and element
   std::map<std::string, std::size_t> sizes;
@@ -54,10 +55,14 @@ struct VertexStore {
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
   /// Compiles what one file has, with the other files where it calls their functions.
   std::shared_ptr<const CodeletLibrary> library(std::size_t file);
+  /// Of halves that round in another mode than to nearest.
+  std::shared_ptr<const CodeletLibrary> rounding(std::size_t file, unsigned mode);
   /// Shows errors of the compiler. Functions may be defined in files that come later.
   void check(std::size_t file);
   /// The text that `library` compiled.
   std::string unit(std::size_t file) const;
+  /// That of `rounding`.
+  std::string unit(std::size_t file, unsigned mode) const;
 
  private:
   std::string unitOf(std::size_t file, const std::vector<std::string>& of_types) const;
