@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/Errors.hpp"
+#include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexStep.hpp"
@@ -92,12 +93,16 @@ class Lowering {
     node->step.operands = operands();
     std::string names;
     for (const auto& type : types_) names += type + "\n";
+    node->step.cost = costs_.total(store_.unit(file_), types_.size());
+    if (costs_.leavesMemory()) {
+      unit_ = withCycles(unit_);
+      library_ = CodeletLibrary::compile(unit_, store_.files[file_].flags);
+    }
     node->step.attributes.set("unit", unit_);
     node->step.attributes.set("flags", store_.files[file_].flags);
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
     if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
-    node->step.cost = costs_.total(store_.unit(file_), types_.size());
     std::vector<ProgramNodePtr> nodes;
     if (!before_->children.empty()) nodes.push_back(before_);
     nodes.push_back(node);

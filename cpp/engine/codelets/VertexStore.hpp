@@ -14,6 +14,12 @@
 
 namespace ipujax::engine {
 
+/// What a run of a vertex on zeros told.
+struct SlotCount {
+  std::optional<std::uint64_t> slots;
+  bool leaves_memory = false;  ///< an intrinsic went beyond the vertex's tensors
+};
+
 /// What was connected to one field of a vertex.
 struct Connection {
   std::vector<ViewPtr> views;
@@ -47,8 +53,8 @@ struct VertexStore {
   /// Cycles and arithmetic operations of vertices of a type that have none of their own.
   using Estimator = std::function<std::pair<std::uint64_t, std::uint64_t>(const VertexRecord&)>;
   std::map<std::string, Estimator> estimators;
-  /// Issue slots by signature (VertexCount.hpp); none where they could not be counted.
-  std::map<std::string, std::optional<std::uint64_t>> counts;
+  /// By signature (VertexCount.hpp); no slots where they could not be counted.
+  std::map<std::string, SlotCount> counts;
   std::int64_t num_steps = 0;  ///< made of compute sets
 
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
