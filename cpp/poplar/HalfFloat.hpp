@@ -5,7 +5,7 @@
 #include <type_traits>
 
 // Codelets compute with the compiler's own half, which rounds after every operation as an IPU does.
-#if defined(IPUJAX_CODELETS) && defined(__FLT16_MANT_DIG__)
+#if defined(IPUJAX_CODELETS) && defined(__FLT16_MANT_DIG__) && !defined(IPUJAX_HALF_ROUNDING)
 #define IPUJAX_NATIVE_HALF 1
 #endif
 
@@ -71,8 +71,18 @@ class half_storage {
 /// By the name of hosts' code, whatever `half` is.
 using IeeeHalf = half_storage;
 
+}  // namespace poplar
+
+#ifdef IPUJAX_HALF_ROUNDING
+#include "poplar/codelets/rounded_half.h"
+#endif
+
+namespace poplar {
+
 #ifdef IPUJAX_NATIVE_HALF
 using half = _Float16;
+#elif defined(IPUJAX_HALF_ROUNDING)
+using half = RoundedHalf;
 #else
 using half = half_storage;
 #endif

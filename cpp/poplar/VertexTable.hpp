@@ -233,10 +233,17 @@ constexpr IpujaxEnter kEnter = nullptr;
 
 #ifdef IPUJAX_COUNTS_CYCLES
 inline void beginCount(std::uint64_t cycles, std::uint64_t limit) {
-  ipujax_cycles::counter() = {0, limit, cycles};
+  auto& counter = ipujax_cycles::counter();
+  counter.slots = 0;
+  counter.limit = limit;
+  counter.begin = cycles;
 }
 inline std::uint64_t countedSlots() { return ipujax_cycles::counter().slots; }
-static const IpujaxCounter kCounterEntries{beginCount, countedSlots};
+inline void allowRanges(const IpujaxRange* ranges, std::size_t count) {
+  ipujax_cycles::counter().ranges = ranges;
+  ipujax_cycles::counter().num_ranges = count;
+}
+static const IpujaxCounter kCounterEntries{beginCount, countedSlots, allowRanges};
 constexpr const IpujaxCounter* kCounter = &kCounterEntries;
 #else
 constexpr const IpujaxCounter* kCounter = nullptr;

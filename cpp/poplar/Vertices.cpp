@@ -42,6 +42,15 @@ void needOwn(const GraphImpl& impl, const Tensor& tensor) {
         (tensor.valid() ? "one of another" : "an empty Tensor") + ". Make it with this graph.");
 }
 
+/// How halves of vertices added now round; only stochastic rounding asks for another half than the
+/// compiler's, and those without halves for none.
+unsigned halfModeOf(const GraphImpl& impl, const std::string& text) {
+  using Overflow = ipujax::engine::HalfBehaviour::Overflow;
+  if (!impl.half.stochastic || text.find("half") == std::string::npos) return 0;
+  return 1 + (impl.half.overflow == Overflow::kSaturate ? 2u : 0u) +
+         (impl.half.overflow == Overflow::kNan ? 4u : 0u);
+}
+
 double valueAt(const TypeTraits::Values& values, std::size_t i) {
   const auto type = values.type.element();
   return ipujax::engine::withElement(type, [&]<class T>(T value) {
@@ -87,6 +96,7 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
                               joined(known) + "); got " + vertex.type +
                               ". Use one of these names.");
   }
+  vertex.half_mode = halfModeOf(impl(), store.files[vertex.file].text);
   auto& types = store.types[vertex.file];
   if (std::ranges::find(types, vertex.type) == types.end()) types.push_back(vertex.type);
   const auto id = static_cast<unsigned>(store.vertices.size());

@@ -79,13 +79,25 @@ const std::string kCounts = "#define IPUJAX_COUNTS_CYCLES 1\n";
 
 bool countsCycles(const std::string& source) { return source.starts_with(kCounts); }
 
-std::string withCycles(const std::string& unit) {
-  std::string counted;
+namespace {
+
+/// Each source with a line behind the one that says that it counts.
+std::string withLine(const std::string& unit, const std::string& line, bool counts) {
+  std::string made;
   for (const std::string& source : sourcesOf(unit)) {
-    if (!counted.empty()) counted += kNextSource;
-    counted += (countsCycles(source) ? "" : kCounts) + source;
+    const bool counted = countsCycles(source);
+    made += (made.empty() ? "" : kNextSource) + (counts || counted ? kCounts : "") + line +
+            source.substr(counted ? kCounts.size() : 0);
   }
-  return counted;
+  return made;
+}
+
+}  // namespace
+
+std::string withCycles(const std::string& unit) { return withLine(unit, "", true); }
+
+std::string withHalves(const std::string& unit, unsigned mode) {
+  return withLine(unit, "#define IPUJAX_HALF_ROUNDING " + std::to_string(mode) + "\n", false);
 }
 
 void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,

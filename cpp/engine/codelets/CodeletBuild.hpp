@@ -17,4 +17,7 @@ bool countsCycles(const std::string& source);
 /// A unit all sources of which count.
 std::string withCycles(const std::string& unit);
 
+/// A unit whose halves round as `mode` says: the bits of poplar/codelets/rounded_half.h.
+std::string withHalves(const std::string& unit, unsigned mode);
+
 }  // namespace ipujax::engine

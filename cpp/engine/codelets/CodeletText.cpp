@@ -112,6 +112,11 @@ bool usesIntrinsics(const std::string& text) {
   return false;
 }
 
+bool movesPointers(const std::string& text) {
+  return has(text, "_postinc") || has(text, "ldb16_step") || has(text, "ldb32_step") ||
+         has(text, "ldb64_step");
+}
+
 std::string wholeText(const std::string& text, const std::string& path) {
   const fs::path from(path);
   const std::string whole = Inliner().file(text, from.filename().string(), from.parent_path());

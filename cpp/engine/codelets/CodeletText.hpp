@@ -10,4 +10,7 @@ std::string wholeText(const std::string& text, const std::string& path);
 /// Whether a text names the IPU's own functions, by themselves or by their headers.
 bool usesIntrinsics(const std::string& text);
 
+/// Whether it names loads and stores that move their pointers.
+bool movesPointers(const std::string& text);
+
 }  // namespace ipujax::engine

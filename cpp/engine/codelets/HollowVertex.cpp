@@ -30,11 +30,14 @@ HollowVertex::HollowVertex(const VertexRecord& vertex, const IpujaxCodelet& code
     : vertex_(vertex), with_memory_(with_memory), object_(codelet.bytes + kAlign) {
   place_ = aligned(object_.data());
   codelet.construct(place_);
+  ranges_.push_back({place_, place_ + codelet.bytes});
   for (unsigned i = 0; i < codelet.num_fields; ++i) field(codelet.fields[i]);
 }
 
 std::byte* HollowVertex::memory(std::size_t bytes) {
-  return aligned(rows_.emplace_back(bytes + 2 * kAlign).data());
+  std::byte* begin = aligned(rows_.emplace_back(bytes + 2 * kAlign).data());
+  ranges_.push_back({begin, begin + bytes});
+  return begin;
 }
 
 std::byte* HollowVertex::zeros(const IpujaxField& f, std::size_t elements) {

@@ -13,6 +13,8 @@ class HollowVertex {
  public:
   HollowVertex(const VertexRecord& vertex, const IpujaxCodelet& codelet, bool with_memory = false);
   void* place() const { return place_; }
+  /// Its memory, and that of its edges.
+  const std::vector<IpujaxRange>& ranges() const { return ranges_; }
 
  private:
   void field(const IpujaxField& f);
@@ -27,6 +29,7 @@ class HollowVertex {
   std::vector<std::byte> object_;
   std::byte* place_ = nullptr;
   std::deque<std::vector<std::byte>> rows_;
+  std::vector<IpujaxRange> ranges_;
 };
 
 }  // namespace ipujax::engine

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 /// What a compiled library of codelets tells the model: plain structures, the same on both sides.
@@ -48,10 +49,18 @@ struct IpujaxCodelet {
 using IpujaxEnter = void (*)(void* vertex, std::uint32_t tile, std::uint32_t worker,
                              std::uint64_t seed);
 
+/// Bytes [begin, end).
+struct IpujaxRange {
+  const void* begin;
+  const void* end;
+};
+
 /// Of a library that counts the issue slots of its workers: on this thread.
 struct IpujaxCounter {
   /// From 0, on a tile whose clock has `cycles`; more than `limit` slots are an exception.
   void (*begin)(std::uint64_t cycles, std::uint64_t limit);
   std::uint64_t (*slots)();
+  /// From now on intrinsics load and store in these alone, which must stay; null: anywhere.
+  void (*allow)(const IpujaxRange* ranges, std::size_t count);
 };
 }

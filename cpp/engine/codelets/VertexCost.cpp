@@ -41,14 +41,16 @@ void VertexCosts::add(const VertexRecord& vertex, const IpujaxCodelet& codelet,
     std::tie(cycles, flops) = estimator->second(vertex);
   if (!cycles) cycles = ownEstimate(vertex, codelet);
   flops_ += static_cast<double>(flops);
-  Entry entry{&vertex, codelet.is_multi != 0, 0, "", codelet.num_fields + 1.0, 0};
+  Entry entry{&vertex, codelet.is_multi != 0,    0, cycles.has_value(),
+              "",      codelet.num_fields + 1.0, 0};
   if (cycles) {
     entry.cycles = static_cast<double>(*cycles);
   } else {
     entry.assumed = assumedOf(vertex, largest_edge) + (entry.is_multi ? kSupervisorCycles : 0);
     entry.cycles = entry.assumed;
-    if (usesIntrinsics(store.files[vertex.file].text)) entry.signature = signatureOf(vertex);
   }
+  const std::string& text = store.files[vertex.file].text;
+  if (cycles ? movesPointers(text) : usesIntrinsics(text)) entry.signature = signatureOf(vertex);
   entries_.push_back(std::move(entry));
 }
 
@@ -72,11 +74,19 @@ void VertexCosts::countThem(const std::string& unit) {
 }
 
 double VertexCosts::cyclesOf(const Entry& entry) const {
-  if (entry.signature.empty()) return entry.cycles;
+  if (entry.is_known || entry.signature.empty()) return entry.cycles;
   const auto counted = graph_.vertices->counts.find(entry.signature);
-  if (counted == graph_.vertices->counts.end() || !counted->second) return entry.assumed;
-  const double slots = entry.entry_slots + static_cast<double>(*counted->second);
+  if (counted == graph_.vertices->counts.end() || !counted->second.slots) return entry.assumed;
+  const double slots = entry.entry_slots + static_cast<double>(*counted->second.slots);
   return entry.is_multi ? kSupervisorCycles + kIpujaxWorkers * slots : slots;
+}
+
+bool VertexCosts::leavesMemory() const {
+  const auto& counts = graph_.vertices->counts;
+  return std::ranges::any_of(entries_, [&](const Entry& entry) {
+    const auto counted = counts.find(entry.signature);
+    return counted != counts.end() && counted->second.leaves_memory;
+  });
 }
 
 Cost VertexCosts::total(const std::string& unit, std::size_t types) {

@@ -33,13 +33,17 @@ class VertexCosts {
   void add(const VertexRecord& vertex, const IpujaxCodelet& codelet, std::uint64_t largest_edge);
   /// Counts what is to be counted in the unit of the vertices, of which there are `types`.
   Cost total(const std::string& unit, std::size_t types);
+  /// Whether intrinsics of a vertex went beyond its tensors when it was counted. With other data
+  /// they may not: runs have to look.
+  bool leavesMemory() const;
 
  private:
   struct Entry {
     const VertexRecord* vertex;
     bool is_multi;
     double cycles;          ///< of a worker; of a MultiVertex as given, of all
-    std::string signature;  ///< empty where cycles are known
+    bool is_known;          ///< cycles are
+    std::string signature;  ///< of those that are run once; otherwise empty
     double entry_slots;     ///< of a counted one, for its fields and its end
     double assumed;         ///< where nothing can be counted
   };

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 
 #include "engine/codelets/HollowVertex.hpp"
 
@@ -21,7 +22,8 @@ constexpr std::uint64_t kMostSlots = std::uint64_t{1} << 26;
 constexpr rlim_t kMostSeconds = 20;
 constexpr int kMostFailures = 16;
 
-/// Written by the process that counts. Of each vertex: 0, or its slots and one.
+/// Written by the process that counts. Of each vertex: 0, 1 where it leaves its memory, or its
+/// slots and two.
 class Shared {
  public:
   explicit Shared(std::size_t n) : bytes_((n + 1) * sizeof(std::uint64_t)) {
@@ -46,6 +48,7 @@ class Shared {
 std::uint64_t slotsOf(const CodeletLibrary& library, const VertexRecord& vertex) {
   const IpujaxCodelet& codelet = library.codelet(vertex.type);
   const HollowVertex object(vertex, codelet, true);
+  library.counter()->allow(object.ranges().data(), object.ranges().size());
   std::uint64_t most = 0;
   for (unsigned worker = codelet.is_multi ? kIpujaxWorkers : 1; worker-- > 0;) {
     if (library.enter()) library.enter()(object.place(), vertex.tile.value_or(0), worker, 1);
@@ -74,7 +77,9 @@ void quiet() {
   for (std::size_t i = shared.begun(); i < vertices.size(); ++i) {
     shared.begun() = i + 1;
     try {
-      shared.of(i) = 1 + slotsOf(library, *vertices[i]);
+      shared.of(i) = 2 + slotsOf(library, *vertices[i]);
+    } catch (const std::out_of_range&) {
+      shared.of(i) = 1;
     } catch (const std::exception&) {
       shared.of(i) = 0;
     }
@@ -120,9 +125,9 @@ std::string signatureOf(const VertexRecord& vertex) {
   return text;
 }
 
-std::vector<std::optional<std::uint64_t>> countSlots(
-    const CodeletLibrary& library, const std::vector<const VertexRecord*>& vertices) {
-  std::vector<std::optional<std::uint64_t>> counts(vertices.size());
+std::vector<SlotCount> countSlots(const CodeletLibrary& library,
+                                  const std::vector<const VertexRecord*>& vertices) {
+  std::vector<SlotCount> counts(vertices.size());
   Shared shared(vertices.size());
   if (!shared.good() || !library.counter()) return counts;
   for (int failures = 0; shared.begun() < vertices.size() && failures < kMostFailures;) {
@@ -132,8 +137,10 @@ std::vector<std::optional<std::uint64_t>> countSlots(
     if (succeeds(process)) break;
     ++failures;  // of the vertex that was begun last: those behind it come next
   }
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    if (shared.of(i) != 0) counts[i] = shared.of(i) - 1;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    counts[i].leaves_memory = shared.of(i) == 1;
+    if (shared.of(i) > 1) counts[i].slots = shared.of(i) - 2;
+  }
   return counts;
 }
 

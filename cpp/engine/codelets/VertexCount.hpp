@@ -14,7 +14,7 @@ std::string signatureOf(const VertexRecord& vertex);
 /// The issue slots of vertices of a library that counts, of the worker that takes most: each runs
 /// once, on zeros, in a process of its own, so that nothing that it does on data that is not its
 /// own meets this one. None of a vertex that fails, or takes more than 2^26.
-std::vector<std::optional<std::uint64_t>> countSlots(
-    const CodeletLibrary& library, const std::vector<const VertexRecord*>& vertices);
+std::vector<SlotCount> countSlots(const CodeletLibrary& library,
+                                  const std::vector<const VertexRecord*>& vertices);
 
 }  // namespace ipujax::engine

@@ -194,6 +194,8 @@ class VertexKernel final : public Kernel {
   explicit VertexKernel(const StepDesc& step)
       : library_(
             CodeletLibrary::find(step.attributes.text("unit"), step.attributes.text("flags"))) {
+    for (const OperandDesc& o : step.operands)
+      operand_bytes_.push_back(static_cast<std::size_t>(o.numElements()) * sizeOf(o.type));
     Decoder decoder(step, *library_);
     number_ = decoder.stepNumber();
     std::map<Patches, std::uint32_t> known;
@@ -221,6 +223,7 @@ class VertexKernel final : public Kernel {
       if (!place) throw std::bad_alloc();
       std::vector<std::byte*> bases(p.begin(), p.end());
       bases.insert(bases.end(), {place.get(), nullptr});
+      const Watch watch(*library_, memory(p, place.get()));
       for (std::int64_t i = begin; i < end; ++i) {
         const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
         runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed, cycles);
@@ -230,6 +233,31 @@ class VertexKernel final : public Kernel {
 
  private:
   static constexpr std::int64_t kGrain = 64;
+
+  /// While it lives, intrinsics of a library that counts stay in the vertices' memory.
+  class Watch {
+   public:
+    Watch(const CodeletLibrary& library, std::vector<IpujaxRange> ranges)
+        : counter_(library.counter()), ranges_(std::move(ranges)) {
+      if (counter_) counter_->allow(ranges_.data(), ranges_.size());
+    }
+    ~Watch() {
+      if (counter_) counter_->allow(nullptr, 0);
+    }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    const IpujaxCounter* counter_;
+    std::vector<IpujaxRange> ranges_;
+  };
+
+  std::vector<IpujaxRange> memory(std::span<std::byte* const> p, std::byte* place) const {
+    if (library_->counter() == nullptr) return {};
+    std::vector<IpujaxRange> ranges{{place, place + largest_}};
+    for (std::size_t i = 0; i < p.size(); ++i) ranges.push_back({p[i], p[i] + operand_bytes_[i]});
+    return ranges;
+  }
 
   struct Placed {
     const IpujaxCodelet* codelet;
@@ -274,6 +302,7 @@ class VertexKernel final : public Kernel {
   std::vector<Placed> vertices_;
   std::vector<std::byte> images_;
   std::vector<Patches> patches_;
+  std::vector<std::size_t> operand_bytes_;
   std::size_t largest_ = 0;
   std::uint64_t number_ = 0;
   mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/Errors.hpp"
+#include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexStep.hpp"
@@ -15,7 +16,8 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
-// program::Execute as steps: for each file of codelets one "engine.vertices" step that runs all its
+// program::Execute as steps: for each file of codelets (and each way in
+// which its halves round) one "engine.vertices" step that runs all its
 // vertices, with copies around it for edges that are not one run of memory.
 //
 // Attribute "vertices": the number of the step, and for each vertex its type (index into "types"),
@@ -57,13 +59,13 @@ bool holds(ElementType type, double value) {
 
 class Lowering {
  public:
-  Lowering(GraphImpl& graph, const DebugContext& debug, std::size_t file)
+  Lowering(GraphImpl& graph, const DebugContext& debug, std::size_t file, unsigned half_mode)
       : graph_(graph),
         debug_(debug),
         store_(*graph.vertices),
         file_(file),
-        library_(store_.library(file)),
-        unit_(store_.unit(file)),
+        library_(store_.rounding(file, half_mode)),
+        unit_(store_.unit(file, half_mode)),
         before_(std::make_shared<ProgramNode>()),
         after_(std::make_shared<ProgramNode>()),
         costs_(graph) {
@@ -91,12 +93,16 @@ class Lowering {
     node->step.operands = operands();
     std::string names;
     for (const auto& type : types_) names += type + "\n";
+    node->step.cost = costs_.total(store_.unit(file_), types_.size());
+    if (costs_.leavesMemory()) {
+      unit_ = withCycles(unit_);
+      library_ = CodeletLibrary::compile(unit_, store_.files[file_].flags);
+    }
     node->step.attributes.set("unit", unit_);
     node->step.attributes.set("flags", store_.files[file_].flags);
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
     if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
-    node->step.cost = costs_.total(unit_, types_.size());
     std::vector<ProgramNodePtr> nodes;
     if (!before_->children.empty()) nodes.push_back(before_);
     nodes.push_back(node);
@@ -285,7 +291,7 @@ class Lowering {
 }  // namespace
 
 std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode& execute) {
-  std::map<std::size_t, Lowering> by_file;
+  std::map<std::pair<std::size_t, unsigned>, Lowering> by_unit;  // file and mode of halves
   checkWrites(graph, execute);
   DebugContext debug = execute.debug;
   for (const auto id : execute.ids) {
@@ -294,11 +300,13 @@ std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode
     if (debug.getPathName().empty()) debug = set.debug;
     for (const auto v : set.vertices) {
       const VertexRecord& vertex = store.vertices[v];
-      by_file.try_emplace(vertex.file, graph, debug, vertex.file).first->second.add(vertex);
+      by_unit
+          .try_emplace({vertex.file, vertex.half_mode}, graph, debug, vertex.file, vertex.half_mode)
+          .first->second.add(vertex);
     }
   }
   std::vector<ProgramNodePtr> nodes;
-  for (auto& [file, lowering] : by_file) {
+  for (auto& [unit, lowering] : by_unit) {
     for (auto& node : lowering.finish()) nodes.push_back(std::move(node));
   }
   return nodes;

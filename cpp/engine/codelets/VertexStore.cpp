@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/Errors.hpp"
+#include "engine/codelets/CodeletBuild.hpp"
 
 namespace ipujax::engine {
 
@@ -29,6 +30,15 @@ std::string VertexStore::unitOf(std::size_t file, const std::vector<std::string>
 }
 
 std::string VertexStore::unit(std::size_t file) const { return units_.at(file); }
+
+std::string VertexStore::unit(std::size_t file, unsigned mode) const {
+  return mode == 0 ? unit(file) : withHalves(unit(file), mode);
+}
+
+std::shared_ptr<const CodeletLibrary> VertexStore::rounding(std::size_t file, unsigned mode) {
+  const auto plain = library(file);
+  return mode == 0 ? plain : CodeletLibrary::compile(unit(file, mode), files[file].flags);
+}
 
 void VertexStore::check(std::size_t file) {
   try {

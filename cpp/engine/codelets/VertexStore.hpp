@@ -14,6 +14,12 @@
 
 namespace ipujax::engine {
 
+/// What a run of a vertex on zeros told.
+struct SlotCount {
+  std::optional<std::uint64_t> slots;
+  bool leaves_memory = false;  ///< an intrinsic went beyond the vertex's tensors
+};
+
 /// What was connected to one field of a vertex.
 struct Connection {
   std::vector<ViewPtr> views;
@@ -24,6 +30,7 @@ struct VertexRecord {
   std::size_t file = 0;  ///< of codelets
   std::string type;
   std::optional<unsigned> tile;
+  unsigned half_mode = 0;  ///< how its halves round: bits of poplar/codelets/rounded_half.h
   std::map<std::string, Connection> edges;
   std::map<std::string, std::map<std::size_t, double>> values;  ///< by field and element
   std::map<std::string, std::size_t> sizes;
@@ -46,18 +53,22 @@ struct VertexStore {
   /// Cycles and arithmetic operations of vertices of a type that have none of their own.
   using Estimator = std::function<std::pair<std::uint64_t, std::uint64_t>(const VertexRecord&)>;
   std::map<std::string, Estimator> estimators;
-  /// Issue slots by signature (VertexCount.hpp); none where they could not be counted.
-  std::map<std::string, std::optional<std::uint64_t>> counts;
+  /// By signature (VertexCount.hpp); no slots where they could not be counted.
+  std::map<std::string, SlotCount> counts;
   std::int64_t num_steps = 0;  ///< made of compute sets
 
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
   /// Compiles what one file has, with the other files where it calls their functions.
   std::shared_ptr<const CodeletLibrary> library(std::size_t file);
+  /// Of halves that round in another mode than to nearest.
+  std::shared_ptr<const CodeletLibrary> rounding(std::size_t file, unsigned mode);
   /// Shows errors of the compiler. Functions may be defined in files that come later.
   void check(std::size_t file);
   /// The text that `library` compiled.
   std::string unit(std::size_t file) const;
+  /// That of `rounding`.
+  std::string unit(std::size_t file, unsigned mode) const;
 
  private:
   std::string unitOf(std::size_t file, const std::vector<std::string>& of_types) const;

@@ -1,6 +1,8 @@
 #pragma once
 // Long: one list, the builtins of the IPU's compiler as they are documented.
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 #include "ipu_registers.h"
 #include "lanes.h"
@@ -68,6 +70,13 @@ V randomMask(V v, float probability) {
     if (uniform() + 0.5f >= probability) v[i] = 0;
   }
   return v;
+}
+
+/// Throws where there is no such register.
+inline int registerOf(int index) {
+  if (index >= 0 && index < 256) return index;
+  throw std::invalid_argument("[__builtin_ipu_get] needs a register from 0 to 255; got " +
+                              std::to_string(index) + ". Use a name of tilearch.h");
 }
 
 inline float* accumulators() { return ipujax_registers::worker().accumulators; }
@@ -435,19 +444,19 @@ inline ipujax_vectors::half2 ipujax_ipu_f16v2gina(ipujax_vectors::half2 v, int f
 // the accumulators, and nothing else follows from a register's value.
 inline unsigned ipujax_ipu_get(int index) {
   if (index == CSR_W_WSR__INDEX) return ipujax_registers::worker().worker;
-  return ipujax_registers::worker().lower[index & 0xff];
+  return ipujax_registers::worker().lower[ipujax_builtins::registerOf(index)];
 }
 inline unsigned ipujax_ipu_uget(int index) {
-  return ipujax_registers::worker().upper[index & 0xff];
+  return ipujax_registers::worker().upper[ipujax_builtins::registerOf(index)];
 }
 inline float ipujax_ipu_ugetf(int index) {
   return ipujax_lanes::bits<float>(ipujax_ipu_uget(index));
 }
 inline void ipujax_ipu_put(unsigned value, int index) {
-  ipujax_registers::worker().lower[index & 0xff] = value;
+  ipujax_registers::worker().lower[ipujax_builtins::registerOf(index)] = value;
 }
 inline void ipujax_ipu_uput(unsigned value, int index) {
-  ipujax_registers::worker().upper[index & 0xff] = value;
+  ipujax_registers::worker().upper[ipujax_builtins::registerOf(index)] = value;
   if (index == (CSR_W_FP_CLR__INDEX & CSR_UPPER_MASK)) ipujax_ipu_aacc_zero();
 }
 inline void ipujax_ipu_uput(int value, int index) {

@@ -3,7 +3,6 @@
 #include <ctime>
 
 #include "ipu_cycles.h"
-#include "ipudef.h"
 
 // The state of a worker that builtins read and write. The model sets it before each compute().
 #define IPUJAX_REGISTERS 1

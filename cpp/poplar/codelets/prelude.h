@@ -32,7 +32,7 @@
 #include "poplar/Alignment.hpp"
 #include "poplar/HalfFloat.hpp"
 
-#ifdef IPUJAX_NATIVE_HALF
+#if defined(IPUJAX_NATIVE_HALF) || defined(IPUJAX_HALF_ROUNDING)
 namespace std {
 #ifndef __STDCPP_FLOAT16_T__
 template <>
@@ -105,8 +105,16 @@ inline float fma(half x, half y, half z) { return fma(float(x), float(y), float(
 #include <stdlib.h>
 #include <string.h>
 
-constexpr half operator""_h(long double value) { return half(static_cast<float>(value)); }
-constexpr half operator""_h(unsigned long long value) { return half(static_cast<float>(value)); }
+#ifdef IPUJAX_HALF_ROUNDING
+#define IPUJAX_LITERAL half::nearest
+#else
+#define IPUJAX_LITERAL half
+#endif
+constexpr half operator""_h(long double value) { return IPUJAX_LITERAL(static_cast<float>(value)); }
+constexpr half operator""_h(unsigned long long value) {
+  return IPUJAX_LITERAL(static_cast<float>(value));
+}
+#undef IPUJAX_LITERAL
 
 #ifdef IPUJAX_COUNTS_CYCLES
 #include "ipu_cycles.h"
