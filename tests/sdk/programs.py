@@ -158,7 +158,7 @@ def arguments_of_earlier_runs() -> Any:
     """The same array, a result in place of a donated array, others, after another program."""
     f = jax.jit(lambda w, x: (w + x, w * x), donate_argnums=0)
     x, y = (jax.device_put(numbers(20, 32, seed=seed)) for seed in (1, 2))
-    found = []
+    found: list[Any] = []
     w, seen = f(jax.device_put(numbers(20, 32)), x)
     for other in (x, y, y, x):
         found.append((np.array(w), seen))
@@ -195,11 +195,12 @@ def wide_integers() -> Any:
         x = np.arange(12).reshape(3, 4) + 2**40
 
         def f(x: Any, u: Any) -> Any:
-            rows = jax.lax.scan(lambda c, row: (row, c), x[0], x)
+            turned = lambda _, c: jnp.concatenate([c[1:], c[:1]])  # noqa: E731
+            rows = jax.lax.fori_loop(np.int32(0), np.int32(2), turned, x)
             both = jnp.concatenate([x.T, x[::-1].T], 1)
             return rows, both, x.astype(np.int32), u.astype(np.int64), jnp.broadcast_to(u[0], (5,))
 
-        return jax.jit(f)(x, np.array([7, 2**63], np.uint64))
+        return jax.jit(f)(x, np.array([7, 2**62], np.uint64))
 
 
 @program
