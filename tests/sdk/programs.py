@@ -190,13 +190,12 @@ def arguments_after_an_error() -> Any:
 
 @program
 def wide_integers() -> Any:
-    """PopLibs copies and casts them."""
+    """PopLibs copies and casts them; the loop counts in 32 bits."""
     with jax.enable_x64(True):
         x = np.arange(12).reshape(3, 4) + 2**40
 
         def f(x: Any, u: Any) -> Any:
-            turned = lambda _, c: jnp.concatenate([c[1:], c[:1]])  # noqa: E731
-            rows = jax.lax.fori_loop(np.int32(0), np.int32(2), turned, x)
+            rows = jax.lax.scan(lambda c, row: (row, c), x[0], x)
             both = jnp.concatenate([x.T, x[::-1].T], 1)
             return rows, both, x.astype(np.int32), u.astype(np.int64), jnp.broadcast_to(u[0], (5,))
 
