@@ -71,7 +71,9 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
     ),
 }
 #: Read by the build and its tests only.
-BUILD_VARIABLES = frozenset({"IPUJAX_CPP_TESTS", "IPUJAX_POPLAR_SDK", "IPUJAX_SHOW_ULP"})
+BUILD_VARIABLES = frozenset(
+    {"IPUJAX_CPP_TESTS", "IPUJAX_POPLAR_SDK", "IPUJAX_SHOW_ULP", "IPUJAX_TESTS_ON_SDK"}
+)
 
 
 def check_process_variables(environment: Mapping[str, str]) -> None:

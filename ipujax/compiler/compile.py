@@ -23,6 +23,7 @@ from ipujax.compiler.ir.verify import verify
 from ipujax.compiler.lower import Lowered, lower
 from ipujax.compiler.normalise import normalise
 from ipujax.compiler.partition import partition
+from ipujax.compiler.passes.narrow_integers import narrow_integers
 from ipujax.compiler.place import place
 from ipujax.compiler.remedies import Changes
 from ipujax.compiler.rules import poplar as ipu
@@ -127,6 +128,7 @@ def _run_stages(
         request = stages.run(PARTITION, partition, request)
         program = stages.run(NORMALISE, normalise, request)
         if ipu.backend != "IPU Model":
+            program = narrow_integers(program)
             refuse_wide(program)
         wide = first_wide_op(program) if ipu.backend == "IPU Model" else None
         program = stages.run(PLACE, place, program, request)

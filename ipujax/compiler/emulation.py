@@ -23,7 +23,7 @@ _MOVING = frozenset(
     {
         *("broadcast_in_dim", "reshape", "transpose", "reverse", "slice", "concatenate", "convert"),
         *("dynamic_slice", "dynamic_update_slice", "optimization_barrier", "call", "custom_call"),
-        *("while", "if", "case", "copy_to_ipu"),
+        *("while", "if", "case", "copy_to_ipu", "iota"),
     }
 )
 #: Lines that were logged, so that a program that is compiled again does not repeat its own.
@@ -53,7 +53,7 @@ def refuse_wide(program: Program) -> None:
             if value.dtype in _MOVED and _only_moves(op):
                 continue
             if value.dtype in DTYPES and DTYPES[value.dtype].wide:
-                raise _too_wide(value.dtype, f"{op.name}", op.source.line)
+                raise _too_wide(value.dtype, op.name, op.source.line)
     for value in (*program.main.args, *program.main.results):
         if value.dtype in DTYPES and DTYPES[value.dtype].wide and value.dtype not in _MOVED:
             raise _too_wide(value.dtype, "an argument or result", "")
@@ -71,7 +71,8 @@ def _too_wide(dtype: str, what: str, line: str) -> UnsupportedDtypeError:
     where = f" (at {line})" if line else ""
     return UnsupportedDtypeError(
         "[x64] needs types of 32 bits or fewer in a build against a Poplar SDK, but for 64-bit "
-        f"integers that are only moved or cast; got {DTYPES[dtype].jax_name} in {what}{where}. "
+        f"integers that are moved, cast or known to fit 32 bits; got {DTYPES[dtype].jax_name} in "
+        f"{what}{where}. "
         'Set ipu_x64="demote", or use the IPU Model\'s own build, which emulates it.'
     )
 

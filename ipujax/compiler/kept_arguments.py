@@ -4,18 +4,27 @@ The IPU Model's own executor binds arguments to callers' arrays. By `poplar::Eng
 over the host link, so a program reads the larger ones only where they have changed: it first gets
 the stream "fresh", one number for each of them, and each copy is in a branch. Where a branch is not
 taken its variable has what the last run left there. So Poplar gives these variables memory of their
-own for the whole program.
+own for the whole program. Rules never write to an argument's variable, and a donated one ends with
+the result that takes it over.
 """
 
 from __future__ import annotations
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
-from ipujax.compiler.ir import Program
+from ipujax.compiler.ir import Op, Program, walk_ops
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 
 #: A branch costs about as much as copying this many bytes.
 LEAST_BYTES = 1024
+
+
+#: Custom calls that run users' code, which may write to its inputs though it must not.
+_USERS = frozenset({"ipu_custom_op", "ipu_tile_vertex"})
+
+
+def _is_users(op: Op) -> bool:
+    return op.name == "custom_call" and op.attrs["call_target_name"] in _USERS
 
 
 class KeptArguments:
@@ -24,7 +33,7 @@ class KeptArguments:
     def __init__(self, builder: Builder, program: Program):
         self._builder = builder
         self.indices: list[int] = []
-        if ipu.backend == "IPU Model":
+        if ipu.backend == "IPU Model" or any(map(_is_users, walk_ops(program.main))):
             return
         for index, value in enumerate(program.main.args):
             if value.dtype == TOKEN or value.is_remote:

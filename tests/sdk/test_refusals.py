@@ -15,7 +15,9 @@ from tests.conftest import RunPython
 EXPECTED = {
     "nested": ("[ipu execute] needs devices that are free", "NumPy"),
     "nested_on_replicas": ("[ipu execute] needs devices that are free",),
-    "wide_integers": ("only moved or cast; got int64 in multiply (at refusals.py:",),
+    "wide_integers": (
+        "moved, cast or known to fit 32 bits; got int64 in multiply (at refusals.py:",
+    ),
     "cost": ("[cost] needs the IPU Model's own build", "POPLAR_ENGINE_OPTIONS"),
     "wide": ("[x64] needs types of 32 bits", 'ipu_x64="demote"'),
     "report": ("needs the IPU Model's own build",),

@@ -1,6 +1,7 @@
 #include "backends/poplar/Session.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -66,6 +67,12 @@ class Give final : public Transfer {
   const std::size_t bytes_;
 };
 
+/// Poplar may keep a record of each run: for those alone who asked for a report.
+bool wantsReport() {
+  const char* const options = std::getenv("POPLAR_ENGINE_OPTIONS");
+  return options && *options;
+}
+
 bool hasStream(const runtime::TensorSpec& spec) { return spec.dtype != "token"; }
 
 bool isAmong(const std::vector<RemoteArray>& arrays, std::size_t index) {
@@ -80,6 +87,7 @@ Session::Session(std::shared_ptr<const Program> program, const runtime::DeviceSt
       id_(nextId()),
       engine_(program_->takeExecutable()),
       kept_(program_->container()) {
+  if (!wantsReport()) engine_.disableExecutionProfiling();
   connectStreams();
   connectHostCalls();
 }

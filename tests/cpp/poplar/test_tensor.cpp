@@ -177,6 +177,13 @@ TEST(incomplete_mapping_is_refused) {
   CHECK_THROWS(graph.getTileMapping(t), "mapped to a tile");
 }
 
+TEST(mappings_are_asked_of_the_tensors_own_graph) {
+  Graph graph{Target()}, other{Target()};
+  const Tensor t = other.addVariable(FLOAT, {4}, VariableMappingMethod::LINEAR, "t");
+  CHECK_THROWS(graph.getTileMapping(t), "got one of another");
+  CHECK_THROWS(graph.getTileMapping(Tensor()), "got an empty Tensor");
+}
+
 TEST(linear_mapping_is_even_and_in_grains) {
   Graph graph{Target()};
   const auto mapping = poputil::calcLinearTileMapping(graph, Shape{100000}, 32, 2);

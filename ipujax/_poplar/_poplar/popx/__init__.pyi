@@ -27,6 +27,7 @@ __all__: list[str] = [
     "broadcast",
     "cholesky",
     "collectivePermute",
+    "compileCustomOps",
     "copyRemoteBuffer",
     "eig",
     "eigh",
@@ -192,8 +193,6 @@ class FftType(enum.Enum):
 
 class CustomOpLibrary:
     @staticmethod
-    def compile(source: str, flags: str = "") -> CustomOpLibrary: ...
-    @staticmethod
     def load(path: str) -> CustomOpLibrary: ...
     def build(
         self,
@@ -275,6 +274,7 @@ def collectivePermute(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
+def compileCustomOps(source: str, flags: str = "") -> CustomOpLibrary: ...
 def copyRemoteBuffer(
     graph: poplar.Graph,
     src: poplar.RemoteBuffer,
