@@ -27,6 +27,7 @@ void bindReduce(py::module_& m);
 void bindMove(py::module_& m);
 void bindPoplin(py::module_& m);
 void bindLinalg(py::module_& m);
+void bindNorms(py::module_& m);
 void bindGcl(py::module_& m);
 void bindSignature(py::module_& m);
 

@@ -14,6 +14,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindMove(m);
   bindPoplin(m);
   bindLinalg(m);
+  bindNorms(m);
   bindGcl(m);
   bindSignature(m);
   backend::bind(m);
