@@ -49,7 +49,7 @@ def hard_sigmoid(x: Any) -> jax.Array:
     """
     x = _floats("hard_sigmoid", x)
     line = x * jnp.asarray(0.2, x.dtype) + jnp.asarray(0.5, x.dtype)
-    return jnp.where(line <= 0, 0, jnp.where(line >= 1, 1, line)).astype(x.dtype)
+    return jax.lax.clamp(jnp.asarray(0, x.dtype), line, jnp.asarray(1, x.dtype))
 
 
 def swish(x: Any) -> jax.Array:

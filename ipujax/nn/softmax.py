@@ -42,12 +42,12 @@ def softmax(x: Any, *, axis: int = -1, kind: str = "stable") -> jax.Array:
         return x
     # The subtracted maximum cancels out of the derivative.
     shifted = x if kind == "plain" else x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
-    powers = jnp.exp(shifted)
     wide = jnp.promote_types(x.dtype, jnp.float32)
+    powers = jnp.exp(shifted.astype(wide) if kind == "scaled" else shifted)
     total = jnp.sum(powers, axis, dtype=wide, keepdims=True)
     if kind == "scaled":
-        return powers * (SCALE / total).astype(x.dtype)
-    return powers * (1 / total).astype(x.dtype) if x.dtype != wide else powers / total
+        return (powers * (SCALE / total)).astype(x.dtype)
+    return powers / total.astype(x.dtype)
 
 
 def log_softmax(x: Any, *, axis: int = -1) -> jax.Array:

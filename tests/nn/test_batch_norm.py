@@ -38,7 +38,9 @@ def test_training(platform: str, stable: bool) -> None:
     wanted, mean, variance = expected(X)
     oracles.assert_close(y, wanted, atol=4e-6)
     unbiased = variance * 60 / 59
-    oracles.assert_close(tuple(state), (2 * 0.75 + mean * 0.25, 3 * 0.75 + unbiased * 0.25), rtol=4e-6)
+    oracles.assert_close(
+        tuple(state), (2 * 0.75 + mean * 0.25, 3 * 0.75 + unbiased * 0.25), rtol=4e-6
+    )
 
 
 def test_inference() -> None:
