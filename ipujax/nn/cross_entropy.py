@@ -50,11 +50,11 @@ def cross_entropy(logits: Any, labels: Any, *, loss_scale: Any = 1.0) -> jax.Arr
     if labels.dtype.itemsize < 4:
         labels = labels.astype(jnp.int32)
     wide = jnp.promote_types(logits.dtype, jnp.float32)
-    return _loss(logits, labels, jnp.asarray(loss_scale, wide))
+    losses: jax.Array = _loss(logits, labels, jnp.asarray(loss_scale, wide))
+    return losses
 
 
-@jax.custom_jvp
-def _loss(logits: jax.Array, labels: jax.Array, scale: jax.Array) -> jax.Array:
+def _primal(logits: jax.Array, labels: jax.Array, scale: jax.Array) -> jax.Array:
     return -_at_labels(log_softmax(logits), labels)
 
 
@@ -67,7 +67,6 @@ def _one_hot(values: jax.Array, labels: jax.Array) -> jax.Array:
     return labels[..., None] == jnp.arange(values.shape[-1], dtype=labels.dtype)
 
 
-@_loss.defjvp
 def _loss_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     """Scaled in both modes, so that reverse mode, which transposes this, gives scaled gradients."""
     logits, labels, scale = primals
@@ -77,6 +76,10 @@ def _loss_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     wide = jnp.exp(logs.astype(scale.dtype)) - hot.astype(scale.dtype)
     slope = jnp.where(jnp.any(hot, -1, keepdims=True), wide * scale, 0).astype(logits.dtype)
     return loss, jnp.sum(slope * tangents[0], -1, dtype=logits.dtype)
+
+
+_loss: Any = jax.custom_jvp(_primal)
+_loss.defjvp(_loss_jvp)
 
 
 def _check(logits: jax.Array, labels: jax.Array, loss_scale: Any) -> None:

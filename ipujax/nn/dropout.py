@@ -42,7 +42,7 @@ def _batch(
     return [lax.map(one, (x if dim is not None else jnp.zeros(size), seeds))], [0]
 
 
-DROPOUT = Op(
+DROPOUT: Op = Op(
     "dropout",
     _plain,
     linear=True,

@@ -28,11 +28,11 @@ class _Groups(NamedTuple):
     """How x [..., before, C, after] is seen with its channels as two dimensions.
 
     Attributes:
-        count: of groups.
-        strided: whether channel c is in group c % count, not c // (C / count).
+        number: of groups.
+        strided: whether channel c is in group c % number, not c // (C / number).
     """
 
-    count: int
+    number: int
     strided: bool
 
     @property
@@ -42,9 +42,9 @@ class _Groups(NamedTuple):
 
     def split(self, x: jax.Array) -> jax.Array:
         *leading, channels, after = x.shape
-        size = channels // self.count
+        size = channels // self.number
         return x.reshape(
-            *leading, *((size, self.count) if self.strided else (self.count, size)), after
+            *leading, *((size, self.number) if self.strided else (self.number, size)), after
         )
 
     def mean(self, x: jax.Array) -> jax.Array:
@@ -308,7 +308,7 @@ def _normalise(
     ]
     if x.size == 0:
         return x
-    return GROUP_NORM(x, *vectors, **parameters)[0]  # type: ignore[no-any-return]
+    return GROUP_NORM(x, *vectors, **parameters)[0]
 
 
 def _vector(
