@@ -166,6 +166,8 @@ void bindRandom(py::module_ m) {
                               double, double, Sequence&, const DebugContext&>(&poprand::dropout)),
         "graph"_a, "seed"_a, "seed_modifier"_a, "input"_a, "reference"_a, "keep_probability"_a,
         "scale"_a, "prog"_a, debugArg());
+  m.def("shapedDropout", withSeed(&poprand::shapedDropout), "graph"_a, "seed"_a, "seed_modifier"_a,
+        "input"_a, "reference"_a, "keep_probability"_a, "scale"_a, "prog"_a, debugArg());
   m.def("setSeed", &poprand::setSeed, "graph"_a, "master_seed"_a, "seed_modifier"_a, "prog"_a,
         debugArg());
 }

@@ -28,6 +28,7 @@ void bindMove(py::module_& m);
 void bindPoplin(py::module_& m);
 void bindLinalg(py::module_& m);
 void bindRecurrent(py::module_& m);
+void bindNorms(py::module_& m);
 void bindGcl(py::module_& m);
 void bindCustomOps(py::module_& m);
 void bindSignature(py::module_& m);

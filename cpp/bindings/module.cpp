@@ -15,6 +15,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindPoplin(m);
   bindLinalg(m);
   bindRecurrent(m);
+  bindNorms(m);
   bindGcl(m);
   bindCustomOps(m);
   bindSignature(m);

@@ -30,14 +30,18 @@ def custom_call(target: str, config: dict[str, Any]) -> Any:
 def register(
     primitive: Primitive,
     defined: Callable[..., Any],
-    on_ipu: Callable[..., Any],
+    on_ipu: Callable[..., Any] | None,
 ) -> None:
-    """Lowers a primitive to a custom call on IPUs, and to a function of JAX's elsewhere."""
+    """Lowers a primitive to a custom call on IPUs, and to a function of JAX's elsewhere.
+
+    Args:
+        on_ipu: makes the lowering, given the parameters; None: as elsewhere.
+    """
     elsewhere = mlir.lower_fun(defined, multiple_results=primitive.multiple_results)
 
     def lower(ctx: Any, *operands: Any, **parameters: Any) -> Any:
         is_ipu = tuple(ctx.module_context.platforms) == (jax_compat.PLATFORM,)
-        lowering = on_ipu(**parameters) if is_ipu else elsewhere
+        lowering = on_ipu(**parameters) if is_ipu and on_ipu is not None else elsewhere
         return lowering(ctx, *operands, **parameters)
 
     mlir.register_lowering(primitive, lower)

@@ -1,1 +1,19 @@
 """Neural-network functions of popnn: each is one file, with its derivative."""
+
+from ipujax.nn.activations import elu as elu
+from ipujax.nn.activations import gelu as gelu
+from ipujax.nn.activations import hard_sigmoid as hard_sigmoid
+from ipujax.nn.activations import leaky_relu as leaky_relu
+from ipujax.nn.activations import relu as relu
+from ipujax.nn.activations import swish as swish
+from ipujax.nn.batch_norm import BatchNormState as BatchNormState
+from ipujax.nn.batch_norm import batch_norm as batch_norm
+from ipujax.nn.batch_norm import batch_norm_init as batch_norm_init
+from ipujax.nn.cross_entropy import MASKED_LABEL as MASKED_LABEL
+from ipujax.nn.cross_entropy import cross_entropy as cross_entropy
+from ipujax.nn.dropout import dropout as dropout
+from ipujax.nn.group_norm import group_norm as group_norm
+from ipujax.nn.group_norm import instance_norm as instance_norm
+from ipujax.nn.group_norm import layer_norm as layer_norm
+from ipujax.nn.softmax import log_softmax as log_softmax
+from ipujax.nn.softmax import softmax as softmax

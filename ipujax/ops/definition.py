@@ -44,6 +44,11 @@ class Op:
             where it is zero. It returns a value for each operand, None where it has none, and may
             call other ops, from which derivatives of higher order follow. None: derivatives are
             those of the definition.
+        linear: whether the only result is linear in the first operand, and the others have no
+            derivative; then the op is its own derivative, and `vjp` its transpose (the first
+            operand is None there).
+        fused: whether the op is its definition on IPUs too, where the compiler fuses it; then it is
+            an op for the sake of its gradient.
         batch: `batch(size, operands, dims, **parameters)` returns results and their dims, as in
             `jax.interpreters.batching`; a dim is None where an operand has no mapped axis.
 
@@ -63,15 +68,20 @@ class Op:
         multiple: bool = False,
         dimensions: str | Callable[..., str] | None = None,
         vjp: Vjp | None = None,
+        linear: bool = False,
+        fused: bool = False,
         batch: Callable[..., Any] | None = None,
     ):
         self.name, self.plain, self.multiple = name, plain, multiple
         self._dimensions, self._vjp, self._batch_rule = dimensions, vjp, batch
         self.primitive = _primitive(f"ipu_{name}", self._flat)
-        register(self.primitive, self._flat, self._on_ipu)
+        register(self.primitive, self._flat, None if fused else self._on_ipu)
         batching.primitive_batchers[self.primitive] = self._batch
         ad.primitive_jvps[self.primitive] = self._jvp if vjp is None else self._jvp_by_transpose
-        if vjp is not None:
+        if linear:
+            ad.primitive_jvps[self.primitive] = self._jvp_of_linear
+            ad.primitive_transposes[self.primitive] = self._transpose_of_linear
+        elif vjp is not None:
             self._tangent = _tangent_primitive(self)
 
     def __call__(self, *operands: Any, **parameters: Any) -> Any:
@@ -126,6 +136,20 @@ class Op:
         results = self.bind(primals, parameters)
         made = _tangents(partial(self._flat, **parameters), primals, tangents)
         return results, [_symbolic(x, y) for x, y in zip(made, results, strict=True)]
+
+    def _jvp_of_linear(self, primals: Any, tangents: Any, **parameters: Any) -> Any:
+        results = self.bind(primals, parameters)
+        tangent = tangents[0]
+        if type(tangent) is ad.Zero:
+            return results, [ad.Zero(jax.typeof(results[0]).to_tangent_aval())]
+        return results, self.bind((tangent, *primals[1:]), parameters)
+
+    def _transpose_of_linear(self, cotangents: Any, *operands: Any, **parameters: Any) -> Any:
+        assert self._vjp is not None
+        if type(cotangents[0]) is ad.Zero:
+            return [None] * len(operands)
+        made = self._vjp((None, *operands[1:]), None, list(cotangents), **parameters)
+        return [made[0], *[None] * (len(operands) - 1)]
 
     def _jvp_by_transpose(self, primals: Any, tangents: Any, **parameters: Any) -> Any:
         results = self.bind(primals, parameters)

@@ -6,7 +6,15 @@ import typing
 
 from ipujax._poplar._poplar import poplar
 
-__all__: list[str] = ["bernoulli", "dropout", "normal", "setSeed", "truncatedNormal", "uniform"]
+__all__: list[str] = [
+    "bernoulli",
+    "dropout",
+    "normal",
+    "setSeed",
+    "shapedDropout",
+    "truncatedNormal",
+    "uniform",
+]
 
 def bernoulli(
     graph: poplar.Graph,
@@ -47,6 +55,17 @@ def setSeed(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
+def shapedDropout(
+    graph: poplar.Graph,
+    seed: poplar.Tensor | None,
+    seed_modifier: typing.SupportsIndex,
+    input: poplar.Tensor,
+    reference: poplar.Tensor,
+    keep_probability: typing.SupportsFloat | typing.SupportsIndex,
+    scale: typing.SupportsFloat | typing.SupportsIndex,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
 def truncatedNormal(
     graph: poplar.Graph,
     seed: poplar.Tensor | None,

@@ -1,0 +1,133 @@
+"""Non-linearities of popnn. Each is one elementwise expression, fused with its neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ipujax import jax_compat
+from ipujax.errors import ConfigError
+
+jax_compat.hide_frames(__file__)
+
+
+def gelu(x: Any, *, approximate: bool = True) -> jax.Array:
+    """x times the normal distribution's cumulative probability of x.
+
+    The compiler makes popnn's GELU of it, and of its gradient.
+
+    Args:
+        x: of a float dtype, any shape.
+        approximate: with tanh, as popnn's GELU; False: with erf, as popnn's GELU_ERF.
+    Raises:
+        ConfigError: x is of another dtype.
+
+    Source: `popnn/NonLinearity.hpp` of PopLibs; `nn_ops.gelu` of Graphcore's TensorFlow.
+
+    Example:
+        >>> print(ipu.nn.gelu(jnp.array([-1.0, 0.0, 1.0])).round(3))
+        [-0.159  0.     0.841]
+    """
+    return jax.nn.gelu(_floats("gelu", x), approximate=approximate)
+
+
+def hard_sigmoid(x: Any) -> jax.Array:
+    """clip(0.2 x + 0.5, 0, 1); its gradient is 0.2 where that is inside, else 0.
+
+    Args:
+        x: of a float dtype, any shape.
+    Raises:
+        ConfigError: x is of another dtype.
+
+    Source: `popnn/NonLinearity.hpp` of PopLibs; `nn_ops.hard_sigmoid` of Graphcore's TensorFlow.
+
+    Example:
+        >>> ipu.nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    x = _floats("hard_sigmoid", x)
+    line = x * jnp.asarray(0.2, x.dtype) + jnp.asarray(0.5, x.dtype)
+    return jax.lax.clamp(jnp.asarray(0, x.dtype), line, jnp.asarray(1, x.dtype))
+
+
+def swish(x: Any) -> jax.Array:
+    """x sigmoid(x).
+
+    Args:
+        x: of a float dtype, any shape.
+    Raises:
+        ConfigError: x is of another dtype.
+
+    Source: `popnn/NonLinearity.hpp` of PopLibs.
+
+    Example:
+        >>> print(ipu.nn.swish(jnp.array([-1.0, 0.0, 1.0])).round(3))
+        [-0.269  0.     0.731]
+    """
+    return jax.nn.silu(_floats("swish", x))
+
+
+def relu(x: Any) -> jax.Array:
+    """max(x, 0); its gradient at 0 is 0.
+
+    Args:
+        x: of a float dtype, any shape.
+    Raises:
+        ConfigError: x is of another dtype.
+
+    Source: `popnn/NonLinearity.hpp` of PopLibs.
+
+    Example:
+        >>> ipu.nn.relu(jnp.array([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+    """
+    return jax.nn.relu(_floats("relu", x))
+
+
+def leaky_relu(x: Any, alpha: float = 0.01) -> jax.Array:
+    """x where it is not negative, alpha x elsewhere.
+
+    Args:
+        x: of a float dtype, any shape.
+        alpha: the slope of the negative side.
+    Raises:
+        ConfigError: x is of another dtype.
+
+    Source: LeakyRelu of ONNX, which PopART computes.
+
+    Example:
+        >>> ipu.nn.leaky_relu(jnp.array([-1.0, 2.0]), 0.5).tolist()
+        [-0.5, 2.0]
+    """
+    x = _floats("leaky_relu", x)
+    return jax.nn.leaky_relu(x, jnp.asarray(alpha, x.dtype))
+
+
+def elu(x: Any, alpha: float = 1.0) -> jax.Array:
+    """x where it is positive, alpha (exp(x) - 1) elsewhere.
+
+    Args:
+        x: of a float dtype, any shape.
+        alpha: less the limit on the negative side.
+    Raises:
+        ConfigError: x is of another dtype.
+
+    Source: Elu of ONNX, which PopART computes.
+
+    Example:
+        >>> print(ipu.nn.elu(jnp.array([-1.0, 2.0])).round(3))
+        [-0.632  2.   ]
+    """
+    x = _floats("elu", x)
+    return jax.nn.elu(x, jnp.asarray(alpha, x.dtype))
+
+
+def _floats(name: str, x: Any) -> jax.Array:
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise ConfigError(
+            f"[nn.{name}] needs x of a float dtype; got {x.dtype}. Cast it to float32."
+        )
+    return x

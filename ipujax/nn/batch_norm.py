@@ -1,0 +1,171 @@
+"""Batch normalisation with explicit moving statistics, over the batch of one or more replicas."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax import jax_compat
+from ipujax.api.collectives import cross_replica_mean
+from ipujax.api.replicas import AxisName, resolve
+from ipujax.errors import ConfigError
+
+jax_compat.hide_frames(__file__)
+
+
+class BatchNormState(NamedTuple):
+    """Moving statistics.
+
+    Attributes:
+        mean: [C] float32.
+        variance: [C] float32.
+    """
+
+    mean: jax.Array
+    variance: jax.Array
+
+
+def batch_norm_init(channels: int) -> BatchNormState:
+    """The state before the first step: means of 0, variances of 1.
+
+    Args:
+        channels: their number, C.
+
+    Source: initializers of `tf.keras.layers.BatchNormalization`.
+
+    Example:
+        >>> ipu.nn.batch_norm_init(2).variance.tolist()
+        [1.0, 1.0]
+    """
+    return BatchNormState(jnp.zeros(channels, jnp.float32), jnp.ones(channels, jnp.float32))
+
+
+def batch_norm(
+    x: Any,
+    state: BatchNormState,
+    gamma: Any = None,
+    beta: Any = None,
+    *,
+    training: bool = True,
+    channels_axis: int = -1,
+    epsilon: float = 1e-3,
+    momentum: float = 0.99,
+    use_stable_statistics: bool = False,
+    replica_group_size: int | None = 1,
+    axis_name: AxisName | None = None,
+) -> tuple[jax.Array, BatchNormState]:
+    """Normalises each channel over the batch and the field: (x - mean) / deviation * gamma + beta.
+
+    Sums are in float32. In a program that jit shards along the batch the statistics are those of
+    the whole batch.
+
+    Args:
+        x: of a float dtype, with a dimension of C channels.
+        state: moving statistics, from `batch_norm_init` or the last step.
+        gamma: [C]; None: ones.
+        beta: [C]; None: zeros.
+        training: use the batch's statistics and move the state towards them; False: use the state.
+        channels_axis: the dimension of the channels.
+        epsilon: added to the variance.
+        momentum: the new state is momentum * old + (1 - momentum) * the batch's statistics. The
+            variance that goes into it is the unbiased estimate, as in TensorFlow.
+        use_stable_statistics: the variance is that of x - mean; False: the mean of squares less the
+            square of the mean, which is faster, and loses digits where the mean is large.
+        replica_group_size: statistics are those of the batches of this many consecutive replicas of
+            `ipu.pmap`, `jax.pmap` or `shard_map`; 1: of each replica's own batch; None: of all.
+        axis_name: the axis of the replicas; by default the enclosing mapped one.
+    Returns:
+        an array of the shape and dtype of x, and the new state.
+    Raises:
+        ConfigError: an argument is none of these.
+        ReplicationError: no axis is mapped, or the group size does not divide its replicas.
+
+    Source: `popnn::bn` of PopLibs, its `distributedBatchNormStatistics`; `norms` options of
+    Graphcore's TensorFlow.
+
+    Example:
+        >>> x = jnp.array([[1.0], [3.0]])
+        >>> y, state = ipu.nn.batch_norm(x, ipu.nn.batch_norm_init(1), momentum=0.5, epsilon=1e-6)
+        >>> jnp.round(y, 3).tolist(), state.mean.tolist(), state.variance.tolist()
+        ([[-1.0], [1.0]], [1.0], [1.5])
+    """
+    x = jnp.asarray(x)
+    axis = _check(x, state, (gamma, beta), channels_axis, epsilon, momentum)
+    shape = [1] * x.ndim
+    shape[axis] = x.shape[axis]
+    dims = tuple(d for d in range(x.ndim) if d != axis)
+    replicas = 1
+    if replica_group_size != 1:
+        replicas = resolve("nn.batch_norm", axis_name, replica_group_size).size
+
+    def over_replicas(values: Any) -> Any:
+        if replica_group_size == 1:
+            return values
+        return cross_replica_mean(values, replica_group_size, axis_name=axis_name)
+
+    if training and x.size:
+        count = replicas * (x.size // x.shape[axis])
+        mean, variance = _statistics(x, dims, shape, use_stable_statistics, over_replicas)
+        state = _moved(state, mean, variance * (count / max(count - 1, 1)), momentum)
+    else:
+        mean, variance = state
+    inverse = lax.rsqrt(variance + epsilon)
+    whitened = (x - mean.astype(x.dtype).reshape(shape)) * inverse.astype(x.dtype).reshape(shape)
+    if gamma is not None:
+        whitened = whitened * jnp.asarray(gamma, x.dtype).reshape(shape)
+    if beta is not None:
+        whitened = whitened + jnp.asarray(beta, x.dtype).reshape(shape)
+    return whitened, state
+
+
+def _statistics(
+    x: jax.Array, dims: tuple[int, ...], shape: list[int], stable: bool, over_replicas: Any
+) -> tuple[jax.Array, jax.Array]:
+    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    if stable:
+        mean = over_replicas(jnp.mean(wide, dims))
+        return mean, over_replicas(jnp.mean(jnp.square(wide - mean.reshape(shape)), dims))
+    mean, squares = over_replicas((jnp.mean(wide, dims), jnp.mean(jnp.square(wide), dims)))
+    return mean, jnp.maximum(squares - jnp.square(mean), 0)
+
+
+def _moved(
+    state: BatchNormState, mean: jax.Array, variance: jax.Array, momentum: float
+) -> BatchNormState:
+    return BatchNormState(
+        *(
+            old * momentum + lax.stop_gradient(new).astype(old.dtype) * (1 - momentum)
+            for old, new in zip(state, (mean, variance), strict=True)
+        )
+    )
+
+
+def _check(
+    x: jax.Array, state: Any, vectors: Any, axis: int, epsilon: float, momentum: float
+) -> int:
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise ConfigError(
+            f"[nn.batch_norm] needs x of a float dtype; got {x.dtype}. Cast it to float32."
+        )
+    if not -x.ndim <= axis < x.ndim:
+        raise ConfigError(
+            f"[nn.batch_norm] needs channels_axis to be a dimension of x {x.shape}; got "
+            f"channels_axis={axis}. Use one of its dimensions."
+        )
+    if not epsilon > 0 or not 0 <= momentum <= 1:
+        raise ConfigError(
+            "[nn.batch_norm] needs an epsilon above 0 and a momentum from 0 to 1; got "
+            f"epsilon={epsilon}, momentum={momentum}. Use 1e-3 and 0.99, for example."
+        )
+    wanted = (x.shape[axis],)
+    named = zip(("state.mean", "state.variance", "gamma", "beta"), (*state, *vectors), strict=True)
+    for name, value in named:
+        if value is not None and jnp.shape(value) != wanted:
+            raise ConfigError(
+                f"[nn.batch_norm] needs {name} of shape {wanted}; got {jnp.shape(value)}. "
+                "Pass one value for each channel."
+            )
+    return axis % x.ndim

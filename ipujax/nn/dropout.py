@@ -1,0 +1,125 @@
+"""Dropout by poprand; its gradient makes the mask again from the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax import jax_compat
+from ipujax.errors import ConfigError
+from ipujax.ops.definition import Op
+
+jax_compat.hide_frames(__file__)
+
+
+def _plain(
+    x: jax.Array, seed: jax.Array, *, rate: float, noise_shape: tuple[int, ...]
+) -> jax.Array:
+    key = jax.random.wrap_key_data(seed, impl="threefry2x32")
+    kept = jax.random.bernoulli(key, 1 - rate, noise_shape)
+    return jnp.where(kept, x * jnp.asarray(1 / (1 - rate), x.dtype), 0).astype(x.dtype)
+
+
+def _batch(
+    size: int, operands: Any, dims: Any, *, rate: float, noise_shape: tuple[int, ...]
+) -> Any:
+    """Examples share a mask, as they share the seed; with seeds of their own, one by one."""
+    (x, seed), (dim, seed_dim) = operands, dims
+    if dim is not None:
+        x = jnp.moveaxis(x, dim, 0)
+    if seed_dim is None:
+        made = DROPOUT.bind((x, seed), {"rate": rate, "noise_shape": (1, *noise_shape)})
+        return made, [0]
+
+    def one(row: Any) -> jax.Array:
+        return DROPOUT(row[0] if dim is not None else x, row[1], rate=rate, noise_shape=noise_shape)
+
+    seeds = jnp.moveaxis(seed, seed_dim, 0)
+    return [lax.map(one, (x if dim is not None else jnp.zeros(size), seeds))], [0]
+
+
+DROPOUT: Op = Op(
+    "dropout",
+    _plain,
+    linear=True,
+    vjp=lambda operands, results, cotangents, **parameters: (
+        DROPOUT(cotangents[0], operands[1], **parameters),
+        None,
+    ),
+    batch=_batch,
+)
+
+
+def dropout(
+    x: Any, seed: Any, *, rate: float = 0.5, noise_shape: Sequence[int] | None = None
+) -> jax.Array:
+    """Each element of x is 0 with probability `rate`, else x / (1 - rate).
+
+    Equal seeds, rates and shapes make equal masks. The gradient makes the mask again from the seed;
+    nothing but the seed is kept for it. On IPUs the mask comes from the hardware's generator
+    (Philox on the IPU Model), elsewhere from `jax.random.bernoulli`, so masks differ between
+    platforms. In a program that jit shards, each device makes the whole result; in `ipu.pmap` and
+    `shard_map` each replica makes its own, for the seed that it gets.
+
+    Args:
+        x: of a float dtype.
+        seed: a key of `jax.random`, or two uint32.
+        rate: at least 0, less than 1.
+        noise_shape: the shape of the mask, which broadcasts to that of x: a size is that of x, or 1
+            where all elements along the dimension share a decision. None: the shape of x.
+    Returns:
+        an array of the shape and dtype of x.
+    Raises:
+        ConfigError: an argument is none of these.
+
+    Source: `poprand::dropout` and `shapedDropout` of PopLibs; `rand_ops.dropout` of Graphcore's
+    TensorFlow.
+
+    Example:
+        >>> y = ipu.nn.dropout(jnp.ones((4, 8)), jax.random.key(1), rate=0.5, noise_shape=(4, 1))
+        >>> sorted({*y.ravel().tolist()}) in ([0.0, 2.0], [0.0], [2.0])
+        True
+    """
+    x = jnp.asarray(x)
+    shape = x.shape if noise_shape is None else tuple(int(size) for size in noise_shape)
+    _check(x, rate, shape)
+    words = _words(seed)
+    if rate == 0 or x.size == 0:
+        return x
+    made: jax.Array = DROPOUT(x, words, rate=float(rate), noise_shape=shape)
+    return made
+
+
+def _words(seed: Any) -> jax.Array:
+    seed = jnp.asarray(seed)
+    if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+        data = jax.random.key_data(seed)
+        seed = data if data.shape[-1] == 2 else jax.random.bits(seed, (2,), jnp.uint32)
+    if seed.shape != (2,) or seed.dtype not in (jnp.uint32, jnp.int32):
+        raise ConfigError(
+            "[nn.dropout] needs a seed that is a key or two uint32; got "
+            f"{seed.dtype}{list(seed.shape)}. Pass jax.random.key(0), for example."
+        )
+    return seed.astype(jnp.uint32)
+
+
+def _check(x: jax.Array, rate: float, shape: tuple[int, ...]) -> None:
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise ConfigError(
+            f"[nn.dropout] needs x of a float dtype; got {x.dtype}. Cast it to float32."
+        )
+    if not 0 <= rate < 1:
+        raise ConfigError(
+            f"[nn.dropout] needs a rate from 0 up to, but not including, 1; got rate={rate}. "
+            "Use 0.5, for example."
+        )
+    fits = len(shape) == x.ndim and all(a in (1, b) for a, b in zip(shape, x.shape, strict=True))
+    if not fits:
+        raise ConfigError(
+            f"[nn.dropout] needs a noise_shape of sizes that are 1 or those of x {x.shape}; got "
+            f"noise_shape={shape}. Pass one size for each dimension."
+        )

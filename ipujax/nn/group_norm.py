@@ -1,0 +1,349 @@
+"""Layer, group and instance normalisation of popnn, fused by the compiler into few steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax import jax_compat
+from ipujax.errors import ConfigError
+from ipujax.ops.definition import Op
+
+jax_compat.hide_frames(__file__)
+
+#: Gamma or beta: [C], or None for ones or zeros.
+Parameter = Any
+
+
+def _wide(x: jax.Array) -> jax.Array:
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
+class _Groups(NamedTuple):
+    """How x [..., before, C, after] is seen with its channels as two dimensions.
+
+    Attributes:
+        number: of groups.
+        strided: whether channel c is in group c % number, not c // (C / number).
+    """
+
+    number: int
+    strided: bool
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Those that belong to one group."""
+        return (-4, -3, -1) if self.strided else (-4, -2, -1)
+
+    def split(self, x: jax.Array) -> jax.Array:
+        *leading, channels, after = x.shape
+        size = channels // self.number
+        return x.reshape(
+            *leading, *((size, self.number) if self.strided else (self.number, size)), after
+        )
+
+    def mean(self, x: jax.Array) -> jax.Array:
+        """Of what `split` returns, in the wide type, beside it."""
+        return jnp.mean(_wide(x), self.dims, keepdims=True)
+
+
+def _plain(
+    x: jax.Array,
+    gamma: jax.Array,
+    beta: jax.Array,
+    *,
+    groups: int,
+    strided: bool,
+    epsilon: float,
+    stable: bool,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Also the mean and 1 / deviation [..., 1, groups, 1] or so, of each group."""
+    view = _Groups(groups, strided)
+    parts = view.split(x)
+    mean = view.mean(parts)
+    if stable:
+        variance = view.mean(jnp.square(_wide(parts) - mean))
+    else:
+        variance = jnp.maximum(view.mean(jnp.square(_wide(parts))) - jnp.square(mean), 0)
+    inverse = lax.rsqrt(variance + epsilon)
+    scale = view.split(gamma[None, :, None])
+    shift = view.split(beta[None, :, None])
+    y = ((_wide(parts) - mean) * inverse).astype(x.dtype) * scale + shift
+    return y.reshape(x.shape), mean, inverse
+
+
+def _plain_gradient(
+    x: jax.Array,
+    gamma: jax.Array,
+    mean: jax.Array,
+    inverse: jax.Array,
+    dy: jax.Array,
+    *,
+    groups: int,
+    strided: bool,
+    epsilon: float,
+    stable: bool,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    view = _Groups(groups, strided)
+    whitened = (_wide(view.split(x)) - mean) * inverse
+    dy_parts = _wide(view.split(dy))
+    grads = dy_parts * _wide(view.split(gamma[None, :, None]))
+    first, second = view.mean(grads), view.mean(grads * whitened)
+    dx = (grads - first - whitened * second) * inverse
+    all_but_channels = (*range(x.ndim - 2), x.ndim)
+    dgamma = jnp.sum(dy_parts * whitened, all_but_channels).reshape(-1)
+    dbeta = jnp.sum(dy_parts, all_but_channels).reshape(-1)
+    return dx.reshape(x.shape).astype(x.dtype), dgamma.astype(x.dtype), dbeta.astype(x.dtype)
+
+
+def _vjp(operands: Any, results: Any, cotangents: Any, **parameters: Any) -> Sequence[Any]:
+    """Statistics have cotangents of their own in derivatives of the gradient."""
+    x, gamma, _ = operands
+    dy, *others = cotangents
+    made: list[Any] = [None] * 3
+    if dy is not None:
+        made = list(GRADIENT(x, gamma, *results[1:], dy, **parameters))
+    if all(other is None for other in others):
+        return made
+    _, transpose = jax.vjp(lambda x: _plain(x, *operands[1:], **parameters)[1:], x)
+    zeros = [
+        jnp.zeros_like(y) if g is None else g for g, y in zip(others, results[1:], strict=True)
+    ]
+    (dx,) = transpose(tuple(zeros))
+    return [dx if made[0] is None else made[0] + dx, *made[1:]]
+
+
+GRADIENT = Op(
+    "group_norm_gradient",
+    _plain_gradient,
+    multiple=True,
+    fused=True,
+    dimensions="...PCQ, C, ...PSTQ, ...PSTQ, ...PCQ -> ...PCQ, C, C",
+)
+GROUP_NORM = Op(
+    "group_norm",
+    _plain,
+    multiple=True,
+    fused=True,
+    dimensions="...PCQ, C, C -> ...PCQ, ...PSTQ, ...PSTQ",
+    vjp=_vjp,
+)
+
+
+def group_norm(
+    x: jax.Array,
+    gamma: Parameter = None,
+    beta: Parameter = None,
+    *,
+    groups: int = 2,
+    channels_axis: int = -1,
+    epsilon: float = 1e-6,
+    strided_channel_grouping: bool = True,
+    use_stable_statistics: bool = False,
+) -> jax.Array:
+    """Normalises groups of channels of each batch element: (x - mean) / deviation * gamma + beta.
+
+    The mean and the variance are over a group's channels and all dimensions but the first, which is
+    the batch. They are summed in float32.
+
+    Args:
+        x: [batch, ...] with a dimension of C channels, of a float dtype.
+        gamma: [C]; None: ones.
+        beta: [C]; None: zeros.
+        groups: a divisor of C. 1 is layer normalisation over all but the batch, C instance
+            normalisation.
+        channels_axis: the dimension of the channels.
+        epsilon: added to the variance.
+        strided_channel_grouping: channel c is in group c % groups, which is faster on IPUs; False:
+            in group c // (C / groups), as other libraries have it.
+        use_stable_statistics: the variance is that of x - mean; False: the mean of squares less the
+            square of the mean, which is faster, and loses digits where the mean is large.
+    Returns:
+        an array of the shape and dtype of x.
+    Raises:
+        ConfigError: an argument is none of these.
+
+    Source: `popnn::gn` of PopLibs; `normalization_ops.group_norm` of Graphcore's TensorFlow.
+
+    Example:
+        >>> x = jnp.arange(16.0).reshape(2, 2, 4)
+        >>> y = ipu.nn.group_norm(x, groups=2, strided_channel_grouping=False)
+        >>> print(y[0, :, :2].round(2))
+        [[-1.21 -0.73]
+         [ 0.73  1.21]]
+    """
+    x = _checked("group_norm", x, epsilon)
+    axis = _axis("group_norm", x, channels_axis)
+    channels = x.shape[axis]
+    if not isinstance(groups, int) or groups < 1 or channels % groups:
+        raise ConfigError(
+            f"[nn.group_norm] needs groups that divide the {channels} channels; got "
+            f"groups={groups}. Use a divisor of {channels}."
+        )
+    y = _normalise(
+        "group_norm",
+        x.reshape(x.shape[0], math.prod(x.shape[1:axis]), channels, math.prod(x.shape[axis + 1 :])),
+        (gamma, beta),
+        groups=groups,
+        epsilon=float(epsilon),
+        strided=bool(strided_channel_grouping),
+        stable=bool(use_stable_statistics),
+    )
+    return y.reshape(x.shape)
+
+
+def instance_norm(
+    x: jax.Array,
+    gamma: Parameter = None,
+    beta: Parameter = None,
+    *,
+    channels_axis: int = -1,
+    epsilon: float = 1e-6,
+    use_stable_statistics: bool = False,
+) -> jax.Array:
+    """Normalises each channel of each batch element: `group_norm` with a group for each channel.
+
+    Args:
+        x: [batch, ...] with a dimension of C channels, of a float dtype.
+        gamma: [C]; None: ones.
+        beta: [C]; None: zeros.
+        channels_axis: the dimension of the channels.
+        epsilon: added to the variance.
+        use_stable_statistics: as for `group_norm`.
+    Returns:
+        an array of the shape and dtype of x.
+    Raises:
+        ConfigError: an argument is none of these.
+
+    Source: `popnn::in` of PopLibs; `normalization_ops.instance_norm` of Graphcore's TensorFlow.
+
+    Example:
+        >>> y = ipu.nn.instance_norm(jnp.arange(6.0).reshape(1, 3, 2))
+        >>> print(y[0, :, 0].round(2))
+        [-1.22  0.    1.22]
+    """
+    x = _checked("instance_norm", x, epsilon)
+    channels = x.shape[_axis("instance_norm", x, channels_axis)]
+    return group_norm(
+        x,
+        gamma,
+        beta,
+        groups=max(channels, 1),
+        channels_axis=channels_axis,
+        epsilon=epsilon,
+        use_stable_statistics=use_stable_statistics,
+    )
+
+
+def layer_norm(
+    x: jax.Array,
+    gamma: Parameter = None,
+    beta: Parameter = None,
+    *,
+    axis: int | Sequence[int] = -1,
+    epsilon: float = 1e-6,
+    use_stable_statistics: bool = False,
+) -> jax.Array:
+    """Normalises over some dimensions: (x - mean) / deviation * gamma + beta.
+
+    Args:
+        x: of a float dtype.
+        gamma: with the sizes of x along `axis`; None: ones.
+        beta: as gamma; None: zeros.
+        axis: the dimensions over which means are taken, in float32.
+        epsilon: added to the variance.
+        use_stable_statistics: as for `group_norm`.
+    Returns:
+        an array of the shape and dtype of x.
+    Raises:
+        ConfigError: an argument is none of these.
+
+    Source: `popnn::ln` of PopLibs; `normalization_ops.layer_norm` of Graphcore's TensorFlow.
+
+    Example:
+        >>> print(ipu.nn.layer_norm(jnp.array([[1.0, 2.0, 3.0]])).round(2))
+        [[-1.22  0.    1.22]]
+    """
+    x = _checked("layer_norm", x, epsilon)
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = [_axis("layer_norm", x, each, "axis") for each in given]
+    if not axes or len({*axes}) < len(axes):
+        raise ConfigError(
+            f"[nn.layer_norm] needs one or more different dimensions of x; got axis={axis}. "
+            "Name each dimension once."
+        )
+    ends = list(range(-len(axes), 0))
+    moved = jnp.moveaxis(x, axes, ends)
+    leading, sizes = moved.shape[: -len(axes)], moved.shape[-len(axes) :]
+    y = _normalise(
+        "layer_norm",
+        moved.reshape(*leading, 1, math.prod(sizes), 1),
+        (gamma, beta),
+        sizes,
+        groups=1,
+        epsilon=float(epsilon),
+        strided=True,
+        stable=bool(use_stable_statistics),
+    )
+    return jnp.moveaxis(y.reshape(moved.shape), ends, axes)
+
+
+def _normalise(
+    name: str,
+    x: jax.Array,
+    given: tuple[Parameter, Parameter],
+    sizes: tuple[int, ...] | None = None,
+    **parameters: Any,
+) -> jax.Array:
+    """x: [..., before, C, after]."""
+    wanted = (x.shape[-2],) if sizes is None else sizes
+    vectors = [
+        _vector(f"nn.{name}", label, value, wanted, x.dtype, default)
+        for label, value, default in zip(("gamma", "beta"), given, (1, 0), strict=True)
+    ]
+    if x.size == 0:
+        return x
+    return GROUP_NORM(x, *vectors, **parameters)[0]
+
+
+def _vector(
+    where: str, label: str, value: Parameter, sizes: tuple[int, ...], dtype: Any, default: int
+) -> jax.Array:
+    if value is None:
+        return jnp.full(math.prod(sizes), default, dtype)
+    value = jnp.asarray(value)
+    if value.shape != sizes:
+        raise ConfigError(
+            f"[{where}] needs {label} of shape {sizes}; got {value.shape}. "
+            "Pass one value for each channel."
+        )
+    return value.reshape(-1).astype(dtype)
+
+
+def _checked(name: str, x: Any, epsilon: float) -> jax.Array:
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise ConfigError(
+            f"[nn.{name}] needs x of a float dtype; got {x.dtype}. Cast it to float32."
+        )
+    if not epsilon > 0:
+        raise ConfigError(
+            f"[nn.{name}] needs an epsilon above 0; got epsilon={epsilon}. Use 1e-6, for example."
+        )
+    return x
+
+
+def _axis(name: str, x: jax.Array, axis: int, label: str = "channels_axis") -> int:
+    least = -x.ndim if name == "layer_norm" else 1 - x.ndim
+    if not least <= axis < x.ndim or (name != "layer_norm" and axis == 0):
+        raise ConfigError(
+            f"[nn.{name}] needs {label} to be a dimension of x {x.shape}"
+            f"{'' if name == 'layer_norm' else ' other than the batch, which is the first'}; got "
+            f"{label}={axis}. Use another dimension."
+        )
+    return axis % x.ndim

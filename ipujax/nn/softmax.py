@@ -1,0 +1,88 @@
+"""Softmax and its logarithm, as popnn has them: rows are fused into one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ipujax import jax_compat
+from ipujax.errors import ConfigError, check_choice
+
+jax_compat.hide_frames(__file__)
+
+KINDS = ("plain", "stable", "scaled")
+#: By which "scaled" multiplies probabilities: `SOFTMAX_SCALING` of popnn for half.
+SCALE = 16384.0
+
+
+def softmax(x: Any, *, axis: int = -1, kind: str = "stable") -> jax.Array:
+    """exp(x) / sum(exp(x)).
+
+    Args:
+        x: of a float dtype, with one or more dimensions.
+        axis: the dimension that is normalised; sums are in float32.
+        kind: "stable": the maximum is subtracted from x first; "plain": it is not, which saves a
+            reduction and overflows for large x; "scaled": stable, and the results times `SCALE`
+            (16384), so that small probabilities do not underflow in float16. Divide
+            what is computed from them.
+    Raises:
+        ConfigError: an argument is none of these.
+
+    Source: `popnn/NonLinearity.hpp` of PopLibs: SOFTMAX, SOFTMAX_STABLE, SOFTMAX_SCALED.
+
+    Example:
+        >>> ipu.nn.softmax(jnp.zeros((1, 4))).tolist()
+        [[0.25, 0.25, 0.25, 0.25]]
+    """
+    x = _checked("softmax", x, axis)
+    check_choice("nn.softmax", "kind", kind, KINDS, ConfigError)
+    if x.shape[axis] == 0:
+        return x
+    # The subtracted maximum cancels out of the derivative.
+    shifted = x if kind == "plain" else x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    powers = jnp.exp(shifted.astype(wide) if kind == "scaled" else shifted)
+    total = jnp.sum(powers, axis, dtype=wide, keepdims=True)
+    if kind == "scaled":
+        return (powers * (SCALE / total)).astype(x.dtype)
+    return powers / total.astype(x.dtype)
+
+
+def log_softmax(x: Any, *, axis: int = -1) -> jax.Array:
+    """x - max(x) - log(sum(exp(x - max(x)))), with the sum in float32.
+
+    Args:
+        x: of a float dtype, with one or more dimensions.
+        axis: the dimension that is normalised.
+    Raises:
+        ConfigError: x or the axis is none of these.
+
+    Source: `popnn/LogSoftmax.hpp` of PopLibs.
+
+    Example:
+        >>> print(ipu.nn.log_softmax(jnp.zeros((1, 2))).round(3))
+        [[-0.693 -0.693]]
+    """
+    x = _checked("log_softmax", x, axis)
+    if x.shape[axis] == 0:
+        return x
+    shifted = x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    total = jnp.sum(jnp.exp(shifted), axis, dtype=wide, keepdims=True)
+    return shifted - jnp.log(total).astype(x.dtype)
+
+
+def _checked(name: str, x: Any, axis: int) -> jax.Array:
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise ConfigError(
+            f"[nn.{name}] needs x of a float dtype; got {x.dtype}. Cast it to float32."
+        )
+    if not -x.ndim <= axis < x.ndim:
+        raise ConfigError(
+            f"[nn.{name}] needs an axis of x, which has {x.ndim} dimensions; got axis={axis}. "
+            "Use one of its dimensions."
+        )
+    return x
