@@ -20,6 +20,13 @@ using OptionalTensor = std::optional<Tensor>;
 
 const Tensor* pointerOf(const OptionalTensor& t) { return t ? &*t : nullptr; }
 
+/// The units in dimension 0 of the weights, by popnn's numbers of them.
+template <class Params, class Unit>
+void setCellOrder(Params& params, const std::vector<unsigned>& units) {
+  params.cellOrder.clear();
+  for (const unsigned unit : units) params.cellOrder.push_back(static_cast<Unit>(unit));
+}
+
 template <class Params>
 py::class_<Params> bindParams(py::module_& m, const char* name) {
   return py::class_<Params>(m, name)
@@ -45,7 +52,8 @@ void bindWeights(py::module_& m, const char* name) {
 
 /// The functions of popnn::lstm; those that fill tensors return them.
 void bindLstm(py::module_ m) {
-  bindParams<LstmParams>(m, "LstmParams");
+  bindParams<LstmParams>(m, "LstmParams")
+      .def("setCellOrder", &setCellOrder<LstmParams, BasicLstmCellUnit>, "units"_a);
   bindWeights<LstmWeights>(m, "LstmWeights");
   py::class_<LstmState>(m, "LstmState")
       .def(py::init<Tensor, Tensor>(), "output"_a, "cell_state"_a)
@@ -88,7 +96,9 @@ void bindLstm(py::module_ m) {
 }
 
 void bindGru(py::module_ m) {
-  bindParams<GruParams>(m, "GruParams").def_readwrite("resetAfter", &GruParams::resetAfter);
+  bindParams<GruParams>(m, "GruParams")
+      .def_readwrite("resetAfter", &GruParams::resetAfter)
+      .def("setCellOrder", &setCellOrder<GruParams, BasicGruCellUnit>, "units"_a);
   bindWeights<GruWeights>(m, "GruWeights");
   m.def("createWeights", &popnn::gru::createWeights, "graph"_a, "params"_a, debugArg(),
         optionsArg(), cacheArg());

@@ -7,6 +7,7 @@
 #include "popnn/LogSoftmax.hpp"
 #include "popnn/Rnn.hpp"
 #include "popnn/internal/CTC.hpp"
+#include "popnn/internal/Fused.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Encoding.hpp"
@@ -191,6 +192,22 @@ class Loss {
   Tensor within_;  ///< [T][B], where there is a gradient
 };
 
+/// The composition as one step.
+template <class Compose>
+std::pair<Tensor, Tensor> fused(Graph& graph, const Tensor& logs,
+                                const std::vector<Tensor>& integers, unsigned blank,
+                                bool with_softmax, const Compose& compose, Sequence& prog,
+                                const DebugContext& debug) {
+  internal::FusedStep step(graph);
+  const auto made = step.compose(compose);
+  step.reads(logs);
+  for (const Tensor& t : integers) step.reads(t);
+  step.writes(made.first).writes(made.second);
+  step.attributes().set("blank", std::int64_t{blank}).set("softmax", std::int64_t{with_softmax});
+  step.emit("popnn.ctc_loss", prog, {debug, "ctcLoss"});
+  return made;
+}
+
 std::pair<Tensor, Tensor> lossAndGradient(Graph& graph, const poplar::Type& outType,
                                           const Tensor& data, const Tensor& labels,
                                           const Tensor& dataLengths, const Tensor& labelLengths,
@@ -206,13 +223,21 @@ std::pair<Tensor, Tensor> lossAndGradient(Graph& graph, const poplar::Type& outT
                            const char* what) {
     return internal::ctcIndices(graph, t, shape, what, prog, debug);
   };
-  Loss loss(graph, logs, indices(labels, {batch, labels.dim(1)}, "labels for each batch element"),
-            indices(dataLengths, {batch}, "data lengths [batch]"),
-            indices(labelLengths, {batch}, "label lengths [batch]"), blankClass, prog, debug);
-  const auto [value, posterior] = loss.run();
-  const Tensor gradient =
-      with_softmax ? popops::sub(graph, loss.probabilities(), posterior, prog, {debug, "gradient"})
-                   : popops::neg(graph, posterior, prog, {debug, "gradient"});
+  const Tensor l = indices(labels, {batch, labels.dim(1)}, "labels for each batch element"),
+               n = indices(dataLengths, {batch}, "data lengths [batch]"),
+               m = indices(labelLengths, {batch}, "label lengths [batch]");
+  const auto compose = [&](Sequence& program) {
+    Loss loss(graph, logs, l, n, m, blankClass, program, debug);
+    const auto [value, posterior] = loss.run();
+    return std::pair{value, with_softmax
+                                ? popops::sub(graph, loss.probabilities(), posterior, program,
+                                              {debug, "gradient"})
+                                : popops::neg(graph, posterior, program, {debug, "gradient"})};
+  };
+  const auto [value, gradient] =
+      internal::mayFuse(graph)
+          ? fused(graph, logs, {l, n, m}, blankClass, with_softmax, compose, prog, debug)
+          : compose(prog);
   const auto cast = [&](const Tensor& t) {
     return t.elementType() == outType ? t : popops::cast(graph, t, outType, prog, {debug, "cast"});
   };

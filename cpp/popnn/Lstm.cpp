@@ -72,6 +72,55 @@ void forwardStep(Graph& graph, const LstmParams& params, const Tensor& units,
     prog.add(Copy(next, old, false, {debug, "next"}));
 }
 
+namespace pe = popops::expr;
+
+pe::Any activated(NonLinearityType type, const pe::Any& x) {
+  switch (type) {
+    case NonLinearityType::SIGMOID:
+      return pe::Any(pe::Sigmoid(x));
+    case NonLinearityType::TANH:
+      return pe::Any(pe::Tanh(x));
+    case NonLinearityType::RELU:
+      return pe::Any(pe::Relu(x));
+    default:
+      return pe::Any(
+          pe::Clamp(x * pe::Const(0.2f) + pe::Const(0.5f), pe::Const(0.0f), pe::Const(1.0f)));
+  }
+}
+
+/// What one step adds to the product of the weights: biases, or the weighted inputs with biases.
+/// Units are in the order of the weights.
+struct Terms {
+  Tensor sums, rest;  ///< [batch][4 * output size]
+};
+
+/// One forward step that keeps nothing: two expressions.
+void inferenceStep(Graph& graph, const LstmParams& params, const Terms& terms,
+                   const LstmState& state, Sequence& prog, const DebugContext& debug) {
+  const std::size_t n = Sizes(params).O;
+  const auto order = orderOf(params);  // of forget, input, output, candidate
+  std::vector<Tensor> operands;
+  const auto operand = [&](const Tensor& t) {
+    operands.push_back(t);
+    return pe::PlaceHolder(static_cast<unsigned>(operands.size()));
+  };
+  const auto unit = [&](unsigned which) {
+    const std::size_t at = order[which] * n;
+    const pe::PlaceHolder sum = operand(terms.sums.slice(at, at + n, 1));
+    const auto type = which == kCandidate ? params.activation : params.recurrentActivation;
+    return activated(type, pe::Any(sum + operand(terms.rest.slice(at, at + n, 1))));
+  };
+  const pe::PlaceHolder before = operand(state.cellState);
+  const pe::Any cell(unit(kForget) * before + unit(kInput) * unit(kCandidate));
+  popops::mapInPlace(graph, cell, operands, prog, {debug, "cellState"});
+  operands.clear();
+  const pe::PlaceHolder now = operand(state.cellState);
+  const pe::Any output(activated(params.activation, pe::Any(now)) * unit(kOutput));
+  popops::mapWithOutput(graph, output, operands, state.output, prog, {debug, "output"});
+}
+
+bool hasExpression(NonLinearityType type) { return internal::kernelActivation(type) >= 0; }
+
 rnn::StateSequence outputSequence(Graph& graph, const LstmParams& params,
                                   const DebugContext& debug) {
   if (!params.outputFullSequence) return {Tensor(), 0};
@@ -89,6 +138,45 @@ Tensor weighInputs(Graph& graph, const LstmParams& params, const Tensor& weights
       .reshape({s.T, s.B, 4 * s.O});
 }
 
+/// The layer where nothing is kept and all sequences have all steps.
+std::pair<Tensor, Tensor> inferred(Graph& graph, const LstmParams& params,
+                                   const LstmState& stateInit, const Tensor& in,
+                                   const LstmWeights& weights, Sequence& prog,
+                                   const DebugContext& debugContext,
+                                   const internal::RecurrentOptions& parsed, PlanningCache* cache) {
+  const Sizes s(params);
+  const std::vector<unsigned> as_given{0, 1, 2, 3};
+  const bool ahead = parsed.preCalcWeights;
+  const Tensor biases = weights.biases.flatten().expand({0});
+  const Tensor from_input = internal::asMatrix(weights.inputWeights, as_given);
+  const Tensor from_output = internal::asMatrix(weights.outputWeights, as_given);
+  Tensor inputs = in;
+  if (ahead) {
+    inputs = poplin::matMul(graph, in.reshape({s.T * s.B, s.I}), from_input, prog,
+                            {debugContext, "weighInputs"}, parsed.matmul, cache);
+    popops::addInPlace(graph, inputs, biases, prog, {debugContext, "addBiases"});
+    inputs = inputs.reshape({s.T, s.B, 4 * s.O});
+  }
+  const Tensor matrix = ahead ? from_output : poplar::concat(from_input, from_output);
+  const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags&,
+                        std::vector<Tensor>& state, const rnn::RnnSlice& slice,
+                        std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
+    Sequence loop{DebugContext(dnai)};
+    const Tensor &x = slice.inputs[0], h = state[0][0];
+    const Tensor sums = poplin::matMul(g, ahead ? h : poplar::concat(x, h, 1), matrix, loop,
+                                       {dnai, "weigh"}, parsed.matmul, cache);
+    inferenceStep(g, params, {sums, ahead ? x : biases.broadcast(static_cast<unsigned>(s.B), 0)},
+                  {h, state[1][0]}, loop, {dnai});
+    return loop;
+  };
+  const auto sequence = outputSequence(graph, params, debugContext);
+  OptionFlags none;
+  const auto last = rnn::Rnn(
+      graph, params.rnn, false, {stateInit.output.expand({0}), stateInit.cellState.expand({0})},
+      sequence, {inputs}, nullptr, nullptr, {}, {}, prog, step, 1, none, {debugContext, "lstmFwd"});
+  return {params.outputFullSequence ? sequence.output : last[0][0], last[1][0]};
+}
+
 /// The layer in steps of its own: the output, and the last cell state.
 std::pair<Tensor, Tensor> composed(Graph& graph, const LstmParams& params,
                                    const LstmState& stateInit, const Tensor& in,
@@ -96,6 +184,9 @@ std::pair<Tensor, Tensor> composed(Graph& graph, const LstmParams& params,
                                    Sequence& prog, const DebugContext& debugContext,
                                    const internal::RecurrentOptions& parsed, PlanningCache* cache) {
   const bool ahead = parsed.preCalcWeights && params.doInputWeightCalc;
+  if (intermediates == nullptr && params.doInputWeightCalc && !params.rnn.variableTimeSteps() &&
+      hasExpression(params.activation) && hasExpression(params.recurrentActivation))
+    return inferred(graph, params, stateInit, in, weights, prog, debugContext, parsed, cache);
   const Tensor inputs = ahead ? weighInputs(graph, params, weights.inputWeights, in, prog,
                                             debugContext, parsed.matmul, cache)
                               : in;

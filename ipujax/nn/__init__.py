@@ -17,3 +17,17 @@ from ipujax.nn.group_norm import instance_norm as instance_norm
 from ipujax.nn.group_norm import layer_norm as layer_norm
 from ipujax.nn.softmax import log_softmax as log_softmax
 from ipujax.nn.softmax import softmax as softmax
+from ipujax.nn.ctc_beam_search import CTCPaths as CTCPaths
+from ipujax.nn.ctc_beam_search import ctc_beam_search_decoder as ctc_beam_search_decoder
+from ipujax.nn.ctc_beam_search import (
+    ctc_beam_search_decoder_with_log_probs as ctc_beam_search_decoder_with_log_probs,
+)
+from ipujax.nn.ctc_loss import ctc_loss as ctc_loss
+from ipujax.nn.ctc_loss import ctc_loss_with_log_probs as ctc_loss_with_log_probs
+from ipujax.nn.gru import GRUWeights as GRUWeights
+from ipujax.nn.gru import augru as augru
+from ipujax.nn.gru import dynamic_gru as dynamic_gru
+from ipujax.nn.gru import gru as gru
+from ipujax.nn.lstm import LSTMState as LSTMState
+from ipujax.nn.lstm import LSTMWeights as LSTMWeights
+from ipujax.nn.lstm import lstm as lstm

@@ -81,7 +81,7 @@ class LstmForward final : public Kernel {
       gemm.a = rowsOf(
           t > 0 && l.full && limits == nullptr ? floats(p[out]) + (t - 1) * state : last, l.O);
       gemm.c = rowsInto(units + t * l.B * l.row(), l.row());
-      blas::gemm(&context.pool, gemm);
+      stepProduct(context.pool, gemm);
       step(rows, t, static_cast<float*>(gemm.c.data), l.full ? floats(p[out]) + t * state : nullptr,
            keeps_ ? floats(p[out + 2]) + t * kNumKept * state : nullptr);
     }
@@ -165,7 +165,7 @@ class LstmBackward final : public Kernel {
       step(t, limits, floats(p[0]) + t * kNumKept * state, grad, c, to);
       gemm.a = rowsOf(to, l.row());
       gemm.c = rowsInto(limits ? grad : h, l.O);
-      blas::gemm(&context.pool, gemm);
+      stepProduct(context.pool, gemm);
       for (std::int64_t b = 0; limits && b < l.B; ++b)  // others hand their gradients on
         if (t < limits_.of(limits, b)) std::copy_n(grad + b * l.O, l.O, h + b * l.O);
     }

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
+#include "engine/kernels/Ctc.hpp"
+#include "engine/simd/Isa.hpp"
+
+/// The host kernel "popnn.ctc_loss": log-probabilities [T, B, C], labels [B, L], data lengths and
+/// label lengths [B], as unsigned integers; written: losses [B] and gradients [T, B, C].
+/// Attributes: `blank`, and `softmax`: gradients are those of the logits.
+namespace ipujax::engine {
+namespace ctc {
+
+IPUJAX_DECLARE_SIMD(Loops ctcLoops())
+
+const Loops& loops() {
+  static const Loops found = IPUJAX_PICK(ctcLoops)();
+  return found;
+}
+
+}  // namespace ctc
+
+namespace {
+
+using ctc::kLogZero;
+
+class CtcLoss final : public Kernel {
+ public:
+  explicit CtcLoss(const StepDesc& step)
+      : T(step.operands[0].shape[0]),
+        B(step.operands[0].shape[1]),
+        C(step.operands[0].shape[2]),
+        L(step.operands[1].shape[1]),
+        blank_(static_cast<std::uint32_t>(step.attributes.integer("blank"))),
+        with_softmax_(step.attributes.integer("softmax") != 0) {}
+
+  void run(RunContext& context, std::span<std::byte* const> p) const override {
+    const std::int64_t work = std::max<std::int64_t>(1, T * (2 * L + 1 + C / 4));
+    context.pool.parallelFor(B, (1 << 14) / work + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) sequence(p, b);
+    });
+  }
+
+ private:
+  /// The states of one sequence: labels with a blank around each. Rows have two more in front.
+  struct States {
+    std::int64_t steps, n;
+    std::uint32_t* classes;
+    float *skip, *back_skip, *emit, *forward, *back, *row;
+    std::int64_t stride() const { return n + 2; }
+  };
+
+  static std::uint32_t at(std::span<std::byte* const> p, std::size_t operand, std::int64_t i) {
+    return reinterpret_cast<const std::uint32_t*>(p[operand])[i];
+  }
+
+  void sequence(std::span<std::byte* const> p, std::int64_t b) const {
+    const auto* data = reinterpret_cast<const float*>(p[0]) + b * C;
+    auto* loss = reinterpret_cast<float*>(p[4]) + b;
+    auto* gradient = reinterpret_cast<float*>(p[5]) + b * C;
+    Workspace workspace;
+    States s;
+    s.steps = std::min<std::int64_t>(at(p, 2, b), T);
+    s.n = 2 * std::min<std::int64_t>(at(p, 3, b), L) + 1;
+    prepare(p, b, data, s, workspace);
+    const float total = forward(s);
+    const bool possible = total > kLogZero / 2;
+    *loss = possible ? -total : std::numeric_limits<float>::infinity();
+    const std::int64_t counted = possible ? s.steps : 0;
+    if (counted > 0) backward(s);
+    for (std::int64_t t = 0; t < T; ++t) {
+      float* to = gradient + t * B * C;
+      if (t < counted && with_softmax_)
+        ctc::loops().exp(data + t * B * C, to, C);
+      else
+        std::fill(to, to + C, 0.0f);
+      if (t >= counted) continue;
+      const std::int64_t row = t * s.stride() + 2;
+      ctc::loops().posterior(s.forward + row, s.back + row, s.emit + t * s.n, total, s.row, s.n);
+      for (std::int64_t i = 0; i < s.n; ++i)
+        if (s.classes[i] < C) to[s.classes[i]] -= s.row[i];
+    }
+  }
+
+  void prepare(std::span<std::byte* const> p, std::int64_t b, const float* data, States& s,
+               Workspace& workspace) const {
+    s.classes = workspace.get<std::uint32_t>(s.n);
+    s.skip = workspace.get<float>(s.n);
+    s.back_skip = workspace.get<float>(s.n);
+    s.row = workspace.get<float>(std::max(s.n, s.stride()));
+    s.emit = workspace.get<float>(std::max<std::int64_t>(s.steps, 1) * s.n);
+    s.forward = workspace.get<float>((s.steps + 1) * s.stride());
+    s.back = workspace.get<float>((s.steps + 1) * s.stride());
+    for (std::int64_t i = 0; i < s.n; ++i) s.classes[i] = i % 2 ? at(p, 1, b * L + i / 2) : blank_;
+    for (std::int64_t i = 0; i < s.n; ++i) {
+      const bool skips = i >= 2 && s.classes[i] != blank_ && s.classes[i] != s.classes[i - 2];
+      s.skip[i] = skips ? 0.0f : kLogZero;
+    }
+    // Backwards the states are in the opposite order: i is entered from n - 1 - i.
+    for (std::int64_t i = 0; i < s.n; ++i) s.back_skip[i] = i >= 2 ? s.skip[s.n + 1 - i] : kLogZero;
+    for (std::int64_t t = 0; t < s.steps; ++t)
+      for (std::int64_t i = 0; i < s.n; ++i)
+        s.emit[t * s.n + i] =
+            s.classes[i] < C ? std::max(data[t * B * C + s.classes[i]], kLogZero) : 0.0f;
+  }
+
+  /// Sums over alignments up to each step; returns the logarithm of all.
+  float forward(States& s) const {
+    float* first = s.row;
+    std::fill(first, first + s.stride(), kLogZero);
+    first[2] = 0.0f;
+    const float* now = first;
+    for (std::int64_t t = 0; t < s.steps; ++t) {
+      float* next = s.forward + t * s.stride();
+      next[0] = next[1] = kLogZero;
+      ctc::loops().step(now + 2, s.skip, s.emit + t * s.n, next + 2, s.n);
+      now = next;
+    }
+    const float last = now[s.n + 1], before = s.n > 1 ? now[s.n] : kLogZero;
+    const float most = std::max(last, before);
+    return most + std::log(std::exp(last - most) + std::exp(before - most));
+  }
+
+  /// Sums over alignments from each step on; they are computed in the states' opposite order.
+  void backward(States& s) const {
+    Workspace workspace;
+    float* now = workspace.get<float>(s.stride());
+    float* next = workspace.get<float>(s.stride());
+    float* emit = workspace.get<float>(s.n);
+    std::fill(now, now + s.stride(), kLogZero);
+    now[2] = 0.0f;
+    next[0] = next[1] = kLogZero;
+    for (std::int64_t t = s.steps - 1; t >= 0; --t) {
+      std::reverse_copy(s.emit + t * s.n, s.emit + (t + 1) * s.n, emit);
+      ctc::loops().step(now + 2, s.back_skip, emit, next + 2, s.n);
+      std::reverse_copy(next + 2, next + s.stride(), s.back + t * s.stride() + 2);
+      std::swap(now, next);
+    }
+  }
+
+  std::int64_t T, B, C, L;
+  std::uint32_t blank_;
+  bool with_softmax_;
+};
+
+void checkCtcLoss(StepCheck& check) {
+  check.operands(6);
+  check.flag("softmax");
+  const auto data = check.read(0).hasRank(3).isOf(ElementType::kFloat).isContiguous();
+  const std::int64_t B = data->shape[1], C = data->shape[2];
+  check.integer("blank", 0, C - 1);
+  const auto labels = check.read(1).hasRank(2).isInteger().isOfBytes(4).isContiguous();
+  check.need(labels->shape[0] == B, "labels for each sequence");
+  for (const std::size_t lengths : {2, 3})
+    check.read(lengths).isInteger().isOfBytes(4).isContiguous().hasShape(std::vector{B});
+  check.written(4).isOf(ElementType::kFloat).isContiguous().hasShape(std::vector{B});
+  check.written(5).isOf(ElementType::kFloat).isContiguous().hasShapeOf(data);
+}
+
+const RegisterKernel kCtcLoss{"popnn.ctc_loss", makeKernel<CtcLoss>, checkCtcLoss};
+
+}  // namespace
+}  // namespace ipujax::engine

@@ -1,0 +1,58 @@
+"""CTC losses and decoding: popnn's, planned for the shapes of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ipujax.compiler.ir import Op
+from ipujax.compiler.rules import poplar as ipu
+from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.custom_call import parameters_of
+from ipujax.compiler.rules.registry import custom_call_rule
+
+
+@custom_call_rule("ipu_ctc_loss")
+def ctc_loss(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+    """Losses and gradients, of logits or of log-probabilities."""
+    config, ctc = parameters_of(op), ipu.popnn.ctc
+    data, *integers = builder.operands(op)
+    labels, lengths, counts = (each.reinterpret(ipu.poplar.UNSIGNED_INT) for each in integers)
+    steps, batch, classes = data.shape
+    type_ = data.elementType()
+    plan = ctc.plan(builder.graph, type_, type_, batch, steps, labels.shape[1], classes)
+    given = (builder.graph, type_, data, labels, lengths, counts, builder.program)
+    rest = (config["blank"], plan, builder.debug(op))
+    if config["logits"]:
+        made = ctc.calcLossAndGradientLogits(*given, *rest)
+    else:
+        options = {"includeSoftmaxGradient": "false"}
+        made = ctc.calcLossAndGradientLogProbabilities(*given, *rest, options)
+    return builder.round_bfloat16(op, list(made))
+
+
+@custom_call_rule("ipu_ctc_beam_search_decoder")
+def ctc_beam_search_decoder(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+    """-log p of the paths, their lengths and labels."""
+    config, infer = parameters_of(op), ipu.popnn.ctc_infer
+    data, lengths = builder.operands(op)
+    steps, batch, classes = data.shape
+    width = config["width"]
+    plan = infer.plan(builder.graph, data.elementType(), batch, steps, classes, width)
+    decode = (
+        infer.beamSearchDecoderLogits
+        if config["logits"]
+        else infer.beamSearchDecoderLogProbabilities
+    )
+    losses, counts, labels = decode(
+        builder.graph,
+        data,
+        lengths.reinterpret(ipu.poplar.UNSIGNED_INT),
+        builder.program,
+        config["blank"],
+        width,
+        config["paths"],
+        plan,
+        builder.debug(op),
+    )
+    integers = [each.reinterpret(ipu.poplar.INT) for each in (counts, labels)]
+    return builder.round_bfloat16(op, [losses, *integers])

@@ -1,0 +1,272 @@
+"""ctc_loss: connectionist temporal classification, popnn's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ipujax.ops.definition import Op
+
+#: Stands for the logarithm of 0, so that sums and gradients stay finite.
+_LOG_ZERO = -1e30
+_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def ctc_loss(
+    logits: jax.Array,
+    labels: jax.Array,
+    data_lengths: jax.Array | None = None,
+    label_lengths: jax.Array | None = None,
+    *,
+    blank_index: int = 0,
+) -> jax.Array:
+    """-log p(labels | logits), summed over all alignments of labels with blanks and repeats.
+
+    Args:
+        logits: [time, batch, classes] of float32, float16 or bfloat16.
+        labels: [batch, most labels] of integers; those beyond a label length are ignored.
+        data_lengths: steps of each sequence, [batch] of integers; all by default.
+        label_lengths: labels of each sequence, [batch] of integers; all by default.
+        blank_index: the class that is no label; -1 is the last one.
+
+    Returns:
+        The losses [batch]. A loss is infinite, and has a gradient of 0, where no alignment exists,
+        or where a label is the blank or no class and only run time can tell. Lengths beyond the
+        data count as all of it.
+
+    Raises:
+        ValueError: a wrong shape or dtype; labels or lengths, where they are known, out of range.
+
+    Source: popnn/CTCLoss.hpp; Graves et al., Connectionist Temporal Classification (2006).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> loss = ctc_loss(jnp.zeros((2, 1, 3)), jnp.array([[1]]))
+        >>> round(float(jnp.exp(-loss[0])), 4)  # 3 of 9 alignments
+        0.3333
+    """
+    return _loss("ipu.nn.ctc_loss", logits, labels, data_lengths, label_lengths, blank_index, True)
+
+
+def ctc_loss_with_log_probs(
+    log_probs: jax.Array,
+    labels: jax.Array,
+    data_lengths: jax.Array | None = None,
+    label_lengths: jax.Array | None = None,
+    *,
+    blank_index: int = 0,
+) -> jax.Array:
+    """`ctc_loss` of log-probabilities.
+
+    Args:
+        log_probs: [time, batch, classes] of float32, float16 or bfloat16.
+        labels, data_lengths, label_lengths, blank_index: as `ctc_loss`.
+
+    Returns:
+        The losses [batch], as `ctc_loss`.
+
+    Raises:
+        ValueError: as `ctc_loss`.
+
+    Source: popnn/CTCLoss.hpp.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> logs = jnp.log(jnp.full((2, 1, 3), 1 / 3))
+        >>> round(float(jnp.exp(-ctc_loss_with_log_probs(logs, jnp.array([[1]])))[0]), 4)
+        0.3333
+    """
+    where = "ipu.nn.ctc_loss_with_log_probs"
+    return _loss(where, log_probs, labels, data_lengths, label_lengths, blank_index, False)
+
+
+def _loss(
+    where: str,
+    data: Any,
+    labels: Any,
+    data_lengths: Any,
+    label_lengths: Any,
+    blank_index: int,
+    are_logits: bool,
+) -> jax.Array:
+    data = jnp.asarray(data)
+    blank = check_data(where, data, blank_index)
+    steps, batch, classes = data.shape
+    labels = _integers(where, "labels", labels, (batch, None), (None, None))
+    most = labels.shape[1]
+    lengths = length_of(where, "data_lengths", data_lengths, batch, steps)
+    counts = length_of(where, "label_lengths", label_lengths, batch, most)
+    _check_labels(where, labels, counts, classes, blank)
+    wrong = (labels < 0) | (labels >= classes) | (labels == blank)
+    is_wrong = (wrong & (jnp.arange(most) < counts[:, None])).any(1)
+    if steps == 0 or batch == 0:
+        losses = jnp.where(counts > 0, jnp.inf, 0).astype(data.dtype)
+    else:
+        safe = jnp.where(wrong, blank, labels)
+        losses, _ = _CTC(data, safe, lengths, counts, blank=blank, logits=are_logits)
+    return jnp.where(is_wrong, jnp.asarray(jnp.inf, losses.dtype), losses)
+
+
+def check_data(where: str, data: Any, blank_index: int) -> int:
+    """The blank as a class of data [time, batch, classes].
+
+    Raises:
+        ValueError: data of another rank or dtype, or a blank that is no class.
+    """
+    if data.ndim != 3 or data.dtype.name not in _DTYPES:
+        raise ValueError(
+            f"[{where}] needs data [time, batch, classes] of {', '.join(_DTYPES)}; got "
+            f"{data.dtype.name} {list(data.shape)}. Move time to the first dimension."
+        )
+    classes = data.shape[2]
+    if not -classes <= blank_index < classes:
+        raise ValueError(
+            f"[{where}] needs a blank_index among the {classes} classes; got {blank_index}. "
+            "Use the index of a class."
+        )
+    return int(blank_index % classes)
+
+
+def length_of(where: str, name: str, lengths: Any, batch: int, most: int) -> jax.Array:
+    """Lengths [batch] as int32 in [0, most]; `most` by default.
+
+    Raises:
+        ValueError: another shape or dtype; lengths that are known out of range.
+    """
+    if lengths is None:
+        return jnp.full((batch,), most, jnp.int32)
+    array = _integers(where, name, lengths, (batch,), (0, most))
+    return jnp.clip(array, 0, most)
+
+
+def _integers(
+    where: str,
+    name: str,
+    values: Any,
+    shape: tuple[int | None, ...],
+    bounds: tuple[int | None, int | None],
+) -> jax.Array:
+    array = jnp.asarray(values)
+    fits = len(array.shape) == len(shape) and all(
+        wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits or not jnp.issubdtype(array.dtype, jnp.integer):
+        wanted = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(
+            f"[{where}] needs {name} [{wanted}] of integers; got {array.dtype.name} "
+            f"{list(array.shape)}. Pass one row for each sequence."
+        )
+    low, high = bounds
+    if low is not None and high is not None and not isinstance(array, jax.core.Tracer):
+        found = np.asarray(array)
+        outside = found[(found < low) | (found > high)]
+        if outside.size:
+            raise ValueError(
+                f"[{where}] needs {name} from {low} to {high}; got {outside[0]}. "
+                "Use lengths of the data."
+            )
+    return array.astype(jnp.int32)
+
+
+def _check_labels(where: str, labels: Any, counts: Any, classes: int, blank: int) -> None:
+    """Labels that are known must be classes, and not the blank."""
+    if isinstance(labels, jax.core.Tracer) or isinstance(counts, jax.core.Tracer):
+        return
+    found, within = np.asarray(labels), np.arange(labels.shape[1]) < np.asarray(counts)[:, None]
+    wrong = found[within & ((found < 0) | (found >= classes) | (found == blank))]
+    if wrong.size:
+        raise ValueError(
+            f"[{where}] needs labels that are classes from 0 to {classes - 1}, and not the blank "
+            f"{blank}; got {wrong[0]}. Use another blank_index, or leave blanks out."
+        )
+
+
+# The definition ----------------------------------------------------------------------------------
+
+
+def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options: Any) -> Any:
+    """log p(labels) [batch] of data in float32, by the recursion forwards."""
+    blank = options["blank"]
+    logs = jax.nn.log_softmax(data, -1) if options["logits"] else data
+    logs = jnp.maximum(logs, _LOG_ZERO)
+    steps, batch, _ = data.shape
+    size = 2 * labels.shape[1] + 1
+    states = jnp.full((batch, size), blank, jnp.int32).at[:, 1::2].set(labels)
+    emitted = jnp.take_along_axis(logs, jnp.broadcast_to(states, (steps, batch, size)), 2)
+    two_before = jnp.pad(states, ((0, 0), (2, 0)), constant_values=blank)[:, :size]
+    skips = (states != blank) & (states != two_before)
+
+    def shifted(x: Any, n: int) -> Any:
+        return jnp.pad(x, ((0, 0), (n, 0)), constant_values=_LOG_ZERO)[:, :size]
+
+    def step(now: Any, given: Any) -> tuple[Any, None]:
+        time, emit = given
+        two = jnp.where(skips, shifted(now, 2), _LOG_ZERO)
+        sums = jax.nn.logsumexp(jnp.stack([now, shifted(now, 1), two]), 0)
+        following = jnp.maximum(sums + emit, _LOG_ZERO)
+        return jnp.where((time < lengths)[:, None], following, now), None
+
+    first = jnp.full((batch, size), _LOG_ZERO, jnp.float32).at[:, 0].set(0)
+    last, _ = lax.scan(step, first, (jnp.arange(steps), emitted))
+    at = jnp.stack([2 * counts, 2 * counts - 1], 1)
+    ends = jnp.take_along_axis(last, jnp.maximum(at, 0), 1)
+    return jax.nn.logsumexp(jnp.where(at >= 0, ends, _LOG_ZERO), 1)
+
+
+def _plain(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]:
+    """The losses [batch], and their gradients [time, batch, classes]."""
+
+    def total(data: Any) -> tuple[Any, Any]:
+        found = _log_likelihood(data.astype(jnp.float32), *integers, **options)
+        possible = found > _LOG_ZERO / 2
+        return jnp.where(possible, -found, 0).sum(), jnp.where(possible, -found, jnp.inf)
+
+    gradient, losses = jax.grad(total, has_aux=True)(data)
+    return losses.astype(data.dtype), gradient
+
+
+def _vjp(operands: Any, results: Any, cotangents: Any, **options: Any) -> Sequence[Any]:
+    data, *integers = operands
+    made = None
+    if cotangents[0] is not None:
+        made = results[1] * cotangents[0][None, :, None]
+    if cotangents[1] is not None:  # of the gradient: the second derivative
+
+        def gradient(data: Any) -> Any:
+            return _plain(data, *integers, **options)[1]
+
+        second = jax.vjp(gradient, data)[1](cotangents[1])[0]
+        made = second if made is None else made + second
+    return [made, None, None, None]
+
+
+def _batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
+    """One larger batch."""
+
+    def folded(x: Any, dim: int | None, axis: int) -> Any:
+        whole = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
+        whole = jnp.moveaxis(whole, 0, axis)
+        return whole.reshape([*whole.shape[:axis], -1, *whole.shape[axis + 2 :]])
+
+    axes = (1, 0, 0, 0)
+    losses, gradient = _CTC(*map(folded, operands, dims, axes), **options)
+    steps, batch, classes = gradient.shape
+    return [
+        losses.reshape(size, batch // size),
+        gradient.reshape(steps, size, batch // size, classes),
+    ], [0, 1]
+
+
+_CTC = Op(
+    "ctc_loss",
+    _plain,
+    multiple=True,
+    dimensions="TbC, bL, b, b -> b, TbC",
+    vjp=_vjp,
+    batch=_batch,
+)

@@ -1,0 +1,186 @@
+"""What layers of recurrent cells have in common: their arguments, and steps that end early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "sigmoid": jax.nn.sigmoid,
+    "hard_sigmoid": lambda x: jnp.clip(0.2 * x + 0.5, 0, 1).astype(x.dtype),
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+}
+_PARTIALS = ("float", "half")
+_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def product(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a [..., k] b [k, n], summed in float32."""
+    summed = jnp.matmul(a, b, preferred_element_type=jnp.float32)
+    return summed.astype(a.dtype)
+
+
+def as_matrix(weights: jax.Array, order: Sequence[int]) -> jax.Array:
+    """Weights [units, in, out] as one matrix [in, units * out], units in this order."""
+    units = weights[jnp.array(order)]
+    return jnp.moveaxis(units, 0, 1).reshape(weights.shape[1], -1)
+
+
+def limited(
+    step: Callable[[Any, Any], tuple[Any, Any, Any]],
+    state: Any,
+    inputs: Any,
+    lengths: Sequence[jax.Array],
+) -> tuple[Any, Any, Any]:
+    """A scan of `step(state, input) -> state, output, kept`.
+
+    Behind its length a sequence keeps its state, and its output and what is kept are zero. `kept`
+    is [units, batch, out] for each step, the rest [batch, out].
+    """
+    num_steps = jax.tree.leaves(inputs)[0].shape[0]
+
+    def masked(state: Any, numbered: Any) -> tuple[Any, Any]:
+        time, given = numbered
+        following, output, kept = step(state, given)
+        if lengths:
+            within = (time < lengths[0])[:, None]
+            following = jax.tree.map(lambda a, b: jnp.where(within, a, b), following, state)
+            output, kept = (jnp.where(within, a, jnp.zeros_like(a)) for a in (output, kept))
+        return following, (output, kept)
+
+    state, (outputs, kept) = lax.scan(masked, state, (jnp.arange(num_steps), inputs))
+    return state, outputs, kept
+
+
+def last_output(outputs: jax.Array, first: jax.Array, lengths: jax.Array | None) -> jax.Array:
+    """The output [batch, out] of each sequence's last step; the initial one of those without."""
+    num_steps = outputs.shape[0]
+    if num_steps == 0:
+        return first
+    if lengths is None:
+        return outputs[-1]
+    counted = jnp.minimum(lengths, num_steps)
+    at = jnp.maximum(counted - 1, 0)[None, :, None]
+    found = jnp.take_along_axis(outputs, at, 0)[0]
+    return jnp.where((counted > 0)[:, None], found, first)
+
+
+def check_layer(where: str, x: Any, weights: Any, units: int, bias_shape: tuple[int, ...]) -> None:
+    """Shapes and dtypes: x [time, batch, in], weights [units, in, out] and [units, out, out].
+
+    Raises:
+        ValueError: of another rank, size or dtype.
+    """
+    input_weights, output_weights, biases = weights
+    if x.ndim != 3 or x.dtype.name not in _DTYPES:
+        raise ValueError(
+            f"[{where}] needs x [time, batch, in] of {', '.join(_DTYPES)}; got "
+            f"{x.dtype.name} {list(x.shape)}. Move time to the first dimension."
+        )
+    size = output_weights.shape[-1]
+    wanted = {
+        "input_weights": (input_weights, (units, x.shape[2], size)),
+        "output_weights": (output_weights, (units, size, size)),
+        "biases": (biases, (units, *bias_shape, size)),
+    }
+    for name, (array, shape) in wanted.items():
+        check_array(where, name, array, shape, x.dtype)
+
+
+def check_array(where: str, name: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    """One argument's shape and dtype.
+
+    Raises:
+        ValueError: another one.
+    """
+    if tuple(array.shape) != shape or array.dtype != dtype:
+        raise ValueError(
+            f"[{where}] needs {name} {list(shape)} of {jnp.dtype(dtype).name}; got "
+            f"{array.dtype.name} {list(array.shape)}. Pass an array of this shape and dtype."
+        )
+
+
+def check_lengths(where: str, lengths: Any, batch: int) -> jax.Array:
+    """Lengths as int32; those that are known are checked.
+
+    Raises:
+        ValueError: another shape or dtype, or a negative length.
+    """
+    array = jnp.asarray(lengths)
+    if array.shape != (batch,) or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise ValueError(
+            f"[{where}] needs lengths [{batch}] of integers, one for each sequence; got "
+            f"{array.dtype.name} {list(array.shape)}. Pass the number of steps of each."
+        )
+    return array.astype(jnp.int32)
+
+
+def check_options(
+    where: str, activation: str, recurrent: str, partials: str | None, memory: float | None
+) -> None:
+    """Options by name.
+
+    Raises:
+        ValueError: an unknown one.
+    """
+    for name, value in (("activation", activation), ("recurrent_activation", recurrent)):
+        if value not in ACTIVATIONS:
+            raise ValueError(
+                f"[{where}] needs {name} of {', '.join(sorted(ACTIVATIONS))}; got {value!r}. "
+                "Use one of these."
+            )
+    if partials is not None and partials not in _PARTIALS:
+        raise ValueError(
+            f"[{where}] needs partials of {', '.join(_PARTIALS)}; got {partials!r}. "
+            "Use one of these."
+        )
+    if memory is not None and not 0 < memory <= 10:
+        raise ValueError(
+            f"[{where}] needs an available_memory_proportion above 0; got {memory}. "
+            "Use a proportion such as 0.6."
+        )
+
+
+def check_order(where: str, order: Sequence[str], units: Sequence[str]) -> tuple[str, ...]:
+    """The order of units in weights and biases.
+
+    Raises:
+        ValueError: it lacks one.
+    """
+    if sorted(order) != sorted(units):
+        raise ValueError(
+            f"[{where}] needs a cell_order with each of {', '.join(units)} once; got "
+            f"{tuple(order)!r}. Name each unit once."
+        )
+    return tuple(order)
+
+
+def fold_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], batch_axes: Sequence[int | None]
+) -> list[Any] | None:
+    """Operands with the mapped axis folded into their batch; None where one without is mapped."""
+    folded = []
+    for x, dim, axis in zip(operands, dims, batch_axes, strict=True):
+        if axis is None:
+            if dim is not None:
+                return None
+            folded.append(x)
+            continue
+        moved = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
+        moved = jnp.moveaxis(moved, 0, axis)
+        shape = list(moved.shape)
+        folded.append(moved.reshape([*shape[:axis], -1, *shape[axis + 2 :]]))
+    return folded
+
+
+def unfold_batch(size: int, results: Sequence[Any], batch_axes: Sequence[int]) -> list[Any]:
+    """The opposite: the mapped axis is where the batch was."""
+    return [
+        y.reshape([*y.shape[:axis], size, y.shape[axis] // size, *y.shape[axis + 1 :]])
+        for y, axis in zip(results, batch_axes, strict=True)
+    ]

@@ -1,0 +1,145 @@
+"""ipu.nn.ctc_loss against optax, all alignments one by one, and its definition on the CPU."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ipujax.nn import ctc_loss, ctc_loss_with_log_probs
+
+CPU = jax.devices("cpu")[0]
+
+
+def problem(steps: int, batch: int, classes: int, most: int, seed: int = 0) -> Any:
+    """Logits, labels (no blanks, 0), data lengths and label lengths."""
+    rng = np.random.default_rng(seed)
+    logits = rng.standard_normal((steps, batch, classes)).astype(np.float32)
+    labels = rng.integers(1, classes, (batch, most)).astype(np.int32)
+    lengths = rng.integers(max(1, steps // 2), steps + 1, batch).astype(np.int32)
+    counts = rng.integers(0, most + 1, batch).astype(np.int32)
+    return logits, labels, lengths, counts
+
+
+def by_enumeration(logits: Any, labels: list[int], blank: int) -> float:
+    """-log of the sum over all paths that collapse to the labels."""
+    logs = np.asarray(jax.nn.log_softmax(logits, -1), np.float64)
+    total = 0.0
+    for path in itertools.product(range(logs.shape[1]), repeat=len(logs)):
+        merged = [c for t, c in enumerate(path) if c != blank and (t == 0 or path[t - 1] != c)]
+        if merged == labels:
+            total += np.exp(sum(logs[t, c] for t, c in enumerate(path)))
+    return float(-np.log(total)) if total else float("inf")
+
+
+def by_optax(logits: Any, labels: Any, lengths: Any, counts: Any) -> Any:
+    times, places = np.arange(logits.shape[0]), np.arange(labels.shape[1])
+    return optax.ctc_loss(
+        jnp.moveaxis(jnp.asarray(logits), 0, 1),
+        jnp.float32(times >= lengths[:, None]),
+        labels,
+        jnp.float32(places >= counts[:, None]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_losses_sum_over_all_alignments(seed: int) -> None:
+    logits, labels, lengths, counts = problem(4, 4, 3, 2, seed)
+    blank = seed
+    labels = np.where(labels == blank, (blank + 1) % 3, labels)
+    found = jax.jit(lambda *o: ctc_loss(*o, blank_index=blank))(logits, labels, lengths, counts)
+    for n in range(4):
+        wanted = by_enumeration(logits[: lengths[n], n], list(labels[n, : counts[n]]), blank)
+        assert found[n] == pytest.approx(wanted, rel=1e-5)
+
+
+def test_losses_and_gradients_are_those_of_optax() -> None:
+    operands = problem(20, 5, 8, 6)
+    with jax.default_device(CPU):
+        wanted = jax.value_and_grad(lambda x: by_optax(x, *operands[1:]).sum())(operands[0])
+    found = jax.jit(jax.value_and_grad(lambda x: ctc_loss(x, *operands[1:]).sum()))(operands[0])
+    np.testing.assert_allclose(found[0], wanted[0], rtol=2e-5)
+    np.testing.assert_allclose(found[1], wanted[1], atol=2e-5)
+
+
+def test_log_probabilities_have_their_own_gradient() -> None:
+    logits, *integers = problem(6, 3, 4, 2)
+    logs = jax.nn.log_softmax(logits, -1)
+
+    def loss(logs: Any) -> Any:
+        return (ctc_loss_with_log_probs(logs, *integers) ** 2).sum()
+
+    with jax.default_device(CPU):
+        wanted = jax.jit(jax.grad(loss))(logs)
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(logs), wanted, atol=2e-5, rtol=2e-5)
+
+
+def test_second_derivatives_are_those_of_the_definition() -> None:
+    logits, *integers = problem(4, 2, 3, 1)
+
+    def twice(x: Any) -> Any:
+        slope = jax.grad(lambda x: (ctc_loss(x, *integers) ** 2).sum())
+        return jax.grad(lambda x: (slope(x) ** 2).sum())(x)
+
+    with jax.default_device(CPU):
+        wanted = jax.jit(twice)(logits)
+    np.testing.assert_allclose(jax.jit(twice)(logits), wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_impossible_labels_and_empty_data() -> None:
+    logits = np.zeros((2, 4, 3), np.float32)
+    labels = np.array([[1, 1], [1, 2], [1, 2], [1, 2]])
+    lengths, counts = np.array([2, 1, 0, 0]), np.array([2, 2, 0, 1])
+
+    def loss(x: Any) -> Any:
+        found = ctc_loss(x, labels, lengths, counts)
+        return jnp.where(jnp.isinf(found), 0, found).sum(), found
+
+    gradient, found = jax.jit(jax.grad(loss, has_aux=True))(logits)
+    np.testing.assert_array_equal(found, [np.inf, np.inf, 0, np.inf])
+    np.testing.assert_array_equal(gradient, np.zeros_like(logits))
+    empty = ctc_loss(np.zeros((0, 2, 3), np.float32), labels[:2], None, np.array([0, 1]))
+    np.testing.assert_array_equal(empty, [0, np.inf])
+
+
+def test_all_blank() -> None:
+    logits = np.random.default_rng(0).standard_normal((5, 1, 4)).astype(np.float32)
+    found = ctc_loss(logits, np.zeros((1, 0), np.int32), blank_index=-1)
+    assert found[0] == pytest.approx(
+        -float(jax.nn.log_softmax(logits, -1)[:, 0, 3].sum()), rel=1e-5
+    )
+
+
+def test_vmap_is_one_larger_batch() -> None:
+    logits, *integers = problem(5, 2, 4, 2)
+    many = jnp.stack([logits, -logits])
+    batched = jax.vmap(lambda x: ctc_loss(x, *integers))
+    wanted = jnp.stack([ctc_loss(x, *integers) for x in many])
+    np.testing.assert_allclose(jax.jit(batched)(many), wanted, rtol=1e-6)
+    assert "scan" not in str(jax.make_jaxpr(batched)(many))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((2, 3)), [[1]]), r"needs data \[time, batch, classes\]"),
+        ((np.zeros((2, 1, 3)), [[0]]), "and not the blank 0; got 0"),
+        ((np.zeros((2, 1, 3)), [[3]]), "classes from 0 to 2"),
+        ((np.zeros((2, 1, 3)), [[1]], [3]), "needs data_lengths from 0 to 2; got 3"),
+        ((np.zeros((2, 1, 3)), [[1.0]]), r"needs labels \[1, any\] of integers"),
+    ],
+)
+def test_bad_input_is_named(arguments: Any, message: str) -> None:
+    arguments = (np.float32(arguments[0]), *map(np.array, arguments[1:]))
+    with pytest.raises(ValueError, match=message):
+        ctc_loss(*arguments)
+
+
+def test_traced_labels_that_are_blanks_have_an_infinite_loss() -> None:
+    found = jax.jit(ctc_loss)(np.zeros((3, 2, 3), np.float32), np.array([[0], [1]]))
+    assert np.isinf(found[0]) and np.isfinite(found[1])
