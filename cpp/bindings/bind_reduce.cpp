@@ -2,7 +2,9 @@
 
 #include "bindings/bindings.hpp"
 #include "popnn/Pooling.hpp"
+#include "popops/GatherStatistics.hpp"
 #include "popops/Iota.hpp"
+#include "popops/NormaliseImage.hpp"
 #include "popops/Reduce.hpp"
 #include "popops/Sort.hpp"
 #include "popops/TopK.hpp"
@@ -51,6 +53,28 @@ void bindPopopsReduce(py::module_& m) {
         popops::reduceWithOutput(graph, in, out, dims, params, prog, debug);
       },
       "graph"_a, "in_"_a, "out"_a, "dims"_a, "params"_a, "prog"_a, debugArg());
+}
+
+void bindPopopsStatistics(py::module_& m) {
+  m.def(
+      "histogram",
+      [](Graph& graph, const Tensor& input, const Tensor& levels, bool absolute, Sequence& prog,
+         const DebugContext& debug, const OptionFlags& options) {
+        return popops::histogram(graph, input, levels, absolute, prog, debug, options);
+      },
+      "graph"_a, "input"_a, "levels"_a, "absolute_of_input"_a, "prog"_a, debugArg(), optionsArg());
+  m.def(
+      "histogram",
+      [](Graph& graph, const Tensor& input, Tensor& output, bool update, const Tensor& levels,
+         bool absolute, Sequence& prog, const DebugContext& debug) {
+        popops::histogram(graph, input, output, update, levels, absolute, prog, debug);
+      },
+      "graph"_a, "input"_a, "output"_a, "update_output"_a, "levels"_a, "absolute_of_input"_a,
+      "prog"_a, debugArg());
+  m.def("createNormaliseImageInput", &popops::createNormaliseImageInput, "graph"_a, "type"_a,
+        "shape"_a, debugArg());
+  m.def("normaliseImage", &popops::normaliseImage, "graph"_a, "seq"_a, "t_in"_a, "in_scale"_a,
+        "offsets"_a, "scales"_a, debugArg());
 }
 
 void bindPopopsSort(py::module_& m) {
@@ -155,6 +179,7 @@ void bindPopnn(py::module_& m) {
 void bindReduce(py::module_& m) {
   py::module_ popops = submodule(m, "popops");
   bindPopopsReduce(popops);
+  bindPopopsStatistics(popops);
   bindPopopsSort(popops);
   py::module_ popx = submodule(m, "popx");
   bindPopx(popx);

@@ -52,9 +52,23 @@ poplar::Tensor normaliseImage(poplar::Graph& graph, poplar::program::Sequence& s
   const auto out = graph.addVariable(type, shape, context);
   poputil::mapTensorLinearly(graph, out, 0, kChannels + 1);
   const unsigned last = static_cast<unsigned>(shape.size()) - 1;
+  const auto size = tIn.numElements();
+  if (size == 0) return out;
+  // Offsets and scales of a line of pixels, so that lines are computed at once.
+  const auto line = last > 0 ? tIn.dim(last - 1) : 1;
+  const auto ofLine = [&](const poplar::Tensor& t) {
+    const auto wide = graph.addVariable(type, {line * kChannels}, context);
+    poputil::mapTensorLinearly(graph, wide, 0, kChannels);
+    seq.add(
+        poplar::program::Copy(t.broadcast(static_cast<unsigned>(line), 0), wide, false, context));
+    return wide;
+  };
+  const auto lines = tIn.reshape({size / (line * kChannels), line * kChannels});
   const expr::Cast pixel(expr::_1, type);
-  mapWithOutput(graph, (pixel * expr::Const(inScale) - expr::_2) * expr::_3, {tIn, offsets, scales},
-                out.slice(0, kChannels, last), seq, context);
+  const auto made = map(graph, (pixel * expr::Const(inScale) - expr::_2) * expr::_3,
+                        {lines, ofLine(offsets), ofLine(scales)}, seq, context);
+  seq.add(poplar::program::Copy(made.reshape(tIn.shape()), out.slice(0, kChannels, last), false,
+                                context));
   zero(graph, out.slice(kChannels, kChannels + 1, last), seq, context);
   return out;
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,6 +88,13 @@ def test_a_constant_cannot_be_changed():
         optim.set_hyperparameters(optax.adam(0.1).init(jnp.zeros(2)), b1=0.2)
     with pytest.raises(ipu.ConfigError, match="momentum to be a finite number of at least 0; got"):
         optim.set_hyperparameters(state, momentum=-1.0)
+
+
+def test_a_state_can_be_pickled():
+    state = optim.adam(optim.variable(0.5)).init(jnp.zeros(2))
+    again = pickle.loads(pickle.dumps(state))
+    assert jax.tree.structure(again) == jax.tree.structure(state)
+    assert float(again.hyperparameters.variables["learning_rate"]) == 0.5
 
 
 def test_an_optimizer_with_other_constants_refuses_the_state():

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import ipujax as ipu
 from tests.optim import reference
@@ -244,3 +246,34 @@ def test_zeros_and_empty_arrays():
         assert new["empty"].shape == (0, 3), name
     none, _ = run(optim.adamax(0.01, eps=0.0), jnp.ones(2), jnp.zeros((1, 2)))
     np.testing.assert_array_equal(none, 1)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    name=st.sampled_from(["adamw", "lamb", "adamax", "rmsprop", "sgd"]),
+    shape=st.lists(st.integers(1, 7), max_size=3),
+    rate=st.floats(1e-4, 0.1),
+    decay=st.sampled_from([0.0, 0.1]),
+    seed=st.integers(0, 1000),
+)
+def test_random_shapes(name: str, shape: list[int], rate: float, decay: float, seed: int):
+    rng = np.random.default_rng(seed)
+    params = rng.normal(size=shape).astype(np.float32)
+    grads = rng.normal(size=(3, *shape)).astype(np.float32)
+    ours = {"adamw": optim.adamw, "lamb": optim.lamb, "adamax": optim.adamax}.get(name)
+    if ours is not None:
+        tx = ours(rate, weight_decay=decay)
+    elif name == "rmsprop":
+        tx = optim.rmsprop(rate, 0.9, 1e-3, decay, 0.5, centered=True)
+    else:
+        tx = optim.sgd(rate, 0.9, weight_decay=decay, combined_accumulation=seed % 2 == 0)
+    formulas = {
+        "adamw": lambda w, g: reference.adam(w, g, rate, decay=decay, decoupled=True),
+        "lamb": lambda w, g: reference.lamb(w, g, rate, decay=decay),
+        "adamax": lambda w, g: reference.adamax(w, g, rate, decay=decay),
+        "rmsprop": lambda w, g: reference.rmsprop(w, g, rate, 0.9, 1e-3, decay, 0.5, True),
+        "sgd": lambda w, g: reference.sgd(w, g, rate, 0.9, decay=decay),
+    }
+    got, _ = run(tx, params, grads)
+    want = formulas[name](params.astype(np.float64), grads.astype(np.float64))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

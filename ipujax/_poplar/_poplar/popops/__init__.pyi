@@ -17,6 +17,7 @@ __all__: list[str] = [
     "TopKParams",
     "add",
     "cast",
+    "createNormaliseImageInput",
     "createSliceableTensor",
     "dynamicSlice",
     "dynamicUpdate",
@@ -24,12 +25,14 @@ __all__: list[str] = [
     "encodeOneHot",
     "expr",
     "fill",
+    "histogram",
     "iota",
     "map",
     "mapInPlace",
     "multiSlice",
     "multiUpdate",
     "multiUpdateAdd",
+    "normaliseImage",
     "reduce",
     "reduceWithOutput",
     "scaledAddTo",
@@ -87,6 +90,12 @@ def cast(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
+def createNormaliseImageInput(
+    graph: poplar.Graph,
+    type: poplar.Type,
+    shape: collections.abc.Sequence[typing.SupportsIndex],
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
 def createSliceableTensor(
     graph: poplar.Graph,
     type: poplar.Type,
@@ -130,6 +139,27 @@ def fill(
     t: poplar.Tensor,
     prog: poplar.program.Sequence,
     value: float | int | bool,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
+@typing.overload
+def histogram(
+    graph: poplar.Graph,
+    input: poplar.Tensor,
+    levels: poplar.Tensor,
+    absolute_of_input: bool,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+    options: collections.abc.Mapping[str, str] = {},
+) -> poplar.Tensor: ...
+@typing.overload
+def histogram(
+    graph: poplar.Graph,
+    input: poplar.Tensor,
+    output: poplar.Tensor,
+    update_output: bool,
+    levels: poplar.Tensor,
+    absolute_of_input: bool,
+    prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
 def iota(
@@ -183,6 +213,15 @@ def multiUpdateAdd(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
+def normaliseImage(
+    graph: poplar.Graph,
+    seq: poplar.program.Sequence,
+    t_in: poplar.Tensor,
+    in_scale: typing.SupportsFloat | typing.SupportsIndex,
+    offsets: poplar.Tensor,
+    scales: poplar.Tensor,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
 @typing.overload
 def reduce(
     graph: poplar.Graph,

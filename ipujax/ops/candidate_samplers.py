@@ -1,0 +1,283 @@
+"""Samples of classes for `nce_loss` and `sampled_softmax_loss`, as TensorFlow draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ipujax.errors import ConfigError
+
+
+class Candidates(NamedTuple):
+    """What a sampler returns."""
+
+    sampled: jax.Array  # int32 [num_sampled]: classes
+    true_expected_count: jax.Array  # float32, like true_classes: how often each is drawn on average
+    sampled_expected_count: jax.Array  # float32 [num_sampled]
+
+
+#: key, how many -> classes int32
+_Draw = Callable[[jax.Array, int], jax.Array]
+#: classes -> the probability of each in one draw, float32
+_Probability = Callable[[jax.Array], jax.Array]
+
+
+def log_uniform_candidate_sampler(
+    key: Any, true_classes: Any, num_sampled: int, unique: bool, range_max: int
+) -> Candidates:
+    """Draws class c with probability log((c + 2) / (c + 1)) / log(range_max + 1).
+
+    For classes that are numbered by decreasing frequency.
+
+    Args:
+        key: a key of JAX, or an integer.
+        true_classes: [...] integers; they do not change what is drawn.
+        num_sampled: classes to draw.
+        unique: whether no class is drawn twice. Draws that repeat one are rejected, and the
+            expected counts follow from the number of draws.
+        range_max: the number of classes.
+    Returns:
+        Candidates. They have no derivatives.
+    Raises:
+        ConfigError: true classes that are no integers, nothing to draw, or more unique classes than
+            there are.
+
+    Source: `tf.random.log_uniform_candidate_sampler`.
+
+    Example:
+        >>> found = ipu.ops.log_uniform_candidate_sampler(0, jnp.array([0]), 3, True, 3)
+        >>> print(jnp.sort(found.sampled))
+        [0 1 2]
+    """
+    where = "log_uniform_candidate_sampler"
+    log_range = math.log(_checked_range(where, num_sampled, unique, range_max) + 1)
+
+    def draw(key: jax.Array, count: int) -> jax.Array:
+        drawn = jnp.exp(jax.random.uniform(key, (count,)) * log_range).astype(jnp.int32) - 1
+        return jnp.clip(drawn, 0, range_max - 1)
+
+    def probability(classes: jax.Array) -> jax.Array:
+        return jnp.log1p(1 / (classes.astype(jnp.float32) + 1)) / log_range
+
+    return _sampled(where, key, true_classes, num_sampled, unique, range_max, draw, probability)
+
+
+def uniform_candidate_sampler(
+    key: Any, true_classes: Any, num_sampled: int, unique: bool, range_max: int
+) -> Candidates:
+    """Draws all classes with the same probability.
+
+    Args:
+        key, true_classes, num_sampled, unique, range_max: as of `log_uniform_candidate_sampler`.
+    Returns:
+        Candidates.
+    Raises:
+        ConfigError: as of `log_uniform_candidate_sampler`.
+
+    Source: `tf.random.uniform_candidate_sampler`.
+
+    Example:
+        >>> found = ipu.ops.uniform_candidate_sampler(0, jnp.array([5]), 2, False, 8)
+        >>> print(found.true_expected_count)
+        [0.25]
+    """
+    where = "uniform_candidate_sampler"
+    _checked_range(where, num_sampled, unique, range_max)
+
+    def draw(key: jax.Array, count: int) -> jax.Array:
+        return jax.random.randint(key, (count,), 0, range_max, jnp.int32)
+
+    def probability(classes: jax.Array) -> jax.Array:
+        return jnp.full(classes.shape, 1 / range_max, jnp.float32)
+
+    return _sampled(where, key, true_classes, num_sampled, unique, range_max, draw, probability)
+
+
+def fixed_unigram_candidate_sampler(
+    key: Any,
+    true_classes: Any,
+    num_sampled: int,
+    unique: bool,
+    unigrams: Any,
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+) -> Candidates:
+    """Draws classes with probabilities in proportion to unigrams ** distortion.
+
+    Args:
+        key, true_classes, num_sampled, unique: as of `log_uniform_candidate_sampler`.
+        unigrams: [classes - num_reserved_ids] counts or probabilities, not negative.
+        distortion: 1 keeps the proportions, 0 makes all equal.
+        num_reserved_ids: classes 0 to num_reserved_ids - 1 are never drawn.
+    Returns:
+        Candidates.
+    Raises:
+        ConfigError: as of `log_uniform_candidate_sampler`; unigrams that are negative, or all zero.
+
+    Source: `tf.random.fixed_unigram_candidate_sampler`.
+
+    Example:
+        >>> found = ipu.ops.fixed_unigram_candidate_sampler(0, jnp.array([1]), 4, False, [0, 3, 1])
+        >>> print(found.true_expected_count)
+        [3.]
+    """
+    where = "fixed_unigram_candidate_sampler"
+    weights = np.power(np.asarray(unigrams, np.float64), distortion)
+    weights = np.where(np.asarray(unigrams) == 0, 0, weights)
+    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs unigrams [n] of finite numbers, not negative; got "
+            f"{list(weights.shape)} with {weights.min(initial=0)}. Pass counts of the classes."
+        )
+    if isinstance(num_reserved_ids, bool) or num_reserved_ids < 0 or not weights.sum():
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs a unigram above 0, and num_reserved_ids of at least 0; got "
+            f"{int((weights > 0).sum())} and {num_reserved_ids!r}. Pass counts of the classes."
+        )
+    weights = np.concatenate([np.zeros(num_reserved_ids), weights])
+    _checked_range(where, num_sampled, unique, int((weights > 0).sum()))
+    draw, probability = _by_weights(jnp.asarray(weights, jnp.float32))
+    return _sampled(where, key, true_classes, num_sampled, unique, weights.size, draw, probability)
+
+
+def learned_unigram_candidate_sampler(
+    key: Any, counts: Any, true_classes: Any, num_sampled: int, unique: bool
+) -> tuple[Candidates, jax.Array]:
+    """Draws classes with the frequencies of the true classes so far, then counts the new ones.
+
+    Args:
+        key, true_classes, num_sampled, unique: as of `log_uniform_candidate_sampler`.
+        counts: float32 [classes]: ones at first, then what the last call returned.
+    Returns:
+        Candidates, and the new counts.
+    Raises:
+        ConfigError: as of `log_uniform_candidate_sampler`; counts of another rank or dtype.
+
+    Source: `tf.random.learned_unigram_candidate_sampler`.
+
+    Example:
+        >>> found, counts = ipu.ops.learned_unigram_candidate_sampler(
+        ...     0, jnp.ones(4), jnp.array([[1, 1, 3]]), 2, False
+        ... )
+        >>> print(found.true_expected_count, counts)
+        [[0.5 0.5 0.5]] [1. 3. 1. 2.]
+    """
+    where = "learned_unigram_candidate_sampler"
+    weights = jnp.asarray(counts)
+    if weights.ndim != 1 or not weights.size or weights.dtype != jnp.float32:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs counts of float32 [classes]; got {weights.dtype} "
+            f"{list(weights.shape)}. Begin with jnp.ones(classes)."
+        )
+    _checked_range(where, num_sampled, unique, weights.size)
+    weights = lax.stop_gradient(weights)
+    draw, probability = _by_weights(weights)
+    classes = _checked_classes(where, true_classes)
+    found = _sampled(where, key, classes, num_sampled, unique, weights.size, draw, probability)
+    return found, weights.at[classes.ravel()].add(1.0)
+
+
+def _by_weights(weights: jax.Array) -> tuple[_Draw, _Probability]:
+    """Draws in proportion to weights [classes], by their cumulative sum."""
+    ends = jnp.cumsum(weights)
+    total = ends[-1]
+
+    def draw(key: jax.Array, count: int) -> jax.Array:
+        at = jax.random.uniform(key, (count,)) * total
+        last = jnp.searchsorted(ends, total)  # rounding must not lead beyond the last weight
+        return jnp.minimum(jnp.searchsorted(ends, at, side="right"), last).astype(jnp.int32)
+
+    def probability(classes: jax.Array) -> jax.Array:
+        return weights.at[classes].get(mode="clip") / total
+
+    return draw, probability
+
+
+def _sampled(
+    where: str,
+    key: Any,
+    true_classes: Any,
+    num_sampled: int,
+    unique: bool,
+    num_classes: int,
+    draw: _Draw,
+    probability: _Probability,
+) -> Candidates:
+    classes = _checked_classes(where, true_classes)
+    key = key_of(key)
+    if unique:
+        sampled, tries = _unique(key, num_sampled, num_classes, draw)
+    else:
+        sampled, tries = draw(key, num_sampled), jnp.int32(num_sampled)
+
+    def expected(of: jax.Array) -> jax.Array:
+        p = probability(of)
+        some = -jnp.expm1(tries.astype(jnp.float32) * jnp.log1p(-p))
+        return jnp.where(tries == num_sampled, p * num_sampled, some)
+
+    return Candidates(sampled, expected(classes), expected(sampled))
+
+
+def _unique(
+    key: jax.Array, num_sampled: int, num_classes: int, draw: _Draw
+) -> tuple[jax.Array, jax.Array]:
+    """Draws until num_sampled classes are different; these, and the number of draws."""
+    at_once = 2 * num_sampled
+
+    def more(state: Any) -> Any:
+        key, sampled, num_found, tries, is_taken = state
+        key, one = jax.random.split(key)
+        drawn = draw(one, at_once)
+        index = jnp.arange(at_once, dtype=jnp.int32)
+        firsts = jnp.full(num_classes, at_once, jnp.int32).at[drawn].min(index)
+        is_new = (firsts[drawn] == index) & ~is_taken[drawn]
+        place = num_found + jnp.cumsum(is_new, dtype=jnp.int32) - 1
+        is_used = is_new & (place < num_sampled)
+        sampled = sampled.at[jnp.where(is_used, place, num_sampled)].set(drawn, mode="drop")
+        is_last = is_new & (place == num_sampled - 1)
+        used = jnp.where(jnp.any(is_last), jnp.argmax(is_last).astype(jnp.int32) + 1, at_once)
+        num_found = num_found + jnp.sum(is_used, dtype=jnp.int32)
+        return key, sampled, num_found, tries + used, is_taken.at[drawn].set(True)
+
+    zero = jnp.int32(0)
+    start = (key, jnp.zeros(num_sampled, jnp.int32), zero, zero, jnp.zeros(num_classes, bool))
+    end = lax.while_loop(lambda state: state[2] < num_sampled, more, start)
+    return end[1], end[3]
+
+
+def key_of(key: Any) -> jax.Array:
+    """A key of JAX: this one, or that of an integer."""
+    if isinstance(key, int):
+        return jax.random.key(key)
+    return jnp.asarray(key)
+
+
+def _checked_classes(where: str, true_classes: Any) -> jax.Array:
+    classes = jnp.asarray(true_classes)
+    if not jnp.issubdtype(classes.dtype, jnp.integer):
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs true_classes of an integer dtype; got {classes.dtype}. "
+            "Use astype(jnp.int32)."
+        )
+    return classes.astype(jnp.int32)
+
+
+def _checked_range(where: str, num_sampled: Any, unique: bool, num_classes: Any) -> int:
+    for name, value in (("num_sampled", num_sampled), ("the number of classes", num_classes)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ConfigError(
+                f"[ipu.ops.{where}] needs {name} to be a whole number of at least 1; got "
+                f"{value!r}. Pass such a number."
+            )
+    if unique and num_sampled > num_classes:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs at least as many classes as unique samples; got "
+            f"{num_classes} and num_sampled = {num_sampled}. Pass unique=False or fewer samples."
+        )
+    return int(num_classes)

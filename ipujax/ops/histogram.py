@@ -1,0 +1,128 @@
+"""`histogram`, `histogram_update` and `fixed_width_bins`: counts of values between levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ipujax.errors import ConfigError
+from ipujax.ops.definition import Op
+
+
+def _plain(x: jax.Array, levels: jax.Array, *, absolute: bool) -> jax.Array:
+    """A NaN is above all levels."""
+    found = jnp.searchsorted(levels, jnp.abs(x) if absolute else x, side="right")
+    return jnp.zeros(levels.size + 1, jnp.float32).at[found].add(1.0)
+
+
+def _plain_update(hist: jax.Array, x: jax.Array, levels: jax.Array, *, absolute: bool) -> jax.Array:
+    return hist + _plain(x, levels, absolute=absolute)
+
+
+_HISTOGRAM = Op("histogram", _plain, dimensions="n, L -> M")
+_UPDATE = Op("histogram_update", _plain_update)
+
+
+def fixed_width_bins(inputs: Any, n_bins: int) -> jax.Array:
+    """Evenly spaced levels from the smallest to the largest input, for `histogram`.
+
+    Args:
+        inputs: [n] of a floating-point dtype, n at least 1.
+        n_bins: number of levels, at least 1.
+    Returns:
+        [n_bins] of the dtype of inputs.
+    Raises:
+        ConfigError: no levels, or inputs of another rank or dtype.
+
+    Source: `statistics_ops.fixed_width_bins` of Graphcore's TensorFlow.
+
+    Example:
+        >>> print(ipu.ops.fixed_width_bins(jnp.array([3.0, 1.0, 2.0]), 5))
+        [1.  1.5 2.  2.5 3. ]
+    """
+    where = "fixed_width_bins"
+    x = _vector(where, "inputs", inputs)
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 1 or not x.size:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs inputs of at least 1 element and n_bins of at least 1; got "
+            f"{x.size} and {n_bins!r}. Pass such values."
+        )
+    return jnp.linspace(jnp.min(x), jnp.max(x), n_bins, dtype=x.dtype)
+
+
+def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> jax.Array:
+    """Counts the inputs between levels.
+
+    Entry 0 counts inputs below levels[0], entry i those of at least levels[i - 1] and below
+    levels[i], the last entry those of at least the last level, and NaN.
+
+    Args:
+        inputs: [n] of a floating-point dtype.
+        levels: [m] of the dtype of inputs, ascending, m at least 1.
+        absolute_of_input: whether the absolute values of the inputs are counted.
+    Returns:
+        float32 [m + 1]; exact to 2**24 in one entry. Its derivatives are zero.
+    Raises:
+        ConfigError: other ranks or dtypes.
+
+    Source: `statistics_ops.histogram` of Graphcore's TensorFlow, `popops::histogram`.
+
+    Example:
+        >>> print(ipu.ops.histogram(jnp.array([-1.0, 0.5, 2.0, 7.0]), jnp.array([0.0, 2.0])))
+        [1. 1. 2.]
+    """
+    x, edges = _operands("histogram", inputs, levels)
+    return _HISTOGRAM(x, edges, absolute=bool(absolute_of_input))
+
+
+def histogram_update(
+    hist: Any, inputs: Any, levels: Any, absolute_of_input: bool = False
+) -> jax.Array:
+    """A histogram with more inputs counted.
+
+    Args:
+        hist: float32 [m + 1], what `histogram` returned for the same levels.
+        inputs, levels, absolute_of_input: as of `histogram`.
+    Returns:
+        float32 [m + 1].
+    Raises:
+        ConfigError: other ranks or dtypes.
+
+    Source: `statistics_ops.histogram_update` of Graphcore's TensorFlow, `popops::histogram`.
+
+    Example:
+        >>> counts = ipu.ops.histogram(jnp.array([1.0, 3.0]), jnp.array([2.0]))
+        >>> print(ipu.ops.histogram_update(counts, jnp.array([-5.0]), jnp.array([2.0]), True))
+        [1. 2.]
+    """
+    where = "histogram_update"
+    x, edges = _operands(where, inputs, levels)
+    counts = jnp.asarray(hist)
+    if counts.shape != (edges.size + 1,) or counts.dtype != jnp.float32:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs hist of float32 [{edges.size + 1}], one entry more than "
+            f"levels; got {counts.dtype} {list(counts.shape)}. Pass a result of ipu.ops.histogram."
+        )
+    return _UPDATE(counts, x, edges, absolute=bool(absolute_of_input))
+
+
+def _operands(where: str, inputs: Any, levels: Any) -> tuple[jax.Array, jax.Array]:
+    x, edges = _vector(where, "inputs", inputs), _vector(where, "levels", levels)
+    if x.dtype != edges.dtype or not edges.size:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs at least one level, of the dtype of inputs; got {edges.size} "
+            f"of {edges.dtype} for inputs of {x.dtype}. Cast the levels."
+        )
+    return x, edges
+
+
+def _vector(where: str, name: str, value: Any) -> jax.Array:
+    array = jnp.asarray(value)
+    if array.ndim != 1 or not jnp.issubdtype(array.dtype, jnp.floating):
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs {name} [n] of a floating-point dtype; got {array.dtype} "
+            f"{list(array.shape)}. Use jnp.ravel or astype."
+        )
+    return array

@@ -1,0 +1,199 @@
+"""`nce_loss` and `sampled_softmax_loss`: losses over a sample of many classes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ipujax.errors import ConfigError
+from ipujax.ops.candidate_samplers import Candidates, log_uniform_candidate_sampler
+from ipujax.ops.embedding_lookup import embedding_lookup
+
+
+class _Logits(NamedTuple):
+    """Logits less the logarithm of how often a class is drawn; labels of the same shape."""
+
+    true: jax.Array  # [batch, num_true]
+    sampled: jax.Array  # [batch, num_sampled]
+
+
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Candidates | None = None,
+    *,
+    seed: Any = None,
+    remove_accidental_hits: bool = False,
+) -> jax.Array:
+    """Noise-contrastive estimation: the true classes against drawn ones, each a logistic loss.
+
+    Args:
+        weights: [num_classes, dim], or a list of arrays whose concatenation has this shape.
+        biases: [num_classes].
+        labels: [batch, num_true] integers, from 0 to num_classes - 1.
+        inputs: [batch, dim], of the dtype of weights.
+        num_sampled: classes that are drawn for the whole batch.
+        num_classes: number of classes.
+        num_true: true classes of one example.
+        sampled_values: from a sampler, such as `ipu.ops.uniform_candidate_sampler`; None: those of
+            `log_uniform_candidate_sampler` with `seed`, unique.
+        seed: a key of JAX, or an integer; needed if there are no sampled_values.
+        remove_accidental_hits: whether drawn classes that are true ones of an example do not count
+            for it.
+    Returns:
+        float32 [batch], the loss of each example. Differentiable in weights, biases and inputs.
+    Raises:
+        ConfigError: other shapes or dtypes, or neither sampled_values nor a seed.
+
+    Source: `nn_ops.nce_loss` of Graphcore's TensorFlow; Gutmann and Hyvarinen, 2010.
+
+    Example:
+        >>> weights, biases = jnp.zeros((8, 2)), jnp.zeros(8)
+        >>> labels, inputs = jnp.array([[1], [0]]), jnp.ones((2, 2))
+        >>> loss = ipu.ops.nce_loss(weights, biases, labels, inputs, 4, 8, seed=0)
+        >>> loss.shape
+        (2,)
+    """
+    where = "nce_loss"
+    found = _drawn(where, labels, num_sampled, num_classes, sampled_values, seed)
+    logits = _logits(
+        where,
+        weights,
+        biases,
+        labels,
+        inputs,
+        (num_classes, num_true),
+        found,
+        remove_accidental_hits,
+    )
+    true = jnp.sum(jax.nn.softplus(logits.true) - logits.true / num_true, 1)
+    return true + jnp.sum(jax.nn.softplus(logits.sampled), 1)
+
+
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Candidates | None = None,
+    *,
+    seed: Any = None,
+    remove_accidental_hits: bool = True,
+) -> jax.Array:
+    """Cross-entropy of a softmax over the true classes and drawn ones.
+
+    For training only: it underestimates the loss over all classes.
+
+    Args:
+        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, seed,
+            remove_accidental_hits: as of `nce_loss`.
+    Returns:
+        float32 [batch], the loss of each example. Differentiable in weights, biases and inputs.
+    Raises:
+        ConfigError: as of `nce_loss`.
+
+    Source: `nn_ops.sampled_softmax_loss` of Graphcore's TensorFlow; Jean et al., 2014
+    (arXiv 1412.2007), section 3.
+
+    Example:
+        >>> weights, biases = jnp.zeros((8, 2)), jnp.zeros(8)
+        >>> labels, inputs = jnp.array([[1], [0]]), jnp.ones((2, 2))
+        >>> loss = ipu.ops.sampled_softmax_loss(weights, biases, labels, inputs, 4, 8, seed=0)
+        >>> loss.shape
+        (2,)
+    """
+    where = "sampled_softmax_loss"
+    found = _drawn(where, labels, num_sampled, num_classes, sampled_values, seed)
+    logits = _logits(
+        where,
+        weights,
+        biases,
+        labels,
+        inputs,
+        (num_classes, num_true),
+        found,
+        remove_accidental_hits,
+    )
+    both = jnp.concatenate(logits, 1)
+    return jax.nn.logsumexp(both, 1) - jnp.mean(logits.true, 1)
+
+
+def _drawn(
+    where: str, labels: Any, num_sampled: int, num_classes: int, given: Candidates | None, seed: Any
+) -> Candidates:
+    if given is None and seed is None:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs sampled_values or a seed; got neither. Pass "
+            "seed=jax.random.key(0), another one for each step."
+        )
+    if given is None:
+        return log_uniform_candidate_sampler(seed, labels, num_sampled, True, num_classes)
+    found = Candidates(*map(jnp.asarray, given))
+    if found.sampled.shape != (num_sampled,) or found.true_expected_count.shape != labels.shape:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs sampled_values of {num_sampled} classes, with expected "
+            f"counts like labels; got {list(found.sampled.shape)} and "
+            f"{list(found.true_expected_count.shape)}. Call the sampler with the same arguments."
+        )
+    return found
+
+
+def _logits(
+    where: str,
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    sizes: tuple[int, int],
+    found: Candidates,
+    remove_accidental_hits: bool,
+) -> _Logits:
+    table = jnp.concatenate(weights) if isinstance(weights, list | tuple) else jnp.asarray(weights)
+    biases, labels, inputs = (jnp.asarray(x) for x in (biases, labels, inputs))
+    _check_shapes(where, table, biases, labels, inputs, sizes)
+    true_rows, sampled_rows = embedding_lookup(table, (labels, found.sampled))
+    true_bias, sampled_bias = embedding_lookup(biases, (labels, found.sampled))
+    true = jnp.einsum("bd,btd->bt", inputs, true_rows, preferred_element_type=jnp.float32)
+    sampled = jnp.einsum("bd,sd->bs", inputs, sampled_rows, preferred_element_type=jnp.float32)
+    true = true + true_bias - jnp.log(found.true_expected_count)
+    sampled = sampled + sampled_bias - jnp.log(found.sampled_expected_count)
+    if remove_accidental_hits:
+        is_hit = jnp.any(labels[:, :, None] == found.sampled, 1)
+        sampled = jnp.where(is_hit, jnp.finfo(sampled.dtype).min, sampled)
+    return _Logits(true, sampled)
+
+
+def _check_shapes(
+    where: str,
+    table: jax.Array,
+    biases: jax.Array,
+    labels: jax.Array,
+    inputs: jax.Array,
+    sizes: tuple[int, int],
+) -> None:
+    num_classes, num_true = sizes
+    dim = table.shape[-1] if table.ndim == 2 else 0
+    batch = labels.shape[0] if labels.ndim == 2 else 0
+    wanted = {
+        "weights": (table, (num_classes, dim)),
+        "biases": (biases, (num_classes,)),
+        "labels": (labels, (batch, num_true)),
+        "inputs": (inputs, (batch, dim)),
+    }
+    for name, (array, shape) in wanted.items():
+        if array.shape != shape:
+            raise ConfigError(
+                f"[ipu.ops.{where}] needs weights [{num_classes}, dim], biases [{num_classes}], "
+                f"labels [batch, {num_true}] and inputs [batch, dim]; got {name} "
+                f"{list(array.shape)}. Reshape it."
+            )
