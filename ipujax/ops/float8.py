@@ -18,6 +18,7 @@ _FORMATS = {
     "F152": (jnp.float8_e5m2fnuz, 57344.0),
 }
 _SCALES = range(-32, 32)
+_NAN = 0x80
 
 
 @jax.tree_util.register_dataclass
@@ -84,9 +85,11 @@ def cast_to_float8(x: Any, format: str = "F143", scale: int = 0) -> Float8:
             "exponent of a power of two."
         )
     dtype, largest = _FORMATS[format]
-    wide = lax.stop_gradient(x.astype(jnp.float32)) * jnp.float32(2.0**-scale)
-    kept = jnp.where(jnp.isinf(x), jnp.nan, jnp.clip(wide, -largest, largest))
-    return Float8(lax.bitcast_convert_type(kept.astype(dtype), jnp.uint8), format, scale)
+    x = lax.stop_gradient(x)
+    wide = x.astype(jnp.float32) * jnp.float32(2.0**-scale)
+    finite = jnp.where(jnp.isfinite(x), wide, 0)  # so that no exception is raised for others
+    bits = lax.bitcast_convert_type(jnp.clip(finite, -largest, largest).astype(dtype), jnp.uint8)
+    return Float8(jnp.where(jnp.isfinite(x), bits, jnp.uint8(_NAN)), format, scale)
 
 
 def cast_from_float8(x: Float8, dtype: Any = jnp.float32) -> jax.Array:

@@ -44,7 +44,9 @@ def test_examples_print_what_they_say(
     assert outcome.failed == 0, "".join(said)
 
 
-@pytest.mark.parametrize("package", [ipu, ipu.optim, ipu.ops], ids=["ipujax", "ipujax.optim", "ipujax.ops"])
+@pytest.mark.parametrize(
+    "package", [ipu, ipu.optim, ipu.ops], ids=["ipujax", "ipujax.optim", "ipujax.ops"]
+)
 def test_every_public_function_has_an_example(package):
     functions = {
         f"{function.__module__}.{name}"

@@ -57,7 +57,9 @@ def test_stochastic_rounding(name):
 def test_half_overflow(name):
     fun, x, w = CASES[name]
     for overflow, beyond in (("infinity", np.inf), ("saturate", 65504), ("nan", np.nan)):
-        got = jax.jit(scoped(fun, half_overflow=overflow))(x[:4] * np.float16(32), w * np.float16(8))
+        got = jax.jit(scoped(fun, half_overflow=overflow))(
+            x[:4] * np.float16(32), w * np.float16(8)
+        )
         np.testing.assert_array_equal(np.unique(got), [beyond])
 
 

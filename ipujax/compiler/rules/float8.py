@@ -16,7 +16,7 @@ from ipujax.errors import UnsupportedDtypeError
 _ARCHITECTURE = "ipu21"
 
 
-@custom_call_rule("ipu_float8_matmul")
+@custom_call_rule("ipu_float8_matmul", computes=True)
 def float8_matmul(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Operands are halves with the numbers; the model plans them as quarters on a C600."""
     arch = builder.whole_graph.getTarget().getTargetArchString()
@@ -32,7 +32,9 @@ def float8_matmul(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         options["quarterOperands"] = "true"
     left, right = builder.operands(op)
     groups = math.prod(left.shape[:-2])
-    rounds_later = builder.options.stochastic_rounding or builder.options.half_overflow != "infinity"
+    rounds_later = (
+        builder.options.stochastic_rounding or builder.options.half_overflow != "infinity"
+    )
     type_ = ipu.poplar.FLOAT if rounds_later else builder.type_of(op.results[0])
     product = ipu.poplin.matMulGrouped(
         builder.graph,

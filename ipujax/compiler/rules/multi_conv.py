@@ -13,7 +13,7 @@ from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.product_options import flags_of
 
 
-@custom_call_rule("ipu_multi_conv")
+@custom_call_rule("ipu_multi_conv", computes=True)
 def multi_conv(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Operands are [batch, channels, field...] and [out, in, kernel...], in turn.
 
@@ -35,9 +35,7 @@ def multi_conv(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         if rounds_later and type_ == ipu.poplar.HALF:
             type_ = ipu.poplar.FLOAT
         params = conv_params(attrs, data, weights, type_, padding, left)
-        args.append(
-            multiconv.ConvolutionArgs(data, weights, params, {**common, **flags_of(own)})
-        )
+        args.append(multiconv.ConvolutionArgs(data, weights, params, {**common, **flags_of(own)}))
     made = multiconv.convolution(
         builder.graph,
         args,
