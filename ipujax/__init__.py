@@ -75,6 +75,7 @@ from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import ReportError as ReportError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
+from ipujax.ops.seeds import reset_seed as reset_seed
 from ipujax.reporting.document import load_report as load_report
 from ipujax.reporting.model import Report as Report
 

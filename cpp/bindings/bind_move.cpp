@@ -3,6 +3,7 @@
 #include "popops/Gather.hpp"
 #include "popops/OneHot.hpp"
 #include "popops/SelectScalarFromRows.hpp"
+#include "popops/SequenceSlice.hpp"
 #include "poprand/RandomGen.hpp"
 #include "popx/Expr.hpp"
 #include "popx/Gather.hpp"
@@ -57,6 +58,8 @@ void bindSlices(py::module_ m) {
         return popops::createSliceableTensor(graph, type, shape, dims, sizes, grain, debug);
       },
       "graph"_a, "type"_a, "shape"_a, "dims"_a, "sizes"_a, "min_grain_size"_a = 0, debugArg());
+  m.def("sequenceSlice", &popops::sequenceSlice, "graph"_a, "in_"_a, "out"_a, "n"_a, "in_offset"_a,
+        "out_offset"_a, "zero_unused"_a, "prog"_a, debugArg());
   m.def("selectScalarFromRows", &popops::selectScalarFromRows, "graph"_a, "params"_a, "indices"_a,
         "prog"_a, debugArg());
   m.def(

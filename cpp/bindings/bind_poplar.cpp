@@ -44,6 +44,8 @@ void bindTypes(py::module_& m) {
       .def("getNumTiles", &poplar::Target::getNumTiles)
       .def("getTilesPerIPU", &poplar::Target::getTilesPerIPU)
       .def("getBytesPerTile", &poplar::Target::getBytesPerTile)
+      .def("getTargetArchString",
+           [](const poplar::Target& target) { return std::string(target.getTargetArchString()); })
       .def("getTileClockFrequency", &poplar::Target::getTileClockFrequency);
 }
 

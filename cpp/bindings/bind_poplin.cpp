@@ -3,6 +3,7 @@
 #include "bindings/bindings.hpp"
 #include "poplin/Convolution.hpp"
 #include "poplin/MatMul.hpp"
+#include "poplin/MultiConvolution.hpp"
 
 using poplin::ConvParams;
 using poplin::PlanningCache;
@@ -76,6 +77,18 @@ void bindConvolution(py::module_& m) {
   m.def("getWeightUpdateParams", &poplin::getWeightUpdateParams, "params"_a);
 }
 
+void bindMultiConvolution(py::module_ m) {
+  using poplin::multiconv::ConvolutionArgs;
+  py::class_<ConvolutionArgs>(m, "ConvolutionArgs")
+      .def(py::init([](const Tensor& inputs, const Tensor& weights, const ConvParams& params,
+                       const OptionFlags& options) {
+             return ConvolutionArgs{inputs, weights, params, options};
+           }),
+           "inputs"_a, "weights"_a, "params"_a, "options"_a);
+  m.def("convolution", &poplin::multiconv::convolution, "graph"_a, "args"_a,
+        "transpose_and_flip_weights"_a, "prog"_a, debugArg(), optionsArg(), cacheArg());
+}
+
 }  // namespace
 
 void bindPoplin(py::module_& m) {
@@ -90,4 +103,5 @@ void bindPoplin(py::module_& m) {
   bindCreate(poplin, "createMatMulGroupedInputRHS", &poplin::createMatMulGroupedInputRHS);
   bindConvParams(poplin);
   bindConvolution(poplin);
+  bindMultiConvolution(poplin.def_submodule("multiconv"));
 }

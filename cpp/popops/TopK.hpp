@@ -26,8 +26,9 @@ poplar::Tensor createTopKInput(poplar::Graph& graph, const poplar::Type& type,
                                const poplar::DebugContext& debugContext = {});
 
 /// The k largest (or smallest) elements of each row of the last dimension. Floats compare in total
-/// order: NaN is the largest, -0 is below +0. Of equal elements the one with the lower index comes
-/// first, whatever the order. Cost: a bitonic top-k, poplibs popops bitonic.
+/// order: NaN is the largest, -0 is below +0. Of equal elements the one with the lower index is
+/// selected. The best come first; in the other order all is reversed. Cost: a bitonic top-k,
+/// poplibs popops bitonic.
 poplar::Tensor topK(poplar::Graph& graph, poplar::program::Sequence& prog, const poplar::Tensor& t,
                     const TopKParams& params, const poplar::DebugContext& debugContext = {});
 /// (keys, values): the values that lie where the selected keys lay.

@@ -149,11 +149,6 @@ def _custom_jvp(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
     results = jax.eval_shape(lambda *x: plain(x), *operands)
     outputs = [i for i, result in enumerate(eqn.outvars) if _is_differentiable(result.aval)]
 
-    @jax.custom_jvp
-    def function(*x: Any) -> tuple[Any, ...]:
-        return tuple(plain(x))
-
-    @function.defjvp
     def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
         traced = _traced(eqn, primals)
         inputs = _floats(traced)
@@ -178,6 +173,8 @@ def _custom_jvp(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
             for i, x in enumerate(out)
         )
 
+    function = jax.custom_jvp(lambda *x: tuple(plain(x)))
+    function.defjvp(rule)
     return list(function(*operands))
 
 
@@ -193,10 +190,6 @@ def _custom_vjp(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
     plain = partial(caster.closed, eqn.params["call_jaxpr"])
     results = jax.eval_shape(lambda *x: plain(x), *operands)
     outputs = [i for i, result in enumerate(eqn.outvars) if _is_differentiable(result.aval)]
-
-    @jax.custom_vjp
-    def function(*x: Any) -> tuple[Any, ...]:
-        return tuple(plain(x))
 
     def forward(*x: Any) -> tuple[Any, Any]:
         traced = _traced(eqn, x)
@@ -221,6 +214,7 @@ def _custom_vjp(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
         kept = jax.tree_util.Partial(back, made[count:], list(x))
         return tuple(cast_like(made[:count], results)), kept
 
+    function = jax.custom_vjp(lambda *x: tuple(plain(x)))
     function.defvjp(forward, lambda kept, cotangents: kept(cotangents))
     return list(function(*operands))
 

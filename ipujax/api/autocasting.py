@@ -115,6 +115,8 @@ class Caster:
         if not dtypes or not all(map(is_cast, dtypes)):
             return _as_traced(eqn, operands)
         target = self._target(eqn.primitive.name, operands)
+        if len(dtypes) > 1 and self.policy.list_of(eqn.primitive.name) == "":
+            return _as_traced(eqn, operands)  # mixed on purpose
         if target is None:
             values = [operand.value for operand in operands]
         else:

@@ -25,7 +25,7 @@ _EACH = """
     reduce_scatter reduce_sum reduce_window_max reduce_window_min reduce_window_sum reshape rev
     sharding_constraint slice sort split squeeze stop_gradient top_k transpose
 """.split()  # noqa: SIM905
-ALIKE, EACH = frozenset(_ALIKE), set(_EACH)
+ALIKE, EACH = set(_ALIKE), frozenset(_EACH)
 
 #: What else users call them.
 _ALIASES = {
@@ -50,7 +50,7 @@ _ALIASES = {
 
 #: PopTorch's default policy, as far as its operations are operations of JAX.
 DEFAULTS = {
-    "fp16": ("conv_general_dilated", "dot_general"),
+    "fp16": ("conv_general_dilated", "dot_general", "ipu_multi_conv"),
     "fp32": (),
     "promote": ("atan2", "concatenate", "eq", "scatter"),
     "demote": (),
@@ -61,8 +61,8 @@ _NOT_GIVEN: Any = object()
 
 
 def allow_casts(name: str) -> None:
-    """Policies may name this primitive: it computes in the dtype of its operands."""
-    EACH.add(name)
+    """Policies may name this primitive: it computes in the dtype of its operands, any of them."""
+    ALIKE.add(name)
 
 
 @dataclass(frozen=True)
@@ -136,10 +136,12 @@ def _name(where: str, operation: Operation) -> str:
     if not isinstance(given, str):
         given = getattr(operation, "__name__", repr(operation))
     name = _ALIASES.get(given, given)
-    if name in ALIKE or name in EACH:
-        return name
-    known = sorted({*ALIKE, *EACH, *_ALIASES})
-    close = difflib.get_close_matches(given, known, 3, 0.5)
+    is_ours = getattr(operation, "__module__", "").startswith("ipujax.")
+    for known in (f"ipu_{name}", name) if is_ours else (name, f"ipu_{name}"):
+        if known in ALIKE or known in EACH:
+            return known
+    names = sorted(each.removeprefix("ipu_") for each in {*ALIKE, *EACH, *_ALIASES})
+    close = difflib.get_close_matches(given, names, 3, 0.5)
     hint = f"Did you mean {' or '.join(map(repr, close))}?" if close else "Use names of primitives."
     raise ConfigError(
         f"[ipu.CastPolicy] needs operations in {where} that exist in float16 and in float32, such "

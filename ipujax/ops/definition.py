@@ -13,6 +13,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
+from ipujax.api.cast_policy import allow_casts
 from ipujax.api.custom_calls import custom_call, register
 from ipujax.ops.dimensions import Dimensions
 
@@ -215,6 +216,7 @@ def _primitive(name: str, plain: Callable[..., list[Any]]) -> Primitive:
     """With the shapes of the plain function."""
     primitive = Primitive(name)
     primitive.multiple_results = True
+    allow_casts(name)
 
     def avals(*operands: Any, **parameters: Any) -> list[Any]:
         jaxpr, _ = jax_compat.trace_avals(partial(plain, **parameters), operands)

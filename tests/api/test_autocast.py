@@ -286,6 +286,31 @@ def test_equinox_modules():
     np.testing.assert_allclose(grads.layers[0].weight, want.layers[0].weight, rtol=0.05, atol=0.02)
 
 
+def test_ops_of_this_package():
+    policy = ipu.CastPolicy(fp16=["dot"], fp32=["top_k", ipu.ops.sort])
+    assert policy.fp32 == ("top_k", "ipu_sort")
+
+    def fun(w, x):
+        y = x @ w
+        return ipu.ops.sort(y), ipu.ops.print_tensor(y)
+
+    assert operand_dtypes(ipu.autocast(fun, policy), W, X, name="ipu_sort") == [F32]
+    assert operand_dtypes(ipu.autocast(fun), W, X, name="ipu_print_tensor") == [F16]
+    conv = ipu.autocast(lambda x, w: ipu.ops.multi_conv([ipu.ops.Conv(x, w)])[0])
+    arrays = np.ones((1, 2, 5, 5), np.float32), np.ones((3, 2, 2, 2), np.float32)
+    assert operand_dtypes(conv, *arrays, name="ipu_multi_conv") == [F16]
+    np.testing.assert_array_equal(conv(*arrays), np.full((1, 3, 4, 4), 8))
+
+
+def test_operands_that_were_mixed_on_purpose_stay_so():
+    def fun(x):
+        return lax.dot_general(x.astype(jnp.float16), x, (((0,), (0,)), ((), ())))
+
+    policy = ipu.CastPolicy(fp16=())
+    assert operand_dtypes(ipu.autocast(fun, policy), X[0]) == [F16]
+    assert ipu.autocast(fun, policy)(X[0]).dtype == F32
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -308,7 +333,7 @@ def test_bad_input(make, words):
 
 def test_defaults_give_way_to_other_lists():
     policy = ipu.CastPolicy(fp32=[lax.dot_general_p, "where"])
-    assert policy.fp16 == ("conv_general_dilated",)
+    assert policy.fp16 == ("conv_general_dilated", "ipu_multi_conv")
     assert policy.fp32 == ("dot_general", "select_n")
     assert policy.promote == ("atan2", "concatenate", "eq", "scatter")
     assert hash(policy) == hash(ipu.CastPolicy(fp32=["matmul", "select_n"]))

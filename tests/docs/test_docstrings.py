@@ -44,9 +44,7 @@ def test_examples_print_what_they_say(
     assert outcome.failed == 0, "".join(said)
 
 
-@pytest.mark.parametrize(
-    "package", [ipu, ipu.nn, ipu.optim], ids=["ipujax", "ipujax.nn", "ipujax.optim"]
-)
+@pytest.mark.parametrize("package", [ipu, ipu.nn, ipu.ops, ipu.optim], ids=lambda x: x.__name__)
 def test_every_public_function_has_an_example(package):
     functions = {
         f"{function.__module__}.{name}"

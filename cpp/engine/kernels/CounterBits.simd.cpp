@@ -1,5 +1,9 @@
 #include "engine/kernels/CounterBits.hpp"
 
+#include <cmath>
+
+#include "engine/simd/FloatMath.hpp"
+
 namespace ipujax::engine {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
@@ -96,10 +100,21 @@ void philox(std::uint32_t* words, std::uint64_t low, std::uint64_t high, std::in
   }
 }
 
+void normals(const std::uint32_t* words, float* out, std::int64_t pairs) {
+  namespace math = simd::IPUJAX_ISA_NAMESPACE;
+  for (std::int64_t k = 0; k < pairs; ++k) {
+    const double u = (words[2 * k] + 1.0) * 0x1p-32;  // (0, 1]
+    const auto radius = static_cast<float>(std::sqrt(-2 * math::logDouble(u)));
+    const float angle = static_cast<float>(words[2 * k + 1] * (2 * 3.14159265358979324 * 0x1p-32));
+    out[2 * k] = radius * math::sinShifted(angle, 1);
+    out[2 * k + 1] = radius * math::sinShifted(angle, 0);
+  }
+}
+
 }  // namespace
 
 extern const CounterBits kCounterBits;
-const CounterBits kCounterBits = {threefry, philox};
+const CounterBits kCounterBits = {threefry, philox, normals};
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine

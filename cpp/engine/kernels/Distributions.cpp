@@ -1,9 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <numbers>
 #include <vector>
 
 #include "engine/Errors.hpp"
@@ -72,19 +72,6 @@ struct LogUniform {
   }
 };
 
-/// Box and Muller: words 2 k and 2 k + 1 make elements 2 k and 2 k + 1.
-struct Normal {
-  double mean, deviation;
-  double operator()(const std::uint32_t* block, int i) const {
-    return mean + deviation * standard(block, i);
-  }
-  static double standard(const std::uint32_t* block, int i) {
-    const double u = (block[i & 2] + 1.0) * 0x1p-32;  // (0, 1]
-    const double angle = 2 * std::numbers::pi * (block[(i & 2) + 1] * 0x1p-32);
-    return std::sqrt(-2 * std::log(u)) * (i & 1 ? std::sin(angle) : std::cos(angle));
-  }
-};
-
 void store(ElementType type, std::byte* out, std::int64_t i, double value) {
   if (type == ElementType::kHalf) {
     const std::uint16_t half = floatToHalf(static_cast<float>(value));
@@ -129,11 +116,12 @@ struct Element {
   int word() const { return static_cast<int>(index & 3); }
 };
 
-/// Operand 1 becomes value(element, pointers) everywhere.
-template <class Value>
-std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value) {
+/// Operand 1 becomes value(element, pointers) everywhere; `prepare` sees the words of many elements
+/// before.
+template <class Value, class Prepare>
+std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value, Prepare prepare) {
   return kernelOf(
-      [common = Common(step), value](RunContext& context, std::span<std::byte* const> p) {
+      [common = Common(step), value, prepare](RunContext& context, std::span<std::byte* const> p) {
         const Stream stream = openStream(p[0], common.hidden, common.modifier);
         const std::int64_t counters = (common.elements + 3) / 4;
         context.pool.parallelFor(
@@ -142,14 +130,23 @@ std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value) {
               for (std::int64_t at = begin; at < end; at += kCounters) {
                 const std::int64_t n = std::min(kCounters, end - at);
                 stream.words(words, static_cast<std::uint64_t>(at), n, 0);
+                const auto prepared = prepare(words, n);
                 const std::int64_t count = std::min(4 * n, common.elements - 4 * at);
                 for (std::int64_t i = 0; i < count; ++i) {
                   const Element element{stream, 4 * at + i, words + (i & ~3)};
-                  store(common.type, p[1], element.index, static_cast<double>(value(element, p)));
+                  const auto made = value(element, p, prepared, i);
+                  store(common.type, p[1], element.index, static_cast<double>(made));
                 }
               }
             });
       });
+}
+
+template <class Value>
+std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value) {
+  return fillBy(
+      step, [value](const Element& e, auto p, int, std::int64_t) { return value(e, p); },
+      [](const std::uint32_t*, std::int64_t) { return 0; });
 }
 
 template <class Distribution>
@@ -157,15 +154,31 @@ std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
   return fillBy(step, [value](const Element& e, auto) { return value(e.block, e.word()); });
 }
 
+/// value(element, a standard normal number of the element's) everywhere.
+template <class Value>
+std::unique_ptr<Kernel> fillFromNormals(const StepDesc& step, Value value) {
+  return fillBy(
+      step,
+      [value](const Element& e, auto, const auto& normals, std::int64_t i) {
+        return value(e, static_cast<double>(normals[static_cast<std::size_t>(i)]));
+      },
+      [](const std::uint32_t* words, std::int64_t counters) {
+        std::array<float, 4 * kCounters> normals;
+        counterBits().normals(words, normals.data(), 2 * counters);
+        return normals;
+      });
+}
+
 std::unique_ptr<Kernel> makeTruncated(const StepDesc& step, double mean, double deviation,
                                       double alpha) {
   constexpr std::uint32_t kTries = 64;
-  return fillBy(step, [=](const Element& e, auto) {
-    double z = Normal::standard(e.block, e.word());
+  return fillFromNormals(step, [=](const Element& e, double z) {
     std::uint32_t again[4];
+    float normals[4];
     for (std::uint32_t r = 1; std::abs(z) > alpha && r < kTries; ++r) {
       e.stream.words(again, static_cast<std::uint64_t>(e.index / 4), 1, r);
-      z = Normal::standard(again, e.word());
+      counterBits().normals(again, normals, 2);
+      z = normals[e.word()];
     }
     return mean + deviation * std::clamp(z, -alpha, alpha);
   });
@@ -188,7 +201,8 @@ std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
   if (kind == "bernoulli") {
     return fillWith(step, Bernoulli{static_cast<std::uint64_t>(std::ldexp(a, 32))});
   }
-  if (kind == "normal") return fillWith(step, Normal{a, b});
+  if (kind == "normal")
+    return fillFromNormals(step, [=](const Element&, double z) { return a + b * z; });
   if (kind == "truncated_normal") return makeTruncated(step, a, b, step.attributes.real("alpha"));
   throw poplar_error("[poprand] needs a known distribution; got '" + kind +
                      "'. Compile the program again.");

@@ -59,7 +59,7 @@ Model::Model(const Problem& problem, const poplar::Target& target, Transform tra
     : target_(target),
       p_(problem),
       transform_(transform),
-      in_size_(ipujax::engine::sizeOf(problem.in_type)),
+      in_size_(problem.quarters ? 1 : ipujax::engine::sizeOf(problem.in_type)),
       out_size_(ipujax::engine::sizeOf(problem.out_type)),
       partial_size_(problem.half_partials ? 2 : std::max<std::uint64_t>(4, out_size_)),
       limit_(problem.memory_proportion * real(target.getBytesPerTile())),
@@ -83,6 +83,7 @@ Model::Model(const Problem& problem, const poplar::Target& target, Transform tra
 std::vector<Grains> Model::vertices() const {
   if (p_.in_type != ElementType::kHalf && p_.in_type != ElementType::kFloat)
     return {{Vertex::kInteger, 1, 1, 1}};
+  if (p_.quarters) return {{Vertex::kAmp, 1, ampChain(false, true), 16}};
   const bool floats = p_.in_type == ElementType::kFloat;
   std::vector<Grains> list;
   list.push_back({Vertex::kAmp, 1, ampChain(floats), 16});
@@ -127,6 +128,7 @@ double Model::vertexCycles(const Candidate& c, const Share& s) const {
   if (ipujax::engine::isSoftware(p_.in_type))
     work.multiply_add_cycles = ipujax::engine::softwareMultiplyAddCycles(p_.in_type);
   work.float_input = p_.in_type == ElementType::kFloat;
+  work.quarter_input = p_.quarters;
   work.float_partials = !p_.half_partials;
   work.wide_weight_load = p_.wide_weight_load;
   switch (c.grains.vertex) {
@@ -287,6 +289,7 @@ double Model::fastest(Vertex vertex) const {
   if (vertex == Vertex::kHorizontalMac) return 2;
   if (vertex == Vertex::kSlic) return 64;
   if (vertex != Vertex::kAmp || p_.in_type == ElementType::kFloat) return 16;
+  if (p_.quarters) return 128;
   return p_.half_partials ? 64 : 32;
 }
 
@@ -331,7 +334,8 @@ Plan Model::planOf(const Candidate& c) const {
   plan.in_serial = c.in_serial;
   plan.tiles = s.tiles;
   plan.fits = c.fits;
-  plan.chain = p_.half_partials ? s.in * p_.taps() : 0;
+  // Numbers are summed up as floats where they stand for quarters.
+  plan.chain = p_.half_partials && !p_.quarters ? s.in * p_.taps() : 0;
   plan.in_elements_per_tile = inElementsPerTile(c, s);
   plan.weight_elements_per_tile = weightElementsPerTile(c, s);
   plan.out_elements_per_tile = ceilDiv(s.partials * c.out_serial, c.in_split);

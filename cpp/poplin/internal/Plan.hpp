@@ -48,6 +48,7 @@ struct Problem {
   ipujax::engine::ElementType in_type = ipujax::engine::ElementType::kFloat;
   ipujax::engine::ElementType out_type = ipujax::engine::ElementType::kFloat;
   bool half_partials = false;
+  bool quarters = false;  ///< halves that stand for floats of 8 bits: partials are half
   bool wide_weight_load = false;
   bool multi_stage_reduce = true;
   bool transforms = true;   ///< kernels may be expanded and operands swapped

@@ -102,6 +102,8 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
       if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
       if (name == "enableMultiStageReduce") result.multi_stage_reduce = on;
       if (name == "disableTransformations") result.transforms = !on;
+    } else if (name == "quarterOperands") {
+      result.quarter_operands = isFirst(where, name, value, "true", "false");
     } else if (name == "planConstraints") {
       if (!value.empty()) result.constraints = readConstraints(where, value);
     } else if (name == "tilesPerIPU" || name == "numTilesPerIPU") {
@@ -118,7 +120,9 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
 
 void PlanOptions::apply(plan::Problem& problem) const {
   // Half partials need half operands: float units have float partials.
-  problem.half_partials = half_partials && problem.in_type == ipujax::engine::ElementType::kHalf;
+  const bool halves = problem.in_type == ipujax::engine::ElementType::kHalf;
+  problem.quarters = quarter_operands && halves;
+  problem.half_partials = (half_partials || quarter_operands) && halves;
   problem.wide_weight_load = wide_weight_load;
   problem.multi_stage_reduce = multi_stage_reduce;
   problem.transforms = transforms;

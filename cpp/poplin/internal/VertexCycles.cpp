@@ -48,7 +48,7 @@ struct Blocks {
 Blocks blocksOf(const VertexWork& w) {
   const std::uint64_t units = ampUnits(w.float_input, w.float_partials);
   const std::uint64_t out_group = std::max<std::uint64_t>(units, 16);
-  return {real(ceilDiv(w.in_channels, ampChain(w.float_input))),
+  return {real(ceilDiv(w.in_channels, ampChain(w.float_input, w.quarter_input))),
           real(ceilDiv(w.out_channels, out_group)), real(ceilDiv(out_group, units)),
           real(w.conv_groups)};
 }
@@ -86,7 +86,9 @@ std::uint64_t ampUnits(bool float_input, bool float_partials) {
   return !float_input && float_partials ? 8 : 16;
 }
 
-std::uint64_t ampChain(bool float_input) { return float_input ? 8 : 16; }
+std::uint64_t ampChain(bool float_input, bool quarter_input) {
+  return quarter_input ? 32 : float_input ? 8 : 16;  // poplibs: 8 quarters in a load of 8 bytes
+}
 
 double ampCycles(const VertexWork& w) {
   return w.kernel_height * w.kernel_width == 1 ? pointwiseAmp(w) : kernelAmp(w);

@@ -18,6 +18,7 @@ struct VertexWork {
   std::uint64_t kernel_height = 1;
   std::uint64_t kernel_width = 1;
   bool float_input = false;
+  bool quarter_input = false;
   bool float_partials = true;
   /// Weights loaded 16 bytes a cycle from interleaved memory (option use128BitConvUnitLoad).
   bool wide_weight_load = false;
@@ -28,7 +29,7 @@ struct VertexWork {
 /// Output channels the accumulating matrix product units hold at one time.
 std::uint64_t ampUnits(bool float_input, bool float_partials);
 /// Input channels of one pass: the length of the units' chain.
-std::uint64_t ampChain(bool float_input);
+std::uint64_t ampChain(bool float_input, bool quarter_input = false);
 
 double ampCycles(const VertexWork& work);
 double slicCycles(const VertexWork& work);

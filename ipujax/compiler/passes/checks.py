@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from ipujax.compiler.dtypes import FLOATS
 from ipujax.compiler.ir import Op, Program, Rewriter, Term, Value, combiner
+from ipujax.compiler.rules.registry import COMPUTING_CALLS
 
 #: Where x / 0, log 0 and the like are infinite: op -> which operand is at its pole, and where.
 POLES = {
@@ -108,4 +109,6 @@ def _hands_on(op: Op) -> bool:
     traits = op.traits
     if traits.combines and traits.collective:
         return all(inner.traits.moves or inner.traits.chooses for inner in op.regions[0].ops)
-    return traits.moves or traits.chooses or op.name == "custom_call"
+    if op.name == "custom_call":
+        return op.attrs["call_target_name"] not in COMPUTING_CALLS
+    return traits.moves or traits.chooses

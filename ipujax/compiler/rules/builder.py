@@ -74,10 +74,10 @@ class Builder:
             n: getattr(poplar, row.stored) for n, row in rows if hasattr(poplar, row.stored)
         }
 
-    def product_options(self, op: Op) -> dict[str, str]:
+    def product_options(self, op: Op, is_convolution: bool = False) -> dict[str, str]:
         """Options of a product or convolution, by poplin's names."""
         options = self._scoped_options.of(op)
-        is_convolution = op.name == "convolution"
+        is_convolution = is_convolution or op.name == "convolution"
         text = options.convolution_options if is_convolution else options.matmul_options
         return {
             "partialsType": options.partials_type,

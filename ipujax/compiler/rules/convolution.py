@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def convolution(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     data = _cut_to_nothing_before(builder, op, data, padding, dilation)
     type_ = summed_type(builder, op)
     data, weights = as_summed(builder, op, data, weights, type_)
-    params = _params(op, data, weights, type_, padding, dilation)
+    params = conv_params(attrs, data, weights, type_, padding, dilation)
     product = ipu.poplin.convolution(
         builder.graph,
         data,
@@ -99,15 +100,16 @@ def _cut_to_nothing_before(
     return ipu.popx.pad(builder.graph, data, zero, low, high, interior, builder.program, debug)
 
 
-def _params(
-    op: Op,
+def conv_params(
+    attrs: Mapping[str, Any],
     data: ipu.Tensor,
     weights: ipu.Tensor,
     type_: ipu.Type,
     padding: list[list[int]],
     input_dilation: list[int],
 ) -> ipu.poplin.ConvParams:
-    poplin, attrs = ipu.poplin, op.attrs
+    """Of operands in poplin's layout, with XLA's attributes."""
+    poplin = ipu.poplin
     groups, out_channels, in_channels, *kernel_shape = weights.shape
     rank = len(kernel_shape)
     kernel_dilation = list(attrs.get("rhs_dilation", (1,) * rank))

@@ -19,6 +19,8 @@ Rule: TypeAlias = "Callable[[Builder, Op], Sequence[Variable | None]]"
 RULES: dict[str, Rule] = {}
 #: Rules of custom calls, by the call's target.
 CUSTOM_CALLS: dict[str, Rule] = {}
+#: Custom calls that compute the elements of their results, so that these are checked as others'.
+COMPUTING_CALLS: set[str] = set()
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -42,9 +44,11 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
+def custom_call_rule(*targets: str, computes: bool = False) -> Callable[[Rule], Rule]:
     """Registers a function `(builder, op) -> tensors` for custom calls of these targets.
 
+    Args:
+        computes: results are arithmetic on the operands: `floating_point_exceptions` checks them.
     Raises:
         TypeError: a target has a rule already, or the signature is another.
     """
@@ -52,6 +56,8 @@ def custom_call_rule(*targets: str) -> Callable[[Rule], Rule]:
     def register(function: Rule) -> Rule:
         for target in targets:
             _register(CUSTOM_CALLS, target, function)
+            if computes:
+                COMPUTING_CALLS.add(target)
         return function
 
     return register

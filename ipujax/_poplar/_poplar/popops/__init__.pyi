@@ -37,6 +37,7 @@ __all__: list[str] = [
     "reduceWithOutput",
     "scaledAddTo",
     "selectScalarFromRows",
+    "sequenceSlice",
     "sort",
     "sortKeyValue",
     "timerCycles",
@@ -265,6 +266,17 @@ def selectScalarFromRows(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
+def sequenceSlice(
+    graph: poplar.Graph,
+    in_: poplar.Tensor,
+    out: poplar.Tensor,
+    n: poplar.Tensor,
+    in_offset: poplar.Tensor,
+    out_offset: poplar.Tensor,
+    zero_unused: bool,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def sort(
     graph: poplar.Graph,
     t: poplar.Tensor,

@@ -7,6 +7,8 @@ import typing
 
 from ipujax._poplar._poplar import poplar
 
+from . import multiconv
+
 __all__: list[str] = [
     "ConvParams",
     "InputTransform",
@@ -28,6 +30,7 @@ __all__: list[str] = [
     "matMulCycles",
     "matMulGrouped",
     "matMulGroupedAcc",
+    "multiconv",
 ]
 
 class PlanningCache:

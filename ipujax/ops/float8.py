@@ -1,0 +1,179 @@
+"""Floats of 8 bits, as a C600 has them: casts, storage, and products with half results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax.errors import ConfigError
+from ipujax.ops.definition import Op
+
+#: Of each format, JAX's dtype and the largest number. Both have one NaN, no infinity and no -0.
+_FORMATS = {
+    "F143": (jnp.float8_e4m3fnuz, 240.0),
+    "F152": (jnp.float8_e5m2fnuz, 57344.0),
+}
+_SCALES = range(-32, 32)
+_NAN = 0x80
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Float8:
+    """An array of floats of 8 bits: what the bits say, times 2**scale.
+
+    A pytree with one leaf, the bits, which take one byte on the tiles and in memory.
+
+    Args:
+        bits: uint8, of the array's shape.
+        format: "F143" (4 bits of exponent, 3 of fraction) or "F152".
+        scale: -32 to 31.
+
+    Source: Noune et al., arXiv:2206.02915; `poplar::QuarterMetadata`.
+    """
+
+    bits: jax.Array
+    format: str = field(metadata={"static": True})
+    scale: int = field(metadata={"static": True})
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return tuple(self.bits.shape)
+
+
+def cast_to_float8(x: Any, format: str = "F143", scale: int = 0) -> Float8:
+    """x / 2**scale, rounded to the nearest float of 8 bits, ties to even.
+
+    What is too large becomes the largest number; NaN and infinities become NaN. Not differentiable:
+    see `jax.custom_vjp` for gradients that pass through.
+
+    Args:
+        x: float16 or float32.
+        format: "F143" for numbers up to 240, "F152" for numbers up to 57344, times 2**scale.
+        scale: -32 to 31.
+    Returns:
+        a `Float8` of x's shape.
+    Raises:
+        ConfigError: another dtype, format or scale.
+
+    Source: `popops::cast` to QUARTER with metadata; `poplar::QuarterMetadata`.
+
+    Example:
+        >>> x = jnp.array([0.3, 1000.0])
+        >>> ipu.ops.cast_from_float8(ipu.ops.cast_to_float8(x, scale=3)).tolist()
+        [0.3125, 1024.0]
+    """
+    x = jnp.asarray(x)
+    if x.dtype not in (jnp.float16, jnp.float32):
+        raise ConfigError(
+            f"[ipu.ops.cast_to_float8] needs float16 or float32; got {x.dtype} {list(x.shape)}. "
+            "Cast it."
+        )
+    if format not in _FORMATS:
+        raise ConfigError(
+            f"[ipu.ops.cast_to_float8] needs a format of {', '.join(_FORMATS)}; got {format!r}. "
+            "Use one of these names."
+        )
+    if not isinstance(scale, int) or scale not in _SCALES:
+        raise ConfigError(
+            f"[ipu.ops.cast_to_float8] needs a scale from -32 to 31; got {scale!r}. Pass the "
+            "exponent of a power of two."
+        )
+    dtype, largest = _FORMATS[format]
+    x = lax.stop_gradient(x)
+    wide = x.astype(jnp.float32) * jnp.float32(2.0**-scale)
+    finite = jnp.where(jnp.isfinite(x), wide, 0)  # so that no exception is raised for others
+    bits = lax.bitcast_convert_type(jnp.clip(finite, -largest, largest).astype(dtype), jnp.uint8)
+    return Float8(jnp.where(jnp.isfinite(x), bits, jnp.uint8(_NAN)), format, scale)
+
+
+def cast_from_float8(x: Float8, dtype: Any = jnp.float32) -> jax.Array:
+    """The numbers of a `Float8`.
+
+    Args:
+        x: of any shape.
+        dtype: float32, which holds all of them, or float16.
+    Returns:
+        an array of x's shape.
+    Raises:
+        ConfigError: x is no `Float8`, or another dtype.
+
+    Source: `popops::cast` from QUARTER.
+
+    Example:
+        >>> ipu.ops.cast_from_float8(ipu.ops.cast_to_float8(jnp.array([1.1]))).tolist()
+        [1.125]
+    """
+    _check("cast_from_float8", x, dtype)
+    return (_numbers(x) * jnp.float32(2.0**x.scale)).astype(dtype)
+
+
+def _numbers(x: Float8) -> jax.Array:
+    dtype, _ = _FORMATS[x.format]
+    return lax.bitcast_convert_type(x.bits, dtype).astype(jnp.float32)
+
+
+def _check(where: str, x: Any, dtype: Any) -> None:
+    if not isinstance(x, Float8):
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs a Float8; got {type(x).__name__}. Use ipu.ops.cast_to_float8."
+        )
+    if jnp.dtype(dtype) not in (jnp.float16, jnp.float32):
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs float16 or float32 as dtype; got {jnp.dtype(dtype)}. Cast "
+            "the result."
+        )
+
+
+def _plain(a: jax.Array, b: jax.Array, *, dtype: str, emulate: bool) -> jax.Array:
+    return jnp.matmul(a, b, preferred_element_type=jnp.float32).astype(dtype)
+
+
+_MATMUL = Op("float8_matmul", _plain, dimensions="...MK, ...KN -> ...MN")
+
+
+def float8_matmul(
+    a: Float8, b: Float8, dtype: Any = jnp.float16, *, emulate: bool = False
+) -> jax.Array:
+    """The matrix product of floats of 8 bits, summed up in float32.
+
+    The IPU Model decodes them to float16 before, in steps that hardware does not need, and counts
+    the product itself as PopLibs plans it on a C600: 128 multiplications in a cycle of a tile,
+    twice as many as of float16. The sums of parts are moved as float16, but not rounded to it.
+
+    Args:
+        a: [..., m, k].
+        b: [..., k, n], with equal dimensions before; its format may be another one.
+        dtype: of the result, float16 or float32.
+        emulate: multiply float16 numbers where an IPU has no instructions for 8 bits.
+    Returns:
+        [..., m, n].
+    Raises:
+        ConfigError: other arrays or shapes.
+        UnsupportedDtypeError: where it is compiled for a GC200 or Bow without `emulate`.
+
+    Source: `poplin::matMul` of QUARTER; PopLibs' vertices for it exist for IPU21, a C600, alone.
+
+    Example:
+        >>> a = ipu.ops.cast_to_float8(jnp.eye(2))
+        >>> ipu.ops.float8_matmul(a, a, emulate=True).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    _check("float8_matmul", a, dtype)
+    _check("float8_matmul", b, dtype)
+    fits = len(a.shape) >= 2 and len(b.shape) == len(a.shape) and a.shape[:-2] == b.shape[:-2]
+    if not fits or a.shape[-1] != b.shape[-2]:
+        raise ConfigError(
+            f"[ipu.ops.float8_matmul] needs a [..., m, k] and b [..., k, n]; got {list(a.shape)} "
+            f"and {list(b.shape)}. Reshape the bits."
+        )
+    halves = [_numbers(x).astype(jnp.float16) for x in (a, b)]  # which hold all of them
+    scale = a.scale + b.scale
+    direct = jnp.dtype(dtype if scale == 0 else jnp.float32).name
+    product = _MATMUL(*halves, dtype=direct, emulate=emulate)
+    return product if scale == 0 else (product * jnp.float32(2.0**scale)).astype(dtype)

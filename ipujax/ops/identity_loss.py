@@ -1,0 +1,38 @@
+"""`identity_loss`: values that are a loss already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ipujax.errors import ConfigError
+
+_REDUCTIONS = {"sum": jnp.sum, "mean": jnp.mean, "none": lambda x: x}
+
+
+def identity_loss(x: Any, reduction: str) -> jax.Array:
+    """The sum, the mean or the array itself: its gradient is 1, 1 / size, or what comes in.
+
+    Args:
+        x: an array of floats.
+        reduction: "sum", "mean" or "none".
+    Returns:
+        a scalar; x for "none".
+    Raises:
+        ConfigError: another reduction.
+
+    Source: `poptorch.identity_loss`.
+
+    Example:
+        >>> error = jnp.array([1.0, -2.0])
+        >>> float(ipu.ops.identity_loss(error**2, reduction="mean"))
+        2.5
+    """
+    if reduction not in _REDUCTIONS:
+        raise ConfigError(
+            f"[ipu.ops.identity_loss] needs a reduction of {', '.join(_REDUCTIONS)}; got "
+            f"{reduction!r}. Use one of these names."
+        )
+    return jnp.asarray(_REDUCTIONS[reduction](jnp.asarray(x)))

@@ -1,0 +1,134 @@
+"""`multi_conv`: several convolutions as one operation of poplin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax.errors import ConfigError
+from ipujax.ops.definition import Op
+from ipujax.product_options import as_text
+
+
+@dataclass(frozen=True)
+class Conv:
+    """One convolution of `ipu.ops.multi_conv`: arguments of `jax.lax.conv_general_dilated`.
+
+    Args:
+        lhs: the data, [batch, channels, field...] in the default layout.
+        rhs: the kernel, [output channels, input channels, kernel...] in the default layout.
+        window_strides: one for each dimension of the field; default: 1.
+        padding: "SAME", "VALID", or pairs.
+        lhs_dilation, rhs_dilation: one for each dimension of the field; default: 1.
+        dimension_numbers: the layouts, as `jax.lax` has them.
+        feature_group_count: groups of channels.
+        options: of this convolution, by PopLibs' names, such as {"partialsType": "half"}.
+
+    Source: `poplin::multiconv::ConvolutionArgs`.
+    """
+
+    lhs: Any
+    rhs: Any
+    window_strides: Sequence[int] | None = None
+    padding: str | Sequence[tuple[int, int]] = "VALID"
+    lhs_dilation: Sequence[int] | None = None
+    rhs_dilation: Sequence[int] | None = None
+    dimension_numbers: Any = None
+    feature_group_count: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _plain(*arrays: jax.Array, convs: Any, options: str) -> tuple[jax.Array, ...]:
+    pairs = zip(arrays[::2], arrays[1::2], convs, strict=True)
+    return tuple(_one(lhs, rhs, *parameters[:-1]) for lhs, rhs, parameters in pairs)
+
+
+def _one(lhs: Any, rhs: Any, strides: Any, padding: Any, left: Any, right: Any, groups: int) -> Any:
+    return lax.conv_general_dilated(
+        lhs, rhs, strides, padding, left, right, feature_group_count=groups
+    )
+
+
+_MULTI_CONV = Op("multi_conv", _plain, multiple=True)
+
+
+def multi_conv(
+    convs: Sequence[Conv], options: Mapping[str, Any] | None = None
+) -> tuple[jax.Array, ...]:
+    """The results of several convolutions that do not depend on each other, as one operation.
+
+    On the IPU Model each is planned for all tiles, and they run one after the other; PopLibs on
+    hardware may run them side by side. Gradients are convolutions of their own.
+
+    Args:
+        convs: the convolutions, with float16 or float32 operands.
+        options: of PopLibs' multi-convolution, such as {"planType": "parallel"}.
+    Returns:
+        an array for each.
+    Raises:
+        ConfigError: no `Conv`, or operands that are no convolution.
+
+    Source: `nn_ops.multi_conv` of Graphcore's TensorFlow, `poplin::multiconv::convolution`.
+
+    Example:
+        >>> x, w = jnp.ones((1, 2, 4, 4)), jnp.ones((3, 2, 3, 3))
+        >>> y, z = ipu.ops.multi_conv([ipu.ops.Conv(x, w), ipu.ops.Conv(x, w, padding="SAME")])
+        >>> y.shape, z.shape
+        ((1, 3, 2, 2), (1, 3, 4, 4))
+    """
+    if not convs or not all(isinstance(conv, Conv) for conv in convs):
+        raise ConfigError(
+            f"[ipu.ops.multi_conv] needs a list of ipu.ops.Conv; got {convs!r}. Pass [ipu.ops.Conv("
+            "lhs, rhs), ...]."
+        )
+    arrays: list[jax.Array] = []
+    parameters, orders = [], []
+    for number, conv in enumerate(convs):
+        lhs, rhs, static, order = _in_poplins_layout(number, conv)
+        arrays += [lhs, rhs]
+        parameters.append(static)
+        orders.append(order)
+    made = _MULTI_CONV(*arrays, convs=tuple(parameters), options=as_text(dict(options or {})))
+    return tuple(jnp.transpose(y, order) for y, order in zip(made, orders, strict=True))
+
+
+def _in_poplins_layout(number: int, conv: Conv) -> tuple[Any, Any, tuple[Any, ...], list[int]]:
+    """Operands as [batch, channels, field...] and [out, in, kernel...], and the result's order."""
+    lhs, rhs = jnp.asarray(conv.lhs), jnp.asarray(conv.rhs)
+    if lhs.dtype != rhs.dtype or not jnp.issubdtype(lhs.dtype, jnp.floating):
+        raise ConfigError(
+            f"[ipu.ops.multi_conv] needs floats of one dtype in each convolution; got {lhs.dtype} "
+            f"and {rhs.dtype} in number {number}. Cast them."
+        )
+    try:
+        numbers = lax.conv_dimension_numbers(lhs.shape, rhs.shape, conv.dimension_numbers)
+        lhs = jnp.transpose(lhs, numbers.lhs_spec)
+        rhs = jnp.transpose(rhs, numbers.rhs_spec)
+        rank = lhs.ndim - 2
+        ones = (1,) * rank
+        strides = tuple(conv.window_strides or ones)
+        left, right = tuple(conv.lhs_dilation or ones), tuple(conv.rhs_dilation or ones)
+        padding = conv.padding
+        if isinstance(padding, str):
+            kernel = [
+                (size - 1) * step + 1 for size, step in zip(rhs.shape[2:], right, strict=True)
+            ]
+            padding = lax.padtype_to_pads(lhs.shape[2:], kernel, strides, padding)
+        pairs = tuple((int(low), int(high)) for low, high in padding)
+        if any(edge < 0 for pair in pairs for edge in pair):
+            raise ValueError(f"padding is 0 or more, not {pairs}.")
+        groups = conv.feature_group_count
+        jax.eval_shape(lambda x, w: _one(x, w, strides, pairs, left, right, groups), lhs, rhs)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"[ipu.ops.multi_conv] needs arguments of a convolution; got {list(lhs.shape)} and "
+            f"{list(rhs.shape)} in number {number}: {error} Correct them."
+        ) from None
+    order = sorted(range(lhs.ndim), key=lambda dim: numbers.out_spec[dim])
+    text = as_text(dict(conv.options))
+    return lhs, rhs, (strides, pairs, left, right, groups, text), order

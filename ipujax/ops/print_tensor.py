@@ -1,0 +1,55 @@
+"""`print_tensor`: an array's elements on the standard error, while the program runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ipujax.ops.definition import Op
+
+
+def _plain(x: jax.Array, *, title: str, gradient_title: str) -> jax.Array:
+    jax.debug.callback(_write, x, title=title)
+    return x
+
+
+def _write(x: Any, title: str) -> None:
+    import sys
+
+    print(f"{title}: {x}", file=sys.stderr)
+
+
+def _vjp(
+    operands: Any, results: Any, cotangents: Any, title: str, gradient_title: str
+) -> tuple[Any]:
+    (cotangent,) = cotangents
+    if not gradient_title:
+        return (cotangent,)
+    return (_PRINT(cotangent, title=gradient_title, gradient_title=""),)
+
+
+_PRINT = Op("print_tensor", _plain, vjp=_vjp)
+
+
+def print_tensor(x: Any, title: str = "", print_gradient: bool = False) -> jax.Array:
+    """The array itself; where the program runs, its elements are written to the standard error.
+
+    Use the result: an array that nothing uses is not printed.
+
+    Args:
+        x: any array.
+        title: written before it.
+        print_gradient: also print the array's gradient, with the title "gradient of ...".
+    Returns:
+        x.
+
+    Source: `ipu_print_tensor` of PopTorch, `poplar::program::PrintTensor`.
+
+    Example:
+        >>> jax.jit(lambda x: ipu.ops.print_tensor(x, "x") + 1)(jnp.zeros(2)).tolist()
+        [1.0, 1.0]
+    """
+    x = jnp.asarray(x)
+    return _PRINT(x, title=title, gradient_title=f"gradient of {title}" * print_gradient)

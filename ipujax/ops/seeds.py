@@ -1,0 +1,101 @@
+"""The seed of random operations that are given none: `reset_seed`."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ipujax import jax_compat
+from ipujax.errors import ConfigError
+
+_MOST = 2**64 - 1
+
+
+class _Generator:
+    """Seeds, one after the other for each replica."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.reset(0, False)
+
+    def reset(self, seed: int, identical_replicas: bool) -> None:
+        with self._lock:
+            self._seed, self._identical = seed, identical_replicas
+            self._drawn: Counter[int] = Counter()
+
+    def next(self, replica: Any) -> np.ndarray:
+        number = int(replica)
+        with self._lock:
+            count = self._drawn[number]
+            self._drawn[number] += 1
+            words = [self._seed & 0xFFFFFFFF, self._seed >> 32, count]
+            if not self._identical:
+                words.append(number)
+        return np.random.SeedSequence(words).generate_state(2, np.uint32)
+
+
+_GENERATOR = _Generator()
+
+
+def reset_seed(seed: int, identical_replicas: bool = False) -> None:
+    """Sets the seed of the random operations of `ipu.ops` that are given none.
+
+    After it, a process that makes the same calls gets the same numbers. Programs that run already,
+    or were dispatched before, may have drawn from the old seed: wait for them.
+
+    Args:
+        seed: 0 to 2**64 - 1.
+        identical_replicas: replicas draw the same numbers, as long as each makes the same calls;
+            otherwise each has numbers of its own.
+    Raises:
+        ConfigError: another seed.
+
+    Source: `utils.reset_ipu_seed` of Graphcore's TensorFlow.
+
+    Example:
+        >>> ipu.reset_seed(42)
+        >>> first = ipu.ops.random_normal((3,))
+        >>> ipu.reset_seed(42)
+        >>> bool((ipu.ops.random_normal((3,)) == first).all())
+        True
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed <= _MOST:
+        raise ConfigError(
+            f"[ipu.reset_seed] needs a seed from 0 to 2**64 - 1; got {seed!r}. Pass an integer."
+        )
+    _GENERATOR.reset(int(seed), identical_replicas)
+
+
+def seed_words(where: str, seed: Any) -> jax.Array:
+    """Two uint32 from a key of JAX, an integer or two integers; the next ones of `reset_seed`."""
+    if seed is None:
+        # Imported here, because JAX imports this package while it looks for plugins.
+        from jax.experimental import io_callback
+
+        words: jax.Array = io_callback(
+            _GENERATOR.next, jax.ShapeDtypeStruct((2,), jnp.uint32), _replica()
+        )
+        return words
+    array = jnp.asarray(seed)
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        array = jax.random.key_data(array)
+    if jnp.issubdtype(array.dtype, jnp.integer) and array.shape in ((), (2,)):
+        words = array.astype(jnp.uint32).reshape(-1)
+        return jnp.concatenate([jnp.zeros(1, jnp.uint32), words]) if array.shape == () else words
+    raise ConfigError(
+        f"[ipu.ops.{where}] needs a seed that is a key of JAX, an integer or two of them; got "
+        f"{array.dtype} {list(array.shape)}. Pass jax.random.key(0)."
+    )
+
+
+def _replica() -> jax.Array:
+    """A number for each replica: the index in the mapped axes of devices."""
+    manual = set(jax.sharding.get_abstract_mesh().manual_axes)
+    axes = tuple(name for name in jax_compat.mapped_axes() if name in manual)
+    return lax.axis_index(axes) if axes else jnp.int32(0)

@@ -1,0 +1,71 @@
+"""`top_k`: the largest or smallest elements, as popops selects them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ipujax.errors import ConfigError
+from ipujax.ops.definition import Op
+
+_ORDERS = ("descending", "ascending", "none")
+
+
+def _plain(x: jax.Array, *, k: int, largest: bool, order: str) -> tuple[jax.Array, jax.Array]:
+    where = lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
+    if largest:
+        values, found = lax.top_k(x, k)
+        found = found.astype(jnp.int32)
+    else:
+        values, found = (each[..., :k] for each in lax.sort((x, where), num_keys=1))
+    if order != "none" and (order == "descending") != largest:
+        values, found = values[..., ::-1], found[..., ::-1]
+    return values, found
+
+
+_TOP_K = Op("top_k", _plain, multiple=True, dimensions="...K -> ...J, ...J")
+
+
+def top_k(
+    x: Any, k: int, *, largest: bool = True, order: str = "descending"
+) -> tuple[jax.Array, jax.Array]:
+    """The k largest (or smallest) elements of the last dimension, and their indices.
+
+    NaN is the largest. Of equal elements the one with the lower index is selected. The best come
+    first; in the other order all is reversed. Differentiable in x.
+
+    Args:
+        x: [..., n], floats or integers of 32 bits or less.
+        k: 0 to n.
+        largest: False for the smallest.
+        order: "descending", "ascending", or "none" for any.
+    Returns:
+        values [..., k] of x's dtype, and indices [..., k], int32.
+    Raises:
+        ConfigError: k beyond n, no dimension, another order.
+
+    Source: `popops::topKWithPermutation`.
+
+    Example:
+        >>> values, where = ipu.ops.top_k(jnp.array([3.0, 1.0, 2.0]), 2, largest=False)
+        >>> values.tolist(), where.tolist()
+        ([2.0, 1.0], [2, 1])
+    """
+    x = jnp.asarray(x)
+    if order not in _ORDERS:
+        raise ConfigError(
+            f"[ipu.ops.top_k] needs an order of {', '.join(_ORDERS)}; got {order!r}. Use one of "
+            "these names."
+        )
+    if x.ndim == 0 or not isinstance(k, int) or not 0 <= k <= x.shape[-1]:
+        raise ConfigError(
+            f"[ipu.ops.top_k] needs k from 0 to the size of the last dimension; got {k!r} for "
+            f"{x.dtype} {list(x.shape)}. Pass a smaller k."
+        )
+    if k == 0 or x.size == 0:
+        shape = (*x.shape[:-1], k)
+        return jnp.zeros(shape, x.dtype), jnp.zeros(shape, jnp.int32)
+    return _TOP_K(x, k=k, largest=bool(largest), order=order)
