@@ -107,18 +107,17 @@ def loss_scale(
     inner = extended(WHERE, tx)
     check_dtype(WHERE, "dtype", dtype)
     declared = Declared(WHERE, loss_scaling=Variable(scale))
-    _check_options(
-        minimum=minimum,
-        maximum=maximum,
-        period=period,
-        bin_edge_location=bin_edge_location,
-        threshold_upper_count_proportion=threshold_upper_count_proportion,
-        increase_factor=increase_factor,
-        decrease_factor=decrease_factor,
-        **({"scale": scale} if automatic else {}),
-    )
+    options = {
+        "minimum": minimum,
+        "maximum": maximum,
+        "period": period,
+        "bin_edge_location": bin_edge_location,
+        "threshold_upper_count_proportion": threshold_upper_count_proportion,
+        "increase_factor": increase_factor,
+        "decrease_factor": decrease_factor,
+    }
+    _check_options(**options, **({"scale": scale} if automatic else {}))
     edge = bin_edge_location * float(jnp.finfo(dtype).max)
-    share = threshold_upper_count_proportion
 
     def init(params: Any) -> LossScaleState:
         wide = jax.tree.map(_wide, params)
@@ -137,20 +136,26 @@ def loss_scale(
         skipped = state.skipped + jnp.where(good, 0, 1)
         state = state._replace(inner=new, skipped=skipped)
         if automatic:
-            state = rescaled(state, state.counts + counts[:2], good)
+            state = _rescaled(state, state.counts + counts[:2], good, options)
         return in_dtype_of(updates, grads, params), state
 
-    def rescaled(state: LossScaleState, counts: jax.Array, good: jax.Array) -> LossScaleState:
-        ends = ~good | (state.step + 1 >= period)
-        down = ~good | (counts[1] * (1 - share) > share * counts[0])
-        factor = jnp.where(ends, jnp.where(down, decrease_factor, increase_factor), 1.0)
-        scale = jnp.clip(state.scale * factor, minimum, maximum).astype(jnp.float32)
-        hyperparameters = Hyperparameters(WHERE, state.hyperparameters.constants, {NAME: scale})
-        step = jnp.where(ends, 0, state.step + 1)
-        counts = jnp.where(ends, 0, counts)
-        return state._replace(step=step, counts=counts, hyperparameters=hyperparameters)
-
     return inner._replace(init=init, update=update)
+
+
+def _rescaled(
+    state: LossScaleState, counts: jax.Array, good: jax.Array, options: dict[str, Any]
+) -> LossScaleState:
+    """The state after an update: with another scale where a period ends or the update is bad."""
+    share = options["threshold_upper_count_proportion"]
+    ends = ~good | (state.step + 1 >= options["period"])
+    down = ~good | (counts[1] * (1 - share) > share * counts[0])
+    factor = jnp.where(down, options["decrease_factor"], options["increase_factor"])
+    scale = state.scale * jnp.where(ends, factor, 1.0)
+    scale = jnp.clip(scale, options["minimum"], options["maximum"]).astype(jnp.float32)
+    hyperparameters = Hyperparameters(WHERE, state.hyperparameters.constants, {NAME: scale})
+    step = jnp.where(ends, 0, state.step + 1)
+    counts = jnp.where(ends, 0, counts)
+    return state._replace(step=step, counts=counts, hyperparameters=hyperparameters)
 
 
 def scale_loss(loss: Any, state: Any) -> jax.Array:

@@ -15,6 +15,7 @@ from ipujax.optim.moments import (
     in_dtype_of,
     kept,
     needs_params,
+    times,
     unscaled,
     zeros,
 )
@@ -80,14 +81,10 @@ def rmsprop(
         >>> print(tx.update(jnp.array([2.0, -4.0]), tx.init(jnp.ones(2)))[0])
         [-0.2  0.2]
     """
-    dtypes = {
-        "first_moment_dtype": first_moment_dtype,
-        "second_moment_dtype": second_moment_dtype,
-        "velocity_dtype": velocity_dtype,
-        "accumulator_dtype": accumulator_dtype,
-    }
-    for name, dtype in dtypes.items():
-        check_dtype(WHERE, name, dtype)
+    check_dtype(WHERE, "first_moment_dtype", first_moment_dtype)
+    check_dtype(WHERE, "second_moment_dtype", second_moment_dtype)
+    check_dtype(WHERE, "velocity_dtype", velocity_dtype)
+    check_dtype(WHERE, "accumulator_dtype", accumulator_dtype)
     declared = Declared(
         WHERE,
         learning_rate=learning_rate,
@@ -118,8 +115,7 @@ def rmsprop(
         velocity = None
         if has_velocity:
             velocity, steps = _with_momentum(state.velocity, steps, h["momentum"])
-        updates = steps if tf_variant else jax.tree.map(lambda x: h["learning_rate"] * x, steps)
-        updates = in_dtype_of(jax.tree.map(jnp.negative, updates), grads, params)
+        updates = in_dtype_of(_updates(steps, h, tf_variant), grads, params)
         new = RmspropState(state.count + 1, nu, mu, velocity, state.hyperparameters)
         return kept(h.valid, updates, new, state)
 
@@ -143,6 +139,11 @@ def _terms(grads: Any, nu: Any, mu: Any, h: Values, tf_variant: bool) -> Any:
         return g / (jnp.sqrt(v) + h["eps"])
 
     return jax.tree.map(one, grads, nu) if mu is None else jax.tree.map(one, grads, nu, mu)
+
+
+def _updates(steps: Any, h: Values, tf_variant: bool) -> Any:
+    rate = 1.0 if tf_variant else h["learning_rate"]
+    return jax.tree.map(lambda x: -times(rate, x), steps)
 
 
 def _with_momentum(velocity: Any, steps: Any, momentum: Any) -> tuple[Any, Any]:
