@@ -266,6 +266,28 @@ TEST(options_steer_plans) {
   CHECK(!makePlan(p, poplar::Target()).expanded);
 }
 
+TEST(quarters_multiply_twice_as_fast_as_halves_on_a_c600) {
+  const auto c600 = poplar::Target::createIPUTarget(1, "c600");
+  Problem halves = product(4096, 4096, 4096, HALF);
+  halves.half_partials = true;
+  Problem quarters = halves;
+  quarters.quarters = true;
+  const auto plan = makePlan(quarters, c600);
+  CHECK(plan.vertex == poplin::plan::Vertex::kAmp);
+  const double ratio = makePlan(halves, c600).cost.cycles() / plan.cost.cycles();
+  CHECK(ratio > 1.6 && ratio < 2.2);
+  // ByteMLPerf's README: 560 TFLOP/s in float8.
+  const double rate = plan.cost.flops / plan.cost.cycles() * 1.5e9;
+  CHECK(rate > 280e12 && rate < 566e12);
+  // Bits that fill a load of eight bytes are as many as of halves with half the channels.
+  Problem packed = halves;
+  packed.in_channels /= 2;
+  packed.input_elements /= 2;
+  CHECK_NEAR(makePlan(packed, c600).cost.compute_cycles, plan.cost.compute_cycles,
+             0.02 * plan.cost.compute_cycles);
+  CHECK_THROWS(makePlan(quarters, bow()), "needs an IPU21 (C600)");
+}
+
 TEST(depthwise_and_outer_products_use_their_own_vertices) {
   Problem depthwise = product(64 * 56 * 56, 1, 1, HALF);
   depthwise.groups = 64;
