@@ -1,5 +1,0 @@
-import ipujax as ipu, jax, jax.numpy as jnp, doctest, importlib
-from ipujax.ops.definition import Op
-g={"ipu":ipu,"jax":jax,"jnp":jnp,"Op":Op}
-for m in "nn.activations nn.batch_norm nn.cross_entropy nn.dropout nn.group_norm nn.softmax ops.definition".split():
-    print(m, doctest.testmod(importlib.import_module("ipujax."+m), extraglobs=g))
