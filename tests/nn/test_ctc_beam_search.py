@@ -58,7 +58,8 @@ def test_narrow_beams_are_those_of_the_definition() -> None:
 
 def test_sequences_that_do_not_exist_have_infinite_losses() -> None:
     found = ctc_beam_search_decoder(np.zeros((1, 1, 2), np.float32), beam_width=4, top_paths=3)
-    assert np.isfinite(found.losses[0, :2]).all() and np.isinf(found.losses[0, 2])
+    assert np.isfinite(found.losses[0, :2]).all()
+    assert np.isinf(found.losses[0, 2])
     empty = ctc_beam_search_decoder(np.zeros((0, 1, 2), np.float32), beam_width=2, top_paths=2)
     np.testing.assert_array_equal(empty.losses, [[0, np.inf]])
 

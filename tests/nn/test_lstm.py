@@ -119,7 +119,8 @@ def test_vmap_is_one_larger_batch() -> None:
     one_by_one = [lstm(each, weights) for each in many]
     assert_close(batched(many), jax.tree.map(lambda *y: jnp.stack(y), *one_by_one))
     text = str(jax.make_jaxpr(batched)(many))
-    assert text.count("ipu_lstm") == 1 and "scan" not in text
+    assert text.count("ipu_lstm") == 1
+    assert "scan" not in text
     stacked = jax.tree.map(lambda w: jnp.stack([w, w]), weights)
     per_example = jax.vmap(lambda x, w: lstm(x, w)[0])
     assert_close(jax.jit(per_example)(many, stacked), on_cpu(per_example, many, stacked))
