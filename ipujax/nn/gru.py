@@ -194,7 +194,8 @@ def _layer(
         where, options.activation, options.gate, options.partials, options.memory
     )
     order = recurrent.check_order(where, options.order, _UNITS)
-    steps, batch, size = *x.shape[:2], weights.biases.shape[-1]
+    steps, batch, _ = x.shape
+    size = weights.biases.shape[-1]
     state = jnp.zeros((batch, size), x.dtype) if state is None else jnp.asarray(state)
     recurrent.check_array(where, "state", state, (batch, size), x.dtype)
     rest = []

@@ -126,7 +126,7 @@ class GruForward final : public Kernel {
     gemm.a = rowsOf(a, layer_.O);
     gemm.b = rowsOf(run.weights + first * layer_.O, 3 * layer_.O);
     gemm.c = rowsInto(to, row);
-    stepProduct(run.pool, gemm);
+    stepProduct(&run.pool, gemm);
   }
 
   void step(const Run& run) const {
@@ -258,7 +258,7 @@ class GruBackward final : public Kernel {
     gemm.a = rowsOf(units, row());
     gemm.b = rowsOf(run.weights + weights * layer_.O * layer_.O, layer_.O);
     gemm.c = rowsInto(to, layer_.O);
-    stepProduct(run.pool, gemm);
+    stepProduct(&run.pool, gemm);
   }
 
   void step(const Run& run) const {

@@ -69,56 +69,79 @@ class LstmForward final : public Kernel {
     gemm.c = rowsInto(units, l.row());
     if (l.I > 0) blas::gemm(&context.pool, gemm);
     const std::int64_t state = l.B * l.O;
-    float* last = l.full ? workspace.get<float>(state) : floats(p[out]);
-    float* cell = floats(p[out + 1]);
-    std::memcpy(last, p[4], static_cast<std::size_t>(state) * sizeof(float));
-    std::memcpy(cell, p[5], static_cast<std::size_t>(state) * sizeof(float));
-    const Rows rows{limits, last, cell, workspace.get<float>(l.O)};
-    gemm.m = l.B;
-    gemm.k = l.O;
-    gemm.b = rowsOf(asMatrix(output_weights_, p[2], kAsGiven, workspace), l.row());
-    for (std::int64_t t = 0; t < l.T; ++t) {
-      gemm.a = rowsOf(
-          t > 0 && l.full && limits == nullptr ? floats(p[out]) + (t - 1) * state : last, l.O);
-      gemm.c = rowsInto(units + t * l.B * l.row(), l.row());
-      stepProduct(context.pool, gemm);
-      step(rows, t, static_cast<float*>(gemm.c.data), l.full ? floats(p[out]) + t * state : nullptr,
-           keeps_ ? floats(p[out + 2]) + t * kNumKept * state : nullptr);
-    }
+    Rows rows{units, asMatrix(output_weights_, p[2], kAsGiven, workspace), limits};
+    rows.last = l.full ? workspace.get<float>(state) : floats(p[out]);
+    rows.cell = floats(p[out + 1]);
+    rows.out = l.full ? floats(p[out]) : nullptr;
+    rows.kept = keeps_ ? floats(p[out + 2]) : nullptr;
+    std::memcpy(rows.last, p[4], static_cast<std::size_t>(state) * sizeof(float));
+    std::memcpy(rows.cell, p[5], static_cast<std::size_t>(state) * sizeof(float));
+    // Sequences are independent: each thread runs all steps of some of them.
+    const std::int64_t work = l.T * l.O * l.row();
+    const std::int64_t grain = std::max<std::int64_t>(kFewestRows, kThreadWork / work);
+    if (l.B < 2 * grain) return loop(&context.pool, rows, 0, l.B);
+    context.pool.parallelFor(
+        l.B, grain, [&](std::int64_t begin, std::int64_t end) { loop(nullptr, rows, begin, end); });
   }
 
  private:
+  static constexpr std::int64_t kFewestRows = 4, kThreadWork = 1 << 20;
+
   struct Rows {
+    float* units;
+    const float* weights;
     const std::byte* limits;
-    float *last, *cell, *tanh;
+    float *last = nullptr, *cell = nullptr, *out = nullptr, *kept = nullptr;
   };
 
-  void step(const Rows& rows, std::int64_t t, float* units, float* out, float* kept) const {
+  /// All steps of sequences [begin, end).
+  void loop(ThreadPool* pool, const Rows& rows, std::int64_t begin, std::int64_t end) const {
+    const auto& l = layer_;
+    Workspace workspace;
+    float* tanh = workspace.get<float>(l.O);
+    blas::Gemm gemm;
+    gemm.accumulate = true;
+    gemm.m = end - begin;
+    gemm.n = l.row();
+    gemm.k = l.O;
+    gemm.b = rowsOf(rows.weights, l.row());
+    for (std::int64_t t = 0; t < l.T; ++t) {
+      const bool in_out = t > 0 && rows.out && rows.limits == nullptr;
+      const float* before = in_out ? rows.out + (t - 1) * l.B * l.O : rows.last;
+      gemm.a = rowsOf(before + begin * l.O, l.O);
+      gemm.c = rowsInto(rows.units + (t * l.B + begin) * l.row(), l.row());
+      stepProduct(pool, gemm);
+      for (std::int64_t b = begin; b < end; ++b) step(rows, t, b, tanh);
+    }
+  }
+
+  void step(const Rows& rows, std::int64_t t, std::int64_t b, float* tanh) const {
     const auto& l = layer_;
     const Loops& loop = loops();
     const auto bytes = static_cast<std::size_t>(l.O) * sizeof(float);
-    for (std::int64_t b = 0; b < l.B; ++b) {
-      float *h = rows.last + b * l.O, *to = out ? out + b * l.O : h, *c = rows.cell + b * l.O;
-      const auto keptRow = [&](int which) { return kept + (which * l.B + b) * l.O; };
-      if (t >= limits_.of(rows.limits, b)) {
-        if (out) std::memset(to, 0, bytes);
-        for (int which = 0; kept && which < kNumKept; ++which)
-          std::memset(keptRow(which), 0, bytes);
-        continue;
-      }
-      float* unit[4];
-      for (int u = 0; u < 4; ++u) {
-        unit[u] = units + b * l.row() + l.at[static_cast<std::size_t>(u)] * l.O;
-        loop.activate[u == kCandidate ? l.activation : l.gate](unit[u], l.O);
-      }
-      if (kept) {
-        for (int u = 0; u < 4; ++u) std::memcpy(keptRow(u), unit[u], bytes);
-        std::memcpy(keptRow(kBefore), c, bytes);
-      }
-      loop.lstm[l.activation](unit[kForget], unit[kInput], unit[kOutput], unit[kCandidate], c,
-                              kept ? keptRow(kTanh) : rows.tanh, to, l.O);
-      if (out && rows.limits) std::memcpy(h, to, bytes);
+    float *h = rows.last + b * l.O, *c = rows.cell + b * l.O;
+    float* to = rows.out ? rows.out + (t * l.B + b) * l.O : h;
+    const auto kept = [&](int which) {
+      return rows.kept + ((t * kNumKept + which) * l.B + b) * l.O;
+    };
+    if (t >= limits_.of(rows.limits, b)) {
+      if (rows.out) std::memset(to, 0, bytes);
+      for (int which = 0; rows.kept && which < kNumKept; ++which)
+        std::memset(kept(which), 0, bytes);
+      return;
     }
+    float* unit[4];
+    for (int u = 0; u < 4; ++u) {
+      unit[u] = rows.units + (t * l.B + b) * l.row() + l.at[static_cast<std::size_t>(u)] * l.O;
+      loop.activate[u == kCandidate ? l.activation : l.gate](unit[u], l.O);
+    }
+    if (rows.kept) {
+      for (int u = 0; u < 4; ++u) std::memcpy(kept(u), unit[u], bytes);
+      std::memcpy(kept(kBefore), c, bytes);
+    }
+    loop.lstm[l.activation](unit[kForget], unit[kInput], unit[kOutput], unit[kCandidate], c,
+                            rows.kept ? kept(kTanh) : tanh, to, l.O);
+    if (rows.out && rows.limits) std::memcpy(h, to, bytes);
   }
 
   Layer layer_;
@@ -165,7 +188,7 @@ class LstmBackward final : public Kernel {
       step(t, limits, floats(p[0]) + t * kNumKept * state, grad, c, to);
       gemm.a = rowsOf(to, l.row());
       gemm.c = rowsInto(limits ? grad : h, l.O);
-      stepProduct(context.pool, gemm);
+      stepProduct(&context.pool, gemm);
       for (std::int64_t b = 0; limits && b < l.B; ++b)  // others hand their gradients on
         if (t < limits_.of(limits, b)) std::copy_n(grad + b * l.O, l.O, h + b * l.O);
     }

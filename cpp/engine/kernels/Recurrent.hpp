@@ -69,9 +69,9 @@ inline blas::Matrix rowsInto(float* data, std::int64_t row) {
 }
 
 /// The product of one step: on this thread unless it is large, since steps wait for each other.
-inline void stepProduct(ThreadPool& pool, const blas::Gemm& gemm) {
+inline void stepProduct(ThreadPool* pool, const blas::Gemm& gemm) {
   constexpr std::int64_t kSharedWork = 1 << 22;  // multiply-adds
-  blas::gemm(gemm.m * gemm.n * gemm.k < kSharedWork ? nullptr : &pool, gemm);
+  blas::gemm(gemm.m * gemm.n * gemm.k < kSharedWork ? nullptr : pool, gemm);
 }
 
 /// How many steps each sequence has: `desc` is [B] or [1], or null for all of them.
