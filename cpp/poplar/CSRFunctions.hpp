@@ -23,8 +23,9 @@ struct FloatingPointBehaviour {
 
 /// Sets how steps added to the graph from now on round to half. On an IPU the tiles change over
 /// when `prog` gets there; the model takes the order in which steps are added for the order in
-/// which they run; vertices raise what is set when the graph is compiled. Until the first call
-/// halves round to nearest even and overflow to infinity, and nothing ends a run.
+/// which they run; vertices round as set when they are added, and raise what is set when the graph
+/// is compiled. Until the first call halves round to nearest even and overflow to infinity, and
+/// nothing ends a run.
 void setFloatingPointBehaviour(Graph& graph, program::Sequence& prog,
                                const FloatingPointBehaviour& behaviour,
                                const DebugContext& debugContext = {});

@@ -37,7 +37,15 @@ std::string VertexStore::unit(std::size_t file, unsigned mode) const {
 
 std::shared_ptr<const CodeletLibrary> VertexStore::rounding(std::size_t file, unsigned mode) {
   const auto plain = library(file);
-  return mode == 0 ? plain : CodeletLibrary::compile(unit(file, mode), files[file].flags);
+  if (mode == 0) return plain;
+  try {
+    return CodeletLibrary::compile(unit(file, mode), files[file].flags);
+  } catch (const graph_program_compilation_error& e) {
+    throw graph_program_compilation_error(std::string(e.what()) +
+                                          "It compiles for halves that round to nearest. Change "
+                                          "what needs the compiler's own half, or "
+                                          "add the vertex where stochastic rounding is off.");
+  }
 }
 
 void VertexStore::check(std::size_t file) {
