@@ -87,9 +87,9 @@ TEST(blocks_of_a_source_count_their_operations) {
   CHECK_EQ(counted("void f() { a = b * c; }"), "void f() {" + ran + "1); a = b * c; }");
   CHECK_EQ(counted("f() {for (i = 0; i < n; ++i) a[i] += 1;}"),
            "f() {for (i = 0; i < n; ++i) {" + ran + "3);a[i] += 1;}}");
-  CHECK_EQ(counted("f() {if (a[0]) b(); else while (*p);}"), "f() {" + ran + "1);if (a[0]) {" +
-                                                                 ran + "0);b();} else {" + ran +
-                                                                 "0);while (*p){" + ran + "2);;}}}");
+  CHECK_EQ(counted("f() {if (a[0]) b(); else while (*p);}"),
+           "f() {" + ran + "1);if (a[0]) {" + ran + "0);b();} else {" + ran + "0);while (*p){" +
+               ran + "2);;}}}");
   CHECK_EQ(counted("f() {do --x; while (x > y);}"), "f() {do {" + ran + "2);--x;} while (x > y);}");
   CHECK_EQ(counted("int a[] = {1 + 2}; struct S {int x = 1 + 2;};"),
            "int a[] = {1 + 2}; struct S {int x = 1 + 2;};");
