@@ -16,6 +16,11 @@ __all__: list[str] = [
     "PoolingType",
     "ctc",
     "ctc_infer",
+    "groupNormGradients",
+    "groupNormParamGradients",
+    "groupNormStatistics",
+    "groupNormWhiten",
+    "groupNormalise",
     "gru",
     "lstm",
     "nonLinearity",
@@ -50,6 +55,55 @@ class PoolParams:
         type: poplar.Type,
     ) -> None: ...
 
+def groupNormGradients(
+    graph: poplar.Graph,
+    acts_whitened: poplar.Tensor,
+    grads_in: poplar.Tensor,
+    inv_std_dev: poplar.Tensor,
+    gamma: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+    options: collections.abc.Mapping[str, str] = {},
+) -> poplar.Tensor: ...
+def groupNormParamGradients(
+    graph: poplar.Graph,
+    acts_whitened: poplar.Tensor,
+    grads_in: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+    options: collections.abc.Mapping[str, str] = {},
+) -> tuple[poplar.Tensor, poplar.Tensor]: ...
+def groupNormStatistics(
+    graph: poplar.Graph,
+    acts: poplar.Tensor,
+    eps: typing.SupportsFloat | typing.SupportsIndex,
+    prog: poplar.program.Sequence,
+    num_groups: typing.SupportsIndex,
+    unbiased_var_estimate: bool,
+    stable_algo: bool,
+    debug: poplar.DebugContext = ...,
+    options: collections.abc.Mapping[str, str] = {},
+) -> tuple[poplar.Tensor, poplar.Tensor]: ...
+def groupNormWhiten(
+    graph: poplar.Graph,
+    acts: poplar.Tensor,
+    mean: poplar.Tensor,
+    inv_std_dev: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+    options: collections.abc.Mapping[str, str] = {},
+) -> poplar.Tensor: ...
+def groupNormalise(
+    graph: poplar.Graph,
+    acts: poplar.Tensor,
+    gamma: poplar.Tensor,
+    beta: poplar.Tensor,
+    mean: poplar.Tensor,
+    inv_std_dev: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+    options: collections.abc.Mapping[str, str] = {},
+) -> tuple[poplar.Tensor, poplar.Tensor]: ...
 def nonLinearity(
     graph: poplar.Graph,
     type: NonLinearityType,
