@@ -74,7 +74,7 @@ class _Declared:
             return Library(_poplar.popx.CustomOpLibrary.load(self.path), self.codelets)
         if _poplar.backend != "IPU Model":
             return Library(sdk_compiler.compile_library(self.source, self.flags), self.codelets)
-        return Library(_poplar.popx.compileCustomOps(self.source, self.flags), self.codelets)
+        return Library(_poplar.engine.compileCustomOps(self.source, self.flags), self.codelets)
 
     def _archives(self) -> list[str]:
         return [file.path for file in self.codelets]

@@ -70,8 +70,10 @@ def _run(arguments: list[str]) -> None:
         )
     except OSError as error:
         raise ConfigError(
-            f"[custom_op] needs a C++ compiler on this host; could not start {command[0]}: "
-            f"{error.strerror}. Install one, or set CXX."
+            f"[custom_op] needs a C++ compiler on this host; got {error.strerror!r} for "
+            f"{command[0]}. Install one, or set CXX."
         ) from None
     if run.returncode != 0:
-        raise ConfigError(f"[custom_op] needs C++ that compiles; {command[-1]} said:\n{run.stdout}")
+        raise ConfigError(
+            f"[custom_op] needs C++ that compiles; got errors of {command[-1]}:\n{run.stdout}"
+        )

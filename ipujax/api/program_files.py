@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,9 @@ from ipujax.reporting.model import Report
 
 #: How MLIR bytecode begins.
 _BYTECODE = b"ML\xefR"
+#: Seconds of processor time for reading a program, and bytes for one more; 0.1 MB takes 0.02 s.
+READING_SECONDS = 10
+BYTES_A_SECOND = 1 << 20
 KINDS = (
     "a report that ipu.report saved as .json, a program that jax.export serialised, or StableHLO "
     "as text or bytecode"
@@ -35,7 +40,7 @@ KINDS = (
 def report_of_file(path: str | Path, options: Mapping[str, Any] | None = None) -> Report:
     """The report of a file; a program is compiled for it, in a process of its own.
 
-    jaxlib ends the process that reads some damaged bytecode.
+    jaxlib ends the process that reads some damaged bytecode, or reads it for ever.
 
     Args:
         path: of a saved report, of the bytes of `jax.export.Exported.serialize`, or of StableHLO.
@@ -86,8 +91,14 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
     start = content[:4096].lstrip()
     try:
         if start.startswith((_BYTECODE, b"module", b"#", b"//", b"func.func")):
-            return _report_of_artifact(_artifact(content), options)
-        return _report_of_exported(_exported(content), options)
+            with _limited(content):
+                code = _artifact(content)
+                jax_compat.deserialize_artifact(code)
+            return _report_of_artifact(code, options)
+        with _limited(content):
+            exported = _exported(content)
+            jax_compat.deserialize_artifact(exported.mlir_module_serialized)
+        return _report_of_exported(exported, options)
     except ReportError as error:
         raise ReportError(f"{error} It is {str(path)!r}.") from None
     except IpuError:
@@ -98,6 +109,17 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
             f"[report] needs a program for one IPU; got {text[0]} for {str(path)!r}. Export it "
             "for one device."
         ) from None
+
+
+@contextmanager
+def _limited(content: bytes) -> Iterator[None]:
+    """The system ends this process if reading the content inside does not end by itself."""
+    seconds = READING_SECONDS + len(content) / BYTES_A_SECOND
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _main(path: str, made: str, options: str) -> int:

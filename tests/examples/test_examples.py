@@ -144,7 +144,7 @@ def test_stages(run_python, name: str, shown: str, least: float):
 
 def test_every_script_is_run_here():
     scripts = {path.stem for path in EXAMPLES.glob("*/*.py") if "__main__" in path.read_text()}
-    models = {"quickstart", "digits_mlp", "digits_cnn", "transformer"}
+    models = {"quickstart", "digits_mlp", "digits_cnn", "transformer", "half_precision"}
     libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
     replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
     stages = {"pipelined_transformer", "resnet"}

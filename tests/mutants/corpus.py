@@ -183,6 +183,26 @@ def _linear_algebra() -> dict[str, Program]:
     }
 
 
+def _layers() -> dict[str, Program]:
+    def lstm(x, *weights):
+        return ipu.nn.lstm(x, ipu.nn.LSTMWeights(*weights))[0].sum()
+
+    def gru(x, *weights):
+        return ipu.nn.gru(x, ipu.nn.GRUWeights(*weights))[0].sum()
+
+    def ctc(x):
+        return ipu.nn.ctc_loss(x, np.array([[1, 2], [2, 0]]), label_lengths=np.array([2, 1])).sum()
+
+    def shapes(units):
+        return _f32((5, 2, 3)), _f32((units, 3, 4)), _f32((units, 4, 4)), _f32((units, 4))
+
+    return {
+        "lstm": (jax.value_and_grad(lstm, (0, 1, 2, 3)), shapes(4)),
+        "gru": (jax.value_and_grad(gru, (0, 1, 2, 3)), shapes(3)),
+        "ctc": (jax.value_and_grad(ctc), (_f32((6, 2, 4)),)),
+    }
+
+
 def _control() -> dict[str, Program]:
     def scan(w, xs):
         return lax.scan(lambda c, x: (jnp.tanh(c * w + x), c.sum()), w, xs)
@@ -241,7 +261,16 @@ def _collectives() -> dict[str, Program]:
 
 def programs() -> dict[str, Program]:
     """Name to function and arguments."""
-    parts = (_elementwise, _reductions, _products, _moves, _linear_algebra, _control, _collectives)
+    parts = (
+        _elementwise,
+        _reductions,
+        _products,
+        _moves,
+        _linear_algebra,
+        _layers,
+        _control,
+        _collectives,
+    )
     return {name: program for part in parts for name, program in part().items()}
 
 

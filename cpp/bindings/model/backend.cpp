@@ -85,7 +85,8 @@ void backend::bind(py::module_& m) {
              "streaming_gigabytes"_a = 0, "host_gigabytes_per_second"_a = 0.0,
              "host_microseconds"_a = -1.0);
   bindCycles(m);
-  submodule(m, "popx").def("compileCustomOps", &popx::compileCustomOps, "source"_a, "flags"_a = "",
-                           py::call_guard<py::gil_scoped_release>());
+  submodule(m, "engine")
+      .def("compileCustomOps", &popx::compileCustomOps, "source"_a, "flags"_a = "",
+           py::call_guard<py::gil_scoped_release>());
   bindEngine(m);
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import collections.abc
 import typing
 
-from ipujax._poplar._poplar import poplar
+from ipujax._poplar._poplar import poplar, popx
 
 __all__: list[str] = [
     "Signature",
     "TensorSpec",
     "buildImage",
+    "compileCustomOps",
     "inspectImage",
     "mechanismNames",
     "profileImage",
@@ -65,6 +66,7 @@ def buildImage(
         | collections.abc.Sequence[typing.SupportsIndex],
     ] = {},
 ) -> tuple[bytes, str]: ...
+def compileCustomOps(source: str, flags: str = "") -> popx.CustomOpLibrary: ...
 def inspectImage(image: bytes) -> dict[str, typing.Any]: ...
 def mechanismNames() -> list[str]: ...
 def profileImage(image: bytes) -> dict[str, typing.Any]: ...

@@ -7,7 +7,9 @@
 #include "poplar/Engine.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"
+#include "poplar/MetadataCreation.hpp"
 #include "popnn/Pooling.hpp"
+#include "popops/Cast.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/OneHot.hpp"
@@ -154,6 +156,12 @@ void scaledReductions(Bound& b) {
   b.out(popops::reduce(b.graph, x, HALF, {0, 1}, {popops::Operation::MAX}, b.prog));
 }
 
+void quarters(Bound& b) {
+  const auto metadata = createConstantMetadataTensor(b.graph, QuarterMetadata::Format::F143, 1);
+  const auto q = popops::cast(b.graph, b.in(FLOAT, {5, 9}), QUARTER, metadata, b.prog);
+  b.out(popops::cast(b.graph, q, HALF, b.prog));
+}
+
 std::string sealed(const Executable& executable) {
   std::ostringstream out;
   executable.serialize(out);
@@ -219,7 +227,8 @@ std::string codelets() {
 
 std::vector<std::string> poplarCorpus() {
   std::vector<std::string> corpus;
-  for (const auto fill : {fifos, selections, lookups, randomNumbers, pooling, scaledReductions}) {
+  for (const auto fill :
+       {fifos, selections, lookups, randomNumbers, pooling, scaledReductions, quarters}) {
     Bound bound;
     fill(bound);
     corpus.push_back(bound.build());

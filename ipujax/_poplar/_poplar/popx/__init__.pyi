@@ -27,7 +27,6 @@ __all__: list[str] = [
     "broadcast",
     "cholesky",
     "collectivePermute",
-    "compileCustomOps",
     "copyRemoteBuffer",
     "eig",
     "eigh",
@@ -274,7 +273,6 @@ def collectivePermute(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
-def compileCustomOps(source: str, flags: str = "") -> CustomOpLibrary: ...
 def copyRemoteBuffer(
     graph: poplar.Graph,
     src: poplar.RemoteBuffer,
