@@ -18,6 +18,7 @@ from ipujax.compiler.kept_arguments import KeptArguments
 from ipujax.compiler.layouts import layout_groups
 from ipujax.compiler.mapping import map_parameters
 from ipujax.compiler.modules import main_of
+from ipujax.compiler.plans import plans_for
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, HostCall, Variable
 from ipujax.compiler.rules.custom_call import from_stored, to_stored
@@ -58,7 +59,8 @@ def lower(program: Program, request: Request) -> Lowered:
     main = ipu.poplar.program.Sequence(ipu.poplar.DebugContext(program.name))
     spreads = "starts" not in request.options.engine_without.split(",")
     groups = layout_groups(program) if spreads else {}
-    builder = Builder(graph, main, request.options, program.num_ipus, groups)
+    plans = plans_for(machine.machine)
+    builder = Builder(graph, main, request.options, program.num_ipus, groups, plans)
     kept = KeptArguments(builder, program)
     arguments = _read_arguments(builder, program, kept)
     remote_inputs = _remote(enumerate(arguments))

@@ -39,10 +39,12 @@ class Builder:
         options: CompileConfig,
         num_ipus: int = 1,
         layout_groups: Mapping[Value, int] | None = None,
+        plans: ipu.PlanningCache | None = None,
     ):
         """Args:
         num_ipus: of the device; each is a virtual graph.
         layout_groups: of values that begin at one tile; by default all begin at tile 0.
+        plans: of products and convolutions on this machine; by default none were made before.
         """
         self.whole_graph = graph
         self._graphs = _virtual_graphs(graph, num_ipus)
@@ -62,7 +64,8 @@ class Builder:
         self.host_calls: list[HostCall] = []  #: in order
         self.codelets: set[tuple[str, str]] = set()  #: sources added so far, and their flags
         self.on_tiles: set[Value] = set()  #: values whose tiles the user chose; loops keep them
-        self.plans = ipu.poplin.PlanningCache()  #: of products and convolutions of equal shapes
+        #: Of products and convolutions.
+        self.plans = ipu.poplin.PlanningCache() if plans is None else plans
         self._constants: dict[object, ipu.Tensor] = {}
         self._debug: dict[Source, ipu.DebugContext] = {}
         poplar = ipu.poplar

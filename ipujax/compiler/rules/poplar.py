@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ipujax._poplar._poplar.poplar import Type as Type
     from ipujax._poplar._poplar.poplar.program import Program as Program
     from ipujax._poplar._poplar.poplar.program import Sequence as Sequence
+    from ipujax._poplar._poplar.poplin import PlanningCache as PlanningCache
     from ipujax._poplar._poplar.popops.expr import Expr as Expr
 else:
     _NAMES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "gcl", "engine", "backend")
