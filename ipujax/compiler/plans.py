@@ -22,8 +22,3 @@ def plans_for(machine: str) -> ipu.PlanningCache:
     if kept is None or len(kept) > MOST_PLANS:
         kept = _kept[machine] = ipu.poplin.PlanningCache()
     return kept
-
-
-def forget() -> None:
-    """Forgets all plans."""
-    _kept.clear()

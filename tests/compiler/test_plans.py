@@ -33,10 +33,8 @@ def executable(**options: str) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def _without_plans():
-    plans.forget()
-    yield
-    plans.forget()
+def _without_plans(monkeypatch):
+    monkeypatch.setattr(plans, "_kept", {})
 
 
 def test_kept_plans_make_the_same_executable():

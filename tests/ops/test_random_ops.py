@@ -80,7 +80,6 @@ def test_reset_seed():
     assert len(np.unique(steps)) == 12
 
 
-@pytest.mark.skipif(len(jax.devices()) < 2, reason="needs two devices")
 def test_replicas():
     draw = ipu.pmap(lambda x: x + ipu.ops.random_normal((20,)))
     x = np.zeros((2, 20), np.float32)

@@ -91,6 +91,7 @@ def test_a_constant_cannot_be_changed():
 
 
 def test_a_state_can_be_pickled():
+    """By users, as some checkpoint libraries do; ipujax itself pickles nothing."""
     state = optim.adam(optim.variable(0.5)).init(jnp.zeros(2))
     again = pickle.loads(pickle.dumps(state))
     assert jax.tree.structure(again) == jax.tree.structure(state)
