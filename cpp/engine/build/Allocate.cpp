@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -12,16 +13,18 @@
 namespace ipujax::engine::build {
 namespace {
 
-constexpr unsigned kLevels = 10;
+constexpr unsigned kMostLevels = 10;
 constexpr std::uint64_t kGapsAllowed = 100;   ///< one part in 100: no other order is tried
 constexpr std::uint64_t kWideAlignment = 16;  ///< of what is read 16 bytes at a time
 
 /// Segments that have an address, in a binary tree over time: each in the smallest node that has
-/// all of it. What is live in a time is in nodes that meet that time.
+/// all of it. What is live in a time is in nodes that meet that time. It has about a leaf for each
+/// block: more would only be empty.
 class PlacedSegments {
  public:
-  explicit PlacedSegments(std::uint64_t last) {
-    while (last >> shift_ >> (kLevels - 1) != 0) ++shift_;
+  PlacedSegments(std::uint64_t last, std::size_t num_blocks)
+      : levels_(std::clamp(static_cast<unsigned>(std::bit_width(num_blocks)), 1U, kMostLevels)) {
+    while (last >> shift_ >> (levels_ - 1) != 0) ++shift_;
     while (levels_ > 1 && last >> shift_ >> (levels_ - 2) == 0) --levels_;
     for (unsigned level = 0; level < levels_; ++level)
       nodes_[level].resize(std::size_t{1} << (levels_ - 1 - level));
@@ -51,8 +54,8 @@ class PlacedSegments {
     std::uint32_t block;
   };
   unsigned shift_ = 0;
-  unsigned levels_ = kLevels;
-  std::array<std::vector<std::vector<Entry>>, kLevels> nodes_;
+  unsigned levels_;
+  std::array<std::vector<std::vector<Entry>>, kMostLevels> nodes_;
 };
 
 std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t alignment) {
@@ -131,9 +134,10 @@ class Allocator {
         last_(lastTime(blocks)),
         partners_(blocks.size(), memory.hasElements() ? apart : std::vector<BlockPair>()) {}
 
-  /// Each at the lowest address that is free for all of its life.
-  std::uint64_t inOrder(const std::vector<std::size_t>& order) {
-    PlacedSegments placed(last_);
+  /// Each at the lowest address that is free for all of its life; stops once `enough` is needed.
+  std::uint64_t inOrder(const std::vector<std::size_t>& order,
+                        std::uint64_t enough = std::numeric_limits<std::uint64_t>::max()) {
+    PlacedSegments placed(last_, blocks_.size());
     met_by_.assign(blocks_.size(), blocks_.size());
     kept_from_.assign(blocks_.size(), blocks_.size());
     tops_ = {memory_.first, memory_.first};
@@ -141,6 +145,7 @@ class Allocator {
       if (blocks_[i].bytes == 0) continue;
       collectTaken(placed, i);
       place(i);
+      if (tops_.needed(memory_) >= enough) break;
       for (const Segment& live : *blocks_[i].live) placed.add(live, static_cast<std::uint32_t>(i));
     }
     return tops_.needed(memory_);
@@ -243,7 +248,7 @@ std::uint64_t allocate(std::vector<Block>& blocks, const TileMemory& memory,
   const auto isTight = [&] { return best - memory.first - least <= least / kGapsAllowed; };
   const auto tryOrder = [&] {
     std::vector<Block> before = blocks;
-    const std::uint64_t found = allocator.inOrder(order);
+    const std::uint64_t found = allocator.inOrder(order, best);
     if (found >= best) blocks = std::move(before);
     best = std::min(best, found);
   };
