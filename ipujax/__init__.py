@@ -1,82 +1,38 @@
-"""JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point."""
+"""JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point.
 
-from ipujax import nn as nn
-from ipujax import ops as ops
-from ipujax import optim as optim
-from ipujax import testing as testing
-from ipujax import tile as tile
-from ipujax.api.autocast import autocast as autocast
-from ipujax.api.blocks import block as block
-from ipujax.api.cast_policy import CastPolicy as CastPolicy
-from ipujax.api.codelet_expression import codelet_expression as codelet_expression
-from ipujax.api.collectives import all_gather as all_gather
-from ipujax.api.collectives import all_to_all as all_to_all
-from ipujax.api.collectives import assume_equal_across_replicas as assume_equal_across_replicas
-from ipujax.api.collectives import cross_replica_mean as cross_replica_mean
-from ipujax.api.collectives import cross_replica_sum as cross_replica_sum
-from ipujax.api.cost import Cost as Cost
-from ipujax.api.cost import assert_fits as assert_fits
-from ipujax.api.cost import cost as cost
-from ipujax.api.custom_op import custom_op as custom_op
-from ipujax.api.cycle_count import cycle_count as cycle_count
-from ipujax.api.host_call import host_call as host_call
-from ipujax.api.memories import memory_stats as memory_stats
-from ipujax.api.outlined import outlined as outlined
-from ipujax.api.phases import Liveness as Liveness
-from ipujax.api.phases import ParallelPhasedExecution as ParallelPhasedExecution
-from ipujax.api.phases import Phase as Phase
-from ipujax.api.phases import SerialPhasedExecution as SerialPhasedExecution
-from ipujax.api.pipeline import accumulate as accumulate
-from ipujax.api.pipeline import pipeline as pipeline
-from ipujax.api.plan import Plan as Plan
-from ipujax.api.plan_stages import plan_stages as plan_stages
-from ipujax.api.pmap import pmap as pmap
-from ipujax.api.precision import precision as precision
-from ipujax.api.reduce_scatter import reduce_scatter as reduce_scatter
-from ipujax.api.remat import recomputation_checkpoint as recomputation_checkpoint
-from ipujax.api.remat import remat as remat
-from ipujax.api.remedies import Remedies as Remedies
-from ipujax.api.remedies import Remedy as Remedy
-from ipujax.api.remedies import remedies as remedies
-from ipujax.api.replica_grouping import ReplicaGrouping as ReplicaGrouping
-from ipujax.api.replica_grouping import replica_grouping as replica_grouping
-from ipujax.api.replicas import replication_factor as replication_factor
-from ipujax.api.replicas import replication_index as replication_index
-from ipujax.api.report import report as report
-from ipujax.api.schedule_chart import schedule_chart as schedule_chart
-from ipujax.api.stages import shard as shard
-from ipujax.api.stages import stage as stage
-from ipujax.api.strategies import AutoStage as AutoStage
-from ipujax.api.strategies import PipelinedExecution as PipelinedExecution
-from ipujax.api.strategies import ShardedExecution as ShardedExecution
-from ipujax.api.strategies import Stage as Stage
-from ipujax.api.tracing import Summary as Summary
-from ipujax.api.tracing import summaries as summaries
-from ipujax.api.tracing import summary as summary
-from ipujax.api.tracing import trace as trace
-from ipujax.api.verify import VerifyReport as VerifyReport
-from ipujax.api.verify import verify as verify
-from ipujax.api.weight_shards import WeightShard as WeightShard
-from ipujax.api.weight_shards import gather_weights as gather_weights
-from ipujax.api.weight_shards import shard_weights as shard_weights
-from ipujax.config import IPUConfig as IPUConfig
-from ipujax.custom_op_libraries import get_include as get_include
-from ipujax.errors import ConfigError as ConfigError
-from ipujax.errors import FitError as FitError
-from ipujax.errors import InternalError as InternalError
-from ipujax.errors import IpuError as IpuError
-from ipujax.errors import MismatchError as MismatchError
-from ipujax.errors import NestingError as NestingError
-from ipujax.errors import OracleError as OracleError
-from ipujax.errors import OutOfMemoryError as OutOfMemoryError
-from ipujax.errors import PipelineError as PipelineError
-from ipujax.errors import PlacementError as PlacementError
-from ipujax.errors import ReplicationError as ReplicationError
-from ipujax.errors import ReportError as ReportError
-from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
-from ipujax.errors import UnsupportedOpError as UnsupportedOpError
-from ipujax.ops.seeds import reset_seed as reset_seed
-from ipujax.reporting.document import load_report as load_report
-from ipujax.reporting.model import Report as Report
+The names are those of `__init__.pyi`. Each is imported at its first use, so that
+`import ipujax.runtime` does not import JAX.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
+
+
+def _homes() -> dict[str, str]:
+    """The module of each public name: of lines `from module import name as name`."""
+    lines = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
+    words = [line.split() for line in lines if line.startswith("from ")]
+    return {name: module for _, module, _, name, *_ in words}
+
+
+_HOMES = _homes()
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    inside = home == __name__
+    found = import_module(f"{home}.{name}") if inside else getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -48,8 +48,8 @@ def test_examples_print_what_they_say(
 def test_every_public_function_has_an_example(package):
     functions = {
         f"{function.__module__}.{name}"
-        for name, function in vars(package).items()
-        if inspect.isfunction(function)
+        for name in dir(package)
+        if inspect.isfunction(function := getattr(package, name)) and not name.startswith("_")
     }
     assert functions
     assert functions - {example.name for example in EXAMPLES} == set()
