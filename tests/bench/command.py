@@ -83,6 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare modelled with published throughputs instead; nothing runs",
     )
+    parser.add_argument(
+        "--ops",
+        action="store_true",
+        help="time every function of ipu.nn and ipu.ops, and steps of ipu.optim, instead",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
     parser.add_argument("--only", default="", help="only rows whose name contains this text")
 
@@ -214,6 +219,11 @@ def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
         yield from points.rows(arguments.only.lower())
         return
     rounds, sample = _effort(arguments)
+    if arguments.ops:
+        from tests.bench import comparisons, numerics
+
+        yield from numerics.rows(arguments.only.lower(), comparisons.Effort(rounds, sample))
+        return
     if arguments.devices > 1:
         yield from _sharded_rows(arguments, rounds, sample)
     else:
@@ -245,8 +255,10 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
 
 def _names(arguments: argparse.Namespace) -> list[str]:
     """The names of all rows from which `--only` selects."""
-    from tests.bench import digests, pipelined, points, published, startup, workloads
+    from tests.bench import digests, numerics, pipelined, points, published, startup, workloads
 
+    if arguments.ops:
+        return [program.workload.name for program in numerics.programs()]
     if arguments.points:
         return [point.title for point in points.POINTS]
     if arguments.devices > 1:
@@ -267,7 +279,9 @@ def _check_only(arguments: argparse.Namespace) -> None:
         return
     close = difflib.get_close_matches(wanted, [name.lower() for name in names], n=5, cutoff=0.3)
     shown = [name for name in names if name.lower() in close] or names
-    more = "" if arguments.all else " --all adds more programs."
+    more = (
+        "" if arguments.all or arguments.ops or arguments.points else " --all adds more programs."
+    )
     raise ConfigError(
         f"[bench] needs --only to be part of a row's name; got {arguments.only!r}. Use a part of: "
         f"{'; '.join(shown)}.{more}"
