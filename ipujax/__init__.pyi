@@ -20,6 +20,7 @@ from ipujax.api.cost import cost as cost
 from ipujax.api.custom_op import custom_op as custom_op
 from ipujax.api.cycle_count import cycle_count as cycle_count
 from ipujax.api.host_call import host_call as host_call
+from ipujax.api.host_embedding import HostEmbedding as HostEmbedding
 from ipujax.api.memories import memory_stats as memory_stats
 from ipujax.api.outlined import outlined as outlined
 from ipujax.api.phases import Liveness as Liveness
@@ -75,6 +76,7 @@ from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import ReportError as ReportError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
+from ipujax.host_table.sgd import HostEmbeddingSGD as HostEmbeddingSGD
 from ipujax.ops.seeds import reset_seed as reset_seed
 from ipujax.reporting.document import load_report as load_report
 from ipujax.reporting.model import Report as Report

@@ -52,6 +52,41 @@ def allow_effects_in_checkpoints() -> None:
         effects.remat_allowed_effects.add_type(effect)
 
 
+def lower_to_callback(
+    ctx: Any,
+    function: Callable[..., Sequence[object]],
+    operands: Sequence[Any],
+    *,
+    has_side_effect: bool,
+) -> Sequence[Any]:
+    """Lowers a primitive to a call of a function of NumPy arrays, on any platform.
+
+    `pure_callback` and `io_callback` would bring the operands to JAX's CPU backend first.
+    """
+    from jax._src import callback
+
+    sharding = callback._callback_op_sharding(ctx.module_context.axis_context, None, ctx.avals_out)
+    results, _, _ = callback.emit_python_callback(
+        ctx,
+        function,
+        None,
+        list(operands),
+        ctx.avals_in,
+        ctx.avals_out,
+        has_side_effect=has_side_effect,
+        returns_token=False,
+        sharding=sharding,
+    )
+    return results
+
+
+def io_effects() -> frozenset[Any]:
+    """The effect of an `io_callback` without order: what has it is not left out."""
+    from jax._src import callback
+
+    return frozenset({callback._IOEffect})
+
+
 def _emit_callback(
     ctx: Any,
     function: Callable[..., Sequence[object]],

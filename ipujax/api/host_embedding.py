@@ -1,0 +1,436 @@
+"""`HostEmbedding`: a table in the host's memory that compiled steps look up and update."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ipujax.api.host_table_calls import Ahead, Lookup, Options, Update, spread, together
+from ipujax.api.host_table_primitives import lookup_ahead_p, lookup_p, update_p
+from ipujax.errors import ConfigError, check_choice
+from ipujax.host_table import files
+from ipujax.host_table.sgd import HostEmbeddingSGD
+from ipujax.host_table.table import HostTable, Part
+
+WHERE = "HostEmbedding"
+STRATEGIES = ("token", "encoding")
+
+
+class HostEmbedding:
+    """A table that stays in the host's memory, looked up and updated by compiled steps.
+
+    The device holds the rows of one step. A *token*, a float32 number that steps take and return,
+    says of which version of the table a lookup is: the gradients of a step change the rows when the
+    next step's token arrives. So all lookups of a step see one version, and a step that fails
+    changes nothing. Where `lookup` is differentiated with respect to its token, the derivative with
+    respect to the rows is handed to the table, and the token's "gradient" is what to add to it.
+
+    Args:
+        table: [rows, columns] of float32, float16 or bfloat16. A NumPy array that can be written to
+            (also a memory-mapped file) is used and changed in place; others are copied.
+        optimizer: how gradients change the rows; None: the table is not trained.
+        partition_strategy: how replicas share the work if `axis_name` is given: "token", each has a
+            block of rows; "encoding", each has a block of columns, and indices and gradients go over
+            the links between replicas; None, each looks up its own rows, of all columns.
+    Raises:
+        ConfigError: another rank, no rows, another dtype or an unknown strategy.
+
+    Source: `HostEmbedding` and `create_host_embedding` of Graphcore's TensorFlow.
+
+    Example:
+        >>> table = ipu.HostEmbedding(np.ones((1000, 4), np.float32), ipu.HostEmbeddingSGD(0.1))
+        >>> @jax.jit
+        ... def step(token, ids):
+        ...     loss_of = lambda token: jnp.sum(table.lookup(token, ids) ** 2)
+        ...     loss, count = jax.value_and_grad(loss_of)(token)
+        ...     return token + count, loss
+        >>> token, loss = step(table.token(), jnp.array([7, 7]))
+        >>> print(table.read(token, 7, 9))  # 1 - 0.1 * (2 + 2)
+        [[0.6 0.6 0.6 0.6]
+         [1.  1.  1.  1. ]]
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        optimizer: HostEmbeddingSGD | None = None,
+        *,
+        partition_strategy: str | None = None,
+    ):
+        if partition_strategy is not None:
+            check_choice(WHERE, "partition_strategy", partition_strategy, STRATEGIES, ConfigError)
+        if not isinstance(optimizer, (HostEmbeddingSGD, type(None))):
+            raise ConfigError(
+                f"[{WHERE}] needs a HostEmbeddingSGD or None as the optimizer; got "
+                f"{type(optimizer).__name__}. Pass ipu.HostEmbeddingSGD(learning_rate)."
+            )
+        rows = table if isinstance(table, np.ndarray) else np.asarray(table)
+        _check_table(rows.shape, rows.dtype)
+        if not (rows.flags.writeable and rows.flags.c_contiguous):
+            rows = np.array(rows, order="C")
+        self._table = HostTable(rows, optimizer)
+        self._file = rows  # a memory-mapped file stays open
+        self.partition_strategy = partition_strategy
+
+    @classmethod
+    def create(
+        cls,
+        shape: tuple[int, int],
+        dtype: Any = np.float32,
+        optimizer: HostEmbeddingSGD | None = None,
+        *,
+        initializer: Callable[[int, int], Any] | None = None,
+        file: str | Path | None = None,
+        partition_strategy: str | None = None,
+    ) -> HostEmbedding:
+        """A new table, in memory or in a memory-mapped file.
+
+        Args:
+            shape: (rows, columns).
+            initializer: takes the first row and the number of rows of a block, and returns the
+                block; None: zeros.
+            file: path of a .npy file, which is made. Its room on the disk is reserved now; the
+                operating system keeps in memory what is used. It is no saved state: use `save`.
+        Raises:
+            ConfigError: as the constructor; the file exists; the initializer returns other shapes.
+            OSError: the file cannot be made.
+
+        Example:
+            >>> ones = lambda first, count: np.ones((count, 8))
+            >>> table = ipu.HostEmbedding.create((100, 8), initializer=ones)
+            >>> table.shape, table.dtype
+            ((100, 8), dtype('float32'))
+        """
+        _check_table(tuple(shape), np.dtype(dtype))
+        path = None if file is None else Path(file)
+        rows = files.new_rows((int(shape[0]), int(shape[1])), np.dtype(dtype), path)
+        try:
+            if initializer is not None:
+                _fill(rows, initializer)
+            return cls(rows, optimizer, partition_strategy=partition_strategy)
+        except BaseException:
+            if path is not None:
+                path.unlink(missing_ok=True)
+            raise
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        num_rows, num_columns = self._table.rows.shape
+        return num_rows, num_columns
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the rows."""
+        return self._table.rows.dtype
+
+    # In steps ------------------------------------------------------------------------------------
+
+    def token(self) -> jax.Array:
+        """The token of the table as it is now, with all gradients that were handed in; float32 [].
+
+        Needed once, for the first step. Wait for running steps before.
+        """
+        return jnp.float32(self._table.token())
+
+    def lookup(
+        self,
+        token: Any,
+        indices: Any,
+        *,
+        clip_indices: bool = True,
+        axis_name: Any = None,
+        learning_rate: Any = None,
+    ) -> Any:
+        """Rows of the table, inside or outside of compiled functions.
+
+        Differentiable with respect to the token, in reverse mode, once. The backward pass hands the
+        gradient of the rows to the table and gives the token the gradient 1 (for each replica, and
+        each lookup): the next step's token is token + gradient.
+
+        Args:
+            token: float32 [], the same for all lookups of a step.
+            indices: [...] integers, or a pytree of such arrays, which is one lookup.
+            clip_indices: whether indices outside of the table are clipped to it; else they are an
+                error where the program runs, and nothing changes.
+            axis_name: the mapped axis of the replicas (of `ipu.pmap`, `jax.shard_map`); gradients of
+                all replicas are added up, in their order.
+            learning_rate: of the update, in place of the optimizer's; may be traced.
+        Returns:
+            [..., columns] for each array of indices. Under `jax.vmap` all examples are one lookup.
+        Raises:
+            ConfigError: indices that are no integers; a learning rate without an optimizer.
+            CallbackError: where the program runs: an index outside of the table, or a token that is
+                not of the table as it is, since an older one was passed again or a step failed.
+
+        Source: `HostEmbedding.lookup` of Graphcore's TensorFlow.
+        """
+        options = self._options("lookup", clip_indices, axis_name, learning_rate)
+        flat, rebuild = together(f"{WHERE}.lookup", indices)
+        rate = jnp.float32(0 if learning_rate is None else learning_rate)
+        return rebuild(_lookup(options, _number(token), rate, flat))
+
+    def update(
+        self,
+        token: Any,
+        indices: Any,
+        gradients: Any,
+        *,
+        clip_indices: bool = True,
+        axis_name: Any = None,
+        learning_rate: Any = None,
+    ) -> jax.Array:
+        """Hands gradients of rows to the table; returns the next token.
+
+        For gradients that you took with respect to rows, or scaled. Rows that occur several times
+        get the sum.
+
+        Args:
+            token: of the lookup.
+            indices: those of the lookup.
+            gradients: as the lookup's result, of any float dtype.
+            clip_indices, axis_name, learning_rate: as those of `lookup`.
+        Raises:
+            ConfigError: other shapes; a table without an optimizer.
+            CallbackError: as `lookup`; a learning rate that is negative, NaN or infinite.
+
+        Example:
+            >>> table = ipu.HostEmbedding(np.zeros((10, 2), np.float32), ipu.HostEmbeddingSGD(0.5))
+            >>> token = table.update(table.token(), jnp.array([3]), jnp.array([[1.0, 2.0]]))
+            >>> table.read(token, 3, 4).tolist()
+            [[-0.5, -1.0]]
+        """
+        if self._table.optimizer is None:
+            raise _untrained("update")
+        options = self._options("update", clip_indices, axis_name, learning_rate)
+        flat, _ = together(f"{WHERE}.update", indices)
+        wanted = [(*np.shape(x), self.shape[1]) for x in jax.tree.leaves(indices)]
+        values = [jnp.asarray(x) for x in jax.tree.leaves(gradients)]
+        if [x.shape for x in values] != wanted:
+            raise ConfigError(
+                f"[{WHERE}.update] needs gradients of shapes {wanted}; got "
+                f"{[x.shape for x in values]}. Pass the gradient of the rows of these indices."
+            )
+        rows = jnp.concatenate([x.reshape(-1, self.shape[1]) for x in values])
+        rate = jnp.float32(0 if learning_rate is None else learning_rate)
+        return _number(token) + _hand_in(options, _number(token), rate, flat, rows)
+
+    def lookup_ahead(self, indices: Any, *, clip_indices: bool = True) -> None:
+        """Begins to read rows from the host's memory or disk, for a later lookup of these indices.
+
+        Call it in a step, with the next step's indices, or between steps: a thread reads the rows
+        while the device computes. It never changes a result: rows that are updated in between are
+        read again. The later lookup must have the same indices in the same order.
+
+        Args:
+            indices: as those of `lookup`.
+            clip_indices: as that of the later lookup.
+        Raises:
+            ConfigError: indices that are no integers.
+            CallbackError: an index outside of the table, with clip_indices=False.
+        """
+        flat, _ = together(f"{WHERE}.lookup_ahead", indices)
+        begin = Ahead(weakref.ref(self._table), clip_indices)
+        if isinstance(flat, jax.core.Tracer):
+            lookup_ahead_p.bind(flat, jnp.int32(0), function=begin)
+        else:
+            begin(np.asarray(flat), np.int32(0))
+
+    # Between steps -------------------------------------------------------------------------------
+
+    def read(self, token: Any, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """A copy of the rows from start to stop, as the token names them.
+
+        Raises:
+            CallbackError: the token is not of the table as it is.
+        """
+        self._table.settle("read", float(token))
+        with self._table.lock.reading():
+            return np.array(self._table.rows[start:stop])
+
+    def rewind(self, token: Any = None) -> jax.Array:
+        """Drops what a step that failed handed in; returns the token of the rows as they are.
+
+        Args:
+            token: what the step that failed was given, as a check; None: no check.
+        Raises:
+            CallbackError: the rows are not of this token.
+        """
+        return jnp.float32(self._table.rewind(None if token is None else float(token)))
+
+    def save(self, token: Any, path: str | Path) -> None:
+        """Saves the table with what is accumulated; the file is replaced in one step.
+
+        If that fails, on a full disk too, or the process is killed, the file is as before.
+
+        Raises:
+            CallbackError: the token is not of the table as it is.
+            ConfigError: another process is saving to this path.
+            OSError: the file cannot be written.
+        """
+        self._table.settle("save", float(token))
+        files.save(self._table, Path(path))
+
+    def restore(self, path: str | Path) -> jax.Array:
+        """Replaces the rows by saved ones of the same shape and dtype; returns the new token.
+
+        The whole file is checked first. Tokens from before no longer count.
+
+        Raises:
+            ConfigError: the file is damaged, no saved table, or of another shape or dtype.
+            OSError: the file cannot be read.
+        """
+        with files.opened(Path(path)) as (file, header):
+            self._check_header(header)
+            files.read_into(self._table, file, header)
+        return jnp.float32(self._table.replaced())
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        optimizer: HostEmbeddingSGD | None = None,
+        *,
+        file: str | Path | None = None,
+        partition_strategy: str | None = None,
+    ) -> HostEmbedding:
+        """A table that `save` wrote, copied to memory or to a new memory-mapped file.
+
+        Args:
+            file: as that of `create`.
+        Raises:
+            ConfigError, OSError: as `restore` and `create`.
+        """
+        with files.opened(Path(path)) as (_, header):
+            shape, dtype = (header.rows, header.columns), files.DTYPES[header.dtype]
+        made = cls.create(shape, dtype, optimizer, file=file, partition_strategy=partition_strategy)
+        made.restore(path)
+        return made
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _options(self, where: str, clip: bool, axis_name: Any, learning_rate: Any) -> Options:
+        if learning_rate is not None and self._table.optimizer is None:
+            raise _untrained(where)
+        return Options(
+            weakref.ref(self._table),
+            self.shape[1],
+            self.dtype,
+            self._table.optimizer is not None,
+            bool(clip),
+            axis_name,
+            self.partition_strategy if axis_name is not None else None,
+            learning_rate is not None,
+        )
+
+    def _check_header(self, header: files.Header) -> None:
+        optimizer, found = self._table.optimizer, (header.rows, header.columns)
+        if found != self.shape or header.dtype != self.dtype.name:
+            raise ConfigError(
+                f"[{WHERE}.restore] needs a table {self.dtype.name} {list(self.shape)}; got "
+                f"{header.dtype} {list(found)}. Use HostEmbedding.load for another table."
+            )
+        most = 0 if optimizer is None else optimizer.accumulation_factor - 1
+        if header.steps > most:
+            raise ConfigError(
+                f"[{WHERE}.restore] needs at most {most} accumulated steps, by the optimizer; got "
+                f"{header.steps}. Use the accumulation_factor with which the table was saved."
+            )
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _lookup(options: Options, token: jax.Array, rate: jax.Array, ids: jax.Array) -> jax.Array:
+    """Rows [n, columns] of ids [n]."""
+    columns, num_replicas, replica = spread(options)
+    shared = ids if options.strategy is None else lax.all_gather(ids, options.axis_name)
+    rows = lookup_p.bind(
+        token,
+        shared,
+        replica,
+        function=Lookup(options.table, options.strategy, num_replicas, options.clip),
+        columns=columns,
+        dtype=options.dtype,
+    )
+    if options.strategy == "token":  # zeros but for one replica
+        return lax.psum_scatter(rows, options.axis_name, scatter_dimension=0)
+    if options.strategy == "encoding":
+        rows = lax.all_to_all(rows, options.axis_name, 0, 1)  # [n, replicas, columns of one]
+    return rows.reshape(*ids.shape, options.columns)
+
+
+def _save(options: Options, token: Any, rate: Any, ids: Any) -> tuple[Any, Any]:
+    return _lookup(options, token, rate, ids), (token, rate, ids)
+
+
+def _backward(options: Options, saved: Any, cotangent: Any) -> tuple[Any, ...]:
+    token, rate, ids = saved
+    if not options.is_trained:
+        return jnp.zeros_like(token), jnp.zeros_like(rate), None
+    return _hand_in(options, token, rate, ids, cotangent), jnp.zeros_like(rate), None
+
+
+_lookup.defvjp(_save, _backward)
+
+
+def _hand_in(
+    options: Options, token: jax.Array, rate: jax.Array, ids: jax.Array, rows: jax.Array
+) -> jax.Array:
+    """What the gradients rows [n, columns] of ids [n] add to the token."""
+    columns, num_replicas, replica = spread(options)
+    if options.strategy is not None:
+        ids = lax.all_gather(ids, options.axis_name)
+    if options.strategy == "token":
+        rows = lax.all_gather(rows, options.axis_name)
+    elif options.strategy == "encoding":
+        rows = rows.reshape(-1, num_replicas, columns)
+        rows = lax.all_to_all(rows, options.axis_name, 1, 0)
+    part = Part(options.strategy or "", 0, num_replicas)
+    function = Update(options.table, part.strategy, num_replicas, options.clip, options.own_rate)
+    count = update_p.bind(token, rate, ids, rows, replica, function=function)
+    return count if options.axis_name is None else lax.psum(count, options.axis_name)
+
+
+def _number(token: Any) -> jax.Array:
+    number = jnp.asarray(token)
+    if number.shape or number.dtype != jnp.float32:
+        raise ConfigError(
+            f"[{WHERE}] needs a token float32 []; got {number.dtype} {list(number.shape)}. Pass "
+            "what HostEmbedding.token or the last step returned."
+        )
+    return number
+
+
+def _check_table(shape: tuple[int, ...], dtype: np.dtype) -> None:
+    if len(shape) != 2 or min(shape) < 1 or dtype.name not in files.DTYPES:
+        raise ConfigError(
+            f"[{WHERE}] needs a table [rows, columns] of {', '.join(files.DTYPES)}; got {dtype} "
+            f"{list(shape)}. Pass such a table."
+        )
+
+
+def _fill(rows: np.ndarray, initializer: Callable[[int, int], Any]) -> None:
+    size = max(1, files.PIECE_BYTES // (rows.shape[1] * rows.itemsize))
+    for begin in range(0, len(rows), size):
+        block = rows[begin : begin + size]
+        made = np.asarray(initializer(begin, len(block)))
+        if made.shape != block.shape:
+            raise ConfigError(
+                f"[{WHERE}.create] needs an initializer that returns {list(block.shape)} for this "
+                f"block; got {list(made.shape)}. Return [count, columns]."
+            )
+        block[...] = made
+
+
+def _untrained(where: str) -> ConfigError:
+    return ConfigError(
+        f"[{WHERE}.{where}] needs a table with an optimizer; got one with None. Pass "
+        "optimizer=ipu.HostEmbeddingSGD(learning_rate) where it is made."
+    )

@@ -1,0 +1,104 @@
+"""The primitives by which a compiled step looks up and updates a table in the host's memory.
+
+Each is one call of a function of NumPy arrays on the host, `function`, which is hashable. Operands
+are a token, ids, what belongs to them, and the number of the replica. Under `jax.vmap` all examples
+are one call; where `vmap` is over the replicas' axis, there is one for each replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from ipujax import jax_compat
+from ipujax.errors import ConfigError
+
+#: Abstract values of the operands -> that of the result.
+_Abstract = Callable[..., Any]
+
+
+def _host_primitive(
+    name: str, result: _Abstract, num_shared: int, has_effect: bool, where: str
+) -> Primitive:
+    """A primitive whose result is what `function` returns.
+
+    Operands are `num_shared` scalars, which all examples share; arrays that have the examples'
+    dimensions; the replica.
+
+    Args:
+        result: of the operands and parameters; only its shape, dtype and mapped axes matter.
+    """
+    primitive = Primitive(name)
+
+    def abstract(*avals: Any, **parameters: Any) -> tuple[Any, Any]:
+        # Traced for one array, so that the result varies over mapped axes as it does.
+        widest = avals[-2]
+        made, _ = jax_compat.abstract_result(lambda x: result(avals, x, **parameters), widest)
+        return made, jax_compat.io_effects() if has_effect else frozenset()
+
+    def batch(operands: Any, dims: Any, **parameters: Any) -> tuple[jax.Array, int | None]:
+        if any(dim is not None for dim in dims[:num_shared]):
+            raise ConfigError(
+                f"[HostEmbedding.{where}] needs one token for all examples of jax.vmap; got some. "
+                "Use in_axes=None for it."
+            )
+        sizes = {x.shape[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None}
+        (size,) = sizes
+        if dims[-1] is not None:
+            each = [
+                [x if dim is None else jnp.take(x, i, axis=dim) for x, dim in zip(operands, dims)]
+                for i in range(size)
+            ]
+            return jnp.stack([primitive.bind(*one, **parameters) for one in each]), 0
+        arrays = [
+            jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
+            for x, dim in zip(operands[num_shared:-1], dims[num_shared:-1], strict=True)
+        ]
+        made = primitive.bind(*operands[:num_shared], *arrays, operands[-1], **parameters)
+        return made, 0 if made.ndim else None
+
+    def jvp(*_: Any, **__: Any) -> Any:
+        raise ConfigError(
+            f"[HostEmbedding.{where}] needs arguments that are not differentiated; got a "
+            "derivative of a derivative. Use jax.lax.stop_gradient."
+        )
+
+    def lower(ctx: Any, *operands: Any, function: Any, **_: Any) -> Sequence[Any]:
+        def on_host(*arrays: Any) -> tuple[np.ndarray]:
+            return (function(*map(np.asarray, arrays)),)
+
+        return jax_compat.lower_to_callback(ctx, on_host, operands, has_side_effect=has_effect)
+
+    @cache
+    def compiled(**parameters: Any) -> Any:
+        return jax.jit(lambda *operands: primitive.bind(*operands, **parameters))
+
+    primitive.def_impl(lambda *operands, **parameters: compiled(**parameters)(*operands))
+    primitive.def_effectful_abstract_eval(abstract)
+    ad.primitive_jvps[primitive] = jvp
+    batching.primitive_batchers[primitive] = batch
+    mlir.register_lowering(primitive, lower, cacheable=False)
+    return primitive
+
+
+def _rows(avals: Any, ids: Any, *, columns: int, dtype: Any, **_: Any) -> Any:
+    return jnp.broadcast_to(ids[..., None], (*ids.shape, columns)).astype(dtype)
+
+
+def _count(avals: Any, gradients: Any, **_: Any) -> Any:
+    return jnp.sum(gradients.astype(jnp.float32))
+
+
+#: (token, ids [...], replica) -> rows [..., columns] of the dtype.
+lookup_p = _host_primitive("ipu_host_lookup", _rows, 1, False, "lookup")
+#: (token, learning rate, ids [...], gradients [..., columns], replica) -> 1.0.
+update_p = _host_primitive("ipu_host_update", _count, 2, True, "update")
+#: (ids [...], replica) -> 0.0.
+lookup_ahead_p = _host_primitive("ipu_host_lookup_ahead", _count, 0, True, "lookup_ahead")

@@ -1,0 +1,71 @@
+"""Rows that are read before they are asked for, on a thread of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+#: Reads that nobody asked for stay until so many others began.
+_MOST_READS = 64
+
+#: What a read is asked for by: its part of the table, and the ids' bytes.
+Key = tuple[object, bytes]
+
+
+@dataclass
+class _Read:
+    rows: Future[np.ndarray]
+    changed: list[np.ndarray] = field(default_factory=list)  #: ids written since it began
+
+
+class Ahead:
+    """Reads under way, by what they read.
+
+    A read sees rows before or after a change that comes meanwhile; the ids of such changes are
+    noted, and these rows are read again. So a read ahead never changes a result.
+    """
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._reads: OrderedDict[Key, _Read] = OrderedDict()
+        self._threads: ThreadPoolExecutor | None = None
+        self.num_used = 0  #: lookups that found their rows here
+
+    def begin(self, key: Key, read: Callable[[], np.ndarray]) -> None:
+        """Begins to read, unless the same rows are being read already."""
+        with self._mutex:
+            if key in self._reads:
+                return
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(1, thread_name_prefix="ipujax-lookup-ahead")
+            self._reads[key] = _Read(self._threads.submit(read))
+            while len(self._reads) > _MOST_READS:
+                self._reads.popitem(last=False)
+
+    def note_change(self, ids: np.ndarray) -> None:
+        """To be called before these rows are written."""
+        with self._mutex:
+            for read in self._reads.values():
+                read.changed.append(ids)
+
+    def forget(self) -> None:
+        """Drops all reads: the whole table is written."""
+        with self._mutex:
+            self._reads.clear()
+
+    def take(self, key: Key) -> tuple[np.ndarray, np.ndarray] | None:
+        """The rows that were read, and the ids of those that changed since; None: nothing was."""
+        with self._mutex:
+            read = self._reads.pop(key, None)
+        if read is None:
+            return None
+        rows = read.rows.result()
+        with self._mutex:
+            changed = read.changed
+            self.num_used += 1
+        return rows, np.concatenate(changed) if changed else np.zeros(0, np.int64)

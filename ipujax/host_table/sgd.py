@@ -1,0 +1,101 @@
+"""`HostEmbeddingSGD`: how gradients change the rows of a table in the host's memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipujax.errors import CallbackError, ConfigError
+
+#: Ids of rows [n], and what is subtracted from them [n, columns], float32.
+Change = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class HostEmbeddingSGD:
+    """Stochastic gradient descent for `ipujax.HostEmbedding`, with or without accumulation.
+
+    A row becomes row - learning_rate * sum of its gradients. Sums are float32; a row of float16 or
+    bfloat16 is rounded once an update.
+
+    Args:
+        learning_rate: a number of at least 0, or a function on the host that takes the number of
+            updates so far and returns one. `HostEmbedding.update` can be given others.
+        accumulation_factor: the gradients of this many steps are added up and applied together. A
+            step is what lies between two tokens that are looked up with: all micro-batches of a
+            pipeline and all replicas are one.
+    Raises:
+        ConfigError: a learning rate that is negative, NaN or infinite, or a factor below 1.
+
+    Source: `HostEmbeddingOptimizerSpec` and `HostEmbeddingSGDGAOptimizerSpec` of Graphcore's
+    TensorFlow.
+
+    Example:
+        >>> ipu.HostEmbeddingSGD(0.1, accumulation_factor=4).accumulation_factor
+        4
+    """
+
+    learning_rate: float | Callable[[int], float]
+    accumulation_factor: int = 1
+
+    def __post_init__(self) -> None:
+        if not callable(self.learning_rate):
+            reason = _wrong(self.learning_rate)
+            if reason:
+                raise ConfigError(reason)
+        factor = self.accumulation_factor
+        if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
+            raise ConfigError(
+                "[HostEmbeddingSGD] needs an accumulation_factor of at least 1; got "
+                f"{factor!r}. Pass a number of steps."
+            )
+
+    def rate(self, num_updates: int) -> float:
+        """The learning rate of the next update."""
+        rate = self.learning_rate(num_updates) if callable(self.learning_rate) else None
+        return checked_rate(self.learning_rate if rate is None else rate)
+
+
+def checked_rate(rate: object) -> float:
+    """The learning rate as a number; a CallbackError if it is none."""
+    reason = _wrong(rate)
+    if reason:
+        raise CallbackError(reason)
+    return float(rate)  # type: ignore[arg-type]
+
+
+def _wrong(rate: object) -> str:
+    try:
+        number = float(rate)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isfinite(number) and number >= 0 and not isinstance(rate, (bool, str)):
+        return ""
+    return (
+        f"[HostEmbeddingSGD] needs a learning rate of at least 0; got {rate!r}. Pass a finite "
+        "number."
+    )
+
+
+def combine(changes: Sequence[Change]) -> Change:
+    """One change of the different rows among all of them, in float32: ids are sorted."""
+    ids = np.concatenate([ids for ids, _ in changes])
+    values = np.concatenate([values for _, values in changes])
+    order = np.argsort(ids, kind="stable")
+    in_order = np.take(ids, order)
+    values = np.take(values, order, axis=0)
+    is_first = np.ones(len(ids), bool)
+    np.not_equal(in_order[1:], in_order[:-1], out=is_first[1:])
+    if is_first.all():
+        return in_order, values
+    begins = np.flatnonzero(is_first)
+    return np.take(in_order, begins), np.add.reduceat(values, begins, axis=0)
+
+
+def subtract(rows: np.ndarray, change: Change) -> np.ndarray:
+    """The new values of rows[ids], in the table's dtype; `rows` is not changed."""
+    ids, values = change
+    return (np.take(rows, ids, axis=0).astype(np.float32) - values).astype(rows.dtype)
