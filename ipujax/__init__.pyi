@@ -1,4 +1,4 @@
-"""The public API, one name a line: for editors, type checkers, and `__getattr__` in `__init__.py`."""
+"""The public API, one name a line: for editors, type checkers and `__getattr__`."""
 
 from ipujax import nn as nn
 from ipujax import ops as ops
