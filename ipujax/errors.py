@@ -76,6 +76,12 @@ class UnsupportedOpError(IpuError):
         )
 
 
+class ConvertError(IpuError, ValueError):
+    """A program cannot be converted as asked, or its file or a setting is not what it must be."""
+
+    pjrt_code = PjrtCode.INVALID_ARGUMENT
+
+
 class PipelineError(IpuError, ValueError):
     """A pipeline cannot be made of these stages and arguments."""
 

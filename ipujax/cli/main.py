@@ -20,6 +20,8 @@ WORDS = {
     "devices": "list the IPUs that JAX sees",
     "ops": "print how each StableHLO op is lowered, or why it is not supported",
     "options": "print every option with its environment variable, default and values",
+    "run": "run an exported program on inputs from files, expressions or examples",
+    "convert": "change an exported program: precision, IPUs, pipelines, single ops",
     "report": "show or compare where time and memory of programs go, of files or saved reports",
     "conformance": "run JAX's test harnesses and compare results with its CPU backend",
     "bench": "compare speed with JAX's CPU backend, and cycles with published measurements",
@@ -27,7 +29,7 @@ WORDS = {
 #: Commands whose code is in tests/ of the source tree.
 LABORATORY = frozenset({"conformance", "bench"})
 #: Commands that run programs; the others work without the extension.
-COMPUTING = LABORATORY | {"devices"}
+COMPUTING = LABORATORY | {"devices", "run", "convert"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -71,6 +71,7 @@ from ipujax.jax_compat.platform import is_registered as is_registered
 from ipujax.jax_compat.platform import register_platform as register_platform
 from ipujax.jax_compat.platform import register_refusal as register_refusal
 from ipujax.jax_compat.programs import evaluate_module as evaluate_module
+from ipujax.jax_compat.programs import exported_like as exported_like
 from ipujax.jax_compat.programs import load_program as load_program
 from ipujax.jax_compat.programs import read_compile_options as read_compile_options
 from ipujax.jax_compat.programs import write_compile_options as write_compile_options

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.export
 import numpy as np
 
 from ipujax.jax_compat.modules import parse_module
@@ -70,3 +71,44 @@ def evaluate_module(module: Any, arrays: Sequence[np.ndarray]) -> list[Any]:
             for a in arrays
         ]
         return list(stablehlo.eval_module(module, arguments))
+
+
+def exported_like(
+    exported: jax.export.Exported,
+    name: str,
+    code: bytes,
+    arguments: Sequence[Any],
+    results: Sequence[Any],
+) -> jax.export.Exported:
+    """A portable artifact as an exported function of arrays, for the platforms of another one.
+
+    JAX's public functions export only what JAX traced itself.
+    """
+    import dataclasses
+
+    from jax._src.core import ShapedArray
+
+    def avals(arrays: Sequence[Any]) -> tuple[ShapedArray, ...]:
+        return tuple(ShapedArray(a.shape, a.dtype) for a in arrays)
+
+    takes, gives = avals(arguments), avals(results)
+    changes: dict[str, Any] = {
+        "fun_name": name,
+        "in_tree": jax.tree.structure((tuple(takes), {})),
+        "in_avals": takes,
+        "out_tree": jax.tree.structure(tuple(gives)),
+        "out_avals": gives,
+        "in_shardings_hlo": (None,) * len(takes),
+        "out_shardings_hlo": (None,) * len(gives),
+        "_has_named_shardings": False,
+        "_in_named_shardings": (None,) * len(takes),
+        "_out_named_shardings": (None,) * len(gives),
+        "nr_devices": 1,
+        "ordered_effects": (),
+        "unordered_effects": (),
+        "mlir_module_serialized": code,
+        "module_kept_var_idx": tuple(range(len(takes))),
+        "_get_vjp": None,
+    }
+    known = {field.name for field in dataclasses.fields(exported)}
+    return dataclasses.replace(exported, **{k: v for k, v in changes.items() if k in known})

@@ -44,6 +44,7 @@ PYTHON_ROOMS = (
     "plugin",
     "__init__",
     "testing",
+    "convert",
     "optim",
     "nn",
     "tile",

@@ -1,0 +1,145 @@
+"""Runs a program that jax.export serialised, once, on inputs from files, expressions or examples.
+
+Without --outdir it prints the results; with it, it writes them to <outdir>/results.npz.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ipujax.cli.product_arguments import add_product_arguments
+from ipujax.cli.program_inputs import gather
+from ipujax.config import PER_CALL_PREFIX
+from ipujax.errors import ConfigError
+
+RESULTS = "results.npz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", help="the exported program")
+    parser.add_argument(
+        "--inputs",
+        nargs="+",
+        default=[],
+        metavar="NAME=FILE",
+        help="name=file.npy, name=file.npz[key], or file.npz with all names",
+    )
+    parser.add_argument(
+        "--input-exprs",
+        nargs="+",
+        default=[],
+        metavar="NAME=EXPR",
+        help="name=expression, such as 'x=ones((2, 3))' or 'x=random.normal(0, 1, (2, 3))'",
+    )
+    parser.add_argument(
+        "--input-examples",
+        metavar="JSON",
+        help="lists by name, a list of examples to stack, or a file of either",
+    )
+    parser.add_argument("--outdir", metavar="FOLDER", help=f"write {RESULTS} there")
+    parser.add_argument("--overwrite", action="store_true", help=f"replace {RESULTS} if it exists")
+    parser.add_argument("--num-ipus", type=int, metavar="N", help="IPUs of the device; default 1")
+    add_product_arguments(parser)
+    parser.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a compiler option, such as outline=auto; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    written = Path(arguments.outdir, RESULTS) if arguments.outdir else None
+    if written is not None and written.exists() and not arguments.overwrite:
+        raise ConfigError(
+            f"[run] needs a new file; got {str(written)!r}, which exists. Pass --overwrite."
+        )
+    if arguments.num_ipus is not None:
+        if arguments.num_ipus < 1:
+            raise ConfigError(f"[run] needs --num-ipus of 1 or more; got {arguments.num_ipus}.")
+        os.environ["JAX_IPU_IPUS_PER_DEVICE"] = str(arguments.num_ipus)
+    results = _results(arguments)
+    if written is not None:
+        _write(written, results)
+    _show(results, written, arguments.json)
+    return 0
+
+
+def _results(arguments: argparse.Namespace) -> dict[str, Any]:
+    import jax
+    import numpy as np
+
+    from ipujax.convert.program_names import argument_names, result_names
+    from ipujax.convert.reading import read_program
+
+    exported = read_program(arguments.program)
+    names = argument_names(exported)
+    shapes = [(tuple(aval.shape), np.dtype(aval.dtype)) for aval in exported.in_avals]
+    files, expressions = arguments.inputs, arguments.input_exprs
+    inputs = gather(
+        dict(zip(names, shapes, strict=True)), files, expressions, arguments.input_examples
+    )
+    args, kwargs = jax.tree.unflatten(exported.in_tree, [inputs[name] for name in names])
+    call = jax.jit(exported.call, compiler_options=_options(arguments))
+    is_wide = any(dtype.itemsize == 8 and dtype.kind in "iuf" for _, dtype in shapes)
+    with jax.default_device(jax.devices("ipu")[0]), jax.enable_x64(is_wide):
+        made = jax.tree.leaves(call(*args, **kwargs))
+    return dict(zip(result_names(exported), map(np.asarray, made), strict=True))
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for text in arguments.option:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigError(
+                f"[run] needs --option name=value; got {text!r}. Use for example "
+                "--option outline=auto."
+            )
+        options[name if name.startswith(PER_CALL_PREFIX) else PER_CALL_PREFIX + name] = value
+    for kind, option in (("matmul", "matmul_options"), ("conv", "convolution_options")):
+        own = {
+            "availableMemoryProportion": getattr(arguments, f"{kind}_amp"),
+            "partialsType": getattr(arguments, f"{kind}_partial_type"),
+        }
+        own = {name: value for name, value in own.items() if value is not None}
+        if own:
+            options[PER_CALL_PREFIX + option] = json.dumps(own)
+    return options
+
+
+def _write(path: Path, results: dict[str, Any]) -> None:
+    """Writes the file whole, or leaves what was there."""
+    import numpy as np
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as file:
+            np.savez(file, **{name.replace("/", "_"): value for name, value in results.items()})
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _show(results: dict[str, Any], written: Path | None, as_json: bool) -> None:
+    if as_json:
+        found: dict[str, Any] = {
+            name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in results.items()
+        }
+        if written is None:
+            for name, x in results.items():
+                found[name]["values"] = x.tolist()
+        print(json.dumps({"results": found, "file": str(written) if written else None}))
+        return
+    for name, x in results.items():
+        shown = "" if written is not None else f"\n{x}"
+        print(f"{name}: {x.dtype}{list(x.shape)}{shown}")
+    if written is not None:
+        print(written)

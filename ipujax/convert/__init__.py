@@ -1,0 +1,1 @@
+"""Changes programs that `jax.export` serialised: precision, placement, pipelines, single ops."""

@@ -1,0 +1,37 @@
+"""Names of what an exported program takes and returns, for people to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.export
+
+from ipujax import jax_compat
+from ipujax.compiler.modules import main_of
+from ipujax.compiler.sources import name_of
+
+
+def argument_names(exported: jax.export.Exported) -> list[str]:
+    """A name for each argument: that of the function's parameter with the path in it, as
+    "params['kernel']", where the program has it; otherwise as "0['kernel']", by place."""
+    args, kwargs = jax.tree.unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
+    found = [_placed(path) for path, _ in jax.tree.flatten_with_path((args, kwargs))[0]]
+    module = jax_compat.deserialize_artifact(exported.mlir_module_serialized)
+    arguments = main_of(module).regions[0].blocks[0].arguments
+    for index, argument in zip(exported.module_kept_var_idx, arguments, strict=True):
+        found[index] = name_of(argument.location) or found[index]
+    return found
+
+
+def result_names(exported: jax.export.Exported) -> list[str]:
+    """A name for each result: "result" and its path, as "result[0]"."""
+    tree = jax.tree.unflatten(exported.out_tree, range(exported.out_tree.num_leaves))
+    paths = [path for path, _ in jax.tree.flatten_with_path(tree)[0]]
+    return [f"result{jax.tree_util.keystr(path)}" for path in paths]
+
+
+def _placed(path: tuple[Any, ...]) -> str:
+    first, *rest = path[1:]
+    own = getattr(first, "idx", getattr(first, "key", first))
+    return f"{own}{jax.tree_util.keystr(tuple(rest))}"

@@ -1,0 +1,182 @@
+"""What to convert, as data: the settings of `ipujax convert`, also as a JSON file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ipujax.errors import ConvertError
+
+PRECISIONS = ("FP32", "FP16")
+CONVERTERS = ("auto", "manual", "load")
+PRIORITIES = {"cycle": "cycles", "memory": "memory"}
+
+
+@dataclass(frozen=True)
+class GeluNames:
+    """Regular expressions that restrict which GELUs are replaced; none: all that are found."""
+
+    nodes: tuple[str, ...] = ()  #: of all ops that make it
+    node_as_gelu_input: tuple[str, ...] = ()  #: of the op whose result it takes
+    node_use_gelu_output: tuple[str, ...] = ()  #: of the ops that take its result
+
+
+@dataclass(frozen=True)
+class PipelineSettings:
+    """How the program becomes a pipeline."""
+
+    converter: str = "auto"  #: "auto", "manual" or "load"
+    priority: str = "cycle"  #: auto: balance "cycle" or "memory"
+    min_ipu_quantity: int = 2  #: auto: the fewest IPUs
+    max_ipu_quantity: int = 64  #: auto: the most IPUs
+    fine_tune_iter: int = 0  #: auto: at most so many rounds in which neighbors are compiled
+    manual_pipeline_config: tuple[tuple[str, ...], ...] = ()  #: manual: expressions of each stage
+    device_info: tuple[int, ...] = ()  #: manual: the IPU of each stage
+    solution_path: str = ""  #: load: the plan file
+    solution_dir: str = ""  #: auto and manual: where the plan is written, as <program>.plan.json
+    profiling_enable: bool = False  #: write a report of the converted program
+    profiling_root_dir: str = "pipeline-profiling"  #: its folder
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings; the names are those of the JSON file, and of the command's options."""
+
+    batch_size: int = 1  #: size of the first dimension of each micro-batch's arguments
+    batch_per_step: int = 0  #: micro-batches of one call; 0: the program is not repeated
+    batched: tuple[str, ...] = ()  #: names of the arguments that each micro-batch has; none: all
+    num_ipus: int = 1
+    matmul_amp: float | None = None  #: available memory proportion of products
+    conv_amp: float | None = None
+    matmul_partial_type: str | None = None  #: "float" or "half"
+    conv_partial_type: str | None = None
+    precision_mode: str = "FP32"
+    precision_conversion_excluded_nodes: tuple[str, ...] = ()
+    int64_to_int32_conversion: bool = False
+    gelu_replacement: GeluNames | None = None
+    excluded_nodes: tuple[str, ...] = ()
+    remove_excluded_nodes: bool = False
+    manual_sharding: tuple[tuple[str, ...], ...] = ()
+    pipeline_cfg: PipelineSettings | None = None
+
+
+_NESTED = {"gelu_replacement": GeluNames, "pipeline_cfg": PipelineSettings}
+
+
+def from_file(path: str | Path) -> dict[str, Any]:
+    """The settings in a JSON file, checked as `settings_of` does."""
+    try:
+        read = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConvertError(
+            f"[convert] needs a JSON file of settings; got {str(path)!r}: {error}. Write an object "
+            'such as {"precision_mode": "FP16"}.'
+        ) from None
+    settings_of(read)
+    return dict(read)
+
+
+def settings_of(given: Any) -> Settings:
+    """Settings from JSON values.
+
+    Raises:
+        ConvertError: a name or a value is not allowed; the message says which are.
+    """
+    read = _section(Settings, given, "the settings")
+    _check_choice("precision_mode", read.precision_mode, PRECISIONS)
+    for name in ("matmul_partial_type", "conv_partial_type"):
+        if getattr(read, name) is not None:
+            _check_choice(name, getattr(read, name), ("float", "half"))
+    for name in ("matmul_amp", "conv_amp"):
+        value = getattr(read, name)
+        if value is not None and not 0 < value <= 1:
+            raise _refused(name, "a number above 0, at most 1", value)
+    for name, least in (("batch_size", 1), ("batch_per_step", 0), ("num_ipus", 1)):
+        if getattr(read, name) < least:
+            raise _refused(name, f"a whole number of at least {least}", getattr(read, name))
+    _check_together(read)
+    return read
+
+
+def _check_together(read: Settings) -> None:
+    if read.excluded_nodes and not read.remove_excluded_nodes:
+        raise ConvertError(
+            "[convert] needs remove_excluded_nodes with excluded_nodes: a file cannot hold ops for "
+            "the host. Set it, or compute these ops before and after the program."
+        )
+    if read.manual_sharding and len(read.manual_sharding) != read.num_ipus:
+        raise _refused(
+            "manual_sharding",
+            f"one list for each of num_ipus={read.num_ipus}",
+            len(read.manual_sharding),
+        )
+    if read.manual_sharding and read.pipeline_cfg:
+        raise ConvertError(
+            "[convert] needs manual_sharding or pipeline_cfg; got both. Omit one of them."
+        )
+    pipeline = read.pipeline_cfg
+    if pipeline is None:
+        return
+    _check_choice("converter", pipeline.converter, CONVERTERS)
+    _check_choice("priority", pipeline.priority, tuple(PRIORITIES))
+    if read.batch_per_step < 1:
+        raise _refused("batch_per_step", "the micro-batches of one call of the pipeline", 0)
+    if pipeline.converter == "load" and not pipeline.solution_path:
+        raise _refused("solution_path", "the file of a plan for converter=load", "none")
+    stages = len(pipeline.manual_pipeline_config)
+    if pipeline.converter == "manual" and (not stages or stages != len(pipeline.device_info)):
+        raise _refused(
+            "device_info", f"an IPU for each of {stages} stages", list(pipeline.device_info)
+        )
+
+
+def _section(kind: Any, given: Any, where: str) -> Any:
+    if not isinstance(given, Mapping):
+        raise _refused(where, "a JSON object", given)
+    known = {one.name: one for one in fields(kind)}
+    unknown = sorted(given.keys() - known.keys())
+    if unknown:
+        raise _refused(where, f"names from {', '.join(known)}", ", ".join(unknown))
+    return kind(**{name: _value(known[name], given[name]) for name in given})
+
+
+def _value(spec: Any, given: Any) -> Any:
+    """A JSON value as the field's type."""
+    if spec.name in _NESTED:
+        if given is None or given is False:
+            return None
+        return _section(_NESTED[spec.name], {} if given is True else given, spec.name)
+    kind = spec.type
+    if kind == "tuple[str, ...]":
+        return tuple(_listed(spec.name, given, str, "a list of texts"))
+    if kind == "tuple[int, ...]":
+        return tuple(_listed(spec.name, given, int, "a list of whole numbers"))
+    if kind == "tuple[tuple[str, ...], ...]":
+        rows = _listed(spec.name, given, list, "a list of lists of texts")
+        return tuple(tuple(_listed(spec.name, row, str, "lists of texts")) for row in rows)
+    if kind.endswith(" | None") and given is None:
+        return None
+    wanted: dict[str, Any] = {"int": int, "bool": bool, "str": str, "float": (int, float)}
+    plain = kind.removesuffix(" | None")
+    if not isinstance(given, wanted[plain]) or (isinstance(given, bool) and plain != "bool"):
+        raise _refused(spec.name, f"a value of type {plain}", given)
+    return given
+
+
+def _listed(name: str, given: Any, kind: type, needs: str) -> Sequence[Any]:
+    is_list = isinstance(given, (list, tuple))
+    if not is_list or not all(isinstance(x, kind) and not isinstance(x, bool) for x in given):
+        raise _refused(name, needs, given)
+    return list(given)
+
+
+def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
+    if given not in allowed:
+        raise _refused(name, " or ".join(allowed), given)
+
+
+def _refused(name: str, needs: str, got: Any) -> ConvertError:
+    return ConvertError(f"[convert] {name} needs {needs}; got {got!r}. Pass such a value.")
