@@ -69,7 +69,7 @@ def _value(node: ast.expr) -> Any:
         case ast.Tuple() | ast.List():
             return [_value(item) for item in node.elts]
         case ast.UnaryOp(op=ast.USub()):
-            return -_value(node.operand)
+            return -np.asarray(_value(node.operand))
         case ast.BinOp() if type(node.op) in _OPERATORS:
             found = np.asarray(_value(node.left)), np.asarray(_value(node.right))
             _check_size(np.broadcast_shapes(*(x.shape for x in found)))

@@ -64,14 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.num_ipus < 1:
             raise ConfigError(f"[run] needs --num-ipus of 1 or more; got {arguments.num_ipus}.")
         os.environ["JAX_IPU_IPUS_PER_DEVICE"] = str(arguments.num_ipus)
-    results = _results(arguments)
+    results = _results(arguments, _options(arguments))
     if written is not None:
         _write(written, results)
     _show(results, written, arguments.json)
     return 0
 
 
-def _results(arguments: argparse.Namespace) -> dict[str, Any]:
+def _results(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
     import jax
     import numpy as np
 
@@ -86,7 +86,7 @@ def _results(arguments: argparse.Namespace) -> dict[str, Any]:
         dict(zip(names, shapes, strict=True)), files, expressions, arguments.input_examples
     )
     args, kwargs = jax.tree.unflatten(exported.in_tree, [inputs[name] for name in names])
-    call = jax.jit(exported.call, compiler_options=_options(arguments))
+    call = jax.jit(exported.call, compiler_options=options)
     is_wide = any(dtype.itemsize == 8 and dtype.kind in "iuf" for _, dtype in shapes)
     with jax.default_device(jax.devices("ipu")[0]), jax.enable_x64(is_wide):
         made = jax.tree.leaves(call(*args, **kwargs))

@@ -91,7 +91,8 @@ class Conversion:
             changes.append(Removed(names))
         mapping: dict[Any, Any] = dict(HALF) if settings.precision_mode == "FP16" else {}
         if settings.int64_to_int32_conversion:
-            mapping = {**mapping, **NARROW}
+            mapping |= NARROW
+            importer.result_dtypes = [NARROW.get(d, d) for d in importer.result_dtypes]
         if mapping:
             where = "precision_conversion_excluded_nodes"
             excluded = settings.precision_conversion_excluded_nodes

@@ -79,6 +79,7 @@ class Importer:
         self.exported = exported
         self.module = jax_compat.deserialize_artifact(exported.mlir_module_serialized)
         self.changes = tuple(changes)
+        self.result_dtypes = [np.dtype(aval.dtype) for aval in exported.out_avals]
         self._attributes = Attributes()
         with self.module.context:
             lower_calls(self.module, legalise=False)
@@ -92,9 +93,8 @@ class Importer:
         kept = [leaves[i] for i in self.exported.module_kept_var_idx]
         # Programs have 64-bit values inside, for random keys for one, also where JAX gives none.
         with self.module.context, jax.enable_x64(True):
-            results = self._run(self.block, kept, {})
-        wanted = [np.dtype(aval.dtype) for aval in self.exported.out_avals]
-        results = [cast(x, dtype) for x, dtype in zip(results, wanted, strict=True)]
+            made = zip(self._run(self.block, kept, {}), self.result_dtypes, strict=True)
+            results = [cast(x, dtype) for x, dtype in made]
         return jax.tree.unflatten(self.exported.out_tree, results)
 
     def _run(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any]) -> list[Any]:

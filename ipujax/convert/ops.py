@@ -109,10 +109,17 @@ def _constant(op: Any) -> Any:
     if op.dtypes[0].kind == "c":
         raise NoRule
     value = np.asarray(elements(op.operation.attributes["value"]))
-    dtype = op.result_dtype
-    if value.size and not any(value.strides):  # one element everywhere
-        return jnp.full(value.shape, value.flat[0], dtype)
-    return jnp.asarray(value, dtype)
+    if value.ndim and value.size and not any(value.strides):  # one element everywhere
+        return jnp.full(value.shape, _within(value[(0,) * value.ndim], op.result_dtype))
+    return _within(value, op.result_dtype)
+
+
+def _within(value: Any, dtype: np.dtype[Any]) -> Any:
+    """The constant in that dtype; finite numbers stay finite, as a mask's -1e9 in float16."""
+    if value.dtype == dtype or dtype != np.float16:
+        return np.asarray(value, dtype)
+    most = np.finfo(dtype).max
+    return np.where(np.isfinite(value), np.clip(value, -most, most), value).astype(dtype)
 
 
 @rule("iota")

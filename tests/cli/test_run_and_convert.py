@@ -1,0 +1,172 @@
+"""`ipujax run` and `ipujax convert`: files, expressions, examples, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.export
+import numpy as np
+import pytest
+
+from ipujax.cli.expressions import evaluate
+from ipujax.cli.main import main
+from ipujax.errors import ConfigError
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    def function(scale: Any, x: Any) -> Any:
+        return {"scaled": x * scale, "sum": x.sum()}
+
+    made = jax.export.export(jax.jit(function), platforms=["ipu"])(np.float32(1), X)
+    path = tmp_path / "program.jax"
+    path.write_bytes(made.serialize())
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    code = main(list(map(str, arguments)))
+    return code, *capsys.readouterr()
+
+
+def test_inputs_from_files_and_expressions(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    np.savez(tmp_path / "in.npz", x=X, other=X)
+    given = ("--inputs", f"x={tmp_path}/in.npz[x]", "--input-exprs", "scale=2.5 * 2")
+    code, out, _ = run(capsys, "run", program, *given, "--outdir", tmp_path / "out", "--json")
+    assert code == 0
+    assert json.loads(out)["results"]["result['scaled']"] == {"shape": [2, 3], "dtype": "float32"}
+    with np.load(tmp_path / "out" / "results.npz") as written:
+        assert np.array_equal(written["result['scaled']"], X * 5)
+        assert written["result['sum']"] == 15
+    code, _, error = run(capsys, "run", program, *given, "--outdir", tmp_path / "out")
+    assert code == 1
+    assert "which exists. Pass --overwrite" in error
+    code, _, _ = run(capsys, "run", program, *given, "--outdir", tmp_path / "out", "--overwrite")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    "examples",
+    ['{"x": [[0, 1, 2], [3, 4, 5]], "scale": 2}', '[{"x": [0, 1, 2]}, {"x": [3, 4, 5]}]'],
+)
+def test_inputs_from_examples(program: Path, capsys: pytest.CaptureFixture[str], examples: str):
+    scale = () if "scale" in examples else ("--input-exprs", "scale=2")
+    code, out, _ = run(capsys, "run", program, "--input-examples", examples, *scale, "--json")
+    assert code == 0
+    assert json.loads(out)["results"]["result['scaled']"]["values"] == (X * 2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--input-exprs", "x=ones((2, 3))"], "missing are scale, unknown none"),
+        (["--input-exprs", "x=ones(2)", "scale=1"], r"x of shape \(2, 3\) and float32"),
+        (["--input-exprs", "x=ones((2, 3))", "scale=1", "y=1"], "unknown y"),
+        (["--input-exprs", "x=ones((2, 3))", "x=1"], "each input once; got x again"),
+        (["--input-exprs", "x"], "--input-exprs name=value"),
+        (["--inputs", "x=missing.npy"], "No such file"),
+        (["--input-examples", "{"], "--input-examples as JSON"),
+        (["--num-ipus", "0"], "--num-ipus of 1 or more"),
+        (["--option", "outline"], "--option name=value"),
+    ],
+)
+def test_bad_inputs(
+    program: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
+):
+    code, out, error = run(capsys, "run", program, *given)
+    assert (code, out) == (1, "")
+    assert error.startswith("[run] ")
+    assert re.search(message, error)
+
+
+def test_pickled_arrays_are_refused(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    np.save(tmp_path / "x.npy", np.array([{}]), allow_pickle=True)
+    code, _, error = run(capsys, "run", program, "--inputs", f"x={tmp_path}/x.npy")
+    assert code == 1
+    assert "a .npy or .npz file of numbers" in error
+
+
+def test_convert_then_run(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"precision_mode": "FP32", "batch_size": 2}')
+    made = tmp_path / "half.jax"
+    arguments = ("convert", program, "-o", made, "--config-file", settings)
+    code, out, _ = run(capsys, *arguments, "--precision-mode", "FP16", "--json")
+    assert code == 0
+    assert json.loads(out) == {"output": str(made), "notes": []}
+    given = ("--input-exprs", "x=full((2, 3), 0.1)", "scale=1", "--json")
+    code, out, _ = run(capsys, "run", made, *given)
+    assert code == 0
+    scaled = json.loads(out)["results"]["result['scaled']"]["values"]
+    assert scaled[0][0] == np.float32(np.float16(0.1))
+    before = made.read_bytes()
+    code, _, error = run(capsys, *arguments)
+    assert code == 1
+    assert "which exists" in error
+    assert made.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"other", b"ML\xefR" * 9, None])
+@pytest.mark.parametrize("word", ["run", "convert"])
+def test_other_files(
+    program: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    content: bytes | None,
+    word: str,
+):
+    file = tmp_path / "other"
+    file.write_bytes(program.read_bytes()[:700] if content is None else content)
+    made = tmp_path / "made.jax"
+    code, _, error = run(capsys, word, file, *(["-o", made] if word == "convert" else []))
+    assert code == 1
+    assert "needs a program that jax.export serialised" in error
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("1.5", 1.5),
+        ("-[1, 2] * 2", [-2, -4]),
+        ("np.ones((2, 2)) / 4", [[0.25, 0.25]] * 2),
+        ("numpy.arange(4, dtype=int32).reshape(2, 2).transpose()", [[0, 2], [1, 3]]),
+        ("eye(2).astype('float16')", [[1, 0], [0, 1]]),
+    ],
+)
+def test_expressions(text: str, wanted: Any):
+    assert evaluate(text).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "ones.__class__",
+        "(1).__class__",
+        "open('x')",
+        "[x for x in (1, 2)]",
+        "ones((10**6, 10**6))",
+        "arange(10**12)",
+        "eye(10**6)",
+        "zeros(3) + zeros(4)",
+        "lambda: 1",
+        "2 ** 10 ** 10",
+        "'a' * 10 ** 9",
+        "f(",
+        "(" * 500,
+    ],
+)
+def test_other_expressions_are_refused(text: str):
+    with pytest.raises(ConfigError, match=r"\[run\] needs an expression of"):
+        evaluate(text)
