@@ -88,6 +88,8 @@ std::shared_ptr<const Package> Package::read(const std::filesystem::path& path) 
     package->verify();
   } catch (const std::out_of_range& error) {
     failBadFile(std::string("one where ") + error.what());
+  } catch (...) {
+    throw currentError();
   }
   return package;
 }

@@ -216,8 +216,8 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
     engine_.run(0);
     readRemoteBuffers();
   } catch (const poplar::recoverable_runtime_error& e) {
-    error = std::make_exception_ptr(runtime::DeviceError(
-        "devices without errors", e.what(), recoveryOf(e.getRecoveryAction())));
+    error = std::make_exception_ptr(runtime::DeviceError("devices without errors", e.what(),
+                                                         recoveryOf(e.getRecoveryAction())));
   } catch (const poplar::unrecoverable_runtime_error& e) {
     error = std::make_exception_ptr(
         runtime::DeviceError("devices without errors", e.what(), runtime::Recovery::kNone));
