@@ -2,7 +2,9 @@
 # (docs/guides/deploying.md). The part of the IPU Model that runs programs is inside; what compiles
 # them is not.
 #   cmake --build build/release --target ipujax_runtime
-#   cmake --install build/release --component runtime --prefix <folder>
+#   cmake --install build/release --component runtime --prefix <folder>     (make runtime)
+set_source_files_properties(cpp/embedded/CInterface.cpp PROPERTIES COMPILE_OPTIONS
+  -fvisibility=default)
 add_library(ipujax_runtime SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_embedded>
   "$<FILTER:$<TARGET_OBJECTS:ipujax_model>,INCLUDE,/cpp/(engine|runtime)/>")
 foreach(lib ${simd_libraries})

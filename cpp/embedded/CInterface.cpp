@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -60,7 +60,9 @@ Arrays arraysOf(const void* const* inputs, size_t num_inputs, void* const* outpu
                 size_t num_outputs) {
   if (num_inputs > 0) require(inputs, "inputs");
   if (num_outputs > 0) require(outputs, "outputs");
-  return {{inputs, inputs + num_inputs}, {outputs, outputs + num_outputs}};
+  // Not in braces: pointers convert to `const void*`, and two would be a list of two elements.
+  return {std::vector<const void*>(inputs, inputs + num_inputs),
+          std::vector<void*>(outputs, outputs + num_outputs)};
 }
 
 /// Times that do not fit are as long as for ever.

@@ -265,7 +265,7 @@ def _describe(parameters: tuple[str, ...], args: Any, lowered: Any) -> dict[str,
 
 
 def _leaf(name: str, value: Any, slot: int) -> Leaf:
-    dtype = jax.dtypes.canonicalize_dtype(jax.numpy.result_type(value))
+    dtype = jax.numpy.result_type(value)
     if jax.numpy.issubdtype(dtype, jax.dtypes.extended):
         raise ExecutableError(
             f"[{WHERE}] needs arrays of numbers; got the keys {dtype} for {name}. Pass "

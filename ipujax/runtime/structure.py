@@ -95,6 +95,8 @@ def _check(node: Node, leaves: list[int], depth: int) -> None:
     if type(node) is int:
         leaves.append(node)
         return
+    if type(node) is not dict or len(node) != 1:
+        raise ValueError("node")
     ((kind, children),) = node.items()
     if kind not in ("dict", "list", "tuple") or type(children) is not list:
         raise ValueError("kind of node")
