@@ -39,7 +39,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build sdk sdkplugin demo test tiny cpp bench changes fuzz mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -67,10 +67,15 @@ sdkplugin: sdk ## build the extension against build/sdk, seeing public names onl
 	@$(call configure,build/against_sdk,-DIPUJAX_POPLAR_SDK=$(abspath build/sdk))
 	@$(CMAKE) --build build/against_sdk -j $(JOBS)
 
+runtime: $(SETUP) ## install what runs saved programs without Python, a library and a C header, build/runtime
+	@$(call configure,$(BUILD))
+	@$(CMAKE) --build $(BUILD) -j $(JOBS) --target ipujax_runtime
+	@$(CMAKE) --install $(BUILD) --component runtime --prefix build/runtime > $(BUILD)/runtime.log
+
 demo: build ## train a network on handwritten digits on the IPU Model
 	$(PY) examples/models/digits_mlp.py
 
-test: build cpp sdkplugin ## run all tests, C++ and Python, in as many processes as TEST_JOBS says
+test: build cpp sdkplugin runtime ## run all tests, C++ and Python, in as many processes as TEST_JOBS says
 	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
 
 tiny: build ## run an end-to-end smoke test, under 20 s

@@ -10,7 +10,7 @@ find_package(gcl REQUIRED)
 # table of elementwise operations is popx's, too.
 set(shown ${CMAKE_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${shown}/backends ${shown}/engine/expr)
-foreach(folder popx runtime bindings backends/poplar engine/expr/ElementwiseOps.def)
+foreach(folder popx runtime embedded bindings backends/poplar engine/expr/ElementwiseOps.def)
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/cpp/${folder} ${shown}/${folder} SYMBOLIC)
 endforeach()
 # Graphs are built once and the SDK does the rest: less optimising halves the time of this build.
@@ -28,7 +28,7 @@ if(IPUJAX_BUILD_EXTENSION)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
   find_package(pybind11 CONFIG REQUIRED)
   file(GLOB extension_sources CONFIGURE_DEPENDS cpp/bindings/*.cpp cpp/bindings/sdk/*.cpp
-    cpp/backends/poplar/*.cpp cpp/runtime/*.cpp xla_plugin/*.cpp)
+    cpp/backends/poplar/*.cpp cpp/embedded/*.cpp cpp/runtime/*.cpp xla_plugin/*.cpp)
   pybind11_add_module(_poplar MODULE NO_EXTRAS ${extension_sources})
   target_include_directories(_poplar PRIVATE xla_plugin)
   target_compile_definitions(_poplar PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")

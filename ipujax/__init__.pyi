@@ -3,6 +3,7 @@
 from ipujax import nn as nn
 from ipujax import ops as ops
 from ipujax import optim as optim
+from ipujax import runtime as runtime
 from ipujax import testing as testing
 from ipujax import tile as tile
 from ipujax.api.autocast import autocast as autocast
@@ -21,6 +22,8 @@ from ipujax.api.custom_op import custom_op as custom_op
 from ipujax.api.cycle_count import cycle_count as cycle_count
 from ipujax.api.host_call import host_call as host_call
 from ipujax.api.host_embedding import HostEmbedding as HostEmbedding
+from ipujax.api.load import Loaded as Loaded
+from ipujax.api.load import load as load
 from ipujax.api.memories import memory_stats as memory_stats
 from ipujax.api.outlined import outlined as outlined
 from ipujax.api.phases import Liveness as Liveness
@@ -33,6 +36,10 @@ from ipujax.api.plan import Plan as Plan
 from ipujax.api.plan_stages import plan_stages as plan_stages
 from ipujax.api.pmap import pmap as pmap
 from ipujax.api.precision import precision as precision
+from ipujax.api.precompile import Precompiled as Precompiled
+from ipujax.api.precompile import precompile as precompile
+from ipujax.api.recovery import reset_device as reset_device
+from ipujax.api.recovery import typed_errors as typed_errors
 from ipujax.api.reduce_scatter import reduce_scatter as reduce_scatter
 from ipujax.api.remat import recomputation_checkpoint as recomputation_checkpoint
 from ipujax.api.remat import remat as remat
@@ -63,6 +70,8 @@ from ipujax.api.weight_shards import shard_weights as shard_weights
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.custom_op_libraries import get_include as get_include
 from ipujax.errors import ConfigError as ConfigError
+from ipujax.errors import Error as Error
+from ipujax.errors import ExecutableError as ExecutableError
 from ipujax.errors import FitError as FitError
 from ipujax.errors import InternalError as InternalError
 from ipujax.errors import IpuError as IpuError
@@ -72,8 +81,12 @@ from ipujax.errors import OracleError as OracleError
 from ipujax.errors import OutOfMemoryError as OutOfMemoryError
 from ipujax.errors import PipelineError as PipelineError
 from ipujax.errors import PlacementError as PlacementError
+from ipujax.errors import RecoverableError as RecoverableError
 from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import ReportError as ReportError
+from ipujax.errors import SessionError as SessionError
+from ipujax.errors import SessionTimeoutError as SessionTimeoutError
+from ipujax.errors import UnrecoverableError as UnrecoverableError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
 from ipujax.host_table.sgd import HostEmbeddingSGD as HostEmbeddingSGD

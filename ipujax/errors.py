@@ -6,6 +6,8 @@ a plain imperative.
 
 from __future__ import annotations
 
+import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,12 +21,130 @@ class PjrtCode:
     FAILED_PRECONDITION = 9
     UNIMPLEMENTED = 12
     INTERNAL = 13
+    UNAVAILABLE = 14
 
 
 class IpuError(Exception):
-    """Base of all errors of ipujax. `pjrt_code` is the status that JAX users see."""
+    """Base of all errors of ipujax; `ipujax.Error` is another name of it.
+
+    Attributes:
+        message: the text without its location.
+        type: what kind of error it is, such as "recoverable_runtime_error" or "ConfigError".
+        location: the place that raised it, such as "ipu device" or "compile"; empty where unknown.
+        pjrt_code: the status that JAX users see.
+
+    Example:
+        >>> error = ipu.ConfigError("[configure] needs a number; got 'a'. Use a number.")
+        >>> error.location, error.type, error.message
+        ('configure', 'ConfigError', "needs a number; got 'a'. Use a number.")
+    """
 
     pjrt_code: int = PjrtCode.INTERNAL
+
+    @property
+    def message(self) -> str:
+        return _LOCATION.sub("", str(self), count=1)
+
+    @property
+    def location(self) -> str:
+        found = _LOCATION.match(str(self))
+        return found[1] if found else ""
+
+    @property
+    def type(self) -> str:
+        found = _DEVICE_ERROR.search(str(self))
+        return found[1] if found else type(self).__name__
+
+    @staticmethod
+    def from_exception(error: BaseException) -> IpuError:
+        """The error of ipujax that an exception stands for.
+
+        JAX raises its own `jax.errors.JaxRuntimeError` with the text of the error that ended a
+        compilation or a run; `ipujax.typed_errors` uses this to raise the error itself.
+
+        Args:
+            error: any exception.
+        Returns:
+            The error that the compiler raised, where it did in this process; a RecoverableError or
+            an UnrecoverableError where a device failed; an IpuError with the text for all others.
+
+        Example:
+            >>> text = "UNAVAILABLE: [ipu device] got an error (recoverable_runtime_error, " + (
+            ...     "recovery_action=ipu_reset).")
+            >>> ipu.Error.from_exception(RuntimeError(text)).recovery_action
+            'ipu_reset'
+        """
+        if isinstance(error, IpuError):
+            return error
+        text = str(error)
+        for message, known in reversed(_raised.items()):
+            if message in text:
+                return known
+        begin = text.find("[")
+        text = text if begin < 0 else text[begin:]
+        found = _DEVICE_ERROR.search(text)
+        if found is None:
+            return IpuError(text)
+        return RecoverableError(text) if found[2] else UnrecoverableError(text)
+
+
+Error = IpuError
+
+#: "[where] " at the beginning of a text.
+_LOCATION = re.compile(r"\[([^\]]*)\] ")
+#: What cpp/runtime/DeviceError.cpp writes.
+_DEVICE_ERROR = re.compile(
+    r"\((recoverable_runtime_error|unrecoverable_runtime_error)(?:, recovery_action=(\w+))?\)"
+)
+#: Errors that JAX got as text, by text.
+_raised: OrderedDict[str, IpuError] = OrderedDict()
+
+
+def remember(error: IpuError) -> None:
+    """Keeps an error that the compiler raises, for `from_exception`; the latest ones stay."""
+    _raised[str(error)] = error
+    while len(_raised) > 32:
+        _raised.popitem(last=False)
+
+
+class RecoverableError(IpuError):
+    """A device failed and works again after a reset; the program is not at fault.
+
+    Attributes:
+        recovery_action: "ipu_reset" (reset the IPU and load its memory again), "partition_reset"
+            (reset the partition with the links between its IPUs) or "full_reset" (switch the
+            machine off and on).
+
+    Source: `poptorch.RecoverableError`; `poplar::recoverable_runtime_error`.
+    """
+
+    pjrt_code = PjrtCode.UNAVAILABLE
+
+    @property
+    def recovery_action(self) -> str:
+        found = _DEVICE_ERROR.search(str(self))
+        return (found[2] if found else None) or "ipu_reset"
+
+
+class UnrecoverableError(IpuError):
+    """A device failed, and will again: the machine needs repair.
+
+    Source: `poptorch.UnrecoverableError`; `poplar::unrecoverable_runtime_error`.
+    """
+
+
+class ExecutableError(IpuError, ValueError):
+    """A file is no saved program, is damaged, or does not fit where it is loaded."""
+
+    pjrt_code = PjrtCode.FAILED_PRECONDITION
+
+
+class SessionError(IpuError):
+    """A session of `ipujax.runtime` was used wrongly, or after it was closed."""
+
+
+class SessionTimeoutError(SessionError, TimeoutError):
+    """A run of `ipujax.runtime` did not end within its time."""
 
 
 class ConfigError(IpuError, ValueError):

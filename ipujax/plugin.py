@@ -15,7 +15,7 @@ from typing import Any
 
 from ipujax import config, host_callbacks, jax_compat
 from ipujax.compile_progress import compile_progress
-from ipujax.errors import CompileCancelledError, ConfigError, IpuError
+from ipujax.errors import CompileCancelledError, ConfigError, IpuError, remember
 from ipujax.process_variables import check_process_variables
 from ipujax.types import PlatformConfig
 
@@ -98,4 +98,8 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
                     "Wait for compilations before you exit."
                 )
 
-        return compile_module(code, options, dict(platform), on_stage)
+        try:
+            return compile_module(code, options, dict(platform), on_stage)
+        except IpuError as error:
+            remember(error)
+            raise

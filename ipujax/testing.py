@@ -1,8 +1,9 @@
-"""Checks for tests."""
+"""Checks for tests, and failures of devices to test what recovers from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ipujax import tile
-from ipujax.errors import ConfigError, MismatchError
+from ipujax.errors import ConfigError, IpuError, MismatchError, check_choice
 
 
 def check_vertex(
@@ -78,6 +79,60 @@ def check_vertex(
     floats = tuple(i for i, x in enumerate(values) if jnp.issubdtype(x.dtype, jnp.floating))
     if floats:
         compare("grad", _gradient(run, floats), _gradient(reference, floats), *values)
+
+
+#: What can fail, and the error that follows.
+FAULTS = ("link_error", "host_link_timeout", "ecc", "exchange_parity", "power")
+
+
+@contextmanager
+def inject(kind: str, *, at_step: int = 1, program: str = "") -> Iterator[None]:
+    """Makes the IPU Model fail as hardware does, to test what recovers from it.
+
+    From that run on every run of this process fails, until `ipujax.reset_device` with an action
+    that is enough, or the end of the scope. The run that fails computes nothing, and arrays that
+    were donated to it are lost.
+
+    Args:
+        kind: "ecc" or "exchange_parity": a RecoverableError that an "ipu_reset" repairs;
+            "link_error": one that a "partition_reset" does; "host_link_timeout": one that a
+            "full_reset" does; "power": an UnrecoverableError.
+        at_step: the number of the run that fails, from 1, counted from here.
+        program: the name of a function; only its runs are counted. Empty: runs of all, also the
+            small ones of operations outside of `jax.jit`.
+    Raises:
+        ConfigError: another kind or number.
+        IpuError: in a build against a Poplar SDK.
+
+    Example:
+        >>> def step(x):
+        ...     return x + 1
+        >>> with ipu.testing.inject("link_error", at_step=2, program="step"):
+        ...     x = jax.jit(step)(jnp.zeros(3))
+        ...     try:
+        ...         with ipu.typed_errors():
+        ...             jax.block_until_ready(jax.jit(step)(x))
+        ...     except ipu.RecoverableError as error:
+        ...         ipu.reset_device(error.recovery_action)
+        ...     jax.jit(step)(x).tolist()
+        [2.0, 2.0, 2.0]
+    """
+    from ipujax._poplar._poplar import embedded
+
+    check_choice("testing.inject", "kind", kind, FAULTS, ConfigError)
+    if isinstance(at_step, bool) or not isinstance(at_step, int) or at_step < 1:
+        raise ConfigError(
+            f"[testing.inject] needs at_step of 1 or more; got {at_step!r}. Pass 1 for the next "
+            "run."
+        )
+    try:
+        embedded.inject_fault(kind, at_step, f"jit_{program}" if program else "")
+    except RuntimeError as error:
+        raise IpuError(str(error)) from None
+    try:
+        yield
+    finally:
+        embedded.clear_faults()
 
 
 def _is_array(x: Any) -> bool:

@@ -1,5 +1,6 @@
 #include "bindings/backend.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/embedded.hpp"
 #include "compiler_bridge.hpp"
 #include "runtime/Backend.hpp"
 
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindGcl(m);
   bindCustomOps(m);
   bindSignature(m);
+  bindEmbedded(m);
   backend::bind(m);
   ipujax::plugin::bindPlugin(m);
 }

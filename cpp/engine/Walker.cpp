@@ -53,7 +53,10 @@ void Walker::walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t 
   }
   switch (node.kind) {
     case NodeKind::kSequence:
-      for (const auto child : node.children) walk(context, bindings, child);
+      for (const auto child : node.children) {
+        checkCancelled();
+        walk(context, bindings, child);
+      }
       return;
     case NodeKind::kStep:
       if (const TurnKernel* turn = turns_[node.value]) turn->exchange(bindings, node.value);

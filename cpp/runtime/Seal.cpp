@@ -7,9 +7,7 @@
 #include "runtime/Signature.hpp"
 
 namespace ipujax::runtime {
-namespace {
 
-/// A 64-bit mixing hash over 8-byte words: finds cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size) {
   const auto* p = static_cast<const unsigned char*>(data);
   std::uint64_t h[4] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu, 0x165667b19e3779f9u, size};
@@ -26,8 +24,6 @@ std::uint64_t checksum(const void* data, std::size_t size) {
   for (int k = 1; k < 4; ++k) mix(h[0], h[k]);
   return h[0] ^ h[0] >> 29;
 }
-
-}  // namespace
 
 std::string seal(const SealKind& kind, const std::string& contents) {
   Writer sealed;

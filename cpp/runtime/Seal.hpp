@@ -13,6 +13,9 @@ struct SealKind {
   const char* what;      ///< for errors: "an ipujax executable"
 };
 
+/// A 64-bit mixing hash: finds cut, flipped and moved bytes; not cryptographic.
+std::uint64_t checksum(const void* data, std::size_t size);
+
 /// Magic, format and ipujax version, size, checksum, contents.
 std::string seal(const SealKind& kind, const std::string& contents);
 

@@ -45,6 +45,9 @@ from ipujax.jax_compat.equations import metadata_of as metadata_of
 from ipujax.jax_compat.equations import name_of as name_of
 from ipujax.jax_compat.equations import short_locations as short_locations
 from ipujax.jax_compat.equations import value_of as value_of
+from ipujax.jax_compat.executables import kept_arguments as kept_arguments
+from ipujax.jax_compat.executables import load_executable as load_executable
+from ipujax.jax_compat.executables import needs_this_process as needs_this_process
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu

@@ -28,6 +28,7 @@ CPP_RANKS = {
     "popnn": 5,
     "popx": 6,
     "backends": 7,
+    "embedded": 0,
     "bindings": 8,
     "popc": 8,
 }
@@ -71,6 +72,7 @@ PYTHON_SHARED = {
     "product_options",
     "sdk_compiler",
     "process_variables",
+    "runtime",
     "types",
 }
 

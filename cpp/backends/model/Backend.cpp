@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "backends/model/Faults.hpp"
 #include "backends/model/Program.hpp"
 #include "engine/Machine.hpp"
 #include "engine/Workspace.hpp"
@@ -34,6 +35,14 @@ std::shared_ptr<DeviceState> makeDeviceState(const DevicePlace&) {
 std::shared_ptr<const Program> openProgram(std::span<const std::byte> sealed) {
   return std::make_shared<const model::Program>(engine::Image::deserialise(sealed));
 }
+
+void injectFault(std::string_view kind, std::uint64_t at_run, std::string_view program) {
+  model::Faults::shared().inject(kind, at_run, program);
+}
+
+void clearFaults() { model::Faults::shared().clear(); }
+
+void resetDevices(Recovery recovery) { model::Faults::shared().reset(recovery); }
 
 void releaseThreadMemory() { engine::Workspace::release(); }
 

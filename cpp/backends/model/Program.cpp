@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/model/Faults.hpp"
 #include "engine/HostCallbacks.hpp"
 #include "runtime/HostCallbacks.hpp"
 
@@ -46,6 +47,7 @@ class Session final : public runtime::Session {
       : session_(std::move(image), std::move(memories)), last_run_(std::move(last_run)) {}
 
   void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) override {
+    Faults::shared().beginRun(session_.image().signature.name);
     arrays_.clear();
     for (const auto& replica : replicas) arrays_.push_back({replica.inputs, replica.outputs});
     if (callbacks) {

@@ -40,6 +40,19 @@ std::shared_ptr<const Program> openProgram(std::span<const std::byte> sealed) {
   return std::make_shared<const poplar_backend::Program>(poplar_backend::Container::open(sealed));
 }
 
+void injectFault(std::string_view, std::uint64_t, std::string_view) {
+  throw NotSupportedError(
+      "[testing.inject] needs the IPU Model; got hardware, which fails by itself. Unset "
+      "IPUJAX_EXTENSION.");
+}
+
+void clearFaults() {}
+
+void resetDevices(Recovery) {
+  throw NotSupportedError(
+      "[reset_device] needs the IPU Model; got devices of a Poplar SDK. Use gc-reset.");
+}
+
 void releaseThreadMemory() {}
 
 void copyStrided(std::size_t element_bytes, std::span<const CopyDimension> dimensions,

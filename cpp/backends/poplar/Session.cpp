@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "poplar/exceptions.hpp"
+#include "runtime/DeviceError.hpp"
 #include "runtime/FloatEnvironment.hpp"
 
 namespace ipujax::poplar_backend {
@@ -15,6 +17,17 @@ namespace {
 std::uint64_t nextId() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
+}
+
+runtime::Recovery recoveryOf(poplar::RecoveryAction action) {
+  switch (action) {
+    case poplar::RecoveryAction::IPU_RESET:
+      return runtime::Recovery::kIpuReset;
+    case poplar::RecoveryAction::FULL_RESET:
+      return runtime::Recovery::kFullReset;
+    default:  // of links and partitions
+      return runtime::Recovery::kPartitionReset;
+  }
 }
 
 /// Data come and go when the program asks: nothing is fetched ahead, as the next run's arrays are
@@ -202,6 +215,12 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
     fillRemoteBuffers();
     engine_.run(0);
     readRemoteBuffers();
+  } catch (const poplar::recoverable_runtime_error& e) {
+    error = std::make_exception_ptr(runtime::DeviceError("devices without errors", e.what(),
+                                                         recoveryOf(e.getRecoveryAction())));
+  } catch (const poplar::unrecoverable_runtime_error& e) {
+    error = std::make_exception_ptr(
+        runtime::DeviceError("devices without errors", e.what(), runtime::Recovery::kNone));
   } catch (...) {
     error = std::current_exception();
   }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import collections.abc
 import typing
 
-from . import engine, gcl, poplar, poplin, popnn, popops, poprand, popx
+from . import embedded, engine, gcl, poplar, poplin, popnn, popops, poprand, popx
 
 __all__: list[str] = [
     "backend",
     "device_stats",
+    "embedded",
     "engine",
     "gcl",
     "guard_transfers",

@@ -1,0 +1,231 @@
+#include <pybind11/numpy.h>
+
+#include "bindings/bindings.hpp"
+#include "bindings/embedded.hpp"
+#include "embedded/Batcher.hpp"
+#include "embedded/Error.hpp"
+#include "embedded/Package.hpp"
+#include "embedded/Session.hpp"
+#include "runtime/Backend.hpp"
+
+namespace embedded = ipujax::embedded;
+namespace runtime = ipujax::runtime;
+using Release = py::call_guard<py::gil_scoped_release>;
+using embedded::Timeout;
+
+namespace {
+
+using Description = py::typing::Dict<py::str, Any>;
+using Arrays = std::vector<py::array>;
+using Wanted = std::vector<std::optional<py::array>>;
+using Read = py::typing::Tuple<Description, py::bytes, py::typing::List<py::array>>;
+using Entries = std::vector<std::pair<std::string, std::string>>;
+/// Name, dtype, shape, slot, whether it is stored.
+using Leaf = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::int32_t, bool>;
+
+std::vector<embedded::Leaf> leavesFrom(const std::vector<Leaf>& leaves) {
+  std::vector<embedded::Leaf> made;
+  for (const auto& [name, dtype, shape, slot, is_stored] : leaves)
+    made.push_back({name, dtype, shape, slot, is_stored});
+  return made;
+}
+
+py::list leavesOf(const std::vector<embedded::Leaf>& leaves) {
+  py::list list;
+  for (const auto& l : leaves)
+    list.append(py::make_tuple(l.name, l.dtype, l.shape, l.slot, l.is_stored));
+  return list;
+}
+
+std::vector<embedded::Entry> entriesFrom(const Entries& entries) {
+  std::vector<embedded::Entry> made;
+  for (const auto& [key, value] : entries) made.push_back({key, value});
+  return made;
+}
+
+py::dict entriesOf(const std::vector<embedded::Entry>& entries) {
+  py::dict dict;
+  for (const auto& entry : entries) dict[py::str(entry.key)] = entry.value;
+  return dict;
+}
+
+py::list memoriesOf(const std::vector<runtime::TensorSpec>& specs) {
+  py::list list;
+  for (const auto& spec : specs) list.append(runtime::nameOf(spec.memory));
+  return list;
+}
+
+Description describe(const embedded::Package& package) {
+  const auto& d = package.description();
+  const auto& signature = package.program().signature();
+  return py::dict("name"_a = d.name, "structure"_a = d.structure,
+                  "arguments"_a = leavesOf(d.arguments), "results"_a = leavesOf(d.results),
+                  "options"_a = entriesOf(d.options), "versions"_a = entriesOf(d.versions),
+                  "target"_a = entriesOf(d.target), "output_alias"_a = signature.output_alias,
+                  "input_memories"_a = memoriesOf(signature.inputs),
+                  "output_memories"_a = memoriesOf(signature.outputs));
+}
+
+std::span<const std::byte> bytesOf(const py::array& array) {
+  return {static_cast<const std::byte*>(array.data()), static_cast<std::size_t>(array.nbytes())};
+}
+
+embedded::Arrays pointersTo(const Arrays& inputs, Wanted& outputs) {
+  embedded::Arrays arrays;
+  for (const auto& input : inputs) arrays.inputs.push_back(input.data());
+  for (auto& output : outputs) arrays.outputs.push_back(output ? output->mutable_data() : nullptr);
+  return arrays;
+}
+
+/// Bytes that begin at a multiple of 64, for arrays that are used where they are.
+py::array_t<std::uint8_t> alignedBytes(std::size_t size) {
+  auto owner = std::make_unique<embedded::AlignedBytes>(size);
+  auto* const data = reinterpret_cast<std::uint8_t*>(owner->data());
+  const py::capsule capsule(owner.release(), [](void* p) {
+    const std::unique_ptr<embedded::AlignedBytes> owned(static_cast<embedded::AlignedBytes*>(p));
+  });
+  return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(size), data, capsule);
+}
+
+void bindSession(py::module_& m) {
+  using embedded::Session;
+  py::class_<embedded::Run, std::shared_ptr<embedded::Run>>(m, "Run")
+      .def("is_done", &embedded::Run::isDone)
+      .def(
+          "wait", [](embedded::Run& run, std::int64_t us) { run.wait(Timeout{us}); },
+          "timeout_us"_a, Release());
+  py::class_<Session>(m, "Session")
+      .def(py::init([](const std::string& path, std::int64_t us, std::size_t depth) {
+             return Session::open(path, {Timeout{us}, depth});
+           }),
+           "path"_a, "timeout_us"_a, "queue_depth"_a, Release())
+      .def("describe", [](const Session& s) { return describe(s.package()); })
+      .def(
+          "run",
+          [](Session& s, const Arrays& inputs, Wanted outputs, std::int64_t us) {
+            const auto arrays = pointersTo(inputs, outputs);
+            const py::gil_scoped_release release;
+            s.run(arrays, Timeout{us});
+          },
+          "inputs"_a, "outputs"_a, "timeout_us"_a)
+      // The caller keeps the arrays until the run is done.
+      .def(
+          "submit",
+          [](Session& s, const Arrays& inputs, Wanted outputs, std::int64_t us) {
+            auto arrays = pointersTo(inputs, outputs);
+            const py::gil_scoped_release release;
+            return s.submit(std::move(arrays), Timeout{us});
+          },
+          "inputs"_a, "outputs"_a, "timeout_us"_a)
+      .def(
+          "set_stored",
+          [](Session& s, const std::vector<std::pair<std::string, py::array>>& values) {
+            std::vector<Session::NewValue> made;
+            for (const auto& [name, array] : values) made.push_back({name, bytesOf(array)});
+            const py::gil_scoped_release release;
+            s.setStored(made);
+          },
+          "values"_a)
+      .def(
+          "read_stored",
+          [](const Session& s, const std::string& name, py::array to) {
+            const std::span<std::byte> bytes(static_cast<std::byte*>(to.mutable_data()),
+                                             static_cast<std::size_t>(to.nbytes()));
+            const py::gil_scoped_release release;
+            s.readStored(name, bytes);
+          },
+          "name"_a, "to"_a)
+      .def("close", &Session::close, Release());
+  py::class_<embedded::Batcher>(m, "Batcher")
+      .def(py::init([](Session& session, std::int64_t us) {
+             return std::make_unique<embedded::Batcher>(session, Timeout{us});
+           }),
+           "session"_a, "delay_us"_a, py::keep_alive<1, 2>())
+      .def_property_readonly("batch_size", &embedded::Batcher::batchSize)
+      .def(
+          "run",
+          [](embedded::Batcher& b, const Arrays& inputs, Wanted outputs, std::size_t samples,
+             std::int64_t us) {
+            const auto arrays = pointersTo(inputs, outputs);
+            const py::gil_scoped_release release;
+            b.run(arrays, samples, Timeout{us});
+          },
+          "inputs"_a, "outputs"_a, "samples"_a, "timeout_us"_a)
+      .def("close", &embedded::Batcher::close, Release());
+}
+
+void bindFiles(py::module_& m) {
+  m.def(
+      "write_package",
+      [](const std::string& path, std::string name, std::string structure,
+         const std::vector<Leaf>& arguments, const std::vector<Leaf>& results,
+         const Entries& options, const Entries& versions, const Entries& target,
+         const py::bytes& program, const Arrays& stored) {
+        const embedded::Description description{
+            std::move(name),      std::move(structure),  leavesFrom(arguments), leavesFrom(results),
+            entriesFrom(options), entriesFrom(versions), entriesFrom(target)};
+        std::vector<std::span<const std::byte>> elements;
+        for (const auto& array : stored) elements.push_back(bytesOf(array));
+        const std::string_view view(program);
+        const py::gil_scoped_release release;
+        embedded::Package::write(path, description, std::as_bytes(std::span(view)), elements);
+      },
+      "path"_a, "name"_a, "structure"_a, "arguments"_a, "results"_a, "options"_a, "versions"_a,
+      "target"_a, "program"_a, "stored"_a);
+  // The description, the sealed program, and the stored arguments as read-only views of bytes.
+  m.def(
+      "read_package",
+      [](const std::string& path) -> Read {
+        std::shared_ptr<const embedded::Package> package;
+        {
+          const py::gil_scoped_release release;
+          package = embedded::Package::read(path);
+        }
+        using Owner = std::shared_ptr<const embedded::Package>;
+        const py::capsule owner(std::make_unique<Owner>(package).release(), [](void* p) {
+          const std::unique_ptr<Owner> owned(static_cast<Owner*>(p));
+        });
+        py::list stored;
+        for (std::size_t i = 0; i < package->description().arguments.size(); ++i) {
+          const auto& leaf = package->description().arguments[i];
+          if (!leaf.is_stored || leaf.slot < 0) continue;
+          const auto bytes = package->stored(i);
+          py::array_t<std::uint8_t> view(static_cast<py::ssize_t>(bytes.size()),
+                                         reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                         owner);
+          view.attr("setflags")("write"_a = false);
+          stored.append(view);
+        }
+        const auto program = package->programBytes();
+        return py::make_tuple(
+            describe(*package),
+            py::bytes(reinterpret_cast<const char*>(program.data()), program.size()), stored);
+      },
+      "path"_a);
+  m.def("aligned_bytes", &alignedBytes, "size"_a);
+}
+
+}  // namespace
+
+void bindEmbedded(py::module_& module) {
+  auto m = submodule(module, "embedded");
+  // Its arguments: text, status, what makes the device work again.
+  static const py::handle error = py::exception<embedded::Error>(m, "Error").release();
+  py::register_exception_translator([](std::exception_ptr raised) {
+    try {
+      if (raised) std::rethrow_exception(raised);
+    } catch (const embedded::Error& e) {
+      const auto arguments = py::make_tuple(e.what(), static_cast<int>(e.status()),
+                                            std::string(runtime::nameOf(e.recovery())));
+      PyErr_SetObject(error.ptr(), arguments.ptr());
+    }
+  });
+  bindSession(m);
+  bindFiles(m);
+  m.def("inject_fault", &runtime::injectFault, "kind"_a, "at_run"_a, "program"_a);
+  m.def("clear_faults", &runtime::clearFaults);
+  m.def(
+      "reset_devices",
+      [](const std::string& action) { runtime::resetDevices(runtime::recoveryByName(action)); },
+      "action"_a);
+}

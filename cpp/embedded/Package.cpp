@@ -1,0 +1,245 @@
+#include "embedded/Package.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "embedded/Error.hpp"
+#include "runtime/Backend.hpp"
+#include "runtime/Seal.hpp"
+#include "runtime/Serial.hpp"
+
+namespace ipujax::embedded {
+namespace {
+
+constexpr runtime::SealKind kHeader{
+    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 1, "a file of ipujax.precompile"};
+/// The magic once more, so that a file can be told by its first bytes, and the header's size.
+constexpr std::size_t kPrelude = sizeof(kHeader.magic) + sizeof(std::uint64_t);
+constexpr std::string_view kProgram = "program";
+
+[[noreturn]] void failBadFile(const std::string& got) {
+  throw Error(Status::kBadFile,
+              "[load] needs a file that ipujax.precompile saved; got " + got + ". Save it again.");
+}
+
+/// What comes after so many bytes and the zeros up to the next multiple of kAlignment.
+std::span<const std::byte> afterPadding(std::span<const std::byte> bytes, std::size_t size) {
+  if (roundedUp(size) > bytes.size()) failBadFile("one that is cut short");
+  for (const std::byte padding : bytes.subspan(size, roundedUp(size) - size))
+    if (padding != std::byte{0}) failBadFile("one that was altered");
+  return bytes.subspan(roundedUp(size));
+}
+
+/// Whether the file has a section of it.
+bool hasElements(const Leaf& leaf) { return leaf.is_stored && leaf.slot >= 0; }
+
+std::string sectionOf(std::size_t argument) { return "argument " + std::to_string(argument); }
+
+AlignedBytes contentOf(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);  // of regular files alone
+  std::ifstream in(path, std::ios::binary);
+  if (error || !in)
+    throw Error(Status::kBadFile, "[load] needs a file that can be read; got " +
+                                      (error ? error.message() : "an error") + " for " +
+                                      path.string() + ". Pass another path.");
+  AlignedBytes content(size);
+  in.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(size));
+  if (static_cast<std::uintmax_t>(in.gcount()) != size) failBadFile("one that is cut short");
+  return content;
+}
+
+}  // namespace
+
+template <class A, class Sections>
+void Package::header(A& archive, Description& d, Sections& sections) {
+  const auto leaf = [&](auto& l) { archive(l.name, l.dtype, l.shape, l.slot, l.is_stored); };
+  const auto entry = [&](auto& e) { archive(e.key, e.value); };
+  archive(d.name, d.structure);
+  for (auto* leaves : {&d.arguments, &d.results}) archive.list(*leaves, 29, leaf);
+  for (auto* entries : {&d.options, &d.versions, &d.target}) archive.list(*entries, 16, entry);
+  archive.list(sections, 24, [&](auto& s) { archive(s.name, s.size, s.digest); });
+}
+
+std::shared_ptr<const Package> Package::read(const std::filesystem::path& path) {
+  const std::shared_ptr<Package> package(new Package);  // NOLINT: the constructor is private
+  package->file_ = contentOf(path);
+  const std::span<const std::byte> all(package->file_.data(), package->file_.size());
+  std::uint64_t header_size = 0;
+  if (all.size() < kPrelude || std::memcmp(all.data(), kHeader.magic, sizeof(kHeader.magic)) != 0)
+    failBadFile("other bytes");
+  std::memcpy(&header_size, all.data() + sizeof(kHeader.magic), sizeof(header_size));
+  if (header_size > all.size() - kPrelude) failBadFile("one that is cut short");
+  try {
+    runtime::Reader reader(runtime::unseal(kHeader, all.subspan(kPrelude, header_size)));
+    header(reader, package->description_, package->sections_);
+    if (!reader.atEnd()) failBadFile("one with a longer header");
+    package->open(afterPadding(all, kPrelude + header_size));
+    package->verify();
+  } catch (const std::out_of_range& error) {
+    failBadFile(std::string("one where ") + error.what());
+  } catch (...) {
+    throw currentError();
+  }
+  return package;
+}
+
+void Package::open(std::span<const std::byte> sections) {
+  stored_.resize(description_.arguments.size());
+  std::vector<std::string> expected{std::string(kProgram)};
+  std::vector<std::span<const std::byte>*> places{&program_bytes_};
+  for (std::size_t i = 0; i < stored_.size(); ++i) {
+    if (!hasElements(description_.arguments[i])) continue;
+    expected.push_back(sectionOf(i));
+    places.push_back(&stored_[i]);
+  }
+  if (sections_.size() != expected.size()) failBadFile("one with other sections");
+  for (std::size_t i = 0; i < sections_.size(); ++i) {
+    const auto& [name, size, digest] = sections_[i];
+    if (name != expected[i]) failBadFile("one with other sections");
+    if (size > sections.size()) failBadFile("one that is cut short");
+    *places[i] = sections.first(size);
+    if (runtime::checksum(sections.data(), size) != digest)
+      failBadFile("one whose section \"" + name + "\" was altered");
+    sections = afterPadding(sections, size);
+  }
+  if (!sections.empty()) failBadFile("one with more bytes at its end");
+  program_ = runtime::openProgram(program_bytes_);
+}
+
+namespace {
+
+/// Each slot of the program belongs to one array of its type.
+void verifyLeaves(const std::vector<Leaf>& leaves, const std::vector<runtime::TensorSpec>& specs,
+                  const std::string& what) {
+  std::vector<bool> is_taken(specs.size(), false);
+  for (const Leaf& leaf : leaves) {
+    if (leaf.slot == -1) continue;
+    if (leaf.slot < 0 || static_cast<std::size_t>(leaf.slot) >= specs.size())
+      failBadFile("an " + what + " that its program does not have");
+    const auto slot = static_cast<std::size_t>(leaf.slot);
+    if (is_taken[slot]) failBadFile("two " + what + "s in one place");
+    is_taken[slot] = true;
+    const auto& spec = specs[slot];
+    if (leaf.dtype != spec.dtype || leaf.shape != spec.shape)
+      failBadFile("an " + what + " of another type than its program's");
+  }
+  for (const bool taken : is_taken)
+    if (!taken) failBadFile("a program with an " + what + " more");
+}
+
+}  // namespace
+
+void Package::verify() const {
+  const auto& signature = program_->signature();
+  verifyLeaves(description_.arguments, signature.inputs, "input");
+  verifyLeaves(description_.results, signature.outputs, "output");
+  for (const Leaf& result : description_.results)
+    if (result.slot < 0 || result.is_stored) failBadFile("a result that its program does not make");
+  for (std::size_t i = 0; i < stored_.size(); ++i) {
+    const Leaf& leaf = description_.arguments[i];
+    if (leaf.is_stored &&
+        stored_[i].size() != signature.inputs[static_cast<std::size_t>(leaf.slot)].bytes)
+      failBadFile("a stored argument of another size");
+  }
+}
+
+namespace {
+
+/// A new file that takes the name of an older one when it is complete.
+class NewFile {
+ public:
+  explicit NewFile(const std::filesystem::path& path)
+      : path_(path), name_(path.string() + ".XXXXXX") {
+    file_ = ::mkostemp(name_.data(), O_CLOEXEC);
+    if (file_ < 0) fail();
+  }
+  ~NewFile() {
+    if (file_ >= 0) ::close(file_);
+    if (!is_kept_) ::unlink(name_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void put(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail();
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  void keep() {
+    if (::fchmod(file_, 0644) != 0 || ::fsync(file_) != 0 ||
+        ::close(std::exchange(file_, -1)) != 0 || ::rename(name_.c_str(), path_.c_str()) != 0)
+      fail();
+    is_kept_ = true;
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw Error(Status::kFailed, "[save] needs a file that can be written; got " +
+                                     std::generic_category().message(errno) + " for " +
+                                     path_.string() + ". Pass another path, or free space.");
+  }
+
+  std::filesystem::path path_;
+  std::string name_;
+  int file_ = -1;
+  bool is_kept_ = false;
+};
+
+}  // namespace
+
+void Package::write(const std::filesystem::path& path, const Description& description,
+                    std::span<const std::byte> program,
+                    std::span<const std::span<const std::byte>> stored) {
+  std::vector<std::span<const std::byte>> bytes{program};
+  std::vector<Section> sections;
+  const auto add = [&](std::string name, std::span<const std::byte> of) {
+    sections.push_back({std::move(name), of.size(), runtime::checksum(of.data(), of.size())});
+  };
+  add(std::string(kProgram), program);
+  for (std::size_t i = 0; i < description.arguments.size(); ++i) {
+    if (!hasElements(description.arguments[i])) continue;
+    if (bytes.size() > stored.size())
+      throw Error(Status::kInvalidArgument,
+                  "[save] needs the elements of each stored argument; got too few. Pass them all.");
+    bytes.push_back(stored[bytes.size() - 1]);
+    add(sectionOf(i), bytes.back());
+  }
+  runtime::Writer writer;
+  Description written = description;
+  header(writer, written, sections);
+  const std::string sealed = runtime::seal(kHeader, writer.take());
+  NewFile file(path);
+  constexpr std::array<std::byte, kAlignment> kZeros{};
+  std::size_t at = 0;
+  const auto put = [&](const void* data, std::size_t size) {
+    file.put({static_cast<const std::byte*>(data), size});
+    at += size;
+  };
+  const auto pad = [&] { put(kZeros.data(), roundedUp(at) - at); };
+  const std::uint64_t header_size = sealed.size();
+  put(kHeader.magic, sizeof(kHeader.magic));
+  put(&header_size, sizeof(header_size));
+  put(sealed.data(), sealed.size());
+  pad();
+  for (const auto& section : bytes) {
+    put(section.data(), section.size());
+    pad();
+  }
+  file.keep();
+}
+
+}  // namespace ipujax::embedded

@@ -1,0 +1,90 @@
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "embedded/Package.hpp"
+
+namespace ipujax::embedded {
+
+/// How long a call may take; 0: as the session has it, and there: for ever.
+using Timeout = std::chrono::microseconds;
+
+/// An array that callers pass or get.
+struct Tensor {
+  std::string name;
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+  std::size_t bytes = 0;  ///< 0 for an argument that the program has no use for
+};
+
+/// Where callers have their arrays: row-major, in the order of `inputs()` and `outputs()`. They
+/// outlive the run and do not overlap; multiples of 64 bytes are used where they are, others
+/// copied.
+struct Arrays {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;  ///< null for results that are not wanted
+};
+
+/// A run that was submitted. Callable from any thread.
+class Run {
+ public:
+  virtual ~Run() = default;
+  virtual bool isDone() const = 0;
+  /// Throws the run's error, or one of status kTimeout where it goes on.
+  virtual void wait(Timeout timeout = Timeout{0}) = 0;
+};
+
+/// A saved program on a device of its own, and the arrays that it keeps there. All functions may be
+/// called from any thread; runs come one at a time.
+///
+/// An argument that the file stores and that was donated is state: the result that takes over its
+/// memory is its value in the next run. A run that fails leaves it as it was.
+class Session {
+ public:
+  struct Options {
+    Timeout timeout{0};
+    std::size_t queue_depth = 64;  ///< runs that may wait; `submit` waits for a place
+  };
+
+  /// Throws Error where the file is not one that this build can run.
+  static std::unique_ptr<Session> open(const std::filesystem::path& path, const Options& options);
+  explicit Session(std::shared_ptr<const Package> package)
+      : Session(std::move(package), Options{}) {}
+  Session(std::shared_ptr<const Package> package, const Options& options);
+  ~Session();  ///< closes
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const Package& package() const;
+  const std::vector<Tensor>& inputs() const;   ///< arguments that are not stored
+  const std::vector<Tensor>& outputs() const;  ///< all results
+  const std::vector<Tensor>& stored() const;   ///< arguments that are stored
+
+  /// Throws Error; kTimeout where the device was not free in time, or the run did not end in time:
+  /// then it is cancelled at its next step.
+  void run(const Arrays& arrays, Timeout timeout = Timeout{0});
+  /// The same on the session's own thread, in the order of calls.
+  std::shared_ptr<Run> submit(Arrays arrays, Timeout timeout = Timeout{0});
+
+  /// A stored argument, from the next run on. All are checked before the first is changed.
+  struct NewValue {
+    std::string name;
+    std::span<const std::byte> elements;
+  };
+  void setStored(std::span<const NewValue> values);
+  void readStored(const std::string& name, std::span<std::byte> elements) const;
+
+  /// Ends the run in progress, fails those that wait with kClosed, and returns when none is left.
+  /// Later calls throw kClosed.
+  void close();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ipujax::embedded

@@ -1,0 +1,191 @@
+"""`load`: a saved program as a function of arrays on an IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import SingleDeviceSharding
+
+from ipujax import jax_compat
+from ipujax.config import PER_CALL_PREFIX, from_environment, platform_options
+from ipujax.errors import ConfigError, ExecutableError, PlacementError
+from ipujax.runtime import structure
+from ipujax.runtime.description import Description, Leaf, checked
+from ipujax.runtime.session import typed
+
+WHERE = "load"
+
+
+def load(
+    file: str | Path,
+    *,
+    device: jax.Device | None = None,
+    weights: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Loaded:
+    """Loads a program that `precompile` saved. Nothing is traced or compiled.
+
+    Args:
+        file: its path.
+        device: that it runs on; None: the first IPU.
+        weights: values of stored parameters, by name, in place of those in the file.
+        options: none; those of the compiler are refused with the reason.
+    Returns:
+        A function of the arguments that are not stored.
+    Raises:
+        ExecutableError: the file is no such program, is damaged, was made by another version, or
+            for another machine, or is for several devices.
+        ConfigError: an option that a loaded program cannot have.
+        PlacementError: the device is no IPU.
+
+    Source: `poptorch.load`.
+
+    Example:
+        >>> x = jax.ShapeDtypeStruct((2, 2), jnp.float32)
+        >>> ipu.precompile(lambda x: {"double": 2 * x, "none": None}, x).save("double.ipu")
+        >>> ipu.load("double.ipu")(jnp.eye(2))["double"].tolist()
+        [[2.0, 0.0], [0.0, 2.0]]
+    """
+    _refuse(options)
+    if device is None:
+        device = jax.devices(jax_compat.PLATFORM)[0]
+    if not isinstance(device, jax.Device) or device.platform != jax_compat.PLATFORM:
+        raise PlacementError(
+            f'[{WHERE}] needs an IPU; got {device!r}. Pass one of jax.devices("ipu").'
+        )
+    from ipujax._poplar._poplar import embedded
+
+    with typed():
+        found, executable, stored = embedded.read_package(str(file))
+    about = Description.of(found)
+    _check_target(about)
+    return Loaded(about, executable, stored, device, dict(weights or {}))
+
+
+class Loaded:
+    """A saved program on an IPU: a function of the arguments that are not stored.
+
+    Takes arrays of the shapes and dtypes that the program was compiled for, in the same pytrees;
+    returns a pytree of `jax.Array`s. It cannot be traced by `jax.jit`. Arrays that were donated are
+    deleted, as by `jax.jit`. A stored argument that was donated is state: the result that takes
+    over its memory is its value in the next call, which deletes it; a run that fails loses it, so
+    call `set_weights` then.
+
+    Attributes:
+        description: what the program takes, returns, and was compiled with.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        executable: bytes,
+        stored: Sequence[Any],
+        device: jax.Device,
+        weights: dict[str, Any],
+    ):
+        self.description = about = description
+        memories = about.memories
+        outputs = {leaf.slot: leaf for leaf in about.results}
+        self._shardings = [
+            SingleDeviceSharding(device, memory_kind=memory) for memory in memories[0]
+        ]
+        self._run = jax_compat.load_executable(
+            executable,
+            about.name,
+            [(outputs[i].dtype, outputs[i].shape, memories[1][i]) for i in range(len(outputs))],
+            device,
+        )
+        self._stored: dict[int, jax.Array] = {}
+        bytes_of = iter(stored)
+        for leaf in about.arguments:
+            if leaf.stored and leaf.slot >= 0:
+                array = next(bytes_of).view(leaf.numpy_dtype).reshape(leaf.shape)
+                self._put(leaf, array)
+        self.set_weights(weights)
+
+    def __call__(self, *args: Any) -> Any:
+        arrays = dict(self._stored)
+        for leaf, value in self.description.passed(args):
+            if leaf.slot >= 0:
+                arrays[leaf.slot] = self._on_device(leaf, value)
+        outputs = self._run([arrays[slot] for slot in range(len(arrays))])
+        for slot, alias in enumerate(self.description.output_alias):
+            if alias in self._stored:
+                self._stored[alias] = outputs[slot]
+        leaves = [outputs[leaf.slot] for leaf in self.description.results]
+        return structure.unflatten(self.description.result_node, leaves)
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """The stored parameters as they are now, by name; arrays without a use are zeros."""
+        arguments = self.description.arguments
+        return {
+            name: structure.unflatten(node, {n: self._value(arguments[n]) for n in numbers})
+            for name, node, numbers in self.description.stored_parameters()
+        }
+
+    def set_weights(self, weights: Mapping[str, Any]) -> None:
+        """Puts other values in place of stored parameters, by name.
+
+        Raises:
+            SessionError: a name, shape or dtype is another one; nothing changes then.
+        """
+        found = self.description.stored_leaves(weights)
+        arrays = [(leaf.slot, self._on_device(leaf, value)) for leaf, value in found]
+        self._stored.update(arrays)
+
+    def _value(self, leaf: Leaf) -> jax.Array:
+        if leaf.slot < 0:
+            return jax.numpy.zeros(leaf.shape, leaf.numpy_dtype)
+        return self._stored[leaf.slot]
+
+    def _put(self, leaf: Leaf, array: Any) -> None:
+        self._stored[leaf.slot] = jax.device_put(array, self._shardings[leaf.slot])
+
+    def _on_device(self, leaf: Leaf, value: Any) -> jax.Array:
+        if isinstance(value, jax.core.Tracer):
+            raise ConfigError(
+                f"[{WHERE}] needs arrays; got a traced value for {leaf.name}. Call the loaded "
+                "program outside of jax.jit and other transformations."
+            )
+        is_array = isinstance(value, jax.Array)
+        if not is_array or value.shape != leaf.shape or value.dtype != leaf.numpy_dtype:
+            value = checked(leaf, value)
+        return jax.device_put(value, self._shardings[leaf.slot])
+
+    def __repr__(self) -> str:
+        return f"<loaded {self.description}>"
+
+
+def _refuse(options: Mapping[str, Any]) -> None:
+    for name in options:
+        of_compiler = name.removeprefix(PER_CALL_PREFIX) in vars(from_environment().compile)
+        reason = "the compiler option" if of_compiler else "the unknown option"
+        advice = (
+            f"Pass options={{'{PER_CALL_PREFIX}{name.removeprefix(PER_CALL_PREFIX)}': ...}} to "
+            "ipujax.precompile, and save the program again."
+            if of_compiler
+            else "Use one of these."
+        )
+        raise ConfigError(
+            f"[{WHERE}] needs options of a run (device, weights); got {reason} {name!r}. {advice}"
+        )
+
+
+def _check_target(about: Description) -> None:
+    """A program runs on the kind of device that it was compiled for alone."""
+    from ipujax._poplar import _poplar
+
+    here = {name: str(value) for name, value in platform_options(from_environment()).items()}
+    here |= {"backend": _poplar.backend}
+    wanted = {**about.target, "backend": about.versions.get("backend", "")}
+    for name, value in wanted.items():
+        if here.get(name) != value:
+            raise ExecutableError(
+                f"[{WHERE}] needs a program for {name}={here.get(name)}; got {about.name}, which "
+                f"is for {name}={value}. Save it with the target of this process, or set the "
+                "environment for the program's."
+            )

@@ -1,0 +1,113 @@
+"""Executables outside of `jax.jit`: what a lowered program takes, and loading sealed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ipujax.jax_compat.programs import write_compile_options
+
+#: IFRT's numbers of dtypes (xla/python/ifrt/dtype.proto).
+_KINDS = {
+    "bool": 1,
+    "int8": 2,
+    "int16": 3,
+    "int32": 4,
+    "int64": 5,
+    "uint8": 6,
+    "uint16": 7,
+    "uint32": 8,
+    "uint64": 9,
+    "float16": 10,
+    "float32": 11,
+    "float64": 12,
+    "complex64": 15,
+    "bfloat16": 16,
+    "float8_e5m2": 19,
+    "float8_e4m3fn": 20,
+    "int4": 21,
+    "uint4": 22,
+    "float8_e5m2fnuz": 24,
+    "float8_e4m3fnuz": 25,
+}
+
+
+def kept_arguments(lowered: Any) -> list[int]:
+    """Which of its flat arguments a lowered program has: JAX drops those without a use.
+
+    Public functions do not say.
+    """
+    return sorted(lowered._lowering.compile_args["kept_var_idx"])
+
+
+def needs_this_process(lowered: Any) -> str:
+    """What ties a lowered program to this process or to several devices; empty if nothing does."""
+    given = lowered._lowering.compile_args
+    if given["host_callbacks"] or given["ordered_effects"] or given["unordered_effects"]:
+        return "calls functions of this Python process"
+    if given["num_devices"] != 1:
+        return f"is for {given['num_devices']} devices"
+    return ""
+
+
+def load_executable(
+    sealed: bytes, name: str, outputs: Sequence[tuple[str, tuple[int, ...], str]], device: Any
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Loads a sealed executable for one device; returns a function of arrays on it.
+
+    `jax.experimental.serialize_executable` reads pickles. jaxlib itself expects its own description
+    of the results before the plugin's bytes, which is written here.
+
+    Args:
+        outputs: dtype, shape and memory kind of each result.
+    """
+    from jaxlib import _jax
+
+    head = _metadata(name, outputs)
+    # The device by way of the options: the plugin gets no other word of it.
+    options = _jax.CompileOptions.ParseFromString(write_compile_options({}))
+    options.device_assignment = _jax.DeviceAssignment.create(np.array([[device.id]], np.int32))
+    executable = device.client.deserialize_executable(
+        head + sealed, _jax.DeviceList((device,)), options
+    )
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        results = executable.execute_sharded(list(arrays))
+        return [shards[0] for shards in results.disassemble_into_single_device_arrays()]
+
+    return run
+
+
+def _metadata(name: str, outputs: Sequence[tuple[str, tuple[int, ...], str]]) -> bytes:
+    """A SerializedXlaExecutableMetadata (xla/python/pjrt_ifrt), after its length."""
+    made = _number(1, 3) + _bytes(2, b"pjrt_ifrt")
+    for dtype, shape, memory in outputs:
+        dims = b"".join(_varint(size) for size in shape)
+        shape_bytes = _bytes(1, dims) if dims else b""
+        made += _bytes(
+            5,
+            _bytes(1, shape_bytes)
+            + _bytes(2, _number(1, _KINDS[dtype]))
+            + _bytes(4, memory.encode())
+            + _bytes(6, shape_bytes),
+        )
+    made += _bytes(7, name.encode()) + _bytes(9, b"")
+    return _varint(len(made)) + made
+
+
+def _varint(value: int) -> bytes:
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _bytes(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content

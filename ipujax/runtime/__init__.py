@@ -1,0 +1,8 @@
+"""`ipu.runtime`: programs that `ipu.precompile` saved, run without JAX.
+
+Importing it does not import JAX; arrays are NumPy's.
+"""
+
+from ipujax.runtime.session import Batcher as Batcher
+from ipujax.runtime.session import Run as Run
+from ipujax.runtime.session import Session as Session

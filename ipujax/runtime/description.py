@@ -1,0 +1,191 @@
+"""What a saved program says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ipujax.errors import ExecutableError, SessionError
+from ipujax.runtime import structure
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One array that a program takes or returns.
+
+    Attributes:
+        name: such as "params['w']".
+        dtype: JAX's name, such as "bfloat16".
+        shape: of the array.
+        slot: its place in the compiled program; -1 where that has no use for it.
+        stored: whether the file has its elements, so that callers do not pass it.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    slot: int
+    stored: bool
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        return dtype_of(self.dtype)
+
+
+@dataclass(frozen=True)
+class Description:
+    """All that a file says of its program.
+
+    Attributes:
+        name: of the program.
+        parameters: names of the function's parameters.
+        arguments, results: the leaves of both, in JAX's order.
+        options: that it was compiled with; all others had their defaults.
+        versions: of what compiled it.
+        target: the machine and the device that it was compiled for.
+        output_alias: of each output of the program: the input whose memory it takes over, or -1.
+        memories: of each input, then each output: "device" or "pinned_host".
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    arguments: tuple[Leaf, ...]
+    results: tuple[Leaf, ...]
+    options: Mapping[str, str]
+    versions: Mapping[str, str]
+    target: Mapping[str, str]
+    output_alias: tuple[int, ...]
+    memories: tuple[tuple[str, ...], tuple[str, ...]]
+    argument_nodes: tuple[structure.Node, ...]
+    result_node: structure.Node
+
+    @staticmethod
+    def of(found: Mapping[str, Any]) -> Description:
+        """From what the extension reads."""
+        arguments, results = (
+            tuple(Leaf(n, d, tuple(shape), slot, stored) for n, d, shape, slot, stored in leaves)
+            for leaves in (found["arguments"], found["results"])
+        )
+        names, nodes, result = structure.read(found["structure"], len(arguments), len(results))
+        return Description(
+            name=found["name"],
+            parameters=tuple(names),
+            arguments=arguments,
+            results=results,
+            options=found["options"],
+            versions=found["versions"],
+            target=found["target"],
+            output_alias=tuple(found["output_alias"]),
+            memories=(tuple(found["input_memories"]), tuple(found["output_memories"])),
+            argument_nodes=tuple(nodes),
+            result_node=result,
+        )
+
+    def stored_leaves(self, weights: Mapping[str, Any]) -> list[tuple[Leaf, Any]]:
+        """The leaves of stored parameters, by name, and their new values.
+
+        Raises:
+            SessionError: a name is not that of a stored parameter, or its pytree is another one.
+        """
+        found: list[tuple[Leaf, Any]] = []
+        for name, tree in weights.items():
+            node = self._node(name)
+            leaves: list[Any] = []
+            structure.flatten(node, tree, name, leaves)
+            numbers = structure.positions(node)
+            found += [(self.arguments[i], x) for i, x in zip(numbers, leaves, strict=True)]
+        if not all(leaf.stored for leaf, _ in found):
+            raise SessionError(
+                f"[runtime] needs names of stored parameters; got {', '.join(weights)}. Pass the "
+                "others as arguments."
+            )
+        return [(leaf, x) for leaf, x in found if leaf.slot >= 0]
+
+    def _node(self, name: str) -> structure.Node:
+        if name in self.parameters:
+            return self.argument_nodes[self.parameters.index(name)]
+        raise SessionError(
+            f"[runtime] needs one of the parameters {', '.join(self.parameters)}; got {name!r}. "
+            "Use one of these."
+        )
+
+    def is_stored(self, parameter: int) -> bool:
+        """Whether callers leave this parameter out."""
+        leaves = [self.arguments[i] for i in structure.positions(self.argument_nodes[parameter])]
+        return bool(leaves) and all(leaf.stored for leaf in leaves)
+
+    def stored_parameters(self) -> list[tuple[str, structure.Node, list[int]]]:
+        """The name, node and numbers of leaves of each parameter that the file stores."""
+        return [
+            (name, node, structure.positions(node))
+            for i, (name, node) in enumerate(zip(self.parameters, self.argument_nodes, strict=True))
+            if self.is_stored(i)
+        ]
+
+    def passed(self, args: Sequence[Any]) -> list[tuple[Leaf, Any]]:
+        """The leaves of the arguments that a caller passes: of parameters that are not stored."""
+        wanted = [i for i in range(len(self.parameters)) if not self.is_stored(i)]
+        if len(args) != len(wanted):
+            names = ", ".join(self.parameters[i] for i in wanted)
+            raise SessionError(
+                f"[runtime] needs {len(wanted)} arguments for {self.name} ({names}); got "
+                f"{len(args)}. Pass these."
+            )
+        found: list[tuple[Leaf, Any]] = []
+        for i, tree in zip(wanted, args, strict=True):
+            leaves: list[Any] = []
+            structure.flatten(self.argument_nodes[i], tree, self.parameters[i], leaves)
+            numbers = structure.positions(self.argument_nodes[i])
+            found += [(self.arguments[n], x) for n, x in zip(numbers, leaves, strict=True)]
+        return found
+
+    def __str__(self) -> str:
+        def shown(leaves: tuple[Leaf, ...]) -> str:
+            return ", ".join(
+                f"{x.name}: {x.dtype}{list(x.shape)}{' (stored)' if x.stored else ''}"
+                for x in leaves
+            )
+
+        target = ", ".join(f"{key}={value}" for key, value in self.target.items())
+        return (
+            f"{self.name}({shown(self.arguments)}) -> {shown(self.results)}\nfor {target}"
+            + "".join(f"\noption {key}={value}" for key, value in self.options.items())
+        )
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """NumPy's dtype of JAX's name; those of ml_dtypes where NumPy has none."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        found = getattr(ml_dtypes, name, None)
+        if found is None:
+            raise ExecutableError(
+                f"[load] needs a dtype that NumPy or ml_dtypes has; got {name!r}. Save the program "
+                "again."
+            ) from None
+        return np.dtype(found)
+
+
+def checked(leaf: Leaf, value: Any, samples: int | None = None) -> np.ndarray:
+    """A NumPy array of a leaf's type.
+
+    Args:
+        samples: its first dimension, if it is another one than the leaf's.
+    Raises:
+        SessionError: it is of another shape or dtype.
+    """
+    dtype = leaf.numpy_dtype
+    array = np.asarray(value, dtype=dtype if isinstance(value, bool | int | float) else None)
+    shape = leaf.shape if samples is None else (samples, *leaf.shape[1:])
+    if array.shape != shape or array.dtype != dtype:
+        raise SessionError(
+            f"[runtime] needs {leaf.dtype}{list(shape)} for {leaf.name}; got "
+            f"{array.dtype}{list(array.shape)}. Pass an array of this type."
+        )
+    return np.ascontiguousarray(array) if array.ndim else array
