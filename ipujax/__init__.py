@@ -1,5 +1,6 @@
 """JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point."""
 
+from ipujax import devices as devices
 from ipujax import nn as nn
 from ipujax import ops as ops
 from ipujax import optim as optim
@@ -59,8 +60,11 @@ from ipujax.api.verify import verify as verify
 from ipujax.api.weight_shards import WeightShard as WeightShard
 from ipujax.api.weight_shards import gather_weights as gather_weights
 from ipujax.api.weight_shards import shard_weights as shard_weights
+from ipujax.compile_progress import CompileStage as CompileStage
+from ipujax.compile_progress import watch_compilations as watch_compilations
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.custom_op_libraries import get_include as get_include
+from ipujax.errors import AttachError as AttachError
 from ipujax.errors import ConfigError as ConfigError
 from ipujax.errors import FitError as FitError
 from ipujax.errors import InternalError as InternalError
@@ -75,8 +79,15 @@ from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import ReportError as ReportError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
+from ipujax.logs import set_log_level as set_log_level
 from ipujax.ops.seeds import reset_seed as reset_seed
 from ipujax.reporting.document import load_report as load_report
 from ipujax.reporting.model import Report as Report
+from ipujax.settings import configure as configure
+from ipujax.settings import get_config as get_config
+from ipujax.settings import is_running_on_ipu as is_running_on_ipu
+from ipujax.settings import options as options
+from ipujax.settings import reset_config as reset_config
+from ipujax.settings import running_on_ipu_model as running_on_ipu_model
 
 __version__ = "0.1.0"

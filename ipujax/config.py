@@ -1,8 +1,9 @@
 """All options of ipujax: one frozen tree, each option with its help, default, and allowed values.
 
-An option is set in three ways, of which the last one wins: its default here, its environment
-variable, and, for options of `CompileConfig`, `jax.jit(f, compiler_options={"ipu_<name>": value})`
-for one function. `python -m ipujax options` generates `docs/options.md` from this file.
+An option is set in five ways, of which the last one wins: its default, the file that IPUJAX_CONFIG
+names, its environment variable, `ipu.configure`, and, for options of `CompileConfig`,
+`jax.jit(f, compiler_options={"ipu_<name>": value})` for one function. `ipu.options` sets those that
+single operations may have. `python -m ipujax options` shows all, with what set each.
 
 The names JAX_IPU_* are those of Graphcore's experimental JAX for IPU
 (graphcore-research/jax-experimental, README, "Useful JAX backend flags").
@@ -12,356 +13,346 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
+from ipujax.configuration.arithmetic import EXCEPTIONS as EXCEPTIONS
+from ipujax.configuration.arithmetic import FloatingPointOptions, NormOptions, ProductOptions
+from ipujax.configuration.machine import (
+    MAX_DEVICES as MAX_DEVICES,
+)
+from ipujax.configuration.machine import (
+    ConnectionOptions,
+    DeviceOptions,
+    ModelOptions,
+    groups,
+    numbers,
+)
+from ipujax.configuration.process import ProcessOptions, TrainingOptions
+from ipujax.configuration.program import (
+    CopyOptions,
+    DiagnosticOptions,
+    FitOptions,
+    ScheduleOptions,
+    StreamingMemoryOptions,
+    StreamOptions,
+)
 from ipujax.errors import ConfigError
+from ipujax.logs import logger_of
 from ipujax.option import Value as Value
-from ipujax.option import option, parse, shown
+from ipujax.option import parse
 from ipujax.process_variables import (
     BUILD_VARIABLES,
+    CONFIG_FILE,
     PROCESS_VARIABLES,
     check_process_variables,
 )
-from ipujax.product_options import check_product_options
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("config")
 
 PER_CALL_PREFIX = "ipu_"
 #: Prefix of the options of XLA's other backends, which users may set for any backend.
 XLA_PREFIX = "xla_"
-
-
-def machine_names() -> tuple[str, ...]:
-    """The machines of the model, which cpp/engine/Machine.cpp lists."""
-    from ipujax._poplar import _poplar
-
-    return tuple(_poplar.poplar.machineNames())
-
-
-def mechanisms() -> tuple[str, ...]:
-    """The engine's optimizations, which cpp/engine/Mechanisms.hpp names."""
-    from ipujax._poplar import _poplar
-
-    return tuple(_poplar.engine.mechanismNames())
-
-
-#: Largest number of JAX devices, and of IPUs.
-MAX_DEVICES = 1024
-
-
-def _check_visible_devices(text: str) -> str | None:
-    if not text:
-        return None
-    ids = [part.strip() for part in text.split(",")]
-    # Length first: Python refuses to convert thousands of digits.
-    known = all(i.isdecimal() and len(i) <= 4 and int(i) < MAX_DEVICES for i in ids)
-    if not known or len({int(i) for i in ids}) != len(ids):
-        return f"distinct device numbers, comma-separated, below {MAX_DEVICES}, such as 0,1"
-    return None
-
-
-def _check_dump_dir(text: str) -> str | None:
-    if not text:
-        return None
-    path = Path(text)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        return f"a folder that can be created ({error.strerror or error})"
-    return None if os.access(path, os.W_OK | os.X_OK) else "a writable folder"
-
-
-#: Kinds of floating-point exceptions, named as in Poplar's FloatingPointBehaviour.
-EXCEPTIONS = ("inv", "div0", "oflo")
-
-
 PREFIXES = ("IPUJAX_", "JAX_IPU_")
+
+Options = dataclasses.Field[Any]
 
 
 @dataclass(frozen=True)
-class MachineConfig:
+class MachineConfig(ModelOptions, ConnectionOptions, DeviceOptions):
     """Which IPUs the platform has. Read when JAX creates the backend."""
 
-    use_model: bool = option(
-        True,
-        "Run on the IPU Model, the only target of a build without the Poplar SDK.",
-        "JAX_IPU_USE_MODEL",
-    )
-    machine: str = option("gc200", "Kind of IPU that is modelled.", "IPUJAX_MACHINE", machine_names)
-    device_count: int = option(
-        4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, MAX_DEVICES)
-    )
-    visible_devices: str = option(
-        "",
-        "IPUs to use as JAX devices, comma-separated, instead of a count.",
-        "JAX_IPU_VISIBLE_DEVICES",
-        check=_check_visible_devices,
-    )
-    ipus_per_device: int = option(
-        1, "Number of IPUs in one JAX device.", "JAX_IPU_IPUS_PER_DEVICE", bounds=(1, 64)
-    )
-    num_tiles: int = option(
-        0,
-        "Number of tiles of each modelled IPU; 0: all tiles of the machine.",
-        "JAX_IPU_MODEL_NUM_TILES",
-        bounds=(0, 2**16),
-    )
-    streaming_gigabytes: int = option(
-        0,
-        "Streaming memory (DRAM) of each machine of IPUs, in GB; 0: as the modelled machine has.",
-        "IPUJAX_STREAMING_GIGABYTES",
-        bounds=(0, 2**20),
-    )
+    @property
+    def ipus(self) -> list[int]:
+        """The numbers of IPUs of the JAX devices, one for each."""
+        if self.device_ids:
+            return [count for _, count in self.chosen]
+        if self.num_ipus:
+            return [_rounded(n) if self.auto_round_num_ipus else n for n in numbers(self.num_ipus)]
+        count = len(numbers(self.visible_devices)) or self.device_count
+        return [self.ipus_per_device] * count
+
+    @property
+    def chosen(self) -> list[tuple[int, int]]:
+        """The first IPU and the number of IPUs of each device that an option names."""
+        if self.device_ids:
+            known = groups(self.num_ipus_in_host)
+            return [known[each] for each in numbers(self.device_ids) if each < len(known)]
+        count = self.ipus_per_device
+        return [(each * count, count) for each in numbers(self.visible_devices)]
+
+    @property
+    def first_ipus(self) -> list[int]:
+        """The first IPU of each device, where this process has not attached to others."""
+        if self.chosen:
+            return [first for first, _ in self.chosen]
+        firsts, free = [], 0
+        for count in self.ipus:
+            aligned = count & (count - 1) == 0
+            firsts.append(-(-free // count) * count if aligned else free)
+            free = firsts[-1] + count
+        return firsts
 
     @property
     def num_devices(self) -> int:
-        """The number of JAX devices: of visible ones, or `device_count`."""
-        return len(self.visible_devices.split(",")) if self.visible_devices else self.device_count
+        """The number of JAX devices."""
+        return len(self.ipus)
 
 
 @dataclass(frozen=True)
-class CompileConfig:
+class CompileConfig(
+    DiagnosticOptions,
+    StreamingMemoryOptions,
+    StreamOptions,
+    CopyOptions,
+    ScheduleOptions,
+    NormOptions,
+    FloatingPointOptions,
+    ProductOptions,
+    FitOptions,
+):
     """How programs are compiled. Each option can also be set for one function."""
 
-    out_of_memory: str = option(
-        "log",
-        "What to do with a program that does not fit: log and run it, run it, or raise an error.",
-        "IPUJAX_OUT_OF_MEMORY",
-        ("log", "run", "error"),
-    )
-    fit: str = option(
-        "advise",
-        "For a program that does not fit: try nothing; with out_of_memory=error, list in the error "
-        "what other options would give; or take of these options the fastest that fit.",
-        "IPUJAX_FIT",
-        ("off", "advise", "auto"),
-    )
-    fit_seconds: float = option(
-        60.0,
-        "Time to try other options in; no further trial begins after it, one does in any case.",
-        "IPUJAX_FIT_SECONDS",
-        bounds=(0.0, 86_400.0),
-    )
-    dump_dir: str = option(
-        "",
-        "Folder into which each compiler stage writes its result; empty: none.",
-        "IPUJAX_DUMP_DIR",
-        check=_check_dump_dir,
-    )
-    partials_type: str = option(
-        "float",
-        "Type of the partial sums in float16 matmuls and convolutions.",
-        "IPUJAX_PARTIALS_TYPE",
-        ("float", "half"),
-    )
-    x64: str = option(
-        "emulate",
-        "64-bit types, which IPUs lack: emulate exactly, compute in 32 bits, or raise an error.",
-        "IPUJAX_X64",
-        ("emulate", "demote", "error"),
-    )
-    available_memory_proportion: float = option(
-        0.6,
-        "Share of tile memory that a matmul or convolution may use for temporaries.",
-        "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
-        bounds=(0.0, 1.0),
-    )
-    matmul_options: str = option(
-        "",
-        "More options of PopLibs for matrix products, as a JSON object; for all, or by layer or "
-        "source line.",
-        "IPUJAX_MATMUL_OPTIONS",
-        check=check_product_options,
-    )
-    convolution_options: str = option(
-        "",
-        "More options of PopLibs for convolutions, as matmul_options.",
-        "IPUJAX_CONVOLUTION_OPTIONS",
-        check=check_product_options,
-    )
-    stochastic_rounding: bool = option(
-        False,
-        "Round float16 results up or down at random, so that the mean is exact.",
-        "IPUJAX_STOCHASTIC_ROUNDING",
-    )
-    half_overflow: str = option(
-        "infinity",
-        "What float16 results beyond 65504 become; hardware has only saturate and nan.",
-        "IPUJAX_HALF_OVERFLOW",
-        ("infinity", "saturate", "nan"),
-    )
-    floating_point_exceptions: str = option(
-        "",
-        "Exceptions that end the program with an error: inv is NaN.",
-        "IPUJAX_FLOATING_POINT_EXCEPTIONS",
-        allowed=EXCEPTIONS,
-        several=True,
-    )
-    maximum_cross_replica_sum_buffer_size: int = option(
-        0,
-        "Largest size in bytes of small all-reduces combined into one; 0: combine none.",
-        "IPUJAX_MAXIMUM_CROSS_REPLICA_SUM_BUFFER_SIZE",
-        bounds=(0, 2**40),
-    )
-    maximum_reduce_scatter_buffer_size: int = option(
-        0,
-        "Largest size in bytes of small reduce-scatters combined into one; 0: combine none.",
-        "IPUJAX_MAXIMUM_REDUCE_SCATTER_BUFFER_SIZE",
-        bounds=(0, 2**40),
-    )
-    allow_recompute: bool = option(
-        False,
-        "Compute elementwise values again where that lowers the most that is live at one time.",
-        "IPUJAX_ALLOW_RECOMPUTE",
-    )
-    schedule: str = option(
-        "auto",
-        "Order in which ops run: as the program has them, for few bytes that are live at one time, "
-        "or that of the two with fewer in all tiles together.",
-        "IPUJAX_SCHEDULE",
-        ("auto", "program", "liveness"),
-    )
-    recompute_layers: str = option(
-        "",
-        "Layers (named scopes) that are computed again for their backward pass, comma-separated; "
-        "* and ? match as in file names.",
-        "IPUJAX_RECOMPUTE_LAYERS",
-    )
-    outline: str = option(
-        "marked",
-        "Which equal parts of a program become functions with one code: none, calls of "
-        "ipu.outlined, or all that repeat.",
-        "IPUJAX_OUTLINE",
-        ("off", "marked", "auto"),
-    )
-    outline_threshold: int = option(
-        1024,
-        "With outline=auto: bytes of a tile that a function must save, by estimate.",
-        "IPUJAX_OUTLINE_THRESHOLD",
-        bounds=(0, 2**20),
-    )
-    maximum_inter_ipu_copies_buffer_size: int = option(
-        2**26,
-        "Largest size in bytes of copies between IPUs combined into one exchange; 0: combine none.",
-        "IPUJAX_MAXIMUM_INTER_IPU_COPIES_BUFFER_SIZE",
-        bounds=(0, 2**40),
-    )
-    assumed_trip_count: int = option(
-        1,
-        "Iterations in the cost analysis of each loop whose number only a run knows.",
-        "IPUJAX_ASSUMED_TRIP_COUNT",
-        bounds=(0, 2**31),
-    )
-    streamed_arguments: str = option(
-        "",
-        "Arguments that the cost analysis streams from the host in every run, comma-separated "
-        "names of the function's parameters; * is all; empty: all are on the device.",
-        "IPUJAX_STREAMED_ARGUMENTS",
-    )
-    streamed_results: str = option(
-        "none",
-        "Results that the cost analysis streams to the host in every run; new are those that take "
-        "over no donated argument.",
-        "IPUJAX_STREAMED_RESULTS",
-        ("none", "new", "all"),
-    )
-    host_bandwidth: float = option(
-        0.0,
-        "Bandwidth in GB/s, each way, of a link to the host; 0: as the modelled machine has.",
-        "IPUJAX_HOST_BANDWIDTH",
-        bounds=(0.0, 10_000.0),
-    )
-    host_latency: float = option(
-        -1.0,
-        "Microseconds until the host's data arrive; negative: as the modelled machine has.",
-        "IPUJAX_HOST_LATENCY",
-        bounds=(-1.0, 1_000_000.0),
-    )
-    prefetch_depth: int = option(
-        1,
-        "Batches that the host sends ahead; 0: the IPU waits the host's latency for arguments.",
-        "IPUJAX_PREFETCH_DEPTH",
-        bounds=(0, 1024),
-    )
-    rearrange_copies_on_host: bool = option(
-        False,
-        "Give streams the order of elements that the tiles have on the host, not on the tiles.",
-        "IPUJAX_REARRANGE_COPIES_ON_HOST",
-    )
-    num_io_tiles: int = option(
-        0,
-        "Tiles of each IPU that compute nothing and hold what is streamed.",
-        "IPUJAX_NUM_IO_TILES",
-        bounds=(0, 2**16),
-    )
-    place_ops_on_io_tiles: bool = option(
-        False,
-        "Stream through the I/O tiles, so that it overlaps with what the other tiles do.",
-        "IPUJAX_PLACE_OPS_ON_IO_TILES",
-    )
-    io_tile_available_memory_proportion: float = option(
-        0.9,
-        "Share of the memory of I/O tiles that streamed arguments and results may take.",
-        "IPUJAX_IO_TILE_AVAILABLE_MEMORY_PROPORTION",
-        bounds=(0.0, 1.0),
-    )
-    profile: bool = option(
-        False,
-        "Keep in the executable where its time and memory go, as ipu.report asks for.",
-        "IPUJAX_PROFILE",
-    )
-    fast_math: bool = option(
-        False,
-        "Allow rewrites that are valid for real numbers but not for every float.",
-        "IPUJAX_FAST_MATH",
-    )
-    engine_without: str = option(
-        "",
-        "For tests: optimizations of the model to switch off; results stay the same.",
-        "IPUJAX_ENGINE_WITHOUT",
-        allowed=mechanisms,
-        several=True,
-    )
+
+@dataclass(frozen=True)
+class ProcessConfig(TrainingOptions, ProcessOptions):
+    """What concerns the process, and what functions of ipujax take as arguments."""
+
+
+#: Each section of the tree: its options, and the part of IPUConfig that has their values.
+SECTIONS: dict[str, tuple[type[Any], str]] = {
+    "devices": (DeviceOptions, "machine"),
+    "connection": (ConnectionOptions, "machine"),
+    "model": (ModelOptions, "machine"),
+    "fitting": (FitOptions, "compile"),
+    "products": (ProductOptions, "compile"),
+    "floating_point": (FloatingPointOptions, "compile"),
+    "norms": (NormOptions, "compile"),
+    "scheduling": (ScheduleOptions, "compile"),
+    "copies": (CopyOptions, "compile"),
+    "streams": (StreamOptions, "compile"),
+    "streaming_memory": (StreamingMemoryOptions, "compile"),
+    "diagnostics": (DiagnosticOptions, "compile"),
+    "process": (ProcessOptions, "process"),
+    "training": (TrainingOptions, "process"),
+}
 
 
 @dataclass(frozen=True)
 class IPUConfig:
-    """The whole tree."""
+    """The whole tree: `machine`, `compile` and `process`, each also as sections by theme.
+
+    `config.floating_point.x64` is `config.compile.x64`; `describe()` prints all, `replace` gives a
+    changed copy, `ipu.configure(config)` puts it in force.
+
+    Source: `IPUConfig` of Graphcore's TensorFlow, `Options` of PopTorch, `IPUConfig` of Optimum.
+
+    Example:
+        >>> config = ipu.IPUConfig().replace(x64="demote", num_ipus="1,2")
+        >>> config.floating_point.x64, config.machine.ipus
+        ('demote', [1, 2])
+        >>> ipu.IPUConfig.from_json(config.to_json()) == config
+        True
+    """
 
     machine: MachineConfig = MachineConfig()
     compile: CompileConfig = CompileConfig()
+    process: ProcessConfig = ProcessConfig()
+
+    def _section(self, name: str) -> Any:
+        options, part = SECTIONS[name]
+        values = getattr(self, part)
+        return options(**{spec.name: getattr(values, spec.name) for spec in fields(options)})
+
+    devices = property(lambda self: self._section("devices"))
+    connection = property(lambda self: self._section("connection"))
+    model = property(lambda self: self._section("model"))
+    fitting = property(lambda self: self._section("fitting"))
+    products = property(lambda self: self._section("products"))
+    floating_point = property(lambda self: self._section("floating_point"))
+    norms = property(lambda self: self._section("norms"))
+    scheduling = property(lambda self: self._section("scheduling"))
+    copies = property(lambda self: self._section("copies"))
+    streams = property(lambda self: self._section("streams"))
+    streaming_memory = property(lambda self: self._section("streaming_memory"))
+    diagnostics = property(lambda self: self._section("diagnostics"))
+    training = property(lambda self: self._section("training"))
+
+    def get(self, name: str) -> Value:
+        """The value of an option.
+
+        Args:
+            name: such as "x64", or with its section, "floating_point.x64".
+        Raises:
+            ConfigError: no option has this name.
+        """
+        spec = spec_of(name)
+        return getattr(getattr(self, PARTS[spec.name]), spec.name)
+
+    def replace(self, **values: object) -> IPUConfig:
+        """A copy with other values.
+
+        Args:
+            values: by name, as for `get`.
+        Raises:
+            ConfigError: no option has this name, or a value is not allowed.
+        """
+        tree = self
+        for name, value in values.items():
+            spec = spec_of(name)
+            part = PARTS[spec.name]
+            changed = replace(getattr(tree, part), **{spec.name: parse(spec, value, name)})
+            tree = replace(tree, **{part: changed})
+        return tree
+
+    def changes(self) -> dict[str, Value]:
+        """The options that differ from their defaults, by name."""
+        pairs = ((spec, self.get(spec.name)) for spec in SPECS.values())
+        return {spec.name: value for spec, value in pairs if value != spec.default}
+
+    def to_json(self) -> str:
+        """The options that differ from their defaults, as JSON with an object for each section."""
+        from ipujax.configuration.files import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> IPUConfig:
+        """Reads what `to_json` gives, or another framework's options (`from_file`).
+
+        Raises:
+            ConfigError: it is no such JSON.
+        """
+        from ipujax.configuration.files import from_json
+
+        return IPUConfig().replace(**from_json(text, "from_json"))
+
+    @staticmethod
+    def from_file(path: str | os.PathLike[str]) -> IPUConfig:
+        """Reads options from a file.
+
+        Args:
+            path: `.json` or `.toml`, with options by name or in a table for each section; or any
+                other suffix: PopTorch's options, one command in each line. Names of Graphcore's
+                TensorFlow, PopTorch and Optimum are known in all of them.
+        Raises:
+            ConfigError: an unknown name or a wrong value; it names the file.
+            OSError: the file cannot be read.
+        """
+        from ipujax.configuration.files import from_file
+
+        return IPUConfig().replace(**from_file(path))
+
+    def describe(self) -> str:
+        """All options as text: value, what they do, and which have no effect here, and why."""
+        from ipujax.configuration.page import described
+
+        return described(self)
+
+
+#: Every option by its name, which is unique in the tree; its section; its part of IPUConfig.
+SPECS: dict[str, Options] = {
+    spec.name: spec for options, _ in SECTIONS.values() for spec in fields(options)
+}
+SECTION_OF = {spec.name: name for name, (each, _) in SECTIONS.items() for spec in fields(each)}
+PARTS = {name: SECTIONS[section][1] for name, section in SECTION_OF.items()}
+assert len(SPECS) == sum(len(fields(options)) for options, _ in SECTIONS.values())
+
+
+def spec_of(name: str) -> Options:
+    """The option with this name, which may begin with its section or part of the tree.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    section, _, last = name.rpartition(".")
+    if last in SPECS and section in ("", SECTION_OF[last], PARTS[last]):
+        return SPECS[last]
+    close = difflib.get_close_matches(last, SPECS, n=1, cutoff=0.5)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    raise ConfigError(
+        f"[config] needs an option; got {name!r}. {hint}Run python -m ipujax options to see all."
+    )
+
+
+def _rounded(count: int) -> int:
+    return 1 << (count - 1).bit_length()
+
+
+#: What `ipu.configure` set, by name.
+_configured: dict[str, Value] = {}
+
+
+def configured() -> dict[str, Value]:
+    """What `ipu.configure` set, by name."""
+    return dict(_configured)
+
+
+def set_configured(values: Mapping[str, Value]) -> None:
+    """Replaces what `ipu.configure` set; the values are parsed."""
+    _configured.clear()
+    _configured.update(values)
 
 
 def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
-    """The defaults, overridden by environment variables.
+    """The options in force.
 
+    Args:
+        environment: of the process if it is None, with what `ipu.configure` set; otherwise the
+            defaults, overridden by a file and by variables of this environment alone.
     Raises:
         ConfigError: a variable has a value that its option does not allow.
     """
-    environment = os.environ if environment is None else environment
-    check_process_variables(environment)
-    _warn_of_unknown(environment)
+    given = os.environ if environment is None else environment
+    check_process_variables(given)
+    _warn_of_unknown(given)
     tree = IPUConfig()
-    for section in fields(tree):
-        options = getattr(tree, section.name)
-        changes = {
-            spec.name: parse(spec, environment[spec.metadata["env"]], spec.metadata["env"])
-            for spec in fields(options)
-            if environment.get(spec.metadata["env"], "") != ""
-        }
-        tree = replace(tree, **{section.name: replace(options, **changes)})
+    for _, values in _sources(given, _configured if environment is None else {}):
+        changes: dict[str, dict[str, Value]] = {}
+        for name, value in values.items():
+            changes.setdefault(PARTS[name], {})[name] = value
+        for part, changed in changes.items():
+            tree = replace(tree, **{part: replace(getattr(tree, part), **changed)})
     _check_together(tree.machine)
+    for name in tree.changes():
+        _say_what_is_ignored(SPECS[name])
     return tree
+
+
+def _sources(
+    environment: Mapping[str, str], set_here: Mapping[str, Value]
+) -> Iterator[tuple[str, dict[str, Value]]]:
+    """What sets options, the last wins: the name of the source and its values, parsed."""
+    path = environment.get(CONFIG_FILE, "")
+    if path:
+        from ipujax.configuration.files import from_file
+
+        yield path, {n: parse(spec_of(n), v, f"{path}: {n}") for n, v in from_file(path).items()}
+    for name, spec in SPECS.items():
+        variable = spec.metadata["env"]
+        if environment.get(variable, "") != "":
+            yield variable, {name: parse(spec, environment[variable], variable)}
+    yield "ipu.configure", dict(set_here)
+
+
+def sources() -> dict[str, str]:
+    """Of each option that is set: what sets it, a file, a variable or `ipu.configure`."""
+    return {name: source for source, values in _sources(os.environ, _configured) for name in values}
+
+
+def _say_what_is_ignored(spec: Options) -> None:
+    """Once for each option that is set and has no effect, or is deprecated."""
+    for kind, text in (("has no effect", "no_effect"), ("is deprecated", "deprecated")):
+        if spec.metadata[text] and (spec.name, kind) not in _said:
+            _said.add((spec.name, kind))
+            logger.warning("[config] %s %s: %s.", spec.name, kind, spec.metadata[text])
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
     """Warns once of each variable with one of our prefixes that has no meaning."""
-    known = {spec.metadata["env"] for section in fields(IPUConfig) for spec in _specs(section.name)}
+    known = {spec.metadata["env"] for spec in SPECS.values()}
     known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
     for name in environment:
         if not name.startswith(PREFIXES) or name in known or name in _said:
@@ -372,11 +363,21 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
 
 
-def _specs(section: str) -> tuple[dataclasses.Field[Any], ...]:
-    return fields(getattr(IPUConfig(), section))
-
-
 def _check_together(machine: MachineConfig) -> None:
+    known = len(groups(machine.num_ipus_in_host))
+    unknown = [each for each in numbers(machine.device_ids) if each >= known]
+    if unknown:
+        raise ConfigError(
+            f"[config] device_ids needs ids below {known}, as the host has "
+            f"{machine.num_ipus_in_host} IPUs; got {unknown[0]}. "
+            "Run python -m ipujax devices --ids."
+        )
+    wrong = [count for count in machine.ipus if count & (count - 1)] if machine.num_ipus else []
+    if wrong:
+        raise ConfigError(
+            f"[config] num_ipus needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
+            f"Use {_rounded(wrong[0])}, or set auto_round_num_ipus."
+        )
     if machine.use_model and not machine.num_tiles:
         return
     from ipujax._poplar import _poplar
@@ -417,11 +418,12 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
                 f"got {name!r}. Use one of these."
             )
         changes[known[name].name] = parse(known[name], value, f"compiler_options[{name!r}]")
+        _say_what_is_ignored(known[name])
     return replace(config, **changes)
 
 
 #: What this process has logged or warned of.
-_said: set[str] = set()
+_said: set[object] = set()
 
 
 def _log_ignored(names: list[str]) -> None:
@@ -437,38 +439,20 @@ def _log_ignored(names: list[str]) -> None:
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
     """The options with which the PJRT client is created: those of the machine, by name."""
-    return {**dataclasses.asdict(config.machine), "device_count": config.machine.num_devices}
+    machine, ipus = config.machine, config.machine.ipus
+    named = {**dataclasses.asdict(machine), "device_count": len(ipus), "ipus_per_device": ipus[0]}
+    several = ",".join(map(str, ipus)) if len(set(ipus)) > 1 else ""
+    return {**named, "num_ipus": several, "first_ipus": ",".join(map(str, machine.first_ipus))}
 
 
 def machine_of(platform: Mapping[str, Any]) -> MachineConfig:
     """The machine's options, from those with which the PJRT client was created."""
-    named = {spec.name: platform[spec.name] for spec in _specs("machine") if spec.name in platform}
-    return MachineConfig(**named)
+    known = [spec.name for spec in fields(MachineConfig) if spec.name in platform]
+    return MachineConfig(**{name: platform[name] for name in known})
 
 
-def table() -> str:
-    """The options as a Markdown page."""
-    lines = [
-        "# Options",
-        "",
-        "Generated by `python -m ipujax options`. Environment variables override the",
-        "defaults; options of the second table can also be set for one function:",
-        '`jax.jit(f, compiler_options={"ipu_out_of_memory": "error"})`.',
-    ]
-    titles = {"machine": "Machine (read when JAX creates the backend)", "compile": "Compiler"}
-    for section in fields(IPUConfig):
-        lines += ["", f"## {titles[section.name]}", ""]
-        lines += [
-            "| option | environment variable | default | value | what |",
-            "|---|---|---|---|---|",
-        ]
-        for spec in _specs(section.name):
-            name = (PER_CALL_PREFIX if section.name == "compile" else "") + spec.name
-            default = f"`{spec.default}`" if spec.default != "" else "(empty)"
-            lines.append(
-                f"| `{name}` | `{spec.metadata['env']}` | {default} | {shown(spec)} "
-                f"| {spec.metadata['help']} |"
-            )
-    lines += ["", "## Process", "", "| environment variable | what |", "|---|---|"]
-    lines += [f"| `{name}` | {what} |" for name, (what, _) in PROCESS_VARIABLES.items()]
-    return "\n".join(lines) + "\n"
+def program_key(config: IPUConfig) -> str:
+    """Text that differs wherever compiled programs would, for the same program."""
+    machine = config.machine
+    devices = (machine.machine, machine.ipus, machine.num_tiles, machine.streaming_gigabytes)
+    return repr((devices, machine.selection_order, machine.enable_remote_buffers, config.compile))

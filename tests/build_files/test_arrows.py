@@ -44,6 +44,8 @@ PYTHON_ROOMS = (
     "plugin",
     "__init__",
     "testing",
+    "devices",
+    "settings",
     "optim",
     "nn",
     "tile",
@@ -57,7 +59,9 @@ PYTHON_ROOMS = (
 )
 PYTHON_SHARED = {
     "_poplar",
+    "attached",
     "codelet_sources",
+    "configuration",
     "custom_op_libraries",
     "local_includes",
     "config",
@@ -65,6 +69,7 @@ PYTHON_SHARED = {
     "host_callbacks",
     "jax_compat",
     "layers",
+    "logs",
     "placement",
     "option",
     "product_options",
