@@ -19,12 +19,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ipujax.configuration.arithmetic import EXCEPTIONS as EXCEPTIONS
-from ipujax.configuration.arithmetic import FloatingPointOptions, NormOptions, ProductOptions
+from ipujax.configuration.arithmetic import (
+    FloatingPointOptions,
+    LibraryOptions,
+    NormOptions,
+    ProductOptions,
+)
 from ipujax.configuration.machine import (
     MAX_DEVICES as MAX_DEVICES,
 )
 from ipujax.configuration.machine import (
-    ConnectionOptions,
+    AttachmentOptions,
     DeviceOptions,
     ModelOptions,
     groups,
@@ -61,7 +66,7 @@ Options = dataclasses.Field[Any]
 
 
 @dataclass(frozen=True)
-class MachineConfig(ModelOptions, ConnectionOptions, DeviceOptions):
+class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
     """Which IPUs the platform has. Read when JAX creates the backend."""
 
     @property
@@ -108,6 +113,7 @@ class CompileConfig(
     StreamOptions,
     CopyOptions,
     ScheduleOptions,
+    LibraryOptions,
     NormOptions,
     FloatingPointOptions,
     ProductOptions,
@@ -124,12 +130,13 @@ class ProcessConfig(TrainingOptions, ProcessOptions):
 #: Each section of the tree: its options, and the part of IPUConfig that has their values.
 SECTIONS: dict[str, tuple[type[Any], str]] = {
     "devices": (DeviceOptions, "machine"),
-    "connection": (ConnectionOptions, "machine"),
+    "attachment": (AttachmentOptions, "machine"),
     "model": (ModelOptions, "machine"),
     "fitting": (FitOptions, "compile"),
     "products": (ProductOptions, "compile"),
     "floating_point": (FloatingPointOptions, "compile"),
     "norms": (NormOptions, "compile"),
+    "libraries": (LibraryOptions, "compile"),
     "scheduling": (ScheduleOptions, "compile"),
     "copies": (CopyOptions, "compile"),
     "streams": (StreamOptions, "compile"),
@@ -167,12 +174,13 @@ class IPUConfig:
         return options(**{spec.name: getattr(values, spec.name) for spec in fields(options)})
 
     devices = property(lambda self: self._section("devices"))
-    connection = property(lambda self: self._section("connection"))
+    attachment = property(lambda self: self._section("attachment"))
     model = property(lambda self: self._section("model"))
     fitting = property(lambda self: self._section("fitting"))
     products = property(lambda self: self._section("products"))
     floating_point = property(lambda self: self._section("floating_point"))
     norms = property(lambda self: self._section("norms"))
+    libraries = property(lambda self: self._section("libraries"))
     scheduling = property(lambda self: self._section("scheduling"))
     copies = property(lambda self: self._section("copies"))
     streams = property(lambda self: self._section("streams"))
@@ -259,6 +267,7 @@ SPECS: dict[str, Options] = {
 SECTION_OF = {spec.name: name for name, (each, _) in SECTIONS.items() for spec in fields(each)}
 PARTS = {name: SECTIONS[section][1] for name, section in SECTION_OF.items()}
 assert len(SPECS) == sum(len(fields(options)) for options, _ in SECTIONS.values())
+assert not set(SPECS) & set(SECTIONS)  # a table in a file is the one or the other
 
 
 def spec_of(name: str) -> Options:

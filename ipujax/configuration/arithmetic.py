@@ -115,3 +115,35 @@ class NormOptions:
         bounds=(1, 2**16),
         no_effect="pass replica_group_size= to ipu.nn.batch_norm",
     )
+
+
+@dataclass(frozen=True)
+class LibraryOptions:
+    """Factorisations, and operations that share an operand."""
+
+    cholesky_block_size: int = option(
+        0,
+        "Rows of a block of Cholesky factorisations; 0: as the plan has it.",
+        "IPUJAX_CHOLESKY_BLOCK_SIZE",
+        bounds=(0, 2**16),
+        no_effect="the plan chooses the blocks",
+    )
+    triangular_solve_block_size: int = option(
+        0,
+        "Rows of a block of triangular solves; 0: as the plan has it.",
+        "IPUJAX_TRIANGULAR_SOLVE_BLOCK_SIZE",
+        bounds=(0, 2**16),
+        no_effect="the plan chooses the blocks",
+    )
+    combine_matmuls: bool = option(
+        False,
+        "Combine products that share an operand.",
+        "IPUJAX_COMBINE_MATMULS",
+        no_effect="each product is planned alone; write them as one product of a concatenation",
+    )
+    combine_embedding_lookups: bool = option(
+        False,
+        "Combine lookups in one table.",
+        "IPUJAX_COMBINE_EMBEDDING_LOOKUPS",
+        no_effect="each lookup is planned alone; write them as one with concatenated indices",
+    )

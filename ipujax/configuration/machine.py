@@ -114,7 +114,7 @@ class DeviceOptions:
 
 
 @dataclass(frozen=True)
-class ConnectionOptions:
+class AttachmentOptions:
     """When a process attaches to its IPUs, and whether it has them for itself."""
 
     connection: str = option(

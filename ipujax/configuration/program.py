@@ -215,7 +215,7 @@ class StreamingMemoryOptions:
         "Bytes from which a tensor may be in streaming memory.",
         "IPUJAX_MINIMUM_REMOTE_TENSOR_SIZE",
         bounds=(0, 2**40),
-        no_effect="arrays are where their memory kind says",
+        no_effect="pass minimum_remote_tensor_size= to ipu.pipeline",
     )
     merge_remote_buffers: str = option(
         "if_beneficial",

@@ -49,7 +49,8 @@ class Builder:
         ipu_order: which IPU of the device each of the program's is; by default the same.
         """
         self.whole_graph = graph
-        self._graphs = _virtual_graphs(graph, ipu_order or range(num_ipus))
+        self.ipu_order = ipu_order or range(num_ipus)  #: the device's number of each IPU
+        self._graphs = _virtual_graphs(graph, self.ipu_order)
         self.ipu = 0  #: of the op that is being lowered
         self.graph = self._graphs[0]  #: its tiles
         self.program = program
