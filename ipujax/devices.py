@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ipujax import attached, config, settings
+from ipujax.config import MachineConfig
 from ipujax.configuration.machine import groups
 from ipujax.errors import ConfigError
 
@@ -94,9 +95,11 @@ def select(
     Graphcore's TensorFlow; `useIpuId`, `autoRoundNumIPUs` and `POPTORCH_WAIT_FOR_IPU` of PopTorch.
 
     Example:
-        >>> ipu.devices.select(num_ipus=3)
-        Traceback (most recent call last):
-        ipujax.errors.ConfigError: [config] num_ipus needs powers of two, which is how IPUs ...
+        >>> try:
+        ...     ipu.devices.select(num_ipus=3)
+        ... except ipu.ConfigError as error:
+        ...     print(str(error)[:41])
+        [config] num_ipus needs powers of two, wh
     """
     if (num_ipus is None) == (ids is None):
         raise ConfigError(
@@ -132,13 +135,12 @@ def _listed(name: str, given: int | Sequence[int] | None) -> list[int]:
     return numbers
 
 
-def attach_now() -> list[int]:
-    """Attaches as the options in force say; the first IPU of each device.
+def attach(machine: MachineConfig) -> list[int]:
+    """Attaches as the options say; the first IPU of each device.
 
     Raises:
         AttachError: other processes have the IPUs.
     """
-    machine = config.from_environment().machine
     if not machine.exclusive:
         return machine.first_ipus
     return attached.attach(
@@ -150,8 +152,7 @@ def attach_now() -> list[int]:
     )
 
 
-def attach_on_demand() -> None:
-    """Before a program is compiled or loaded, with the connection "on_demand"."""
-    machine = config.from_environment().machine
+def attach_on_demand(machine: MachineConfig) -> None:
+    """Before a program is compiled or read from the cache, with the connection "on_demand"."""
     if machine.connection == "on_demand" and machine.exclusive and not attached.held():
-        attach_now()
+        attach(machine)

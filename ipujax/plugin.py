@@ -80,7 +80,7 @@ def _client_options() -> dict[str, Any]:
     options = dict(config.platform_options(tree))
     attached.detach()
     if tree.machine.connection == "always":
-        options["first_ipus"] = ",".join(map(str, devices.attach_now()))
+        options["first_ipus"] = ",".join(map(str, devices.attach(tree.machine)))
     return options
 
 
@@ -88,8 +88,9 @@ def _options_key() -> str:
     """All that compiled programs depend on besides the program, for JAX's cache key."""
     from ipujax import __version__
 
-    devices.attach_on_demand()
-    return repr((__version__, config.program_key(config.from_environment())))
+    tree = config.from_environment()
+    devices.attach_on_demand(tree.machine)
+    return repr((__version__, config.program_key(tree)))
 
 
 def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
@@ -97,8 +98,9 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
     from ipujax.compiler.compile import compile_module
     from ipujax.compiler.stages import STAGES
 
-    devices.attach_on_demand()
-    with compile_progress(STAGES, config.from_environment().process.progress_bar) as progress:
+    tree = config.from_environment()
+    devices.attach_on_demand(tree.machine)
+    with compile_progress(STAGES, tree.process.progress_bar) as progress:
 
         def on_stage(name: str) -> None:
             progress.stage(name)

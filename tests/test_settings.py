@@ -17,6 +17,7 @@ import pytest
 import ipujax as ipu
 from ipujax import config
 from ipujax.errors import ConfigError
+from ipujax.option import option
 
 ROOT = Path(__file__).resolve().parents[1]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -225,3 +226,34 @@ def test_what_the_environment_had_is_overridden_with_a_line(
     caplog.set_level(logging.INFO, "ipujax")
     assert ipu.configure(x64="demote").get("x64") == "demote"
     assert "x64 overrides the environment variable IPUJAX_X64" in caplog.text
+
+
+def test_what_is_known_of_an_option():
+    found = ipu.IPUConfig.metadata("products.partials_type")
+    assert (found.name, found.type, found.default) == ("products.partials_type", str, "float")
+    assert found.allowed == ("float", "half")
+    assert found.scoped
+    assert found.environment_variable == "IPUJAX_PARTIALS_TYPE"
+    assert ipu.IPUConfig.metadata("replication_factor").no_effect
+    with pytest.raises(ConfigError, match="Did you mean 'partials_type'"):
+        ipu.IPUConfig.metadata("partial_type")
+
+
+def test_a_deprecated_option_is_warned_of_once(caplog: pytest.LogCaptureFixture):
+    old: str = option("", "Was used.", "IPUJAX_OLD", deprecated="use x64 instead")
+    old.name = "old_option"  # type: ignore[attr-defined]
+    for _ in range(2):
+        config._say_what_is_ignored(old)  # type: ignore[arg-type]
+    assert [r.getMessage() for r in caplog.records] == [
+        "[config] old_option is deprecated: use x64 instead."
+    ]
+
+
+def test_a_file_that_changes_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    path = tmp_path / "a.toml"
+    monkeypatch.setenv("IPUJAX_CONFIG", str(path))
+    with pytest.raises(ConfigError, match="IPUJAX_CONFIG needs a file that exists"):
+        ipu.get_config()
+    for value in ("demote", "error"):
+        path.write_text(f'x64 = "{value}"\n')
+        assert ipu.get_config().get("x64") == value

@@ -19,7 +19,7 @@ WORDS = {
     "doctor": "report what is installed and found, and whether it works",
     "devices": "list the IPUs that JAX sees",
     "ops": "print how each StableHLO op is lowered, or why it is not supported",
-    "options": "print every option with its environment variable, default and values",
+    "options": "print the options in force and what set each",
     "report": "show or compare where time and memory of programs go, of files or saved reports",
     "conformance": "run JAX's test harnesses and compare results with its CPU backend",
     "bench": "compare speed with JAX's CPU backend, and cycles with published measurements",

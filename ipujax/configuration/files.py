@@ -15,7 +15,7 @@ from ipujax.errors import ConfigError
 from ipujax.logs import logger_of
 
 if TYPE_CHECKING:
-    from ipujax.config import IPUConfig
+    from ipujax.configuration.tree import IPUConfig
 
 logger = logger_of("config")
 
@@ -26,7 +26,7 @@ _LONGEST_LINE = 10_000
 
 def to_json(config: IPUConfig) -> str:
     """The options that differ from their defaults, an object for each section."""
-    from ipujax.config import SECTION_OF
+    from ipujax.configuration.tree import SECTION_OF
 
     sections: dict[str, dict[str, Any]] = {}
     for name, value in config.changes().items():
@@ -95,14 +95,14 @@ def _is_theirs(name: str) -> bool:
 
 
 def _is_ours(name: str) -> bool:
-    from ipujax.config import SPECS
+    from ipujax.configuration.tree import SPECS
 
     return name.rpartition(".")[2] in SPECS
 
 
 def _add(values: dict[str, Any], name: str, value: Any, where: str) -> None:
     """Adds what an option of ours or theirs sets; logs one that has no counterpart."""
-    from ipujax.config import spec_of
+    from ipujax.configuration.tree import spec_of
 
     if name in WITHOUT:
         logger.warning("[config] %s: %s has no effect: %s.", where, name, WITHOUT[name])

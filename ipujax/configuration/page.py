@@ -10,7 +10,7 @@ from ipujax.option import shown
 from ipujax.process_variables import PROCESS_VARIABLES
 
 if TYPE_CHECKING:
-    from ipujax.config import IPUConfig
+    from ipujax.configuration.tree import IPUConfig
 
 #: What a section's options are, beside what its class says.
 _NOTES = {
@@ -22,7 +22,7 @@ _NOTES = {
 
 def described(config: IPUConfig) -> str:
     """All options with their values, and why some have no effect."""
-    from ipujax.config import SECTIONS
+    from ipujax.configuration.tree import SECTIONS
 
     lines = []
     for section, (options, _) in SECTIONS.items():
@@ -39,7 +39,7 @@ def described(config: IPUConfig) -> str:
 
 def in_force(config: IPUConfig, sources: dict[str, str]) -> str:
     """The tree of options with their values and what set them, one in each line."""
-    from ipujax.config import SECTIONS
+    from ipujax.configuration.tree import SECTIONS
 
     lines = []
     for section, (options, _) in SECTIONS.items():
@@ -54,7 +54,7 @@ def in_force(config: IPUConfig, sources: dict[str, str]) -> str:
 
 def as_json(config: IPUConfig, sources: dict[str, str]) -> str:
     """The same as JSON: of each option its value, source, default and description."""
-    from ipujax.config import SECTIONS
+    from ipujax.configuration.tree import SECTIONS
 
     tree = {
         section: {
@@ -78,7 +78,8 @@ def as_json(config: IPUConfig, sources: dict[str, str]) -> str:
 
 def table() -> str:
     """The options as a Markdown page."""
-    from ipujax.config import PER_CALL_PREFIX, SECTIONS
+    from ipujax.config import PER_CALL_PREFIX
+    from ipujax.configuration.tree import SECTIONS
 
     lines = [
         "# Options",
