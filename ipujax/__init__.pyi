@@ -1,5 +1,6 @@
 """The public API, one name a line: for editors, type checkers and `__getattr__`."""
 
+from ipujax import devices as devices
 from ipujax import nn as nn
 from ipujax import ops as ops
 from ipujax import optim as optim
@@ -67,8 +68,11 @@ from ipujax.api.verify import verify as verify
 from ipujax.api.weight_shards import WeightShard as WeightShard
 from ipujax.api.weight_shards import gather_weights as gather_weights
 from ipujax.api.weight_shards import shard_weights as shard_weights
+from ipujax.compile_progress import CompileStage as CompileStage
+from ipujax.compile_progress import watch_compilations as watch_compilations
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.custom_op_libraries import get_include as get_include
+from ipujax.errors import AttachError as AttachError
 from ipujax.errors import ConfigError as ConfigError
 from ipujax.errors import Error as Error
 from ipujax.errors import ExecutableError as ExecutableError
@@ -90,9 +94,16 @@ from ipujax.errors import UnrecoverableError as UnrecoverableError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
 from ipujax.host_table.sgd import HostEmbeddingSGD as HostEmbeddingSGD
+from ipujax.logs import set_log_level as set_log_level
 from ipujax.ops.seeds import reset_seed as reset_seed
 from ipujax.reporting.document import load_report as load_report
 from ipujax.reporting.model import Report as Report
+from ipujax.settings import configure as configure
+from ipujax.settings import get_config as get_config
+from ipujax.settings import is_running_on_ipu as is_running_on_ipu
+from ipujax.settings import options as options
+from ipujax.settings import reset_config as reset_config
+from ipujax.settings import running_on_ipu_model as running_on_ipu_model
 
 __all__: list[str]
 __version__: str

@@ -1,8 +1,8 @@
-"""A progress line on the terminal during a long compilation: its stage, and seconds so far.
+"""Progress of compilations: a line on the terminal, and callbacks.
 
-For a program that is compiled several times it also says what is tried.
-
-Draws nothing unless standard error is a terminal and the compilation takes over two seconds.
+The line has the stage and seconds so far, and for a program that is compiled several times what is
+tried. Unless the option `progress_bar` says otherwise it is drawn on terminals only, for
+compilations that take over two seconds.
 """
 
 from __future__ import annotations
@@ -10,8 +10,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
+
+from ipujax.logs import TRACE, logger_of
+
+logger = logger_of("compiler")
 
 _QUIET_SECONDS = 2.0
 _REFRESH_SECONDS = 0.2
@@ -32,6 +37,43 @@ def compile_note(text: str) -> Iterator[None]:
         _notes.remove(text)
 
 
+class CompileStage(NamedTuple):
+    """What a compilation does now."""
+
+    stage: str  #: as the compiler's stages are named: "1_ingest" to "8_build"
+    position: int  #: of the stage, from 1
+    num_stages: int
+    seconds: float  #: since the compilation began
+    note: str  #: what is tried, for a program that is compiled several times; or empty
+
+
+#: Called with each stage that begins.
+_watchers: list[Callable[[CompileStage], object]] = []
+
+
+@contextmanager
+def watch_compilations(callback: Callable[[CompileStage], object]) -> Iterator[None]:
+    """Calls a function with each stage of the compilations inside, on the thread that compiles.
+
+    Args:
+        callback: gets a `CompileStage`. What it raises is logged and does not end the compilation.
+
+    Source: PopART's `compilationProgressLogger`, PopTorch's `showCompilationProgressBar`.
+
+    Example:
+        >>> stages = []
+        >>> with ipu.watch_compilations(lambda each: stages.append(each.stage)):
+        ...     y = jax.jit(lambda x: x * 17)(jnp.ones(3))
+        >>> "1_ingest" in stages and "8_build" in stages
+        True
+    """
+    _watchers.append(callback)
+    try:
+        yield
+    finally:
+        _watchers.remove(callback)
+
+
 class CompileProgress:
     """State of one compilation, written by the compiling thread and drawn by another."""
 
@@ -48,6 +90,18 @@ class CompileProgress:
             self._stage = name
         else:
             self._note = name
+        logger.log(TRACE, "[compile] %s", name)
+        self._tell()
+
+    def _tell(self) -> None:
+        position = self._stages.index(self._stage) + 1 if self._stage in self._stages else 0
+        seconds = time.monotonic() - self._started
+        event = CompileStage(self._stage, position, len(self._stages), seconds, self._note)
+        for callback in list(_watchers):
+            try:
+                callback(event)
+            except Exception:  # a user's function; the compilation is not at fault
+                logger.exception("[compile] a callback of ipu.watch_compilations failed")
 
     def line(self) -> str:
         """The text that is drawn."""
@@ -60,9 +114,9 @@ class CompileProgress:
     def finish(self) -> None:
         self._done.set()
 
-    def draw(self) -> None:
-        """Redraws until finished, then clears the line."""
-        if self._done.wait(_QUIET_SECONDS):
+    def draw(self, quiet_seconds: float) -> None:
+        """Redraws until finished, then clears the line; nothing if that is soon."""
+        if self._done.wait(quiet_seconds):
             return
         while True:
             print(f"\r\x1b[K{self.line()}", end="", file=sys.stderr, flush=True)
@@ -72,16 +126,21 @@ class CompileProgress:
 
 
 @contextmanager
-def compile_progress(stages: tuple[str, ...]) -> Iterator[CompileProgress]:
+def compile_progress(stages: tuple[str, ...], bar: str = "auto") -> Iterator[CompileProgress]:
     """Shows progress during the `with` block.
 
     Args:
         stages: the names of all stages, in order.
+        bar: "on" and "off" draw it or not; "auto" where standard error is a terminal.
     """
     progress = CompileProgress(stages)
     drawer = None
-    if sys.stderr is not None and sys.stderr.isatty():
-        drawer = threading.Thread(target=progress.draw, name="ipujax-progress", daemon=True)
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if bar == "on" or (bar == "auto" and is_terminal):
+        quiet = _QUIET_SECONDS if bar == "auto" else 0.0
+        drawer = threading.Thread(
+            target=progress.draw, args=(quiet,), name="ipujax-progress", daemon=True
+        )
         drawer.start()
     try:
         yield progress

@@ -1,8 +1,9 @@
 """All options of ipujax: one frozen tree, each option with its help, default, and allowed values.
 
-An option is set in three ways, of which the last one wins: its default here, its environment
-variable, and, for options of `CompileConfig`, `jax.jit(f, compiler_options={"ipu_<name>": value})`
-for one function. `python -m ipujax options` generates `docs/options.md` from this file.
+An option is set in five ways, of which the last one wins: its default, the file that IPUJAX_CONFIG
+names, its environment variable, `ipu.configure`, and, for options of `CompileConfig`,
+`jax.jit(f, compiler_options={"ipu_<name>": value})` for one function. `ipu.options` sets those that
+single operations may have. `python -m ipujax options` shows all, with what set each.
 
 The names JAX_IPU_* are those of Graphcore's experimental JAX for IPU
 (graphcore-research/jax-experimental, README, "Useful JAX backend flags").
@@ -12,356 +13,141 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import logging
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
+from ipujax.configuration.arithmetic import EXCEPTIONS as EXCEPTIONS
+from ipujax.configuration.machine import MAX_DEVICES as MAX_DEVICES
+from ipujax.configuration.machine import groups, numbers
+from ipujax.configuration.tree import PARTS as PARTS
+from ipujax.configuration.tree import SECTION_OF as SECTION_OF
+from ipujax.configuration.tree import SECTIONS as SECTIONS
+from ipujax.configuration.tree import SPECS as SPECS
+from ipujax.configuration.tree import CompileConfig as CompileConfig
+from ipujax.configuration.tree import IPUConfig as IPUConfig
+from ipujax.configuration.tree import MachineConfig as MachineConfig
+from ipujax.configuration.tree import ProcessConfig as ProcessConfig
+from ipujax.configuration.tree import Spec, rounded_up
+from ipujax.configuration.tree import spec_of as spec_of
 from ipujax.errors import ConfigError
+from ipujax.logs import logger_of
 from ipujax.option import Value as Value
-from ipujax.option import option, parse, shown
+from ipujax.option import parse
 from ipujax.process_variables import (
     BUILD_VARIABLES,
+    CONFIG_FILE,
     PROCESS_VARIABLES,
     check_process_variables,
 )
-from ipujax.product_options import check_product_options
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("config")
 
 PER_CALL_PREFIX = "ipu_"
 #: Prefix of the options of XLA's other backends, which users may set for any backend.
 XLA_PREFIX = "xla_"
-
-
-def machine_names() -> tuple[str, ...]:
-    """The machines of the model, which cpp/engine/Machine.cpp lists."""
-    from ipujax._poplar import _poplar
-
-    return tuple(_poplar.poplar.machineNames())
-
-
-def mechanisms() -> tuple[str, ...]:
-    """The engine's optimizations, which cpp/engine/Mechanisms.hpp names."""
-    from ipujax._poplar import _poplar
-
-    return tuple(_poplar.engine.mechanismNames())
-
-
-#: Largest number of JAX devices, and of IPUs.
-MAX_DEVICES = 1024
-
-
-def _check_visible_devices(text: str) -> str | None:
-    if not text:
-        return None
-    ids = [part.strip() for part in text.split(",")]
-    # Length first: Python refuses to convert thousands of digits.
-    known = all(i.isdecimal() and len(i) <= 4 and int(i) < MAX_DEVICES for i in ids)
-    if not known or len({int(i) for i in ids}) != len(ids):
-        return f"distinct device numbers, comma-separated, below {MAX_DEVICES}, such as 0,1"
-    return None
-
-
-def _check_dump_dir(text: str) -> str | None:
-    if not text:
-        return None
-    path = Path(text)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        return f"a folder that can be created ({error.strerror or error})"
-    return None if os.access(path, os.W_OK | os.X_OK) else "a writable folder"
-
-
-#: Kinds of floating-point exceptions, named as in Poplar's FloatingPointBehaviour.
-EXCEPTIONS = ("inv", "div0", "oflo")
-
-
 PREFIXES = ("IPUJAX_", "JAX_IPU_")
 
 
-@dataclass(frozen=True)
-class MachineConfig:
-    """Which IPUs the platform has. Read when JAX creates the backend."""
-
-    use_model: bool = option(
-        True,
-        "Run on the IPU Model, the only target of a build without the Poplar SDK.",
-        "JAX_IPU_USE_MODEL",
-    )
-    machine: str = option("gc200", "Kind of IPU that is modelled.", "IPUJAX_MACHINE", machine_names)
-    device_count: int = option(
-        4, "Number of JAX devices.", "JAX_IPU_DEVICE_COUNT", bounds=(1, MAX_DEVICES)
-    )
-    visible_devices: str = option(
-        "",
-        "IPUs to use as JAX devices, comma-separated, instead of a count.",
-        "JAX_IPU_VISIBLE_DEVICES",
-        check=_check_visible_devices,
-    )
-    ipus_per_device: int = option(
-        1, "Number of IPUs in one JAX device.", "JAX_IPU_IPUS_PER_DEVICE", bounds=(1, 64)
-    )
-    num_tiles: int = option(
-        0,
-        "Number of tiles of each modelled IPU; 0: all tiles of the machine.",
-        "JAX_IPU_MODEL_NUM_TILES",
-        bounds=(0, 2**16),
-    )
-    streaming_gigabytes: int = option(
-        0,
-        "Streaming memory (DRAM) of each machine of IPUs, in GB; 0: as the modelled machine has.",
-        "IPUJAX_STREAMING_GIGABYTES",
-        bounds=(0, 2**20),
-    )
-
-    @property
-    def num_devices(self) -> int:
-        """The number of JAX devices: of visible ones, or `device_count`."""
-        return len(self.visible_devices.split(",")) if self.visible_devices else self.device_count
+#: What `ipu.configure` set, by name.
+_configured: dict[str, Value] = {}
 
 
-@dataclass(frozen=True)
-class CompileConfig:
-    """How programs are compiled. Each option can also be set for one function."""
-
-    out_of_memory: str = option(
-        "log",
-        "What to do with a program that does not fit: log and run it, run it, or raise an error.",
-        "IPUJAX_OUT_OF_MEMORY",
-        ("log", "run", "error"),
-    )
-    fit: str = option(
-        "advise",
-        "For a program that does not fit: try nothing; with out_of_memory=error, list in the error "
-        "what other options would give; or take of these options the fastest that fit.",
-        "IPUJAX_FIT",
-        ("off", "advise", "auto"),
-    )
-    fit_seconds: float = option(
-        60.0,
-        "Time to try other options in; no further trial begins after it, one does in any case.",
-        "IPUJAX_FIT_SECONDS",
-        bounds=(0.0, 86_400.0),
-    )
-    dump_dir: str = option(
-        "",
-        "Folder into which each compiler stage writes its result; empty: none.",
-        "IPUJAX_DUMP_DIR",
-        check=_check_dump_dir,
-    )
-    partials_type: str = option(
-        "float",
-        "Type of the partial sums in float16 matmuls and convolutions.",
-        "IPUJAX_PARTIALS_TYPE",
-        ("float", "half"),
-    )
-    x64: str = option(
-        "emulate",
-        "64-bit types, which IPUs lack: emulate exactly, compute in 32 bits, or raise an error.",
-        "IPUJAX_X64",
-        ("emulate", "demote", "error"),
-    )
-    available_memory_proportion: float = option(
-        0.6,
-        "Share of tile memory that a matmul or convolution may use for temporaries.",
-        "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
-        bounds=(0.0, 1.0),
-    )
-    matmul_options: str = option(
-        "",
-        "More options of PopLibs for matrix products, as a JSON object; for all, or by layer or "
-        "source line.",
-        "IPUJAX_MATMUL_OPTIONS",
-        check=check_product_options,
-    )
-    convolution_options: str = option(
-        "",
-        "More options of PopLibs for convolutions, as matmul_options.",
-        "IPUJAX_CONVOLUTION_OPTIONS",
-        check=check_product_options,
-    )
-    stochastic_rounding: bool = option(
-        False,
-        "Round float16 results up or down at random, so that the mean is exact.",
-        "IPUJAX_STOCHASTIC_ROUNDING",
-    )
-    half_overflow: str = option(
-        "infinity",
-        "What float16 results beyond 65504 become; hardware has only saturate and nan.",
-        "IPUJAX_HALF_OVERFLOW",
-        ("infinity", "saturate", "nan"),
-    )
-    floating_point_exceptions: str = option(
-        "",
-        "Exceptions that end the program with an error: inv is NaN.",
-        "IPUJAX_FLOATING_POINT_EXCEPTIONS",
-        allowed=EXCEPTIONS,
-        several=True,
-    )
-    maximum_cross_replica_sum_buffer_size: int = option(
-        0,
-        "Largest size in bytes of small all-reduces combined into one; 0: combine none.",
-        "IPUJAX_MAXIMUM_CROSS_REPLICA_SUM_BUFFER_SIZE",
-        bounds=(0, 2**40),
-    )
-    maximum_reduce_scatter_buffer_size: int = option(
-        0,
-        "Largest size in bytes of small reduce-scatters combined into one; 0: combine none.",
-        "IPUJAX_MAXIMUM_REDUCE_SCATTER_BUFFER_SIZE",
-        bounds=(0, 2**40),
-    )
-    allow_recompute: bool = option(
-        False,
-        "Compute elementwise values again where that lowers the most that is live at one time.",
-        "IPUJAX_ALLOW_RECOMPUTE",
-    )
-    schedule: str = option(
-        "auto",
-        "Order in which ops run: as the program has them, for few bytes that are live at one time, "
-        "or that of the two with fewer in all tiles together.",
-        "IPUJAX_SCHEDULE",
-        ("auto", "program", "liveness"),
-    )
-    recompute_layers: str = option(
-        "",
-        "Layers (named scopes) that are computed again for their backward pass, comma-separated; "
-        "* and ? match as in file names.",
-        "IPUJAX_RECOMPUTE_LAYERS",
-    )
-    outline: str = option(
-        "marked",
-        "Which equal parts of a program become functions with one code: none, calls of "
-        "ipu.outlined, or all that repeat.",
-        "IPUJAX_OUTLINE",
-        ("off", "marked", "auto"),
-    )
-    outline_threshold: int = option(
-        1024,
-        "With outline=auto: bytes of a tile that a function must save, by estimate.",
-        "IPUJAX_OUTLINE_THRESHOLD",
-        bounds=(0, 2**20),
-    )
-    maximum_inter_ipu_copies_buffer_size: int = option(
-        2**26,
-        "Largest size in bytes of copies between IPUs combined into one exchange; 0: combine none.",
-        "IPUJAX_MAXIMUM_INTER_IPU_COPIES_BUFFER_SIZE",
-        bounds=(0, 2**40),
-    )
-    assumed_trip_count: int = option(
-        1,
-        "Iterations in the cost analysis of each loop whose number only a run knows.",
-        "IPUJAX_ASSUMED_TRIP_COUNT",
-        bounds=(0, 2**31),
-    )
-    streamed_arguments: str = option(
-        "",
-        "Arguments that the cost analysis streams from the host in every run, comma-separated "
-        "names of the function's parameters; * is all; empty: all are on the device.",
-        "IPUJAX_STREAMED_ARGUMENTS",
-    )
-    streamed_results: str = option(
-        "none",
-        "Results that the cost analysis streams to the host in every run; new are those that take "
-        "over no donated argument.",
-        "IPUJAX_STREAMED_RESULTS",
-        ("none", "new", "all"),
-    )
-    host_bandwidth: float = option(
-        0.0,
-        "Bandwidth in GB/s, each way, of a link to the host; 0: as the modelled machine has.",
-        "IPUJAX_HOST_BANDWIDTH",
-        bounds=(0.0, 10_000.0),
-    )
-    host_latency: float = option(
-        -1.0,
-        "Microseconds until the host's data arrive; negative: as the modelled machine has.",
-        "IPUJAX_HOST_LATENCY",
-        bounds=(-1.0, 1_000_000.0),
-    )
-    prefetch_depth: int = option(
-        1,
-        "Batches that the host sends ahead; 0: the IPU waits the host's latency for arguments.",
-        "IPUJAX_PREFETCH_DEPTH",
-        bounds=(0, 1024),
-    )
-    rearrange_copies_on_host: bool = option(
-        False,
-        "Give streams the order of elements that the tiles have on the host, not on the tiles.",
-        "IPUJAX_REARRANGE_COPIES_ON_HOST",
-    )
-    num_io_tiles: int = option(
-        0,
-        "Tiles of each IPU that compute nothing and hold what is streamed.",
-        "IPUJAX_NUM_IO_TILES",
-        bounds=(0, 2**16),
-    )
-    place_ops_on_io_tiles: bool = option(
-        False,
-        "Stream through the I/O tiles, so that it overlaps with what the other tiles do.",
-        "IPUJAX_PLACE_OPS_ON_IO_TILES",
-    )
-    io_tile_available_memory_proportion: float = option(
-        0.9,
-        "Share of the memory of I/O tiles that streamed arguments and results may take.",
-        "IPUJAX_IO_TILE_AVAILABLE_MEMORY_PROPORTION",
-        bounds=(0.0, 1.0),
-    )
-    profile: bool = option(
-        False,
-        "Keep in the executable where its time and memory go, as ipu.report asks for.",
-        "IPUJAX_PROFILE",
-    )
-    fast_math: bool = option(
-        False,
-        "Allow rewrites that are valid for real numbers but not for every float.",
-        "IPUJAX_FAST_MATH",
-    )
-    engine_without: str = option(
-        "",
-        "For tests: optimizations of the model to switch off; results stay the same.",
-        "IPUJAX_ENGINE_WITHOUT",
-        allowed=mechanisms,
-        several=True,
-    )
+def configured() -> dict[str, Value]:
+    """What `ipu.configure` set, by name."""
+    return dict(_configured)
 
 
-@dataclass(frozen=True)
-class IPUConfig:
-    """The whole tree."""
-
-    machine: MachineConfig = MachineConfig()
-    compile: CompileConfig = CompileConfig()
+def set_configured(values: Mapping[str, Value]) -> None:
+    """Replaces what `ipu.configure` set; the values are parsed."""
+    _configured.clear()
+    _configured.update(values)
 
 
 def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
-    """The defaults, overridden by environment variables.
+    """The options in force.
 
+    Args:
+        environment: of the process if it is None, with what `ipu.configure` set; otherwise the
+            defaults, overridden by a file and by variables of this environment alone.
     Raises:
         ConfigError: a variable has a value that its option does not allow.
     """
-    environment = os.environ if environment is None else environment
-    check_process_variables(environment)
-    _warn_of_unknown(environment)
+    if environment is not None:
+        return _tree_of(environment, {})
+    variables = tuple(pair for pair in os.environ.items() if pair[0].startswith(PREFIXES))
+    return _in_force(variables, tuple(_configured.items()), _file_stamp())
+
+
+@lru_cache(maxsize=8)
+def _in_force(
+    variables: tuple[tuple[str, str], ...], configured: tuple[tuple[str, Value], ...], stamp: object
+) -> IPUConfig:
+    """The options in force, read again only if what they come from has changed."""
+    del variables, stamp
+    return _tree_of(os.environ, dict(configured))
+
+
+def _file_stamp() -> object:
+    """Differs if the file of options was written again."""
+    path = os.environ.get(CONFIG_FILE)
+    try:
+        found = os.stat(path) if path else None
+    except OSError:
+        return None  # the check of the variable says what is wrong
+    return found and (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _tree_of(given: Mapping[str, str], set_here: Mapping[str, Value]) -> IPUConfig:
+    check_process_variables(given)
+    _warn_of_unknown(given)
     tree = IPUConfig()
-    for section in fields(tree):
-        options = getattr(tree, section.name)
-        changes = {
-            spec.name: parse(spec, environment[spec.metadata["env"]], spec.metadata["env"])
-            for spec in fields(options)
-            if environment.get(spec.metadata["env"], "") != ""
-        }
-        tree = replace(tree, **{section.name: replace(options, **changes)})
+    for _, values in _sources(given, set_here):
+        changes: dict[str, dict[str, Value]] = {}
+        for name, value in values.items():
+            changes.setdefault(PARTS[name], {})[name] = value
+        for part, changed in changes.items():
+            tree = replace(tree, **{part: replace(getattr(tree, part), **changed)})
     _check_together(tree.machine)
+    for name in tree.changes():
+        _say_what_is_ignored(SPECS[name])
     return tree
+
+
+def _sources(
+    environment: Mapping[str, str], set_here: Mapping[str, Value]
+) -> Iterator[tuple[str, dict[str, Value]]]:
+    """What sets options, the last wins: the name of the source and its values, parsed."""
+    path = environment.get(CONFIG_FILE, "")
+    if path:
+        from ipujax.configuration.files import from_file
+
+        yield path, {n: parse(spec_of(n), v, f"{path}: {n}") for n, v in from_file(path).items()}
+    for name, spec in SPECS.items():
+        variable = spec.metadata["env"]
+        if environment.get(variable, "") != "":
+            yield variable, {name: parse(spec, environment[variable], variable)}
+    yield "ipu.configure", dict(set_here)
+
+
+def sources() -> dict[str, str]:
+    """Of each option that is set: what sets it, a file, a variable or `ipu.configure`."""
+    return {name: source for source, values in _sources(os.environ, _configured) for name in values}
+
+
+def _say_what_is_ignored(spec: Spec) -> None:
+    """Once for each option that is set and has no effect, or is deprecated."""
+    for kind, text in (("has no effect", "no_effect"), ("is deprecated", "deprecated")):
+        if spec.metadata[text] and (spec.name, kind) not in _said:
+            _said.add((spec.name, kind))
+            logger.warning("[config] %s %s: %s.", spec.name, kind, spec.metadata[text])
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
     """Warns once of each variable with one of our prefixes that has no meaning."""
-    known = {spec.metadata["env"] for section in fields(IPUConfig) for spec in _specs(section.name)}
+    known = {spec.metadata["env"] for spec in SPECS.values()}
     known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
     for name in environment:
         if not name.startswith(PREFIXES) or name in known or name in _said:
@@ -372,11 +158,21 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
 
 
-def _specs(section: str) -> tuple[dataclasses.Field[Any], ...]:
-    return fields(getattr(IPUConfig(), section))
-
-
 def _check_together(machine: MachineConfig) -> None:
+    known = len(groups(machine.num_ipus_in_host))
+    unknown = [each for each in numbers(machine.device_ids) if each >= known]
+    if unknown:
+        raise ConfigError(
+            f"[config] device_ids needs ids below {known}, as the host has "
+            f"{machine.num_ipus_in_host} IPUs; got {unknown[0]}. "
+            "Run python -m ipujax devices --ids."
+        )
+    wrong = [count for count in machine.ipus if count & (count - 1)] if machine.num_ipus else []
+    if wrong:
+        raise ConfigError(
+            f"[config] num_ipus needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
+            f"Use {rounded_up(wrong[0])}, or set auto_round_num_ipus."
+        )
     if machine.use_model and not machine.num_tiles:
         return
     from ipujax._poplar import _poplar
@@ -417,11 +213,12 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
                 f"got {name!r}. Use one of these."
             )
         changes[known[name].name] = parse(known[name], value, f"compiler_options[{name!r}]")
+        _say_what_is_ignored(known[name])
     return replace(config, **changes)
 
 
 #: What this process has logged or warned of.
-_said: set[str] = set()
+_said: set[object] = set()
 
 
 def _log_ignored(names: list[str]) -> None:
@@ -437,38 +234,20 @@ def _log_ignored(names: list[str]) -> None:
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
     """The options with which the PJRT client is created: those of the machine, by name."""
-    return {**dataclasses.asdict(config.machine), "device_count": config.machine.num_devices}
+    machine, ipus = config.machine, config.machine.ipus
+    named = {**dataclasses.asdict(machine), "device_count": len(ipus), "ipus_per_device": ipus[0]}
+    several = ",".join(map(str, ipus)) if len(set(ipus)) > 1 else ""
+    return {**named, "num_ipus": several, "first_ipus": ",".join(map(str, machine.first_ipus))}
 
 
 def machine_of(platform: Mapping[str, Any]) -> MachineConfig:
     """The machine's options, from those with which the PJRT client was created."""
-    named = {spec.name: platform[spec.name] for spec in _specs("machine") if spec.name in platform}
-    return MachineConfig(**named)
+    known = [spec.name for spec in fields(MachineConfig) if spec.name in platform]
+    return MachineConfig(**{name: platform[name] for name in known})
 
 
-def table() -> str:
-    """The options as a Markdown page."""
-    lines = [
-        "# Options",
-        "",
-        "Generated by `python -m ipujax options`. Environment variables override the",
-        "defaults; options of the second table can also be set for one function:",
-        '`jax.jit(f, compiler_options={"ipu_out_of_memory": "error"})`.',
-    ]
-    titles = {"machine": "Machine (read when JAX creates the backend)", "compile": "Compiler"}
-    for section in fields(IPUConfig):
-        lines += ["", f"## {titles[section.name]}", ""]
-        lines += [
-            "| option | environment variable | default | value | what |",
-            "|---|---|---|---|---|",
-        ]
-        for spec in _specs(section.name):
-            name = (PER_CALL_PREFIX if section.name == "compile" else "") + spec.name
-            default = f"`{spec.default}`" if spec.default != "" else "(empty)"
-            lines.append(
-                f"| `{name}` | `{spec.metadata['env']}` | {default} | {shown(spec)} "
-                f"| {spec.metadata['help']} |"
-            )
-    lines += ["", "## Process", "", "| environment variable | what |", "|---|---|"]
-    lines += [f"| `{name}` | {what} |" for name, (what, _) in PROCESS_VARIABLES.items()]
-    return "\n".join(lines) + "\n"
+def program_key(config: IPUConfig) -> str:
+    """Text that differs wherever compiled programs would, for the same program."""
+    machine = config.machine
+    devices = (machine.machine, machine.ipus, machine.num_tiles, machine.streaming_gigabytes)
+    return repr((devices, machine.selection_order, machine.enable_remote_buffers, config.compile))

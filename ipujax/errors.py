@@ -153,6 +153,12 @@ class ConfigError(IpuError, ValueError):
     pjrt_code = PjrtCode.INVALID_ARGUMENT
 
 
+class AttachError(IpuError):
+    """IPUs that a process wants are those of another one, or there are not as many."""
+
+    pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
+
+
 class VersionError(IpuError):
     """The installed jax or jaxlib is of a series that this ipujax was not tested with."""
 

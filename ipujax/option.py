@@ -21,6 +21,10 @@ def option(
     several: bool = False,
     bounds: tuple[float, float] | None = None,
     check: Callable[[Any], str | None] | None = None,
+    numbers: bool = False,
+    scoped: bool = False,
+    no_effect: str = "",
+    deprecated: str = "",
 ) -> Any:
     """A dataclass field with the description of the option as metadata.
 
@@ -29,9 +33,15 @@ def option(
         several: the value is a comma-separated list of them.
         bounds: the smallest and the largest number.
         check: returns what is needed if a value is wrong.
+        numbers: whole numbers with commas between, which may also be given as one or as a list.
+        scoped: operations of one program may differ in it, by `ipu.options`.
+        no_effect: why the option changes nothing here, and what to use instead; empty if it works.
+        deprecated: what to use instead; a value that is set is warned of.
     """
-    metadata = {"help": help, "env": env, "allowed": allowed, "several": several}
-    return field(default=default, metadata={**metadata, "bounds": bounds, "check": check})
+    metadata: dict[str, Any] = {"help": help, "env": env, "allowed": allowed, "several": several}
+    metadata |= {"bounds": bounds, "check": check, "numbers": numbers, "scoped": scoped}
+    metadata |= {"no_effect": no_effect, "deprecated": deprecated}
+    return field(default=default, metadata=metadata)
 
 
 def allowed_values(spec: dataclasses.Field[Any]) -> tuple[Value, ...]:
@@ -65,6 +75,8 @@ def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
         if isinstance(value, bool):
             raise ValueError
         return float(str(value))
+    if spec.metadata["numbers"] and not isinstance(value, (str, bool)):
+        value = ",".join(map(str, value if isinstance(value, (list, tuple)) else [value]))
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError
     text = os.fspath(value)

@@ -8,18 +8,19 @@ error for a wrong environment variable where it would create the platform's devi
 from __future__ import annotations
 
 import atexit
-import logging
+import contextlib
 import os
 import threading
 from typing import Any
 
-from ipujax import config, host_callbacks, jax_compat
+from ipujax import attached, config, devices, host_callbacks, jax_compat, settings
 from ipujax.compile_progress import compile_progress
 from ipujax.errors import CompileCancelledError, ConfigError, IpuError, remember
+from ipujax.logs import logger_of
 from ipujax.process_variables import check_process_variables
 from ipujax.types import PlatformConfig
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("plugin")
 
 #: Set when the interpreter exits: a compilation that Ctrl-C abandoned stops at its next stage.
 _ending = threading.Event()
@@ -69,18 +70,27 @@ def _register() -> None:
     jax_compat.replace_cache_entries()
     jax_compat.outlive_interrupted_compiles()
     jax_compat.show_text_on_demand(_poplar.show_program_text)
+    with contextlib.suppress(ConfigError):  # raised where JAX makes its devices
+        settings.apply_process_options(config.from_environment().process)
 
 
 def _client_options() -> dict[str, Any]:
     """Read for each new client, so that `clear_backends()` picks up a changed environment."""
-    return dict(config.platform_options(config.from_environment()))
+    tree = config.from_environment()
+    options = dict(config.platform_options(tree))
+    attached.detach()
+    if tree.machine.connection == "always":
+        options["first_ipus"] = ",".join(map(str, devices.attach(tree.machine)))
+    return options
 
 
 def _options_key() -> str:
     """All that compiled programs depend on besides the program, for JAX's cache key."""
     from ipujax import __version__
 
-    return repr((__version__, config.from_environment()))
+    tree = config.from_environment()
+    devices.attach_on_demand(tree.machine)
+    return repr((__version__, config.program_key(tree)))
 
 
 def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
@@ -88,7 +98,9 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
     from ipujax.compiler.compile import compile_module
     from ipujax.compiler.stages import STAGES
 
-    with compile_progress(STAGES) as progress:
+    tree = config.from_environment()
+    devices.attach_on_demand(tree.machine)
+    with compile_progress(STAGES, tree.process.progress_bar) as progress:
 
         def on_stage(name: str) -> None:
             progress.stage(name)

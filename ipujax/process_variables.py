@@ -33,10 +33,21 @@ def _check_switch(text: str) -> str | None:
     return None if text in ("0", "1") else "0 or 1"
 
 
+def _check_file(text: str) -> str | None:
+    return None if Path(text).is_file() else "a file that exists"
+
+
 Check = Callable[[str], "str | None"]
+
+#: The variable that names a file of options.
+CONFIG_FILE = "IPUJAX_CONFIG"
 
 #: Of each: help, and a check of the value.
 PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
+    CONFIG_FILE: (
+        "A file of options, as ipu.IPUConfig.from_file reads; variables override it.",
+        _check_file,
+    ),
     "IPUJAX_NUM_THREADS": (
         "Number of threads of the IPU Model; by default the number of CPUs.",
         _check_num_threads,

@@ -43,7 +43,7 @@ Client::Client(PlatformConfig config)
       const bool local = node == config_.node_id;
       const auto id = static_cast<int>(node * config_.device_count + i);
       auto& device = *devices_->all.emplace_back(std::make_unique<Device>(
-          id, static_cast<int>(node), local ? static_cast<int>(i) : -1, config_));
+          id, static_cast<int>(node), local ? static_cast<int>(i) : -1, config_.ofDevice(i)));
       handles_.push_back(&device);
       if (!local) continue;
       devices_->local.push_back(&device);
@@ -155,6 +155,26 @@ void defaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
   }
 }
 
+/// Of the devices that a program is compiled for, which all have as many IPUs.
+PlatformConfig configOf(Client& client, std::string_view compile_options) {
+  const PlatformConfig& config = client.config();
+  const std::int32_t first[] = {object<Device>(client.addressableDevices().front()).id()};
+  if (config.device_ipus.empty()) return config;
+  const auto ids = readDeviceAssignment(compile_options, first).device_ids;
+  const auto ipusOf = [&](int id) {
+    client.deviceById(id);  // throws for an unknown one
+    return config.device_ipus[static_cast<std::size_t>(id % config.device_count)];
+  };
+  for (const int id : ids) {
+    if (ipusOf(id) == ipusOf(ids.front())) continue;
+    failInvalidArgument("[ipu compile] needs devices with equally many IPUs for one program; got " +
+                        std::to_string(ipusOf(ids.front())) + " IPUs in device " +
+                        std::to_string(ids.front()) + " and " + std::to_string(ipusOf(id)) +
+                        " in device " + std::to_string(id) + ". Use other devices.");
+  }
+  return config.ofDevice(ids.front() % config.device_count);
+}
+
 void compile(PJRT_Client_Compile_Args& args) {
   auto& client = object<Client>(args.client);
   const std::string_view format(args.program->format, args.program->format_size);
@@ -165,7 +185,7 @@ void compile(PJRT_Client_Compile_Args& args) {
   }
   const std::string_view options(args.compile_options, args.compile_options_size);
   const auto sealed = bridge::compile({args.program->code, args.program->code_size}, options,
-                                      client.config().options);
+                                      configOf(client, options).options);
   args.executable = release(LoadedExecutable::load(client, sealed, options));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 std::shared_ptr<runtime::DeviceState> stateOf(int local_id, const PlatformConfig& config) {
   if (local_id < 0) return nullptr;
-  return runtime::makeDeviceState({.first_ipu = local_id * config.ipus_per_device,
+  return runtime::makeDeviceState({.first_ipu = config.firstIpuOf(local_id),
                                    .num_ipus = config.ipus_per_device,
                                    .tiles_per_ipu = config.num_tiles});
 }
@@ -21,7 +21,7 @@ Device::Device(int id, int process_index, int local_id, const PlatformConfig& co
       memories_{Memory(*this, runtime::MemoryKind::kDevice, config.deviceBytes()),
                 Memory(*this, runtime::MemoryKind::kPinnedHost, config.streamingBytes())},
       memory_handles_{&memories_[0], &memories_[1]},
-      runtime_(std::make_shared<DeviceRuntime>(stateOf(local_id, config))) {}
+      runtime_(std::make_shared<DeviceRuntime>(stateOf(local_id, config), config.connection)) {}
 
 Device::~Device() { close(); }
 

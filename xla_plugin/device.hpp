@@ -6,6 +6,7 @@
 
 #include "device_description.hpp"
 #include "memory.hpp"
+#include "platform_config.hpp"
 #include "runtime/Program.hpp"
 #include "work_queue.hpp"
 
@@ -25,10 +26,11 @@ struct DeviceCounters {
 /// What running programs on a device needs. Launches share it, so that a program in flight when
 /// its client goes away ends well.
 struct DeviceRuntime {
-  explicit DeviceRuntime(std::shared_ptr<runtime::DeviceState> the_state)
-      : state(std::move(the_state)) {}
+  DeviceRuntime(std::shared_ptr<runtime::DeviceState> the_state, Connection the_connection)
+      : state(std::move(the_state)), connection(the_connection) {}
 
   const std::shared_ptr<runtime::DeviceState> state;  ///< null on devices of other processes
+  const Connection connection;
   DeviceCounters counters;
   std::atomic<int> queued_with_callbacks{0};  ///< programs that wait or run
   std::mutex run_mutex;      ///< held while a program runs here: programs share the state

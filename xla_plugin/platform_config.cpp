@@ -1,6 +1,8 @@
 #include "platform_config.hpp"
 
+#include <charconv>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "failure.hpp"
@@ -36,6 +38,41 @@ void readInteger(const Options& options, const std::string& name, std::int64_t l
   into = *value;
 }
 
+/// Whole numbers with commas between.
+std::vector<std::int64_t> readIntegers(const Options& options, const std::string& name,
+                                       std::int64_t low, std::int64_t high) {
+  const auto found = options.find(name);
+  if (found == options.end()) return {};
+  const auto* text = std::get_if<std::string>(&found->second);
+  if (!text) failOption(name, "text", describe(found->second));
+  std::vector<std::int64_t> numbers;
+  for (std::string_view rest = *text; !rest.empty();) {
+    std::int64_t number = low - 1;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    const auto length = static_cast<std::size_t>(end - rest.data());
+    const bool more = length < rest.size() && rest[length] == ',' && length + 1 < rest.size();
+    if (error != std::errc() || number < low || number > high || (length < rest.size() && !more)) {
+      failOption(name,
+                 "integers from " + std::to_string(low) + " to " + std::to_string(high) +
+                     " with commas between",
+                 describe(found->second));
+    }
+    numbers.push_back(number);
+    rest.remove_prefix(length + (more ? 1 : 0));
+  }
+  return numbers;
+}
+
+Connection readConnection(const Options& options) {
+  const auto found = options.find("connection");
+  if (found == options.end()) return Connection::kAttached;
+  const auto* name = std::get_if<std::string>(&found->second);
+  if (name && (*name == "always" || *name == "on_demand")) return Connection::kAttached;
+  if (name && *name == "pre_compile") return Connection::kPreCompile;
+  if (name && *name == "never") return Connection::kNever;
+  failOption("connection", "always, on_demand, pre_compile or never", describe(found->second));
+}
+
 runtime::MachineFigures readMachine(const Options& options) {
   const auto found = options.find("machine");
   if (found == options.end()) return runtime::machineFigures("");
@@ -58,6 +95,16 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   readInteger(given, "num_tiles", 0, config.machine.tiles_per_ipu, config.num_tiles);
   if (config.num_tiles == 0) config.num_tiles = config.machine.tiles_per_ipu;
   readInteger(given, "streaming_gigabytes", 0, 1 << 20, config.streaming_gigabytes);
+  config.connection = readConnection(given);
+  config.device_ipus = readIntegers(given, "num_ipus", 1, 256);
+  config.first_ipus = readIntegers(given, "first_ipus", 0, 1 << 20);
+  const auto count = static_cast<std::size_t>(config.device_count);
+  for (const auto* each : {&config.device_ipus, &config.first_ipus}) {
+    if (each->empty() || each->size() == count) continue;
+    failOption(each == &config.device_ipus ? "num_ipus" : "first_ipus",
+               "a number for each of " + std::to_string(count) + " devices",
+               std::to_string(each->size()));
+  }
   readInteger(given, "num_nodes", 1, 65536, config.num_nodes);
   readInteger(given, "node_id", 0, config.num_nodes - 1, config.node_id);
   config.options = std::move(given);
@@ -66,6 +113,22 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   config.options.insert_or_assign("num_tiles", config.num_tiles);
   config.options.insert_or_assign("machine", config.machine.name);
   return config;
+}
+
+PlatformConfig PlatformConfig::ofDevice(std::int64_t local_id) const {
+  PlatformConfig own = *this;
+  if (device_ipus.empty()) return own;
+  own.ipus_per_device = device_ipus[static_cast<std::size_t>(local_id)];
+  own.options.insert_or_assign("ipus_per_device", own.ipus_per_device);
+  return own;
+}
+
+std::int64_t PlatformConfig::firstIpuOf(std::int64_t local_id) const {
+  if (!first_ipus.empty()) return first_ipus[static_cast<std::size_t>(local_id)];
+  if (device_ipus.empty()) return local_id * ipus_per_device;
+  std::int64_t first = 0;
+  for (std::int64_t i = 0; i < local_id; ++i) first += device_ipus[static_cast<std::size_t>(i)];
+  return first;
 }
 
 std::int64_t PlatformConfig::streamingBytes() const {

@@ -1,17 +1,24 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "named_values.hpp"
 #include "runtime/Backend.hpp"
 
 namespace ipujax::plugin {
 
+/// Whether programs run: on attached IPUs, nowhere, or nowhere with zeros as results.
+enum class Connection { kAttached, kPreCompile, kNever };
+
 /// What the client's create options say about the machine. Checked: a wrong value is an error with
 /// the option's name. Options without meaning here are kept for the compiler.
 struct PlatformConfig {
-  std::int64_t device_count = 4;  ///< one IPU-M2000: four IPUs
-  std::int64_t ipus_per_device = 1;
+  std::int64_t device_count = 4;          ///< one IPU-M2000: four IPUs
+  std::int64_t ipus_per_device = 1;       ///< of a device, or of the first
+  std::vector<std::int64_t> device_ipus;  ///< of each device, where they differ
+  std::vector<std::int64_t> first_ipus;   ///< of each device; empty: one after the other
+  Connection connection = Connection::kAttached;
   runtime::MachineFigures machine;
   std::int64_t num_tiles = 0;            ///< of one IPU
   std::int64_t streaming_gigabytes = 0;  ///< of one machine; 0: what its row says
@@ -20,6 +27,9 @@ struct PlatformConfig {
   Options options;                       ///< as given, and the values above under their names
 
   static PlatformConfig fromOptions(Options options);
+  /// The same with the number of IPUs of one device of this process.
+  PlatformConfig ofDevice(std::int64_t local_id) const;
+  std::int64_t firstIpuOf(std::int64_t local_id) const;
 
   std::int64_t deviceBytes() const {
     return ipus_per_device * num_tiles * static_cast<std::int64_t>(machine.bytes_per_tile);

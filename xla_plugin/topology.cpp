@@ -10,8 +10,9 @@ Topology::Topology(const PlatformConfig& config)
     : version_(config.version()), attributes_(config.deviceAttributes()) {
   for (std::int64_t node = 0; node < config.num_nodes; ++node) {
     for (std::int64_t i = 0; i < config.device_count; ++i) {
-      descriptions_.push_back(std::make_unique<DeviceDescription>(
-          static_cast<int>(node * config.device_count + i), static_cast<int>(node), config));
+      descriptions_.push_back(
+          std::make_unique<DeviceDescription>(static_cast<int>(node * config.device_count + i),
+                                              static_cast<int>(node), config.ofDevice(i)));
       handles_.push_back(descriptions_.back().get());
     }
   }

@@ -6,23 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ipujax.config import PER_CALL_PREFIX, CompileConfig, Value, with_compiler_options
+from ipujax.config import PER_CALL_PREFIX, SPECS, CompileConfig, Value, with_compiler_options
 from ipujax.errors import ConfigError
 from ipujax.product_options import as_text
 
 #: The compiler options that may differ between operations.
-SCOPED = frozenset(
-    {
-        "available_memory_proportion",
-        "convolution_options",
-        "fast_math",
-        "floating_point_exceptions",
-        "half_overflow",
-        "matmul_options",
-        "partials_type",
-        "stochastic_rounding",
-    }
-)
+SCOPED = frozenset(name for name, spec in SPECS.items() if spec.metadata["scoped"])
 
 
 @contextmanager
@@ -56,10 +45,17 @@ def precision(**options: Value | Mapping[str, Any]) -> Iterator[None]:
         >>> bool(weights.min() < weights.max() == 1)  # to nearest, all would have stayed 1
         True
     """
+    with scope_of("ipu.precision", options):
+        yield
+
+
+@contextmanager
+def scope_of(where: str, options: Mapping[str, Any]) -> Iterator[None]:
+    """Sets options of single operations; `where` is the function that users called."""
     # Imported here, because JAX imports this package while it looks for plugins.
     from jax.experimental.xla_metadata import set_xla_metadata
 
-    with set_xla_metadata(**check_scoped("ipu.precision", options)):
+    with set_xla_metadata(**check_scoped(where, options)):
         yield
 
 

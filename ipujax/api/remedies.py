@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,9 +15,10 @@ from ipujax.compile_progress import compile_note
 from ipujax.compiler.remedies import Changes, by_order, by_proportion, by_report, without_cost
 from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
+from ipujax.logs import logger_of
 from ipujax.reporting.model import Report, Tried
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("api")
 
 #: Changes are joined unless one that fits takes at most this many times as long.
 ALMOST_FREE = 1.05

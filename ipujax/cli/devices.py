@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ipujax import config
+from ipujax import devices as listing
 from ipujax.errors import IpuError
 
 ATTRIBUTES = ("num_ipus", "num_tiles", "bytes_per_tile", "clock_hz")
@@ -14,6 +15,9 @@ ATTRIBUTES = ("num_ipus", "num_tiles", "bytes_per_tile", "clock_hz")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--ids", action="store_true", help="list the ids of the host's IPUs, and who has which"
+    )
 
 
 def describe() -> list[dict[str, Any]]:
@@ -44,7 +48,22 @@ def describe() -> list[dict[str, Any]]:
     ]
 
 
+def _print_ids(as_json: bool) -> None:
+    found = listing.ids()
+    if as_json:
+        print(json.dumps([each._asdict() for each in found], indent=2))
+        return
+    for each in found:
+        ipus = ", ".join(map(str, each.ipus))
+        processes = ", ".join(map(str, each.processes))
+        owner = f"  process {processes}" if processes else ""
+        print(f"id {each.id:3}  {len(each.ipus):2} IPU  {ipus}{owner}")
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.ids:
+        _print_ids(arguments.json)
+        return 0
     found = describe()
     if arguments.json:
         print(json.dumps(found, indent=2))

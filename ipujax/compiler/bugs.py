@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from types import TracebackType
 
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.errors import ConfigError, InternalError
+from ipujax.logs import logger_of
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("compiler")
 
 #: Errors of the libraries below, which say what they need; Python's own have other texts.
 _DELIBERATE = (ValueError, TypeError, NotImplementedError, MemoryError)

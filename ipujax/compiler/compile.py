@@ -28,6 +28,7 @@ from ipujax.compiler.place import place
 from ipujax.compiler.remedies import Changes
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.schedule import schedule
+from ipujax.compiler.stage_times import StageTimes
 from ipujax.compiler.stages import (
     BUILD,
     FUSE,
@@ -65,15 +66,16 @@ def compile_module(
         IpuError: of the type that says what is wrong with the program or its options.
     """
 
-    stage = ""
+    times = StageTimes()
 
     def at(name: str) -> None:
-        nonlocal stage
-        stage = name
+        times.begin(name)
         at_stage(name)
 
     def attempt(changes: Changes) -> Attempt:
-        return _run_stages(code, options, platform, at, changes)
+        made = _run_stages(code, options, platform, at, changes)
+        times.end(made.name)
+        return made
 
     def run() -> bytes:
         key = (code, options, sorted(platform.items()))
@@ -94,7 +96,7 @@ def compile_module(
                 raise option_error(error) from error
             if not is_bug(error):
                 raise
-            raise report(error, stage) from error
+            raise report(error, times.stage) from error
 
 
 def placed_program(code: bytes, options: bytes, platform: PlatformConfig) -> Program:

@@ -9,8 +9,9 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Program, walk_ops
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.errors import UnsupportedDtypeError
+from ipujax.logs import logger_of
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("compiler")
 
 #: Above this share of a program's cycles the line is a warning, else information.
 WARN_SHARE = 0.1

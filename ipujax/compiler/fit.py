@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -22,10 +21,11 @@ from ipujax.compiler.remedies import (
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.config import CompileConfig
 from ipujax.errors import OutOfMemoryError
+from ipujax.logs import logger_of
 from ipujax.reporting.model import Report
 from ipujax.reporting.profile import read_profile
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("compiler")
 
 #: What trials compare of an executable.
 NEEDED = ("cost", "worst_tile_bytes", "tile_capacity", "code_bytes", "code_capacity")

@@ -22,6 +22,7 @@ from ipujax.compiler.plans import plans_for
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, HostCall, Variable
 from ipujax.compiler.rules.custom_call import from_stored, to_stored
+from ipujax.compiler.selection_order import in_order
 from ipujax.compiler.streamed import Streamed, compute_tiles, find_streamed
 
 RemoteArray: TypeAlias = tuple[int, str, int]
@@ -60,7 +61,8 @@ def lower(program: Program, request: Request) -> Lowered:
     spreads = "starts" not in request.options.engine_without.split(",")
     groups = layout_groups(program) if spreads else {}
     plans = plans_for(machine.machine)
-    builder = Builder(graph, main, request.options, program.num_ipus, groups, plans)
+    order = in_order(machine.selection_order, program.num_ipus)
+    builder = Builder(graph, main, request.options, program.num_ipus, groups, plans, order)
     kept = KeptArguments(builder, program)
     arguments = _read_arguments(builder, program, kept)
     remote_inputs = _remote(enumerate(arguments))

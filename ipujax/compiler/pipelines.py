@@ -16,15 +16,15 @@ one IPU works at a time.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Value, inputs_of, walk_blocks
 from ipujax.compiler.recomputation import computed_again, divide_barriers, latest_place
+from ipujax.logs import logger_of
 
-log = logging.getLogger(__name__)
+log = logger_of("compiler")
 
 #: Slots from one micro-batch to the next, by schedule.
 PERIODS = {"grouped": 1, "interleaved": 2}

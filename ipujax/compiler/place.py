@@ -26,6 +26,7 @@ from ipujax.compiler.rematerialise import rematerialise
 from ipujax.compiler.rules.poplar import poplar
 from ipujax.compiler.slots import Slot, slots_of
 from ipujax.compiler.sums import share_sums
+from ipujax.config import MachineConfig
 from ipujax.errors import PlacementError
 
 
@@ -38,6 +39,7 @@ def place(program: Program, request: Request) -> Program:
     """
     leave_between_phases(program)
     place_memories(program)
+    _check_remote_buffers(program, request.machine)
     if _is_spread(program, request.machine.ipus_per_device):
         blocks = blocks_run(program.main)
         _Homes(blocks).settle()
@@ -51,6 +53,20 @@ def place(program: Program, request: Request) -> Program:
     target = poplar.createTarget(machine.machine, 1, machine.num_tiles)
     program = rematerialise(recompute_layers(program))
     return outline(program, target.getTilesPerIPU())
+
+
+def _check_remote_buffers(program: Program, machine: MachineConfig) -> None:
+    """Refuses streaming memory for IPUs that are said not to have it; those that are there do."""
+    if machine.connection == "always" or machine.enable_remote_buffers:
+        return
+    arguments = [value for block in blocks_run(program.main) for value in block.args]
+    values = [*arguments, *(value for op in walk_ops(program.main) for value in op.results)]
+    if any(value.is_remote for value in values):
+        raise PlacementError(
+            "[place] needs IPUs with streaming memory for arrays of the memory kind "
+            f'"pinned_host"; got enable_remote_buffers=False with the connection '
+            f'"{machine.connection}". Set IPUJAX_ENABLE_REMOTE_BUFFERS=1, or keep them on the IPU.'
+        )
 
 
 def _is_spread(program: Program, num_ipus: int) -> bool:

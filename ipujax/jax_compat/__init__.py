@@ -70,7 +70,9 @@ from ipujax.jax_compat.modules import serialize_artifact as serialize_artifact
 from ipujax.jax_compat.modules import stablehlo_version as stablehlo_version
 from ipujax.jax_compat.platform import PLATFORM as PLATFORM
 from ipujax.jax_compat.platform import allow_donation as allow_donation
+from ipujax.jax_compat.platform import backends_exist as backends_exist
 from ipujax.jax_compat.platform import is_registered as is_registered
+from ipujax.jax_compat.platform import logs_compiles as logs_compiles
 from ipujax.jax_compat.platform import register_platform as register_platform
 from ipujax.jax_compat.platform import register_refusal as register_refusal
 from ipujax.jax_compat.programs import evaluate_module as evaluate_module

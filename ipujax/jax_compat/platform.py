@@ -34,6 +34,20 @@ def is_registered() -> bool:
     return PLATFORM in xla_bridge._backend_factories
 
 
+def backends_exist() -> bool:
+    """Whether JAX has made its devices, and so has read the options of the machine."""
+    from jax._src import xla_bridge
+
+    return bool(xla_bridge.backends_are_initialized())
+
+
+def logs_compiles() -> bool:
+    """Whether JAX logs each compilation as a warning (JAX_LOG_COMPILES)."""
+    import jax
+
+    return bool(jax.config.jax_log_compiles)
+
+
 def allow_donation() -> None:
     """Adds the platform to those on which JAX does not ignore donation."""
     from jax._src.interpreters import mlir as private_mlir

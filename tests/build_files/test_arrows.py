@@ -46,6 +46,8 @@ PYTHON_ROOMS = (
     "__init__",
     "testing",
     "convert",
+    "devices",
+    "settings",
     "optim",
     "nn",
     "tile",
@@ -59,7 +61,9 @@ PYTHON_ROOMS = (
 )
 PYTHON_SHARED = {
     "_poplar",
+    "attached",
     "codelet_sources",
+    "configuration",
     "custom_op_libraries",
     "local_includes",
     "config",
@@ -67,6 +71,7 @@ PYTHON_SHARED = {
     "host_callbacks",
     "jax_compat",
     "layers",
+    "logs",
     "placement",
     "option",
     "product_options",

@@ -11,7 +11,6 @@ Graphcore's TensorFlow). Numbers are the same bit for bit.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +18,9 @@ from typing import Any
 from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of, walk_blocks
 from ipujax.compiler.rules.collectives import operator_of
 from ipujax.config import PER_CALL_PREFIX
+from ipujax.logs import logger_of
 
-logger = logging.getLogger("ipujax")
+logger = logger_of("compiler")
 
 #: The option that limits each kind of collective.
 OPTIONS = {

@@ -40,14 +40,17 @@ class Builder:
         num_ipus: int = 1,
         layout_groups: Mapping[Value, int] | None = None,
         plans: ipu.PlanningCache | None = None,
+        ipu_order: Sequence[int] = (),
     ):
         """Args:
         num_ipus: of the device; each is a virtual graph.
         layout_groups: of values that begin at one tile; by default all begin at tile 0.
         plans: of products and convolutions on this machine; by default none were made before.
+        ipu_order: which IPU of the device each of the program's is; by default the same.
         """
         self.whole_graph = graph
-        self._graphs = _virtual_graphs(graph, num_ipus)
+        self.ipu_order = ipu_order or range(num_ipus)  #: the device's number of each IPU
+        self._graphs = _virtual_graphs(graph, self.ipu_order)
         self.ipu = 0  #: of the op that is being lowered
         self.graph = self._graphs[0]  #: its tiles
         self.program = program
@@ -82,12 +85,19 @@ class Builder:
         options = self._scoped_options.of(op)
         is_convolution = is_convolution or op.name == "convolution"
         text = options.convolution_options if is_convolution else options.matmul_options
+        # As of training's forward pass, moved operands are inside the proportion.
+        passed = {} if options.clear_pass_type else {"fullyConnectedPass": "TRAINING_FWD"}
         return {
             "partialsType": options.partials_type,
             "availableMemoryProportion": str(options.available_memory_proportion),
-            "fullyConnectedPass": "TRAINING_FWD",  # moved operands are inside the proportion
+            **passed,
             **flags_of(text),
         }
+
+    @property
+    def collective_options(self) -> dict[str, str]:
+        """Options of collectives, by GCL's names."""
+        return dict(flags_of(self._scoped_options.program.collective_options))
 
     def _set_options(self, options: CompileConfig) -> None:
         """Sets the options of the next op; some are set on the graph."""
@@ -311,11 +321,11 @@ class Builder:
             self.program = outer
 
 
-def _virtual_graphs(graph: ipu.Graph, num_ipus: int) -> list[ipu.Graph]:
-    if num_ipus == 1:
+def _virtual_graphs(graph: ipu.Graph, order: Sequence[int]) -> list[ipu.Graph]:
+    if len(order) == 1:
         return [graph]
     tiles = graph.getTarget().getTilesPerIPU()
-    return [graph.createVirtualGraph(i * tiles, (i + 1) * tiles) for i in range(num_ipus)]
+    return [graph.createVirtualGraph(i * tiles, (i + 1) * tiles) for i in order]
 
 
 def broadcast_to(tensor: ipu.Tensor, shape: Shape) -> ipu.Tensor:

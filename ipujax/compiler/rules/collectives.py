@@ -68,11 +68,23 @@ def all_reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     operator, debug = getattr(ipu.gcl.CollectiveOperator, name), builder.debug(op)
     if group is None:
         results = ipu.popx.allReduce(
-            builder.graph, tensors, operator, groups, builder.program, debug
+            builder.graph,
+            tensors,
+            operator,
+            groups,
+            builder.program,
+            debug,
+            builder.collective_options,
         )
     else:
         results = ipu.gcl.allReduceCrossReplica(
-            builder.graph, tensors, operator, builder.program, group, debug
+            builder.graph,
+            tensors,
+            operator,
+            builder.program,
+            group,
+            debug,
+            builder.collective_options,
         )
     return list(results) if name in _EXACT else builder.round_bfloat16(op, results)
 
@@ -88,6 +100,7 @@ def cross_replica_sum(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         groups_of(builder, op),
         builder.program,
         builder.debug(op),
+        builder.collective_options,
     )
     return builder.round_bfloat16(op, results)
 
@@ -106,11 +119,23 @@ def reduce_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     group = _comm_group(builder, name, op.operands, groups)
     if group is None:
         parts = ipu.popx.reduceScatter(
-            builder.graph, datas, operator, groups, builder.program, debug
+            builder.graph,
+            datas,
+            operator,
+            groups,
+            builder.program,
+            debug,
+            builder.collective_options,
         )
     else:
         parts = ipu.gcl.reduceScatterCrossReplica(
-            builder.graph, datas, operator, builder.program, group, debug
+            builder.graph,
+            datas,
+            operator,
+            builder.program,
+            group,
+            debug,
+            builder.collective_options,
         )
     parts = [
         part.reshape(list(result.shape)) for part, result in zip(parts, op.results, strict=True)
@@ -149,6 +174,7 @@ def all_to_all(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
             groups,
             builder.program,
             debug,
+            builder.collective_options,
         )
     return wholes
 
@@ -168,7 +194,15 @@ def collective_broadcast(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """All members get the first one's array; devices in no group get zeros."""
     groups = groups_of(builder, op)
     return [
-        ipu.popx.broadcast(builder.graph, tensor, 0, groups, builder.program, builder.debug(op))
+        ipu.popx.broadcast(
+            builder.graph,
+            tensor,
+            0,
+            groups,
+            builder.program,
+            builder.debug(op),
+            builder.collective_options,
+        )
         for tensor in builder.operands(op)
     ]
 
@@ -255,7 +289,13 @@ def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tens
     shape = [size, *value.shape]
     gathered = builder.variable(builder.type_of(value), shape, debug)
     ipu.popx.allGatherToDestination(
-        builder.graph, builder.tensor(value), gathered, groups, builder.program, debug
+        builder.graph,
+        builder.tensor(value),
+        gathered,
+        groups,
+        builder.program,
+        debug,
+        builder.collective_options,
     )
     combined = gathered[0]
     (region,) = op.regions
@@ -276,7 +316,9 @@ def _own_part(
     shape = list(parts.shape)[1:]
     local = ipu.gcl.CollectiveOperator.LOCAL
     parts = builder.materialise(parts, debug)
-    (part,) = ipu.popx.reduceScatter(builder.graph, [parts], local, groups, builder.program, debug)
+    (part,) = ipu.popx.reduceScatter(
+        builder.graph, [parts], local, groups, builder.program, debug, builder.collective_options
+    )
     return part.reshape(shape)
 
 

@@ -32,7 +32,8 @@ def copy_to_ipu(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     tensor, debug = builder.tensor(op.operands[0]), builder.debug(op)
     poputil = ipu.poplar.poputil
     ipus = builder.whole_graph
-    return [poputil.copyToIpu(ipus, tensor, builder.program, op.attrs["ipu"], debug)]
+    number = builder.ipu_order[op.attrs["ipu"]]
+    return [poputil.copyToIpu(ipus, tensor, builder.program, number, debug)]
 
 
 @rule("pipeline")

@@ -1,0 +1,149 @@
+"""Options of numbers and of what computes them: products, floating point, norms, linear algebra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ipujax.option import option
+from ipujax.product_options import check_product_options
+
+#: Kinds of floating-point exceptions, named as in Poplar's FloatingPointBehaviour.
+EXCEPTIONS = ("inv", "div0", "oflo")
+
+
+@dataclass(frozen=True)
+class ProductOptions:
+    """Matrix products, convolutions and pooling."""
+
+    partials_type: str = option(
+        "float",
+        "Type of the partial sums in float16 matmuls and convolutions.",
+        "IPUJAX_PARTIALS_TYPE",
+        ("float", "half"),
+        scoped=True,
+    )
+    available_memory_proportion: float = option(
+        0.6,
+        "Share of tile memory that a matmul or convolution may use for temporaries.",
+        "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
+        bounds=(0.0, 1.0),
+        scoped=True,
+    )
+    matmul_options: str = option(
+        "",
+        "More options of PopLibs for matrix products, as a JSON object; for all, or by layer or "
+        "source line.",
+        "IPUJAX_MATMUL_OPTIONS",
+        check=check_product_options,
+        scoped=True,
+    )
+    convolution_options: str = option(
+        "",
+        "More options of PopLibs for convolutions, as matmul_options.",
+        "IPUJAX_CONVOLUTION_OPTIONS",
+        check=check_product_options,
+        scoped=True,
+    )
+    clear_pass_type: bool = option(
+        False,
+        "Do not tell PopLibs that products are of a training step's forward pass.",
+        "IPUJAX_CLEAR_PASS_TYPE",
+        scoped=True,
+    )
+    pooling_options: str = option(
+        "",
+        "Options of PopLibs for pooling, as a JSON object.",
+        "IPUJAX_POOLING_OPTIONS",
+        check=check_product_options,
+        no_effect="pooling is a window reduction, whose plan has no options",
+    )
+
+
+@dataclass(frozen=True)
+class FloatingPointOptions:
+    """64-bit types, rounding, overflow and exceptions."""
+
+    x64: str = option(
+        "emulate",
+        "64-bit types, which IPUs lack: emulate exactly, compute in 32 bits, or raise an error.",
+        "IPUJAX_X64",
+        ("emulate", "demote", "error"),
+    )
+    stochastic_rounding: bool = option(
+        False,
+        "Round float16 results up or down at random, so that the mean is exact.",
+        "IPUJAX_STOCHASTIC_ROUNDING",
+        scoped=True,
+    )
+    half_overflow: str = option(
+        "infinity",
+        "What float16 results beyond 65504 become; hardware has only saturate and nan.",
+        "IPUJAX_HALF_OVERFLOW",
+        ("infinity", "saturate", "nan"),
+        scoped=True,
+    )
+    floating_point_exceptions: str = option(
+        "",
+        "Exceptions that end the program with an error: inv is NaN.",
+        "IPUJAX_FLOATING_POINT_EXCEPTIONS",
+        allowed=EXCEPTIONS,
+        several=True,
+        scoped=True,
+    )
+    fast_math: bool = option(
+        False,
+        "Allow rewrites that are valid for real numbers but not for every float.",
+        "IPUJAX_FAST_MATH",
+        scoped=True,
+    )
+
+
+@dataclass(frozen=True)
+class NormOptions:
+    """Norms of `ipu.nn`."""
+
+    use_stable_statistics: bool = option(
+        False,
+        "Subtract the mean before the variance is computed.",
+        "IPUJAX_USE_STABLE_STATISTICS",
+        no_effect="the norms of ipu.nn take use_stable_statistics=; others are plain operations",
+    )
+    batch_norm_replica_group_size: int = option(
+        1,
+        "Replicas whose batches share statistics.",
+        "IPUJAX_BATCH_NORM_REPLICA_GROUP_SIZE",
+        bounds=(1, 2**16),
+        no_effect="pass replica_group_size= to ipu.nn.batch_norm",
+    )
+
+
+@dataclass(frozen=True)
+class LibraryOptions:
+    """Factorisations, and operations that share an operand."""
+
+    cholesky_block_size: int = option(
+        0,
+        "Rows of a block of Cholesky factorisations; 0: as the plan has it.",
+        "IPUJAX_CHOLESKY_BLOCK_SIZE",
+        bounds=(0, 2**16),
+        no_effect="the plan chooses the blocks",
+    )
+    triangular_solve_block_size: int = option(
+        0,
+        "Rows of a block of triangular solves; 0: as the plan has it.",
+        "IPUJAX_TRIANGULAR_SOLVE_BLOCK_SIZE",
+        bounds=(0, 2**16),
+        no_effect="the plan chooses the blocks",
+    )
+    combine_matmuls: bool = option(
+        False,
+        "Combine products that share an operand.",
+        "IPUJAX_COMBINE_MATMULS",
+        no_effect="each product is planned alone; write them as one product of a concatenation",
+    )
+    combine_embedding_lookups: bool = option(
+        False,
+        "Combine lookups in one table.",
+        "IPUJAX_COMBINE_EMBEDDING_LOOKUPS",
+        no_effect="each lookup is planned alone; write them as one with concatenated indices",
+    )
