@@ -62,6 +62,7 @@ from ipujax.api.weight_shards import shard_weights as shard_weights
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.custom_op_libraries import get_include as get_include
 from ipujax.errors import ConfigError as ConfigError
+from ipujax.errors import FeedError as FeedError
 from ipujax.errors import FitError as FitError
 from ipujax.errors import InternalError as InternalError
 from ipujax.errors import IpuError as IpuError
@@ -75,6 +76,10 @@ from ipujax.errors import ReplicationError as ReplicationError
 from ipujax.errors import ReportError as ReportError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
+from ipujax.feeds.infeed import Infeed as Infeed
+from ipujax.feeds.loops import repeat as repeat
+from ipujax.feeds.loops import while_loop as while_loop
+from ipujax.feeds.outfeed import Outfeed as Outfeed
 from ipujax.ops.seeds import reset_seed as reset_seed
 from ipujax.reporting.document import load_report as load_report
 from ipujax.reporting.model import Report as Report

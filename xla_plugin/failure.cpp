@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/FeedError.hpp"
 #include "runtime/Signature.hpp"
 
 namespace ipujax::plugin {
@@ -20,6 +21,8 @@ FailurePtr currentFailure() noexcept {
     return makeFailure(PJRT_Error_Code_DATA_LOSS, error.what());
   } catch (const runtime::NotSupportedError& error) {
     return makeFailure(PJRT_Error_Code_UNIMPLEMENTED, error.what());
+  } catch (const runtime::FeedError& error) {
+    return makeFailure(PJRT_Error_Code_FAILED_PRECONDITION, error.what());
   } catch (const std::bad_alloc&) {
     return makeFailure(PJRT_Error_Code_RESOURCE_EXHAUSTED,
                        "[ipu plugin] needs more host memory than the system gives. Use smaller "

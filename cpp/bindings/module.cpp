@@ -19,6 +19,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindGcl(m);
   bindCustomOps(m);
   bindSignature(m);
+  bindFeeds(m);
   backend::bind(m);
   ipujax::plugin::bindPlugin(m);
 }

@@ -48,6 +48,7 @@ PYTHON_ROOMS = (
     "nn",
     "tile",
     "ops",
+    "feeds",
     "api",
     "planner",
     "verification",
