@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "runtime/FeedError.hpp"
@@ -18,6 +19,12 @@ constexpr auto kGlance = std::chrono::milliseconds(20);
 
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string textOf(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
 }
 
 class Port final : public HostPort {
@@ -157,20 +164,20 @@ bool Infeed::fetch(std::size_t reader, std::size_t copies, std::span<std::byte* 
 void Infeed::awaitBatch(Lock& lock, const Reader& reader) {
   const auto interrupted = [&] { return interrupts::count() != reader.interrupts; };
   const auto ready = [&] { return head_ > reader.next || state_ != State::kOpen; };
-  if (!ready()) {
-    const auto start = Clock::now();
-    while (!pushed_.wait_for(lock, kGlance, ready) && !interrupted()) {
-      if (timeout_seconds_ > 0 && secondsSince(start) > timeout_seconds_) {
-        throw FeedError("[infeed] needs a batch within " + std::to_string(timeout_seconds_) +
-                        " s; got none after batch " + std::to_string(reader.next) +
-                        ". Make the data faster, or pass a longer timeout.");
-      }
-    }
-    wait_seconds_ += secondsSince(start);
+  const auto start = Clock::now();
+  bool late = false;
+  while (!late && !ready() && !interrupted()) {
+    pushed_.wait_for(lock, kGlance, ready);
+    late = timeout_seconds_ > 0 && !ready() && secondsSince(start) > timeout_seconds_;
   }
+  wait_seconds_ += secondsSince(start);
   if (interrupted())
     throw FeedError("[infeed] got an interrupt (Ctrl-C) before batch " +
                     std::to_string(reader.next) + ". Run the program again.");
+  if (late)
+    throw FeedError("[infeed] needs a batch within " + textOf(timeout_seconds_) +
+                    " s; got none after batch " + std::to_string(reader.next) +
+                    ". Make the data faster, or pass a longer timeout.");
 }
 
 void Infeed::failNow(const Reader& reader) const {

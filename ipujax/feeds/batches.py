@@ -19,6 +19,10 @@ def iterate(data: Data, position: int = 0) -> Iterator[Any]:
     """An iterator that begins at this batch. Data with a method `skip` are asked to skip."""
     if callable(data) and not hasattr(data, "__iter__"):
         data = data()
+    return _iterate(data, position)
+
+
+def _iterate(data: Any, position: int) -> Iterator[Any]:
     if position and callable(getattr(data, "skip", None)):
         data, position = data.skip(position), 0
     if callable(getattr(data, "as_numpy_iterator", None)):  # tf.data

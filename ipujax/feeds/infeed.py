@@ -40,9 +40,10 @@ class Infeed:
 
     When the data end, a program that wants another batch fails, unless its loop has
     `stop_at_end=True`. What the iterator raises becomes the program's error, once the batches
-    before it are used. Nothing waits for ever: see `timeout`; and Ctrl-C ends programs at their
-    next batch. After an error the arrays that were passed to the program still exist unless they
-    were donated, batches that it fetched are used up, and `restart` begins again.
+    before it are used. One that does not answer makes the program wait, up to `timeout` seconds.
+    Ctrl-C ends programs at their next batch. After an error the arrays that were passed to the
+    program still exist unless they were donated, batches that it fetched are used up, and `restart`
+    begins again.
 
     Args:
         data: an iterable of batches (a list, a generator, `tf.data.Dataset`, a `DataLoader` of
@@ -219,9 +220,7 @@ class Infeed:
             return made[None] if starts else (made[0][None], *made[1:])
 
         specs = () if starts else (cursors,)
-        return jax.shard_map(
-            with_axis, mesh=mesh, in_specs=specs, out_specs=outs, check_vma=False
-        )
+        return jax.shard_map(with_axis, mesh=mesh, in_specs=specs, out_specs=outs, check_vma=False)
 
     # The thread.
 
@@ -259,10 +258,13 @@ class Infeed:
         self._thread = threading.Thread(target=produce, name="ipujax infeed", daemon=True)
         self._thread.start()
         _open.add(self)
+        _close_at_exit()
 
     def __del__(self) -> None:
         if getattr(self, "_ring", None) is not None:
-            self._ring.close("[infeed] needs a feed that exists; got one that was deleted. Keep it.")
+            self._ring.close(
+                "[infeed] needs a feed that exists; got one that was deleted. Keep it."
+            )
 
 
 def _produce(ring: Any, iterator: Iterator[Any], number: int, specs: Any, first: Any) -> None:
@@ -299,10 +301,15 @@ def _first_entry(sharding: NamedSharding) -> tuple[Any, ...]:
     return () if entry is None else entry if isinstance(entry, tuple) else (entry,)
 
 
-@atexit.register
+@functools.cache
+def _close_at_exit() -> None:
+    """Programs that still wait for a batch would keep Python from ending.
+
+    Registered after the extension's own handler, which waits for programs, so it runs before.
+    """
+    atexit.register(_close_all)
+
+
 def _close_all() -> None:
-    """Programs that still wait for a batch would keep Python from ending."""
     for feed in list(_open):
-        feed.close()
-
-
+        feed._ring.close("[infeed] needs Python; got an interpreter that is ending.")

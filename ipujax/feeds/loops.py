@@ -140,7 +140,7 @@ class _Loop:
 
     def first(self, init: Any) -> _State:
         carry = jax.tree.map(jnp.asarray, init)
-        source = () if self.infeed is None else self.infeed.begin()
+        source: Any = () if self.infeed is None else self.infeed.begin()
         sink: Any = ()
         held: Any = ()
         if self.outfeed is not None:

@@ -179,7 +179,5 @@ class Outfeed:
         return None if self._tree is None else jax.tree.unflatten(self._tree, leaves)
 
 
-
-
 def _zeros(like: Any) -> jax.Array:
     return jax_compat.varying_over(jnp.zeros(like.shape, like.dtype), jax_compat.varying_axes(like))

@@ -56,12 +56,10 @@ def replicas_here(split_over: Sequence[Any] | None = None) -> Replicas:
     return Replicas(parts * copies, copies, (*split, *others))
 
 
-def make(
-    owner: Any, id_: str, specs: Specs = (), has_flag: bool = False
-) -> jax_compat.Port:
+def make(owner: Any, id_: str, specs: Specs = (), has_flag: bool = False) -> jax_compat.Port:
     """The port of that id: its results are the cursor, a flag if it has one, and arrays.
 
-    Programs keep it and its owner, a feed. The id is taken back when nothing uses the port any more.
+    Programs keep it and its owner, a feed. The id is taken back when nothing uses the port.
     """
     flag = [((), np.dtype(bool))] if has_flag else []
     results = (_CURSOR, *flag, *((tuple(s.shape), np.dtype(s.dtype)) for s in specs))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import collections.abc
 import typing
 
-from . import engine, gcl, poplar, poplin, popnn, popops, poprand, popx
+from . import engine, feeds, gcl, poplar, poplin, popnn, popops, poprand, popx
 
 __all__: list[str] = [
     "backend",
     "device_stats",
     "engine",
+    "feeds",
     "gcl",
     "guard_transfers",
     "memory_stats",
