@@ -5,6 +5,7 @@ from ipujax import ops as ops
 from ipujax import optim as optim
 from ipujax import testing as testing
 from ipujax import tile as tile
+from ipujax import training as training
 from ipujax.api.autocast import autocast as autocast
 from ipujax.api.blocks import block as block
 from ipujax.api.cast_policy import CastPolicy as CastPolicy
@@ -61,6 +62,7 @@ from ipujax.api.weight_shards import gather_weights as gather_weights
 from ipujax.api.weight_shards import shard_weights as shard_weights
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.custom_op_libraries import get_include as get_include
+from ipujax.errors import ArrayFileError as ArrayFileError
 from ipujax.errors import ConfigError as ConfigError
 from ipujax.errors import FeedError as FeedError
 from ipujax.errors import FitError as FitError

@@ -148,6 +148,10 @@ class FeedError(IpuError, RuntimeError):
     pjrt_code = PjrtCode.FAILED_PRECONDITION
 
 
+class ArrayFileError(IpuError, ValueError):
+    """A checkpoint or a file of inputs is damaged, or does not fit what it is loaded into."""
+
+
 class ReplicationError(IpuError, ValueError):
     """Replicas, groups of replicas or mapped axes do not match."""
 

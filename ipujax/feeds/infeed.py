@@ -22,6 +22,10 @@ from ipujax.feeds.ports import Replicas, replicas_here
 #: Feeds that are open: closed when Python exits, so that no program waits for them.
 _open: weakref.WeakSet[Infeed] = weakref.WeakSet()
 
+#: Set when Python exits. A thread that then asks for the GIL is ended by Python, which must not
+#: happen inside the extension.
+_ending = threading.Event()
+
 
 class Infeed:
     """Batches for `ipujax.repeat` and `ipujax.while_loop`, made while the program runs.
@@ -100,6 +104,16 @@ class Infeed:
         """A pytree of `jax.ShapeDtypeStruct`: one batch, for all replicas. Makes the first."""
         self._start()
         return jax.tree.unflatten(self._tree, self._specs)
+
+    @property
+    def data(self) -> Data:
+        """What it is made from."""
+        return self._data
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a program has fetched a batch since the last `restart`, or the data ended."""
+        return self._ring is not None and (self._ring.fetched > 0 or self._ring.pushed == 0)
 
     @property
     def position(self) -> int:
@@ -274,19 +288,25 @@ def _produce(ring: Any, iterator: Iterator[Any], number: int, specs: Any, first:
             try:
                 batch = next(iterator)
             except StopIteration:
-                ring.end()
-                return
+                why = ""
+                break
             leaves, tree = leaves_of(batch)
             check_same(number, leaves, tree, specs, first)
+            if _ending.is_set():
+                return
             ring.push(list(map(ports.bytes_of, leaves)))
             number += 1
+        else:
+            return  # closed
     except FeedError as error:
-        ring.fail(str(error))
+        why = str(error)
     except BaseException as error:  # whatever the user's iterator raises
-        ring.fail(
+        why = (
             f"[infeed] needs data that can be read to their end; batch {number} raised "
             f"{type(error).__name__}: {error}. Correct the iterator, and call restart()."
         )
+    if not _ending.is_set():
+        ring.fail(why) if why else ring.end()
 
 
 def _first_entry(sharding: NamedSharding) -> tuple[Any, ...]:
@@ -311,5 +331,10 @@ def _close_at_exit() -> None:
 
 
 def _close_all() -> None:
-    for feed in list(_open):
+    _ending.set()
+    feeds = list(_open)
+    for feed in feeds:
         feed._ring.close("[infeed] needs Python; got an interpreter that is ending.")
+    for feed in feeds:
+        if feed._thread is not None:
+            feed._thread.join(timeout=0.2)  # it may hang in the user's iterator

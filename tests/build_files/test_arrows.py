@@ -44,6 +44,7 @@ PYTHON_ROOMS = (
     "plugin",
     "__init__",
     "testing",
+    "training",
     "optim",
     "nn",
     "tile",
@@ -58,6 +59,7 @@ PYTHON_ROOMS = (
 )
 PYTHON_SHARED = {
     "_poplar",
+    "array_files",
     "codelet_sources",
     "custom_op_libraries",
     "local_includes",
