@@ -7,6 +7,7 @@ from ipujax import optim as optim
 from ipujax import runtime as runtime
 from ipujax import testing as testing
 from ipujax import tile as tile
+from ipujax import training as training
 from ipujax.api.autocast import autocast as autocast
 from ipujax.api.blocks import block as block
 from ipujax.api.cast_policy import CastPolicy as CastPolicy
@@ -72,10 +73,12 @@ from ipujax.compile_progress import CompileStage as CompileStage
 from ipujax.compile_progress import watch_compilations as watch_compilations
 from ipujax.config import IPUConfig as IPUConfig
 from ipujax.custom_op_libraries import get_include as get_include
+from ipujax.errors import ArrayFileError as ArrayFileError
 from ipujax.errors import AttachError as AttachError
 from ipujax.errors import ConfigError as ConfigError
 from ipujax.errors import Error as Error
 from ipujax.errors import ExecutableError as ExecutableError
+from ipujax.errors import FeedError as FeedError
 from ipujax.errors import FitError as FitError
 from ipujax.errors import InternalError as InternalError
 from ipujax.errors import IpuError as IpuError
@@ -93,6 +96,10 @@ from ipujax.errors import SessionTimeoutError as SessionTimeoutError
 from ipujax.errors import UnrecoverableError as UnrecoverableError
 from ipujax.errors import UnsupportedDtypeError as UnsupportedDtypeError
 from ipujax.errors import UnsupportedOpError as UnsupportedOpError
+from ipujax.feeds.infeed import Infeed as Infeed
+from ipujax.feeds.loops import repeat as repeat
+from ipujax.feeds.loops import while_loop as while_loop
+from ipujax.feeds.outfeed import Outfeed as Outfeed
 from ipujax.host_table.sgd import HostEmbeddingSGD as HostEmbeddingSGD
 from ipujax.logs import set_log_level as set_log_level
 from ipujax.ops.seeds import reset_seed as reset_seed

@@ -274,6 +274,16 @@ class CallbackError(IpuError):
     """A host callback is unknown, or returned something else than it promised."""
 
 
+class FeedError(IpuError, RuntimeError):
+    """A feed cannot be made of this data, or has none where it is asked for some."""
+
+    pjrt_code = PjrtCode.FAILED_PRECONDITION
+
+
+class ArrayFileError(IpuError, ValueError):
+    """A checkpoint or a file of inputs is damaged, or does not fit what it is loaded into."""
+
+
 class ReplicationError(IpuError, ValueError):
     """Replicas, groups of replicas or mapped axes do not match."""
 

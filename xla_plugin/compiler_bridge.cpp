@@ -14,6 +14,7 @@
 
 #include "client.hpp"
 #include "failure.hpp"
+#include "runtime/HostPorts.hpp"
 #include "shape.hpp"
 #include "transfer_guard.hpp"
 #include "work_queue.hpp"
@@ -165,6 +166,10 @@ class PythonHostCallbacks final : public runtime::HostCallbacks {
  public:
   void call(const std::string& id, std::span<const runtime::HostArray> arguments,
             std::span<const runtime::HostArray> results) override {
+    if (runtime::ports::names(id)) {
+      runtime::ports::find(id)->call(arguments, results);
+      return;
+    }
     if (state().ending.load() && std::this_thread::get_id() != state().main_thread) {
       throw PluginError(PJRT_Error_Code_CANCELLED,
                         "[ipu host callback] needs Python; got an interpreter that is ending. Wait "

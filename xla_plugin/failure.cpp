@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/DeviceError.hpp"
+#include "runtime/FeedError.hpp"
 #include "runtime/Signature.hpp"
 
 namespace ipujax::plugin {
@@ -25,6 +26,8 @@ FailurePtr currentFailure() noexcept {
     return makeFailure(
         error.isRecoverable() ? PJRT_Error_Code_UNAVAILABLE : PJRT_Error_Code_INTERNAL,
         error.what());
+  } catch (const runtime::FeedError& error) {
+    return makeFailure(PJRT_Error_Code_FAILED_PRECONDITION, error.what());
   } catch (const std::bad_alloc&) {
     return makeFailure(PJRT_Error_Code_RESOURCE_EXHAUSTED,
                        "[ipu plugin] needs more host memory than the system gives. Use smaller "

@@ -32,6 +32,7 @@ void bindNorms(py::module_& m);
 void bindGcl(py::module_& m);
 void bindCustomOps(py::module_& m);
 void bindSignature(py::module_& m);
+void bindFeeds(py::module_& m);
 
 /// The submodule of this name, made by whichever library comes first.
 inline py::module_ submodule(py::module_& m, const char* name) {

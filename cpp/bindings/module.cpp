@@ -21,6 +21,7 @@ PYBIND11_MODULE(_poplar, m) {
   bindCustomOps(m);
   bindSignature(m);
   bindEmbedded(m);
+  bindFeeds(m);
   backend::bind(m);
   ipujax::plugin::bindPlugin(m);
 }

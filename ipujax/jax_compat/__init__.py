@@ -75,6 +75,8 @@ from ipujax.jax_compat.platform import is_registered as is_registered
 from ipujax.jax_compat.platform import logs_compiles as logs_compiles
 from ipujax.jax_compat.platform import register_platform as register_platform
 from ipujax.jax_compat.platform import register_refusal as register_refusal
+from ipujax.jax_compat.ports import Port as Port
+from ipujax.jax_compat.ports import call_port as call_port
 from ipujax.jax_compat.programs import evaluate_module as evaluate_module
 from ipujax.jax_compat.programs import exported_like as exported_like
 from ipujax.jax_compat.programs import load_program as load_program

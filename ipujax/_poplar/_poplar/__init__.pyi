@@ -5,13 +5,14 @@ from __future__ import annotations
 import collections.abc
 import typing
 
-from . import embedded, engine, gcl, poplar, poplin, popnn, popops, poprand, popx
+from . import embedded, engine, feeds, gcl, poplar, poplin, popnn, popops, poprand, popx
 
 __all__: list[str] = [
     "backend",
     "device_stats",
     "embedded",
     "engine",
+    "feeds",
     "gcl",
     "guard_transfers",
     "memory_stats",

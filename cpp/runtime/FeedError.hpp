@@ -1,0 +1,11 @@
+#pragma once
+#include <stdexcept>
+
+namespace ipujax::runtime {
+
+/// A feed has no batch for a program, or a program none for a feed; the message says why.
+struct FeedError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace ipujax::runtime

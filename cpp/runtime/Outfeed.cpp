@@ -1,0 +1,100 @@
+#include "runtime/Outfeed.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "runtime/FeedError.hpp"
+
+namespace ipujax::runtime {
+namespace {
+
+class Port final : public HostPort {
+ public:
+  Port(std::shared_ptr<Outfeed> feed, Outfeed::Call call, std::size_t writers,
+       std::vector<std::size_t> bytes)
+      : feed_(std::move(feed)), call_(call), writers_(writers), bytes_(std::move(bytes)) {}
+
+  void call(std::span<const HostArray> arguments, std::span<const HostArray> results) override {
+    std::int32_t writer = 0;
+    std::memcpy(&writer, arguments[0].data, sizeof writer);
+    std::memcpy(results[0].data, &writer, sizeof writer);
+    if (writer < 0 || static_cast<std::size_t>(writer) >= writers_)
+      throw FeedError("[outfeed] needs a replica below " + std::to_string(writers_) + "; got " +
+                      std::to_string(writer) + ". Trace the program again.");
+    const auto number = static_cast<std::size_t>(writer);
+    if (call_ == Outfeed::Call::kBegin) {
+      feed_->begin(number, writers_);
+    } else {
+      feed_->push(number, arguments.subspan(1), bytes_);
+    }
+  }
+
+ private:
+  const std::shared_ptr<Outfeed> feed_;
+  const Outfeed::Call call_;
+  const std::size_t writers_;
+  const std::vector<std::size_t> bytes_;  // of each array of one writer
+};
+
+}  // namespace
+
+void Outfeed::begin(std::size_t writer, std::size_t writers) {
+  const std::lock_guard lock(mutex_);
+  if (writers != writers_.size()) writers_.assign(writers, Writer{first_ + items_.size(), run_});
+  auto& own = writers_[writer];
+  if (own.run == run_) {  // the first of a new run
+    ++run_;
+    std::erase_if(items_, [](const Item& item) { return item.missing > 0; });
+    first_of_run_ = first_ + items_.size();
+  }
+  own = {first_of_run_, run_};
+}
+
+void Outfeed::push(std::size_t writer, std::span<const HostArray> arrays,
+                   std::span<const std::size_t> bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto number = writers_[writer].next++;
+  if (number < first_) return;  // its item was dropped
+  while (first_ + items_.size() <= number) {
+    auto& item = items_.emplace_back();
+    item.missing = writers_.size();
+    for (const auto size : bytes) item.arrays.emplace_back(size * writers_.size());
+  }
+  auto& item = items_[number - first_];
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    if (bytes[i] > 0)
+      std::memcpy(item.arrays[i].data() + writer * bytes[i], arrays[i].data, bytes[i]);
+  if (--item.missing > 0) return;
+  if (keeps_last_ && number > first_) {
+    items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(number - first_));
+    first_ = number;
+  }
+  completed_.notify_all();
+}
+
+std::vector<Outfeed::Arrays> Outfeed::take() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Arrays> taken;
+  for (; hasItem(); items_.pop_front(), ++first_) taken.push_back(std::move(items_.front().arrays));
+  return taken;
+}
+
+bool Outfeed::waitForItem(double seconds) {
+  std::unique_lock lock(mutex_);
+  return completed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                             [&] { return hasItem(); });
+}
+
+void Outfeed::clear() {
+  const std::lock_guard lock(mutex_);
+  first_ += items_.size();
+  items_.clear();
+}
+
+std::string Outfeed::port(Call call, std::size_t writers, std::vector<std::size_t> bytes) {
+  return ports::add(std::make_shared<Port>(shared_from_this(), call, writers, std::move(bytes)));
+}
+
+}  // namespace ipujax::runtime

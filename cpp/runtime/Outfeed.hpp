@@ -1,0 +1,66 @@
+#pragma once
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/HostPorts.hpp"
+
+namespace ipujax::runtime {
+
+/// What programs hand out while they run. Writers (the replicas of a program) give a part each; an
+/// item is complete once it has all parts, in the writers' order.
+class Outfeed : public std::enable_shared_from_this<Outfeed> {
+ public:
+  /// `keeps_last`: a complete item replaces all earlier ones.
+  explicit Outfeed(bool keeps_last) : keeps_last_(keeps_last) {}
+
+  // Called by programs.
+
+  /// A run begins: what an earlier one left incomplete is dropped.
+  void begin(std::size_t writer, std::size_t writers);
+  void push(std::size_t writer, std::span<const HostArray> arrays,
+            std::span<const std::size_t> bytes);
+
+  // Called by any thread.
+
+  /// Items, each with the bytes of its arrays.
+  using Arrays = std::vector<std::vector<std::byte>>;
+  /// All complete items, oldest first. They leave the feed.
+  std::vector<Arrays> take();
+  /// Until there is a complete item, at most so long; whether there is one.
+  bool waitForItem(double seconds);
+  /// Drops everything.
+  void clear();
+
+  enum class Call { kBegin, kPush };
+  /// What programs of so many writers call; registered. Operands: the writer's number (int32), and
+  /// of kPush arrays of so many bytes. Result: the number.
+  std::string port(Call call, std::size_t writers, std::vector<std::size_t> bytes);
+
+ private:
+  struct Item {
+    Arrays arrays;
+    std::size_t missing = 0;  // writers
+  };
+  struct Writer {
+    std::uint64_t next = 0;  // item
+    std::uint64_t run = 0;
+  };
+  bool hasItem() const { return !items_.empty() && items_.front().missing == 0; }
+
+  const bool keeps_last_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable completed_;
+  std::vector<Writer> writers_{1};
+  std::deque<Item> items_;
+  std::uint64_t first_ = 0;  // number of the first of items_
+  std::uint64_t run_ = 0, first_of_run_ = 0;
+};
+
+}  // namespace ipujax::runtime

@@ -1,0 +1,94 @@
+"""The ports of feeds: what a program calls to fetch a batch or to hand one out.
+
+Calls of one feed are chained by a cursor, which each takes and returns: so they keep their order
+with no other state. The cursor is the replica's number.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ipujax import jax_compat
+
+Specs = Sequence[jax.ShapeDtypeStruct]
+_CURSOR = ((), np.dtype(np.int32))
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """The replicas that run the code being traced, and how a batch is split over them."""
+
+    count: int = 1
+    copies: int = 1  #: replicas in a row that get the same part
+    axes: tuple[Any, ...] = ()  #: mapped mesh axes; those that split the batch come first
+
+    @property
+    def parts(self) -> int:
+        return self.count // self.copies
+
+    def cursor(self) -> jax.Array:
+        if not self.axes:
+            return jnp.int32(0)
+        return jnp.asarray(lax.axis_index(self.axes), jnp.int32)
+
+
+def replicas_here(split_over: Sequence[Any] | None = None) -> Replicas:
+    """Of the `shard_map` or `ipujax.pmap` around the call; one outside of these.
+
+    Args:
+        split_over: the axes that split batches; None: all.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    mapped = [name for name in mesh.axis_names if name in mesh.manual_axes]
+    split = mapped if split_over is None else [name for name in mapped if name in split_over]
+    others = [name for name in mapped if name not in split]
+    sizes = dict(mesh.shape)
+    copies = int(np.prod([sizes[name] for name in others], dtype=int))
+    parts = int(np.prod([sizes[name] for name in split], dtype=int))
+    return Replicas(parts * copies, copies, (*split, *others))
+
+
+def make(owner: Any, id_: str, specs: Specs = (), has_flag: bool = False) -> jax_compat.Port:
+    """The port of that id: its results are the cursor, a flag if it has one, and arrays.
+
+    Programs keep it and its owner, a feed. The id is taken back when nothing uses the port.
+    """
+    flag = [((), np.dtype(bool))] if has_flag else []
+    results = (_CURSOR, *flag, *((tuple(s.shape), np.dtype(s.dtype)) for s in specs))
+
+    def elsewhere(*arrays: Any) -> list[np.ndarray]:
+        return call(id_, [np.asarray(x) for x in arrays], results)
+
+    port = jax_compat.Port(id_, results, elsewhere, owner)
+    weakref.finalize(port, native().remove_port, id_)
+    return port
+
+
+def call(id_: str, arrays: Sequence[np.ndarray], results: Sequence[Any]) -> list[np.ndarray]:
+    """Calls a port from Python."""
+    sizes = [int(np.prod(shape, dtype=int)) * dtype.itemsize for shape, dtype in results]
+    found = native().call_port(id_, [bytes_of(x) for x in arrays], sizes)
+    return [
+        np.frombuffer(held, dtype).reshape(shape)
+        for held, (shape, dtype) in zip(found, results, strict=True)
+    ]
+
+
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    """A view of its bytes: the buffer protocol has no bfloat16."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def native() -> Any:
+    """The extension's half. Imported where it is used: ipujax can be imported without it."""
+    from ipujax._poplar import _poplar
+
+    return _poplar.feeds

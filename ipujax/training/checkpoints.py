@@ -1,0 +1,200 @@
+"""`Checkpoint`: the state of a training on the disk, whole at every moment."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from ipujax import array_files
+from ipujax.errors import ArrayFileError, ConfigError, check_choice
+from ipujax.training.hooks import Hook
+from ipujax.training.run import Run
+from ipujax.training.states import from_host, to_host
+
+_NAME = re.compile(r"step-(\d{9})\.ipuarrays")
+_KEY, _STATE = "key", "state:"
+
+
+class _Store(Protocol):
+    """Checkpoints by their step."""
+
+    def steps(self) -> list[int]: ...
+    def save(self, step: int, arrays: dict[str, np.ndarray], meta: Any) -> None: ...
+    def load(self, step: int) -> tuple[dict[str, np.ndarray], Any]: ...
+
+
+class Checkpoint(Hook):
+    """Saves the training every so many steps and at its end; `Loop.train` begins at the newest.
+
+    A checkpoint has the state, the position in the data, the key, the metrics so far and what the
+    other hooks remember. It is written beside its place, synced and renamed: where the process is
+    killed or the disk is full, the ones before it are intact, and a full disk is an error. What is
+    loaded is verified first: checksums, names, shapes and dtypes.
+
+    Args:
+        folder: made if it is not there.
+        every: steps; saved at the first call's end at or after a multiple.
+        keep: how many of the newest stay.
+        backend: "files", of this package; or "orbax", by `orbax-checkpoint` (the extra
+            `ipujax[training]`).
+    Raises:
+        ConfigError: another backend, or one that is not installed.
+        ArrayFileError: where training begins: the newest checkpoint is damaged, or of another
+            model.
+        OSError: where it saves: the disk is full, or the folder cannot be written.
+
+    Example:
+        >>> step = lambda w, batch: (w + batch, w)
+        >>> loop = ipu.training.Loop(step, hooks=[ipu.training.Checkpoint("run", every=10)])
+        >>> print(loop.train(0.0, [np.float32(1)] * 20), loop.train(0.0, [], steps=20))
+        20.0 20.0
+    """
+
+    runs_last = True  # so that the other hooks remember this call
+
+    def __init__(self, folder: str | Path, *, every: int, keep: int = 3, backend: str = "files"):
+        check_choice("checkpoint", "backend", backend, ("files", "orbax"), ConfigError)
+        if every < 1 or keep < 1:
+            raise ConfigError(
+                f"[checkpoint] needs every and keep of 1 or more; got {every} and {keep}. "
+                "Pass more."
+            )
+        self._every = every
+        path = Path(folder)
+        self._store: _Store = _Files(path, keep) if backend == "files" else _orbax(path, keep)
+        self._saved = 0
+
+    def steps(self) -> list[int]:
+        """The steps of the checkpoints that are there, oldest first."""
+        return self._store.steps()
+
+    def restore(self, run: Run) -> None:
+        there = self._store.steps()
+        if not there:
+            return
+        arrays, meta = self._store.load(there[-1])
+        own = {name.removeprefix(_STATE): x for name, x in arrays.items() if name != _KEY}
+        run.arrays = from_host(own, run.arrays, run.structure.array_names)
+        if (run.key is None) != (_KEY not in arrays):
+            raise ArrayFileError(
+                "[checkpoint] needs a key where the training that was saved had one, and none "
+                "where it had none. Pass the same arguments to ipu.training.Loop."
+            )
+        if run.key is not None:
+            (run.key,) = from_host({_KEY: arrays[_KEY]}, [run.key], [_KEY])
+        try:
+            run.resume(meta["progress"])
+            for hook, memory in zip(_others(run), meta["hooks"], strict=True):
+                hook.remember(memory)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ArrayFileError(
+                "[checkpoint] needs a training with the same hooks as the one that was saved; got "
+                f"{type(error).__name__}: {error}. Pass them, or use another folder."
+            ) from error
+        self._saved = run.step
+
+    def after_call(self, run: Run) -> None:
+        if run.step // self._every > self._saved // self._every:
+            self._save(run)
+
+    def end(self, run: Run) -> None:
+        if run.error is None and run.step > self._saved:
+            self._save(run)
+
+    def _save(self, run: Run) -> None:
+        names = [_STATE + name for name in run.structure.array_names]
+        arrays = dict(zip(names, to_host(run.arrays), strict=True))
+        if run.key is not None:
+            (arrays[_KEY],) = to_host([run.key])
+        memories = [hook.memory() for hook in _others(run)]
+        self._store.save(run.step, arrays, {"progress": run.progress(), "hooks": memories})
+        self._saved = run.step
+
+
+def _others(run: Run) -> Sequence[Hook]:
+    return [hook for hook in run.loop.hooks if not isinstance(hook, Checkpoint)]
+
+
+class _Files:
+    """One file for each checkpoint."""
+
+    def __init__(self, folder: Path, keep: int):
+        self._folder, self._keep = folder, keep
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _path(self, step: int) -> Path:
+        return self._folder / f"step-{step:09d}.ipuarrays"
+
+    def steps(self) -> list[int]:
+        found = map(_NAME.fullmatch, (path.name for path in self._folder.iterdir()))
+        return sorted(int(match[1]) for match in found if match)
+
+    def save(self, step: int, arrays: dict[str, np.ndarray], meta: Any) -> None:
+        array_files.write(self._path(step), arrays, meta)
+        for old in self.steps()[: -self._keep]:
+            self._path(old).unlink(missing_ok=True)
+        for left in self._folder.glob(".step-*.tmp"):  # of processes that were killed
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+    def load(self, step: int) -> tuple[dict[str, np.ndarray], Any]:
+        return array_files.read(self._path(step))
+
+
+class _Orbax:
+    """Orbax's own folders."""
+
+    def __init__(self, ocp: Any, folder: Path, keep: int):
+        self._ocp = ocp
+        options = ocp.CheckpointManagerOptions(max_to_keep=keep, enable_async_checkpointing=False)
+        self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
+
+    def steps(self) -> list[int]:
+        return sorted(self._manager.all_steps())
+
+    def save(self, step: int, arrays: dict[str, np.ndarray], meta: Any) -> None:
+        args = self._ocp.args
+        # Names may hold anything, and a number is an array: lists keep both simple.
+        parts = args.Composite(
+            state=args.StandardSave([np.atleast_1d(x) for x in arrays.values()]),
+            meta=args.JsonSave({"names": list(arrays), "meta": meta, "shapes": _shapes(arrays)}),
+        )
+        self._manager.save(step, args=parts, force=True)
+        self._manager.wait_until_finished()
+
+    def load(self, step: int) -> tuple[dict[str, np.ndarray], Any]:
+        args = self._ocp.args
+        saved = self._manager.restore(step, args=args.Composite(meta=args.JsonRestore()))["meta"]
+        like = [
+            jax.ShapeDtypeStruct(tuple(shape) or (1,), array_files.dtype_of(dtype))
+            for dtype, shape in saved["shapes"]
+        ]
+        cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
+        like = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in like]
+        parts = args.Composite(state=args.StandardRestore(like))
+        found = self._manager.restore(step, args=parts)["state"]
+        arrays = [
+            np.asarray(x).reshape(s) for x, (_, s) in zip(found, saved["shapes"], strict=True)
+        ]
+        return dict(zip(saved["names"], arrays, strict=True)), saved["meta"]
+
+
+def _shapes(arrays: dict[str, np.ndarray]) -> list[Any]:
+    return [[x.dtype.name, list(x.shape)] for x in arrays.values()]
+
+
+def _orbax(folder: Path, keep: int) -> _Orbax:
+    try:
+        import orbax.checkpoint as ocp
+    except ImportError as error:
+        raise ConfigError(
+            f"[checkpoint] needs orbax-checkpoint for the backend orbax; got {error}. Install "
+            "ipujax[training], or use the backend files."
+        ) from error
+    return _Orbax(ocp, folder, keep)

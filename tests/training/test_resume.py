@@ -1,0 +1,119 @@
+"""Training that was killed, or whose disk was full, goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ipujax as ipu
+from tests.training import kills, regression
+
+
+def test_a_training_that_is_killed_ends_bit_equal(tmp_path: Path):
+    wanted = kills.undisturbed(tmp_path)
+    found, number = kills.killed_often(tmp_path, 3, seed=1)
+    assert number == 3
+    assert found == wanted
+    assert wanted["epoch"] == regression.STEPS // regression.EPOCH
+    assert len(wanted["history"]) > regression.STEPS // regression.PER_CALL
+
+
+@pytest.mark.parametrize("backend", ["files", "orbax"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_in_one_process_as_well(tmp_path: Path, backend: str):
+    """States of every kind: half precision, random keys, integers, leaves that are no arrays."""
+
+    def step(state, batch):
+        key, sub = jax.random.split(state["key"])
+        w = state["w"] + state["f"](batch * jax.random.normal(sub, (3,))).astype(jnp.bfloat16)
+        return {"w": w, "n": state["n"] + 1, "key": key, "f": state["f"]}, w.sum()
+
+    def train(folder, steps):
+        hooks = [ipu.training.Checkpoint(folder, every=2, backend=backend)]
+        loop = ipu.training.Loop(step, steps_per_call=2, hooks=hooks)
+        first = {"w": jnp.ones(3, jnp.bfloat16), "n": 0, "key": jax.random.key(0), "f": jnp.tanh}
+        return loop.train(first, np.arange(10, dtype=np.float32), steps=steps), hooks[0]
+
+    whole, _ = train(tmp_path / "whole", 9)
+    train(tmp_path / "parts", 4)
+    parts, checkpoint = train(tmp_path / "parts", 9)
+    assert checkpoint.steps() == [6, 8, 9]
+    assert parts["n"] == 9
+    assert parts["f"] is jnp.tanh
+    np.testing.assert_array_equal(parts["w"], whole["w"])
+    assert jax.random.key_data(parts["key"]).tolist() == jax.random.key_data(whole["key"]).tolist()
+
+
+def _loop(folder: Path, size: int, **options):
+    hooks = [ipu.training.Checkpoint(folder, every=1, keep=2)]
+    return ipu.training.Loop(lambda w, b: (w + b, b), steps_per_call=1, hooks=hooks, **options)
+
+
+@pytest.mark.parametrize("limit", [10, 30_000])
+def test_a_full_disk_is_an_error_and_leaves_the_checkpoint_before(tmp_path: Path, limit: int):
+    """A limit on the size of files stands for a full disk: writing fails halfway."""
+    first, data = jnp.zeros(20_000), np.ones(9, np.float32)
+    _loop(tmp_path, 20_000).train(first, data, steps=2)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            _loop(tmp_path, 20_000).train(first, data, steps=4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "step-000000001.ipuarrays",
+        "step-000000002.ipuarrays",
+    ]
+    assert _loop(tmp_path, 20_000).train(first, data, steps=4)[0] == 4
+
+
+def test_every_byte_of_a_checkpoint_is_verified(tmp_path: Path):
+    first, data = jnp.arange(3.0), np.ones(9, np.float32)
+    _loop(tmp_path, 3).train(first, data, steps=2)
+    path = tmp_path / "step-000000002.ipuarrays"
+    whole = path.read_bytes()
+    for i in range(0, len(whole), 7):
+        path.write_bytes(whole[:i] + bytes([whole[i] ^ 4]) + whole[i + 1 :])
+        with pytest.raises(ipu.ArrayFileError, match="damaged or of another kind"):
+            _loop(tmp_path, 3).train(first, data, steps=3)
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ipu.ArrayFileError, match="Delete it, and use an earlier one"):
+        _loop(tmp_path, 3).train(first, data, steps=3)
+    path.unlink()
+    assert _loop(tmp_path, 3).train(first, data, steps=3).tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "message"),
+    [
+        (jnp.zeros(4), {}, r"needs float32\[4\] for .*; got float32\[3\]"),
+        (jnp.zeros(3, jnp.int32), {}, r"needs int32\[3\] for .*; got float32\[3\]"),
+        ({"w": jnp.zeros(3)}, {}, "got one with other arrays"),
+        (jnp.zeros(3), {"key": jax.random.key(0)}, "needs a key where"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, first, options, message):
+    data = np.ones(9, np.float32)
+    _loop(tmp_path, 3).train(jnp.zeros(3), data, steps=2)
+    with pytest.raises(ipu.ArrayFileError, match=message):
+        _loop(tmp_path, 3, **options).train(first, data, steps=3)
+
+
+def test_other_hooks_are_refused(tmp_path: Path):
+    data = np.ones(9, np.float32)
+    _loop(tmp_path, 3).train(jnp.zeros(3), data, steps=2)
+    hooks = [
+        ipu.training.Checkpoint(tmp_path, every=1),
+        ipu.training.EarlyStop("loss", patience=2),
+    ]
+    with pytest.raises(ipu.ArrayFileError, match="with the same hooks"):
+        ipu.training.Loop(lambda w, b: (w + b, b), hooks=hooks).train(jnp.zeros(3), data, steps=3)
