@@ -12,6 +12,7 @@
 #include "engine/kernels/CounterBits.hpp"
 #include "engine/kernels/RandomLoops.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
+#include "engine/simd/VectorOps.hpp"
 
 /// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
@@ -83,7 +84,7 @@ std::unique_ptr<Kernel> filledBy(const StepDesc& step, Fill fill) {
 void store(ElementType type, std::byte* out, std::int64_t first, const float* values,
            std::int64_t n) {
   if (type == ElementType::kHalf) {
-    randomLoops().to_halves(values, reinterpret_cast<std::uint16_t*>(out) + first, n);
+    simd::floatToHalf(values, reinterpret_cast<std::uint16_t*>(out) + first, n);
   } else if (type == ElementType::kFloat) {
     std::copy(values, values + n, reinterpret_cast<float*>(out) + first);
   } else {

@@ -12,6 +12,36 @@ namespace {
 using expr::ExprProgram;
 using expr::RandomState;
 
+/// Rows of so many bytes, which the compiler then knows.
+template <std::int64_t kBytes>
+void shortRows(const std::byte* src, std::byte* dst, std::int64_t rows, std::int64_t src_row,
+               std::int64_t dst_row) {
+  for (std::int64_t r = 0; r < rows; ++r) std::memcpy(dst + r * dst_row, src + r * src_row, kBytes);
+}
+
+void denseRows(const std::byte* src, std::byte* dst, std::int64_t rows, std::int64_t bytes,
+               std::int64_t src_row, std::int64_t dst_row) {
+  switch (bytes) {
+    case 4:
+      return shortRows<4>(src, dst, rows, src_row, dst_row);
+    case 6:
+      return shortRows<6>(src, dst, rows, src_row, dst_row);
+    case 8:
+      return shortRows<8>(src, dst, rows, src_row, dst_row);
+    case 12:
+      return shortRows<12>(src, dst, rows, src_row, dst_row);
+    case 16:
+      return shortRows<16>(src, dst, rows, src_row, dst_row);
+    case 32:
+      return shortRows<32>(src, dst, rows, src_row, dst_row);
+    case 64:
+      return shortRows<64>(src, dst, rows, src_row, dst_row);
+    default:
+      for (std::int64_t r = 0; r < rows; ++r)
+        std::memcpy(dst + r * dst_row, src + r * src_row, static_cast<std::size_t>(bytes));
+  }
+}
+
 /// rows x cols elements of `size` bytes; strides in bytes.
 void copy(const std::byte* src, std::int64_t src_row, std::int64_t src_col, std::byte* dst,
           std::int64_t dst_row, std::int64_t dst_col, std::int64_t rows, std::int64_t cols,
@@ -19,8 +49,7 @@ void copy(const std::byte* src, std::int64_t src_row, std::int64_t src_col, std:
   const simd::CopyKernels& kernels = simd::copyKernels();
   const int log2 = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
   if (src_col == size && dst_col == size) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      std::memcpy(dst + r * dst_row, src + r * src_row, static_cast<std::size_t>(cols * size));
+    denseRows(src, dst, rows, cols * size, src_row, dst_row);
   } else if (src_col == 0 && dst_col == size) {
     kernels.fill[log2](src, dst, rows, cols, src_row, dst_row);
   } else if (src_row == size && dst_col == size && rows >= 8 && src_col > 0) {

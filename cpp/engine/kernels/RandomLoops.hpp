@@ -29,7 +29,6 @@ struct RandomLoops {
                       std::int64_t n, Kept kept, double scale);
   void (*drop_halves)(const std::uint32_t* words, std::int64_t step, const std::uint16_t* in,
                       std::uint16_t* out, std::int64_t n, Kept kept, double scale);
-  void (*to_halves)(const float* in, std::uint16_t* out, std::int64_t n);
 };
 
 IPUJAX_DECLARE_SIMD(extern const RandomLoops kRandomLoops)

@@ -1,12 +1,12 @@
 #include "engine/kernels/RandomLoops.hpp"
 
-#include "engine/simd/HalfMath.hpp"
+#include <algorithm>
+
+#include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
-
-namespace math = simd::IPUJAX_ISA_NAMESPACE;
 
 void uniform(const std::uint32_t* words, float* out, std::int64_t n, double low, double range) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -26,16 +26,11 @@ void scaled(float* values, std::int64_t n, double mean, double deviation) {
     values[i] = static_cast<float>(mean + deviation * static_cast<double>(values[i]));
 }
 
-inline float times(float x, double scale) {
-  return static_cast<float>(static_cast<double>(x) * scale);
-}
-
-template <class T, class Load, class Store>
-inline void drop(const std::uint32_t* words, std::int64_t step, const T* in, T* out, std::int64_t n,
-                 Kept kept, double scale, Load load, Store store) {
+void dropFloats(const std::uint32_t* words, std::int64_t step, const float* in, float* out,
+                std::int64_t n, Kept kept, double scale) {
   const auto one = [&](std::uint32_t word, std::int64_t i) {
-    const T value = store(times(load(in[i]), scale));
-    out[i] = isKept(word, kept) ? value : T(0);
+    const auto value = static_cast<float>(static_cast<double>(in[i]) * scale);
+    out[i] = isKept(word, kept) ? value : 0.0f;
   };
   if (step == 0) {
     const std::uint32_t word = words[0];
@@ -47,28 +42,22 @@ inline void drop(const std::uint32_t* words, std::int64_t step, const T* in, T* 
   }
 }
 
-void dropFloats(const std::uint32_t* words, std::int64_t step, const float* in, float* out,
-                std::int64_t n, Kept kept, double scale) {
-  const auto same = [](float x) { return x; };
-  drop(words, step, in, out, n, kept, scale, same, same);
-}
-
 void dropHalves(const std::uint32_t* words, std::int64_t step, const std::uint16_t* in,
                 std::uint16_t* out, std::int64_t n, Kept kept, double scale) {
-  drop(
-      words, step, in, out, n, kept, scale,
-      [](std::uint16_t x) { return math::halfBitsToFloat(x); },
-      [](float x) { return math::floatToHalfBits(x); });
-}
-
-void toHalves(const float* in, std::uint16_t* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = math::floatToHalfBits(in[i]);
+  constexpr std::int64_t kBlock = 512;
+  alignas(64) float values[kBlock];
+  for (std::int64_t at = 0; at < n; at += kBlock) {
+    const std::int64_t count = std::min(kBlock, n - at);
+    simd::halfToFloat(in + at, values, count);
+    dropFloats(words + at * step, step, values, values, count, kept, scale);
+    simd::floatToHalf(values, out + at, count);
+  }
 }
 
 }  // namespace
 
 extern const RandomLoops kRandomLoops;
-const RandomLoops kRandomLoops = {uniform, keptLoop, scaled, dropFloats, dropHalves, toHalves};
+const RandomLoops kRandomLoops = {uniform, keptLoop, scaled, dropFloats, dropHalves};
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine
