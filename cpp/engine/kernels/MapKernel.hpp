@@ -126,4 +126,13 @@ class Cursor {
 std::unique_ptr<Kernel> makeTiledMap(const StepDesc& step, const expr::ExprProgram& program,
                                      const Space& space, const std::vector<bool>& uniform);
 
+/// The same where some operands are transposed and others are not; null elsewhere.
+std::unique_ptr<Kernel> makeStripMap(const StepDesc& step, const expr::ExprProgram& program,
+                                     const Space& space, const std::vector<bool>& uniform);
+
+/// Copies rows x cols elements of `size` bytes; strides in bytes.
+void copy(const std::byte* src, std::int64_t src_row, std::int64_t src_col, std::byte* dst,
+          std::int64_t dst_row, std::int64_t dst_col, std::int64_t rows, std::int64_t cols,
+          std::int64_t size);
+
 }  // namespace ipujax::engine::maps

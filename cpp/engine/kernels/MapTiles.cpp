@@ -42,7 +42,8 @@ void denseRows(const std::byte* src, std::byte* dst, std::int64_t rows, std::int
   }
 }
 
-/// rows x cols elements of `size` bytes; strides in bytes.
+}  // namespace
+
 void copy(const std::byte* src, std::int64_t src_row, std::int64_t src_col, std::byte* dst,
           std::int64_t dst_row, std::int64_t dst_col, std::int64_t rows, std::int64_t cols,
           std::int64_t size) {
@@ -60,6 +61,8 @@ void copy(const std::byte* src, std::int64_t src_row, std::int64_t src_col, std:
     kernels.strided[log2](src, dst, rows, cols, src_row, src_col, dst_row, dst_col);
   }
 }
+
+namespace {
 
 /// Any strides: blocks of rows x cols of the last two dimensions, each operand copied to a dense
 /// block before and the results copied out after.
@@ -99,7 +102,11 @@ class TileMap final : public MapKernel {
       Cursor cursor(space_, rank - 2, bytes_, pointers);
       std::int64_t at = begin / tiles;
       cursor.seek(at);
+      Workspace workspace;
       Pointers block(pointers);
+      Pointers repeated(std::vector<std::byte*>(num_operands_, nullptr));
+      const Stage stage{workspace.get(static_cast<std::int64_t>(num_operands_ * kStage)), block,
+                        repeated};
       for (std::int64_t unit = begin; unit < end; ++unit) {
         if (unit / tiles != at) {
           cursor.next();
@@ -107,7 +114,7 @@ class TileMap final : public MapKernel {
         }
         // Down the rows first: a transposed operand's lines are used up while they are cached.
         const std::int64_t tile = unit % tiles;
-        runTile(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, block,
+        runTile(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, stage,
                 MapKernel::at(seed, unit * rows_ * cols_));
       }
     };
@@ -120,21 +127,30 @@ class TileMap final : public MapKernel {
   }
 
  private:
-  void runTile(std::byte* const* base, std::int64_t row, std::int64_t col, Pointers& block,
+  static constexpr std::size_t kStage = static_cast<std::size_t>(kBlock) * 8;
+  /// Where operands are copied to; which row is there of those that have one row for all.
+  struct Stage {
+    std::byte* memory;
+    Pointers& block;
+    Pointers& repeated;
+  };
+
+  void runTile(std::byte* const* base, std::int64_t row, std::int64_t col, const Stage& stage,
                RandomState random) const {
+    Pointers& block = stage.block;
     const std::size_t rank = space_.shape.size();
     const std::int64_t rows = std::min(rows_, space_.shape[rank - 2] - row);
     const std::int64_t cols = std::min(cols_, space_.shape[rank - 1] - col);
-    constexpr std::size_t kStage = static_cast<std::size_t>(kBlock) * 8;
-    ipujax::engine::Workspace workspace;
-    std::byte* stage = workspace.get(static_cast<std::int64_t>(num_operands_ * kStage));
     for (std::size_t o = 0; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];
       std::byte* at = base[o] + (row * s[rank - 2] + col * s[rank - 1]) * bytes_[o];
       const bool whole = direct_[o] && (cols == cols_ || rows == 1);
       const bool one = o < num_inputs_ && uniform_[o];
-      block[o] = one || whole ? at : stage + o * kStage;
-      if (o < num_inputs_ && block[o] != at)
+      block[o] = one || whole ? at : stage.memory + o * kStage;
+      const bool is_there = s[rank - 2] == 0 && cols == cols_ && stage.repeated[o] == at;
+      // The first tile is as high as any that follows it.
+      stage.repeated[o] = cols == cols_ && rows == rows_ ? at : nullptr;
+      if (o < num_inputs_ && block[o] != at && !is_there)
         copy(at, s[rank - 2] * bytes_[o], s[rank - 1] * bytes_[o], block[o], cols * bytes_[o],
              bytes_[o], rows, cols, bytes_[o]);
     }
@@ -153,37 +169,51 @@ class TileMap final : public MapKernel {
   std::int64_t rows_ = 1;
   std::int64_t cols_ = 1;
 };
-/// Rows along which some operands run along memory and others across it: the latter are copied
-/// for a strip of rows, into rows; the former are read and written where they are.
-class StripMap final : public MapKernel {
+
+/// Rows of two short dimensions, n1 x n2, as groups of channels are: a tile is some of them.
+class ShortRowsMap final : public MapKernel {
  public:
-  StripMap(const StepDesc& step, const ExprProgram& program, const Space& space,
-           const std::vector<bool>& uniform)
-      : MapKernel(step, program, space, uniform), outer_(space.shape.size() - 2) {
-    rows_ = std::min(kRows, space.shape[outer_]);
-    cols_ = std::min(kCols, space.shape[outer_ + 1]);
-    for (std::size_t o = 0; o < num_operands_; ++o) {
-      const bool one = o < num_inputs_ && uniform[o];
-      staged_.push_back(!one && space.strides[o][outer_ + 1] != 1);
-      row_bytes_.push_back((staged_[o] ? cols_ : space.strides[o][outer_]) * bytes_[o]);
-    }
+  ShortRowsMap(const StepDesc& step, const ExprProgram& program, const Space& space,
+               const std::vector<bool>& uniform)
+      : MapKernel(step, program, space, uniform), outer_(space.shape.size() - 3) {
+    n1_ = space.shape[outer_ + 1];
+    n2_ = space.shape[outer_ + 2];
+    rows_ = std::min(space.shape[outer_], kBlock / (n1_ * n2_));
+    for (std::size_t o = 0; o < num_operands_; ++o)
+      direct_.push_back((o < num_inputs_ && uniform[o]) || isDense(space, space.strides[o]));
+  }
+
+  /// Whether rows are too short for the others, and at least one operand's follow each other.
+  static bool fits(const Space& space) {
+    constexpr std::int64_t kShort = 128;
+    const std::size_t rank = space.shape.size();
+    if (rank < 3 || space.shape[rank - 1] * space.shape[rank - 2] > kShort) return false;
+    return std::any_of(space.strides.begin(), space.strides.end(),
+                       [&](const auto& s) { return isDense(space, s); });
   }
 
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
-    const std::int64_t strips = (space_.shape[outer_] + rows_ - 1) / rows_;
-    const std::int64_t pieces = (space_.shape[outer_ + 1] + cols_ - 1) / cols_;
-    std::int64_t units = strips * pieces;
+    const std::int64_t tiles = (space_.shape[outer_] + rows_ - 1) / rows_;
+    std::int64_t units = tiles;
     for (std::size_t d = 0; d < outer_; ++d) units *= space_.shape[d];
     const std::uint64_t seed = nextSeed();
+    const std::int64_t size = rows_ * n1_ * n2_;
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Cursor cursor(space_, outer_, bytes_, pointers);
+      Workspace workspace;
+      Pointers block(pointers);
+      Pointers repeated(std::vector<std::byte*>(num_operands_, nullptr));
+      std::byte* memory =
+          workspace.get(static_cast<std::int64_t>(num_operands_) * kBlock * std::int64_t{8});
       for (std::int64_t unit = begin; unit < end; ++unit) {
-        cursor.seek(unit / (strips * pieces));
-        runStrip(cursor.data(), unit / pieces % strips * rows_, unit % pieces * cols_,
-                 at(seed, unit * rows_ * cols_));
+        cursor.seek(unit / tiles);
+        const std::int64_t row = unit % tiles * rows_;
+        load(cursor.data(), row, memory, block, repeated);
+        const std::int64_t rows = std::min(rows_, space_.shape[outer_] - row);
+        evaluate(block.data(), rows * n1_ * n2_, at(seed, unit * size));
+        save(cursor.data(), row, rows, block);
       }
     };
-    const std::int64_t size = rows_ * cols_;
     if (units * size <= grain_)
       part(0, units);
     else
@@ -191,62 +221,55 @@ class StripMap final : public MapKernel {
   }
 
  private:
-  static constexpr std::int64_t kRows = 16;  // a cache line of floats
-  static constexpr std::int64_t kCols = 256;
+  static bool isDense(const Space& space, const std::vector<std::int64_t>& strides) {
+    const std::size_t last = space.shape.size() - 1;
+    return strides[last] == 1 && strides[last - 1] == space.shape[last] &&
+           strides[last - 2] == space.shape[last] * space.shape[last - 1];
+  }
 
-  void runStrip(std::byte* const* base, std::int64_t row, std::int64_t col,
-                RandomState random) const {
-    const std::int64_t rows = std::min(rows_, space_.shape[outer_] - row);
-    const std::int64_t cols = std::min(cols_, space_.shape[outer_ + 1] - col);
-    Workspace workspace;
-    Pointers where({base, num_operands_});
-    Pointers lines({base, num_operands_});
+  std::byte* placeOf(std::byte* const* base, std::size_t o, std::int64_t row) const {
+    return base[o] + row * space_.strides[o][outer_] * bytes_[o];
+  }
+
+  /// One row that all rows of a tile have is copied once, for as many tiles as have it.
+  void load(std::byte* const* base, std::int64_t first, std::byte* memory, Pointers& block,
+            Pointers& repeated) const {
+    const std::int64_t rows = std::min(rows_, space_.shape[outer_] - first);
     for (std::size_t o = 0; o < num_operands_; ++o) {
+      std::byte* at = placeOf(base, o, first);
+      block[o] = direct_[o] ? at : memory + static_cast<std::int64_t>(o) * kBlock * 8;
+      const auto& s = space_.strides[o];
+      if (direct_[o] || o >= num_inputs_ || (s[outer_] == 0 && repeated[o] == at)) continue;
+      repeated[o] = rows == rows_ ? at : nullptr;
       const std::int64_t size = bytes_[o];
-      const std::int64_t down = space_.strides[o][outer_] * size;
-      const std::int64_t along = space_.strides[o][outer_ + 1] * size;
-      where[o] += row * down + col * along;
-      lines[o] = staged_[o] ? workspace.get(rows_ * row_bytes_[o]) : where[o];
-      if (staged_[o] && o < num_inputs_)
-        copy(where[o], down, along, lines[o], row_bytes_[o], size, rows, cols, size);
+      for (std::int64_t r = 0; r < rows; ++r)
+        copy(at + r * s[outer_] * size, s[outer_ + 1] * size, s[outer_ + 2] * size,
+             block[o] + r * n1_ * n2_ * size, n2_ * size, size, n1_, n2_, size);
     }
-    evaluator_.runRows({lines.data(), num_inputs_},
-                       {lines.data() + num_inputs_, num_operands_ - num_inputs_}, cols, rows,
-                       row_bytes_, random);
+  }
+
+  void save(std::byte* const* base, std::int64_t first, std::int64_t rows, Pointers& block) const {
     for (std::size_t o = num_inputs_; o < num_operands_; ++o) {
+      const auto& s = space_.strides[o];
       const std::int64_t size = bytes_[o];
-      if (staged_[o])
-        copy(lines[o], row_bytes_[o], size, where[o], space_.strides[o][outer_] * size,
-             space_.strides[o][outer_ + 1] * size, rows, cols, size);
+      for (std::int64_t r = 0; !direct_[o] && r < rows; ++r)
+        copy(block[o] + r * n1_ * n2_ * size, n2_ * size, size, placeOf(base, o, first + r),
+             s[outer_ + 1] * size, s[outer_ + 2] * size, n1_, n2_, size);
     }
   }
 
   std::size_t outer_;
-  std::int64_t rows_ = 1, cols_ = 1;
-  std::vector<bool> staged_;
-  std::vector<std::int64_t> row_bytes_;  ///< from one row to the next where it is evaluated
+  std::int64_t n1_, n2_, rows_;
+  std::vector<bool> direct_;
 };
-
-/// Whether rows are long, one operand at least is across memory, and another along it.
-bool hasStrips(const Space& space) {
-  constexpr std::int64_t kLeastCols = 64;
-  constexpr std::int64_t kLeastRows = 8;
-  if (space.shape.size() < 2) return false;
-  const std::size_t row = space.shape.size() - 2;
-  if (space.shape[row] < kLeastRows || space.shape[row + 1] < kLeastCols) return false;
-  std::size_t across = 0, along = 0;
-  for (const auto& s : space.strides) {
-    across += s[row] == 1 && s[row + 1] > 1;
-    along += s[row + 1] == 1;
-  }
-  return across > 0 && along > 0;
-}
 
 }  // namespace
 
 std::unique_ptr<Kernel> makeTiledMap(const StepDesc& step, const ExprProgram& program,
                                      const Space& space, const std::vector<bool>& uniform) {
-  if (hasStrips(space)) return std::make_unique<StripMap>(step, program, space, uniform);
+  if (auto strips = makeStripMap(step, program, space, uniform)) return strips;
+  if (ShortRowsMap::fits(space))
+    return std::make_unique<ShortRowsMap>(step, program, space, uniform);
   return std::make_unique<TileMap>(step, program, space, uniform);
 }
 
