@@ -103,7 +103,8 @@ inline std::int64_t inRegisters(const std::uint8_t* in, std::uint16_t* out, std:
                                 const ChannelScales& by) {
   using Bytes = std::uint8_t __attribute__((vector_size(16)));
   return inRegisters(out, pixels, by, [&](std::int64_t at) {
-    return __builtin_convertvector(spread(load<Bytes>(in + at)), Floats);
+    const auto x = (__m128i)spread(load<Bytes>(in + at));
+    return (Floats)_mm512_maskz_cvtepi32_ps(0xffff, _mm512_maskz_cvtepu8_epi32(0xffff, x));
   });
 }
 #else
