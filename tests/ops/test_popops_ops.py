@@ -225,6 +225,42 @@ def test_multi_conv():
     assert half(np.float16(x), np.float16(w)).dtype == np.float16
 
 
+@pytest.mark.parametrize(
+    ("strides", "padding", "groups"),
+    [((1, 1), "SAME", 1), ((2, 3), "VALID", 1), ((1, 2), "SAME", 2)],
+)
+def test_gradients_of_multi_conv(strides, padding, groups):
+    """Also of order two; with strides that do not divide, the data is cropped."""
+    x, w = normal(2, 4, 8, 9), normal(6, 4 // groups, 3, 2)
+
+    def loss(convolve):
+        return lambda x, w: sum(jnp.sin(y).sum() for y in convolve(x, w))
+
+    def multi(x, w):
+        conv = ipu.ops.Conv(x, w, strides, padding, feature_group_count=groups)
+        return ipu.ops.multi_conv([conv, ipu.ops.Conv(x * 2, w, padding=((0, 1), (2, 0)),
+                                                      feature_group_count=groups)])  # fmt: skip
+
+    def plain(x, w):
+        pads = ((0, 1), (2, 0))
+        return (
+            lax.conv_general_dilated(x, w, strides, padding, feature_group_count=groups),
+            lax.conv_general_dilated(x * 2, w, (1, 1), pads, feature_group_count=groups),
+        )
+
+    gradient = jax.jit(jax.grad(loss(multi), (0, 1)))
+    calls = gradient.lower(x, w).as_text().count("custom_call @ipu_multi_conv")
+    assert calls == 2  # of the results, and of all four gradients
+    wanted = on_cpu(jax.jit(jax.grad(loss(plain), (0, 1))), x, w)
+    for got, want in zip(gradient(x, w), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+    def second(f):
+        return jax.jit(jax.grad(lambda w: (jax.grad(loss(f), 1)(x, w) ** 2).sum()))
+
+    np.testing.assert_allclose(second(multi)(w), on_cpu(second(plain), w), rtol=1e-3, atol=2e-2)
+
+
 # print_tensor, nop, identity_loss ----------------------------------------------------------------
 
 
