@@ -101,6 +101,32 @@ def test_sequence_slice(case):
     np.testing.assert_array_equal(on_cpu(lambda *x: fun(*x), dst, src, *arrays), want)
 
 
+@pytest.mark.parametrize("zero", [True, False])
+def test_gradients_of_sequence_slice(zero):
+    """Rows of src that several runs copy get the sum; those that other runs cover get nothing."""
+    dst, src = normal(9, 3), 2 * normal(7, 3)
+    num, from_, to = [3, 4, 9, 0], [1, 2, 5, 0], [0, 2, 7, 1]
+
+    def loss(dst, src):
+        return jnp.sum(jnp.sin(ipu.ops.sequence_slice(dst, src, num, from_, to, zero)))
+
+    gradient = jax.grad(loss, (0, 1))
+    wanted = on_cpu(jax.jit(gradient), dst, src)
+    for got, want in zip(jax.jit(gradient)(dst, src), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    # By hand: which row of src each row of dst is, or none.
+    rows = [None] * 9
+    for n, start, place in zip(num, from_, to, strict=True):
+        for step in range(min(n, 7 - start, 9 - place)):
+            rows[place + step] = max(start + step, rows[place + step] or 0)
+    made = np.array([dst[i] * (not zero) if r is None else src[r] for i, r in enumerate(rows)])
+    by_hand = np.zeros_like(src)
+    for i, row in enumerate(rows):
+        if row is not None:
+            by_hand[row] += np.cos(made[i])
+    np.testing.assert_allclose(jax.jit(gradient)(dst, src)[1], by_hand, rtol=1e-5, atol=1e-5)
+
+
 def test_sequence_slice_transformations():
     dst, src = normal(6, 2, 3), normal(4, 2, 3)
     num, from_, to = [2, 1], [1, 0], [3, 0]
