@@ -113,6 +113,13 @@ void bindPopops(py::module_& m) {
       },
       "graph"_a, "src"_a, "type"_a, "prog"_a, debugArg());
   m.def(
+      "cast",
+      [](Graph& graph, const Tensor& src, Type type, const Tensor& metadata, Sequence& prog,
+         const DebugContext& debug) {
+        return popops::cast(graph, src, type, metadata, prog, debug);
+      },
+      "graph"_a, "src"_a, "type"_a, "metadata"_a, "prog"_a, debugArg());
+  m.def(
       "fill",
       [](Graph& graph, const Tensor& t, Sequence& prog, const Number& value,
          const DebugContext& debug) {

@@ -5,6 +5,7 @@
 #include "bindings/backend.hpp"
 #include "bindings/bindings.hpp"
 #include "poplar/CSRFunctions.hpp"
+#include "poplar/MetadataCreation.hpp"
 #include "poplar/exceptions.hpp"
 #include "poputil/TileMapping.hpp"
 
@@ -30,7 +31,8 @@ void bindTypes(py::module_& m) {
                                                 {"LONGLONG", poplar::LONGLONG},
                                                 {"UNSIGNED_LONGLONG", poplar::UNSIGNED_LONGLONG},
                                                 {"HALF", poplar::HALF},
-                                                {"FLOAT", poplar::FLOAT}};
+                                                {"FLOAT", poplar::FLOAT},
+                                                {"QUARTER", poplar::QUARTER}};
   for (const auto& [name, type] : types) m.attr(name) = type;
 
   py::class_<DebugContext>(m, "DebugContext")
@@ -119,6 +121,21 @@ void bindClone(py::module_& m, py::class_<Graph>& graph) {
         return g.clone(t, debug, method);
       },
       "tensor"_a, debugArg(), "method"_a = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+}
+
+void bindQuarters(py::module_& m, py::class_<Graph>& graph) {
+  using Format = poplar::QuarterMetadata::Format;
+  py::native_enum<Format>(m, "QuarterFormat", "enum.Enum")
+      .value("F143", Format::F143)
+      .value("F152", Format::F152)
+      .finalize();
+  m.def("createConstantMetadataTensor", &poplar::createConstantMetadataTensor, "graph"_a,
+        "fp8Format"_a, "fp8Scale"_a, debugArg());
+  graph.def(
+      "clone",
+      [](Graph& g, const Type& type, const Tensor& metadata, const Tensor& t,
+         const DebugContext& debug) { return g.clone(type, metadata, t, debug); },
+      "type"_a, "metadata"_a, "tensor"_a, debugArg());
 }
 
 void bindGraph(py::module_& m, py::class_<Graph>& graph) {
@@ -260,6 +277,7 @@ void bindPoplar(py::module_& m) {
   py::class_<Graph> graph(poplar, "Graph");
   bindPrograms(poplar);
   bindClone(poplar, graph);
+  bindQuarters(poplar, graph);
   bindGraph(poplar, graph);
   poplar.def(
       "setStochasticRounding",

@@ -82,9 +82,9 @@ Planned planOf(const Graph& graph, const char* where, ElementType in, Type out, 
   return {planFor(problem, graph.getTarget(), cache), isTransposed(a, b)};
 }
 
-Planned planOf(const Graph& graph, const char* where, ElementType in, Type out, const Tensor& a,
-               const Tensor& b, const OptionFlags& flags, PlanningCache* cache) {
-  const auto problem = problemOf(in, out, a.shape(), b.shape(), PlanOptions::read(flags, where));
+Planned planOf(const Graph& graph, ElementType in, Type out, const Tensor& a, const Tensor& b,
+               const PlanOptions& options, PlanningCache* cache) {
+  const auto problem = problemOf(in, out, a.shape(), b.shape(), options);
   const bool transposed = isTransposed(a.shape(), b.shape());
   return {planForOperands(graph, problem, transposed ? b : a, transposed ? a : b, cache),
           transposed};
@@ -134,15 +134,29 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
   ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
 }
 
+/// What is multiplied: on tiles that multiply quarters, these; the model's numbers are their
+/// halves.
+struct Factors {
+  Factors(Graph& graph, const char* where, const Tensor& lhs, const Tensor& rhs, Sequence& prog,
+          const DebugContext& debugContext, const OptionFlags& flags)
+      : options(PlanOptions::read(flags, where)) {
+    options.quarter_operands = lhs.hasMetadata() && rhs.hasMetadata() && multipliesQuarters(graph);
+    a = withoutQuarters(graph, lhs, prog, debugContext, options.quarter_operands);
+    b = withoutQuarters(graph, rhs, prog, debugContext, options.quarter_operands);
+  }
+  PlanOptions options;
+  Tensor a, b;
+};
+
 Tensor product(Graph& graph, const char* where, std::size_t rank, const Tensor& lhs,
                const Tensor& rhs, Sequence& prog, Type out_type, const DebugContext& debugContext,
                const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, lhs.shape(), rhs.shape(), rank);
-  const Tensor a = withoutQuarters(graph, lhs, prog, debugContext);
-  const Tensor b = withoutQuarters(graph, rhs, prog, debugContext);
+  const Factors factors(graph, where, lhs, rhs, prog, debugContext, flags);
+  const Tensor &a = factors.a, &b = factors.b;
   checkTypes(where, a.elementType(), "x", b.elementType(), out_type);
   const auto multiplied = multipliedType(a.elementType(), b.elementType(), out_type);
-  const Planned planned = planOf(graph, where, multiplied, out_type, a, b, flags, cache);
+  const Planned planned = planOf(graph, multiplied, out_type, a, b, factors.options, cache);
   Shape shape = a.shape();
   shape.back() = b.shape().back();
   Tensor out = graph.addVariable(out_type, shape, debugContext);
@@ -155,8 +169,8 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
                  const Tensor& lhs, const Tensor& rhs, Sequence& prog,
                  const DebugContext& debugContext, const OptionFlags& flags, PlanningCache* cache) {
   checkShapes(where, lhs.shape(), rhs.shape(), rank);
-  const Tensor a = withoutQuarters(graph, lhs, prog, debugContext);
-  const Tensor b = withoutQuarters(graph, rhs, prog, debugContext);
+  const Factors factors(graph, where, lhs, rhs, prog, debugContext, flags);
+  const Tensor &a = factors.a, &b = factors.b;
   checkTypes(where, a.elementType(), "x", b.elementType(), c.elementType());
   Shape shape = a.shape();
   shape.back() = b.shape().back();
@@ -167,7 +181,7 @@ void accumulated(Graph& graph, const char* where, std::size_t rank, const Tensor
     throw poplar::type_error(std::string("[poplin::") + where + "] needs FLOAT or HALF; got " +
                              c.elementType().toString() + ". Multiply and add instead.");
   const Planned planned =
-      planOf(graph, where, a.elementType().element(), c.elementType(), a, b, flags, cache);
+      planOf(graph, a.elementType().element(), c.elementType(), a, b, factors.options, cache);
   addProduct(graph, a, b, c, planned, prog, static_cast<double>(k), true, debugContext);
 }
 

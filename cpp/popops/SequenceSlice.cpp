@@ -1,12 +1,10 @@
 #include "popops/SequenceSlice.hpp"
 
+#include <cmath>
 #include <string>
 
-#include "popops/DynamicSlice.hpp"
-#include "popops/ElementWise.hpp"
-#include "popops/Iota.hpp"
-#include "popops/Reduce.hpp"
-#include "poputil/TileMapping.hpp"
+#include "engine/graph/Emit.hpp"
+#include "engine/graph/Planning.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops {
@@ -30,6 +28,49 @@ void check(const poplar::Tensor& in, const poplar::Tensor& out, const poplar::Te
       in_offset.shapeToString() + " and " + out_offset.shapeToString() + ". Reshape or cast them.");
 }
 
+/// As popops places it: the columns of the larger tensor are spread over the tiles, each with all
+/// of its rows; those of the other one are brought there, and the result is brought back. A
+/// supervisor goes through the runs and starts a worker for each, which moves a word in two cycles
+/// (popops: SequenceSlice and SequenceSliceCopy); they have no estimator, so 40 and 20 cycles a run
+/// are ours.
+ipujax::engine::Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
+                            const poplar::Tensor& out, double runs, bool zeroes) {
+  ipujax::engine::Cost cost;
+  const auto& target = graph.getTarget();
+  const std::size_t columns = in.dim(1);
+  if (columns == 0 || out.dim(0) == 0) return cost;
+  const double bytes = static_cast<double>(target.getTypeSize(in.elementType()));
+  const std::size_t grain = bytes < 4 ? 2 : 1;  // words are stored whole
+  const std::size_t region =
+      grain *
+      ipujax::engine::ceilDiv(ipujax::engine::ceilDiv(columns, grain), target.getNumTiles());
+  const std::size_t tiles = ipujax::engine::ceilDiv(columns, region);
+  const auto words = [&](std::size_t rows) {
+    return std::ceil(bytes * static_cast<double>(region * rows) / 4);
+  };
+  const auto moved = [&](double rows_words) {
+    addExchange(cost, target, {4 * rows_words * static_cast<double>(tiles), 4 * rows_words});
+  };
+  moved(words(in.dim(0)) + 3 * runs);
+  if (zeroes)
+    addComputeSet(cost, target, 11 + 6 * (4 + words(out.dim(0)) / 12), tiles);
+  else
+    moved(words(out.dim(0)));
+  addComputeSet(cost, target,
+                11 + 40 * runs + 6 * (20 * std::ceil(runs / 6) + 2 * words(out.dim(0)) / 6), tiles);
+  addExchange(
+      cost, target,
+      ipujax::engine::Exchange{4 * words(out.dim(0)) * static_cast<double>(tiles),
+                               4 * std::ceil(words(out.dim(0)) * static_cast<double>(tiles) /
+                                             static_cast<double>(target.getNumTiles())),
+                               4 * words(out.dim(0))});
+  cost.temporary_bytes =
+      static_cast<std::uint64_t>(4 * (words(in.dim(0)) + words(out.dim(0)) + 3 * runs));
+  cost.vertex_state_bytes = 44;
+  cost.code_bytes = 400;
+  return cost;
+}
+
 }  // namespace
 
 void sequenceSlice(poplar::Graph& graph, const poplar::Tensor& tIn, const poplar::Tensor& tOut,
@@ -37,29 +78,18 @@ void sequenceSlice(poplar::Graph& graph, const poplar::Tensor& tIn, const poplar
                    const poplar::Tensor& tOutOffset, bool zeroUnused,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   check(tIn, tOut, tN, tInOffset, tOutOffset);
-  const poplar::DebugContext context{debugContext, "sequenceSlice"};
   const auto in = tIn.flatten(1, tIn.rank()), out = tOut.flatten(1, tOut.rank());
-  const auto row = graph.addVariable(poplar::UNSIGNED_INT, {out.dim(0)}, context);
-  poputil::mapTensorLinearly(graph, row);
-  iota(graph, row, 0u, prog, context);
-  // For each run and row of the output: 0 outside of the run, else the row of the input plus 1.
-  const expr::Sub in_run(expr::_1, expr::_4);  // wraps where the row is before the run
-  const expr::Select from(expr::Add(expr::Add(in_run, expr::_3), expr::Const(1u)), expr::Const(0u),
-                          expr::Lt(in_run, expr::_2));
-  const auto columns = [](const poplar::Tensor& t) { return t.expand({1}); };
-  const auto found =
-      map(graph, from, {row, columns(tN), columns(tInOffset), columns(tOutOffset)}, prog, context);
-  const auto source = reduce(graph, found, {0}, Operation::MAX, prog, context);
-  const auto index =
-      map(graph, expr::Max(expr::_1, expr::Const(1u)) - expr::Const(1u), {source}, prog, context);
-  const auto rows =
-      multiSlice(graph, in, index.expand({1}), {0}, {1}, prog, SlicePlan(), {}, context)
-          .squeeze({1});
-  const expr::NotEqual is_covered(expr::_3, expr::Const(0u));
-  const auto zero = expr::Const(in.elementType(), 0);
-  const expr::Any other = zeroUnused ? expr::Any(zero) : expr::Any(expr::_1);
-  mapInPlace(graph, expr::Select(expr::_2, other, is_covered), {out, rows, source.expand({1})},
-             prog, context);
+  using ipujax::engine::Access;
+  ipujax::engine::StepSpec step;
+  step.kernel = "popops.sequence_slice";
+  step.operands = {{in, Access::kRead, true},
+                   {tN, Access::kRead},
+                   {tInOffset, Access::kRead},
+                   {tOutOffset, Access::kRead},
+                   {out, zeroUnused ? Access::kWrite : Access::kReadWrite, true}};
+  step.attributes.set("zero_unused", std::int64_t{zeroUnused});
+  step.cost = costOf(graph, in, out, static_cast<double>(tN.dim(0)), zeroUnused);
+  ipujax::engine::emit(graph, prog, std::move(step), {debugContext, "sequenceSlice"});
 }
 
 }  // namespace popops

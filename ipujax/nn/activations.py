@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 
 from ipujax import jax_compat
 from ipujax.errors import ConfigError
+from ipujax.ops.definition import Op
 
 jax_compat.hide_frames(__file__)
 
@@ -121,7 +123,23 @@ def elu(x: Any, alpha: float = 1.0) -> jax.Array:
         [-0.632  2.   ]
     """
     x = _floats("elu", x)
+    if not isinstance(alpha, int | float):
+        return jax.nn.elu(x, jnp.asarray(alpha, x.dtype))
+    y: jax.Array = _ELU(x, alpha=float(alpha))
+    return y
+
+
+def _plain_elu(x: jax.Array, *, alpha: float) -> jax.Array:
     return jax.nn.elu(x, jnp.asarray(alpha, x.dtype))
+
+
+def _elu_vjp(operands: Any, results: Any, cotangents: Any, *, alpha: float) -> Sequence[Any]:
+    """The slope is alpha exp(x) = y + alpha where x is not positive."""
+    (x,), (y,), (ct,) = operands, results, cotangents
+    return [jnp.where(x > 0, ct, ct * (y + jnp.asarray(alpha, x.dtype)))]
+
+
+_ELU: Op = Op("elu", _plain_elu, fused=True, dimensions="... -> ...", vjp=_elu_vjp)
 
 
 def _floats(name: str, x: Any) -> jax.Array:

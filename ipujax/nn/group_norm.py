@@ -73,7 +73,10 @@ def _plain(
     inverse = lax.rsqrt(variance + epsilon)
     scale = view.split(gamma[None, :, None])
     shift = view.split(beta[None, :, None])
-    y = ((_wide(parts) - mean) * inverse).astype(x.dtype) * scale + shift
+    if x.shape[-3] * x.shape[-1] == 1:
+        y = ((_wide(parts) - mean) * inverse).astype(x.dtype) * scale + shift
+    else:  # one multiplication less for each element: scales are those of channels
+        y = ((_wide(parts) - mean) * (inverse * _wide(scale)) + _wide(shift)).astype(x.dtype)
     return y.reshape(x.shape), mean, inverse
 
 

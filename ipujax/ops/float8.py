@@ -84,12 +84,19 @@ def cast_to_float8(x: Any, format: str = "F143", scale: int = 0) -> Float8:
             f"[ipu.ops.cast_to_float8] needs a scale from -32 to 31; got {scale!r}. Pass the "
             "exponent of a power of two."
         )
+    bits = _TO_FLOAT8(lax.stop_gradient(x), format=format, scale=scale)
+    return Float8(bits, format, scale)
+
+
+def _plain_to(x: jax.Array, *, format: str, scale: int) -> jax.Array:
     dtype, largest = _FORMATS[format]
-    x = lax.stop_gradient(x)
     wide = x.astype(jnp.float32) * jnp.float32(2.0**-scale)
     finite = jnp.where(jnp.isfinite(x), wide, 0)  # so that no exception is raised for others
     bits = lax.bitcast_convert_type(jnp.clip(finite, -largest, largest).astype(dtype), jnp.uint8)
-    return Float8(jnp.where(jnp.isfinite(x), bits, jnp.uint8(_NAN)), format, scale)
+    return jnp.where(jnp.isfinite(x), bits, jnp.uint8(_NAN))
+
+
+_TO_FLOAT8 = Op("cast_to_float8", _plain_to, dimensions="... -> ...")
 
 
 def cast_from_float8(x: Float8, dtype: Any = jnp.float32) -> jax.Array:
@@ -110,12 +117,20 @@ def cast_from_float8(x: Float8, dtype: Any = jnp.float32) -> jax.Array:
         [1.125]
     """
     _check("cast_from_float8", x, dtype)
-    return (_numbers(x) * jnp.float32(2.0**x.scale)).astype(dtype)
+    name = jnp.dtype(dtype).name
+    numbers: jax.Array = _FROM_FLOAT8(x.bits, format=x.format, scale=x.scale, dtype=name)
+    return numbers
 
 
-def _numbers(x: Float8) -> jax.Array:
-    dtype, _ = _FORMATS[x.format]
-    return lax.bitcast_convert_type(x.bits, dtype).astype(jnp.float32)
+def _plain_from(bits: jax.Array, *, format: str, scale: int, dtype: str) -> jax.Array:
+    return (_numbers(bits, format) * jnp.float32(2.0**scale)).astype(dtype)
+
+
+def _numbers(bits: jax.Array, format: str) -> jax.Array:
+    return lax.bitcast_convert_type(bits, _FORMATS[format][0]).astype(jnp.float32)
+
+
+_FROM_FLOAT8 = Op("cast_from_float8", _plain_from, dimensions="... -> ...")
 
 
 def _check(where: str, x: Any, dtype: Any) -> None:
@@ -130,8 +145,14 @@ def _check(where: str, x: Any, dtype: Any) -> None:
         )
 
 
-def _plain(a: jax.Array, b: jax.Array, *, dtype: str, emulate: bool) -> jax.Array:
-    return jnp.matmul(a, b, preferred_element_type=jnp.float32).astype(dtype)
+def _plain(
+    a: jax.Array, b: jax.Array, *, formats: tuple[str, str], dtype: str, emulate: bool
+) -> jax.Array:
+    halves = [
+        _numbers(bits, name).astype(jnp.float16)  # which hold all of them
+        for bits, name in zip((a, b), formats, strict=True)
+    ]
+    return jnp.matmul(*halves, preferred_element_type=jnp.float32).astype(dtype)
 
 
 _MATMUL = Op("float8_matmul", _plain, dimensions="...MK, ...KN -> ...MN")
@@ -142,15 +163,15 @@ def float8_matmul(
 ) -> jax.Array:
     """The matrix product of floats of 8 bits, summed up in float32.
 
-    The IPU Model decodes them to float16 before, in steps that hardware does not need, and counts
-    the product itself as PopLibs plans it on a C600: 128 multiplications in a cycle of a tile,
-    twice as many as of float16. The sums of parts are moved as float16, but not rounded to it.
+    On a C600 it is planned as PopLibs plans it: 128 multiplications in a cycle of a tile, twice as
+    many as of float16. The sums of parts are moved as float16, but the IPU Model does not round
+    them to it.
 
     Args:
         a: [..., m, k].
         b: [..., k, n], with equal dimensions before; its format may be another one.
         dtype: of the result, float16 or float32.
-        emulate: multiply float16 numbers where an IPU has no instructions for 8 bits.
+        emulate: cast to float16 and multiply these, for IPUs without instructions for 8 bits.
     Returns:
         [..., m, n].
     Raises:
@@ -172,8 +193,8 @@ def float8_matmul(
             f"[ipu.ops.float8_matmul] needs a [..., m, k] and b [..., k, n]; got {list(a.shape)} "
             f"and {list(b.shape)}. Reshape the bits."
         )
-    halves = [_numbers(x).astype(jnp.float16) for x in (a, b)]  # which hold all of them
     scale = a.scale + b.scale
     direct = jnp.dtype(dtype if scale == 0 else jnp.float32).name
-    product = _MATMUL(*halves, dtype=direct, emulate=emulate)
+    formats = (a.format, b.format)
+    product = _MATMUL(a.bits, b.bits, formats=formats, dtype=direct, emulate=emulate)
     return product if scale == 0 else (product * jnp.float32(2.0**scale)).astype(dtype)

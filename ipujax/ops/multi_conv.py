@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,84 @@ def _one(lhs: Any, rhs: Any, strides: Any, padding: Any, left: Any, right: Any, 
     )
 
 
-_MULTI_CONV = Op("multi_conv", _plain, multiple=True)
+class _Sizes(NamedTuple):
+    """Of one dimension of the field, with the zeros of dilation in between."""
+
+    data: int
+    kernel: int
+    result: int
+
+
+def _vjp(
+    operands: Any, results: Any, cotangents: Any, *, convs: Any, options: str
+) -> Sequence[Any]:
+    """Gradients of data and kernels are convolutions, run as one operation, too."""
+    arrays: list[jax.Array] = []
+    static = []
+    for number, (conv, ct) in enumerate(zip(convs, cotangents, strict=True)):
+        lhs, rhs = operands[2 * number : 2 * number + 2]
+        cotangent = jnp.zeros_like(results[number]) if ct is None else ct
+        for *pair, parameters in _gradients(lhs, rhs, cotangent, conv):
+            arrays += pair
+            static.append(parameters)
+    made = _convolve(arrays, static, options)
+    for number in range(1, len(made), 2):  # of kernels: their channels are swapped
+        made[number] = jnp.swapaxes(made[number], 0, 1)
+    return made
+
+
+def _convolve(arrays: list[jax.Array], static: list[Any], options: str) -> list[jax.Array]:
+    """Those that crop their data, by negative padding, are convolutions of their own."""
+    crops = [any(edge < 0 for pair in each[1] for edge in pair) for each in static]
+    pairs = list(zip(arrays[::2], arrays[1::2], static, strict=True))
+    alone = [
+        _one(lhs, rhs, *each[:-1]) for (lhs, rhs, each), c in zip(pairs, crops, strict=True) if c
+    ]
+    rest = [pair for pair, c in zip(pairs, crops, strict=True) if not c]
+    together = []
+    if rest:
+        flat = [array for lhs, rhs, _ in rest for array in (lhs, rhs)]
+        together = _MULTI_CONV.bind(
+            flat, {"convs": tuple(each for *_, each in rest), "options": options}
+        )
+    in_turn = iter(alone), iter(together)
+    return [next(in_turn[0] if c else in_turn[1]) for c in crops]
+
+
+def _gradients(lhs: Any, rhs: Any, ct: Any, conv: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Data, kernel and parameters of the two convolutions: that of the data, and of the kernel."""
+    strides, padding, left, right, groups, own = conv
+    sizes = [
+        _Sizes(*((n - 1) * step + 1 for n, step in zip(each, steps, strict=True)))
+        for each, steps in zip(
+            zip(lhs.shape[2:], rhs.shape[2:], ct.shape[2:], strict=True),
+            zip(left, right, strides, strict=True),
+            strict=True,
+        )
+    ]
+    lows = [low for low, _ in padding]
+    turned = _by_groups(jnp.flip(rhs, range(2, rhs.ndim)), groups, 0)
+    before = [size.kernel - low - 1 for size, low in zip(sizes, lows, strict=True)]
+    of_data = tuple(
+        (low, size.data + size.kernel - 1 - size.result - low)
+        for size, low in zip(sizes, before, strict=True)
+    )
+    kernel = jnp.swapaxes(turned, 1, 2).reshape(-1, rhs.shape[0] // groups, *rhs.shape[2:])
+    yield ct, kernel, (left, of_data, strides, right, groups, own)
+    of_kernel = tuple(
+        (low, size.result - size.data + size.kernel - low - 1)
+        for size, low in zip(sizes, lows, strict=True)
+    )
+    channels = jnp.moveaxis(_by_groups(lhs, groups, 1), 0, 2)  # [groups, channels, batch, field...]
+    data = jnp.swapaxes(channels, 0, 1).reshape(-1, groups * lhs.shape[0], *lhs.shape[2:])
+    yield data, jnp.swapaxes(ct, 0, 1), (right, of_kernel, left, strides, groups, own)
+
+
+def _by_groups(x: jax.Array, groups: int, axis: int) -> jax.Array:
+    return x.reshape(*x.shape[:axis], groups, -1, *x.shape[axis + 1 :])
+
+
+_MULTI_CONV: Op = Op("multi_conv", _plain, multiple=True, vjp=_vjp)
 
 
 def multi_conv(
@@ -63,7 +140,7 @@ def multi_conv(
     """The results of several convolutions that do not depend on each other, as one operation.
 
     On the IPU Model each is planned for all tiles, and they run one after the other; PopLibs on
-    hardware may run them side by side. Gradients are convolutions of their own.
+    hardware may run them side by side. So are the gradients of all data and kernels.
 
     Args:
         convs: the convolutions, with float16 or float32 operands.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -30,7 +31,20 @@ def _plain(
     return jnp.where(is_covered, found, jnp.zeros_like(dst) if zero_unused else dst)
 
 
-_SLICE = Op("sequence_slice", _plain)
+def _vjp(operands: Any, results: Any, cotangents: Any, *, zero_unused: bool) -> Sequence[Any]:
+    """The rows of src that were copied are found by slicing their numbers in the same way."""
+    dst, src, *runs = operands
+    (ct,) = cotangents
+    numbers = jnp.arange(1, src.shape[0] + 1, dtype=jnp.uint32)[:, None]
+    source = _SLICE(jnp.zeros((dst.shape[0], 1), jnp.uint32), numbers, *runs, zero_unused=True)
+    is_kept = (source == 0).reshape(-1, *[1] * (dst.ndim - 1))
+    kept = None if zero_unused else jnp.where(is_kept, ct, 0)
+    at = (source[:, 0] - 1).astype(jnp.uint32)  # no row at all where no run was
+    moved = jnp.zeros_like(src).at[at].add(ct, mode="drop")
+    return [kept, moved, None, None, None]
+
+
+_SLICE: Op = Op("sequence_slice", _plain, vjp=_vjp)
 
 
 def sequence_slice(

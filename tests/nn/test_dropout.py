@@ -69,6 +69,17 @@ def test_noise_shape(platform: str) -> None:
     np.testing.assert_array_equal(np.asarray(gradient) != 0, kept)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("noise", [(7, 1, 51), (1, 33, 1), (1, 1, 51), (7, 33, 1), (1, 1, 1)])
+def test_shaped_masks_are_masks_of_their_shape(noise: tuple[int, ...], dtype: Any) -> None:
+    """Each decision is that of a mask of the noise's shape, repeated."""
+    x = np.random.default_rng(1).uniform(1, 2, (7, 33, 51)).astype(dtype)
+    mask = np.asarray(jax.jit(dropped)(np.ones(noise, np.float32))) != 0
+    wanted = np.where(mask, (x / 0.75).astype(dtype), 0)
+    got = jax.jit(lambda x: dropped(x, noise_shape=noise))(x)
+    np.testing.assert_allclose(got, wanted, rtol=2e-7 if dtype == np.float32 else 1e-3)
+
+
 def test_vmap(platform: str) -> None:
     """Examples with one seed share its mask; with seeds of their own each has its own."""
     x = np.stack([X, 2 * X])

@@ -95,10 +95,12 @@ def cycles(dtype, emulate):
     w = ipu.ops.Float8(jnp.zeros((2048, 4096), jnp.uint8), "F143", 0)
     product = jax.jit(lambda x, w: ipu.ops.float8_matmul(x, w, dtype, emulate=emulate))
     with ipu.precision(partials_type="half"):
-        steps = product.lower(x, w).compile().cost_analysis()
-    return steps["cycles"]
+        steps = ipu.report(product, x, w).steps
+    kernels = ("poplin.matmul", "popops.cast_from_quarter")
+    return [sum(step.cycles for step in steps if step.kernel == name) for name in kernels]
 
-print(cycles(jnp.float16, True) - cycles(jnp.float16, False))
+(halves, casts), (quarters, none) = cycles(jnp.float16, True), cycles(jnp.float16, False)
+print(halves - quarters, casts, none)
 print(4096 * 2048 * 4096 / 1472 / 128)
 """
 
@@ -108,10 +110,12 @@ def test_machines(machine):
     env = {**os.environ, "IPUJAX_MACHINE": machine}
     done = subprocess.run([sys.executable, "-c", _PROGRAM], env=env, capture_output=True, text=True)
     if machine == "c600":
-        right, saved, ideal = done.stdout.split()
+        right, *counted = done.stdout.split()
         assert right == "True", done.stderr
-        # Halves take twice the ideal cycles of quarters, and both the same for decoding.
-        assert 0.7 * float(ideal) < float(saved) < 1.6 * float(ideal)
+        saved, casts, none, ideal = map(float, counted)
+        # Halves take twice the ideal cycles of quarters, and only they are cast.
+        assert 0.7 * ideal < saved < 1.6 * ideal
+        assert none == 0 < casts
     else:
         assert "needs a C600 (ipu21)" in done.stderr
         assert "got a machine of architecture ipu2. Pass emulate=True" in done.stderr

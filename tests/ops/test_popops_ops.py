@@ -101,6 +101,32 @@ def test_sequence_slice(case):
     np.testing.assert_array_equal(on_cpu(lambda *x: fun(*x), dst, src, *arrays), want)
 
 
+@pytest.mark.parametrize("zero", [True, False])
+def test_gradients_of_sequence_slice(zero):
+    """Rows of src that several runs copy get the sum; those that other runs cover get nothing."""
+    dst, src = normal(9, 3), 2 * normal(7, 3)
+    num, from_, to = [3, 4, 9, 0], [1, 2, 5, 0], [0, 2, 7, 1]
+
+    def loss(dst, src):
+        return jnp.sum(jnp.sin(ipu.ops.sequence_slice(dst, src, num, from_, to, zero)))
+
+    gradient = jax.grad(loss, (0, 1))
+    wanted = on_cpu(jax.jit(gradient), dst, src)
+    for got, want in zip(jax.jit(gradient)(dst, src), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    # By hand: which row of src each row of dst is, or none.
+    rows = [None] * 9
+    for n, start, place in zip(num, from_, to, strict=True):
+        for step in range(min(n, 7 - start, 9 - place)):
+            rows[place + step] = max(start + step, rows[place + step] or 0)
+    made = np.array([dst[i] * (not zero) if r is None else src[r] for i, r in enumerate(rows)])
+    by_hand = np.zeros_like(src)
+    for i, row in enumerate(rows):
+        if row is not None:
+            by_hand[row] += np.cos(made[i])
+    np.testing.assert_allclose(jax.jit(gradient)(dst, src)[1], by_hand, rtol=1e-5, atol=1e-5)
+
+
 def test_sequence_slice_transformations():
     dst, src = normal(6, 2, 3), normal(4, 2, 3)
     num, from_, to = [2, 1], [1, 0], [3, 0]
@@ -223,6 +249,42 @@ def test_multi_conv():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
     half = jax.jit(lambda x, w: ipu.ops.multi_conv([ipu.ops.Conv(x, w)])[0])
     assert half(np.float16(x), np.float16(w)).dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("strides", "padding", "groups"),
+    [((1, 1), "SAME", 1), ((2, 3), "VALID", 1), ((1, 2), "SAME", 2)],
+)
+def test_gradients_of_multi_conv(strides, padding, groups):
+    """Also of order two; with strides that do not divide, the data is cropped."""
+    x, w = normal(2, 4, 8, 9), normal(6, 4 // groups, 3, 2)
+
+    def loss(convolve):
+        return lambda x, w: sum(jnp.sin(y).sum() for y in convolve(x, w))
+
+    def multi(x, w):
+        conv = ipu.ops.Conv(x, w, strides, padding, feature_group_count=groups)
+        return ipu.ops.multi_conv([conv, ipu.ops.Conv(x * 2, w, padding=((0, 1), (2, 0)),
+                                                      feature_group_count=groups)])  # fmt: skip
+
+    def plain(x, w):
+        pads = ((0, 1), (2, 0))
+        return (
+            lax.conv_general_dilated(x, w, strides, padding, feature_group_count=groups),
+            lax.conv_general_dilated(x * 2, w, (1, 1), pads, feature_group_count=groups),
+        )
+
+    gradient = jax.jit(jax.grad(loss(multi), (0, 1)))
+    calls = gradient.lower(x, w).as_text().count("custom_call @ipu_multi_conv")
+    assert calls == 2  # of the results, and of all four gradients
+    wanted = on_cpu(jax.jit(jax.grad(loss(plain), (0, 1))), x, w)
+    for got, want in zip(gradient(x, w), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+    def second(f):
+        return jax.jit(jax.grad(lambda w: (jax.grad(loss(f), 1)(x, w) ** 2).sum()))
+
+    np.testing.assert_allclose(second(multi)(w), on_cpu(second(plain), w), rtol=1e-3, atol=2e-2)
 
 
 # print_tensor, nop, identity_loss ----------------------------------------------------------------

@@ -235,7 +235,7 @@ void multiply(ThreadPool* pool, const Gemm& g) {
 /// Dense float products large enough that packing pays go to OpenBLAS; halves, strided columns and
 /// small ones, where its call overhead shows, stay with the micro kernels.
 bool suitsOpenBlas(const Gemm& g) {
-  constexpr std::int64_t kLeastWork = 1 << 26;  // multiply-adds; below, ours are as fast
+  constexpr std::int64_t kLeastWork = 1 << 28;  // multiply-adds; below, ours are as fast
   constexpr std::int64_t kLeastSide = 32;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const auto dense = [&](const auto& matrix) {

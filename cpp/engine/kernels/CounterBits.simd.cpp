@@ -80,24 +80,41 @@ inline void philoxLanes(std::uint32_t (*x)[kLanes], std::uint32_t key0, std::uin
   }
 }
 
-void philox(std::uint32_t* words, std::uint64_t low, std::uint64_t high, std::int64_t n,
-            std::uint32_t key0, std::uint32_t key1) {
+/// low(i), high(i): the counter of number i.
+template <class Low, class High>
+inline void philoxBlocks(std::uint32_t* words, std::int64_t n, std::uint32_t key0,
+                         std::uint32_t key1, Low low, High high) {
   for (std::int64_t at = 0; at < n; at += kLanes) {
     std::uint32_t x[4][kLanes];
+    const int count = n - at < kLanes ? static_cast<int>(n - at) : kLanes;
     for (int i = 0; i < kLanes; ++i) {
-      const std::uint64_t c = low + static_cast<std::uint64_t>(at + i);
-      const std::uint64_t h = high + (c < low ? 1 : 0);
+      const std::int64_t number = at + (i < count ? i : 0);
+      const std::uint64_t c = low(number);
+      const std::uint64_t h = high(c);
       x[0][i] = static_cast<std::uint32_t>(c);
       x[1][i] = static_cast<std::uint32_t>(c >> 32);
       x[2][i] = static_cast<std::uint32_t>(h);
       x[3][i] = static_cast<std::uint32_t>(h >> 32);
     }
     philoxLanes(x, key0, key1);
-    const int count = n - at < kLanes ? static_cast<int>(n - at) : kLanes;
     for (int i = 0; i < count; ++i) {
       for (int j = 0; j < 4; ++j) words[4 * (at + i) + j] = x[j][i];
     }
   }
+}
+
+void philox(std::uint32_t* words, std::uint64_t low, std::uint64_t high, std::int64_t n,
+            std::uint32_t key0, std::uint32_t key1) {
+  philoxBlocks(
+      words, n, key0, key1, [=](std::int64_t i) { return low + static_cast<std::uint64_t>(i); },
+      [=](std::uint64_t c) { return high + (c < low ? 1 : 0); });
+}
+
+void philoxAt(std::uint32_t* words, const std::uint64_t* counters, std::uint64_t high,
+              std::int64_t n, std::uint32_t key0, std::uint32_t key1) {
+  philoxBlocks(
+      words, n, key0, key1, [=](std::int64_t i) { return counters[i]; },
+      [=](std::uint64_t) { return high; });
 }
 
 void normals(const std::uint32_t* words, float* out, std::int64_t pairs) {
@@ -114,7 +131,7 @@ void normals(const std::uint32_t* words, float* out, std::int64_t pairs) {
 }  // namespace
 
 extern const CounterBits kCounterBits;
-const CounterBits kCounterBits = {threefry, philox, normals};
+const CounterBits kCounterBits = {threefry, philox, philoxAt, normals};
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine

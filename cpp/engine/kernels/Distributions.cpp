@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "engine/Errors.hpp"
-#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Workspace.hpp"
 #include "engine/kernels/CounterBits.hpp"
+#include "engine/kernels/RandomLoops.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
+#include "engine/simd/VectorOps.hpp"
 
 /// Host kernels of poprand. Operands: seed, output and, for dropout, input; all row-major.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
@@ -20,15 +22,19 @@ namespace {
 constexpr std::int64_t kCounters = 128;  // at a time: 512 elements
 constexpr std::int64_t kParallelCounters = 8 * 1024;
 
-double unit(std::uint32_t bits) { return (bits >> 8) * 0x1p-24; }  // [0, 1)
-
 /// Where the numbers of one run come from.
 struct Stream {
   std::uint32_t key[2];
   std::uint64_t high;
 
-  void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n, std::uint32_t retry) const {
-    counterBits().philox(out, counter | std::uint64_t{retry} << 48, high, n, key[0], key[1]);
+  void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n) const {
+    counterBits().philox(out, counter, high, n, key[0], key[1]);
+  }
+  /// Of other counters in turn, for draw number `retry`, which they take along.
+  void wordsAt(std::uint32_t* out, std::uint64_t* counters, std::int64_t n,
+               std::uint32_t retry) const {
+    for (std::int64_t i = 0; i < n; ++i) counters[i] |= std::uint64_t{retry} << 48;
+    counterBits().philox_at(out, counters, high, n, key[0], key[1]);
   }
 };
 
@@ -44,58 +50,6 @@ Stream openStream(std::byte* seed, bool hidden, std::uint32_t modifier) {
   return {{words[0], words[1]}, std::uint64_t{modifier} << 32 | call};
 }
 
-/// The distributions: value of one element from its word (and its block's four words).
-struct Uniform {
-  double low, range;
-  double operator()(const std::uint32_t* block, int i) const {
-    return low + range * unit(block[i]);
-  }
-};
-
-struct UniformInteger {
-  std::int64_t low;
-  std::uint64_t count;  ///< 1 .. 2^32
-  std::int64_t operator()(const std::uint32_t* block, int i) const {
-    return low + static_cast<std::int64_t>(std::uint64_t{block[i]} * count >> 32);
-  }
-};
-
-struct Bernoulli {
-  std::uint64_t threshold;  ///< prob * 2^32
-  double operator()(const std::uint32_t* block, int i) const { return block[i] < threshold; }
-};
-
-struct LogUniform {
-  double low, range, low_value, high_value;
-  double operator()(const std::uint32_t* block, int i) const {
-    return std::clamp(std::exp(low + range * unit(block[i])), low_value, high_value);
-  }
-};
-
-void store(ElementType type, std::byte* out, std::int64_t i, double value) {
-  if (type == ElementType::kHalf) {
-    const std::uint16_t half = floatToHalf(static_cast<float>(value));
-    std::memcpy(out + 2 * i, &half, 2);
-  } else if (type == ElementType::kFloat) {
-    const auto single = static_cast<float>(value);
-    std::memcpy(out + 4 * i, &single, 4);
-  } else {
-    const auto integer = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
-    std::memcpy(out + 4 * i, &integer, 4);
-  }
-}
-
-double load(ElementType type, const std::byte* in, std::int64_t i) {
-  if (type == ElementType::kHalf) {
-    std::uint16_t half;
-    std::memcpy(&half, in + 2 * i, 2);
-    return halfToFloat(half);
-  }
-  float single;
-  std::memcpy(&single, in + 4 * i, 4);
-  return single;
-}
-
 struct Common {
   explicit Common(const StepDesc& step)
       : type(step.operands[1].type),
@@ -108,20 +62,11 @@ struct Common {
   bool hidden;
 };
 
-/// One element of the output, from the four words of its counter.
-struct Element {
-  const Stream& stream;
-  std::int64_t index;
-  const std::uint32_t* block;
-  int word() const { return static_cast<int>(index & 3); }
-};
-
-/// Operand 1 becomes value(element, pointers) everywhere; `prepare` sees the words of many elements
-/// before.
-template <class Value, class Prepare>
-std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value, Prepare prepare) {
+/// fill(words, first element, count, pointers) for all elements, up to 4 * kCounters at a time.
+template <class Fill>
+std::unique_ptr<Kernel> filledBy(const StepDesc& step, Fill fill) {
   return kernelOf(
-      [common = Common(step), value, prepare](RunContext& context, std::span<std::byte* const> p) {
+      [common = Common(step), fill](RunContext& context, std::span<std::byte* const> p) {
         const Stream stream = openStream(p[0], common.hidden, common.modifier);
         const std::int64_t counters = (common.elements + 3) / 4;
         context.pool.parallelFor(
@@ -129,58 +74,127 @@ std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value, Prepare prepar
               std::uint32_t words[4 * kCounters];
               for (std::int64_t at = begin; at < end; at += kCounters) {
                 const std::int64_t n = std::min(kCounters, end - at);
-                stream.words(words, static_cast<std::uint64_t>(at), n, 0);
-                const auto prepared = prepare(words, n);
-                const std::int64_t count = std::min(4 * n, common.elements - 4 * at);
-                for (std::int64_t i = 0; i < count; ++i) {
-                  const Element element{stream, 4 * at + i, words + (i & ~3)};
-                  const auto made = value(element, p, prepared, i);
-                  store(common.type, p[1], element.index, static_cast<double>(made));
-                }
+                stream.words(words, static_cast<std::uint64_t>(at), n);
+                fill(stream, words, 4 * at, std::min(4 * n, common.elements - 4 * at), p);
               }
             });
       });
 }
 
-template <class Value>
-std::unique_ptr<Kernel> fillBy(const StepDesc& step, Value value) {
-  return fillBy(
-      step, [value](const Element& e, auto p, int, std::int64_t) { return value(e, p); },
-      [](const std::uint32_t*, std::int64_t) { return 0; });
+void store(ElementType type, std::byte* out, std::int64_t first, const float* values,
+           std::int64_t n) {
+  if (type == ElementType::kHalf) {
+    simd::floatToHalf(values, reinterpret_cast<std::uint16_t*>(out) + first, n);
+  } else if (type == ElementType::kFloat) {
+    std::copy(values, values + n, reinterpret_cast<float*>(out) + first);
+  } else {
+    auto* integers = reinterpret_cast<std::int32_t*>(out) + first;
+    for (std::int64_t i = 0; i < n; ++i) integers[i] = static_cast<std::int32_t>(values[i]);
+  }
 }
 
-template <class Distribution>
-std::unique_ptr<Kernel> fillWith(const StepDesc& step, Distribution value) {
-  return fillBy(step, [value](const Element& e, auto) { return value(e.block, e.word()); });
+/// make(stream, words, first element, count, values), which are stored as the output's type.
+template <class Make>
+std::unique_ptr<Kernel> filledWith(const StepDesc& step, Make make) {
+  return filledBy(step, [make, type = step.operands[1].type](
+                            const Stream& stream, const std::uint32_t* words, std::int64_t first,
+                            std::int64_t n, std::span<std::byte* const> p) {
+    std::array<float, 4 * kCounters> values;
+    make(stream, words, first, n, values.data());
+    store(type, p[1], first, values.data(), n);
+  });
 }
 
-/// value(element, a standard normal number of the element's) everywhere.
-template <class Value>
-std::unique_ptr<Kernel> fillFromNormals(const StepDesc& step, Value value) {
-  return fillBy(
-      step,
-      [value](const Element& e, auto, const auto& normals, std::int64_t i) {
-        return value(e, static_cast<double>(normals[static_cast<std::size_t>(i)]));
-      },
-      [](const std::uint32_t* words, std::int64_t counters) {
-        std::array<float, 4 * kCounters> normals;
-        counterBits().normals(words, normals.data(), 2 * counters);
-        return normals;
-      });
+/// low + (word * count) / 2^32, for 1 to 2^32 values.
+std::unique_ptr<Kernel> makeIntegers(const StepDesc& step, double low, double high) {
+  const auto least = static_cast<std::int64_t>(low);
+  const auto count = static_cast<std::uint64_t>(high - low + 1);
+  return filledBy(step, [=](const Stream&, const std::uint32_t* words, std::int64_t first,
+                            std::int64_t n, std::span<std::byte* const> p) {
+    auto* out = reinterpret_cast<std::uint32_t*>(p[1]) + first;
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<std::uint32_t>(
+          least + static_cast<std::int64_t>(std::uint64_t{words[i]} * count >> 32));
+  });
+}
+
+std::unique_ptr<Kernel> makeUniform(const StepDesc& step, double low, double high) {
+  return filledWith(
+      step, [=](const Stream&, const std::uint32_t* words, std::int64_t, std::int64_t n,
+                float* values) { randomLoops().uniform(words, values, n, low, high - low); });
+}
+
+std::unique_ptr<Kernel> makeLogUniform(const StepDesc& step, double low, double high) {
+  const double log_low = std::log(low);
+  const double range = std::log(high) - log_low;
+  return filledWith(step, [=](const Stream&, const std::uint32_t* words, std::int64_t,
+                              std::int64_t n, float* values) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double unit = (words[i] >> 8) * 0x1p-24;
+      values[i] = static_cast<float>(std::clamp(std::exp(log_low + range * unit), low, high));
+    }
+  });
+}
+
+std::unique_ptr<Kernel> makeBernoulli(const StepDesc& step, double probability) {
+  const Kept kept(static_cast<std::uint64_t>(std::ldexp(probability, 32)));
+  return filledWith(step,
+                    [=](const Stream&, const std::uint32_t* words, std::int64_t, std::int64_t n,
+                        float* values) { randomLoops().kept(words, values, n, kept); });
+}
+
+void standardNormals(const std::uint32_t* words, std::int64_t n, float* values) {
+  counterBits().normals(words, values, (n + 1) / 2);
+}
+
+std::unique_ptr<Kernel> makeNormal(const StepDesc& step, double mean, double deviation) {
+  return filledWith(step, [=](const Stream&, const std::uint32_t* words, std::int64_t,
+                              std::int64_t n, float* values) {
+    standardNormals(words, n, values);
+    randomLoops().scaled(values, n, mean, deviation);
+  });
+}
+
+/// Draws again, from other counters, what is beyond alpha; several times, then it is cut there.
+void redraw(const Stream& stream, std::int64_t first, std::int64_t n, double alpha, float* values) {
+  constexpr std::uint32_t kTries = 64;
+  std::array<std::int64_t, 4 * kCounters> places;
+  std::size_t count = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    places[count] = i;
+    count += std::abs(static_cast<double>(values[i])) > alpha ? 1 : 0;
+  }
+  std::array<std::uint64_t, kCounters> counters;
+  std::array<std::uint32_t, 4 * kCounters> words;
+  std::array<float, 4 * kCounters> normals;
+  for (std::uint32_t r = 1; count > 0 && r < kTries; ++r) {
+    std::size_t left = 0;
+    for (std::size_t begin = 0; begin < count; begin += kCounters) {
+      const std::size_t some = std::min<std::size_t>(kCounters, count - begin);
+      for (std::size_t j = 0; j < some; ++j)
+        counters[j] = static_cast<std::uint64_t>((first + places[begin + j]) / 4);
+      stream.wordsAt(words.data(), counters.data(), static_cast<std::int64_t>(some), r);
+      standardNormals(words.data(), static_cast<std::int64_t>(4 * some), normals.data());
+      for (std::size_t j = 0; j < some; ++j) {
+        const std::int64_t place = places[begin + j];
+        const float z = normals[4 * j + static_cast<std::size_t>((first + place) & 3)];
+        values[place] = z;
+        if (std::abs(static_cast<double>(z)) > alpha) places[left++] = place;
+      }
+    }
+    count = left;
+  }
 }
 
 std::unique_ptr<Kernel> makeTruncated(const StepDesc& step, double mean, double deviation,
                                       double alpha) {
-  constexpr std::uint32_t kTries = 64;
-  return fillFromNormals(step, [=](const Element& e, double z) {
-    std::uint32_t again[4];
-    float normals[4];
-    for (std::uint32_t r = 1; std::abs(z) > alpha && r < kTries; ++r) {
-      e.stream.words(again, static_cast<std::uint64_t>(e.index / 4), 1, r);
-      counterBits().normals(again, normals, 2);
-      z = normals[e.word()];
-    }
-    return mean + deviation * std::clamp(z, -alpha, alpha);
+  return filledWith(step, [=](const Stream& stream, const std::uint32_t* words, std::int64_t first,
+                              std::int64_t n, float* values) {
+    standardNormals(words, n, values);
+    redraw(stream, first, n, alpha, values);
+    const auto most = static_cast<float>(alpha);
+    for (std::int64_t i = 0; i < n; ++i) values[i] = std::clamp(values[i], -most, most);
+    randomLoops().scaled(values, n, mean, deviation);
   });
 }
 
@@ -190,57 +204,101 @@ std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
   const double b = step.attributes.real("b");
   const bool integer =
       sizeOf(step.operands[1].type) == 4 && step.operands[1].type != ElementType::kFloat;
-  if (kind == "uniform" && integer) {
-    return fillWith(
-        step, UniformInteger{static_cast<std::int64_t>(a), static_cast<std::uint64_t>(b - a + 1)});
-  }
-  if (kind == "uniform") return fillWith(step, Uniform{a, b - a});
-  if (kind == "log_uniform") {
-    return fillWith(step, LogUniform{std::log(a), std::log(b) - std::log(a), a, b});
-  }
-  if (kind == "bernoulli") {
-    return fillWith(step, Bernoulli{static_cast<std::uint64_t>(std::ldexp(a, 32))});
-  }
-  if (kind == "normal")
-    return fillFromNormals(step, [=](const Element&, double z) { return a + b * z; });
+  if (kind == "uniform" && integer) return makeIntegers(step, a, b);
+  if (kind == "uniform") return makeUniform(step, a, b);
+  if (kind == "log_uniform") return makeLogUniform(step, a, b);
+  if (kind == "bernoulli") return makeBernoulli(step, a);
+  if (kind == "normal") return makeNormal(step, a, b);
   if (kind == "truncated_normal") return makeTruncated(step, a, b, step.attributes.real("alpha"));
   throw poplar_error("[poprand] needs a known distribution; got '" + kind +
                      "'. Compile the program again.");
 }
 
-/// Operands: seed, output, input. Kept elements are input * scale, rounded once.
+/// Kept elements are input * scale.
+struct Dropped {
+  explicit Dropped(const StepDesc& step)
+      : type(step.operands[1].type),
+        kept(static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32))),
+        scale(step.attributes.real("scale")) {}
+
+  /// n elements from `first` on; element i has the word i * step.
+  void operator()(const std::uint32_t* words, std::int64_t step, std::span<std::byte* const> p,
+                  std::int64_t first, std::int64_t n) const {
+    const auto run = [&]<class T>(auto loop, T) {
+      loop(words, step, reinterpret_cast<const T*>(p[2]) + first,
+           reinterpret_cast<T*>(p[1]) + first, n, kept, scale);
+    };
+    if (type == ElementType::kHalf)
+      run(randomLoops().drop_halves, std::uint16_t{});
+    else
+      run(randomLoops().drop_floats, float{});
+  }
+
+  ElementType type;
+  Kept kept;
+  double scale;
+};
+
+/// Operands: seed, output, input.
 std::unique_ptr<Kernel> makeDropout(const StepDesc& step) {
-  const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
-  const double scale = step.attributes.real("scale");
-  return fillBy(step, [=, type = step.operands[1].type](const Element& e, auto p) {
-    return e.block[e.word()] < threshold ? load(type, p[2], e.index) * scale : 0.0;
-  });
+  return filledBy(
+      step, [drop = Dropped(step)](const Stream&, const std::uint32_t* words, std::int64_t first,
+                                   std::int64_t n,
+                                   std::span<std::byte* const> p) { drop(words, 1, p, first, n); });
 }
 
 /// One choice for each element of a mask that broadcasts to the input: "mask_shape" has the input's
 /// rank, with 1 where it broadcasts.
-std::unique_ptr<Kernel> makeShapedDropout(const StepDesc& step) {
-  const auto& shape = step.operands[1].shape;
-  const auto& mask = step.attributes.integers("mask_shape");
-  std::vector<reduction::LoopDim> dims(shape.size());
-  std::int64_t count = 1;
-  for (std::size_t d = shape.size(); d-- > 0; count *= mask[d])
-    dims[d] = {shape[d], mask[d] == 1 ? 0 : count, 0};
-  const auto threshold = static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32));
-  const double scale = step.attributes.real("scale");
-  return kernelOf([common = Common(step), dims, count, threshold, scale](
-                      RunContext&, std::span<std::byte* const> p) {
-    const Stream stream = openStream(p[0], common.hidden, common.modifier);
-    std::vector<std::uint32_t> words(static_cast<std::size_t>((count + 3) / 4 * 4));
-    stream.words(words.data(), 0, (count + 3) / 4, 0);
-    if (common.elements == 0) return;  // an odometer counts from a first element
-    reduction::Odometer at(dims, 0);
-    for (std::int64_t i = 0; i < common.elements; ++i, at.next()) {
-      const bool keep = words[static_cast<std::size_t>(at.in)] < threshold;
-      store(common.type, p[1], i, keep ? load(common.type, p[2], i) * scale : 0.0);
+class ShapedDropout final : public Kernel {
+ public:
+  explicit ShapedDropout(const StepDesc& step) : common_(step), drop_(step) {
+    const auto& shape = step.operands[1].shape;
+    const auto& mask = step.attributes.integers("mask_shape");
+    std::int64_t out = 1;
+    for (std::size_t d = shape.size(); d-- > 0; count_ *= mask[d], out *= shape[d])
+      if (shape[d] != 1) dims_.insert(dims_.begin(), {shape[d], mask[d] == 1 ? 0 : count_, out});
+    std::int64_t in_offset = 0, out_offset = 0;
+    reduction::simplifyLoops(dims_, in_offset, out_offset);
+  }
+
+  void run(RunContext& context, std::span<std::byte* const> p) const override {
+    const Stream stream = openStream(p[0], common_.hidden, common_.modifier);
+    if (common_.elements == 0) return;
+    Workspace workspace;
+    const std::int64_t counters = (count_ + 3) / 4;
+    auto* words = reinterpret_cast<std::uint32_t*>(workspace.get(16 * counters));
+    context.pool.parallelFor(
+        counters, kParallelCounters, [&](std::int64_t begin, std::int64_t end) {
+          stream.words(words + 4 * begin, static_cast<std::uint64_t>(begin), end - begin);
+        });
+    rows(context, words, p);
+  }
+
+ private:
+  /// Along the loop that follows the output's memory; there is one, as the output is contiguous.
+  void rows(RunContext& context, const std::uint32_t* words, std::span<std::byte* const> p) const {
+    std::vector<reduction::LoopDim> outer;
+    reduction::LoopDim row{1, 0, 1};
+    for (const auto& dim : dims_) {
+      if (dim.out == 1)
+        row = dim;
+      else
+        outer.push_back(dim);
     }
-  });
-}
+    const std::int64_t count = common_.elements / row.n;
+    const std::int64_t grain = std::max<std::int64_t>(1, 4 * kParallelCounters / row.n);
+    context.pool.parallelFor(count, grain, [&](std::int64_t begin, std::int64_t end) {
+      reduction::Odometer at(outer, begin);
+      for (std::int64_t r = begin; r < end; ++r, at.next())
+        drop_(words + at.in, row.in, p, at.out, row.n);
+    });
+  }
+
+  Common common_;
+  Dropped drop_;
+  std::vector<reduction::LoopDim> dims_;
+  std::int64_t count_ = 1;  ///< elements of the mask
+};
 
 /// Operands: the user's seed, the hidden generator (write).
 std::unique_ptr<Kernel> makeSetSeed(const StepDesc& step) {
@@ -308,7 +366,8 @@ void checkSetSeed(StepCheck& check) {
 
 const RegisterKernel kGenerate{"poprand.generate", makeGenerate, checkGenerate};
 const RegisterKernel kDropout{"poprand.dropout", makeDropout, checkDropout};
-const RegisterKernel kShaped{"poprand.shaped_dropout", makeShapedDropout, checkShapedDropout};
+const RegisterKernel kShaped{"poprand.shaped_dropout", makeKernel<ShapedDropout>,
+                             checkShapedDropout};
 const RegisterKernel kSetSeed{"poprand.set_seed", makeSetSeed, checkSetSeed};
 
 }  // namespace

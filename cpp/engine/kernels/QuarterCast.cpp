@@ -1,56 +1,55 @@
-#include <cstring>
+#include <algorithm>
 
-#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
-#include "engine/Quarter.hpp"
+#include "engine/kernels/QuarterLoops.hpp"
 
 /// The kernels "popops.cast_to_quarter" (source, metadata, quarters) and
 /// "popops.cast_from_quarter" (quarters, metadata, result), over row-major arrays.
 namespace ipujax::engine {
 namespace {
 
-double load(ElementType type, const std::byte* p, std::size_t i) {
-  if (type == ElementType::kFloat) {
-    float value = 0;
-    std::memcpy(&value, p + 4 * i, sizeof value);
-    return value;
-  }
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, p + 2 * i, sizeof bits);
-  return halfToFloat(bits);
-}
+constexpr std::int64_t kPiece = 4096;
+constexpr std::int64_t kParallel = 16;  // pieces
 
-void store(ElementType type, std::byte* p, std::size_t i, double value) {
-  const auto real = static_cast<float>(value);
-  if (type == ElementType::kFloat) {
-    std::memcpy(p + 4 * i, &real, sizeof real);
-    return;
-  }
-  const std::uint16_t bits = floatToHalf(real);
-  std::memcpy(p + 2 * i, &bits, sizeof bits);
+/// loop(first element, count) over n elements.
+template <class Loop>
+void inPieces(RunContext& context, std::int64_t n, Loop loop) {
+  context.pool.parallelFor((n + kPiece - 1) / kPiece, kParallel,
+                           [&](std::int64_t begin, std::int64_t end) {
+                             loop(begin * kPiece, std::min(end * kPiece, n) - begin * kPiece);
+                           });
 }
 
 std::unique_ptr<Kernel> makeToQuarter(const StepDesc& step) {
   const bool nan = step.attributes.integer("nan_on_overflow") != 0;
-  return kernelOf([nan, type = step.operands[0].type,
-                   n = static_cast<std::size_t>(step.operands[0].numElements())](
-                      RunContext&, std::span<std::byte* const> p) {
+  return kernelOf([nan, type = step.operands[0].type, n = step.operands[0].numElements()](
+                      RunContext& context, std::span<std::byte* const> p) {
     const auto metadata = std::to_integer<std::uint8_t>(*p[1]);
-    for (std::size_t i = 0; i < n; ++i) {
-      const double value = load(type, p[0], i);
-      p[2][i] = std::byte{toQuarter(metadata, value, nan || std::isinf(value))};
-    }
+    const QuarterLoops& loops = quarterLoops();
+    inPieces(context, n, [&](std::int64_t at, std::int64_t count) {
+      auto* out = reinterpret_cast<std::uint8_t*>(p[2]) + at;
+      if (type == ElementType::kFloat)
+        loops.from_floats(reinterpret_cast<const float*>(p[0]) + at, out, count, metadata, nan);
+      else
+        loops.from_halves(reinterpret_cast<const std::uint16_t*>(p[0]) + at, out, count, metadata,
+                          nan);
+    });
   });
 }
 
 std::unique_ptr<Kernel> makeFromQuarter(const StepDesc& step) {
-  return kernelOf(
-      [type = step.operands[2].type, n = static_cast<std::size_t>(step.operands[2].numElements())](
-          RunContext&, std::span<std::byte* const> p) {
-        const auto metadata = std::to_integer<std::uint8_t>(*p[1]);
-        for (std::size_t i = 0; i < n; ++i)
-          store(type, p[2], i, fromQuarter(metadata, std::to_integer<std::uint8_t>(p[0][i])));
-      });
+  return kernelOf([type = step.operands[2].type, n = step.operands[2].numElements()](
+                      RunContext& context, std::span<std::byte* const> p) {
+    const auto metadata = std::to_integer<std::uint8_t>(*p[1]);
+    const QuarterLoops& loops = quarterLoops();
+    inPieces(context, n, [&](std::int64_t at, std::int64_t count) {
+      const auto* in = reinterpret_cast<const std::uint8_t*>(p[0]) + at;
+      if (type == ElementType::kFloat)
+        loops.to_floats(in, reinterpret_cast<float*>(p[2]) + at, count, metadata);
+      else
+        loops.to_halves(in, reinterpret_cast<std::uint16_t*>(p[2]) + at, count, metadata);
+    });
+  });
 }
 
 void checkToQuarter(StepCheck& check) {

@@ -118,13 +118,33 @@ StridedReduce::StridedReduce(const Loops& loops, bool rounds, ElementType input,
   plan(std::move(kept), std::move(reduced));
 }
 
+/// Short runs that follow each other, each one output's, under further reduced loops: they are
+/// reduced as columns over these first, and then each run on its own.
+bool StridedReduce::takeRunsAsColumns(std::vector<LoopDim>& kept, std::vector<LoopDim>& reduced) {
+  constexpr std::int64_t kLongestRun = 64;
+  constexpr std::int64_t kFewestRows = 8;
+  if (kept.empty() || reduced.size() < 2) return false;
+  const LoopDim outputs = kept.back();
+  const LoopDim run = reduced.back();
+  if (run.in != 1 || run.n > kLongestRun || outputs.in != run.n) return false;
+  if (outputs.n * run.n > kColumnBlock || reduced_total_ / run.n < kFewestRows) return false;
+  group_ = run.n;
+  groups_ = {outputs.n, run.n, outputs.out};
+  reduced_total_ /= run.n;
+  kept.back() = {outputs.n * run.n, 1, 0};
+  reduced.pop_back();
+  return true;
+}
+
 void StridedReduce::plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced) {
   const LoopDim none{};
+  const bool runs_are_columns = takeRunsAsColumns(kept, reduced);
   run_ = reduced.empty() ? none : reduced.back();
   const LoopDim column = kept.empty() ? none : kept.back();
   const bool few_reduced = reduced_total_ < 16;
-  columns_ = !kept.empty() && column.in > 0 &&
-             (reduced.empty() || run_.in == 0 || column.in < run_.in || few_reduced);
+  columns_ = runs_are_columns ||
+             (!kept.empty() && column.in > 0 &&
+              (reduced.empty() || run_.in == 0 || column.in < run_.in || few_reduced));
   if (!reduced.empty()) reduced.pop_back();
   if (columns_) kept.pop_back();
   inner_ = columns_ ? column : run_;
@@ -277,7 +297,14 @@ void StridedReduce::columnTask(const std::byte* in, std::byte* result, std::int6
     }
   }
   if (folds) loops_->merge(acc, total, columns);
-  if (total == scratch) simd::scatterStrided(total, result, inner_.out, acc_bytes_, columns);
+  for (std::int64_t g = 0; group_ > 1 && g < groups_.n; ++g) {
+    std::byte* first = total + g * group_ * static_cast<std::int64_t>(acc_bytes_);
+    mergeParts(*loops_, first, group_, 1);
+    std::memcpy(result + g * groups_.out * static_cast<std::int64_t>(acc_bytes_), first,
+                acc_bytes_);
+  }
+  if (group_ == 1 && total == scratch)
+    simd::scatterStrided(total, result, inner_.out, acc_bytes_, columns);
 }
 
 }  // namespace ipujax::engine::reduction

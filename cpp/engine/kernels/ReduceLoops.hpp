@@ -69,6 +69,7 @@ class StridedReduce {
   void run(ThreadPool& pool, const std::byte* in, std::byte* result) const;
 
  private:
+  bool takeRunsAsColumns(std::vector<LoopDim>& kept, std::vector<LoopDim>& reduced);
   void plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced);
   void runWhole(ThreadPool& pool, const std::byte* in, std::byte* result) const;
   void runTasks(const std::byte* in, std::byte* result, std::int64_t part_begin,
@@ -91,6 +92,8 @@ class StridedReduce {
   LoopDim run_;                   ///< the innermost reduced loop: rows, or the same as inner_
   std::vector<LoopDim> tasks_;    ///< kept loops outside
   std::vector<LoopDim> reduced_;  ///< reduced loops outside run_
+  std::int64_t group_ = 1;        ///< columns that are one output in the end
+  LoopDim groups_;                ///< from one of these outputs to the next
   std::int64_t column_blocks_ = 1;
   std::int64_t reduced_total_ = 1;  ///< volume of reduced_ times run_.n
   Parts parts_;                     ///< of the reduced range

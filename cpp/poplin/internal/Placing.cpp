@@ -8,8 +8,8 @@
 #include "engine/graph/Planning.hpp"
 #include "poplar/exceptions.hpp"
 #include "poplin/internal/PlanningCacheImpl.hpp"
-#include "popops/Cast.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
+#include "popops/internal/QuarterCast.hpp"
 
 namespace poplin {
 namespace {
@@ -85,8 +85,15 @@ void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Typ
 
 poplar::Tensor withoutQuarters(poplar::Graph& graph, const poplar::Tensor& t,
                                poplar::program::Sequence& prog,
-                               const poplar::DebugContext& debugContext) {
-  return t.hasMetadata() ? popops::cast(graph, t, poplar::HALF, prog, {debugContext, "cast"}) : t;
+                               const poplar::DebugContext& debugContext, bool is_free) {
+  if (!t.hasMetadata()) return t;
+  const poplar::Tensor halves = graph.clone(poplar::HALF, t, {debugContext, "cast"});
+  popops::internal::castQuarters(graph, t, halves, prog, {debugContext, "cast"}, is_free);
+  return halves;
+}
+
+bool multipliesQuarters(const poplar::Graph& graph) {
+  return graph.getTarget().getTargetArchString() == "ipu21";
 }
 
 ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out) {

@@ -28,10 +28,14 @@ plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
 bool isFloating(poplar::Type type);  ///< FLOAT or HALF
 
 /// Quarters as HALF, which holds their significands; others as they are. What lies beyond HALF's
-/// exponents becomes infinite or zero. Our estimate of an IPU's cost is then one cast more.
+/// exponents becomes infinite or zero. Our estimate of an IPU's cost is then one cast more, or none
+/// where its tiles take quarters.
 poplar::Tensor withoutQuarters(poplar::Graph& graph, const poplar::Tensor& t,
                                poplar::program::Sequence& prog,
-                               const poplar::DebugContext& debugContext);
+                               const poplar::DebugContext& debugContext, bool is_free = false);
+
+/// Whether tiles have vertices for products of quarters: poplibs has them for IPU21, a C600, alone.
+bool multipliesQuarters(const poplar::Graph& graph);
 
 /// Throws type_error unless poplin::`where` can multiply these; `sign` stands for the product.
 void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Type b,

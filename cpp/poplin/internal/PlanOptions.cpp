@@ -102,8 +102,6 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
       if (name == "use128BitConvUnitLoad") result.wide_weight_load = on;
       if (name == "enableMultiStageReduce") result.multi_stage_reduce = on;
       if (name == "disableTransformations") result.transforms = !on;
-    } else if (name == "quarterOperands") {
-      result.quarter_operands = isFirst(where, name, value, "true", "false");
     } else if (name == "planConstraints") {
       if (!value.empty()) result.constraints = readConstraints(where, value);
     } else if (name == "tilesPerIPU" || name == "numTilesPerIPU") {

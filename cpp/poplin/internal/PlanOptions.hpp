@@ -18,8 +18,7 @@ struct PlanOptions {
   /// The pass is that of a fully connected layer: operands that are moved are inside the limit.
   /// Else they are on top of it (poplibs ConvModel.cpp, addRearrangeBeforeSliceEstimate).
   bool fully_connected = false;
-  /// Halves that stand for floats of 8 bits, of which the model has no tensors: the model's own
-  /// option "quarterOperands", for products of a C600.
+  /// Halves that stand for quarters, on tiles that multiply these. No option says it.
   bool quarter_operands = false;
   std::uint64_t tiles = 0;  ///< of an IPU; 0: all
   double memory_proportion = 0.6;

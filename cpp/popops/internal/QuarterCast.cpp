@@ -29,7 +29,8 @@ ipujax::engine::Cost costOf(const poplar::Graph& graph, const Tensor& src, const
 }  // namespace
 
 void castQuarters(poplar::Graph& graph, const Tensor& src, const Tensor& dst,
-                  poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+                  poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                  bool is_free) {
   const bool to_quarters = dst.hasMetadata();
   const Tensor metadata = (to_quarters ? dst : src).getMetadata().reshape({});
   ipujax::engine::StepSpec step;
@@ -39,7 +40,7 @@ void castQuarters(poplar::Graph& graph, const Tensor& src, const Tensor& dst,
   if (to_quarters)
     step.attributes.set("nan_on_overflow",
                         graph.impl().half.overflow != HalfBehaviour::Overflow::kSaturate);
-  step.cost = costOf(graph, src, dst);
+  if (!is_free) step.cost = costOf(graph, src, dst);
   ipujax::engine::emit(graph, prog, std::move(step), debugContext);
 }
 

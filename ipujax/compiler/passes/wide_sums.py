@@ -12,7 +12,7 @@ from ipujax.compiler.ir import Op, Program, combiner_of, number_of, walk_ops
 def widen_in_sums(program: Program) -> Program:
     """Leaves conversions to the reductions that alone would need their results in memory."""
     for op in walk_ops(program.main):
-        if _is_sum(op):
+        if is_sum(op):
             source = op.operands[0].op
             if source is not None and source.name == "convert":
                 (given,) = source.operands
@@ -21,7 +21,8 @@ def widen_in_sums(program: Program) -> Program:
     return program
 
 
-def _is_sum(op: Op) -> bool:
+def is_sum(op: Op) -> bool:
+    """Whether it is one reduction to float32 by addition."""
     return (
         op.name == "reduce"
         and len(op.results) == 1

@@ -1,4 +1,4 @@
-"""`ipu.ops.float8_matmul`: products of floats of 8 bits, which one machine has."""
+"""Floats of 8 bits of `ipu.ops`: casts to and from quarters, and products of them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,63 @@ from ipujax.errors import UnsupportedDtypeError
 
 #: poplibs has convolution vertices of quarters for this architecture alone.
 _ARCHITECTURE = "ipu21"
+#: Of each format, the largest number.
+_LARGEST = {"F143": 240.0, "F152": 57344.0}
+
+
+@custom_call_rule("ipu_cast_to_float8")
+def cast_to_float8(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+    """The bytes of quarters. What is too large is cut before, since a cast makes NaN of it."""
+    parameters, debug = parameters_of(op), builder.debug(op)
+    name, scale = parameters["format"], parameters["scale"]
+    (x,) = builder.operands(op)
+    expr, floats = ipu.popops.expr, ipu.poplar.FLOAT
+    largest = expr.Const(floats, _LARGEST[name] * 2.0**scale)
+    wide = expr.Cast(expr.PlaceHolder(1), floats)
+    cut = expr.Clamp(wide, expr.Neg(largest), largest)
+    (bounded,) = builder.map([expr.Select(cut, wide, expr.IsFinite(wide))], [x], debug)
+    quarters = ipu.popops.cast(
+        builder.graph,
+        bounded,
+        ipu.poplar.QUARTER,
+        _metadata(builder, op, name, scale),
+        builder.program,
+        debug,
+    )
+    return [quarters.reinterpret(ipu.poplar.UNSIGNED_CHAR)]
+
+
+@custom_call_rule("ipu_cast_from_float8")
+def cast_from_float8(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+    """The numbers of bytes."""
+    parameters = parameters_of(op)
+    (bits,) = builder.operands(op)
+    quarters = _quarters(builder, op, bits, parameters["format"], parameters["scale"])
+    type_ = builder.type_of(op.results[0])
+    return [ipu.popops.cast(builder.graph, quarters, type_, builder.program, builder.debug(op))]
 
 
 @custom_call_rule("ipu_float8_matmul", computes=True)
 def float8_matmul(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Operands are halves with the numbers; the model plans them as quarters on a C600."""
+    """Of numbers without their scales, which the caller multiplies with the result."""
     arch = builder.whole_graph.getTarget().getTargetArchString()
-    emulate = parameters_of(op)["emulate"]
-    if arch != _ARCHITECTURE and not emulate:
+    parameters = parameters_of(op)
+    if arch != _ARCHITECTURE and not parameters["emulate"]:
         raise UnsupportedDtypeError(
             f"[ipu.ops.float8_matmul] needs a C600 ({_ARCHITECTURE}), whose tiles multiply floats "
             f"of 8 bits; got a machine of architecture {arch}. Pass emulate=True, or set "
             "IPUJAX_MACHINE=c600."
         )
-    options = builder.product_options(op)
-    if not emulate and ipu.backend == "IPU Model":
-        options["quarterOperands"] = "true"
-    left, right = builder.operands(op)
+    operands = [
+        _quarters(builder, op, bits, name, 0)
+        for bits, name in zip(builder.operands(op), parameters["formats"], strict=True)
+    ]
+    if parameters["emulate"]:
+        half, debug = ipu.poplar.HALF, builder.debug(op)
+        operands = [
+            ipu.popops.cast(builder.graph, each, half, builder.program, debug) for each in operands
+        ]
+    left, right = operands
     groups = math.prod(left.shape[:-2])
     rounds_later = (
         builder.options.stochastic_rounding or builder.options.half_overflow != "infinity"
@@ -43,8 +83,21 @@ def float8_matmul(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         builder.program,
         type_,
         builder.debug(op),
-        options,
+        builder.product_options(op),
         builder.plans,
     )
     product = builder.cast(product, builder.type_of(op.results[0]), builder.debug(op))
     return [product.reshape(list(op.results[0].shape))]
+
+
+def _metadata(builder: Builder, op: Op, name: str, scale: int) -> ipu.Tensor:
+    format_ = getattr(ipu.poplar.QuarterFormat, name)
+    return ipu.poplar.createConstantMetadataTensor(builder.graph, format_, scale, builder.debug(op))
+
+
+def _quarters(builder: Builder, op: Op, bits: ipu.Tensor, name: str, scale: int) -> ipu.Tensor:
+    """A variable of quarters with these bytes."""
+    debug, metadata = builder.debug(op), _metadata(builder, op, name, scale)
+    quarters = builder.graph.clone(ipu.poplar.QUARTER, metadata, bits, debug)
+    builder.copy(bits, quarters.reinterpret(ipu.poplar.UNSIGNED_CHAR), debug)
+    return quarters

@@ -26,7 +26,7 @@ def reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """One array by an operation of popops, or several at once by any body."""
     count = len(op.results)
     tensors = builder.operands(op)
-    operation = _operation(op)
+    operation = "SQUARE_ADD" if op.attrs.get("squares") else _operation(op)
     if operation is not None:
         params = ipu.popops.ReduceParams(getattr(ipu.popops.Operation, operation))
         result = ipu.popops.reduce(
