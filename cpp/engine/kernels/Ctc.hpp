@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <cstdint>
 
 /// Loops of CTC's recursions over the states of one sequence, in logarithms, chosen for this CPU.
@@ -6,6 +7,16 @@ namespace ipujax::engine::ctc {
 
 /// Stands for the logarithm of 0: sums and products with 0 stay finite.
 inline constexpr float kLogZero = -1e30f;
+
+/// A value as an integer in the total order of floats, in which jax.lax.top_k compares: -NaN is
+/// the least, then -inf, ... -0, 0, ... inf, and NaN. Its own opposite.
+inline std::int32_t keyOf(float x) {
+  const auto bits = std::bit_cast<std::int32_t>(x);
+  return bits ^ (bits < 0 ? 0x7fffffff : 0);
+}
+inline float valueOf(std::int32_t key) {
+  return std::bit_cast<float>(key ^ (key < 0 ? 0x7fffffff : 0));
+}
 
 struct Loops {
   /// next[s] = log(exp(now[s]) + exp(now[s - 1]) + exp(now[s - 2] + skip[s])) + emit[s]; two
@@ -15,6 +26,10 @@ struct Loops {
   void (*posterior)(const float* a, const float* b, const float* emit, float total, float* out,
                     std::int64_t n);
   void (*exp)(const float* x, float* out, std::int64_t n);
+  /// out[i] = log(exp(a[i]) + exp(b[i])) as jax.numpy.logaddexp has it; `out` may be an operand.
+  void (*logAdd)(const float* a, const float* b, float* out, std::int64_t n);
+  /// keys[i] = keyOf(logs[i] + total); returns the largest.
+  std::int32_t (*longer)(const float* logs, float total, std::int32_t* keys, std::int64_t n);
 };
 const Loops& loops();
 

@@ -37,9 +37,35 @@ void exponentials(const float* __restrict x, float* __restrict out, std::int64_t
   for (std::int64_t i = 0; i < n; ++i) out[i] = expFloat(x[i]);
 }
 
+void logAdd(const float* a, const float* b, float* out, std::int64_t n) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float x = a[i], y = b[i], delta = x - y, most = x > y ? x : y;
+    const float sum = most + log1pFloat(expFloat(-absOf(delta)));
+    out[i] = delta == delta ? sum : x + y;
+  }
+}
+
+/// ctc::keyOf, which must not be compiled here for another CPU's sake.
+IPUJAX_INLINE std::int32_t keyFrom(float x) {
+  const auto bits = static_cast<std::int32_t>(bitsOf(x));
+  return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+std::int32_t longer(const float* __restrict logs, float total, std::int32_t* __restrict keys,
+                    std::int64_t n) {
+  std::int32_t most = keyFrom(-kInfinity);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int32_t key = keyFrom(logs[i] + total);
+    keys[i] = key;
+    most = key > most ? key : most;
+  }
+  return most;
+}
+
 }  // namespace
 
-Loops ctcLoops() { return {step, posterior, exponentials}; }
+Loops ctcLoops() { return {step, posterior, exponentials, logAdd, longer}; }
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine::ctc
