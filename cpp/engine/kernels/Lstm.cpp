@@ -152,7 +152,7 @@ class LstmForward final : public Kernel {
 
 /// kept [T, 6, B, O], weights [4, I, O] and [4, O, O], gradients of the output [T, B, O] or [B, O]
 /// and of the last cell state [B, O], limits; written: gradients of h and c [B, O], of the
-/// pre-activations [T, B, 4 O] (forget, input, output, candidate) and, with `inputs`, of x.
+/// pre-activations [T, B, 4 O], units as they are given, and, with `inputs`, of x.
 class LstmBackward final : public Kernel {
  public:
   explicit LstmBackward(const StepDesc& step)
@@ -180,7 +180,7 @@ class LstmBackward final : public Kernel {
     gemm.m = l.B;
     gemm.n = l.O;
     gemm.k = l.row();
-    gemm.b = rowsOf(asTransposed(output_weights_, p[2], l.at, workspace), l.O);
+    gemm.b = rowsOf(asTransposed(output_weights_, p[2], kAsGiven, workspace), l.O);
     for (std::int64_t t = l.T - 1; t >= 0; --t) {
       const float* given = l.full ? floats(p[3]) + t * state : nullptr;
       for (std::int64_t i = 0; i < state; ++i) grad[i] = given ? h[i] + given[i] : h[i];
@@ -196,7 +196,7 @@ class LstmBackward final : public Kernel {
     gemm.m = l.T * l.B;
     gemm.n = l.I;
     gemm.a = rowsOf(units, l.row());
-    gemm.b = rowsOf(asTransposed(input_weights_, p[1], l.at, workspace), l.I);
+    gemm.b = rowsOf(asTransposed(input_weights_, p[1], kAsGiven, workspace), l.I);
     gemm.c = rowsInto(floats(p[out + 3]), l.I);
     if (l.I > 0) blas::gemm(&context.pool, gemm);
   }
@@ -214,7 +214,8 @@ class LstmBackward final : public Kernel {
       const auto row = [&](int which) { return kept + (which * l.B + b) * l.O; };
       loops().lstmBack[l.gate][l.activation](
           {row(kForget), row(kInput), row(kOutput), row(kCandidate), row(kTanh), row(kBefore),
-           grad + b * l.O, c + b * l.O, to, to + l.O, to + 2 * l.O, to + 3 * l.O},
+           grad + b * l.O, c + b * l.O, to + l.at[kForget] * l.O, to + l.at[kInput] * l.O,
+           to + l.at[kOutput] * l.O, to + l.at[kCandidate] * l.O},
           l.O);
     }
   }
