@@ -6,6 +6,7 @@
 #include "popnn/LogSoftmax.hpp"
 #include "popnn/Rnn.hpp"
 #include "popnn/internal/CTC.hpp"
+#include "popnn/internal/Fused.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Encoding.hpp"
@@ -204,6 +205,41 @@ Tensor search(Graph& graph, const Tensor& logs, const Tensor& lengths, unsigned 
       .reshape({B, W, n});
 }
 
+/// -log p, of FLOAT, lengths and labels of paths, [B][paths] and [B][paths][T].
+struct Paths {
+  Tensor losses, lengths, labels;
+};
+
+/// The search in steps of its own.
+Paths composed(Graph& graph, const Tensor& logs, const Tensor& lengths, unsigned blank,
+               std::size_t W, std::size_t paths, Sequence& prog, const DebugContext& debug) {
+  const Beams found{search(graph, logs, lengths, blank, W, prog, debug).slice(0, paths, 1),
+                    logs.dim(0)};
+  const auto integers = [&](const Tensor& t) {
+    return popops::cast(graph, t, poplar::UNSIGNED_INT, prog, {debug, "integers"});
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  const pe::Any total = logAdd({_1, _2});
+  const Tensor losses =
+      popops::map(graph, Select(-total, Const(infinity), total > Const(kLogZero / 2)),
+                  {found.blank(), found.label()}, prog, {debug, "losses"});
+  return {losses.squeeze({2}), integers(found.length()).squeeze({2}), integers(found.labels())};
+}
+
+/// The search as one step.
+Paths fused(Graph& graph, const Tensor& logs, const Tensor& lengths, unsigned blank, std::size_t W,
+            std::size_t paths, Sequence& prog, const DebugContext& debug) {
+  internal::FusedStep step(graph);
+  const Paths made = step.compose([&](Sequence& program) {
+    return composed(graph, logs, lengths, blank, W, paths, program, debug);
+  });
+  step.reads(logs).reads(lengths);
+  step.writes(made.losses).writes(made.lengths).writes(made.labels);
+  step.attributes().set("blank", std::int64_t{blank}).set("width", static_cast<std::int64_t>(W));
+  step.emit("popnn.ctc_beams", prog, {debug, "beamSearch"});
+  return made;
+}
+
 }  // namespace
 
 ctc::Plan plan(const Graph&, const poplar::Type&, unsigned batchSize, unsigned maxTime,
@@ -240,21 +276,14 @@ std::tuple<Tensor, Tensor, Tensor> beamSearchDecoderLogProbabilities(
       internal::ctcData(graph, logProbs, plan, true, blankClass, prog, debugContext);
   const Tensor lengths = internal::ctcIndices(graph, dataLengths, {logProbs.dim(1)},
                                               "data lengths [batch]", prog, debugContext);
-  const std::size_t T = logProbs.dim(0);
-  const Beams found{
-      search(graph, logs, lengths, blankClass, beamwidth, prog, debugContext).slice(0, topPaths, 1),
-      T};
-  const auto integers = [&](const Tensor& t) {
-    return popops::cast(graph, t, poplar::UNSIGNED_INT, prog, {debugContext, "integers"});
-  };
-  const float infinity = std::numeric_limits<float>::infinity();
-  const pe::Any total = logAdd({_1, _2});
-  const Tensor losses =
-      popops::map(graph,
-                  pe::Cast(Select(-total, Const(infinity), total > Const(kLogZero / 2)),
-                           logProbs.elementType()),
-                  {found.blank(), found.label()}, prog, {debugContext, "losses"});
-  return {losses.squeeze({2}), integers(found.length()).squeeze({2}), integers(found.labels())};
+  const auto decode = internal::mayFuse(graph) ? fused : composed;
+  const Paths found =
+      decode(graph, logs, lengths, blankClass, beamwidth, topPaths, prog, debugContext);
+  const poplar::Type type = logProbs.elementType();
+  const Tensor losses = type == poplar::FLOAT ? found.losses
+                                              : popops::cast(graph, found.losses, type, prog,
+                                                             {debugContext, "losses"});
+  return {losses, found.lengths, found.labels};
 }
 
 std::tuple<Tensor, Tensor, Tensor> beamSearchDecoderLogits(

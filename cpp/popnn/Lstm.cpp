@@ -3,9 +3,8 @@
 #include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Lstm.hpp"
 #include "popops/ElementWise.hpp"
-#include "popops/Fill.hpp"
-#include "popops/Reduce.hpp"
 #include "popops/Zero.hpp"
+#include "popops/internal/Map.hpp"
 
 namespace popnn::lstm {
 namespace {
@@ -17,165 +16,109 @@ using poplar::Tensor;
 using poplar::program::Copy;
 using poplar::program::Sequence;
 using poplin::PlanningCache;
-using popops::expr::_1;
-using popops::expr::_2;
-using popops::expr::_3;
-using popops::expr::_4;
-
-/// x W + h U + b of the four units, [batch][4 * output size].
-Tensor weighted(Graph& graph, const LstmParams& params, const LstmWeights& weights,
-                const Tensor& input, const Tensor& output, bool input_is_weighted, Sequence& prog,
-                const DebugContext& debug, const OptionFlags& options, PlanningCache* cache) {
-  const bool with_input = params.doInputWeightCalc && !input_is_weighted;
-  const Tensor rows = with_input ? poplar::concat(input, output, 1) : output;
-  const Tensor sums = poplin::matMul(graph, rows, weightMatrix(params, weights, with_input), prog,
-                                     {debug, "weigh"}, options, cache);
-  const Tensor biases = internal::ordered(weights.biases, orderOf(params)).flatten().expand({0});
-  std::vector<Tensor> terms{sums, biases};
-  if (input_is_weighted && params.doInputWeightCalc) terms.push_back(input);
-  if (terms.size() == 3)
-    popops::mapInPlace(graph, _1 + _2 + _3, terms, prog, {debug, "addBiases"});
-  else
-    popops::mapInPlace(graph, _1 + _2, terms, prog, {debug, "addBiases"});
-  return sums;
-}
-
-/// One forward step: state becomes the next one; `keep` [6][batch][output size], where valid,
-/// becomes what is kept.
-void forwardStep(Graph& graph, const LstmParams& params, const Tensor& units,
-                 const LstmState& state, const rnn::RnnBatchwiseFlags& flags, const Tensor& keep,
-                 Sequence& prog, const DebugContext& debug) {
-  const std::size_t n = Sizes(params).O;
-  const Tensor gates = units.slice(0, 3 * n, 1), candidate = units.slice(3 * n, 4 * n, 1);
-  nonLinearityInPlace(graph, params.recurrentActivation, gates, prog, {debug, "gates"});
-  nonLinearityInPlace(graph, params.activation, candidate, prog, {debug, "candidate"});
-  const Tensor forget = gates.slice(0, n, 1), input = gates.slice(n, 2 * n, 1),
-               output = gates.slice(2 * n, 3 * n, 1);
-  const Tensor cell =
-      popops::map(graph, _1 * _2 + _3 * _4, {forget, state.cellState, input, candidate}, prog,
-                  {debug, "cellState"});
-  const Tensor tanh = nonLinearity(graph, params.activation, cell, prog, {debug, "tanh"});
-  const Tensor result = popops::mul(graph, output, tanh, prog, {debug, "output"});
-  if (keep.valid()) {
-    std::vector<Tensor> kept;
-    for (const Tensor& t : {forget, input, output, candidate, tanh, state.cellState})
-      kept.push_back(t.expand({0}));
-    prog.add(Copy(poplar::concat(kept), keep, false, {debug, "keep"}));
-  }
-  const Tensor old = poplar::concat(state.cellState, state.output, 1),
-               next = poplar::concat(cell, result, 1);
-  if (flags.valid())
-    popops::mapInPlace(graph, _1 * _3 + _2 * _4,
-                       {old, next, internal::column(flags.inverse), internal::column(flags.mask)},
-                       prog, {debug, "next"});
-  else
-    prog.add(Copy(next, old, false, {debug, "next"}));
-}
-
 namespace pe = popops::expr;
+using pe::_1;
+using pe::_2;
+using pe::_3;
+using pe::_4;
+using pe::_5;
+using pe::_6;
 
-pe::Any activated(NonLinearityType type, const pe::Any& x) {
-  switch (type) {
-    case NonLinearityType::SIGMOID:
-      return pe::Any(pe::Sigmoid(x));
-    case NonLinearityType::TANH:
-      return pe::Any(pe::Tanh(x));
-    case NonLinearityType::RELU:
-      return pe::Any(pe::Relu(x));
-    default:
-      return pe::Any(
-          pe::Clamp(x * pe::Const(0.2f) + pe::Const(0.5f), pe::Const(0.0f), pe::Const(1.0f)));
+/// A layer that runs forward.
+struct Forward {
+  const LstmParams& params;
+  const LstmWeights& weights;
+  bool ahead;  ///< whether inputs come weighted, with the biases
+  OptionFlags options;
+  PlanningCache* cache;
+  std::vector<unsigned> order = orderOf(params);
+  std::size_t n = Sizes(params).O;
+
+  /// x W + b of all steps, [T][4][B][O], where the state lies.
+  Tensor weighInputs(Graph& graph, const Tensor& in, Sequence& prog,
+                     const DebugContext& debug) const {
+    const Sizes s(params);
+    const Tensor sums = poplin::matMul(graph, in.reshape({s.T * s.B, s.I}),
+                                       internal::asMatrix(weights.inputWeights), prog,
+                                       {debug, "weighInputs"}, options, cache);
+    const Tensor placed = rnn::createOutputTensor(graph, params.rnn, 4, 1, {debug, "weighted"})
+                              .reshapePartial(0, 1, {s.T, 4});
+    popops::mapWithOutput(graph, _1 + _2,
+                          {sums.reshape({s.T, s.B, 4, s.O}).dimShuffle({0, 2, 1, 3}),
+                           weights.biases.expand({0}).expand({2})},
+                          placed, prog, {debug, "addBiases"});
+    return placed;
   }
-}
 
-/// What one step adds to the product of the weights: biases, or the weighted inputs with biases.
-/// Units are in the order of the weights.
-struct Terms {
-  Tensor sums, rest;  ///< [batch][4 * output size]
-};
-
-/// One forward step that keeps nothing: two expressions.
-void inferenceStep(Graph& graph, const LstmParams& params, const Terms& terms,
-                   const LstmState& state, Sequence& prog, const DebugContext& debug) {
-  const std::size_t n = Sizes(params).O;
-  const auto order = orderOf(params);  // of forget, input, output, candidate
-  std::vector<Tensor> operands;
-  const auto operand = [&](const Tensor& t) {
-    operands.push_back(t);
-    return pe::PlaceHolder(static_cast<unsigned>(operands.size()));
-  };
-  const auto unit = [&](unsigned which) {
-    const std::size_t at = order[which] * n;
-    const pe::PlaceHolder sum = operand(terms.sums.slice(at, at + n, 1));
-    const auto type = which == kCandidate ? params.activation : params.recurrentActivation;
-    return activated(type, pe::Any(sum + operand(terms.rest.slice(at, at + n, 1))));
-  };
-  const pe::PlaceHolder before = operand(state.cellState);
-  const pe::Any cell(unit(kForget) * before + unit(kInput) * unit(kCandidate));
-  popops::mapInPlace(graph, cell, operands, prog, {debug, "cellState"});
-  operands.clear();
-  const pe::PlaceHolder now = operand(state.cellState);
-  const pe::Any output(activated(params.activation, pe::Any(now)) * unit(kOutput));
-  popops::mapWithOutput(graph, output, operands, state.output, prog, {debug, "output"});
-}
-
-bool hasExpression(NonLinearityType type) { return internal::kernelActivation(type) >= 0; }
-
-rnn::StateSequence outputSequence(Graph& graph, const LstmParams& params,
-                                  const DebugContext& debug) {
-  if (!params.outputFullSequence) return {Tensor(), 0};
-  return {rnn::createOutputTensor(graph, params.rnn, 1, {debug, "output"}), 0};
-}
-
-/// The inputs' part of the units of all steps, [T][B][4 * O].
-Tensor weighInputs(Graph& graph, const LstmParams& params, const Tensor& weights, const Tensor& in,
-                   Sequence& prog, const DebugContext& debug, const OptionFlags& options,
-                   PlanningCache* cache) {
-  const Sizes s(params);
-  return poplin::matMul(graph, in.reshape({s.T * s.B, s.I}),
-                        internal::asMatrix(weights, orderOf(params)), prog, {debug, "weighInputs"},
-                        options, cache)
-      .reshape({s.T, s.B, 4 * s.O});
-}
-
-/// The layer where nothing is kept and all sequences have all steps.
-std::pair<Tensor, Tensor> inferred(Graph& graph, const LstmParams& params,
-                                   const LstmState& stateInit, const Tensor& in,
-                                   const LstmWeights& weights, Sequence& prog,
-                                   const DebugContext& debugContext,
-                                   const internal::RecurrentOptions& parsed, PlanningCache* cache) {
-  const Sizes s(params);
-  const std::vector<unsigned> as_given{0, 1, 2, 3};
-  const bool ahead = parsed.preCalcWeights;
-  const Tensor biases = weights.biases.flatten().expand({0});
-  const Tensor from_input = internal::asMatrix(weights.inputWeights, as_given);
-  const Tensor from_output = internal::asMatrix(weights.outputWeights, as_given);
-  Tensor inputs = in;
-  if (ahead) {
-    inputs = poplin::matMul(graph, in.reshape({s.T * s.B, s.I}), from_input, prog,
-                            {debugContext, "weighInputs"}, parsed.matmul, cache);
-    popops::addInPlace(graph, inputs, biases, prog, {debugContext, "addBiases"});
-    inputs = inputs.reshape({s.T, s.B, 4 * s.O});
+  /// The gates and the candidate of a step, in [4][batch][output size].
+  void units(Graph& graph, const Tensor& input, const Tensor& output, const Tensor& to,
+             Sequence& prog, const DebugContext& debug) const {
+    const bool with_input = params.doInputWeightCalc && !ahead;
+    const Tensor sums =
+        poplin::matMul(graph, with_input ? poplar::concat(input, output, 1) : output,
+                       weightMatrix(weights, with_input), prog, {debug, "weigh"}, options, cache);
+    std::vector<pe::Expr> expressions;
+    std::vector<Tensor> terms, results;
+    for (unsigned unit = 0; unit < 4; ++unit) {
+      const std::size_t at = order[unit];
+      const pe::PlaceHolder sum(2 * unit + 1), rest(2 * unit + 2);
+      terms.push_back(sums.slice(at * n, (at + 1) * n, 1));
+      terms.push_back(ahead ? input[at] : weights.biases[at].expand({0}));
+      const auto type = unit == kCandidate ? params.activation : params.recurrentActivation;
+      const bool fused = internal::kernelActivation(type) >= 0;
+      expressions.push_back(fused ? internal::activated(type, pe::Any(sum + rest))
+                                  : pe::Any(sum + rest));
+      results.push_back(to[unit]);
+    }
+    popops::internal::mapWithOutputs(graph, expressions, terms, results, prog, {debug, "units"});
+    if (internal::kernelActivation(params.recurrentActivation) < 0)
+      nonLinearityInPlace(graph, params.recurrentActivation, to.slice(0, 3), prog,
+                          {debug, "gates"});
+    if (internal::kernelActivation(params.activation) < 0)
+      nonLinearityInPlace(graph, params.activation, to[kCandidate], prog, {debug, "candidate"});
   }
-  const Tensor matrix = ahead ? from_output : poplar::concat(from_input, from_output);
-  const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags&,
-                        std::vector<Tensor>& state, const rnn::RnnSlice& slice,
-                        std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
-    Sequence loop{DebugContext(dnai)};
-    const Tensor &x = slice.inputs[0], h = state[0][0];
-    const Tensor sums = poplin::matMul(g, ahead ? h : poplar::concat(x, h, 1), matrix, loop,
-                                       {dnai, "weigh"}, parsed.matmul, cache);
-    inferenceStep(g, params, {sums, ahead ? x : biases.broadcast(static_cast<unsigned>(s.B), 0)},
-                  {h, state[1][0]}, loop, {dnai});
+
+  /// The next state; `keep` [6][batch][output size], where valid, becomes what is kept.
+  LstmState next(Graph& graph, const LstmState& state, const Tensor& units, const Tensor& keep,
+                 bool in_place, Sequence& prog, const DebugContext& debug) const {
+    if (keep.valid()) prog.add(Copy(state.cellState, keep[kPrevCell], false, {debug, "keep"}));
+    const LstmState next =
+        in_place ? state
+                 : LstmState{graph.clone(state.output, debug), graph.clone(state.cellState, debug)};
+    popops::mapWithOutput(graph, _1 * _2 + _3 * _4,
+                          {state.cellState, units[kForget], units[kInput], units[kCandidate]},
+                          next.cellState, prog, {debug, "cellState"});
+    const bool fused = !keep.valid() && internal::kernelActivation(params.activation) >= 0;
+    if (fused) {
+      popops::mapWithOutput(graph, internal::activated(params.activation, _1) * _2,
+                            {next.cellState, units[kOutput]}, next.output, prog, {debug, "output"});
+      return next;
+    }
+    const Tensor tanh = keep.valid() ? keep[kTanh] : graph.clone(next.cellState, debug);
+    prog.add(Copy(next.cellState, tanh, false, {debug, "tanh"}));
+    nonLinearityInPlace(graph, params.activation, tanh, prog, {debug, "tanh"});
+    popops::mapWithOutput(graph, _1 * _2, {units[kOutput], tanh}, next.output, prog,
+                          {debug, "output"});
+    return next;
+  }
+
+  Sequence step(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
+                const rnn::RnnSlice& slice, const DebugContext& debug) const {
+    Sequence loop(debug);
+    const Tensor keep = slice.interimOut;
+    const Tensor to = keep.valid() ? keep.slice(0, 4)
+                                   : rnn::createInitialState(graph, params.rnn, true, 4, 1, debug);
+    units(graph, slice.inputs[0], state.output, to, loop, debug);
+    const LstmState made = next(graph, state, to, keep, !flags.valid(), loop, debug);
+    if (flags.valid())
+      popops::internal::mapWithOutputs(
+          graph, {_1 * _5 + _2 * _6, _3 * _5 + _4 * _6},
+          {state.output, made.output, state.cellState, made.cellState,
+           internal::column(flags.inverse), internal::column(flags.mask)},
+          {state.output, state.cellState}, loop, {debug, "next"});
     return loop;
-  };
-  const auto sequence = outputSequence(graph, params, debugContext);
-  OptionFlags none;
-  const auto last = rnn::Rnn(
-      graph, params.rnn, false, {stateInit.output.expand({0}), stateInit.cellState.expand({0})},
-      sequence, {inputs}, nullptr, nullptr, {}, {}, prog, step, 1, none, {debugContext, "lstmFwd"});
-  return {params.outputFullSequence ? sequence.output : last[0][0], last[1][0]};
-}
+  }
+};
 
 /// The layer in steps of its own: the output, and the last cell state.
 std::pair<Tensor, Tensor> composed(Graph& graph, const LstmParams& params,
@@ -184,23 +127,16 @@ std::pair<Tensor, Tensor> composed(Graph& graph, const LstmParams& params,
                                    Sequence& prog, const DebugContext& debugContext,
                                    const internal::RecurrentOptions& parsed, PlanningCache* cache) {
   const bool ahead = parsed.preCalcWeights && params.doInputWeightCalc;
-  if (intermediates == nullptr && params.doInputWeightCalc && !params.rnn.variableTimeSteps() &&
-      hasExpression(params.activation) && hasExpression(params.recurrentActivation))
-    return inferred(graph, params, stateInit, in, weights, prog, debugContext, parsed, cache);
-  const Tensor inputs = ahead ? weighInputs(graph, params, weights.inputWeights, in, prog,
-                                            debugContext, parsed.matmul, cache)
-                              : in;
+  const Forward layer{params, weights, ahead, parsed.matmul, cache};
+  const Tensor inputs = ahead ? layer.weighInputs(graph, in, prog, debugContext) : in;
   const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
                         std::vector<Tensor>& state, const rnn::RnnSlice& slice,
                         std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
-    Sequence loop{DebugContext(dnai)};
-    const Tensor units = weighted(g, params, weights, slice.inputs[0], state[0][0], ahead, loop,
-                                  {dnai}, parsed.matmul, cache);
-    forwardStep(g, params, units, {state[0][0], state[1][0]}, flags, slice.interimOut, loop,
-                {dnai});
-    return loop;
+    return layer.step(g, flags, {state[0][0], state[1][0]}, slice, {dnai});
   };
-  const auto sequence = outputSequence(graph, params, debugContext);
+  rnn::StateSequence sequence{Tensor(), 0};
+  if (params.outputFullSequence)
+    sequence.output = rnn::createOutputTensor(graph, params.rnn, 1, {debugContext, "output"});
   if (intermediates != nullptr)
     *intermediates =
         rnn::createOutputTensor(graph, params.rnn, kNumKept, 1, {debugContext, "intermediates"})
@@ -302,11 +238,17 @@ std::pair<Tensor, Tensor> createWeightsKernel(Graph& graph, const LstmParams& pa
                                               const OptionFlags& options, PlanningCache* cache) {
   const internal::RecurrentOptions parsed(options, "lstm");
   const Sizes s(params);
-  const auto order = orderOf(params);
-  const Tensor matrix = internal::createMatrix(graph, params.rnn.dataType, s.B, s.I + s.O, 4 * s.O,
-                                               {debugContext, "weights"}, parsed.matmul, cache);
-  return {internal::asUnits(matrix.slice(0, s.I), order),
-          internal::asUnits(matrix.slice(s.I, s.I + s.O), order)};
+  orderOf(params);  // throws where the cell order is none
+  const auto matrix = [&](std::size_t rows, std::size_t in, const char* name) {
+    return internal::createMatrix(graph, params.rnn.dataType, rows, in, 4 * s.O,
+                                  {debugContext, name}, parsed.matmul, cache);
+  };
+  if (parsed.preCalcWeights && params.doInputWeightCalc)
+    return {internal::asUnits(matrix(s.T * s.B, s.I, "inputWeights"), 4),
+            internal::asUnits(matrix(s.B, s.O, "outputWeights"), 4)};
+  const Tensor both = matrix(s.B, s.I + s.O, "weights");
+  return {internal::asUnits(both.slice(0, s.I), 4),
+          internal::asUnits(both.slice(s.I, s.I + s.O), 4)};
 }
 
 Tensor createWeightsBiases(Graph& graph, const LstmParams& params, const DebugContext& debugContext,

@@ -1,9 +1,9 @@
 #include "popnn/Lstm.hpp"
-#include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Lstm.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Reduce.hpp"
 #include "popops/Zero.hpp"
+#include "popops/internal/Map.hpp"
 
 namespace popnn::lstm {
 namespace {
@@ -15,66 +15,90 @@ using poplar::Tensor;
 using poplar::program::Copy;
 using poplar::program::Sequence;
 using poplin::PlanningCache;
-using popops::expr::_1;
-using popops::expr::_2;
-using popops::expr::_3;
-using popops::expr::_4;
-
-/// The gradients of the four units of a step, [batch][4 * output size], and of the cell state.
-struct StepGradients {
-  Tensor units, cell;
-};
-StepGradients backwardStep(Graph& graph, const LstmParams& params, const Tensor& kept,
-                           const Tensor& outputGrad, const Tensor& cellGrad, Sequence& prog,
-                           const DebugContext& debug) {
-  const auto slope = [&](NonLinearityType type, const Tensor& act, const Tensor& grad) {
-    return nonLinearityInputGradient(graph, type, act, grad, prog, {debug, "activation"});
-  };
-  const auto gate = params.recurrentActivation, act = params.activation;
-  const Tensor tanhGrad = popops::mul(graph, outputGrad, kept[kOutput], prog, {debug, "tanhGrad"});
-  const Tensor cell =
-      popops::add(graph, cellGrad, slope(act, kept[kTanh], tanhGrad), prog, {debug, "cellGrad"});
-  const auto times = [&](const Tensor& a, const Tensor& b) {
-    return popops::mul(graph, a, b, prog, {debug, "gateGrad"});
-  };
-  const Tensor gates = poplar::concat(
-      {times(cell, kept[kPrevCell]), times(cell, kept[kCandidate]), times(outputGrad, kept[kTanh])},
-      1);
-  const Tensor values = poplar::concat({kept[kForget], kept[kInput], kept[kOutput]}, 1);
-  const Tensor units = poplar::concat(slope(gate, values, gates),
-                                      slope(act, kept[kCandidate], times(cell, kept[kInput])), 1);
-  return {units, times(cell, kept[kForget])};
-}
+namespace pe = popops::expr;
+using pe::_1;
+using pe::_2;
+using pe::_3;
+using pe::_4;
+using pe::Any;
+using pe::PlaceHolder;
 
 /// What a step back has beside its tensors.
 struct Backward {
   const LstmParams& params;
   const LstmWeights& weights;
-  bool inputs, units;  ///< whether their gradients are kept
+  bool inputs;  ///< whether their gradients follow in each step
   OptionFlags options;
   PlanningCache* cache;
+
+  /// Of one step: the output's and the cell state's gradients, and the mask or an invalid tensor.
+  struct Step {
+    Tensor kept, grad, cell, mask;
+  };
+
+  /// The gradient of the output, where there is one for each step, and that of the cell state.
+  Step begin(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
+             const rnn::RnnSlice& slice, Sequence& loop, const DebugContext& debug) const {
+    Step step{slice.interimIn, state.output, graph.clone(state.cellState, debug), Tensor()};
+    if (flags.valid()) step.mask = internal::column(flags.mask);
+    const auto cell = [&](const Any& grad) {
+      return Any(_1 + internal::slopeTimes(params.activation, _3, Any(grad * _2)));
+    };
+    std::vector<pe::Expr> expressions;
+    std::vector<Tensor> terms{state.cellState, step.kept[kOutput], step.kept[kTanh], state.output},
+        results{step.cell};
+    if (params.outputFullSequence) {
+      terms.push_back(slice.inputs[0]);
+      step.grad = graph.clone(state.output, debug);
+      results.push_back(step.grad);
+      expressions = {cell(Any(_4 + pe::_5)), Any(_4 + pe::_5)};
+    } else {
+      expressions = {cell(Any(_4))};
+    }
+    popops::internal::mapWithOutputs(graph, expressions, terms, results, loop, {debug, "cellGrad"});
+    return step;
+  }
+
+  /// The units' gradients into [batch][4 * output size] as they are given, and what the cell state
+  /// before has.
+  void gates(Graph& graph, const Step& step, const Tensor& units, const Tensor& before,
+             Sequence& loop, const DebugContext& debug) const {
+    const auto order = orderOf(params);
+    const std::size_t n = Sizes(params).O;
+    std::vector<Tensor> terms{step.cell, step.grad}, results;
+    for (unsigned i = 0; i < kNumKept; ++i) terms.push_back(step.kept[i]);
+    if (step.mask.valid()) terms.push_back(step.mask);
+    const auto kept = [](Kept which) { return Any(PlaceHolder(which + 3)); };
+    const Any cell(_1), grad(_2), mask{PlaceHolder(kNumKept + 3)};
+    const auto masked = [&](const Any& x) { return step.mask.valid() ? Any(x * mask) : x; };
+    const auto unit = [&](Kept which, const Any& to) {
+      const auto type = which == kCandidate ? params.activation : params.recurrentActivation;
+      results.push_back(units.slice(order[which] * n, (order[which] + 1) * n, 1));
+      return masked(internal::slopeTimes(type, kept(which), to));
+    };
+    std::vector<pe::Expr> expressions{
+        unit(kForget, Any(cell * kept(kPrevCell))), unit(kInput, Any(cell * kept(kCandidate))),
+        unit(kOutput, Any(grad * kept(kTanh))), unit(kCandidate, Any(cell * kept(kInput)))};
+    expressions.push_back(Any(cell * kept(kForget)));
+    results.push_back(before);
+    popops::internal::mapWithOutputs(graph, expressions, terms, results, loop, {debug, "gates"});
+  }
 
   /// The state's gradients become those of the step before.
   Sequence step(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
                 const rnn::RnnSlice& slice, const DebugContext& debug) const {
     Sequence loop(debug);
     const Sizes s(params);
-    const Tensor h = state.output, c = state.cellState;
-    const Tensor grad = params.outputFullSequence
-                            ? popops::add(graph, h, slice.inputs[0], loop, {debug, "grad"})
-                            : h;
-    const auto grads = backwardStep(graph, params, slice.interimIn, grad, c, loop, debug);
-    if (flags.valid())
-      popops::mulInPlace(graph, grads.units, internal::column(flags.mask), loop, {debug, "masked"});
-    const Tensor matrix = weightMatrix(params, weights, inputs);
-    const Tensor back = poplin::matMul(graph, grads.units, matrix.transpose(), loop,
-                                       {debug, "back"}, options, cache);
-    std::size_t out = 0;
+    const Step now = begin(graph, flags, state, slice, loop, debug);
+    const Tensor units = slice.outputs.back()[0];
+    const Tensor before = flags.valid() ? graph.clone(state.cellState, debug) : state.cellState;
+    gates(graph, now, units, before, loop, debug);
+    const Tensor back = poplin::matMul(graph, units, weightMatrix(weights, inputs).transpose(),
+                                       loop, {debug, "back"}, options, cache);
     if (inputs)
-      loop.add(Copy(back.slice(0, s.I, 1), slice.outputs[out++][0], false, {debug, "inputGrad"}));
-    if (units) loop.add(Copy(grads.units, slice.outputs[out][0], false, {debug, "unitGrads"}));
+      loop.add(Copy(back.slice(0, s.I, 1), slice.outputs[0][0], false, {debug, "inputGrad"}));
     const std::size_t at = inputs ? s.I : 0;
-    advance(graph, flags, state, {back.slice(at, at + s.O, 1), grads.cell}, loop, debug);
+    advance(graph, flags, state, {back.slice(at, at + s.O, 1), before}, loop, debug);
     return loop;
   }
 
@@ -82,8 +106,7 @@ struct Backward {
   static void advance(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
                       const LstmState& next, Sequence& loop, const DebugContext& debug) {
     if (!flags.valid()) {
-      loop.add(Copy(poplar::concat(next.output, next.cellState, 1),
-                    poplar::concat(state.output, state.cellState, 1), false, {debug, "next"}));
+      loop.add(Copy(next.output, state.output, false, {debug, "next"}));
       return;
     }
     const Tensor mask = internal::column(flags.mask), inverse = internal::column(flags.inverse);
@@ -112,14 +135,15 @@ LstmState composed(Graph& graph, const LstmParams& params, Sequence& prog,
   begin(lastCellStateGrad, c);
   std::vector<Tensor> inputs, outputs;
   if (params.outputFullSequence) inputs.push_back(outputGrad);
-  const auto keep = [&](Tensor* sequence, std::size_t size) {
-    *sequence = rnn::createRecurrentTensor(graph, params.rnn, static_cast<unsigned>(size), 1,
-                                           {debugContext, "grads"});
-    outputs.push_back(*sequence);
-  };
   const Sizes s(params);
-  if (backward.inputs) keep(inputGrad, s.I);
-  if (backward.units) keep(bwdIntermediates, 4 * s.O);
+  const auto sequence = [&](std::size_t size) {
+    return rnn::createRecurrentTensor(graph, params.rnn, static_cast<unsigned>(size), 1,
+                                      {debugContext, "grads"});
+  };
+  if (backward.inputs) outputs.push_back(*inputGrad = sequence(s.I));
+  const Tensor units = sequence(4 * s.O);
+  outputs.push_back(units);
+  if (bwdIntermediates != nullptr) *bwdIntermediates = units;
   const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
                         std::vector<Tensor>& state, const rnn::RnnSlice& slice,
                         std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
@@ -129,6 +153,11 @@ LstmState composed(Graph& graph, const LstmParams& params, Sequence& prog,
   const auto first = rnn::Rnn(graph, params.rnn, true, {h.expand({0}), c.expand({0})},
                               {Tensor(), 0}, inputs, &fwdIntermediates, nullptr, outputs, {}, prog,
                               step, 1, none, {debugContext, "lstmBwd"});
+  if (inputGrad != nullptr && params.calcInputGradients && !backward.inputs)
+    *inputGrad = poplin::matMul(graph, units.reshape({s.T * s.B, 4 * s.O}),
+                                internal::asMatrix(backward.weights.inputWeights).transpose(), prog,
+                                {debugContext, "inputGrad"}, backward.options, backward.cache)
+                     .reshape({s.T, s.B, s.I});
   return {first[0][0], first[1][0]};
 }
 
@@ -144,8 +173,7 @@ LstmState lstmBwd(Graph& graph, const LstmParams& params, Sequence& prog,
   internal::checkGradient(params.recurrentActivation, "lstm");
   const internal::RecurrentOptions parsed(options, "lstm");
   const bool inputs = inputGrad != nullptr && params.calcInputGradients;
-  const Backward backward{params,        weights, inputs, bwdIntermediates != nullptr,
-                          parsed.matmul, cache};
+  const Backward backward{params, weights, inputs && !parsed.preCalcWeights, parsed.matmul, cache};
   if (!hasKernel(graph, params, parsed))
     return composed(graph, params, prog, fwdStateInit, fwdIntermediates, outputGrad,
                     lastCellStateGrad, inputGrad, bwdIntermediates, backward, debugContext);
@@ -179,7 +207,6 @@ LstmWeights lstmWU(Graph& graph, const LstmParams& params, Sequence& prog,
                    PlanningCache* cache) {
   const internal::RecurrentOptions parsed(options, "lstm");
   const Sizes s(params);
-  const auto order = orderOf(params);
   const auto kept = [&](Kept which) { return fwdIntermediates.slice(which, which + 1, 1); };
   const Tensor outputs =
       popops::mul(graph, kept(kOutput), kept(kTanh), prog, {debugContext, "outputs"}).squeeze({1});
@@ -192,9 +219,8 @@ LstmWeights lstmWU(Graph& graph, const LstmParams& params, Sequence& prog,
                      {debugContext, "weights"}, parsed.matmul, cache);
   const Tensor biases =
       popops::reduce(graph, grads, {0}, popops::Operation::ADD, prog, {debugContext, "biases"});
-  return {internal::asUnits(matrix.slice(0, s.I), order),
-          internal::asUnits(matrix.slice(s.I, s.I + s.O), order),
-          internal::unordered(biases.reshape({4, s.O}), order)};
+  return {internal::asUnits(matrix.slice(0, s.I), 4),
+          internal::asUnits(matrix.slice(s.I, s.I + s.O), 4), biases.reshape({4, s.O})};
 }
 
 LstmState lstmBwdWithWU(Graph& graph, const LstmParams& params, Sequence& prog,

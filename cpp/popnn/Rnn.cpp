@@ -39,6 +39,38 @@ Tensor byStep(const Tensor& t, std::size_t steps) {
   return t.reshapePartial(0, 1, {steps, t.dim(0) / steps});
 }
 
+/// The tile of a layer's first elements, which sizes choose, so that layers begin all around.
+unsigned firstTile(const Graph& graph, const RnnParams& params) {
+  std::size_t seed = params.maxTimeSteps;
+  for (const std::size_t n : {params.batchSize, params.layerSizes[0], params.layerSizes[1]})
+    seed = seed * 31 + n;
+  return static_cast<unsigned>(seed % graph.getTarget().getNumTiles());
+}
+
+/// [steps][multiple][batch][size]: an element's steps and multiples are on one tile, the same for
+/// all tensors of a layer and size, so that slices of a step and states meet where they are.
+Tensor aligned(Graph& graph, const RnnParams& params, std::size_t steps, std::size_t multiple,
+               std::size_t size, const DebugContext& debug) {
+  const Tensor t =
+      graph.addVariable(params.dataType, {params.batchSize, size, steps, multiple}, debug);
+  const std::size_t elements = params.batchSize * size;
+  const std::size_t tiles = graph.getTarget().getNumTiles();
+  const std::size_t of_tile = std::max<std::size_t>(
+      (elements + tiles - 1) / tiles, graph.getTarget().getVectorWidth(params.dataType));
+  poplar::Graph::TileToTensorMapping mapping(tiles);
+  const unsigned first = firstTile(graph, params);
+  for (std::size_t i = 0; i * of_tile < elements; ++i)
+    mapping[(first + i) % tiles].emplace_back(
+        i * of_tile * steps * multiple, std::min(elements, (i + 1) * of_tile) * steps * multiple);
+  graph.setTileMapping(t, mapping);
+  return t.dimShuffle({2, 3, 0, 1});
+}
+
+/// A variable where a step of a sequence lies.
+Tensor oneStep(Graph& graph, const Tensor& step, const DebugContext& debug) {
+  return graph.clone(step, debug, poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);
+}
+
 std::size_t bytesOnFullestTile(const Graph& graph, const RnnParams& params, std::size_t size) {
   const std::size_t tiles = graph.getTarget().getNumTiles();
   const std::size_t elements = (params.batchSize * size + tiles - 1) / tiles;
@@ -62,7 +94,11 @@ class Network {
                                    std::to_string(initState.size()) + "; got " +
                                    std::to_string(sequence_.stateIndex) + ".");
     for (const Tensor& t : initState) {
-      states_.push_back(graph.clone(t, {debug, "state"}));
+      const bool is_batch =
+          t.rank() == 3 && t.dim(1) == params.batchSize && t.elementType() == params.dataType;
+      states_.push_back(is_batch
+                            ? aligned(graph, params, 1, t.dim(0), t.dim(2), {debug, "state"})[0]
+                            : graph.clone(t, {debug, "state"}));
       prog.add(Copy(t, states_.back(), false, {debug, "state"}));
     }
     for (const char* name : {"begin", "counter"}) {
@@ -110,8 +146,10 @@ class Network {
   }
 
   Tensor sliceOf(const Tensor& sequence, Sequence& prog) {
-    return popops::dynamicSlice(graph_, sequence, time_.counter, {0}, {1}, prog, {debug_, "slice"})
-        .squeeze({0});
+    const Tensor slice = oneStep(graph_, sequence.slice(0, 1), {debug_, "slice"});
+    popops::dynamicSliceWithOutput(graph_, slice, sequence, time_.counter, {0}, {1}, prog,
+                                   {debug_, "slice"});
+    return slice.squeeze({0});
   }
   void update(const Tensor& sequence, const Tensor& step, Sequence& prog) {
     popops::dynamicUpdate(graph_, sequence, step.expand({0}), time_.counter, {0}, {1}, prog,
@@ -179,17 +217,15 @@ bool RnnParams::batchVariableTimeSteps() const {
 Tensor createInitialState(Graph& graph, const RnnParams& params, bool isOutput, unsigned multiple,
                           unsigned, const DebugContext& debugContext) {
   checkParams(params);
-  return graph.addVariable(params.dataType,
-                           {multiple, params.batchSize, params.layerSizes[isOutput ? 1 : 0]},
-                           poplar::VariableMappingMethod::LINEAR, {debugContext, "initialState"});
+  return aligned(graph, params, 1, multiple, params.layerSizes[isOutput ? 1 : 0],
+                 {debugContext, "initialState"})[0];
 }
 
 Tensor createRecurrentTensor(Graph& graph, const RnnParams& params, unsigned size, unsigned,
                              const DebugContext& debugContext) {
   checkParams(params);
-  return popops::createSliceableTensor(graph, params.dataType,
-                                       {params.maxTimeSteps, params.batchSize, size}, {0}, {1}, 0,
-                                       {debugContext, "sequence"});
+  return aligned(graph, params, params.maxTimeSteps, 1, size, {debugContext, "sequence"})
+      .squeeze({1});
 }
 
 Tensor createInputTensor(Graph& graph, const RnnParams& params, unsigned numShards,
@@ -207,10 +243,8 @@ Tensor createOutputTensor(Graph& graph, const RnnParams& params, unsigned numSha
 Tensor createOutputTensor(Graph& graph, const RnnParams& params, unsigned multiple, unsigned,
                           const DebugContext& debugContext) {
   checkParams(params);
-  return popops::createSliceableTensor(
-             graph, params.dataType,
-             {params.maxTimeSteps, multiple, params.batchSize, params.layerSizes[1]}, {0}, {1}, 0,
-             {debugContext, "output"})
+  return aligned(graph, params, params.maxTimeSteps, multiple, params.layerSizes[1],
+                 {debugContext, "output"})
       .reshapePartial(0, 2, {params.maxTimeSteps * multiple});
 }
 
@@ -243,7 +277,7 @@ std::vector<Tensor> Rnn(Graph& graph, const RnnParams& params, bool reverse,
     slice.inputs = network.inputSlices(step);
     if (interimIn != nullptr) slice.interimIn = network.sliceOf(byStep(*interimIn, steps), step);
     std::vector<Tensor> parts;
-    for (const Tensor& t : written) parts.push_back(graph.clone(t[0], {debugContext, "step"}));
+    for (const Tensor& t : written) parts.push_back(oneStep(graph, t[0], {debugContext, "step"}));
     slice.outputs.assign(parts.begin(), parts.begin() + static_cast<long>(outputs.size()));
     if (interimOut != nullptr) slice.interimOut = parts.back();
     step.add(loopFn(graph, network.time_, network.flags_, network.states_, slice, made, &init,

@@ -193,6 +193,9 @@ def _layers() -> dict[str, Program]:
     def ctc(x):
         return ipu.nn.ctc_loss(x, np.array([[1, 2], [2, 0]]), label_lengths=np.array([2, 1])).sum()
 
+    def beams(x):
+        return ipu.nn.ctc_beam_search_decoder(x, np.array([6, 3]), beam_width=4, top_paths=2)
+
     def shapes(units):
         return _f32((5, 2, 3)), _f32((units, 3, 4)), _f32((units, 4, 4)), _f32((units, 4))
 
@@ -200,6 +203,7 @@ def _layers() -> dict[str, Program]:
         "lstm": (jax.value_and_grad(lstm, (0, 1, 2, 3)), shapes(4)),
         "gru": (jax.value_and_grad(gru, (0, 1, 2, 3)), shapes(3)),
         "ctc": (jax.value_and_grad(ctc), (_f32((6, 2, 4)),)),
+        "beams": (beams, (_f32((6, 2, 4)),)),
     }
 
 

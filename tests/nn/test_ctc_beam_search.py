@@ -56,6 +56,48 @@ def test_narrow_beams_are_those_of_the_definition() -> None:
     np.testing.assert_array_equal(found.labels, wanted.labels)
 
 
+def _decode(x: Any, lengths: Any) -> Any:
+    return ctc_beam_search_decoder_with_log_probs(
+        x, lengths, beam_width=7, top_paths=5, blank_index=1
+    )
+
+
+DECODE = jax.jit(_decode)  # compiled once for each platform
+
+
+@pytest.mark.parametrize("kind", ["random", "ties", "uniform", "impossible", "positive"])
+def test_paths_are_those_of_the_definition(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    logs = np.array(jax.nn.log_softmax(rng.standard_normal((9, 6, 4)).astype(np.float32) * 3, -1))
+    if kind == "ties":
+        logs = np.round(logs)
+    elif kind == "uniform":
+        logs[:] = -1
+    elif kind == "impossible":
+        logs[rng.random(logs.shape) < 0.5] = -np.inf
+    elif kind == "positive":
+        logs += 2
+    lengths = np.array([9, 0, 1, 2, 8, 5], np.int32)
+    with jax.default_device(CPU):
+        wanted = DECODE(jax.device_put(logs, CPU), lengths)
+    found = DECODE(logs, lengths)
+    np.testing.assert_allclose(found.losses, wanted.losses, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(found.lengths, wanted.lengths)
+    np.testing.assert_array_equal(found.labels, wanted.labels)
+
+
+def test_nan_stays_in_its_sequence() -> None:
+    logs = np.full((9, 6, 4), -1.0, np.float32)
+    lengths = np.full(6, 9, np.int32)
+    wanted = DECODE(logs, lengths)
+    logs[4, 2, 3] = np.nan
+    found = DECODE(logs, lengths)
+    others = np.array([0, 1, 3, 4, 5])
+    np.testing.assert_array_equal(found.losses[others], wanted.losses[others])
+    np.testing.assert_array_equal(found.labels[others], wanted.labels[others])
+    assert np.isinf(found.losses[2, 0])  # the same as the definition: no number is above
+
+
 def test_sequences_that_do_not_exist_have_infinite_losses() -> None:
     found = ctc_beam_search_decoder(np.zeros((1, 1, 2), np.float32), beam_width=4, top_paths=3)
     assert np.isfinite(found.losses[0, :2]).all()

@@ -67,6 +67,55 @@ def test_losses_and_gradients_are_those_of_optax() -> None:
     np.testing.assert_allclose(found[1], wanted[1], atol=2e-5)
 
 
+def in_doubles(logs: Any, labels: list[int], blank: int) -> tuple[float, Any]:
+    """The loss and its gradient by both recursions, in logarithms and float64."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        states = [blank]
+        for label in labels:
+            states += [label, blank]
+        steps, size = len(logs), len(states)
+
+        def sums(logs: Any, states: list[int]) -> Any:
+            table = np.full((steps, size), -np.inf)
+            for t, s in itertools.product(range(steps), range(size)):
+                before = [table[t - 1, s]] if t else [0.0 if s < 2 else -np.inf]
+                if t and s > 0:
+                    before.append(table[t - 1, s - 1])
+                if t and s > 1 and states[s] not in (blank, states[s - 2]):
+                    before.append(table[t - 1, s - 2])
+                table[t, s] = np.logaddexp.reduce(before) + logs[t, states[s]]
+            return table
+
+        first, last = sums(logs, states), sums(logs[::-1], states[::-1])[::-1, ::-1]
+        total = np.logaddexp.reduce(first[-1, max(size - 2, 0) :])
+        gradient = np.zeros_like(logs)
+        for s, c in enumerate(states):
+            gradient[:, c] -= np.exp(first[:, s] + last[:, s] - logs[:, c] - total)
+    return -float(total), gradient
+
+
+@pytest.mark.parametrize(("scale", "near"), [(1, 2e-6), (10, 2e-6), (30, 1e-4), (400, 1e-2)])
+def test_long_sequences_of_any_range_have_exact_gradients(scale: float, near: float) -> None:
+    """Probabilities from about 1 to far below doubles: there sums of logarithms up to 3e4."""
+    logits, labels, _, _ = problem(60, 4, 6, 20)
+    counts = np.array([20, 0, 1, 13], np.int32)
+    lengths = np.array([60, 60, 1, 40], np.int32)
+    logs = np.asarray(jax.nn.log_softmax(logits * scale, -1))
+    losses, gradient = jax.jit(
+        jax.value_and_grad(
+            lambda x: (lambda y: (y.sum(), y))(ctc_loss_with_log_probs(x, labels, lengths, counts)),
+            has_aux=True,
+        )
+    )(logs)
+    for n in range(4):
+        wanted = in_doubles(
+            logs[: lengths[n], n].astype(np.float64), list(labels[n, : counts[n]]), 0
+        )
+        assert losses[1][n] == pytest.approx(wanted[0], rel=2e-6)
+        np.testing.assert_allclose(gradient[: lengths[n], n], wanted[1], atol=near)
+        assert not gradient[lengths[n] :, n].any()
+
+
 def test_log_probabilities_have_their_own_gradient() -> None:
     logits, *integers = problem(6, 3, 4, 2)
     logs = jax.nn.log_softmax(logits, -1)

@@ -1,11 +1,43 @@
 #pragma once
+#include <bit>
 #include <cstdint>
+#include <utility>
 
 /// Loops of CTC's recursions over the states of one sequence, in logarithms, chosen for this CPU.
 namespace ipujax::engine::ctc {
 
 /// Stands for the logarithm of 0: sums and products with 0 stay finite.
 inline constexpr float kLogZero = -1e30f;
+
+/// A value as an integer in the total order of floats, in which jax.lax.top_k compares: -NaN is
+/// the least, then -inf, ... -0, 0, ... inf, and NaN. Its own opposite.
+inline std::int32_t keyOf(float x) {
+  const auto bits = std::bit_cast<std::int32_t>(x);
+  return bits ^ (bits < 0 ? 0x7fffffff : 0);
+}
+inline float valueOf(std::int32_t key) {
+  return std::bit_cast<float>(key ^ (key < 0 ? 0x7fffffff : 0));
+}
+
+/// Probabilities of the states of one step: the blank in front of label k, and label k. Those
+/// around a window can be read, and are 0.
+struct States {
+  double *blank, *label;
+};
+/// Which states can be reached, and reach the end: [blank_begin, blank_end) and so on.
+struct StateWindow {
+  std::int64_t blank_begin, blank_end, label_begin, label_end;
+};
+/// Of a step's probabilities, the bits of the largest, and those of the least above 0, less 1.
+struct Extent {
+  std::int64_t most = 0;
+  std::uint64_t least = ~std::uint64_t{0};
+};
+/// Probabilities of what a step emits: the blank, and label k where one can follow label k - 1.
+struct Emitted {
+  double blank;
+  const double *label, *skip;
+};
 
 struct Loops {
   /// next[s] = log(exp(now[s]) + exp(now[s - 1]) + exp(now[s - 2] + skip[s])) + emit[s]; two
@@ -15,6 +47,21 @@ struct Loops {
   void (*posterior)(const float* a, const float* b, const float* emit, float total, float* out,
                     std::int64_t n);
   void (*exp)(const float* x, float* out, std::int64_t n);
+  /// out[i] = log(exp(a[i]) + exp(b[i])) as jax.numpy.logaddexp has it; `out` may be an operand.
+  void (*logAdd)(const float* a, const float* b, float* out, std::int64_t n);
+  /// keys[i] = keyOf(logs[i] + total); returns the largest.
+  std::int32_t (*longer)(const float* logs, float total, std::int32_t* keys, std::int64_t n);
+  /// out[i] = exp(x[i]); returns how many x are not in [-300, 300].
+  std::int64_t (*emit)(const float* x, double* out, std::int64_t n);
+  /// The states of a step from those of the step before it, or from those of the step behind it
+  /// and what that emits.
+  Extent (*forward)(const States& before, const Emitted& emitted, const StateWindow& window,
+                    const States& states);
+  Extent (*backward)(const States& behind, const Emitted& emitted, const StateWindow& window,
+                     const States& states);
+  /// label[k] = a.label[k] * b.label[k]; returns the sums over labels and over blanks.
+  std::pair<double, double> (*both)(const States& a, const States& b, const StateWindow& window,
+                                    double* label);
 };
 const Loops& loops();
 

@@ -37,9 +37,116 @@ void exponentials(const float* __restrict x, float* __restrict out, std::int64_t
   for (std::int64_t i = 0; i < n; ++i) out[i] = expFloat(x[i]);
 }
 
+void logAdd(const float* a, const float* b, float* out, std::int64_t n) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float x = a[i], y = b[i], delta = x - y, most = x > y ? x : y;
+    const float sum = most + log1pFloat(expFloat(-absOf(delta)));
+    out[i] = delta == delta ? sum : x + y;
+  }
+}
+
+/// ctc::keyOf, which must not be compiled here for another CPU's sake.
+IPUJAX_INLINE std::int32_t keyFrom(float x) {
+  const auto bits = static_cast<std::int32_t>(bitsOf(x));
+  return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+std::int32_t longer(const float* __restrict logs, float total, std::int32_t* __restrict keys,
+                    std::int64_t n) {
+  std::int32_t most = keyFrom(-kInfinity);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int32_t key = keyFrom(logs[i] + total);
+    keys[i] = key;
+    most = key > most ? key : most;
+  }
+  return most;
+}
+
+std::int64_t emit(const float* __restrict x, double* __restrict out, std::int64_t n) {
+  std::int64_t outside = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    outside += x[i] >= -300.0f && x[i] <= 300.0f ? 0 : 1;
+    out[i] = expDouble(static_cast<double>(x[i]));
+  }
+  return outside;
+}
+
+IPUJAX_INLINE void add(Extent& extent, double x) {
+  const std::uint64_t bits = bitsOf(x), less = bits - 1;
+  const auto whole = static_cast<std::int64_t>(bits);
+  extent.most = whole > extent.most ? whole : extent.most;
+  extent.least = less < extent.least ? less : extent.least;
+}
+
+Extent forward(const States& before, const Emitted& emitted, const StateWindow& window,
+               const States& states) {
+  const double* __restrict b = before.blank;
+  const double* __restrict l = before.label;
+  const double* __restrict p = emitted.label;
+  const double* __restrict skip = emitted.skip;
+  double* __restrict to_blank = states.blank;
+  double* __restrict to_label = states.label;
+  const double blank = emitted.blank;
+  Extent extent;
+  for (std::int64_t k = window.blank_begin; k < window.blank_end; ++k) {
+    to_blank[k] = (b[k] + l[k - 1]) * blank;
+    add(extent, to_blank[k]);
+  }
+  for (std::int64_t k = window.label_begin; k < window.label_end; ++k) {
+    to_label[k] = madd(skip[k], l[k - 1], l[k] + b[k]) * p[k];
+    add(extent, to_label[k]);
+  }
+  return extent;
+}
+
+Extent backward(const States& behind, const Emitted& emitted, const StateWindow& window,
+                const States& states) {
+  const double* __restrict b = behind.blank;
+  const double* __restrict l = behind.label;
+  const double* __restrict p = emitted.label;
+  const double* __restrict skip = emitted.skip;
+  double* __restrict to_blank = states.blank;
+  double* __restrict to_label = states.label;
+  const double blank = emitted.blank;
+  Extent extent;
+  for (std::int64_t k = window.blank_begin; k < window.blank_end; ++k) {
+    to_blank[k] = madd(blank, b[k], p[k] * l[k]);
+    add(extent, to_blank[k]);
+  }
+  for (std::int64_t k = window.label_begin; k < window.label_end; ++k) {
+    const double stay = madd(blank, b[k + 1], p[k] * l[k]);
+    to_label[k] = madd(skip[k + 1] * p[k + 1], l[k + 1], stay);
+    add(extent, to_label[k]);
+  }
+  return extent;
+}
+
+/// In eight sums, which compilers keep in registers of any width.
+template <class Term>
+IPUJAX_INLINE double sumOf(std::int64_t begin, std::int64_t end, const Term& term) {
+  double sums[8] = {};
+  std::int64_t k = begin;
+  for (; k + 8 <= end; k += 8)
+    for (int j = 0; j < 8; ++j) sums[j] += term(k + j);
+  for (; k < end; ++k) sums[0] += term(k);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+std::pair<double, double> both(const States& a, const States& b, const StateWindow& window,
+                               double* __restrict label) {
+  for (std::int64_t k = window.label_begin; k < window.label_end; ++k)
+    label[k] = a.label[k] * b.label[k];
+  return {sumOf(window.label_begin, window.label_end, [&](std::int64_t k) { return label[k]; }),
+          sumOf(window.blank_begin, window.blank_end,
+                [&](std::int64_t k) { return a.blank[k] * b.blank[k]; })};
+}
+
 }  // namespace
 
-Loops ctcLoops() { return {step, posterior, exponentials}; }
+Loops ctcLoops() {
+  return {step, posterior, exponentials, logAdd, longer, emit, forward, backward, both};
+}
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine::ctc

@@ -7,11 +7,13 @@
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/Ctc.hpp"
+#include "engine/kernels/CtcScaled.hpp"
 #include "engine/simd/Isa.hpp"
 
 /// The host kernel "popnn.ctc_loss": log-probabilities [T, B, C], labels [B, L], data lengths and
 /// label lengths [B], as unsigned integers; written: losses [B] and gradients [T, B, C].
-/// Attributes: `blank`, and `softmax`: gradients are those of the logits.
+/// Attributes: `blank`, and `softmax`: gradients are those of the logits. Sums are of probabilities
+/// where the range of doubles suffices (CtcScaled), and of logarithms elsewhere.
 namespace ipujax::engine {
 namespace ctc {
 
@@ -62,10 +64,28 @@ class CtcLoss final : public Kernel {
     const auto* data = reinterpret_cast<const float*>(p[0]) + b * C;
     auto* loss = reinterpret_cast<float*>(p[4]) + b;
     auto* gradient = reinterpret_cast<float*>(p[5]) + b * C;
+    const std::int64_t steps = std::min<std::int64_t>(at(p, 2, b), T),
+                       labels = std::min<std::int64_t>(at(p, 3, b), L);
+    const ctc::Problem problem{
+        .steps = steps,
+        .labels = labels,
+        .classes = C,
+        .stride = B * C,
+        .logs = data,
+        .label = reinterpret_cast<const std::uint32_t*>(p[1]) + b * L,
+        .blank = blank_,
+        .with_softmax = with_softmax_,
+        .loss = loss,
+        .gradient = gradient,
+    };
+    if (ctc::lossByProbabilities(problem)) {
+      for (std::int64_t t = steps; t < T; ++t) std::fill_n(gradient + t * B * C, C, 0.0f);
+      return;
+    }
     Workspace workspace;
     States s;
-    s.steps = std::min<std::int64_t>(at(p, 2, b), T);
-    s.n = 2 * std::min<std::int64_t>(at(p, 3, b), L) + 1;
+    s.steps = steps;
+    s.n = 2 * labels + 1;
     prepare(p, b, data, s, workspace);
     const float total = forward(s);
     const bool possible = total > kLogZero / 2;
@@ -81,8 +101,10 @@ class CtcLoss final : public Kernel {
       if (t >= counted) continue;
       const std::int64_t row = t * s.stride() + 2;
       ctc::loops().posterior(s.forward + row, s.back + row, s.emit + t * s.n, total, s.row, s.n);
+      float sum = 0.0f;  // 1 but for rounding, of which large logarithms have much
+      for (std::int64_t i = 0; i < s.n; ++i) sum += s.row[i];
       for (std::int64_t i = 0; i < s.n; ++i)
-        if (s.classes[i] < C) to[s.classes[i]] -= s.row[i];
+        if (s.classes[i] < C) to[s.classes[i]] -= s.row[i] / sum;
     }
   }
 

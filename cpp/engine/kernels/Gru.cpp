@@ -14,35 +14,19 @@ using namespace recurrent;
 /// What the forward pass keeps of a step, [4 or 5][B][O].
 enum Kept { kReset, kUpdate, kCandidate, kBefore, kMemory };
 
-struct Layer {
-  std::int64_t T = 0, B = 0, I, O;
-  std::array<std::int64_t, 3> at{};
-  int gate, activation;
-  bool full, limited, after, attends;
+struct Layer : LayerOf<3> {
+  bool after, attends;
 
   Layer(const StepDesc& step, const OperandDesc& weights)
-      : I(weights.shape[1]),
-        O(weights.shape[2]),
-        gate(static_cast<int>(step.attributes.integer("gate"))),
-        activation(static_cast<int>(step.attributes.integer("activation"))),
-        full(step.attributes.integer("full") != 0),
-        limited(step.attributes.integer("limited") != 0),
+      : LayerOf(step, weights),
         after(step.attributes.integer("after") != 0),
-        attends(step.attributes.integer("attends") != 0) {
-    const auto& order = step.attributes.integers("at");
-    std::copy(order.begin(), order.end(), at.begin());
-  }
+        attends(step.attributes.integer("attends") != 0) {}
   std::int64_t numKept() const { return after ? 5 : 4; }
-  std::int64_t state() const { return B * O; }
   /// Operands behind the first `count`: attention and limits, then what is written.
   std::size_t attention(std::size_t count) const { return count; }
   std::size_t limits(std::size_t count) const { return count + (attends ? 1 : 0); }
   std::size_t written(std::size_t count) const { return limits(count) + (limited ? 1 : 0); }
 };
-
-std::size_t bytesOf(std::int64_t floats) {
-  return static_cast<std::size_t>(floats) * sizeof(float);
-}
 
 /// x [T, B, I], weights [3, I, O] and [3, O, O], biases [3, O] or [3, 2, O], h [B, O], attention
 /// [B, T], limits; written: the output [T, B, O] or [B, O] and, with `keeps`, [T, 4 or 5, B, O].
@@ -63,28 +47,37 @@ class GruForward final : public Kernel {
     const auto& l = layer_;
     Workspace workspace;
     const std::size_t out = l.written(kRead);
-    Run run{context.pool, l.limited ? p[l.limits(kRead)] : nullptr,
+    Run run{&context.pool, l.limited ? p[l.limits(kRead)] : nullptr,
             l.attends ? floats(p[l.attention(kRead)]) : nullptr};
-    run.units = weighInputs(run.pool, p, workspace);
+    run.units = weighInputs(context.pool, p, workspace);
     run.h = l.full ? workspace.get<float>(l.state()) : floats(p[out]);
     std::memcpy(run.h, p[4], bytesOf(l.state()));
     run.weights = asMatrix(output_weights_, p[2], l.at, workspace);
     run.memory = workspace.get<float>(l.state());
     run.biases = floats(p[3]) + (2 * l.at[kCandidate] + 1) * l.O;
-    for (std::int64_t t = 0; t < l.T; ++t) {
-      run.t = t;
-      run.out = l.full ? floats(p[out]) + t * l.state() : nullptr;
-      run.kept = keeps_ ? floats(p[out + 1]) + t * l.numKept() * l.state() : nullptr;
-      step(run);
-    }
+    forSequences(context.pool, l.B, 3 * l.T * l.O * l.O,
+                 [&](ThreadPool* pool, std::int64_t begin, std::int64_t end) {
+                   Run part = run;
+                   part.pool = pool;
+                   part.begin = begin;
+                   part.end = end;
+                   for (std::int64_t t = 0; t < l.T; ++t) {
+                     part.t = t;
+                     part.out = l.full ? floats(p[out]) + t * l.state() : nullptr;
+                     part.kept =
+                         keeps_ ? floats(p[out + 1]) + t * l.numKept() * l.state() : nullptr;
+                     step(part);
+                   }
+                 });
   }
 
  private:
   static constexpr std::size_t kRead = 5;
   struct Run {
-    ThreadPool& pool;
+    ThreadPool* pool;
     const std::byte* limits;
     const float* attention;
+    std::int64_t begin = 0, end = 0;  ///< of the sequences
     float *units = nullptr, *h = nullptr, *memory = nullptr, *out = nullptr, *kept = nullptr;
     const float *weights = nullptr, *biases = nullptr;
     std::int64_t t = 0;
@@ -115,18 +108,18 @@ class GruForward final : public Kernel {
     return units;
   }
 
-  /// to += a U[:, first unit : last unit], [B, O] x [O, units O].
+  /// to += a U[:, first unit : last unit], [B, O] x [O, units O], rows of these sequences.
   void product(const Run& run, const float* a, int first, int last, float* to,
                std::int64_t row) const {
     blas::Gemm gemm;
     gemm.accumulate = true;
-    gemm.m = layer_.B;
+    gemm.m = run.end - run.begin;
     gemm.n = (last - first) * layer_.O;
     gemm.k = layer_.O;
-    gemm.a = rowsOf(a, layer_.O);
+    gemm.a = rowsOf(a + run.begin * layer_.O, layer_.O);
     gemm.b = rowsOf(run.weights + first * layer_.O, 3 * layer_.O);
-    gemm.c = rowsInto(to, row);
-    stepProduct(&run.pool, gemm);
+    gemm.c = rowsInto(to + run.begin * row, row);
+    stepProduct(run.pool, gemm);
   }
 
   void step(const Run& run) const {
@@ -135,11 +128,11 @@ class GruForward final : public Kernel {
     float* units = run.units + run.t * l.B * 3 * l.O;
     product(run, run.h, kReset, kCandidate, units, 3 * l.O);
     if (l.after) {
-      for (std::int64_t b = 0; b < l.B; ++b)
+      for (std::int64_t b = run.begin; b < run.end; ++b)
         std::memcpy(run.memory + b * l.O, run.biases, bytesOf(l.O));
       product(run, run.h, kCandidate, kMemory - 1, run.memory, l.O);
     }
-    for (std::int64_t b = 0; b < l.B; ++b) {
+    for (std::int64_t b = run.begin; b < run.end; ++b) {
       float* unit = units + b * 3 * l.O;
       float* memory = run.memory + b * l.O;
       for (const int u : {kReset, kUpdate}) loop.activate[l.gate](unit + u * l.O, l.O);
@@ -150,7 +143,7 @@ class GruForward final : public Kernel {
     }
     if (!l.after)
       product(run, run.memory, kCandidate, kMemory - 1, units + kCandidate * l.O, 3 * l.O);
-    for (std::int64_t b = 0; b < l.B; ++b) finish(run, b, units + b * 3 * l.O);
+    for (std::int64_t b = run.begin; b < run.end; ++b) finish(run, b, units + b * 3 * l.O);
   }
 
   void finish(const Run& run, std::int64_t b, float* unit) const {
@@ -200,7 +193,7 @@ class GruBackward final : public Kernel {
     const auto& l = layer_;
     Workspace workspace;
     const std::size_t out = l.written(kRead);
-    Run run{context.pool, l.limited ? p[l.limits(kRead)] : nullptr,
+    Run run{&context.pool, l.limited ? p[l.limits(kRead)] : nullptr,
             l.attends ? floats(p[l.attention(kRead)]) : nullptr};
     run.h = floats(p[out]);
     run.grad = workspace.get<float>(l.state());
@@ -209,16 +202,25 @@ class GruBackward final : public Kernel {
     l.full ? std::memset(run.h, 0, bytesOf(l.state()))
            : std::memcpy(run.h, p[3], bytesOf(l.state()));
     float* units = floats(p[out + 1]);
-    for (std::int64_t t = l.T - 1; t >= 0; --t) {
-      run.t = t;
-      const float* given = l.full ? floats(p[3]) + t * l.state() : nullptr;
-      for (std::int64_t i = 0; i < l.state(); ++i)
-        run.grad[i] = given ? run.h[i] + given[i] : run.h[i];
-      run.kept = floats(p[0]) + t * l.numKept() * l.state();
-      run.units = units + t * l.B * row();
-      run.to_attention = l.attends ? floats(p[out + (inputs_ ? 3 : 2)]) + t * l.B : nullptr;
-      step(run);
-    }
+    const float* kept = floats(p[0]);
+    const float* given = l.full ? floats(p[3]) : nullptr;
+    float* to_attention = l.attends ? floats(p[out + (inputs_ ? 3 : 2)]) : nullptr;
+    forSequences(context.pool, l.B, l.T * l.O * row(),
+                 [&](ThreadPool* pool, std::int64_t begin, std::int64_t end) {
+                   Run part = run;
+                   part.pool = pool;
+                   part.begin = begin;
+                   part.end = end;
+                   for (std::int64_t t = l.T - 1; t >= 0; --t) {
+                     part.t = t;
+                     for (std::int64_t i = begin * l.O; i < end * l.O; ++i)
+                       part.grad[i] = given ? part.h[i] + given[t * l.state() + i] : part.h[i];
+                     part.kept = kept + t * l.numKept() * l.state();
+                     part.units = units + t * l.B * row();
+                     part.to_attention = to_attention ? to_attention + t * l.B : nullptr;
+                     step(part);
+                   }
+                 });
     if (!inputs_ || l.I == 0) return;
     blas::Gemm gemm;
     gemm.m = l.T * l.B;
@@ -233,9 +235,10 @@ class GruBackward final : public Kernel {
  private:
   static constexpr std::size_t kRead = 4;
   struct Run {
-    ThreadPool& pool;
+    ThreadPool* pool;
     const std::byte* limits;
     const float* attention;
+    std::int64_t begin = 0, end = 0;  ///< of the sequences
     float *h = nullptr, *grad = nullptr, *direct = nullptr, *units = nullptr,
           *to_attention = nullptr;
     const float *weights = nullptr, *kept = nullptr;
@@ -252,28 +255,28 @@ class GruBackward final : public Kernel {
                float* to) const {
     blas::Gemm gemm;
     gemm.accumulate = accumulate;
-    gemm.m = layer_.B;
+    gemm.m = run.end - run.begin;
     gemm.n = layer_.O;
     gemm.k = count * layer_.O;
-    gemm.a = rowsOf(units, row());
+    gemm.a = rowsOf(units + run.begin * row(), row());
     gemm.b = rowsOf(run.weights + weights * layer_.O * layer_.O, layer_.O);
-    gemm.c = rowsInto(to, layer_.O);
-    stepProduct(&run.pool, gemm);
+    gemm.c = rowsInto(to + run.begin * layer_.O, layer_.O);
+    stepProduct(run.pool, gemm);
   }
 
   void step(const Run& run) const {
     const auto& l = layer_;
-    for (std::int64_t b = 0; b < l.B; ++b) gates(run, b);
+    for (std::int64_t b = run.begin; b < run.end; ++b) gates(run, b);
     // `grad` is done with: it becomes what the reset gate hands on.
     product(run, run.units + (l.after ? 3 : 2) * l.O, kCandidate, 1, false, run.grad);
-    for (std::int64_t b = 0; !l.after && b < l.B; ++b) {
+    for (std::int64_t b = run.begin; !l.after && b < run.end; ++b) {
       float *grad = run.grad + b * l.O, *reset = run.units + b * row();
       loops().multiply(grad, kept(run, kBefore, b), reset, l.O);
       loops().slope[l.gate](kept(run, kReset, b), reset, l.O);
       loops().multiply(grad, kept(run, kReset, b), grad, l.O);
     }
     product(run, run.units, kReset, 2, true, run.grad);
-    for (std::int64_t b = 0; b < l.B; ++b) {
+    for (std::int64_t b = run.begin; b < run.end; ++b) {
       if (run.t >= limits_.of(run.limits, b)) continue;  // hands its gradient on
       for (std::int64_t i = b * l.O; i < (b + 1) * l.O; ++i) run.h[i] = run.grad[i] + run.direct[i];
     }

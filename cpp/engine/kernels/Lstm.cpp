@@ -17,23 +17,8 @@ enum Kept { kForget, kInput, kOutput, kCandidate, kTanh, kBefore, kNumKept };
 
 constexpr std::array<std::int64_t, 4> kAsGiven{0, 1, 2, 3};
 
-struct Layer {
-  std::int64_t T, B, I, O;
-  std::array<std::int64_t, 4> at;  ///< of forget, input, output, candidate
-  int gate, activation;
-  bool full, limited;
-
-  Layer(const StepDesc& step, const OperandDesc& weights)
-      : I(weights.shape[1]),
-        O(weights.shape[2]),
-        gate(static_cast<int>(step.attributes.integer("gate"))),
-        activation(static_cast<int>(step.attributes.integer("activation"))),
-        full(step.attributes.integer("full") != 0),
-        limited(step.attributes.integer("limited") != 0) {
-    const auto& order = step.attributes.integers("at");
-    std::copy(order.begin(), order.end(), at.begin());
-    T = B = 0;
-  }
+struct Layer : LayerOf<4> {  // at: of forget, input, output, candidate
+  using LayerOf::LayerOf;
   std::int64_t row() const { return 4 * O; }
 };
 
@@ -58,7 +43,7 @@ class LstmForward final : public Kernel {
     const std::byte* limits = layer_.limited ? p[6] : nullptr;
     float* units = workspace.get<float>(l.T * l.B * l.row());
     for (std::int64_t i = 0; i < l.T * l.B; ++i)
-      std::memcpy(units + i * l.row(), p[3], static_cast<std::size_t>(l.row()) * sizeof(float));
+      std::memcpy(units + i * l.row(), p[3], bytesOf(l.row()));
     blas::Gemm gemm;
     gemm.accumulate = true;
     gemm.m = l.T * l.B;
@@ -74,19 +59,15 @@ class LstmForward final : public Kernel {
     rows.cell = floats(p[out + 1]);
     rows.out = l.full ? floats(p[out]) : nullptr;
     rows.kept = keeps_ ? floats(p[out + 2]) : nullptr;
-    std::memcpy(rows.last, p[4], static_cast<std::size_t>(state) * sizeof(float));
-    std::memcpy(rows.cell, p[5], static_cast<std::size_t>(state) * sizeof(float));
-    // Sequences are independent: each thread runs all steps of some of them.
-    const std::int64_t work = l.T * l.O * l.row();
-    const std::int64_t grain = std::max<std::int64_t>(kFewestRows, kThreadWork / work);
-    if (l.B < 2 * grain) return loop(&context.pool, rows, 0, l.B);
-    context.pool.parallelFor(
-        l.B, grain, [&](std::int64_t begin, std::int64_t end) { loop(nullptr, rows, begin, end); });
+    std::memcpy(rows.last, p[4], bytesOf(state));
+    std::memcpy(rows.cell, p[5], bytesOf(state));
+    forSequences(context.pool, l.B, l.T * l.O * l.row(),
+                 [&](ThreadPool* pool, std::int64_t begin, std::int64_t end) {
+                   loop(pool, rows, begin, end);
+                 });
   }
 
  private:
-  static constexpr std::int64_t kFewestRows = 4, kThreadWork = 1 << 20;
-
   struct Rows {
     float* units;
     const float* weights;
@@ -118,7 +99,7 @@ class LstmForward final : public Kernel {
   void step(const Rows& rows, std::int64_t t, std::int64_t b, float* tanh) const {
     const auto& l = layer_;
     const Loops& loop = loops();
-    const auto bytes = static_cast<std::size_t>(l.O) * sizeof(float);
+    const std::size_t bytes = bytesOf(l.O);
     float *h = rows.last + b * l.O, *c = rows.cell + b * l.O;
     float* to = rows.out ? rows.out + (t * l.B + b) * l.O : h;
     const auto kept = [&](int which) {
@@ -152,7 +133,7 @@ class LstmForward final : public Kernel {
 
 /// kept [T, 6, B, O], weights [4, I, O] and [4, O, O], gradients of the output [T, B, O] or [B, O]
 /// and of the last cell state [B, O], limits; written: gradients of h and c [B, O], of the
-/// pre-activations [T, B, 4 O] (forget, input, output, candidate) and, with `inputs`, of x.
+/// pre-activations [T, B, 4 O], units as they are given, and, with `inputs`, of x.
 class LstmBackward final : public Kernel {
  public:
   explicit LstmBackward(const StepDesc& step)
@@ -171,52 +152,72 @@ class LstmBackward final : public Kernel {
     const std::size_t out = l.limited ? 6 : 5;
     const std::byte* limits = l.limited ? p[5] : nullptr;
     const std::int64_t state = l.B * l.O;
-    const auto bytes = static_cast<std::size_t>(state) * sizeof(float);
+    const std::size_t bytes = bytesOf(state);
     float *h = floats(p[out]), *c = floats(p[out + 1]), *units = floats(p[out + 2]);
     l.full ? std::memset(h, 0, bytes) : std::memcpy(h, p[3], bytes);
     std::memcpy(c, p[4], bytes);
-    float* grad = workspace.get<float>(state);
-    blas::Gemm gemm;
-    gemm.m = l.B;
-    gemm.n = l.O;
-    gemm.k = l.row();
-    gemm.b = rowsOf(asTransposed(output_weights_, p[2], l.at, workspace), l.O);
-    for (std::int64_t t = l.T - 1; t >= 0; --t) {
-      const float* given = l.full ? floats(p[3]) + t * state : nullptr;
-      for (std::int64_t i = 0; i < state; ++i) grad[i] = given ? h[i] + given[i] : h[i];
-      float* to = units + t * l.B * l.row();
-      step(t, limits, floats(p[0]) + t * kNumKept * state, grad, c, to);
-      gemm.a = rowsOf(to, l.row());
-      gemm.c = rowsInto(limits ? grad : h, l.O);
-      stepProduct(&context.pool, gemm);
-      for (std::int64_t b = 0; limits && b < l.B; ++b)  // others hand their gradients on
-        if (t < limits_.of(limits, b)) std::copy_n(grad + b * l.O, l.O, h + b * l.O);
-    }
+    Rows rows{floats(p[0]), l.full ? floats(p[3]) : nullptr, limits, h, c, units};
+    rows.grad = workspace.get<float>(state);
+    rows.weights = asTransposed(output_weights_, p[2], kAsGiven, workspace);
+    forSequences(context.pool, l.B, l.T * l.O * l.row(),
+                 [&](ThreadPool* pool, std::int64_t begin, std::int64_t end) {
+                   loop(pool, rows, begin, end);
+                 });
     if (!inputs_) return;
+    blas::Gemm gemm;
+    gemm.k = l.row();
     gemm.m = l.T * l.B;
     gemm.n = l.I;
     gemm.a = rowsOf(units, l.row());
-    gemm.b = rowsOf(asTransposed(input_weights_, p[1], l.at, workspace), l.I);
+    gemm.b = rowsOf(asTransposed(input_weights_, p[1], kAsGiven, workspace), l.I);
     gemm.c = rowsInto(floats(p[out + 3]), l.I);
     if (l.I > 0) blas::gemm(&context.pool, gemm);
   }
 
  private:
-  void step(std::int64_t t, const std::byte* limits, const float* kept, const float* grad, float* c,
-            float* units) const {
+  struct Rows {
+    const float *kept, *given;
+    const std::byte* limits;
+    float *h, *c, *units, *grad = nullptr;
+    const float* weights = nullptr;
+  };
+
+  /// All steps of sequences [begin, end).
+  void loop(ThreadPool* pool, const Rows& rows, std::int64_t begin, std::int64_t end) const {
     const auto& l = layer_;
-    for (std::int64_t b = 0; b < l.B; ++b) {
-      float* to = units + b * l.row();
-      if (t >= limits_.of(limits, b)) {
-        std::memset(to, 0, static_cast<std::size_t>(l.row()) * sizeof(float));
-        continue;
-      }
-      const auto row = [&](int which) { return kept + (which * l.B + b) * l.O; };
-      loops().lstmBack[l.gate][l.activation](
-          {row(kForget), row(kInput), row(kOutput), row(kCandidate), row(kTanh), row(kBefore),
-           grad + b * l.O, c + b * l.O, to, to + l.O, to + 2 * l.O, to + 3 * l.O},
-          l.O);
+    blas::Gemm gemm;
+    gemm.m = end - begin;
+    gemm.n = l.O;
+    gemm.k = l.row();
+    gemm.b = rowsOf(rows.weights, l.O);
+    for (std::int64_t t = l.T - 1; t >= 0; --t) {
+      const float* given = rows.given ? rows.given + t * l.state() : nullptr;
+      for (std::int64_t i = begin * l.O; i < end * l.O; ++i)
+        rows.grad[i] = given ? rows.h[i] + given[i] : rows.h[i];
+      for (std::int64_t b = begin; b < end; ++b) step(rows, t, b);
+      gemm.a = rowsOf(rows.units + (t * l.B + begin) * l.row(), l.row());
+      gemm.c = rowsInto((rows.limits ? rows.grad : rows.h) + begin * l.O, l.O);
+      stepProduct(pool, gemm);
+      for (std::int64_t b = begin; rows.limits && b < end; ++b)  // others hand theirs on
+        if (t < limits_.of(rows.limits, b)) std::copy_n(rows.grad + b * l.O, l.O, rows.h + b * l.O);
     }
+  }
+
+  void step(const Rows& rows, std::int64_t t, std::int64_t b) const {
+    const auto& l = layer_;
+    float* to = rows.units + (t * l.B + b) * l.row();
+    if (t >= limits_.of(rows.limits, b)) {
+      std::memset(to, 0, bytesOf(l.row()));
+      return;
+    }
+    const auto row = [&](int which) {
+      return rows.kept + ((t * kNumKept + which) * l.B + b) * l.O;
+    };
+    loops().lstmBack[l.gate][l.activation](
+        {row(kForget), row(kInput), row(kOutput), row(kCandidate), row(kTanh), row(kBefore),
+         rows.grad + b * l.O, rows.c + b * l.O, to + l.at[kForget] * l.O, to + l.at[kInput] * l.O,
+         to + l.at[kOutput] * l.O, to + l.at[kCandidate] * l.O},
+        l.O);
   }
 
   Layer layer_;

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -72,6 +73,44 @@ inline blas::Matrix rowsInto(float* data, std::int64_t row) {
 inline void stepProduct(ThreadPool* pool, const blas::Gemm& gemm) {
   constexpr std::int64_t kSharedWork = 1 << 22;  // multiply-adds
   blas::gemm(gemm.m * gemm.n * gemm.k < kSharedWork ? nullptr : pool, gemm);
+}
+
+/// Runs loop(pool, begin, end) over all sequences, which are independent: in parts of them, each on
+/// one thread (where pool is null) for all of its steps, or as a whole where they are few.
+template <class Loop>
+void forSequences(ThreadPool& pool, std::int64_t batch, std::int64_t work, const Loop& loop) {
+  constexpr std::int64_t kFewestRows = 4, kThreadWork = 1 << 20;  // multiply-adds
+  const std::int64_t grain =
+      std::max<std::int64_t>(kFewestRows, kThreadWork / std::max<std::int64_t>(work, 1));
+  if (batch < 2 * grain) return loop(&pool, 0, batch);
+  pool.parallelFor(batch, grain,
+                   [&](std::int64_t begin, std::int64_t end) { loop(nullptr, begin, end); });
+}
+
+/// What layers of `kUnits` units have: steps T, sequences B, inputs I, outputs O, where the units
+/// are in the weights, and the attributes that checkLayer knows.
+template <std::size_t kUnits>
+struct LayerOf {
+  std::int64_t T = 0, B = 0, I, O;
+  std::array<std::int64_t, kUnits> at{};
+  int gate, activation;
+  bool full, limited;
+
+  LayerOf(const StepDesc& step, const OperandDesc& weights)
+      : I(weights.shape[1]),
+        O(weights.shape[2]),
+        gate(static_cast<int>(step.attributes.integer("gate"))),
+        activation(static_cast<int>(step.attributes.integer("activation"))),
+        full(step.attributes.integer("full") != 0),
+        limited(step.attributes.integer("limited") != 0) {
+    const auto& order = step.attributes.integers("at");
+    std::copy(order.begin(), order.end(), at.begin());
+  }
+  std::int64_t state() const { return B * O; }
+};
+
+inline std::size_t bytesOf(std::int64_t floats) {
+  return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
 /// How many steps each sequence has: `desc` is [B] or [1], or null for all of them.

@@ -28,12 +28,10 @@ inline std::vector<unsigned> orderOf(const LstmParams& params) {
 /// What the forward pass keeps of a step, in [6][batch][output size].
 enum Kept { kForget, kInput, kOutput, kCandidate, kTanh, kPrevCell, kNumKept };
 
-inline poplar::Tensor weightMatrix(const LstmParams& params, const LstmWeights& weights,
-                                   bool with_input) {
-  const auto order = orderOf(params);
-  const poplar::Tensor output = internal::asMatrix(weights.outputWeights, order);
-  return with_input ? poplar::concat(internal::asMatrix(weights.inputWeights, order), output)
-                    : output;
+/// The weights of a step as one matrix, units as they are given.
+inline poplar::Tensor weightMatrix(const LstmWeights& weights, bool with_input) {
+  const poplar::Tensor output = internal::asMatrix(weights.outputWeights);
+  return with_input ? poplar::concat(internal::asMatrix(weights.inputWeights), output) : output;
 }
 
 /// The attributes that kernels of both directions have; the limits are read last.

@@ -8,6 +8,7 @@
 namespace popnn::internal {
 
 using poplar::Tensor;
+namespace pe = popops::expr;
 
 RecurrentOptions::RecurrentOptions(const poplar::OptionFlags& options, const char* layer) {
   static const char* const without_effect[] = {
@@ -29,6 +30,34 @@ RecurrentOptions::RecurrentOptions(const poplar::OptionFlags& options, const cha
                                    "preCalcWeights (true, false), inferenceOnly, "
                                    "weightAccumulatorsType, recomputationMode, numShards.");
     }
+  }
+}
+
+pe::Any activated(NonLinearityType type, const pe::Any& x) {
+  switch (type) {
+    case NonLinearityType::SIGMOID:
+      return pe::Any(pe::Sigmoid(x));
+    case NonLinearityType::TANH:
+      return pe::Any(pe::Tanh(x));
+    case NonLinearityType::RELU:
+      return pe::Any(pe::Relu(x));
+    default:
+      return pe::Any(
+          pe::Clamp(x * pe::Const(0.2f) + pe::Const(0.5f), pe::Const(0.0f), pe::Const(1.0f)));
+  }
+}
+
+pe::Any slopeTimes(NonLinearityType type, const pe::Any& result, const pe::Any& grad) {
+  const pe::Const one(1.0f), zero(0.0f);
+  switch (type) {
+    case NonLinearityType::SIGMOID:
+      return pe::Any(grad * result * (one - result));
+    case NonLinearityType::TANH:
+      return pe::Any(grad * (one - result * result));
+    case NonLinearityType::RELU:
+      return pe::Any(pe::Select(grad, zero, result > zero));
+    default:
+      return pe::Any(pe::Select(grad * pe::Const(0.2f), zero, result > zero && result < one));
   }
 }
 
@@ -68,6 +97,14 @@ Tensor unordered(const Tensor& units, const std::vector<unsigned>& order) {
   std::vector<unsigned> inverse(order.size());
   for (unsigned i = 0; i < order.size(); ++i) inverse[order[i]] = i;
   return ordered(units, inverse);
+}
+
+Tensor asMatrix(const Tensor& weights) {
+  return weights.dimShuffle({1, 0, 2}).reshapePartial(1, 3, {weights.dim(0) * weights.dim(2)});
+}
+
+Tensor asUnits(const Tensor& matrix, std::size_t units) {
+  return matrix.reshapePartial(1, 2, {units, matrix.dim(1) / units}).dimShuffle({1, 0, 2});
 }
 
 Tensor asMatrix(const Tensor& weights, const std::vector<unsigned>& order) {

@@ -7,6 +7,7 @@
 #include "poplin/PlanningCache.hpp"
 #include "popnn/NonLinearityDef.hpp"
 #include "popnn/Rnn.hpp"
+#include "popops/Expr.hpp"
 
 /// What LSTM, GRU and vanilla layers have in common.
 namespace popnn::internal {
@@ -20,6 +21,12 @@ struct RecurrentOptions {
   bool halfPartials = false;
 };
 
+/// An activation that kernels know, as an expression.
+popops::expr::Any activated(NonLinearityType type, const popops::expr::Any& x);
+/// A gradient times the slope of such an activation, which follows from its result.
+popops::expr::Any slopeTimes(NonLinearityType type, const popops::expr::Any& result,
+                             const popops::expr::Any& grad);
+
 /// An activation as kernels of recurrent layers number it, or -1 where they do not know it.
 int kernelActivation(NonLinearityType type);
 
@@ -29,7 +36,10 @@ bool hasKernel(const poplar::Graph& graph, const rnn::RnnParams& params,
                const RecurrentOptions& options, NonLinearityType activation,
                NonLinearityType recurrentActivation);
 
-/// Weights [units, in, out] as one matrix [in, units * out], units in the order of `order`.
+/// Weights [units, in, out] as one matrix [in, units * out], and the opposite.
+poplar::Tensor asMatrix(const poplar::Tensor& weights);
+poplar::Tensor asUnits(const poplar::Tensor& matrix, std::size_t units);
+/// The same with the units in the order of `order`; views that vertices cannot read as they are.
 poplar::Tensor asMatrix(const poplar::Tensor& weights, const std::vector<unsigned>& order);
 /// A matrix [in, units * out] as [units, in, out], the opposite.
 poplar::Tensor asUnits(const poplar::Tensor& matrix, const std::vector<unsigned>& order);

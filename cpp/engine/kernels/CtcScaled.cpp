@@ -1,0 +1,158 @@
+#include "engine/kernels/CtcScaled.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "engine/Workspace.hpp"
+#include "engine/kernels/Ctc.hpp"
+
+namespace ipujax::engine::ctc {
+namespace {
+
+/// One sequence with L labels, thus L + 1 blanks around them, in T steps.
+class Scaled {
+ public:
+  explicit Scaled(const Problem& problem)
+      : p_(problem),
+        T(problem.steps),
+        L(problem.labels),
+        rows_(workspace_.get<double>((problem.gradient ? T + 1 : 2) * rowSize())),
+        emitted_(workspace_.get<double>((problem.gradient ? T : 1) * emittedSize())),
+        skip_(workspace_.get<double>(L + 1)),
+        logs_(workspace_.get<float>(L + 1)) {
+    for (std::int64_t k = 0; k <= L; ++k)
+      skip_[k] = k > 0 && k < L && p_.label[k] != p_.blank && p_.label[k] != p_.label[k - 1];
+  }
+
+  bool run() {
+    States states = row(0);
+    clearAround(states, {0, 1, 0, 1});
+    states.blank[0] = 1.0;
+    states.label[0] = 0.0;
+    for (std::int64_t t = 0; t < T; ++t) {
+      if (!emit(t)) return false;
+      const States next = row(t + 1);
+      const StateWindow window = windowAt(t);
+      const Extent extent = loops().forward(states, emittedAt(t), window, next);
+      if (!scale(next, window, extent, &exponent_)) return false;
+      clearAround(next, window);
+      states = next;
+    }
+    const double blank = T > 0 ? windowAt(T - 1).blank_end > L ? states.blank[L] : 0.0 : 1.0;
+    const double found = blank + (L > 0 ? states.label[L - 1] : 0.0);
+    *p_.loss = found > 0.0 ? static_cast<float>(-std::log(found) - exponent_ * std::log(2.0))
+                           : std::numeric_limits<float>::infinity();
+    if (p_.gradient == nullptr) return true;
+    if (found > 0.0) return back();
+    for (std::int64_t t = 0; t < T; ++t) std::fill_n(p_.gradient + t * p_.stride, p_.classes, 0.0f);
+    return true;
+  }
+
+ private:
+  // Two more of each kind, in front and behind.
+  std::int64_t rowSize() const { return 2 * (L + 3); }
+  std::int64_t emittedSize() const { return L + 2; }
+  States row(std::int64_t t) const {
+    double* at = rows_ + (p_.gradient ? t : t % 2) * rowSize();
+    return {at + 1, at + 1 + L + 3};
+  }
+  /// Of step t: the labels, a 0, and the blank.
+  Emitted emittedAt(std::int64_t t) const {
+    const double* at = emitted_ + (p_.gradient ? t : 0) * emittedSize();
+    return {at[L + 1], at, skip_};
+  }
+
+  bool emit(std::int64_t t) {
+    const float* logs = p_.logs + t * p_.stride;
+    for (std::int64_t k = 0; k < L; ++k)
+      logs_[k] = p_.label[k] < p_.classes ? logs[p_.label[k]] : 0.0f;
+    logs_[L] = logs[p_.blank];
+    double* at = emitted_ + (p_.gradient ? t : 0) * emittedSize();
+    const bool fits = loops().emit(logs_, at, L + 1) == 0;
+    at[L + 1] = at[L];
+    at[L] = 0.0;
+    return fits;
+  }
+
+  /// What is reached by step t, and can be at the last label or blank after the last step.
+  StateWindow windowAt(std::int64_t t) const {
+    const std::int64_t first = L - (T - t);
+    return {first < 0 ? 0 : first + 1, std::min(L, t) + 1, std::max<std::int64_t>(first, 0),
+            std::min(L - 1, t) + 1};
+  }
+  static void clearAround(const States& s, const StateWindow& w) {
+    s.blank[w.blank_begin - 1] = s.blank[w.blank_end] = 0.0;
+    s.label[w.label_begin - 1] = s.label[w.label_end] = 0.0;
+  }
+
+  /// Makes the largest about 1; false where a probability above 0 is too small or none is a number.
+  static bool scale(const States& s, const StateWindow& w, const Extent& extent, double* exponent) {
+    constexpr int kBias = 1023, kFewest = 500;
+    if (extent.most == 0) return true;  // there is no alignment
+    const int most = static_cast<int>(extent.most >> 52) - kBias;
+    const int least = static_cast<int>((extent.least + 1) >> 52) - kBias;
+    if (most > kBias - 1 || least < most - kFewest) return false;
+    if (most > -100 && most < 100) return true;
+    const double factor = std::bit_cast<double>(static_cast<std::int64_t>(kBias - most) << 52);
+    for (std::int64_t k = w.blank_begin; k < w.blank_end; ++k) s.blank[k] *= factor;
+    for (std::int64_t k = w.label_begin; k < w.label_end; ++k) s.label[k] *= factor;
+    *exponent += most;
+    return true;
+  }
+
+  bool back() {
+    Workspace workspace;
+    double* memory = workspace.get<double>(2 * rowSize());
+    States states{memory + 1, memory + 1 + L + 3}, next = states;
+    next.blank += rowSize();
+    next.label += rowSize();
+    double* label = workspace.get<double>(L);
+    StateWindow window{L, L + 1, L > 0 ? L - 1 : 0, L};
+    clearAround(states, window);
+    states.blank[L] = 1.0;
+    if (L > 0) states.label[L - 1] = 1.0;
+    double unused = 0.0;
+    for (std::int64_t t = T - 1; t >= 0; --t) {
+      window = windowAt(t);
+      write(t, states, window, label);
+      if (t == 0) break;
+      window = windowAt(t - 1);
+      const Extent extent = loops().backward(states, emittedAt(t), window, next);
+      if (!scale(next, window, extent, &unused)) return false;
+      clearAround(next, window);
+      std::swap(states, next);
+    }
+    return true;
+  }
+
+  void write(std::int64_t t, const States& behind, const StateWindow& window, double* label) {
+    float* to = p_.gradient + t * p_.stride;
+    if (p_.with_softmax)
+      loops().exp(p_.logs + t * p_.stride, to, p_.classes);
+    else
+      std::fill_n(to, p_.classes, 0.0f);
+    const auto [labels, blanks] = loops().both(row(t + 1), behind, window, label);
+    const double share = 1.0 / (labels + blanks);
+    to[p_.blank] -= static_cast<float>(blanks * share);
+    for (std::int64_t k = window.label_begin; k < window.label_end; ++k)
+      if (p_.label[k] < p_.classes) to[p_.label[k]] -= static_cast<float>(label[k] * share);
+  }
+
+  const Problem& p_;
+  std::int64_t T, L;
+  Workspace workspace_;
+  double *rows_, *emitted_, *skip_;
+  float* logs_;
+  double exponent_ = 0.0;
+};
+
+}  // namespace
+
+bool lossByProbabilities(const Problem& problem) {
+  if (problem.labels > problem.steps) return false;
+  return Scaled(problem).run();
+}
+
+}  // namespace ipujax::engine::ctc
