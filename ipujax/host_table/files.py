@@ -1,7 +1,7 @@
 """Tables in files: a header of JSON in 512 bytes, the rows, and what is accumulated.
 
-Of what is accumulated there are, for each gradient, its ids (int64) and values (float32). A checksum
-covers all that follows the header.
+What is accumulated are ids (int64) and values (float32). A checksum covers all that follows the
+header.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -223,38 +222,3 @@ def _refuse(path: Path, what: str) -> NoReturn:
         f"[HostEmbedding.restore] needs a file that HostEmbedding.save wrote; got {path} with "
         f"{what}. Use another file."
     )
-
-
-# Tables that are memory-mapped files -------------------------------------------------------------
-
-
-def new_rows(shape: tuple[int, int], dtype: np.dtype, path: Path | None) -> np.ndarray:
-    """Zeros, in memory or in a new .npy file whose room on the disk is reserved.
-
-    Raises:
-        ConfigError: the file exists.
-        OSError: no room or no right; nothing is left behind.
-    """
-    if path is None:
-        return np.zeros(shape, dtype)
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except FileExistsError:
-        raise ConfigError(
-            f"[HostEmbedding] needs a file that does not exist yet; got {path}. Remove it, or use "
-            "another path."
-        ) from None
-    try:
-        with os.fdopen(descriptor, "r+b") as file:
-            # ml_dtypes have no name in this format: their bits are stored.
-            stored = np.dtype(np.uint16) if dtype.kind == "V" else dtype
-            header = {"descr": stored.str, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            begin = file.tell()
-            # A full disk is an error here. Later it would end the process.
-            os.posix_fallocate(file.fileno(), 0, begin + math.prod(shape) * dtype.itemsize)
-            mapped = np.memmap(file, stored, "r+", begin, shape)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return mapped if stored == dtype else mapped.view(dtype)

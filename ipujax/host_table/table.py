@@ -76,7 +76,7 @@ class HostTable:
     def lookup(self, token: float, ids: np.ndarray, part: Part, clip: bool) -> np.ndarray:
         """Rows of ids [...], of the token's version: [..., columns]; zeros outside of the part."""
         flat = self._checked_ids("lookup", ids, clip)
-        self._settle("lookup", token)
+        self.settle("lookup", token)
         with self.lock.reading():
             self._expect("lookup", token)
             found = self.ahead.take((part, flat.tobytes()))
@@ -139,8 +139,8 @@ class HostTable:
         flat = self._checked_ids("update", ids, clip)
         if learning_rate is not None:
             learning_rate = checked_rate(learning_rate)
-        self._settle("update", token)
-        values = gradients.astype(np.float32).reshape(len(flat), -1)
+        self.settle("update", token)
+        values = gradients.astype(np.float32).reshape(len(flat), gradients.shape[-1])
         begin, end = part.rows(len(self.rows))
         if end - begin < len(self.rows):
             here = np.flatnonzero((flat >= begin) & (flat < end))
@@ -165,7 +165,7 @@ class HostTable:
             return self.version % TOKENS
 
     def replaced(self) -> int:
-        """To be called when all rows were replaced: older tokens do not count. Returns a new one."""
+        """Says that all rows were replaced: returns a new token, and older ones do not count."""
         with self._mutex:
             self.version += len(self._waiting) + 1
             self._waiting.clear()
@@ -173,9 +173,6 @@ class HostTable:
 
     def settle(self, where: str, token: float) -> None:
         """Applies the gradients that the token counts and the rows do not have yet."""
-        self._settle(where, token)
-
-    def _settle(self, where: str, token: float) -> None:
         if not self._behind(token):
             return
         with self.lock.writing(), self._mutex:
