@@ -20,6 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from ipujax.errors import ConfigError
+from ipujax.host_table.mapped import in_order
 from ipujax.host_table.table import HostTable
 
 MAGIC = b"IPUEMBED"
@@ -63,7 +64,7 @@ def save(table: HostTable, path: Path) -> None:
         OSError: no room, no right; the file that was there is as before.
     """
     partial = path.with_name(path.name + ".partial")
-    with table.lock.reading(), _only_one(partial) as file:
+    with table.lock.reading(), in_order(table.rows), _only_one(partial) as file:
         try:
             _write(table, file)
             os.replace(partial, path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +43,35 @@ def new_rows(shape: tuple[int, int], dtype: np.dtype, path: Path | None) -> np.n
             begin = file.tell()
             # A full disk is an error here. Later it would end the process.
             os.posix_fallocate(file.fileno(), 0, begin + math.prod(shape) * dtype.itemsize)
-            mapped = np.memmap(file, stored, "r+", begin, shape)
+            memory = mmap.mmap(file.fileno(), 0)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return mapped if stored == dtype else mapped.view(dtype)
+    memory.madvise(mmap.MADV_RANDOM)  # a row is read without its neighbors
+    return np.frombuffer(memory, dtype, offset=begin).reshape(shape)
+
+
+def memory_of(rows: np.ndarray) -> mmap.mmap | None:
+    """The memory of rows that `new_rows` mapped."""
+    base: Any = rows
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    mapped = base.obj if isinstance(base, memoryview) else None
+    return mapped if isinstance(mapped, mmap.mmap) else None
+
+
+@contextmanager
+def in_order(rows: np.ndarray) -> Iterator[None]:
+    """Reads of a memory-mapped file that go from the first row to the last."""
+    memory = memory_of(rows)
+    if memory is None:
+        yield
+        return
+    memory.madvise(mmap.MADV_SEQUENTIAL)
+    try:
+        yield
+    finally:
+        memory.madvise(mmap.MADV_RANDOM)
 
 
 def fill(rows: np.ndarray, initializer: Callable[[int, int], Any]) -> None:

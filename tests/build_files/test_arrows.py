@@ -50,6 +50,7 @@ PYTHON_ROOMS = (
     "ops",
     "api",
     "planner",
+    "host_table",
     "verification",
     "compile_progress",
     "compiler",

@@ -18,6 +18,7 @@ import pytest
 import ipujax as ipu
 from ipujax.errors import CallbackError, ConfigError
 from ipujax.host_table.files import HEADER_BYTES, MAGIC
+from ipujax.host_table.mapped import memory_of
 
 
 def new_table(seed: int = 0, dtype: Any = np.float32, factor: int = 1) -> ipu.HostEmbedding:
@@ -258,6 +259,14 @@ def test_a_table_in_a_memory_mapped_file(tmp_path, dtype) -> None:
     table.save(token, tmp_path / "saved")
     again = ipu.HostEmbedding.load(tmp_path / "saved", file=tmp_path / "again.npy")
     np.testing.assert_array_equal(again.read(0).astype(np.float64), wanted)
+
+
+def test_only_own_files_are_advised_on(tmp_path) -> None:
+    made = ipu.HostEmbedding.create((50, 4), file=tmp_path / "table.npy")
+    assert memory_of(made._table.rows) is not None
+    other = np.load(tmp_path / "table.npy", mmap_mode="r+")
+    assert memory_of(ipu.HostEmbedding(other)._table.rows) is None
+    assert memory_of(new_table()._table.rows) is None
 
 
 def test_an_initializer_of_another_shape_leaves_no_file(tmp_path) -> None:

@@ -31,7 +31,7 @@ def test_a_table_larger_than_what_a_process_should_hold(tmp_path) -> None:
 
     rng = np.random.default_rng(0)
     batches = [rng.integers(0, ROWS, BATCH).astype(np.int32) for _ in range(4)]
-    batches[2] = batches[1]  # some rows again
+    batches[2][:2000] = batches[1][:2000]  # some rows again
     known: dict[int, float] = {}  # rows are equal in all columns
     token = table.token()
     for number, ids in enumerate(batches):
@@ -48,5 +48,5 @@ def test_a_table_larger_than_what_a_process_should_hold(tmp_path) -> None:
     assert not np.asarray(table.lookup(token, untouched)).any()
     assert table._table.ahead.num_used >= 3
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 500_000  # KB: of 1,024,000
+    assert grown < 200_000  # KB, of 1,024,000 that the file has
     assert time.process_time() - begin < 20
