@@ -185,6 +185,7 @@ class HostTable:
             self.version += behind
             self._waiting.clear()
 
+    @np.errstate(over="ignore", invalid="ignore")  # infinities and NaN, as on the device
     def _apply(self) -> None:
         """Either all that waits is in the rows or among what is accumulated, or nothing is."""
         optimizer = self.optimizer

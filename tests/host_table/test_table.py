@@ -72,6 +72,19 @@ def test_equal_ids_are_added_up_in_float32() -> None:
     )
 
 
+def test_infinities_and_nan_reach_their_rows_alone() -> None:
+    table, rows = new_table(np.float16)
+    values = np.array([np.inf, np.nan, 1e30, -1e5, 3e38, 3e38], np.float32)
+    ids = np.array([1, 2, 3, 4, 5, 5])
+    hand_in(table, 0, (ids, np.broadcast_to(values[:, None], (6, 6))))
+    table.settle("test", 1)
+    found = table.rows[[1, 2, 3, 5], 0]
+    np.testing.assert_array_equal(found, np.array([-np.inf, np.nan, -np.inf, -np.inf], np.float16))
+    np.testing.assert_allclose(table.rows[4].astype(float), rows[4] + 25000, 1e-3)
+    others = np.setdiff1d(ALL, ids)
+    np.testing.assert_array_equal(table.rows[others], rows[others])
+
+
 @pytest.mark.parametrize("lengths", [[1], [9] * 3, [1, 2, 3, 30, 8, 7], [100]])
 def test_runs_of_equal_ids_of_any_length(lengths) -> None:
     ids = np.random.default_rng(0).permutation(np.repeat(np.arange(len(lengths)), lengths))
