@@ -242,7 +242,7 @@ class HostEmbedding:
         if isinstance(flat, jax.core.Tracer):
             lookup_ahead_p.bind(flat, jnp.int32(0), function=begin)
         else:
-            begin(np.asarray(flat), np.int32(0))
+            begin(np.asarray(flat), np.zeros((), np.int32))
 
     # Between steps -------------------------------------------------------------------------------
 

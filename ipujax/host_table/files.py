@@ -133,7 +133,7 @@ def _pieces(array: np.ndarray) -> Iterator[memoryview]:
     rows = max(1, PIECE_BYTES // (array.nbytes // len(array) or 1))
     for begin in range(0, len(array), rows):
         piece = np.ascontiguousarray(array[begin : begin + rows])
-        yield memoryview(piece.view(np.uint8).reshape(-1))
+        yield piece.view(np.uint8).reshape(-1).data
 
 
 def _sync_folder(folder: Path) -> None:
@@ -179,7 +179,7 @@ def _exactly(path: Path, file: IO[bytes], header: Header, begin: int) -> bytes:
 
 def read_into(table: HostTable, file: IO[bytes], header: Header) -> None:
     """Fills the table from an opened file of its shape and dtype."""
-    into = memoryview(table.rows.view(np.uint8).reshape(-1))
+    into = table.rows.view(np.uint8).reshape(-1).data
     with table.lock.writing():
         table.ahead.forget()
         for begin in range(0, len(into), PIECE_BYTES):

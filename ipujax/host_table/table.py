@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,8 @@ from ipujax.host_table.shared_lock import SharedLock
 TOKENS = 1 << 23
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """What one replica holds of a table: all of it, a block of rows, or a block of columns."""
 
     strategy: str = ""  #: "", "token" or "encoding"

@@ -136,12 +136,14 @@ def _lookup(table: jax.Array, ids: jax.Array, axis_name: Any, strategy: str) -> 
     return lax.all_to_all(rows, axis_name, 0, 1).reshape(len(ids), -1)
 
 
-@_lookup.defjvp
 def _no_derivative(*_: Any) -> Any:
     raise ConfigError(
         "[ipu.ops.remote_embedding_lookup] needs a table that is not differentiated; got a "
         "derivative. Take the gradient of the rows, and pass it to remote_embedding_update."
     )
+
+
+_lookup.defjvp(_no_derivative)
 
 
 def _local(
