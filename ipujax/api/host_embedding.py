@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.api.host_table_calls import Ahead, Options, together
-from ipujax.api.host_table_primitives import lookup_ahead_p
-from ipujax.api.host_table_rows import hand_in, lookup_rows
+from ipujax.api.host_table_calls import Options, together
+from ipujax.api.host_table_rows import begin_ahead, hand_in, lookup_rows
 from ipujax.errors import ConfigError, check_choice
 from ipujax.host_table import files, mapped
 from ipujax.host_table.sgd import HostEmbeddingSGD
@@ -223,7 +222,9 @@ class HostEmbedding:
         rate = jnp.float32(0 if learning_rate is None else learning_rate)
         return _number(token) + hand_in(options, _number(token), rate, flat, rows)
 
-    def lookup_ahead(self, indices: Any, *, clip_indices: bool = True) -> None:
+    def lookup_ahead(
+        self, indices: Any, *, clip_indices: bool = True, axis_name: Any = None
+    ) -> None:
         """Begins to read rows from the host's memory or disk, for a later lookup of these indices.
 
         Call it in a step, with the next step's indices, or between steps: a thread reads the rows
@@ -232,17 +233,14 @@ class HostEmbedding:
 
         Args:
             indices: as those of `lookup`.
-            clip_indices: as that of the later lookup.
+            clip_indices, axis_name: those of the later lookup. Between steps, reads for replicas
+                are of use only without a partition_strategy.
         Raises:
             ConfigError: indices that are no integers.
             CallbackError: an index outside of the table, with clip_indices=False.
         """
         flat, _ = together(f"{WHERE}.lookup_ahead", indices)
-        begin = Ahead(weakref.ref(self._table), clip_indices)
-        if isinstance(flat, jax.core.Tracer):
-            lookup_ahead_p.bind(flat, jnp.int32(0), function=begin)
-        else:
-            begin(np.asarray(flat), np.zeros((), np.int32))
+        begin_ahead(self._options("lookup_ahead", clip_indices, axis_name, None), flat)
 
     # Between steps -------------------------------------------------------------------------------
 
@@ -364,10 +362,10 @@ def _number(token: Any) -> jax.Array:
 
 
 def _check_table(shape: tuple[int, ...], dtype: np.dtype) -> None:
-    if len(shape) != 2 or min(shape) < 1 or dtype.name not in files.DTYPES:
+    if len(shape) != 2 or not 0 < min(shape) <= shape[0] < 2**31 or dtype.name not in files.DTYPES:
         raise ConfigError(
-            f"[{WHERE}] needs a table [rows, columns] of {', '.join(files.DTYPES)}; got {dtype} "
-            f"{list(shape)}. Pass such a table."
+            f"[{WHERE}] needs a table [rows, columns] of {', '.join(files.DTYPES)}, of 1 to "
+            f"2**31 - 1 rows; got {dtype} {list(shape)}. Pass such a table."
         )
 
 

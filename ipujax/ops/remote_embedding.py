@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.api.host_table_calls import as_int32
 from ipujax.errors import ConfigError, check_choice
 
 STRATEGIES = ("token", "encoding")
@@ -188,4 +189,4 @@ def _checked(
         raise ConfigError(
             f"[{where}] needs ids of an integer dtype; got {indices.dtype}. Use astype(jnp.int32)."
         )
-    return table, indices.ravel().astype(jnp.int32), indices.shape
+    return table, as_int32(indices.ravel()), indices.shape

@@ -386,6 +386,15 @@ def test_indices_are_clipped(platform) -> None:
     check(table, token, trained(START, np.clip(ids, 0, 39)))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64])
+def test_dtypes_of_indices(dtype) -> None:
+    table, ends = new_table(), np.iinfo(dtype)
+    with jax.enable_x64(True):
+        ids = jnp.array([ends.min, 3, ends.max], dtype)
+        rows = jax.jit(table.lookup)(jnp.float32(0), ids)
+    np.testing.assert_array_equal(rows, START[[0, 3, 39]])
+
+
 def test_jax_does_not_keep_a_table_alive() -> None:
     table = new_table()
     reference = weakref.ref(table)
@@ -420,6 +429,26 @@ def test_lookups_ahead_in_steps_change_nothing(platform) -> None:
     assert table._table.ahead.num_used >= 3
 
 
+@pytest.mark.parametrize("strategy", [None, "token", "encoding"])
+def test_replicas_read_ahead(strategy) -> None:
+    mesh = Mesh(np.array(jax.devices("ipu")[:4]), ("r",))
+    table, wanted = new_table(partition_strategy=strategy), START
+
+    def one(token: jax.Array, ids: jax.Array, following: jax.Array) -> jax.Array:
+        table.lookup_ahead(following, axis_name="r")
+        return step_of(table, axis_name="r")(token, ids)[0]
+
+    specs = {"in_specs": (P(), P("r"), P("r")), "out_specs": P()}
+    step = jax.jit(jax.shard_map(one, mesh=mesh, **specs))
+    token = table.token()
+    for shift in range(3):
+        ids = np.roll(IDS, shift)
+        token = step(token, ids.ravel(), np.roll(IDS, shift + 1).ravel())
+        wanted = trained(wanted, ids)
+    check(table, token, wanted)
+    assert table._table.ahead.num_used == 8
+
+
 # Arguments ---------------------------------------------------------------------------------------
 
 
@@ -429,6 +458,10 @@ def test_lookups_ahead_in_steps_change_nothing(platform) -> None:
         (lambda t: ipu.HostEmbedding(np.zeros(3, np.float32)), r"got float32 \[3\]"),
         (lambda t: ipu.HostEmbedding(np.zeros((0, 3), np.float32)), r"got float32 \[0, 3\]"),
         (lambda t: ipu.HostEmbedding(np.zeros((3, 3))), r"got float64 \[3, 3\]"),
+        (
+            lambda t: ipu.HostEmbedding.create((2**31, 1)),
+            r"2\*\*31 - 1 rows; got .* \[2147483648, 1\]",
+        ),
         (lambda t: ipu.HostEmbedding(START, "sgd"), "HostEmbeddingSGD or None .* got str"),
         (lambda t: ipu.HostEmbedding(START, partition_strategy="rows"), "got 'rows'"),
         (lambda t: ipu.HostEmbedding.create((3, -1)), r"\[3, -1\]"),
