@@ -38,7 +38,7 @@ def predict(params, x):
 
 
 def train(optimizer, x, y):
-    """Returns (error relative to the displacements, loss scale after each step)."""
+    """Returns (relative error, loss scale after each step, share of gradients that were zero)."""
 
     def loss_of(params, opt_state):
         loss = jnp.mean((predict(params, x) - y) ** 2)
@@ -48,21 +48,25 @@ def train(optimizer, x, y):
         params, opt_state = state
         grads = jax.grad(loss_of)(params, opt_state)  # float16, times the scale
         updates, opt_state = optimizer.update(grads, opt_state, params)
-        return (optax.apply_updates(params, updates), opt_state), opt_state.scale
+        is_zero = jnp.concatenate([g.ravel() == 0 for g in jax.tree.leaves(grads)])
+        shown = opt_state.scale, jnp.mean(is_zero.astype(jnp.float32))
+        return (optax.apply_updates(params, updates), opt_state), shown
 
     params = init_params(jax.random.key(0))
     start = (params, optimizer.init(params))
-    (params, _), scales = jax.jit(lambda s: jax.lax.scan(step, s, None, NUM_STEPS))(start)
+    (params, _), (scales, zeros) = jax.jit(lambda s: jax.lax.scan(step, s, None, NUM_STEPS))(start)
     error = np.abs(np.asarray(predict(params, x)) - y).mean() / np.abs(y).mean()
-    return float(error), np.asarray(scales)
+    return float(error), np.asarray(scales), float(zeros.mean())
 
 
 def main():
     print("devices:", jax.devices())
     x, y = data()
     adam = ipu.optim.adam(1e-2, eps=1e-12)
-    without, _ = train(ipu.optim.loss_scale(adam, 1.0), x, y)
-    error, scales = train(ipu.optim.loss_scale(adam, 1.0, automatic=True), x, y)
+    without, _, lost = train(ipu.optim.loss_scale(adam, 1.0), x, y)
+    error, scales, still_lost = train(ipu.optim.loss_scale(adam, 1.0, automatic=True), x, y)
+    print(f"gradients that float16 rounds to zero without a loss scale: {lost:.0%}")
+    print(f"with an automatic loss scale: {still_lost:.0%}")
     print(f"relative error without a loss scale: {without:.3f}")
     print(f"loss scale: from {scales[0]:.0f} to {scales[-1]:.0f}, at most {scales.max():.0f}")
     print(f"relative error with an automatic loss scale: {error:.3f}")

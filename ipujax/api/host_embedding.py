@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from ipujax.api.host_table_calls import Ahead, Lookup, Options, Update, spread, together
-from ipujax.api.host_table_primitives import lookup_ahead_p, lookup_p, update_p
+from ipujax.api.host_table_calls import Options, together
+from ipujax.api.host_table_rows import begin_ahead, hand_in, lookup_rows
 from ipujax.errors import ConfigError, check_choice
-from ipujax.host_table import files
+from ipujax.host_table import files, mapped
 from ipujax.host_table.sgd import HostEmbeddingSGD
-from ipujax.host_table.table import HostTable, Part
+from ipujax.host_table.table import HostTable
 
 WHERE = "HostEmbedding"
 STRATEGIES = ("token", "encoding")
@@ -37,9 +35,10 @@ class HostEmbedding:
         table: [rows, columns] of float32, float16 or bfloat16. A NumPy array that can be written to
             (also a memory-mapped file) is used and changed in place; others are copied.
         optimizer: how gradients change the rows; None: the table is not trained.
-        partition_strategy: how replicas share the work if `axis_name` is given: "token", each has a
-            block of rows; "encoding", each has a block of columns, and indices and gradients go over
-            the links between replicas; None, each looks up its own rows, of all columns.
+        partition_strategy: how replicas share the table where `axis_name` is given: "token", each
+            looks up one block of rows for all replicas; "encoding", one block of columns; the links
+            between replicas bring indices, rows and gradients to where they belong. None: each
+            looks up what it needs.
     Raises:
         ConfigError: another rank, no rows, another dtype or an unknown strategy.
 
@@ -111,10 +110,10 @@ class HostEmbedding:
         """
         _check_table(tuple(shape), np.dtype(dtype))
         path = None if file is None else Path(file)
-        rows = files.new_rows((int(shape[0]), int(shape[1])), np.dtype(dtype), path)
+        rows = mapped.new_rows((int(shape[0]), int(shape[1])), np.dtype(dtype), path)
         try:
             if initializer is not None:
-                _fill(rows, initializer)
+                mapped.fill(rows, initializer)
             return cls(rows, optimizer, partition_strategy=partition_strategy)
         except BaseException:
             if path is not None:
@@ -161,8 +160,8 @@ class HostEmbedding:
             indices: [...] integers, or a pytree of such arrays, which is one lookup.
             clip_indices: whether indices outside of the table are clipped to it; else they are an
                 error where the program runs, and nothing changes.
-            axis_name: the mapped axis of the replicas (of `ipu.pmap`, `jax.shard_map`); gradients of
-                all replicas are added up, in their order.
+            axis_name: the mapped axis of the replicas (of `ipu.pmap`, `jax.shard_map`). Gradients
+                of all replicas are added up, in their order.
             learning_rate: of the update, in place of the optimizer's; may be traced.
         Returns:
             [..., columns] for each array of indices. Under `jax.vmap` all examples are one lookup.
@@ -176,7 +175,7 @@ class HostEmbedding:
         options = self._options("lookup", clip_indices, axis_name, learning_rate)
         flat, rebuild = together(f"{WHERE}.lookup", indices)
         rate = jnp.float32(0 if learning_rate is None else learning_rate)
-        return rebuild(_lookup(options, _number(token), rate, flat))
+        return rebuild(lookup_rows(options, _number(token), rate, flat))
 
     def update(
         self,
@@ -221,9 +220,11 @@ class HostEmbedding:
             )
         rows = jnp.concatenate([x.reshape(-1, self.shape[1]) for x in values])
         rate = jnp.float32(0 if learning_rate is None else learning_rate)
-        return _number(token) + _hand_in(options, _number(token), rate, flat, rows)
+        return _number(token) + hand_in(options, _number(token), rate, flat, rows)
 
-    def lookup_ahead(self, indices: Any, *, clip_indices: bool = True) -> None:
+    def lookup_ahead(
+        self, indices: Any, *, clip_indices: bool = True, axis_name: Any = None
+    ) -> None:
         """Begins to read rows from the host's memory or disk, for a later lookup of these indices.
 
         Call it in a step, with the next step's indices, or between steps: a thread reads the rows
@@ -232,17 +233,14 @@ class HostEmbedding:
 
         Args:
             indices: as those of `lookup`.
-            clip_indices: as that of the later lookup.
+            clip_indices, axis_name: those of the later lookup. Between steps, reads for replicas
+                are of use only without a partition_strategy.
         Raises:
             ConfigError: indices that are no integers.
             CallbackError: an index outside of the table, with clip_indices=False.
         """
         flat, _ = together(f"{WHERE}.lookup_ahead", indices)
-        begin = Ahead(weakref.ref(self._table), clip_indices)
-        if isinstance(flat, jax.core.Tracer):
-            lookup_ahead_p.bind(flat, jnp.int32(0), function=begin)
-        else:
-            begin(np.asarray(flat), np.int32(0))
+        begin_ahead(self._options("lookup_ahead", clip_indices, axis_name, None), flat)
 
     # Between steps -------------------------------------------------------------------------------
 
@@ -289,7 +287,13 @@ class HostEmbedding:
             OSError: the file cannot be read.
         """
         with files.opened(Path(path)) as (file, header):
-            self._check_header(header)
+            found = (header.rows, header.columns)
+            if found != self.shape or header.dtype != self.dtype.name:
+                raise ConfigError(
+                    f"[{WHERE}.restore] needs a table {self.dtype.name} {list(self.shape)}; got "
+                    f"{header.dtype} {list(found)}. Use HostEmbedding.load for another table."
+                )
+            _check_steps(header, self._table.optimizer)
             files.read_into(self._table, file, header)
         return jnp.float32(self._table.replaced())
 
@@ -309,10 +313,16 @@ class HostEmbedding:
         Raises:
             ConfigError, OSError: as `restore` and `create`.
         """
-        with files.opened(Path(path)) as (_, header):
-            shape, dtype = (header.rows, header.columns), files.DTYPES[header.dtype]
-        made = cls.create(shape, dtype, optimizer, file=file, partition_strategy=partition_strategy)
-        made.restore(path)
+        with files.opened(Path(path)) as (opened, header):
+            _check_steps(header, optimizer)
+            made = cls.create(
+                (header.rows, header.columns),
+                files.DTYPES[header.dtype],
+                optimizer,
+                file=file,
+                partition_strategy=partition_strategy,
+            )
+            files.read_into(made._table, opened, header)
         return made
 
     # ---------------------------------------------------------------------------------------------
@@ -331,71 +341,14 @@ class HostEmbedding:
             learning_rate is not None,
         )
 
-    def _check_header(self, header: files.Header) -> None:
-        optimizer, found = self._table.optimizer, (header.rows, header.columns)
-        if found != self.shape or header.dtype != self.dtype.name:
-            raise ConfigError(
-                f"[{WHERE}.restore] needs a table {self.dtype.name} {list(self.shape)}; got "
-                f"{header.dtype} {list(found)}. Use HostEmbedding.load for another table."
-            )
-        most = 0 if optimizer is None else optimizer.accumulation_factor - 1
-        if header.steps > most:
-            raise ConfigError(
-                f"[{WHERE}.restore] needs at most {most} accumulated steps, by the optimizer; got "
-                f"{header.steps}. Use the accumulation_factor with which the table was saved."
-            )
 
-
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _lookup(options: Options, token: jax.Array, rate: jax.Array, ids: jax.Array) -> jax.Array:
-    """Rows [n, columns] of ids [n]."""
-    columns, num_replicas, replica = spread(options)
-    shared = ids if options.strategy is None else lax.all_gather(ids, options.axis_name)
-    rows = lookup_p.bind(
-        token,
-        shared,
-        replica,
-        function=Lookup(options.table, options.strategy, num_replicas, options.clip),
-        columns=columns,
-        dtype=options.dtype,
-    )
-    if options.strategy == "token":  # zeros but for one replica
-        return lax.psum_scatter(rows, options.axis_name, scatter_dimension=0)
-    if options.strategy == "encoding":
-        rows = lax.all_to_all(rows, options.axis_name, 0, 1)  # [n, replicas, columns of one]
-    return rows.reshape(*ids.shape, options.columns)
-
-
-def _save(options: Options, token: Any, rate: Any, ids: Any) -> tuple[Any, Any]:
-    return _lookup(options, token, rate, ids), (token, rate, ids)
-
-
-def _backward(options: Options, saved: Any, cotangent: Any) -> tuple[Any, ...]:
-    token, rate, ids = saved
-    if not options.is_trained:
-        return jnp.zeros_like(token), jnp.zeros_like(rate), None
-    return _hand_in(options, token, rate, ids, cotangent), jnp.zeros_like(rate), None
-
-
-_lookup.defvjp(_save, _backward)
-
-
-def _hand_in(
-    options: Options, token: jax.Array, rate: jax.Array, ids: jax.Array, rows: jax.Array
-) -> jax.Array:
-    """What the gradients rows [n, columns] of ids [n] add to the token."""
-    columns, num_replicas, replica = spread(options)
-    if options.strategy is not None:
-        ids = lax.all_gather(ids, options.axis_name)
-    if options.strategy == "token":
-        rows = lax.all_gather(rows, options.axis_name)
-    elif options.strategy == "encoding":
-        rows = rows.reshape(-1, num_replicas, columns)
-        rows = lax.all_to_all(rows, options.axis_name, 1, 0)
-    part = Part(options.strategy or "", 0, num_replicas)
-    function = Update(options.table, part.strategy, num_replicas, options.clip, options.own_rate)
-    count = update_p.bind(token, rate, ids, rows, replica, function=function)
-    return count if options.axis_name is None else lax.psum(count, options.axis_name)
+def _check_steps(header: files.Header, optimizer: HostEmbeddingSGD | None) -> None:
+    most = 0 if optimizer is None else optimizer.accumulation_factor - 1
+    if header.steps > most:
+        raise ConfigError(
+            f"[{WHERE}.restore] needs at most {most} accumulated steps, by the optimizer; got "
+            f"{header.steps}. Use the accumulation_factor with which the table was saved."
+        )
 
 
 def _number(token: Any) -> jax.Array:
@@ -409,24 +362,11 @@ def _number(token: Any) -> jax.Array:
 
 
 def _check_table(shape: tuple[int, ...], dtype: np.dtype) -> None:
-    if len(shape) != 2 or min(shape) < 1 or dtype.name not in files.DTYPES:
+    if len(shape) != 2 or not 0 < min(shape) <= shape[0] < 2**31 or dtype.name not in files.DTYPES:
         raise ConfigError(
-            f"[{WHERE}] needs a table [rows, columns] of {', '.join(files.DTYPES)}; got {dtype} "
-            f"{list(shape)}. Pass such a table."
+            f"[{WHERE}] needs a table [rows, columns] of {', '.join(files.DTYPES)}, of 1 to "
+            f"2**31 - 1 rows; got {dtype} {list(shape)}. Pass such a table."
         )
-
-
-def _fill(rows: np.ndarray, initializer: Callable[[int, int], Any]) -> None:
-    size = max(1, files.PIECE_BYTES // (rows.shape[1] * rows.itemsize))
-    for begin in range(0, len(rows), size):
-        block = rows[begin : begin + size]
-        made = np.asarray(initializer(begin, len(block)))
-        if made.shape != block.shape:
-            raise ConfigError(
-                f"[{WHERE}.create] needs an initializer that returns {list(block.shape)} for this "
-                f"block; got {list(made.shape)}. Return [count, columns]."
-            )
-        block[...] = made
 
 
 def _untrained(where: str) -> ConfigError:

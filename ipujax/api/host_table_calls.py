@@ -46,7 +46,7 @@ class Lookup:
     clip: bool
 
     def __call__(self, token: np.ndarray, ids: np.ndarray, replica: np.ndarray) -> np.ndarray:
-        part = Part(self.strategy or "", int(replica), self.num_replicas)
+        part = _part(self.strategy, int(replica), self.num_replicas)
         return _alive(self.table).lookup(float(token), ids, part, self.clip)
 
 
@@ -55,7 +55,7 @@ class Update:
     """`update_p`'s function."""
 
     table: Reference
-    strategy: str
+    strategy: str | None
     num_replicas: int
     clip: bool
     own_rate: bool
@@ -73,7 +73,7 @@ class Update:
             float(token),
             ids,
             gradients,
-            Part(self.strategy, number if self.strategy else 0, self.num_replicas),
+            _part(self.strategy, number, self.num_replicas),
             replica=number,
             learning_rate=float(rate) if self.own_rate else None,
             clip=self.clip,
@@ -86,11 +86,18 @@ class Ahead:
     """`lookup_ahead_p`'s function."""
 
     table: Reference
+    strategy: str | None
+    num_replicas: int
     clip: bool
 
     def __call__(self, ids: np.ndarray, replica: np.ndarray) -> np.ndarray:
-        _alive(self.table).lookup_ahead(ids, Part(), self.clip)
+        part = _part(self.strategy, int(replica), self.num_replicas)
+        _alive(self.table).lookup_ahead(ids, part, self.clip)
         return np.zeros((), np.float32)
+
+
+def _part(strategy: str | None, replica: int, num_replicas: int) -> Part:
+    return Part() if strategy is None else Part(strategy, replica, num_replicas)
 
 
 def _alive(reference: Reference) -> HostTable:
@@ -121,6 +128,15 @@ def spread(options: Options) -> tuple[int, int, jax.Array]:
     return options.columns // count, count, replica
 
 
+def as_int32(indices: jax.Array) -> jax.Array:
+    """The indices as int32; those that do not fit become its largest or smallest number."""
+    if jnp.iinfo(indices.dtype).bits < 32 or indices.dtype == jnp.int32:
+        return indices.astype(jnp.int32)
+    ends = jnp.iinfo(jnp.int32)
+    least = max(int(ends.min), int(jnp.iinfo(indices.dtype).min))
+    return jnp.clip(indices, least, ends.max).astype(jnp.int32)
+
+
 def together(where: str, indices: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
     """All indices as one array [n], and what gives rows [n, columns] their shapes."""
     leaves, tree = jax.tree.flatten(indices)
@@ -133,7 +149,7 @@ def together(where: str, indices: Any) -> tuple[jax.Array, Callable[[jax.Array],
             )
     if not arrays:
         raise ConfigError(f"[{where}] needs indices; got none. Pass an array of integers.")
-    flat = jnp.concatenate([array.ravel().astype(jnp.int32) for array in arrays])
+    flat = jnp.concatenate([as_int32(array.ravel()) for array in arrays])
 
     def rebuild(rows: jax.Array) -> Any:
         found, begin = [], 0

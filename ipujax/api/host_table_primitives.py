@@ -43,27 +43,6 @@ def _host_primitive(
         made, _ = jax_compat.abstract_result(lambda x: result(avals, x, **parameters), widest)
         return made, jax_compat.io_effects() if has_effect else frozenset()
 
-    def batch(operands: Any, dims: Any, **parameters: Any) -> tuple[jax.Array, int | None]:
-        if any(dim is not None for dim in dims[:num_shared]):
-            raise ConfigError(
-                f"[HostEmbedding.{where}] needs one token for all examples of jax.vmap; got some. "
-                "Use in_axes=None for it."
-            )
-        sizes = {x.shape[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None}
-        (size,) = sizes
-        if dims[-1] is not None:
-            each = [
-                [x if dim is None else jnp.take(x, i, axis=dim) for x, dim in zip(operands, dims)]
-                for i in range(size)
-            ]
-            return jnp.stack([primitive.bind(*one, **parameters) for one in each]), 0
-        arrays = [
-            jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
-            for x, dim in zip(operands[num_shared:-1], dims[num_shared:-1], strict=True)
-        ]
-        made = primitive.bind(*operands[:num_shared], *arrays, operands[-1], **parameters)
-        return made, 0 if made.ndim else None
-
     def jvp(*_: Any, **__: Any) -> Any:
         raise ConfigError(
             f"[HostEmbedding.{where}] needs arguments that are not differentiated; got a "
@@ -83,9 +62,39 @@ def _host_primitive(
     primitive.def_impl(lambda *operands, **parameters: compiled(**parameters)(*operands))
     primitive.def_effectful_abstract_eval(abstract)
     ad.primitive_jvps[primitive] = jvp
-    batching.primitive_batchers[primitive] = batch
+    batching.primitive_batchers[primitive] = _batching(primitive, num_shared, where)
     mlir.register_lowering(primitive, lower, cacheable=False)
     return primitive
+
+
+def _batching(primitive: Primitive, num_shared: int, where: str) -> Callable[..., Any]:
+    """The batching rule: all examples in one call, or one call for each replica."""
+
+    def batch(operands: Any, dims: Any, **parameters: Any) -> tuple[jax.Array, int | None]:
+        if any(dim is not None for dim in dims[:num_shared]):
+            raise ConfigError(
+                f"[HostEmbedding.{where}] needs one token for all examples of jax.vmap; got some. "
+                "Use in_axes=None for it."
+            )
+        sizes = {x.shape[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None}
+        (size,) = sizes
+        if dims[-1] is not None:
+            each = [
+                [
+                    x if dim is None else jnp.take(x, i, axis=dim)
+                    for x, dim in zip(operands, dims, strict=True)
+                ]
+                for i in range(size)
+            ]
+            return jnp.stack([primitive.bind(*one, **parameters) for one in each]), 0
+        arrays = [
+            jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
+            for x, dim in zip(operands[num_shared:-1], dims[num_shared:-1], strict=True)
+        ]
+        made = primitive.bind(*operands[:num_shared], *arrays, operands[-1], **parameters)
+        return made, 0 if made.ndim else None
+
+    return batch
 
 
 def _rows(avals: Any, ids: Any, *, columns: int, dtype: Any, **_: Any) -> Any:

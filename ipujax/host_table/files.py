@@ -1,7 +1,7 @@
 """Tables in files: a header of JSON in 512 bytes, the rows, and what is accumulated.
 
-Of what is accumulated there are, for each gradient, its ids (int64) and values (float32). A checksum
-covers all that follows the header.
+What is accumulated are ids (int64) and values (float32). A checksum covers all that follows the
+header.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from ipujax.errors import ConfigError
+from ipujax.host_table.mapped import in_order
 from ipujax.host_table.table import HostTable
 
 MAGIC = b"IPUEMBED"
@@ -64,7 +64,7 @@ def save(table: HostTable, path: Path) -> None:
         OSError: no room, no right; the file that was there is as before.
     """
     partial = path.with_name(path.name + ".partial")
-    with table.lock.reading(), _only_one(partial) as file:
+    with table.lock.reading(), in_order(table.rows), _only_one(partial) as file:
         try:
             _write(table, file)
             os.replace(partial, path)
@@ -133,7 +133,7 @@ def _pieces(array: np.ndarray) -> Iterator[memoryview]:
     rows = max(1, PIECE_BYTES // (array.nbytes // len(array) or 1))
     for begin in range(0, len(array), rows):
         piece = np.ascontiguousarray(array[begin : begin + rows])
-        yield memoryview(piece.view(np.uint8).reshape(-1))
+        yield piece.view(np.uint8).reshape(-1).data
 
 
 def _sync_folder(folder: Path) -> None:
@@ -179,7 +179,7 @@ def _exactly(path: Path, file: IO[bytes], header: Header, begin: int) -> bytes:
 
 def read_into(table: HostTable, file: IO[bytes], header: Header) -> None:
     """Fills the table from an opened file of its shape and dtype."""
-    into = memoryview(table.rows.view(np.uint8).reshape(-1))
+    into = table.rows.view(np.uint8).reshape(-1).data
     with table.lock.writing():
         table.ahead.forget()
         for begin in range(0, len(into), PIECE_BYTES):
@@ -223,38 +223,3 @@ def _refuse(path: Path, what: str) -> NoReturn:
         f"[HostEmbedding.restore] needs a file that HostEmbedding.save wrote; got {path} with "
         f"{what}. Use another file."
     )
-
-
-# Tables that are memory-mapped files -------------------------------------------------------------
-
-
-def new_rows(shape: tuple[int, int], dtype: np.dtype, path: Path | None) -> np.ndarray:
-    """Zeros, in memory or in a new .npy file whose room on the disk is reserved.
-
-    Raises:
-        ConfigError: the file exists.
-        OSError: no room or no right; nothing is left behind.
-    """
-    if path is None:
-        return np.zeros(shape, dtype)
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except FileExistsError:
-        raise ConfigError(
-            f"[HostEmbedding] needs a file that does not exist yet; got {path}. Remove it, or use "
-            "another path."
-        ) from None
-    try:
-        with os.fdopen(descriptor, "r+b") as file:
-            # ml_dtypes have no name in this format: their bits are stored.
-            stored = np.dtype(np.uint16) if dtype.kind == "V" else dtype
-            header = {"descr": stored.str, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            begin = file.tell()
-            # A full disk is an error here. Later it would end the process.
-            os.posix_fallocate(file.fileno(), 0, begin + math.prod(shape) * dtype.itemsize)
-            mapped = np.memmap(file, stored, "r+", begin, shape)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return mapped if stored == dtype else mapped.view(dtype)

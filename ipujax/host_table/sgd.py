@@ -10,6 +10,9 @@ import numpy as np
 
 from ipujax.errors import CallbackError, ConfigError
 
+#: Runs of equal ids up to this length are added up together, longer ones each for itself.
+_MOST_PASSES = 8
+
 #: Ids of rows [n], and what is subtracted from them [n, columns], float32.
 Change = tuple[np.ndarray, np.ndarray]
 
@@ -82,17 +85,32 @@ def _wrong(rate: object) -> str:
 
 def combine(changes: Sequence[Change]) -> Change:
     """One change of the different rows among all of them, in float32: ids are sorted."""
-    ids = np.concatenate([ids for ids, _ in changes])
-    values = np.concatenate([values for _, values in changes])
+    ids, values = changes[0]
+    if len(changes) > 1:
+        ids = np.concatenate([ids for ids, _ in changes])
+        values = np.concatenate([values for _, values in changes])
     order = np.argsort(ids, kind="stable")
     in_order = np.take(ids, order)
-    values = np.take(values, order, axis=0)
     is_first = np.ones(len(ids), bool)
     np.not_equal(in_order[1:], in_order[:-1], out=is_first[1:])
-    if is_first.all():
-        return in_order, values
     begins = np.flatnonzero(is_first)
-    return np.take(in_order, begins), np.add.reduceat(values, begins, axis=0)
+    return np.take(in_order, begins), _sums(values, order, begins)
+
+
+def _sums(values: np.ndarray, order: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """For each run order[begin:next begin], the sum of these values, in their order."""
+    lengths = np.diff(begins, append=len(order))
+    sums = np.take(values, np.take(order, begins), axis=0)
+    longer = np.flatnonzero(lengths > 1)
+    for place in range(1, _MOST_PASSES):
+        if not len(longer):
+            return sums
+        sums[longer] += np.take(values, np.take(order, begins[longer] + place), axis=0)
+        longer = longer[lengths[longer] > place + 1]
+    for run in longer:
+        rest = order[begins[run] + _MOST_PASSES : begins[run] + lengths[run]]
+        sums[run] += np.take(values, rest, axis=0).sum(axis=0)
+    return sums
 
 
 def subtract(rows: np.ndarray, change: Change) -> np.ndarray:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,8 @@ from ipujax.host_table.shared_lock import SharedLock
 TOKENS = 1 << 23
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """What one replica holds of a table: all of it, a block of rows, or a block of columns."""
 
     strategy: str = ""  #: "", "token" or "encoding"
@@ -76,7 +76,7 @@ class HostTable:
     def lookup(self, token: float, ids: np.ndarray, part: Part, clip: bool) -> np.ndarray:
         """Rows of ids [...], of the token's version: [..., columns]; zeros outside of the part."""
         flat = self._checked_ids("lookup", ids, clip)
-        self._settle("lookup", token)
+        self.settle("lookup", token)
         with self.lock.reading():
             self._expect("lookup", token)
             found = self.ahead.take((part, flat.tobytes()))
@@ -139,8 +139,8 @@ class HostTable:
         flat = self._checked_ids("update", ids, clip)
         if learning_rate is not None:
             learning_rate = checked_rate(learning_rate)
-        self._settle("update", token)
-        values = gradients.astype(np.float32).reshape(len(flat), -1)
+        self.settle("update", token)
+        values = gradients.astype(np.float32).reshape(len(flat), gradients.shape[-1])
         begin, end = part.rows(len(self.rows))
         if end - begin < len(self.rows):
             here = np.flatnonzero((flat >= begin) & (flat < end))
@@ -165,7 +165,7 @@ class HostTable:
             return self.version % TOKENS
 
     def replaced(self) -> int:
-        """To be called when all rows were replaced: older tokens do not count. Returns a new one."""
+        """Says that all rows were replaced: returns a new token, and older ones do not count."""
         with self._mutex:
             self.version += len(self._waiting) + 1
             self._waiting.clear()
@@ -173,9 +173,6 @@ class HostTable:
 
     def settle(self, where: str, token: float) -> None:
         """Applies the gradients that the token counts and the rows do not have yet."""
-        self._settle(where, token)
-
-    def _settle(self, where: str, token: float) -> None:
         if not self._behind(token):
             return
         with self.lock.writing(), self._mutex:
@@ -188,6 +185,7 @@ class HostTable:
             self.version += behind
             self._waiting.clear()
 
+    @np.errstate(over="ignore", invalid="ignore")  # infinities and NaN, as on the device
     def _apply(self) -> None:
         """Either all that waits is in the rows or among what is accumulated, or nothing is."""
         optimizer = self.optimizer

@@ -29,6 +29,8 @@ from ipujax.ops.random import random_bernoulli as random_bernoulli
 from ipujax.ops.random import random_normal as random_normal
 from ipujax.ops.random import random_truncated_normal as random_truncated_normal
 from ipujax.ops.random import random_uniform as random_uniform
+from ipujax.ops.remote_embedding import remote_embedding_lookup as remote_embedding_lookup
+from ipujax.ops.remote_embedding import remote_embedding_update as remote_embedding_update
 from ipujax.ops.sampled_losses import nce_loss as nce_loss
 from ipujax.ops.sampled_losses import sampled_softmax_loss as sampled_softmax_loss
 from ipujax.ops.sequence_slice import sequence_slice as sequence_slice

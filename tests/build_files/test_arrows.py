@@ -56,6 +56,7 @@ PYTHON_ROOMS = (
     "feeds",
     "api",
     "planner",
+    "host_table",
     "verification",
     "compile_progress",
     "compiler",

@@ -36,6 +36,22 @@ def test_half_precision(run_python):
     assert errors[0] > 1
     assert errors[1] < 0.1
     assert "loss scale: from 2 to 32768" in shown
+    (lost,) = re.findall(r"rounds to zero without a loss scale: (\d+)%", shown)
+    (still_lost,) = re.findall(r"with an automatic loss scale: (\d+)%", shown)
+    assert int(lost) > 50 > int(still_lost)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "most"),
+    [
+        ("speech_ctc", r"label error rate: ([\d.]+)", 0.05),
+        ("lstm_language_model", r"relative to the language's: ([\d.]+)", 1.05),
+        ("recommender", r"relative to their spread: ([\d.]+)", 0.2),
+    ],
+)
+def test_models_of_sequences_and_ratings(run_python, name: str, shown: str, most: float):
+    (value,) = re.findall(shown, _run(run_python, f"models/{name}.py"))
+    assert float(value) <= most
 
 
 def test_singular_values_on_tiles(run_python):
@@ -145,6 +161,7 @@ def test_stages(run_python, name: str, shown: str, least: float):
 def test_every_script_is_run_here():
     scripts = {path.stem for path in EXAMPLES.glob("*/*.py") if "__main__" in path.read_text()}
     models = {"quickstart", "digits_mlp", "digits_cnn", "transformer", "half_precision"}
+    models |= {"speech_ctc", "lstm_language_model", "recommender"}
     libraries = {"flax_digits", "equinox_recurrent", "diffrax_oscillator", "chex_ridge"}
     replication = {"digits_data_parallel", "zero_adam", "transformer_dp_tp", "scaling"}
     stages = {"pipelined_transformer", "resnet"}
