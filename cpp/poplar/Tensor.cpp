@@ -10,6 +10,7 @@
 namespace poplar {
 
 using ipujax::engine::elementsOf;
+using ipujax::engine::ElementType;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::shapeText;
 using ipujax::engine::View;
@@ -22,6 +23,17 @@ void checkDim(const View& view, unsigned dimension, const char* where) {
                       shapeText(view.shape) + "; got " + std::to_string(dimension) +
                       ". Use a number below the rank.");
   }
+}
+
+/// The view with elements of another type of the same size, in each of its pieces.
+View retyped(View view, ElementType type) {
+  view.type = type;
+  if (view.pieces) {
+    auto pieces = std::make_shared<ipujax::engine::Pieces>(*view.pieces);
+    for (View& piece : pieces->views) piece = retyped(std::move(piece), type);
+    view.pieces = std::move(pieces);
+  }
+  return view;
 }
 
 }  // namespace
@@ -300,10 +312,8 @@ Tensor Tensor::reinterpret(const Type& type) const {
                      elementType().toString() + "; got " + type.toString() +
                      ". Use popops::cast to convert values.");
   }
-  View view = v();
   if (type.requiresMetadata()) return *this;
-  view.type = type.storage();
-  const Tensor result(graph_, std::make_shared<const View>(std::move(view)));
+  const Tensor result(graph_, std::make_shared<const View>(retyped(v(), type.storage())));
   return type == QUARTER_METADATA ? result.asMetadata() : result;
 }
 

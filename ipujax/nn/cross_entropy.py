@@ -71,7 +71,7 @@ def _loss_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     """Scaled in both modes, so that reverse mode, which transposes this, gives scaled gradients."""
     logits, labels, scale = primals
     logs = log_softmax(logits)
-    loss = -_at_labels(logs, labels)
+    loss = _loss(*primals)  # whose derivative is scaled, too
     hot = _one_hot(logits, labels)
     wide = jnp.exp(logs.astype(scale.dtype)) - hot.astype(scale.dtype)
     slope = jnp.where(jnp.any(hot, -1, keepdims=True), wide * scale, 0).astype(logits.dtype)

@@ -251,7 +251,8 @@ def _batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
     def folded(x: Any, dim: int | None, axis: int) -> Any:
         whole = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
         whole = jnp.moveaxis(whole, 0, axis)
-        return whole.reshape([*whole.shape[:axis], -1, *whole.shape[axis + 2 :]])
+        both = whole.shape[axis] * whole.shape[axis + 1]
+        return whole.reshape([*whole.shape[:axis], both, *whole.shape[axis + 2 :]])
 
     axes = (1, 0, 0, 0)
     losses, gradient = _CTC(*map(folded, operands, dims, axes), **options)

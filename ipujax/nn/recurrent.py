@@ -174,7 +174,8 @@ def fold_batch(
         moved = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
         moved = jnp.moveaxis(moved, 0, axis)
         shape = list(moved.shape)
-        folded.append(moved.reshape([*shape[:axis], -1, *shape[axis + 2 :]]))
+        both = shape[axis] * shape[axis + 1]
+        folded.append(moved.reshape([*shape[:axis], both, *shape[axis + 2 :]]))
     return folded
 
 
