@@ -214,6 +214,30 @@ class CompileConfig:
         "IPUJAX_MAXIMUM_REDUCE_SCATTER_BUFFER_SIZE",
         bounds=(0, 2**40),
     )
+    combine_matmuls: bool = option(
+        False,
+        "Make products that share an operand one product of all others.",
+        "IPUJAX_COMBINE_MATMULS",
+    )
+    combine_embedding_lookups: bool = option(
+        False,
+        "Make lookups of one table one lookup, which may need more memory.",
+        "IPUJAX_COMBINE_EMBEDDING_LOOKUPS",
+    )
+    cholesky_block_size: int = option(
+        0,
+        "Columns that a Cholesky factorization computes on one tile before it updates the others; "
+        "0: PopLibs' choice.",
+        "IPUJAX_CHOLESKY_BLOCK_SIZE",
+        bounds=(0, 2**20),
+    )
+    triangular_solve_expander_block_size: int = option(
+        0,
+        "Rows that a triangular solve computes on one tile before it updates the others; 0: "
+        "PopLibs' choice.",
+        "IPUJAX_TRIANGULAR_SOLVE_EXPANDER_BLOCK_SIZE",
+        bounds=(0, 2**20),
+    )
     allow_recompute: bool = option(
         False,
         "Compute elementwise values again where that lowers the most that is live at one time.",

@@ -19,6 +19,7 @@ from ipujax.optim.moments import (
     needs_params,
     times,
     unscaled,
+    with_decay,
     zeros,
 )
 from ipujax.optim.sgd_combined import combined_sgd, gradient_share
@@ -136,7 +137,7 @@ def _separate_sgd(
         h = declared.values(state.hyperparameters, state.count)
         if not declared.is_constant("weight_decay", 0.0):
             needs_params(WHERE, params, "weight decay")
-        plain = unscaled(grads, params, h, h["weight_decay"])
+        plain = with_decay(unscaled(grads, h), params, h["weight_decay"])
         velocity, rate = None, h["learning_rate"]
         if has_velocity:
             velocity, plain = _directions(plain, state, h, nesterov)

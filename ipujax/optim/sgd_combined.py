@@ -97,7 +97,7 @@ def _accumulate(
     grads: Any, state: CombinedSgdState, h: Values, num_micro_batches: int
 ) -> CombinedSgdState:
     """The state with the gradients of one more micro-batch."""
-    plain = jax.tree.map(lambda g: g / num_micro_batches, unscaled(grads, None, h))
+    plain = jax.tree.map(lambda g: g / num_micro_batches, unscaled(grads, h))
     share = gradient_share(h, state.count) * h["velocity_scaling"]
 
     def add(total: jax.Array, g: jax.Array, factor: Any) -> jax.Array:
