@@ -171,8 +171,8 @@ def learned_unigram_candidate_sampler(
     """
     where = "learned_unigram_candidate_sampler"
     weights = jnp.asarray(counts)
-    known = [] if isinstance(weights, jax.core.Tracer) else np.asarray(weights).ravel()
-    is_wrong = any(not 0 <= each < math.inf for each in known) or (len(known) and not sum(known))
+    known = np.ones(1) if isinstance(weights, jax.core.Tracer) else np.asarray(weights).ravel()
+    is_wrong = not (known >= 0).all() or not 0 < known.sum() < math.inf
     if weights.ndim != 1 or not weights.size or weights.dtype != jnp.float32 or is_wrong:
         raise ConfigError(
             f"[ipu.ops.{where}] needs counts of float32 [classes], not negative and not all 0; got "

@@ -49,6 +49,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
     "var": (lambda: optim.variable(NAN), "needs value to be a finite number", "nan"),
     "rms-decay": (lambda: optim.rmsprop(decay=-0.1), "needs decay to be a number from", "-0.1"),
+    "adam-mgn": (
+        lambda: optim.adam(max_grad_norm=NAN),
+        "needs max_grad_norm to be a finite number above",
+        "nan",
+    ),
+    "sgd-axis": (
+        lambda: optim.sgd(0.1, axis_name="replica"),
+        "needs combined_accumulation=True for an axis_name",
+        "axis_name='replica' alone",
+    ),
 }
 
 
