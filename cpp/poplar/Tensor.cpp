@@ -10,7 +10,6 @@
 namespace poplar {
 
 using ipujax::engine::elementsOf;
-using ipujax::engine::ElementType;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::shapeText;
 using ipujax::engine::View;
@@ -25,14 +24,12 @@ void checkDim(const View& view, unsigned dimension, const char* where) {
   }
 }
 
-/// The view with elements of another type of the same size, in each of its pieces.
-View retyped(View view, ElementType type) {
+View withTypeInAllPieces(View view, ipujax::engine::ElementType type) {
   view.type = type;
-  if (view.pieces) {
-    auto pieces = std::make_shared<ipujax::engine::Pieces>(*view.pieces);
-    for (View& piece : pieces->views) piece = retyped(std::move(piece), type);
-    view.pieces = std::move(pieces);
-  }
+  if (view.isStrided()) return view;
+  auto pieces = std::make_shared<ipujax::engine::Pieces>(*view.pieces);
+  for (View& piece : pieces->views) piece = withTypeInAllPieces(std::move(piece), type);
+  view.pieces = std::move(pieces);
   return view;
 }
 
@@ -313,7 +310,8 @@ Tensor Tensor::reinterpret(const Type& type) const {
                      ". Use popops::cast to convert values.");
   }
   if (type.requiresMetadata()) return *this;
-  const Tensor result(graph_, std::make_shared<const View>(retyped(v(), type.storage())));
+  const Tensor result(graph_,
+                      std::make_shared<const View>(withTypeInAllPieces(v(), type.storage())));
   return type == QUARTER_METADATA ? result.asMetadata() : result;
 }
 

@@ -77,6 +77,15 @@ def lstm(d: Draw) -> Case:
     )
 
 
+def _call_gru(name: str, x: Any, weights: Any, rest: list[Any], options: dict[str, Any]) -> Any:
+    state, attention, lengths = rest
+    if name == "nn.augru":
+        return ipu.nn.augru(x, attention, weights, state, lengths=lengths, **options)
+    if name == "nn.dynamic_gru":
+        return ipu.nn.dynamic_gru(x, lengths, weights, state, **options)
+    return ipu.nn.gru(x, weights, state, **options)
+
+
 @generator("nn.gru", "nn.dynamic_gru", "nn.augru")
 def gru(d: Draw, name: str) -> Case:
     units = ("reset", "update", "candidate")
@@ -95,20 +104,13 @@ def gru(d: Draw, name: str) -> Case:
         lengths = numbers.integers(0, steps + 2, batch).astype(np.int32)
         return (*arrays, *([lengths] if limited else []))
 
-    def split(rest: Any) -> tuple[Any, Any, Any]:
-        rest = list(rest)
-        state = rest.pop(0) if with_state else None
-        attention = rest.pop(0) if attends else None
-        return state, attention, rest.pop(0) if limited else None
+    def split(rest: Any) -> list[Any]:
+        """State, attention and lengths, None for those that are absent."""
+        given = iter(rest)
+        return [next(given) if there else None for there in (with_state, attends, limited)]
 
     def function(x: Any, w: Any, u: Any, b: Any, *rest: Any) -> Any:
-        state, attention, lengths = split(rest)
-        weights = ipu.nn.GRUWeights(w, u, b)
-        if name == "nn.augru":
-            return ipu.nn.augru(x, attention, weights, state, lengths=lengths, **options)
-        if name == "nn.dynamic_gru":
-            return ipu.nn.dynamic_gru(x, lengths, weights, state, **options)
-        return ipu.nn.gru(x, weights, state, **options)
+        return _call_gru(name, x, ipu.nn.GRUWeights(w, u, b), split(rest), options)
 
     def reference(x: Any, w: Any, u: Any, b: Any, *rest: Any) -> Any:
         state, attention, lengths = split(rest)
