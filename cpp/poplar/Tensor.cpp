@@ -24,11 +24,11 @@ void checkDim(const View& view, unsigned dimension, const char* where) {
   }
 }
 
-View withTypeInAllPieces(View view, ipujax::engine::ElementType type) {
+View retyped(View view, ipujax::engine::ElementType type) {
   view.type = type;
   if (view.isStrided()) return view;
   auto pieces = std::make_shared<ipujax::engine::Pieces>(*view.pieces);
-  for (View& piece : pieces->views) piece = withTypeInAllPieces(std::move(piece), type);
+  for (View& piece : pieces->views) piece = retyped(std::move(piece), type);
   view.pieces = std::move(pieces);
   return view;
 }
@@ -310,8 +310,7 @@ Tensor Tensor::reinterpret(const Type& type) const {
                      ". Use popops::cast to convert values.");
   }
   if (type.requiresMetadata()) return *this;
-  const Tensor result(graph_,
-                      std::make_shared<const View>(withTypeInAllPieces(v(), type.storage())));
+  const Tensor result(graph_, std::make_shared<const View>(retyped(v(), type.storage())));
   return type == QUARTER_METADATA ? result.asMetadata() : result;
 }
 
